@@ -1,1 +1,50 @@
-export {};
+export { formatApiVersion, parseApiVersion } from "./api-object.ts";
+export type {
+  ApiObject,
+  ManagedFieldsEntry,
+  ObjectMeta,
+  ObjectRef,
+  OwnerReference,
+  ResourceType,
+} from "./api-object.ts";
+export {
+  climb,
+  conflictLadder,
+  defaultBackoff,
+  defaultRetry,
+  defineLadder,
+  failureLadder,
+  rejectedLadder,
+} from "./backoff-ladder.ts";
+export type { Climb, Jitter, Ladder } from "./backoff-ladder.ts";
+export {
+  ensureError,
+  ERRORS,
+  findCause,
+  isKonvergeError,
+  KonvergeError,
+  TerminalError,
+} from "./errors.ts";
+export type { ErrorCode, ErrorIssue, KonvergeErrorOptions } from "./errors.ts";
+export type { CallPriority, CallResult, CallVerb, Gate, GateCall, Permit } from "./gate.ts";
+export { createLocalGate, sleepMs } from "./local-gate.ts";
+export type { LocalGateOptions } from "./local-gate.ts";
+export {
+  cloneJson,
+  getOwn,
+  isJsonObject,
+  isRawNumber,
+  jsonEquals,
+  parseJson,
+  setOwn,
+} from "./lossless-json.ts";
+export type { JsonObject, JsonValue, RawNumber } from "./lossless-json.ts";
+export { applyMergePatch, diffMergePatch } from "./merge-patch.ts";
+export { formatKey, parseKey } from "./object-key.ts";
+export type { ObjectKey } from "./object-key.ts";
+export { isFinal } from "./outcome.ts";
+export type { Outcome, OutcomeKind } from "./outcome.ts";
+export type { Trigger, TriggerKind } from "./request-trigger.ts";
+export { compareResourceVersions } from "./resource-version.ts";
+export { takeToken } from "./token-bucket.ts";
+export type { BucketLimits } from "./token-bucket.ts";

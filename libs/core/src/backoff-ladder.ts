@@ -1,0 +1,108 @@
+/** How a delay is spread, so that those who failed together do not meet again. */
+export type Jitter =
+  | { readonly kind: "none" }
+  /** `d/2 + U(0, d/2)`. */
+  | { readonly kind: "equal" }
+  /** `U(0, d)`. */
+  | { readonly kind: "full" }
+  /** `d + U(0, share * d)`, as client-go's `wait.Jitter`. */
+  | { readonly kind: "proportional"; readonly share: number };
+
+/** A series of growing delays. Terms follow client-go's `wait.Backoff`. */
+export interface Ladder {
+  /** First delay in ms. Too low feeds a storm; too high, a healed object waits for nothing. */
+  readonly baseMs: number;
+  /** Growth per step, at least 1. */
+  readonly factor: number;
+  /** Longest delay in ms, before jitter. */
+  readonly capMs: number;
+  /** Retries granted; `Infinity` never ends. 0 never retries; a huge number hides a permanent fault. */
+  readonly steps: number;
+  readonly jitter: Jitter;
+}
+
+export type Climb =
+  | { readonly kind: "wait"; readonly afterMs: number }
+  | { readonly kind: "exhausted"; readonly steps: number };
+
+/**
+ * The delay before retry number `retry` (from 0). A pure function of the number, so a ladder survives its process.
+ * Full jitter is the default choice, because losers of one conflict that wait alike meet again
+ * (AWS Architecture Blog, "Exponential Backoff And Jitter").
+ */
+export function climb(ladder: Ladder, retry: number, random: () => number = Math.random): Climb {
+  if (retry >= ladder.steps) return { kind: "exhausted", steps: ladder.steps };
+  const delayMs = Math.min(ladder.capMs, ladder.baseMs * ladder.factor ** retry);
+  return { kind: "wait", afterMs: spread(delayMs, ladder.jitter, random) };
+}
+
+/** @throws RangeError if the ladder cannot climb, so that a typo fails at start and not at the first conflict. */
+export function defineLadder(ladder: Ladder): Ladder {
+  const { baseMs, factor, capMs, steps, jitter } = ladder;
+  const climbs =
+    baseMs > 0 && factor >= 1 && Number.isFinite(capMs) && capMs >= baseMs && steps >= 0;
+  if (!climbs || (jitter.kind === "proportional" && !(jitter.share >= 0))) {
+    throw new RangeError(
+      `ladder cannot climb: ${JSON.stringify(ladder)}; wanted baseMs > 0, factor >= 1, capMs >= baseMs, steps >= 0, share >= 0`,
+    );
+  }
+  return ladder;
+}
+
+/** client-go's `retry.DefaultRetry`: 5 attempts, so 4 sleeps of 10 to 11 ms. */
+export const defaultRetry: Ladder = {
+  baseMs: 10,
+  factor: 1,
+  capMs: 10,
+  steps: 4,
+  jitter: { kind: "proportional", share: 0.1 },
+};
+
+/** client-go's `retry.DefaultBackoff`: 4 attempts; sleeps of 10, 50 and 250 ms, up to 10 % more. */
+export const defaultBackoff: Ladder = {
+  baseMs: 10,
+  factor: 5,
+  capMs: 250,
+  steps: 3,
+  jitter: { kind: "proportional", share: 0.1 },
+};
+
+/** Between job retries of an attempt that lost a race. */
+export const conflictLadder: Ladder = {
+  baseMs: 50,
+  factor: 2,
+  capMs: 5_000,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
+
+/** Between job retries of a failed attempt. */
+export const failureLadder: Ladder = {
+  baseMs: 250,
+  factor: 2,
+  capMs: 30_000,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
+
+/** Between job retries of what the server refuses: only a change elsewhere can help. */
+export const rejectedLadder: Ladder = {
+  baseMs: 30_000,
+  factor: 2,
+  capMs: 1_000_000,
+  steps: Infinity,
+  jitter: { kind: "equal" },
+};
+
+function spread(delayMs: number, jitter: Jitter, random: () => number): number {
+  switch (jitter.kind) {
+    case "none":
+      return delayMs;
+    case "equal":
+      return delayMs / 2 + (random() * delayMs) / 2;
+    case "full":
+      return random() * delayMs;
+    case "proportional":
+      return delayMs * (1 + random() * jitter.share);
+  }
+}

@@ -1,0 +1,151 @@
+/** What each error code means on every surface: one table, so that HTTP status, exit code and docs never drift. */
+interface ErrorEntry {
+  readonly title: string;
+  /** Status of the HTTP problem. */
+  readonly httpStatus: number;
+  /** Exit code of the command line (docs/cli.md): 1 failed, 2 usage, 3 not found, 4 conflict, 5 timed out, 6 unavailable, 7 unauthorised. */
+  readonly exitCode: number;
+  /** True when trying the same again cannot help. */
+  readonly terminal: boolean;
+}
+
+export type ErrorCode =
+  | "attempt_revoked"
+  | "body_too_large"
+  | "cancelled"
+  | "cluster_mismatch"
+  | "crd_mismatch"
+  | "deferred"
+  | "demo_failed"
+  | "draft_invalid"
+  | "forbidden"
+  | "internal"
+  | "invalid_body"
+  | "invalid_config"
+  | "invalid_key"
+  | "invalid_request"
+  | "kube_api"
+  | "kube_timeout"
+  | "kube_unreachable"
+  | "not_found"
+  | "object_replaced"
+  | "owner_invalid"
+  | "redis_unavailable"
+  | "redis_unsuitable"
+  | "route_not_found"
+  | "terminal"
+  | "timed_out"
+  | "unauthorized"
+  | "unknown_controller"
+  | "unsupported_media_type"
+  | "wait_timeout";
+
+const entry = (
+  title: string,
+  httpStatus: number,
+  exitCode: number,
+  terminal = false,
+): ErrorEntry => ({ title, httpStatus, exitCode, terminal });
+
+/** Every error code of Konverge. docs/errors.md has an anchor for each. */
+export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
+  attempt_revoked: entry("The attempt has ended; its access is revoked", 409, 4),
+  body_too_large: entry("The request body is too large", 413, 2, true),
+  cancelled: entry("Cancelled", 499, 1),
+  cluster_mismatch: entry("This Redis knows another cluster by that name", 409, 2, true),
+  crd_mismatch: entry("The cluster does not serve the resource as defined", 409, 2, true),
+  deferred: entry("The API server is protected now; the work waits", 503, 6),
+  demo_failed: entry("The demo did not end as promised", 500, 1, true),
+  draft_invalid: entry("The draft was changed in a way that cannot be written", 422, 1, true),
+  forbidden: entry("The token does not allow this", 403, 7, true),
+  internal: entry("An error of Konverge itself", 500, 1),
+  invalid_body: entry("The body is not JSON", 400, 2, true),
+  invalid_config: entry("The configuration is not valid", 500, 2, true),
+  invalid_key: entry("The object key is not valid", 422, 2, true),
+  invalid_request: entry("The request is not valid", 422, 2, true),
+  kube_api: entry("The API server refused the call", 502, 1),
+  kube_timeout: entry("The API server did not answer in time", 504, 6),
+  kube_unreachable: entry("The API server cannot be reached", 503, 6),
+  not_found: entry("Not found", 404, 3, true),
+  object_replaced: entry("The object was deleted and created again", 409, 4),
+  owner_invalid: entry("The owner reference cannot be set", 422, 1, true),
+  redis_unavailable: entry("Redis cannot be reached", 503, 6),
+  redis_unsuitable: entry("This Redis cannot keep the promises", 500, 2, true),
+  route_not_found: entry("No such route", 404, 3, true),
+  terminal: entry("The handler said that trying again cannot help", 500, 1, true),
+  timed_out: entry("The attempt took longer than its timeout", 504, 5),
+  unauthorized: entry("A token is needed", 401, 7, true),
+  unknown_controller: entry("No such controller", 404, 3, true),
+  unsupported_media_type: entry("The body must be application/json", 415, 2, true),
+  wait_timeout: entry("The wait ended before the work did", 504, 5),
+};
+
+/** Two copies of this package in one process must recognise each other's errors, which `instanceof` cannot. */
+const BRAND: symbol = Symbol.for("konverge.error");
+
+export interface KonvergeErrorOptions {
+  readonly cause?: unknown;
+  /** Do not try again sooner than this, in ms. */
+  readonly retryAfterMs?: number;
+  /** What is wrong where, as JSON pointers; each detail names the cure. */
+  readonly issues?: readonly ErrorIssue[];
+}
+
+export interface ErrorIssue {
+  /** JSON pointer into the input, for example `/spec/replicas`; empty for the whole. */
+  readonly pointer: string;
+  readonly detail: string;
+}
+
+/** Base of all errors thrown by Konverge. `code` is stable; the message is for people. */
+export class KonvergeError extends Error {
+  override readonly name: string = "KonvergeError";
+  readonly code: ErrorCode;
+  readonly retryAfterMs: number | undefined;
+  readonly issues: readonly ErrorIssue[];
+
+  constructor(code: ErrorCode, message: string, options: KonvergeErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    Object.defineProperty(this, BRAND, { value: true });
+    this.code = code;
+    this.retryAfterMs = options.retryAfterMs;
+    this.issues = options.issues ?? [];
+  }
+
+  /** True when trying the same again cannot help. */
+  get terminal(): boolean {
+    return ERRORS[this.code].terminal;
+  }
+}
+
+/** Thrown by a handler to stop retrying: the key goes to the dead letters until its generation or uid changes. */
+export class TerminalError extends KonvergeError {
+  override readonly name = "TerminalError";
+  constructor(message: string, options: KonvergeErrorOptions = {}) {
+    super("terminal", message, options);
+  }
+}
+
+/** True for an error of Konverge, also from another copy of this package. */
+export function isKonvergeError(error: unknown): error is KonvergeError {
+  return typeof error === "object" && error !== null && BRAND in error;
+}
+
+/** Makes an Error of whatever was thrown. */
+export function ensureError(thrown: unknown): Error {
+  if (thrown instanceof Error) return thrown;
+  return new Error(typeof thrown === "string" ? thrown : `thrown: ${String(thrown)}`);
+}
+
+/** Walks `error` and its causes (at most 16) and returns the first that `matches`. */
+export function findCause<T>(
+  error: unknown,
+  matches: (candidate: unknown) => candidate is T,
+): T | undefined {
+  let candidate = error;
+  for (let depth = 0; depth < 16 && candidate !== undefined && candidate !== null; depth++) {
+    if (matches(candidate)) return candidate;
+    candidate = typeof candidate === "object" && "cause" in candidate ? candidate.cause : undefined;
+  }
+  return undefined;
+}

@@ -1,0 +1,50 @@
+import type { Gate, Permit } from "./gate.ts";
+import { takeToken, type BucketLimits } from "./token-bucket.ts";
+
+export interface LocalGateOptions extends BucketLimits {
+  /** Monotonic time in ms. */
+  readonly clock?: () => number;
+  /** Resolves after `ms`, or rejects with the signal's reason. */
+  readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
+}
+
+/**
+ * A {@link Gate} with a token bucket of this process alone. N processes have N times the rate: it bounds one process,
+ * not the fleet. A token is reserved in order of asking and waited for in place.
+ */
+export function createLocalGate(options: LocalGateOptions): Gate {
+  const { ratePerSecond, burst, clock = () => performance.now(), sleep = sleepMs } = options;
+  if (!(ratePerSecond > 0 && burst >= 1)) {
+    throw new RangeError(
+      `ratePerSecond must be above 0 and burst at least 1, got ${ratePerSecond} and ${burst}`,
+    );
+  }
+  let tatMs = -Infinity;
+  return {
+    async admit(_call, { signal } = {}): Promise<Permit> {
+      signal?.throwIfAborted();
+      const nowMs = clock();
+      const taken = takeToken({ ratePerSecond, burst }, tatMs, nowMs);
+      tatMs = taken.tatMs;
+      if (taken.waitMs > 0) await sleep(taken.waitMs, signal);
+      return { waitedMs: taken.waitMs, settle: () => undefined };
+    },
+  };
+}
+
+/** Resolves after `ms`. @throws the signal's reason when aborted first. */
+export function sleepMs(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const onAbort = () => {
+      clearTimeout(timer);
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason is the caller's own
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}

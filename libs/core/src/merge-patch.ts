@@ -1,0 +1,47 @@
+import {
+  cloneJson,
+  getOwn,
+  isJsonObject,
+  jsonEquals,
+  setOwn,
+  type JsonObject,
+  type JsonValue,
+} from "./lossless-json.ts";
+
+/**
+ * The RFC 7396 merge patch that turns `before` into `after`, or undefined when they are equal. Lists are replaced as
+ * wholes. A member set to null or undefined in `after` is deleted, for a merge patch cannot say null.
+ */
+export function diffMergePatch(before: JsonObject, after: JsonObject): JsonObject | undefined {
+  const patch: JsonObject = {};
+  for (const key of Object.keys(before)) {
+    const gone = !Object.hasOwn(after, key) || after[key] === undefined;
+    if (gone && before[key] !== undefined) setOwn(patch, key, null);
+  }
+  for (const key of Object.keys(after)) {
+    const next = after[key];
+    if (next === undefined) continue;
+    const previous = getOwn(before, key);
+    if (jsonEquals(previous, next)) continue;
+    if (isJsonObject(previous) && isJsonObject(next)) {
+      const nested = diffMergePatch(previous, next);
+      if (nested !== undefined) setOwn(patch, key, nested);
+    } else if (next !== null || previous !== undefined) {
+      setOwn(patch, key, cloneJson(next));
+    }
+  }
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
+/** Applies an RFC 7396 merge patch. Returns a new value; neither argument is changed. */
+export function applyMergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue {
+  if (!isJsonObject(patch)) return cloneJson(patch);
+  const result: JsonObject = isJsonObject(target) ? cloneJson(target) : {};
+  for (const key of Object.keys(patch)) {
+    const value = patch[key];
+    if (value === undefined) continue;
+    if (value === null) delete result[key];
+    else setOwn(result, key, applyMergePatch(getOwn(result, key), value));
+  }
+  return result;
+}

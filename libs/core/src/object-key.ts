@@ -1,0 +1,78 @@
+import { KonvergeError } from "./errors.ts";
+
+/** What is reconciled: one object under one controller of one cluster. Keys of different controllers never collide. */
+export interface ObjectKey {
+  readonly controller: string;
+  readonly cluster: string;
+  /** Plural, for example `deployments`. */
+  readonly resource: string;
+  /** API group; empty for the core group. */
+  readonly group: string;
+  /** Undefined for cluster-scoped objects. */
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+const NO_NAMESPACE = "_";
+const FORM = "controller/cluster/resource.group/namespace/name";
+
+/** `controller/cluster/resource.group/namespace/name`, each segment percent-encoded, `_` for no namespace. */
+export function formatKey(key: ObjectKey): string {
+  const { controller, cluster, resource, group, namespace, name } = key;
+  for (const [field, value] of Object.entries({ controller, cluster, resource, name })) {
+    if (value === "") throw new KonvergeError("invalid_key", `${field} of the key is empty`);
+  }
+  if (namespace === "") {
+    throw new KonvergeError("invalid_key", "namespace of the key is empty; leave it out instead");
+  }
+  if (resource.includes(".")) {
+    throw new KonvergeError("invalid_key", `resource "${resource}" has a dot; put its group apart`);
+  }
+  const type = group === "" ? resource : `${resource}.${group}`;
+  const segments = [controller, cluster, type].map(encodeSegment);
+  segments.push(namespace === undefined ? NO_NAMESPACE : encodeSegment(namespace));
+  segments.push(encodeSegment(name));
+  return segments.join("/");
+}
+
+/** The inverse of {@link formatKey}. @throws KonvergeError `invalid_key`, naming the segment. */
+export function parseKey(text: string): ObjectKey {
+  const segments = text.split("/");
+  const [controller, cluster, type, namespace, name] = segments;
+  if (segments.length !== 5 || !controller || !cluster || !type || !namespace || !name) {
+    throw new KonvergeError("invalid_key", `key "${text}" is not of the form ${FORM}`);
+  }
+  const decoded = decodeSegment(type, text);
+  const dot = decoded.indexOf(".");
+  return {
+    controller: decodeSegment(controller, text),
+    cluster: decodeSegment(cluster, text),
+    resource: dot === -1 ? decoded : decoded.slice(0, dot),
+    group: dot === -1 ? "" : decoded.slice(dot + 1),
+    ...(namespace === NO_NAMESPACE ? {} : { namespace: decodeSegment(namespace, text) }),
+    name: decodeSegment(name, text),
+  };
+}
+
+function encodeSegment(segment: string): string {
+  if (segment === NO_NAMESPACE) return "%5F";
+  try {
+    return encodeURIComponent(segment);
+  } catch (error) {
+    throw new KonvergeError("invalid_key", `"${segment}" is not well-formed text`, {
+      cause: error,
+    });
+  }
+}
+
+function decodeSegment(segment: string, text: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (error) {
+    throw new KonvergeError(
+      "invalid_key",
+      `segment "${segment}" of key "${text}" is not percent-encoded`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,23 @@
+/** Who or what wished a reconcile. Never says create, update or delete: a handler looks at the state instead. */
+export type TriggerKind =
+  | "watch"
+  | "resync"
+  | "http"
+  | "cli"
+  | "schedule"
+  | "owner"
+  | "retry"
+  | "signal";
+
+export interface Trigger {
+  readonly kind: TriggerKind;
+  /** For people: which watch, user or system. */
+  readonly by?: string;
+  /** For people: why. */
+  readonly reason?: string;
+  /** Version of the object that was seen; a floor for the read. Only from the reconciled object itself. */
+  readonly resourceVersion?: string;
+  readonly generation?: number;
+  /** W3C trace context of the request. */
+  readonly traceparent?: string;
+}

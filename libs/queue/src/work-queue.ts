@@ -1,0 +1,155 @@
+import type { Ladder, ObjectKey, Outcome, OutcomeKind, Trigger } from "@konverge/core";
+
+/** What a request is for; decides its place in the queue and whether it may wake a key that backs off. */
+export type RequestClass = "interactive" | "event" | "retry" | "resync";
+
+export interface RequestOptions {
+  /** Default `event`. */
+  readonly class?: RequestClass;
+  /**
+   * True when something changed that the key does not know yet, or a person asks: it wakes a key from its backoff.
+   * Default: true for `interactive` and `event`, else false.
+   */
+  readonly news?: boolean;
+}
+
+/** An acknowledged request. Finished when an attempt that began at or after `number` has ended for good. */
+export interface AcceptedRequest {
+  /** Key and number, fit for a URL path after percent-encoding. */
+  readonly id: string;
+  readonly key: string;
+  readonly number: number;
+  /** True when the request joined one that was already waiting. */
+  readonly coalesced: boolean;
+}
+
+/** How a request stands. `attempt` is the one that finished it, or the last one so far. */
+export interface RequestState {
+  readonly id: string;
+  readonly key: string;
+  readonly phase: "waiting" | "running" | "finished";
+  readonly outcome?: OutcomeKind;
+  readonly attempts: number;
+  readonly finishedAt?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** What Redis knows about a key. */
+export interface KeyState {
+  readonly key: string;
+  readonly phase: "idle" | "waiting" | "running" | "backoff" | "dead";
+  /** Number of the last request, of the last one an attempt covered, and of the last one that is finished. */
+  readonly requested: number;
+  readonly covered: number;
+  readonly finished: number;
+  readonly epoch: number;
+  /** In a row, since the last success. */
+  readonly failures: number;
+  readonly conflicts: number;
+  readonly lastOutcome?: OutcomeKind;
+  /** ISO 8601; the next start if one is planned (backoff or timer). */
+  readonly nextAt?: string;
+  /** People only: the latest triggers, oldest first, at most 20. */
+  readonly triggers: readonly Trigger[];
+}
+
+/** One run of the handler, as the queue hands it out. */
+export interface AttemptLease {
+  readonly key: ObjectKey;
+  /** The key in its canonical text form. */
+  readonly id: string;
+  readonly epoch: number;
+  /** Starts of this key since its last success, from 1. */
+  readonly attempt: number;
+  readonly failures: number;
+  readonly conflicts: number;
+  /** Triggers collected since the last attempt began, oldest first, capped. */
+  readonly triggers: readonly Trigger[];
+  /** Highest resourceVersion seen by the collected triggers, if they compare. */
+  readonly floor?: string;
+  /** When the oldest uncovered request was made, and when this attempt began; epoch ms. */
+  readonly requestedAtMs: number;
+  readonly startedAtMs: number;
+  readonly class: RequestClass;
+  /** Aborted with a reason when the lease is lost or the worker is killed. */
+  readonly signal: AbortSignal;
+}
+
+/** What the handler answers. The queue stores `record` (JSON, at most 16 KiB) with the attempt, under the same fence. */
+export interface AttemptEnd {
+  readonly outcome: Outcome;
+  readonly record?: string;
+}
+
+/** What became of an attempt: `fenced` when another epoch had taken over, then nothing was stored. */
+export interface AttemptClosed {
+  readonly fenced: boolean;
+  /** Delay until the key runs again because of this outcome, in ms. */
+  readonly retryAfterMs?: number;
+}
+
+export interface QueueLadders {
+  readonly conflict: Ladder;
+  readonly failure: Ladder;
+  readonly rejected: Ladder;
+}
+
+export interface WorkOptions {
+  /** Attempts at once in this process. Default 16. */
+  readonly concurrency?: number;
+  readonly ladders?: QueueLadders;
+  /** Failures in a row after which a key is dead. Default: never. */
+  readonly maxFailures?: number;
+  /** Identifies this worker in records; unique per process. */
+  readonly workerId: string;
+  /** Runs one attempt. It must not throw: what the user's handler throws is an outcome. */
+  readonly handle: (attempt: AttemptLease) => Promise<AttemptEnd>;
+  /** Told after `end` was stored (or fenced). */
+  readonly onClosed?: (attempt: AttemptLease, end: AttemptEnd, closed: AttemptClosed) => void;
+  /** Told about errors of the queue itself, such as a lost connection. */
+  readonly onError: (error: Error) => void;
+  readonly random?: () => number;
+}
+
+/** A running consumer of one queue. */
+export interface QueueWorker {
+  /** Attempts running now. */
+  readonly active: number;
+  /** Takes nothing new, waits for running attempts up to `graceMs`, aborts the rest, releases. */
+  stop(options?: { readonly graceMs?: number }): Promise<void>;
+  /** Aborts running attempts at once; their keys run again elsewhere. */
+  kill(): Promise<void>;
+}
+
+/** A stored attempt: `record` is what the handler answered. */
+export interface StoredAttempt {
+  readonly id: string;
+  readonly record: string;
+}
+
+/**
+ * The queue of one controller on one cluster. Requests for one key coalesce: at most one runs and one waits (P2), and an
+ * acknowledged one is never lost (P1).
+ */
+export interface WorkQueue {
+  readonly controller: string;
+  readonly cluster: string;
+  /** Resolves once Redis has it. @throws KonvergeError `redis_unavailable` */
+  request(key: ObjectKey, trigger: Trigger, options?: RequestOptions): Promise<AcceptedRequest>;
+  /** Requests `key` at `atMs` (epoch ms); the earliest of several wishes wins. */
+  requestAt(key: ObjectKey, atMs: number): Promise<void>;
+  /** @throws KonvergeError `not_found` for an id that was never given. */
+  getRequest(id: string): Promise<RequestState>;
+  /** Undefined for a key nobody ever requested. */
+  getKey(key: ObjectKey): Promise<KeyState | undefined>;
+  /** Newest first. */
+  listAttempts(key: ObjectKey, options?: { readonly limit?: number }): Promise<StoredAttempt[]>;
+  /** Jobs by state, for metrics: `waiting`, `active`, `delayed`. */
+  counts(): Promise<{
+    readonly waiting: number;
+    readonly active: number;
+    readonly delayed: number;
+  }>;
+  work(options: WorkOptions): QueueWorker;
+  close(): Promise<void>;
+}
