@@ -1,0 +1,12 @@
+// Command etcd is the real etcd server, built from its Go module for machines that cannot download a release.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() {
+	etcdmain.Main(os.Args)
+}

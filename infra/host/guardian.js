@@ -1,0 +1,40 @@
+import { spawn } from "node:child_process";
+
+/**
+ * Reads until the pipe from its parent closes, which the kernel does even for a killed one; then ends what it guards.
+ * The first argument is a folder to remove or an empty string, the others are process ids.
+ */
+const SCRIPT = `
+trap '' INT TERM HUP
+read -r word
+[ "$word" = release ] && exit 0
+folder=$1; shift
+kill -TERM "$@" 2>/dev/null
+tries=0
+while [ $tries -lt 50 ] && kill -0 "$@" 2>/dev/null; do sleep 0.1; tries=$((tries + 1)); done
+kill -KILL "$@" 2>/dev/null
+[ -z "$folder" ] || rm -rf "$folder"
+`;
+
+/**
+ * Makes servers that we started die with this process, however it dies (kill -9 too), and removes their folder.
+ * @param {{ pids: readonly number[], folder?: string }} guarded
+ * @returns {{ release(): void }} `release` after the servers ended, so that a reused process id is never signalled
+ */
+export function guard({ pids, folder = "" }) {
+  // Detached: Ctrl-C reaches the whole foreground group, and the guardian must outlive it.
+  const child = spawn("/bin/sh", ["-c", SCRIPT, "guardian", folder, ...pids.map(String)], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
+  // Without a shell the servers still end at stop(); only a killed parent would leave them.
+  child.once("error", () => {});
+  child.stdin.on("error", () => {});
+  child.unref();
+  /** @type {import("node:net").Socket} */ (child.stdin).unref();
+  return {
+    release() {
+      child.stdin.end("release\n");
+    },
+  };
+}
