@@ -1,0 +1,5 @@
+export { checkRedisUrl, obtainRedis } from "./external.js";
+export { findRedisServer } from "./find.js";
+export { installRedis } from "./install.js";
+export { startRedis } from "./start.js";
+export { RedisUnavailable } from "./unavailable.js";
