@@ -1,0 +1,39 @@
+import { spawn } from "node:child_process";
+import { constants } from "node:os";
+import { delimiter, join } from "node:path";
+
+const FORWARDED = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]);
+
+/**
+ * Runs a file of the repository to its end as if it had been started itself: same terminal, signals passed on, its exit
+ * code (128 + n for a death by signal n, as shells say it).
+ * @param {{ root: string, node: string, args: readonly string[] }} command `args`: the file first
+ * @returns {Promise<number>} the exit code
+ */
+export async function runCommand({ root, node, args: [file = "", ...rest] }) {
+  const bin = join(root, "node_modules", ".bin");
+  const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== bin);
+  const child = spawn(node, ["--conditions=@konverge/source", join(root, file), ...rest], {
+    stdio: "inherit",
+    env: { ...process.env, PATH: [bin, ...folders].join(delimiter) },
+  });
+  const handlers = FORWARDED.map((signal) => {
+    const forward = () => {
+      // Ctrl-C at a terminal reaches the whole foreground group: a second copy from us would count as impatience.
+      const fromTerminal = process.stdin.isTTY === true && signal !== "SIGTERM";
+      if (!fromTerminal) child.kill(signal);
+    };
+    process.on(signal, forward);
+    return () => process.off(signal, forward);
+  });
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once("error", reject);
+      child.once("exit", (code, signal) => {
+        resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
+      });
+    });
+  } finally {
+    for (const off of handlers) off();
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * What `npm test` runs: brings up a Redis and, where it can be had, a real API server; runs every vitest project; says what
+ * it ran against; ends with the counts. With `CI=true` the real API server and the static checks are required.
+ */
+import { parseArgs } from "node:util";
+import { EnvtestUnavailable } from "@konverge/infra-envtest";
+import { obtainRedis, RedisUnavailable } from "@konverge/infra-redis";
+import { startRealApiServer, type RealApiServer } from "./runner/real-api-server.ts";
+import { runStaticChecks } from "./runner/static-checks.ts";
+import { closingLine, tally } from "./runner/tally.ts";
+import { runVitest } from "./runner/vitest-run.ts";
+
+const USAGE = `npm test [-- [--project NAME]... [-t PATTERN] [--long] [FILE]...]
+  FILE        run only test files whose path contains it
+  --project   unit, integration, conformance, e2e or chaos; may be repeated
+  -t          run only tests whose name matches this regular expression
+  --long      more random cases and longer chaos (sets KONVERGE_TEST_LONG=1)`;
+
+const log = (line: string): void => console.error(`npm test: ${line}`);
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (isUsageError(error)) {
+    log(`${error.message}\n${USAGE}`);
+    process.exitCode = 2;
+  } else {
+    const isExpected = error instanceof EnvtestUnavailable || error instanceof RedisUnavailable;
+    log(isExpected ? error.message : String(error instanceof Error ? error.stack : error));
+    // The closing line must not be missing: what reads it would take silence for success.
+    console.log("0 passed, 1 failed");
+    process.exitCode = 1;
+  }
+}
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      project: { type: "string", multiple: true, default: [] },
+      testNamePattern: { type: "string", short: "t" },
+      long: { type: "boolean", default: false },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
+  const inCi = process.env["CI"] === "true";
+  const isWhole = positionals.length + values.project.length === 0 && !values.testNamePattern;
+  if (values.long) process.env["KONVERGE_TEST_LONG"] = "1";
+
+  const checks = inCi && isWhole ? runStaticChecks() : [];
+  const redis = await obtainRedis({ log });
+  process.env["REDIS_URL"] = redis.url;
+  const target: Target = { redis: `${redis.kind} ${redis.version}` };
+  try {
+    const selection = {
+      files: positionals,
+      projects: values.project,
+      namePattern: values.testNamePattern,
+    };
+    const verdicts = await runVitest(selection, async (projects) => {
+      if (!inCi && [...projects].every((name) => name === "unit")) return;
+      target.server = await startRealApiServer({ required: inCi, log });
+      if (target.server.kind === "running") Object.assign(process.env, target.server.env);
+      report(target);
+    });
+    const result = tally([...checks, ...verdicts], {
+      filtered: values.testNamePattern !== undefined,
+    });
+    for (const note of result.notes) console.log(note);
+    report(target);
+    if (result.passed + result.failed === 0) log("no test was selected");
+    console.log(closingLine(result));
+    return result.failed === 0 && result.passed > 0 ? 0 : 1;
+  } finally {
+    if (target.server?.kind === "running") await target.server.stop();
+    await redis.stop();
+  }
+}
+
+/** What the tests run against; no server as long as only unit tests are selected. */
+interface Target {
+  readonly redis: string;
+  server?: RealApiServer;
+}
+
+/** Said before the tests and, because their output scrolls it away, after them. */
+function report({ redis, server }: Target): void {
+  if (server === undefined) return;
+  const real = server.kind === "running" ? server.description : "no real one";
+  console.log(`API servers: embedded, ${real}; Redis: ${redis}`);
+  if (server.kind === "absent") {
+    log(`********** NOT TESTED against a real kube-apiserver **********\n${server.reason}`);
+  }
+}
+
+function isUsageError(error: unknown): error is Error {
+  return (
+    error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS")
+  );
+}

@@ -1,0 +1,16 @@
+import { spawnSync } from "node:child_process";
+import type { Verdict } from "./tally.ts";
+
+/** The parts of `npm run check` that are not tests, by their script's name in package.json. */
+const STATIC_CHECKS = ["format:check", "lint", "typecheck", "knip"] as const;
+
+/** Runs them all, so that one run shows everything that is wrong. What they print goes to our stdout. */
+export function runStaticChecks(): Verdict[] {
+  return STATIC_CHECKS.map((name) => {
+    const started = Date.now();
+    const { status } = spawnSync("npm", ["run", "--silent", name], { stdio: "inherit" });
+    const state = status === 0 ? "passed" : "failed";
+    console.log(`npm run ${name}: ${state} (${Date.now() - started} ms)`);
+    return { name: `npm run ${name}`, state };
+  });
+}
