@@ -1,0 +1,28 @@
+import { conditions, defineResource } from "konverge";
+import { z } from "zod";
+
+const GROUP = { group: "demo.konverge.dev", version: "v1" };
+
+/** As many machines as `spec.replicas` says. Two operators write it: one its spec, one its status. */
+export const NodePool = defineResource({
+  ...GROUP,
+  kind: "NodePool",
+  spec: z.object({ replicas: z.int().min(0).default(1) }),
+  status: z.object({ machines: z.int(), observedGeneration: z.int(), conditions }),
+});
+
+/** Changes `spec.replicas` of the pool it refers to, by the load it is told. */
+export const Autoscaler = defineResource({
+  ...GROUP,
+  kind: "Autoscaler",
+  spec: z.object({
+    poolRef: z.string().min(1),
+    min: z.int().min(0).default(1),
+    max: z.int().min(1),
+    /** Load one machine carries. */
+    targetLoad: z.int().min(1),
+  }),
+  status: z.object({ desiredReplicas: z.int(), load: z.int(), observedGeneration: z.int() }),
+});
+
+export const Machine = defineResource({ ...GROUP, kind: "Machine", spec: z.object({}) });

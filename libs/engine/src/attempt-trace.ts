@@ -1,0 +1,60 @@
+import type { ApiObject, JsonObject, KonvergeError, ResourceType } from "@konverge/core";
+import type { CallRecord, ConflictRecord, NamespacedName } from "@konverge/kube";
+
+/** A write that changed an object. */
+export interface WriteTrace {
+  readonly verb: "create" | "patch" | "apply" | "delete";
+  readonly type: ResourceType;
+  readonly name: NamespacedName;
+  readonly subresource?: string;
+  readonly fromVersion?: string;
+  /** The object after the write; before it for a delete. */
+  readonly object: ApiObject;
+  /** The merge patch that landed. */
+  readonly patch?: JsonObject;
+}
+
+/** What one attempt did, gathered while it runs. */
+export interface AttemptTrace {
+  readonly calls: { n: number; ms: number; limiterMs: number };
+  readonly writes: readonly WriteTrace[];
+  readonly conflicts: readonly ConflictRecord[];
+  /** The first refusal by the gate, also one that the handler swallowed. */
+  readonly deferred: KonvergeError | undefined;
+  readonly noteCall: (call: CallRecord) => void;
+  readonly noteConflict: (conflict: ConflictRecord) => void;
+  readonly noteWrite: (write: WriteTrace) => void;
+  readonly noteDeferred: (error: KonvergeError) => void;
+}
+
+/** A handler in a loop must not fill the memory; what is beyond is counted in `calls` alone. */
+const MAX_KEPT = 100;
+
+export function createAttemptTrace(): AttemptTrace {
+  const calls = { n: 0, ms: 0, limiterMs: 0 };
+  const writes: WriteTrace[] = [];
+  const conflicts: ConflictRecord[] = [];
+  let deferred: KonvergeError | undefined;
+  return {
+    calls,
+    writes,
+    conflicts,
+    get deferred() {
+      return deferred;
+    },
+    noteCall: ({ durationMs, waitedMs }) => {
+      calls.n += 1;
+      calls.ms += durationMs;
+      calls.limiterMs += waitedMs;
+    },
+    noteConflict: (conflict) => {
+      if (conflicts.length < MAX_KEPT) conflicts.push(conflict);
+    },
+    noteWrite: (write) => {
+      if (writes.length < MAX_KEPT) writes.push(write);
+    },
+    noteDeferred: (error) => {
+      deferred ??= error;
+    },
+  };
+}

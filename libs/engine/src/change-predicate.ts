@@ -1,0 +1,69 @@
+import { jsonEquals, type ApiObject } from "@konverge/core";
+
+/** What a watch saw of one object. `previous` is absent when the object is new to us. */
+export interface ObjectChange<T extends ApiObject = ApiObject> {
+  readonly kind: "added" | "changed" | "deleted";
+  readonly object: T;
+  readonly previous?: T;
+}
+
+/** Whether a change is worth a reconcile. */
+export type ChangePredicate<T extends ApiObject = ApiObject> = (change: ObjectChange<T>) => boolean;
+
+/** A person's request by `kubectl annotate`; always passes, whatever the predicate says. */
+export const REQUESTED_AT = "konverge.dev/requested-at";
+
+/** The spec changed; where a kind has no generation (ConfigMap, Secret, Node, Lease, ...) anything changed. */
+export const generationChanged: ChangePredicate = ({ object, previous }) => {
+  if (previous === undefined) return true;
+  if (object.metadata.generation === undefined) return resourceVersionChanged({ kind: "changed", object, previous });
+  return object.metadata.generation !== previous.metadata.generation;
+};
+
+/** Anything changed, status and labels included. Loops when the handler writes on every run. */
+export const resourceVersionChanged: ChangePredicate = ({ object, previous }) =>
+  previous === undefined || object.metadata.resourceVersion !== previous.metadata.resourceVersion;
+
+export const labelsChanged: ChangePredicate = ({ object, previous }) =>
+  previous === undefined || !jsonEquals(object.metadata.labels ?? {}, previous.metadata.labels ?? {});
+
+export const annotationsChanged: ChangePredicate = ({ object, previous }) =>
+  previous === undefined ||
+  !jsonEquals(object.metadata.annotations ?? {}, previous.metadata.annotations ?? {});
+
+export const anyOf =
+  <T extends ApiObject>(...predicates: readonly ChangePredicate<T>[]): ChangePredicate<T> =>
+  (change) =>
+    predicates.some((predicate) => predicate(change));
+
+export const allOf =
+  <T extends ApiObject>(...predicates: readonly ChangePredicate<T>[]): ChangePredicate<T> =>
+  (change) =>
+    predicates.every((predicate) => predicate(change));
+
+export const not =
+  <T extends ApiObject>(predicate: ChangePredicate<T>): ChangePredicate<T> =>
+  (change) =>
+    !predicate(change);
+
+/**
+ * What passes whatever a predicate says: deletion, a deletion mark, a change of finalizers, another uid, a person's request.
+ * A generation predicate alone would lose all of them.
+ */
+export function alwaysPasses({ kind, object, previous }: ObjectChange): boolean {
+  if (kind === "deleted" || previous === undefined) return true;
+  const now = object.metadata;
+  const before = previous.metadata;
+  return (
+    now.uid !== before.uid ||
+    now.deletionTimestamp !== before.deletionTimestamp ||
+    !jsonEquals(now.finalizers ?? [], before.finalizers ?? []) ||
+    isRequestedByPerson({ kind, object, previous })
+  );
+}
+
+/** True when the annotation `konverge.dev/requested-at` has a new value. */
+export function isRequestedByPerson({ object, previous }: ObjectChange): boolean {
+  const wish = object.metadata.annotations?.[REQUESTED_AT];
+  return wish !== undefined && wish !== previous?.metadata.annotations?.[REQUESTED_AT];
+}

@@ -1,0 +1,65 @@
+import { ensureError, findCause, isKonvergeError, type ObjectRef, type Outcome } from "@konverge/core";
+import {
+  isAlreadyExists,
+  isConflict,
+  isFieldManagerConflict,
+  isKubeApiError,
+  isNotFound,
+  isQuotaExceeded,
+  isResourceVersionTooLarge,
+  isTooManyRequests,
+  isUnauthorized,
+  type KubeApiError,
+} from "@konverge/kube";
+
+/** Expired credentials concern the whole cluster; soon enough to notice new ones. */
+const CREDENTIALS_AGAIN_MS = 5_000;
+const STALE_READ_AGAIN_MS = 1_000;
+const REFUSED = new Set([400, 403, 405, 406, 413, 415, 422]);
+
+/** What a thrown value means for the key that was reconciled. Looks through causes. */
+export function classifyError(thrown: unknown, reconciled: ObjectRef): Outcome {
+  const error = ensureError(thrown);
+  const ours = findCause(thrown, isKonvergeError);
+  if (ours === undefined) return { kind: "retry", error };
+  if (ours.code === "terminal") return { kind: "terminal", error };
+  if (ours.code === "deferred") {
+    return { kind: "deferred", afterMs: ours.retryAfterMs ?? STALE_READ_AGAIN_MS, cause: ours.message };
+  }
+  // Replaced under our hands: the next attempt reads its successor.
+  if (ours.code === "object_replaced") return { kind: "conflict", error };
+  if (isKubeApiError(ours)) return classifyApiError(error, ours, reconciled);
+  return retry(error, ours.retryAfterMs);
+}
+
+function classifyApiError(error: Error, api: KubeApiError, reconciled: ObjectRef): Outcome {
+  if (isFieldManagerConflict(api)) return { kind: "rejected", error };
+  if (isConflict(api)) return { kind: "conflict", error };
+  if (isNotFound(api) && isSame(api, reconciled)) return { kind: "gone" };
+  if (isUnauthorized(api)) {
+    return { kind: "deferred", afterMs: CREDENTIALS_AGAIN_MS, cause: "credentials" };
+  }
+  if (isTooManyRequests(api) && api.retryAfterMs !== undefined) {
+    return { kind: "deferred", afterMs: api.retryAfterMs, cause: "throttled" };
+  }
+  if (isResourceVersionTooLarge(api)) {
+    return { kind: "deferred", afterMs: api.retryAfterMs ?? STALE_READ_AGAIN_MS, cause: "staleRead" };
+  }
+  if (isAlreadyExists(api) || isQuotaExceeded(api)) return retry(error, api.retryAfterMs);
+  if (REFUSED.has(api.status)) return { kind: "rejected", error };
+  return retry(error, api.retryAfterMs);
+}
+
+function retry(error: Error, retryAfterMs: number | undefined): Outcome {
+  return { kind: "retry", error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+}
+
+function isSame({ ref }: KubeApiError, { group, resource, namespace, name }: ObjectRef): boolean {
+  return (
+    ref !== undefined &&
+    ref.group === group &&
+    ref.resource === resource &&
+    ref.namespace === namespace &&
+    ref.name === name
+  );
+}

@@ -1,0 +1,215 @@
+import {
+  conflictLadder,
+  ensureError,
+  failureLadder,
+  KonvergeError,
+  rejectedLadder,
+  type ApiObject,
+  type ResourceType,
+} from "@konverge/core";
+import {
+  createReflector,
+  startLeaderElection,
+  type KubeClient,
+  type LeaderElection,
+  type LeaderElectionOptions,
+  type Reflector,
+} from "@konverge/kube";
+import type { QueueWorker, WorkQueue } from "@konverge/queue";
+import { createAttemptReporter, type EngineMetrics } from "./attempt-reporter.ts";
+import type { ConflictRetry, Controller } from "./define-controller.ts";
+import type { Log } from "./log.ts";
+import { createObjectCache, typeId } from "./object-cache.ts";
+import { createRequestSource, type RequestSource, type SeenChange } from "./request-source.ts";
+import { runResync } from "./resync.ts";
+import { runAttempt } from "./run-attempt.ts";
+
+export interface EngineOptions {
+  readonly controllers: readonly Controller[];
+  readonly client: KubeClient;
+  /** One queue per controller, of the same cluster as the client. */
+  readonly queueFor: (controller: Controller) => WorkQueue;
+  /** Unique per process; shown in records and Leases. */
+  readonly workerId: string;
+  readonly log: Log;
+  readonly metrics: EngineMetrics;
+  /** For controllers that do not say. Default `both`. */
+  readonly conflictRetry?: ConflictRetry;
+  /** Attempts at once per controller, whatever the controllers say; for a small process. */
+  readonly concurrency?: number;
+  /** Tells installations on one cluster apart; their producers must not elect each other. Default `konverge`. */
+  readonly installation?: string;
+  /** Where the Leases of the elected producers live. Default `default`. */
+  readonly leaseNamespace?: string;
+  readonly election?: Pick<LeaderElectionOptions, "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs">;
+}
+
+export interface Engine {
+  /** False until every watch has its first list, and again once it stops. */
+  readonly ready: boolean;
+  /** Stops taking work, waits for running attempts up to `graceMs`, aborts the rest, gives up leadership. */
+  stop(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+interface Part {
+  readonly controller: Controller;
+  readonly source: RequestSource;
+  readonly queue: WorkQueue;
+  leading: boolean;
+}
+
+/**
+ * Runs controllers on one cluster: watches become requests (only in the elected producer), requests become attempts (in
+ * every process). Resolves when the first lists are in and work is being taken.
+ * @throws KonvergeError `crd_mismatch` when the cluster does not serve a kind.
+ */
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const { controllers, client, log, metrics } = options;
+  await Promise.all(controllers.map((controller) => checkServed(controller, client)));
+
+  const parts: Part[] = controllers.map((controller) => {
+    const queue = options.queueFor(controller);
+    return { controller, queue, source: createRequestSource(controller, queue), leading: false };
+  });
+  const reflectors = startReflectors(parts, options);
+  const cache = createObjectCache(reflectors);
+  const stopped = new AbortController();
+  const state = { ready: false };
+  try {
+    await Promise.all([...reflectors.values()].map(({ synced }) => synced));
+  } catch (error) {
+    await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
+    throw error;
+  }
+  const elections = parts.map((part) => startProducer(part, reflectors, options));
+  const workers: QueueWorker[] = parts.map(({ controller, queue }) => {
+    const report = createAttemptReporter({ controller, log, metrics, workerId: options.workerId });
+    return queue.work({
+      workerId: options.workerId,
+      concurrency: Math.min(controller.concurrency, options.concurrency ?? Infinity),
+      ladders: {
+        conflict: controller.backoff.conflict ?? conflictLadder,
+        failure: controller.backoff.failure ?? failureLadder,
+        rejected: rejectedLadder,
+      },
+      ...(controller.maxFailures === undefined ? {} : { maxFailures: controller.maxFailures }),
+      handle: async (attempt) => {
+        const run = await runAttempt(attempt, {
+          controller,
+          client,
+          cache,
+          conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
+          log: report.logFor(attempt),
+        });
+        return { outcome: run.outcome, record: report.finished(attempt, run) };
+      },
+      onClosed: report.closed,
+      onError: (error) => log.warn({ err: error, controller: controller.name }, "queue error"),
+    });
+  });
+  state.ready = true;
+  log.info({ controllers: controllers.map(({ name }) => name) }, "engine started");
+
+  return {
+    get ready() {
+      return state.ready;
+    },
+    async stop({ graceMs = 30_000 } = {}) {
+      if (stopped.signal.aborted) return;
+      stopped.abort();
+      state.ready = false;
+      await Promise.all(workers.map((worker) => worker.stop({ graceMs })));
+      await Promise.all(elections.map((election) => election.stop()));
+      await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
+      await Promise.all(parts.map(({ queue }) => queue.close()));
+      log.info({}, "engine stopped");
+    },
+  };
+}
+
+/** A controller for a kind that the cluster does not serve would wait for ever; better not to start. */
+async function checkServed(controller: Controller, client: KubeClient): Promise<void> {
+  const types = [controller.for, ...controller.owns, ...controller.watches.map(({ type }) => type)];
+  for (const { group, version, kind, resource } of types) {
+    const apiVersion = group === "" ? version : `${group}/${version}`;
+    const served = await client.resolveType(apiVersion, kind).catch((error: unknown) => {
+      throw new KonvergeError(
+        "crd_mismatch",
+        `controller "${controller.name}": the cluster does not serve ${kind} in ${apiVersion}; install its CRD first (konverge crds --config <file> | kubectl apply -f -)`,
+        { cause: error },
+      );
+    });
+    if (served.resource !== resource) {
+      throw new KonvergeError(
+        "crd_mismatch",
+        `controller "${controller.name}": the cluster serves ${kind} as "${served.resource}", the definition says "${resource}"; set plural to "${served.resource}"`,
+      );
+    }
+  }
+}
+
+type ReflectorMap = ReadonlyMap<string, Reflector<ApiObject>>;
+
+/** One watch per kind and process, however many controllers look at it. */
+function startReflectors(parts: readonly Part[], { client, log }: EngineOptions): ReflectorMap {
+  const types = new Map<string, ResourceType>();
+  for (const { controller } of parts) {
+    for (const type of [controller.for, ...controller.owns, ...controller.watches.map((watch) => watch.type)]) {
+      types.set(typeId(type), type);
+    }
+  }
+  const reflectors = new Map<string, Reflector<ApiObject>>();
+  for (const [id, type] of types) {
+    const reflector = createReflector<ApiObject>({
+      client,
+      type,
+      onEvent: (change) => dispatch(parts, id, change),
+      onError: (error) => log.warn({ err: error, resource: id }, "watch interrupted"),
+    });
+    reflector.start();
+    reflectors.set(id, reflector);
+  }
+  return reflectors;
+}
+
+/** Only the elected producer requests; the others keep their caches warm. */
+async function dispatch(parts: readonly Part[], id: string, change: SeenChange): Promise<void> {
+  const requests: Promise<void>[] = [];
+  for (const { controller, source, leading } of parts) {
+    if (!leading) continue;
+    if (typeId(controller.for) === id) requests.push(source.onOwnKind(change));
+    if (controller.owns.some((type) => typeId(type) === id)) requests.push(source.onOwned(change));
+    for (const watch of controller.watches) {
+      if (typeId(watch.type) === id) requests.push(source.onWatched(watch, change));
+    }
+  }
+  await Promise.all(requests);
+}
+
+function startProducer(part: Part, reflectors: ReflectorMap, options: EngineOptions): LeaderElection {
+  const { controller, source } = part;
+  const log = options.log.child({ controller: controller.name });
+  return startLeaderElection({
+    client: options.client.scoped({ priority: "critical" }),
+    namespace: options.leaseNamespace ?? "default",
+    name: `${options.installation ?? "konverge"}-${controller.name}`,
+    identity: options.workerId,
+    ...options.election,
+    onStartedLeading: (leading) => {
+      log.info({}, "producer elected");
+      part.leading = true;
+      leading.addEventListener("abort", () => {
+        part.leading = false;
+        log.info({}, "producer resigned");
+      });
+      const store = reflectors.get(typeId(controller.for));
+      if (store === undefined) return;
+      // Whatever happened while nobody led is in the store: request all of it, and again as the resync interval says.
+      const onError = (error: Error) => log.warn({ err: error }, "resync request failed");
+      runResync({ controller, store, source, signal: leading, onError }).catch((error: unknown) => {
+        if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
+      });
+    },
+    onError: (error) => log.warn({ err: error }, "election try failed"),
+  });
+}

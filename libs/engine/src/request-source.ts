@@ -1,0 +1,111 @@
+import { parseApiVersion, type ApiObject, type ObjectKey, type Trigger } from "@konverge/core";
+import type { NamespacedName } from "@konverge/kube";
+import type { RequestClass, WorkQueue } from "@konverge/queue";
+import { alwaysPasses, generationChanged, isRequestedByPerson, type ObjectChange } from "./change-predicate.ts";
+import type { Controller, WatchSource } from "./define-controller.ts";
+
+/** A change as a reflector tells it; `initial` when it comes from a list and not from a watch. */
+export interface SeenChange extends ObjectChange {
+  readonly initial: boolean;
+}
+
+/**
+ * Turns what a controller's watches see into requests. Each function resolves only when every request is acknowledged,
+ * so that a change counts as seen only then (P1).
+ */
+export interface RequestSource {
+  readonly onOwnKind: (change: SeenChange) => Promise<void>;
+  readonly onOwned: (change: SeenChange) => Promise<void>;
+  readonly onWatched: (source: WatchSource, change: SeenChange) => Promise<void>;
+  /** Requests one object because its turn has come. */
+  readonly resync: (object: ApiObject, reason: string) => Promise<void>;
+}
+
+export function createRequestSource(controller: Controller, queue: WorkQueue): RequestSource {
+  const when = controller.when ?? generationChanged;
+  const { group, resource, kind } = controller.for;
+
+  const keyOf = ({ namespace, name }: NamespacedName): ObjectKey => ({
+    controller: controller.name,
+    cluster: queue.cluster,
+    resource,
+    group,
+    ...(namespace === undefined ? {} : { namespace }),
+    name,
+  });
+  const request = (name: NamespacedName, trigger: Trigger, requestClass: RequestClass) =>
+    queue.request(keyOf(name), trigger, { class: requestClass });
+  const requestAll = async (names: readonly NamespacedName[], change: SeenChange, trigger: Trigger) => {
+    const distinct = new Map(names.map((name) => [`${name.namespace ?? ""}/${name.name}`, name]));
+    await Promise.all(
+      [...distinct.values()].map((name) => request(name, trigger, change.initial ? "resync" : "event")),
+    );
+  };
+
+  return {
+    async onOwnKind(change) {
+      const { object, initial } = change;
+      if (!initial && !alwaysPasses(change) && !when(change)) return;
+      const person = !initial && isRequestedByPerson(change);
+      await request(
+        nameOf(object),
+        {
+          kind: initial ? "resync" : "watch",
+          by: person ? "annotation" : `watch ${resource}`,
+          ...versionsOf(object),
+        },
+        requestClassOf(initial, person),
+      );
+    },
+    async onOwned(change) {
+      const owners = [change.object, change.previous].flatMap((object) =>
+        object === undefined ? [] : ownersOf(object, group, kind),
+      );
+      await requestAll(owners, change, {
+        kind: "owner",
+        by: `watch ${change.object.kind}`,
+        reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
+      });
+    },
+    async onWatched({ map }, change) {
+      const names = [change.object, change.previous].flatMap((object) =>
+        object === undefined ? [] : map(object),
+      );
+      await requestAll(names, change, {
+        kind: "watch",
+        by: `watch ${change.object.kind}`,
+        reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
+      });
+    },
+    async resync(object, reason) {
+      await request(nameOf(object), { kind: "resync", by: "resync", reason, ...versionsOf(object) }, "resync");
+    },
+  };
+}
+
+function requestClassOf(initial: boolean, person: boolean): RequestClass {
+  if (person) return "interactive";
+  return initial ? "resync" : "event";
+}
+
+function nameOf({ metadata: { namespace, name } }: ApiObject): NamespacedName {
+  return namespace === undefined ? { name } : { namespace, name };
+}
+
+function versionsOf({ metadata }: ApiObject): Pick<Trigger, "resourceVersion" | "generation"> {
+  return {
+    ...(metadata.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
+    ...(metadata.generation === undefined ? {} : { generation: metadata.generation }),
+  };
+}
+
+/** Controller owners of the wanted kind. Group and kind are compared, never the version. */
+function ownersOf(object: ApiObject, group: string, kind: string): NamespacedName[] {
+  const { namespace, ownerReferences = [] } = object.metadata;
+  return ownerReferences
+    .filter(
+      (owner) =>
+        owner.controller === true && owner.kind === kind && parseApiVersion(owner.apiVersion).group === group,
+    )
+    .map(({ name }) => (namespace === undefined ? { name } : { namespace, name }));
+}
