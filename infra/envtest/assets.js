@@ -58,7 +58,7 @@ async function download(log) {
   const [cached] = await listCachedVersions({ dataDir, version: MINOR });
   const version = cached?.version ?? MINOR;
   if (cached === undefined) log(`downloading etcd and kube-apiserver ${MINOR}, once`);
-  /** @type {NodeJS.Timeout | undefined} */
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   const late = new Promise((_, reject) => {
     const error = new Error(`not finished in ${DOWNLOAD_LIMIT_MS / 1000} s`);

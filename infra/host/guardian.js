@@ -31,7 +31,8 @@ export function guard({ pids, folder = "" }) {
   child.once("error", () => {});
   child.stdin.on("error", () => {});
   child.unref();
-  /** @type {import("node:net").Socket} */ (child.stdin).unref();
+  // Typed as a plain stream, but a pipe of a child is a socket.
+  if ("unref" in child.stdin && typeof child.stdin.unref === "function") child.stdin.unref();
   return {
     release() {
       child.stdin.end("release\n");

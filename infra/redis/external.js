@@ -34,7 +34,7 @@ export async function obtainRedis({ log, env = process.env }) {
       version: redis.version,
       kind: redis.kind,
       owned: true,
-      stop: redis.stop,
+      stop: () => redis.stop(),
     };
   }
   const { evicts, ...server } = await checkRedisUrl(url);

@@ -120,9 +120,10 @@ function redisArgs(port, folder, appendonly) {
 async function ready({ url, pid, ended, output }) {
   /** @type {string | undefined} */
   let end;
-  void ended.then((how) => {
-    end = how;
-  });
+  const noteEnd = async () => {
+    end = await ended;
+  };
+  void noteEnd();
   const deadline = Date.now() + READY_LIMIT_MS;
   let last = "";
   while (Date.now() < deadline) {
@@ -151,7 +152,8 @@ async function freePort() {
     server.once("error", reject);
     server.listen(0, "127.0.0.1", () => resolve(undefined));
   });
-  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  const address = server.address();
   await new Promise((resolve) => server.close(resolve));
-  return port;
+  if (address === null || typeof address === "string") throw new Error("no TCP address to take");
+  return address.port;
 }

@@ -1,0 +1,82 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test, vi } from "vitest";
+import { checkRedisUrl, obtainRedis, RedisUnavailable, startRedis } from "@konverge/infra-redis";
+import { isAlive } from "../../infra/host/lock.js";
+import { ask } from "../../infra/redis/resp.js";
+
+test("a started Redis keeps what it acknowledged and evicts nothing", async () => {
+  await using redis = await startRedis();
+  const [aof, policy] = await ask(redis.url, [
+    ["INFO", "persistence"],
+    ["INFO", "memory"],
+  ]);
+  expect(aof).toContain("aof_enabled:1\r\n");
+  expect(policy).toContain("maxmemory_policy:noeviction\r\n");
+});
+
+test("stop leaves neither process nor folder", async () => {
+  const redis = await startRedis();
+  await redis.stop();
+  expect(isAlive(redis.pid)).toBe(false);
+  expect(existsSync(redis.dir)).toBe(false);
+});
+
+test("a folder of the caller's outlives the crash, and its data come back", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "konverge-test-"));
+  try {
+    const first = await startRedis({ dir, extraArgs: ["--appendfsync", "always"] });
+    await ask(first.url, [["SET", "a", "1"]]);
+    await first.kill();
+    await using second = await startRedis({ dir });
+    expect(await ask(second.url, [["GET", "a"]])).toEqual(["1"]);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
+
+test("a taken port is an error, even though a Redis answers there", async () => {
+  await using redis = await startRedis();
+  await expect(startRedis({ port: redis.port })).rejects.toThrow(/already in use/i);
+});
+
+test("a Redis dies with a process that was killed", async () => {
+  const script = `
+    const { startRedis } = await import(${JSON.stringify(import.meta.resolve("@konverge/infra-redis"))});
+    const { pid, dir } = await startRedis();
+    console.log(JSON.stringify({ pid, dir }));`;
+  const parent = spawn(process.execPath, ["--input-type=module", "-e", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = await once(parent.stdout, "data");
+  const { dir, pid }: { dir: string; pid: number } = JSON.parse(String(line));
+  expect(isAlive(pid)).toBe(true);
+  parent.kill("SIGKILL");
+  // The folder goes last, after the process.
+  await vi.waitFor(() => expect(existsSync(dir)).toBe(false), { timeout: 15_000, interval: 50 });
+});
+
+test("REDIS_URL is used as it is, and its owner's", async () => {
+  await using redis = await startRedis({ extraArgs: ["--maxmemory-policy", "allkeys-lru"] });
+  const lines: string[] = [];
+  const obtained = await obtainRedis({
+    log: (line) => lines.push(line),
+    env: { REDIS_URL: redis.url },
+  });
+  expect(obtained).toMatchObject({ url: redis.url, version: redis.version, owned: false });
+  expect(lines.join()).toContain("noeviction");
+  await obtained.stop();
+  expect(await ask(redis.url, [["PING"]])).toEqual(["PONG"]);
+});
+
+test("an address without a Redis says so, without its password", async () => {
+  const error = await checkRedisUrl("redis://u:secret@127.0.0.1:1").catch(
+    (caught: unknown) => caught,
+  );
+  expect(error).toBeInstanceOf(RedisUnavailable);
+  expect(String(error)).toMatch(/REDIS_URL=redis:\/\/127\.0\.0\.1:1 does not answer/);
+  expect(String(error)).not.toContain("secret");
+});
