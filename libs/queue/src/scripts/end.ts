@@ -1,0 +1,68 @@
+import { defineScript, type Script } from "./script.ts";
+
+/**
+ * Stores how attempts ended and gives their leases back. Fenced: when another epoch has taken over, nothing is changed.
+ *
+ * KEYS: 1 timers (sorted set); then per attempt key hash and attempt stream.
+ * ARGV: 1 attempts kept per key, 2 retention in ms; then per attempt 13: key, epoch, owner, outcome, counting (reset,
+ * failure, conflict, uncount, keep), final (1 or 0), hold ("", backoff, deferred), delay in ms, timer in ms or "", dead
+ * (1 or 0), error code, error message, record.
+ * Answer, per attempt: { "stored" or "fenced", news (1 when news arrived while it ran) }. The same end twice is stored once.
+ */
+export const endScript: Script = defineScript(
+  "end",
+  String.raw`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local kept, retentionMs = ARGV[1], ARGV[2]
+local function int(text) return tonumber(text) or 0 end
+
+local function finish(key, stream, at)
+  local member, epoch, owner, outcome, counting = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  local final, hold, delayMs, timerMs = ARGV[at + 5] == '1', ARGV[at + 6], ARGV[at + 7], ARGV[at + 8]
+  local h = redis.call('HMGET', key, 'epoch', 'owner', 'covered', 'news', 'attempts', 'failures', 'conflicts',
+    'startedAt', 'worker', 'runGeneration', 'generation', 'pending')
+  local news = h[4] == '1' and 1 or 0
+  if h[1] ~= epoch then return { 'fenced', 0 } end
+  if h[2] ~= owner then return { h[2] == '' and 'stored' or 'fenced', news } end
+
+  local set = { 'owner', '', 'outcome', outcome, 'endedAt', now, 'lost', 0,
+    'errorCode', ARGV[at + 10], 'errorMessage', ARGV[at + 11] }
+  local function put(field, value)
+    set[#set + 1] = field
+    set[#set + 1] = value
+  end
+  if counting == 'reset' then
+    put('attempts', 0)
+    put('failures', 0)
+    put('conflicts', 0)
+  elseif counting == 'failure' then put('failures', int(h[6]) + 1)
+  elseif counting == 'conflict' then put('conflicts', int(h[7]) + 1)
+  elseif counting == 'uncount' then put('attempts', math.max(0, int(h[5]) - 1))
+  end
+  if final then put('finished', h[3]) end
+  if hold ~= '' then
+    put('hold', hold)
+    put('nextAt', now + math.floor(tonumber(delayMs)))
+  end
+  if ARGV[at + 9] == '1' then
+    local generation = h[10] or ''
+    put('deadGeneration', generation)
+    if (h[11] or '') == generation then put('dead', '1') end
+  end
+  if outcome == 'gone' then put('gone', '1') end
+  redis.call('HSET', key, unpack(set))
+  if timerMs ~= '' then redis.call('ZADD', KEYS[1], 'LT', now + math.floor(tonumber(timerMs)), member) end
+  redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', 'epoch', epoch, 'covered', h[3], 'outcome', outcome,
+    'startedAt', h[8], 'worker', h[9], 'errorCode', ARGV[at + 10], 'errorMessage', ARGV[at + 11],
+    'record', ARGV[at + 12])
+  redis.call('PEXPIRE', stream, retentionMs)
+  if outcome == 'gone' and int(h[12]) == 0 then redis.call('PEXPIRE', key, retentionMs) end
+  return { 'stored', news }
+end
+
+local answers = {}
+for i = 1, (#KEYS - 1) / 2 do answers[i] = finish(KEYS[2 * i], KEYS[2 * i + 1], 3 + (i - 1) * 13) end
+return answers
+`,
+);
