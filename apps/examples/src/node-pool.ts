@@ -7,7 +7,10 @@ export const nodePool = defineController({
   for: NodePool,
   owns: [Machine],
   async reconcile({ object: pool, kube }) {
-    const wanted = Array.from({ length: pool.spec.replicas }, (_, n) => `${pool.metadata.name}-${n}`);
+    const wanted = Array.from(
+      { length: pool.spec.replicas },
+      (_, n) => `${pool.metadata.name}-${n}`,
+    );
     const machines = await kube.list(Machine, { ownedBy: pool });
     const present = new Set(machines.map(({ metadata }) => metadata.name));
 

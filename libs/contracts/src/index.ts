@@ -1,1 +1,6 @@
-export {};
+export { attemptRecordSchema } from "./attempt-record.ts";
+export type { AttemptRecord } from "./attempt-record.ts";
+export { duration } from "./duration.ts";
+export { isSensitive, redactPatch } from "./redact.ts";
+export { describeSettings, readSettings, settingsSchema } from "./settings.ts";
+export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";

@@ -1,1 +1,4 @@
-export {};
+export { createLogger } from "./logger.ts";
+export type { LoggerOptions } from "./logger.ts";
+export { createMetrics } from "./metrics.ts";
+export type { AttemptMetrics, Metrics } from "./metrics.ts";

@@ -19,7 +19,11 @@ const LEFT_OUT = new Set(["leases", "events"]);
  */
 export async function countAuditedCalls(
   path: string,
-  { agent, fromMs, toMs }: { readonly agent: string; readonly fromMs: number; readonly toMs: number },
+  {
+    agent,
+    fromMs,
+    toMs,
+  }: { readonly agent: string; readonly fromMs: number; readonly toMs: number },
 ): Promise<number> {
   let calls = 0;
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Infinity });
@@ -31,11 +35,16 @@ export async function countAuditedCalls(
 
 function isCounted(
   line: string,
-  { agent, fromMs, toMs }: { readonly agent: string; readonly fromMs: number; readonly toMs: number },
+  {
+    agent,
+    fromMs,
+    toMs,
+  }: { readonly agent: string; readonly fromMs: number; readonly toMs: number },
 ): boolean {
   if (line === "") return false;
   const { stage, verb, userAgent, objectRef, stageTimestamp } = JSON.parse(line) as AuditEvent;
-  if (stage !== "ResponseComplete" || verb === "watch" || !userAgent?.startsWith(agent)) return false;
+  if (stage !== "ResponseComplete" || verb === "watch" || !userAgent?.startsWith(agent))
+    return false;
   // Discovery and health have no object.
   if (objectRef?.resource === undefined || LEFT_OUT.has(objectRef.resource)) return false;
   const atMs = Date.parse(stageTimestamp ?? "");

@@ -2,109 +2,101 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 import { KonvergeError } from "@konverge/core";
 
+/** The fields of a JSON log line. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
 export interface KonvergeProcess {
   readonly pid: number;
-  /** Settles when the process has ended. */
-  readonly exited: Promise<{ readonly code: number | null; readonly signal: string | null }>;
   readonly alive: boolean;
-  /** The fields of the first log line with this message. */
-  readonly ready: Record<string, unknown>;
+  /** The first log line with this message, also one of the past. Rejects when the process ends without it. */
+  said(message: string, deadlineMs?: number): Promise<LogFields>;
   /** SIGTERM, and SIGKILL if that does not help within `graceMs`. */
   stop(graceMs?: number): Promise<void>;
-}
-
-export interface StartOptions {
-  /** Arguments of the `konverge` command. */
-  readonly args: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  /** The message of the log line that says the process is ready. */
-  readonly readyMessage: string;
-  readonly readyMs?: number;
 }
 
 /** The last lines of a process, kept for the error that it may end with. */
 const KEPT_LINES = 20;
 
-/** Starts a `konverge` command as its own process, exactly as a user would, and waits until it says that it is ready. */
-export async function startKonverge(options: StartOptions): Promise<KonvergeProcess> {
-  const { args, env = {}, readyMessage, readyMs = 30_000 } = options;
-  const main = process.argv[1] ?? "";
-  const child = spawn(process.execPath, [...process.execArgv, main, ...args], {
+/** Starts a `konverge` command as its own process, exactly as a user would. */
+export function startKonverge(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): KonvergeProcess {
+  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...args], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const exited = new Promise<{ code: number | null; signal: string | null }>((resolve, reject) => {
-    child.once("exit", (code, signal) => resolve({ code, signal }));
-    child.once("error", reject);
+  const ended = new Promise<string>((resolve) => {
+    child.once("exit", (code, signal) => resolve(`ended with ${signal ?? `exit code ${code}`}`));
+    child.once("error", (error) => resolve(`could not be started: ${error.message}`));
   });
-  const tail: string[] = [];
-  const ready = await waitForLine(child, { tail, readyMessage, readyMs, exited, what: args[0] ?? "" });
+  const log = readLog(child);
   return {
     pid: child.pid ?? 0,
-    exited,
     get alive() {
       return child.exitCode === null && child.signalCode === null;
     },
-    ready,
+    async said(message, deadlineMs = 30_000) {
+      const fail = (why: string) =>
+        new KonvergeError("demo_failed", `konverge ${args[0]} ${why}\n${log.tail.join("\n")}`);
+      let timer: NodeJS.Timeout | undefined;
+      try {
+        return await Promise.race([
+          log.wait(message),
+          ended.then((how): never => {
+            throw fail(how);
+          }),
+          new Promise<never>((_, reject) => {
+            const why = `did not say "${message}" within ${deadlineMs} ms`;
+            timer = setTimeout(() => reject(fail(why)), deadlineMs);
+          }),
+        ]);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
     async stop(graceMs = 10_000) {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill("SIGTERM");
       const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
-      await exited;
+      await ended;
       clearTimeout(timer);
     },
   };
 }
 
-async function waitForLine(
-  child: ChildProcess,
-  options: {
-    readonly tail: string[];
-    readonly readyMessage: string;
-    readonly readyMs: number;
-    readonly exited: Promise<{ readonly code: number | null; readonly signal: string | null }>;
-    readonly what: string;
-  },
-): Promise<Record<string, unknown>> {
-  const { tail, readyMessage, readyMs, exited, what } = options;
-  const remember = (line: string) => {
-    tail.push(line);
-    if (tail.length > KEPT_LINES) tail.shift();
+function readLog(child: ChildProcess) {
+  const tail: string[] = [];
+  const seen = new Map<string, LogFields>();
+  const waiting = new Map<string, ((fields: LogFields) => void)[]>();
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream === null) continue;
+    createInterface({ input: stream }).on("line", (line) => {
+      tail.push(line);
+      if (tail.length > KEPT_LINES) tail.shift();
+      const fields = parseLogLine(line);
+      const message = fields?.["msg"];
+      if (fields === undefined || typeof message !== "string" || seen.has(message)) return;
+      seen.set(message, fields);
+      for (const resolve of waiting.get(message) ?? []) resolve(fields);
+      waiting.delete(message);
+    });
+  }
+  return {
+    tail,
+    wait: (message: string): Promise<LogFields> =>
+      new Promise((resolve) => {
+        const past = seen.get(message);
+        if (past !== undefined) resolve(past);
+        else waiting.set(message, [...(waiting.get(message) ?? []), resolve]);
+      }),
   };
-  const fail = (why: string) =>
-    new KonvergeError("demo_failed", `konverge ${what} ${why}\n${tail.join("\n")}`);
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      child.kill("SIGKILL");
-      reject(fail(`did not say "${readyMessage}" within ${readyMs} ms`));
-    }, readyMs);
-    for (const stream of [child.stdout, child.stderr]) {
-      if (stream === null) continue;
-      createInterface({ input: stream }).on("line", (line) => {
-        remember(line);
-        const fields = parseLogLine(line);
-        if (fields?.["msg"] !== readyMessage) return;
-        clearTimeout(timer);
-        resolve(fields);
-      });
-    }
-    exited.then(
-      ({ code, signal }) => {
-        clearTimeout(timer);
-        reject(fail(`ended with ${signal ?? `exit code ${code}`}`));
-      },
-      (error: unknown) => {
-        clearTimeout(timer);
-        reject(new KonvergeError("demo_failed", `konverge ${what} could not be started`, { cause: error }));
-      },
-    );
-  });
 }
 
-function parseLogLine(line: string): Record<string, unknown> | undefined {
+function parseLogLine(line: string): LogFields | undefined {
   if (!line.startsWith("{")) return undefined;
   try {
-    return JSON.parse(line) as Record<string, unknown>;
+    return JSON.parse(line) as LogFields;
   } catch {
     // Not a log line; it is kept in the tail all the same.
     return undefined;

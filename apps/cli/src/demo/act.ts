@@ -1,0 +1,238 @@
+import { KonvergeError, sleepMs } from "@konverge/core";
+import { startKonverge, type KonvergeProcess } from "./child-process.ts";
+import { countAuditedCalls } from "./call-counter.ts";
+import { planLoad, replicasFor, type LoadStep } from "./load-plan.ts";
+import { findLostUpdates, isConverged, type LostUpdate } from "./lost-updates.ts";
+import { readControllerWrites } from "./object-history.ts";
+import type { WriterReport } from "./outside-writer.ts";
+import { pollUntil } from "./poll-until.ts";
+import type { Stage } from "./stage.ts";
+import { readWorkerTotals } from "./worker-metrics.ts";
+import { MACHINES, POOLS, SCALERS, type World } from "./world.ts";
+
+export interface ActOptions {
+  readonly name: "lazy" | "pro";
+  readonly stage: Stage;
+  readonly world: World;
+  readonly workers: number;
+  /** One configuration file per operator; every operator gets its own workers. */
+  readonly configs: readonly string[];
+  readonly seed: number;
+  readonly pools: number;
+  readonly steps: number;
+  readonly stepMs: number;
+  readonly blindWriter: boolean;
+  readonly say: (line: string) => void;
+}
+
+/** One act of the demo's JSON document. */
+export interface ActFigures {
+  readonly name: string;
+  readonly reconciles: number;
+  readonly apiCalls: number;
+  readonly writes: number;
+  readonly conflicts: number;
+  readonly callsPerWrite: number;
+  readonly jobRetries: number;
+  /** From the last change of the load until every controller agrees. */
+  readonly convergedMs: number;
+  readonly lostUpdates: number;
+  readonly converged: boolean;
+}
+
+export interface PlayedAct {
+  readonly figures: ActFigures;
+  readonly lost: readonly LostUpdate[];
+  readonly outsideConflicts: number;
+  readonly pools: readonly string[];
+  /** Takes the act's objects away, then its workers: in this order, so that the workers see the deletions. */
+  end(): Promise<void>;
+}
+
+const WORKER_AGENT = "konverge-worker";
+const CONVERGE_MS = 30_000;
+
+export async function playAct(options: ActOptions): Promise<PlayedAct> {
+  const { name, stage, world, say } = options;
+  const pools = Array.from(
+    { length: options.pools },
+    (_, n) => `${name}-${String(n).padStart(2, "0")}`,
+  );
+  const plan = planLoad(
+    pools.map((pool) => pool.slice(name.length)),
+    { seed: options.seed, steps: options.steps, intervalMs: options.stepMs },
+  ).map((step) => withPrefix(step, name));
+  const first = plan[0];
+  const last = plan.at(-1);
+  if (first === undefined || last === undefined) {
+    throw new KonvergeError("demo_failed", "the load plan is empty; ask for at least one step");
+  }
+
+  const workers = startWorkers(options);
+  const metrics = await Promise.all(
+    workers.map(async (worker) => `${String((await worker.said("worker ready"))["metricsUrl"])}`),
+  );
+  say(`${workers.length} workers are up (pids ${workers.map(({ pid }) => pid).join(", ")})`);
+  const fromMs = Date.now();
+  await world.populate(pools, first.loads);
+  await waitConverged(options, pools, first);
+
+  const writer = startKonverge(
+    [
+      "demo-writer",
+      ...[
+        "--namespace",
+        world.namespace,
+        "--pools",
+        pools.join(","),
+        "--seed",
+        String(options.seed),
+      ],
+      ...(options.blindWriter ? ["--blind"] : []),
+    ],
+    stage.env,
+  );
+  await writer.said("writer started");
+  const startedMs = performance.now();
+  for (const step of plan) {
+    await sleepMs(Math.max(0, startedMs + step.atMs - performance.now()));
+    await Promise.all([world.setLoads(step.loads), requestOverHttp(options, step)]);
+    say(`load step ${plan.indexOf(step) + 1} of ${plan.length}`);
+  }
+  const lastStepMs = performance.now();
+  // The fight goes on for one more step, then the outside writer leaves.
+  await sleepMs(options.stepMs);
+  const report = await stopWriter(writer);
+  const converged = await waitConverged(options, pools, last);
+  const convergedMs = Math.round(performance.now() - lastStepMs);
+  const lost = await checkLost(options, pools, report);
+  const totals = await readWorkerTotals(metrics.filter((_, index) => workers[index]?.alive));
+  const apiCalls =
+    stage.auditLog === undefined
+      ? totals.apiCalls
+      : await countAuditedCalls(stage.auditLog, { agent: WORKER_AGENT, fromMs, toMs: Date.now() });
+  return {
+    figures: {
+      name,
+      reconciles: totals.reconciles,
+      apiCalls,
+      writes: totals.writes,
+      conflicts: totals.conflicts,
+      callsPerWrite: Math.round((apiCalls / Math.max(1, totals.writes)) * 100) / 100,
+      jobRetries: totals.jobRetries,
+      convergedMs,
+      lostUpdates: lost.length,
+      converged,
+    },
+    lost,
+    outsideConflicts: report.conflicts,
+    pools,
+    async end() {
+      await world.clear();
+      await Promise.all(workers.map((worker) => worker.stop()));
+    },
+  };
+}
+
+function startWorkers({ name, stage, world, workers, configs }: ActOptions): KonvergeProcess[] {
+  return configs.flatMap((config) =>
+    Array.from({ length: workers }, () =>
+      startKonverge(["worker", "--config", config], {
+        ...stage.env,
+        KONVERGE_METRICS_PORT: "0",
+        KONVERGE_CONFLICT_RETRY: name === "lazy" ? "job" : "both",
+        KONVERGE_LEASE_NAMESPACE: world.namespace,
+        // A worker that is killed must be missed soon in a story of a minute.
+        KONVERGE_LEASE_DURATION: "4s",
+      }),
+    ),
+  );
+}
+
+function withPrefix(step: LoadStep, name: string): LoadStep {
+  return {
+    ...step,
+    loads: Object.fromEntries(
+      Object.entries(step.loads).map(([pool, load]) => [`${name}${pool}`, load]),
+    ),
+    httpRequests: step.httpRequests.map((pool) => `${name}${pool}`),
+  };
+}
+
+async function requestOverHttp({ stage, world }: ActOptions, step: LoadStep): Promise<void> {
+  await Promise.all(
+    step.httpRequests.map(async (name) => {
+      const response = await fetch(`${stage.apiUrl}/v1/reconciles`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          controller: "node-pool",
+          namespace: world.namespace,
+          name,
+          reason: "asked by another system",
+        }),
+        signal: AbortSignal.timeout(10_000),
+      });
+      if (response.status !== 202) {
+        throw new KonvergeError(
+          "demo_failed",
+          `POST /v1/reconciles answered ${response.status}: ${await response.text()}`,
+        );
+      }
+    }),
+  );
+}
+
+async function stopWriter(writer: KonvergeProcess): Promise<WriterReport> {
+  const done = writer.said("writer done");
+  await writer.stop();
+  const { edits, labels, conflicts } = await done;
+  return { edits, labels, conflicts } as WriterReport;
+}
+
+async function waitConverged(
+  { stage, world }: ActOptions,
+  pools: readonly string[],
+  { loads }: LoadStep,
+): Promise<boolean> {
+  const { client } = stage;
+  const { namespace } = world;
+  const check = async () => {
+    const [found, scalers, machines] = await Promise.all([
+      client.list(POOLS, { namespace }),
+      client.list(SCALERS, { namespace }),
+      client.list(MACHINES, { namespace }),
+    ]);
+    const counts = new Map<string, number>();
+    for (const { metadata } of machines.items) {
+      const owner = metadata.ownerReferences?.[0]?.name ?? "";
+      counts.set(owner, (counts.get(owner) ?? 0) + 1);
+    }
+    return (
+      found.items.length === pools.length &&
+      isConverged({ pools: found.items, scalers: scalers.items, machines: counts }, (pool) =>
+        replicasFor(Number(loads[pool] ?? 0)),
+      )
+    );
+  };
+  try {
+    await pollUntil("all pools are as the load asks", check, {
+      deadlineMs: CONVERGE_MS,
+      everyMs: 200,
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof KonvergeError && error.code === "demo_failed") return false;
+    throw error;
+  }
+}
+
+async function checkLost(
+  { stage, world }: ActOptions,
+  pools: readonly string[],
+  report: WriterReport,
+): Promise<LostUpdate[]> {
+  const { items } = await stage.client.list(POOLS, { namespace: world.namespace });
+  const writes = await readControllerWrites(stage.apiUrl, world.namespace, pools);
+  return findLostUpdates(items, report, writes);
+}

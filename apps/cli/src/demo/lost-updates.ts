@@ -1,0 +1,74 @@
+import { COUNTER, LABEL, type WriterReport } from "./outside-writer.ts";
+import type { PoolObject, ScalerObject } from "./world.ts";
+
+/** The last value each controller wrote to a pool, by its own records. */
+export interface ControllerWrites {
+  /** `spec.replicas`, by the autoscaler. */
+  readonly replicas?: number;
+  /** `status.machines`, by the node-pool controller. */
+  readonly machines?: number;
+}
+
+export interface LostUpdate {
+  readonly pool: string;
+  readonly field: string;
+  readonly wrote: string;
+  readonly found: string;
+}
+
+/**
+ * Compares what every writer believes to have written with what the pools hold. An increment of the outside writer that
+ * is not in the counter was overwritten; so was a controller's field with another value than its last write.
+ */
+export function findLostUpdates(
+  pools: readonly PoolObject[],
+  writer: WriterReport,
+  controllers: ReadonlyMap<string, ControllerWrites>,
+): LostUpdate[] {
+  return pools.flatMap((pool) => {
+    const name = pool.metadata.name;
+    const wrote = controllers.get(name) ?? {};
+    const lost = (field: string, expected: unknown, found: unknown): LostUpdate[] =>
+      expected === undefined || String(expected) === String(found)
+        ? []
+        : [{ pool: name, field, wrote: String(expected), found: String(found ?? "nothing") }];
+    const edits = writer.edits[name] ?? 0;
+    const counted = Number(pool.metadata.annotations?.[COUNTER] ?? 0);
+    return [
+      // Each missing increment is an update lost.
+      ...Array.from({ length: Math.max(0, edits - counted) }, () => ({
+        pool: name,
+        field: `metadata.annotations["${COUNTER}"]`,
+        wrote: String(edits),
+        found: String(counted),
+      })),
+      ...lost(`metadata.labels["${LABEL}"]`, writer.labels[name], pool.metadata.labels?.[LABEL]),
+      ...lost("spec.replicas", wrote.replicas, pool.spec.replicas),
+      ...lost("status.machines", wrote.machines, pool.status?.machines),
+    ];
+  });
+}
+
+/** True when every controller has arrived at what the load asks for. */
+export function isConverged(
+  facts: {
+    readonly pools: readonly PoolObject[];
+    readonly scalers: readonly ScalerObject[];
+    /** Machines by pool. */
+    readonly machines: ReadonlyMap<string, number>;
+  },
+  replicasOf: (pool: string) => number,
+): boolean {
+  const { pools, scalers, machines } = facts;
+  return (
+    pools.every((pool) => {
+      const wanted = replicasOf(pool.metadata.name);
+      return (
+        pool.spec.replicas === wanted &&
+        pool.status?.machines === wanted &&
+        pool.status.observedGeneration === pool.metadata.generation &&
+        (machines.get(pool.metadata.name) ?? 0) === wanted
+      );
+    }) && scalers.every(({ spec, status }) => status?.desiredReplicas === replicasOf(spec.poolRef))
+  );
+}

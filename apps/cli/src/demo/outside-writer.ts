@@ -1,0 +1,89 @@
+import { sleepMs } from "@konverge/core";
+import { isConflict, type KubeClient } from "@konverge/kube";
+import { seededRandom } from "./seeded-random.ts";
+import { POOLS, type PoolObject } from "./world.ts";
+
+export const COUNTER = "outside.example.com/edits";
+export const LABEL = "outside.example.com/last";
+
+export interface WriterOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly pools: readonly string[];
+  readonly seed: number;
+  /** Mean pause between two edits of one pool, in ms. */
+  readonly pauseMs: number;
+  /** How long it thinks between its read and its write. */
+  readonly thinkMs: number;
+  /** Overwrites whatever changed since its read: the mistake that the lost-update check must find. */
+  readonly blind: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** What the writer believes to have written, by pool: the other half of the lost-update check. */
+export interface WriterReport {
+  readonly edits: Readonly<Record<string, number>>;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly conflicts: number;
+}
+
+/**
+ * Somebody else's program: edits the same pools by plain GET and PUT, knows no queue and no lane, and tries again at
+ * once when it loses. Runs until aborted.
+ */
+export async function runOutsideWriter(options: WriterOptions): Promise<WriterReport> {
+  const edits: Record<string, number> = {};
+  const labels: Record<string, string> = {};
+  let conflicts = 0;
+  await Promise.all(
+    options.pools.map(async (pool, index) => {
+      const random = seededRandom(options.seed + index);
+      edits[pool] = 0;
+      while (await pause(options.pauseMs * 2 * random(), options.signal)) {
+        const count = edits[pool] + 1;
+        const label = `edit-${count}`;
+        for (;;) {
+          if (await tryEdit(options, pool, label)) break;
+          conflicts += 1;
+        }
+        edits[pool] = count;
+        labels[pool] = label;
+      }
+    }),
+  );
+  return { edits, labels, conflicts };
+}
+
+async function tryEdit(options: WriterOptions, pool: string, label: string): Promise<boolean> {
+  const { client, namespace, thinkMs, blind } = options;
+  const target = { namespace, name: pool };
+  const read = await client.get(POOLS, target);
+  await sleepMs(thinkMs);
+  const count = Number(read.metadata.annotations?.[COUNTER] ?? 0) + 1;
+  const edited: PoolObject = {
+    ...read,
+    metadata: {
+      ...read.metadata,
+      labels: { ...read.metadata.labels, [LABEL]: label },
+      annotations: { ...read.metadata.annotations, [COUNTER]: String(count) },
+    },
+  };
+  if (blind) {
+    const { resourceVersion } = (await client.get(POOLS, target)).metadata;
+    if (resourceVersion !== undefined) edited.metadata.resourceVersion = resourceVersion;
+  }
+  try {
+    await client.replace(POOLS, edited);
+    return true;
+  } catch (error) {
+    if (isConflict(error)) return false;
+    throw error;
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
+  await sleepMs(ms, signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  return !signal.aborted;
+}

@@ -1,0 +1,39 @@
+export interface Progress {
+  /** A line that stays. */
+  readonly say: (line: string) => void;
+  /** Begins a phase; its updates replace each other on a terminal, and are left out elsewhere. */
+  readonly begin: (phase: string) => void;
+  readonly update: (line: string) => void;
+  readonly end: () => void;
+}
+
+/** One live line on a terminal; without one, a line per phase, so that logs stay readable. */
+export function createProgress(stream: NodeJS.WriteStream): Progress {
+  let phase = "";
+  let live = false;
+  const wipe = () => {
+    if (live) stream.write("\r\u001b[2K");
+    live = false;
+  };
+  return {
+    say: (line) => {
+      wipe();
+      stream.write(`demo: ${line}\n`);
+    },
+    begin: (next) => {
+      wipe();
+      phase = next;
+      stream.write(`demo: ${phase}\n`);
+    },
+    update: (line) => {
+      if (stream.isTTY) {
+        wipe();
+        stream.write(`demo: ${phase}: ${line}`);
+        live = true;
+      } else if (line.includes("pids")) {
+        stream.write(`demo: ${phase}: ${line}\n`);
+      }
+    },
+    end: wipe,
+  };
+}

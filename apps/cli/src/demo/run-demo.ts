@@ -1,0 +1,139 @@
+import { createInterface } from "node:readline/promises";
+import { fileURLToPath } from "node:url";
+import { KonvergeError } from "@konverge/core";
+import { playAct, type PlayedAct } from "./act.ts";
+import { tellConflict } from "./conflict-timeline.ts";
+import { createProgress } from "./progress.ts";
+import { renderTable } from "./report.ts";
+import { setStage, type ClusterKind, type Stage } from "./stage.ts";
+import { createWorld, type Installable } from "./world.ts";
+
+export interface DemoOptions {
+  readonly cluster: ClusterKind;
+  readonly kubeconfig: string | undefined;
+  readonly workers: number;
+  readonly split: boolean;
+  readonly exit: boolean;
+  readonly output: "table" | "json";
+  readonly yes: boolean;
+  readonly seed: number;
+  readonly blindWriter: boolean;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+const POOLS = 20;
+const STEPS = 8;
+const STEP_MS = 1_250;
+const examples = (file: string) =>
+  fileURLToPath(new URL(`../../../examples/src/${file}`, import.meta.url));
+
+/** Plays the story and returns the exit code: 0 when both acts converged and nothing was lost. */
+export async function runDemo(options: DemoOptions): Promise<number> {
+  const progress = createProgress(process.stderr);
+  await using stage = await setStage({ ...options, log: progress.say });
+  await assertMayWrite(options, stage);
+  progress.say(
+    `API server ${stage.cluster.version} (${stage.cluster.kind}), ${stage.redis.version}`,
+  );
+  progress.say(`API and pages at ${stage.apiUrl}`);
+  const world = createWorld(stage.client, stage.installation);
+  const resources = (await import(examples("resources.ts"))) as Record<string, Installable>;
+  const played: PlayedAct[] = [];
+  try {
+    await world.install(Object.values(resources));
+    for (const name of ["lazy", "pro"] as const) {
+      options.signal.throwIfAborted();
+      await played.at(-1)?.end();
+      progress.begin(`act ${played.length + 1}, ${name}`);
+      played.push(
+        await playAct({
+          ...options,
+          name,
+          stage,
+          world,
+          configs: options.split
+            ? [examples("node-pool.config.ts"), examples("autoscaler.config.ts")]
+            : [examples("konverge.config.ts")],
+          pools: POOLS,
+          steps: STEPS,
+          stepMs: STEP_MS,
+          say: progress.update,
+        }),
+      );
+    }
+    progress.end();
+    await tellStory(options, stage, world.namespace, played);
+    if (!options.exit) await stayUp(options, stage, progress.say);
+    return played.every(({ figures }) => figures.converged && figures.lostUpdates === 0) ? 0 : 1;
+  } finally {
+    progress.end();
+    await played.at(-1)?.end();
+    await world.remove(["node-pool", "autoscaler"].map((name) => `${stage.installation}-${name}`));
+  }
+}
+
+async function tellStory(
+  options: DemoOptions,
+  stage: Stage,
+  namespace: string,
+  played: readonly PlayedAct[],
+): Promise<void> {
+  const acts = played.map(({ figures }) => figures);
+  if (options.output === "json") {
+    const { cluster, redis } = stage;
+    const workers = options.workers * (options.split ? 2 : 1);
+    process.stdout.write(
+      `${JSON.stringify({ cluster, redis: { version: redis.version }, workers, acts }, null, 2)}\n`,
+    );
+    return;
+  }
+  const counted =
+    stage.auditLog === undefined
+      ? "calls counted by our own transport"
+      : "calls counted by the API server, without watches, leases, events and the outside writer";
+  const lines = ["", renderTable(acts), "", `  (${counted})`];
+  for (const { figures, lost } of played) {
+    for (const { pool, field, wrote, found } of lost.slice(0, 5)) {
+      lines.push(`  LOST in ${figures.name}: ${pool} ${field}: wrote ${wrote}, found ${found}`);
+    }
+  }
+  const last = played.at(-1);
+  const told =
+    last === undefined ? undefined : await tellConflict(stage.apiUrl, namespace, last.pools);
+  if (told !== undefined) lines.push("", "One conflict:", ...told);
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+async function stayUp(
+  options: DemoOptions,
+  stage: Stage,
+  say: (line: string) => void,
+): Promise<void> {
+  say(
+    `still running: look at ${stage.apiUrl}/ and ${stage.apiUrl}/queues; Ctrl-C ends it and removes everything`,
+  );
+  await new Promise<void>((resolve) => {
+    if (options.signal.aborted) resolve();
+    else options.signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** A cluster that is not on this machine is somebody's; ask before writing to it. */
+async function assertMayWrite({ cluster, yes }: DemoOptions, { client }: Stage): Promise<void> {
+  if (cluster !== "kubeconfig" || yes) return;
+  const { hostname } = new URL(client.server);
+  if (hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.")) return;
+  if (!process.stdin.isTTY) {
+    throw new KonvergeError(
+      "invalid_config",
+      `the demo would create CRDs and a namespace on ${client.server}; say --yes to allow it`,
+    );
+  }
+  const ask = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await ask.question(
+    `Create the demo's CRDs and namespace on ${client.server}? [y/N] `,
+  );
+  ask.close();
+  if (!/^y(es)?$/i.test(answer.trim())) throw new KonvergeError("cancelled", "nothing was created");
+}

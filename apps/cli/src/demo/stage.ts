@@ -1,0 +1,119 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { KonvergeError, createLocalGate } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { obtainRedis, startControlPlane } from "@konverge/testkit";
+import { startKonverge, type KonvergeProcess } from "./child-process.ts";
+
+export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
+
+export interface StageOptions {
+  readonly cluster: ClusterKind;
+  readonly kubeconfig: string | undefined;
+  readonly log: (line: string) => void;
+}
+
+/** The parts that both acts are played on. Every process is a real one. */
+export interface Stage {
+  readonly cluster: { readonly kind: ClusterKind; readonly version: string };
+  readonly redis: { readonly version: string; readonly url: string };
+  readonly kubeconfigPath: string;
+  /** Undefined where the server is not ours: then calls are counted by our own transport. */
+  readonly auditLog: string | undefined;
+  /** The demo's own access, counted nowhere. */
+  readonly client: KubeClient;
+  readonly apiUrl: string;
+  /** Environment of every process of this demo. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly installation: string;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+interface Server {
+  readonly kubeconfigPath: string;
+  readonly auditLog: string | undefined;
+}
+
+export async function setStage(options: StageOptions): Promise<Stage> {
+  const cleanup = new AsyncDisposableStack();
+  try {
+    const folder = await mkdtemp(join(tmpdir(), "konverge-demo-"));
+    cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+    const redis = await obtainRedis({ log: options.log });
+    cleanup.defer(() => redis.stop());
+    const server = await startServer(options, folder, cleanup);
+
+    const client = createKubeClient({
+      credentials: loadKubeCredentials({ kubeconfigPath: server.kubeconfigPath }),
+      gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
+      userAgent: "konverge-demo",
+    });
+    cleanup.defer(() => client.close());
+    const installation = `konverge-demo-${randomBytes(3).toString("hex")}`;
+    const env = {
+      KONVERGE_REDIS_URL: redis.url,
+      KONVERGE_PREFIX: installation,
+      KUBECONFIG: server.kubeconfigPath,
+    };
+    const api = startKonverge(["api"], { ...env, KONVERGE_API_PORT: "0" });
+    cleanup.defer(() => api.stop());
+    const listening = await api.said("api listening");
+    const disposal = cleanup.move();
+    return {
+      cluster: { kind: options.cluster, version: (await client.serverVersion()).gitVersion },
+      redis: { version: `${redis.kind} ${redis.version}`, url: redis.url },
+      kubeconfigPath: server.kubeconfigPath,
+      auditLog: server.auditLog,
+      client,
+      apiUrl: String(listening["url"]),
+      env,
+      installation,
+      [Symbol.asyncDispose]: () => disposal.disposeAsync(),
+    };
+  } catch (error) {
+    await cleanup.disposeAsync();
+    throw error;
+  }
+}
+
+async function startServer(
+  { cluster, kubeconfig, log }: StageOptions,
+  folder: string,
+  cleanup: AsyncDisposableStack,
+): Promise<Server> {
+  const auditLog = join(folder, "audit.log");
+  switch (cluster) {
+    case "embedded": {
+      const args = ["apiserver", "--port", "0", "--audit-log", auditLog];
+      const server: KonvergeProcess = startKonverge([
+        ...args,
+        "--kubeconfig-out",
+        join(folder, "kubeconfig"),
+      ]);
+      cleanup.defer(() => server.stop());
+      await server.said("API server listening");
+      return { kubeconfigPath: join(folder, "kubeconfig"), auditLog };
+    }
+    case "envtest": {
+      const server = await startControlPlane({ log, auditLog });
+      cleanup.defer(() => server.stop());
+      return { kubeconfigPath: server.kubeconfigPath, auditLog };
+    }
+    case "kubeconfig": {
+      if (kubeconfig === undefined) {
+        throw new KonvergeError(
+          "invalid_config",
+          "--cluster kubeconfig: no kubeconfig; set KUBECONFIG or give --kubeconfig FILE",
+        );
+      }
+      await readFile(kubeconfig).catch((error: unknown) => {
+        throw new KonvergeError("invalid_config", `--kubeconfig ${kubeconfig} cannot be read`, {
+          cause: error,
+        });
+      });
+      return { kubeconfigPath: kubeconfig, auditLog: undefined };
+    }
+  }
+}

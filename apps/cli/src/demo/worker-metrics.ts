@@ -1,0 +1,43 @@
+/** The sums of the series of one metric, over labels and workers. */
+export interface WorkerTotals {
+  readonly reconciles: number;
+  readonly writes: number;
+  readonly conflicts: number;
+  readonly jobRetries: number;
+  readonly apiCalls: number;
+}
+
+const NAMES = {
+  reconciles: "konverge_reconcile_total",
+  writes: "konverge_writes_total",
+  conflicts: "konverge_conflicts_total",
+  jobRetries: "konverge_workqueue_retries_total",
+  apiCalls: "konverge_attempt_api_calls_total",
+} as const;
+
+/** Reads the workers' `/metrics` and adds them up. A worker that was killed has no say. */
+export async function readWorkerTotals(urls: readonly string[]): Promise<WorkerTotals> {
+  const texts = await Promise.all(
+    urls.map(async (url) => (await fetch(url, { signal: AbortSignal.timeout(5_000) })).text()),
+  );
+  const sum = (name: string) => texts.reduce((total, text) => total + sumSeries(text, name), 0);
+  return {
+    reconciles: sum(NAMES.reconciles),
+    writes: sum(NAMES.writes),
+    conflicts: sum(NAMES.conflicts),
+    jobRetries: sum(NAMES.jobRetries),
+    apiCalls: sum(NAMES.apiCalls),
+  };
+}
+
+/** Adds up all series of `name` in the Prometheus text format. */
+export function sumSeries(text: string, name: string): number {
+  let total = 0;
+  for (const line of text.split("\n")) {
+    if (!line.startsWith(name)) continue;
+    const rest = line.slice(name.length);
+    if (rest.startsWith("{") || rest.startsWith(" "))
+      total += Number(rest.slice(rest.lastIndexOf(" ")));
+  }
+  return total;
+}

@@ -1,0 +1,188 @@
+import {
+  formatApiVersion,
+  isKonvergeError,
+  type ApiObject,
+  type JsonObject,
+  type ResourceType,
+} from "@konverge/core";
+import { ignoreNotFound, isAlreadyExists, isNotFound, type KubeClient } from "@konverge/kube";
+import { MAX_REPLICAS, MIN_REPLICAS, TARGET_LOAD } from "./load-plan.ts";
+import { pollUntil } from "./poll-until.ts";
+
+const builtIn = (
+  version: string,
+  kind: string,
+  resource: string,
+  scope: "Namespaced" | "Cluster",
+) => ({
+  group: "",
+  version,
+  kind,
+  resource,
+  scope,
+});
+const Namespace: ResourceType = builtIn("v1", "Namespace", "namespaces", "Cluster");
+const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = builtIn(
+  "v1",
+  "ConfigMap",
+  "configmaps",
+  "Namespaced",
+);
+const CustomResourceDefinition: ResourceType<ApiObject & { status?: JsonObject }> = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+};
+
+export interface PoolObject extends ApiObject {
+  spec: { replicas: number };
+  status?: {
+    machines?: number;
+    observedGeneration?: number;
+    conditions?: { type: string; status: string }[];
+  };
+}
+export interface ScalerObject extends ApiObject {
+  spec: { poolRef: string };
+  status?: { desiredReplicas?: number; load?: number };
+}
+
+const custom = { group: "demo.konverge.dev", version: "v1", scope: "Namespaced" } as const;
+export const POOLS: ResourceType<PoolObject> = {
+  ...custom,
+  kind: "NodePool",
+  resource: "nodepools",
+};
+export const SCALERS: ResourceType<ScalerObject> = {
+  ...custom,
+  kind: "Autoscaler",
+  resource: "autoscalers",
+};
+export const MACHINES: ResourceType = { ...custom, kind: "Machine", resource: "machines" };
+
+/** A custom resource as its definition describes it: all that the demo needs to install it. */
+export interface Installable {
+  crd(): ApiObject & { spec: JsonObject };
+}
+
+/** What the demo makes on the cluster, and takes away again. */
+export interface World {
+  readonly namespace: string;
+  install(resources: readonly Installable[]): Promise<void>;
+  /** Makes pools, an autoscaler for each, and the load map. */
+  populate(pools: readonly string[], loads: Readonly<Record<string, string>>): Promise<void>;
+  setLoads(loads: Readonly<Record<string, string>>): Promise<void>;
+  /** Deletes what {@link World.populate} made, and waits until it is gone. */
+  clear(): Promise<void>;
+  /** Deletes the rest: CRDs, Leases, the namespace. */
+  remove(leases: readonly string[]): Promise<void>;
+}
+
+export function createWorld(client: KubeClient, namespace: string): World {
+  const installed: string[] = [];
+  const load = { namespace, name: "load" };
+  const make = async <T extends ApiObject>(
+    type: ResourceType<T>,
+    object: object,
+  ): Promise<void> => {
+    const whole = {
+      apiVersion: formatApiVersion(type.group, type.version),
+      kind: type.kind,
+      ...object,
+    };
+    await client.create(type, whole as T).catch((error: unknown) => {
+      if (!isAlreadyExists(error)) throw error;
+    });
+  };
+  const deleteAll = async (type: ResourceType): Promise<void> => {
+    const { items } = await client.list(type, { namespace });
+    await Promise.all(
+      items.map(({ metadata: { name } }) =>
+        client.delete(type, { namespace, name }).catch(ignoreNotFound),
+      ),
+    );
+  };
+
+  return {
+    namespace,
+    async install(resources) {
+      await make(Namespace, { metadata: { name: namespace } });
+      for (const resource of resources) {
+        const { spec, ...crd } = resource.crd();
+        await make(CustomResourceDefinition, { ...crd, spec });
+        installed.push(crd.metadata.name);
+      }
+      await pollUntil("the CRDs are established", async () => {
+        const found = await Promise.all(
+          installed.map((name) => client.get(CustomResourceDefinition, { name })),
+        );
+        return found.every(isEstablished);
+      });
+      // Established is said before the new paths are served everywhere; a list that answers is the proof.
+      await pollUntil("the CRDs are served", async () => {
+        try {
+          await Promise.all(
+            [POOLS, SCALERS, MACHINES].map((type) => client.list(type, { namespace })),
+          );
+          return true;
+        } catch (error) {
+          if (isNotFound(error) || isKonvergeError(error)) return false;
+          throw error;
+        }
+      });
+    },
+    async populate(pools, loads) {
+      await make(ConfigMap, { metadata: load, data: loads });
+      for (const name of pools) {
+        await make(POOLS, { metadata: { namespace, name }, spec: { replicas: MIN_REPLICAS } });
+        await make(SCALERS, {
+          metadata: { namespace, name },
+          spec: { poolRef: name, min: MIN_REPLICAS, max: MAX_REPLICAS, targetLoad: TARGET_LOAD },
+        });
+      }
+    },
+    async setLoads(loads) {
+      await client.mutate(ConfigMap, load, (draft) => {
+        draft.data = { ...loads };
+      });
+    },
+    async clear() {
+      // Scalers first: they would write to pools that are going.
+      for (const type of [SCALERS, POOLS, MACHINES]) {
+        await pollUntil(`no ${type.resource} are left`, async () => {
+          await deleteAll(type);
+          return (await client.list(type, { namespace })).items.length === 0;
+        });
+      }
+      await client.delete(ConfigMap, load).catch(ignoreNotFound);
+    },
+    async remove(leases) {
+      const Lease = await client.resolveType("coordination.k8s.io/v1", "Lease");
+      await Promise.all(
+        leases.map((name) => client.delete(Lease, { namespace, name }).catch(ignoreNotFound)),
+      );
+      for (const name of installed) {
+        await client.delete(CustomResourceDefinition, { name }).catch(ignoreNotFound);
+      }
+      // A control plane without its namespace controller leaves it Terminating; nothing is in it any more.
+      await client.delete(Namespace, { name: namespace }).catch(ignoreNotFound);
+    },
+  };
+}
+
+function isEstablished({ status }: ApiObject & { status?: JsonObject }): boolean {
+  const list = status?.["conditions"];
+  return (
+    Array.isArray(list) &&
+    list.some(
+      (condition) =>
+        typeof condition === "object" &&
+        condition !== null &&
+        "type" in condition &&
+        condition["type"] === "Established" &&
+        condition["status"] === "True",
+    )
+  );
+}

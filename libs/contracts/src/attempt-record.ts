@@ -1,0 +1,91 @@
+import { z } from "zod";
+
+/** A field manager that won against our write. */
+const winner = z.object({
+  manager: z.string(),
+  operation: z.string(),
+  subresource: z.string().optional(),
+  paths: z.array(z.string()),
+});
+
+const conflict = z.object({
+  readVersion: z.string(),
+  foundVersion: z.string().optional(),
+  winners: z.array(winner),
+  /** Before the next try, in ms. */
+  waitedMs: z.number(),
+});
+
+const write = z.object({
+  verb: z.enum(["create", "patch", "apply", "delete"]),
+  /** `plural.group`. */
+  resource: z.string(),
+  name: z.string(),
+  subresource: z.string().optional(),
+  fieldManager: z.string().optional(),
+  fromVersion: z.string().optional(),
+  toVersion: z.string().optional(),
+  /** The merge patch that landed; values of Secrets are taken out, large ones cut. */
+  patch: z.record(z.string(), z.unknown()).optional(),
+  conflicts: z.array(conflict),
+});
+
+const trigger = z.object({
+  kind: z.enum(["watch", "resync", "http", "cli", "schedule", "owner", "retry", "signal"]),
+  by: z.string().optional(),
+  reason: z.string().optional(),
+  resourceVersion: z.string().optional(),
+  generation: z.number().optional(),
+  traceparent: z.string().optional(),
+});
+
+/** What is kept of one attempt: enough to explain it later. Times are ISO 8601, durations ms. */
+export const attemptRecordSchema = z.object({
+  id: z.string(),
+  key: z.string(),
+  controller: z.string(),
+  uid: z.string().optional(),
+  attempt: z.number(),
+  worker: z.string(),
+  triggers: z.array(trigger),
+  requestedAt: z.string(),
+  startedAt: z.string(),
+  finishedAt: z.string(),
+  durationMs: z.number(),
+  waits: z.object({
+    /** In the queue. */
+    queueMs: z.number(),
+    /** For tokens of the API server's budget. */
+    limiterMs: z.number(),
+    /** Between in-handler tries after a conflict. */
+    conflictMs: z.number(),
+    /** Until the job is tried again because of this outcome. */
+    backoffMs: z.number(),
+  }),
+  generation: z.number().optional(),
+  observedGeneration: z.number().optional(),
+  versionBefore: z.string().optional(),
+  versionAfter: z.string().optional(),
+  outcome: z.enum([
+    "done",
+    "requeueAfter",
+    "awaitChange",
+    "conflict",
+    "retry",
+    "rejected",
+    "terminal",
+    "deferred",
+    "gone",
+    "cancelled",
+  ]),
+  afterMs: z.number().optional(),
+  error: z.object({ code: z.string(), message: z.string() }).optional(),
+  writes: z.array(write),
+  /** Conflicts of writes that did not land in this attempt. */
+  conflicts: z.array(
+    conflict.extend({ resource: z.string(), name: z.string(), subresource: z.string().optional() }),
+  ),
+  calls: z.object({ n: z.number(), ms: z.number() }),
+});
+
+export type AttemptRecord = z.infer<typeof attemptRecordSchema>;

@@ -1,0 +1,216 @@
+import { readFileSync } from "node:fs";
+import { KonvergeError, type ErrorIssue } from "@konverge/core";
+import { z } from "zod";
+import { duration } from "./duration.ts";
+
+/** Where a setting comes from in the environment, and whether it must not be shown. */
+interface SettingMeta {
+  readonly env: string;
+  readonly secret?: boolean;
+  readonly description: string;
+}
+const meta = (env: string, description: string, secret = false): Record<string, unknown> =>
+  ({ env, description, secret }) satisfies SettingMeta;
+
+const port = z.coerce.number().int("write a whole number").min(0).max(65_535);
+
+/**
+ * Every setting of every process. One definition gives the type, the default, the name in the environment and the docs
+ * (docs/configuration.md). The environment wins over the file.
+ */
+export const settingsSchema = z.strictObject({
+  redisUrl: z
+    .url({ protocol: /^(rediss?|unix)$/, error: "write a URL such as redis://127.0.0.1:6379" })
+    .default("redis://127.0.0.1:6379")
+    .meta(meta("KONVERGE_REDIS_URL", "Redis. REDIS_URL is read when this is not set.", true)),
+  prefix: z
+    .string()
+    .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "write lower-case letters, digits and dashes")
+    .default("konverge")
+    .meta(meta("KONVERGE_PREFIX", "Tells installations on one Redis, or on one cluster, apart.")),
+  cluster: z
+    .string()
+    .min(1)
+    .default("default")
+    .meta(
+      meta("KONVERGE_CLUSTER", "The cluster of the configuration file that this worker serves."),
+    ),
+  kubeconfig: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(meta("KONVERGE_KUBECONFIG", "Path of a kubeconfig. Default: as kubectl finds it.")),
+  context: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(meta("KONVERGE_CONTEXT", "Context of the kubeconfig. Default: its current one.")),
+  concurrency: z.coerce
+    .number()
+    .int("write a whole number")
+    .min(1)
+    .optional()
+    .meta(meta("KONVERGE_CONCURRENCY", "Most attempts at once per controller in this process.")),
+  conflictRetry: z
+    .enum(["inline", "job", "both"])
+    .default("both")
+    .meta(
+      meta(
+        "KONVERGE_CONFLICT_RETRY",
+        "What a write that lost a race does: again in the handler (inline), as a job retry (job), or first the one, then the other (both).",
+      ),
+    ),
+  drainGrace: duration
+    .default(30_000)
+    .meta(meta("KONVERGE_DRAIN_GRACE", "How long running attempts may take to end at a stop.")),
+  leaseNamespace: z
+    .string()
+    .min(1)
+    .default("default")
+    .meta(meta("KONVERGE_LEASE_NAMESPACE", "Namespace of the Leases that elect who watches.")),
+  leaseDuration: duration
+    .default(15_000)
+    .meta(
+      meta(
+        "KONVERGE_LEASE_DURATION",
+        "A watcher that is silent for this long is replaced. Default 15s.",
+      ),
+    ),
+  logLevel: z
+    .enum(["trace", "debug", "info", "warn", "error", "silent"])
+    .default("info")
+    .meta(meta("KONVERGE_LOG_LEVEL", "Least severe log line that is written.")),
+  metricsHost: z
+    .string()
+    .min(1)
+    .default("127.0.0.1")
+    .meta(meta("KONVERGE_METRICS_HOST", "Address of a worker's /metrics, /livez and /readyz.")),
+  metricsPort: port
+    .default(9090)
+    .meta(meta("KONVERGE_METRICS_PORT", "Port of a worker's /metrics; 0 takes a free one.")),
+  apiHost: z
+    .string()
+    .min(1)
+    .default("127.0.0.1")
+    .meta(
+      meta("KONVERGE_API_HOST", "Address of the HTTP API. Beyond loopback a token is required."),
+    ),
+  apiPort: port
+    .default(7070)
+    .meta(meta("KONVERGE_API_PORT", "Port of the HTTP API; 0 takes a free one.")),
+  token: z
+    .string()
+    .min(16, "a token needs at least 16 characters")
+    .optional()
+    .meta(meta("KONVERGE_TOKEN", "Bearer token of the HTTP API.", true)),
+});
+
+export type Settings = z.output<typeof settingsSchema>;
+export type SettingsInput = z.input<typeof settingsSchema>;
+
+export interface SettingDoc {
+  readonly key: string;
+  readonly env: string;
+  readonly description: string;
+  readonly secret: boolean;
+}
+
+/** The settings as a table, for help texts and docs. */
+export function describeSettings(): SettingDoc[] {
+  return Object.entries(settingsSchema.shape).map(([key, schema]) => {
+    const {
+      env,
+      description = "",
+      secret,
+    } = (schema as z.ZodType).meta() as unknown as SettingMeta;
+    return { key, env, description, secret: secret === true };
+  });
+}
+
+/**
+ * Reads the settings from what a configuration file says and from the environment. `NAME_FILE` reads the value of
+ * `NAME` from a file, which is how secrets should come.
+ * @throws KonvergeError `invalid_config` with every wrong key at once; an unknown `KONVERGE_*` name is wrong too.
+ */
+export function readSettings(options: {
+  readonly file?: SettingsInput | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}): Settings {
+  const { file = {}, env } = options;
+  const issues: ErrorIssue[] = [];
+  const docs = describeSettings();
+  const input: Record<string, unknown> = { ...file };
+  const source = new Map<string, string>();
+  for (const { key, env: name } of docs) {
+    const value = readVariable(env, name, issues);
+    if (value === undefined) continue;
+    input[key] = value;
+    source.set(key, name);
+  }
+  if (input["redisUrl"] === undefined && env["REDIS_URL"]) {
+    input["redisUrl"] = env["REDIS_URL"];
+    source.set("redisUrl", "REDIS_URL");
+  }
+  issues.push(...unknownVariables(env, docs));
+  const parsed = settingsSchema.safeParse(input);
+  for (const issue of parsed.error?.issues ?? []) {
+    const key = String(issue.path[0] ?? "");
+    const unknown = issue.code === "unrecognized_keys" ? issue.keys.join(", ") : undefined;
+    const where = unknown ?? source.get(key) ?? key;
+    issues.push({
+      pointer: `/${unknown ?? key}`,
+      detail: `${where}: ${unknown === undefined ? issue.message : "is not a setting; see docs/configuration.md"}`,
+    });
+  }
+  if (issues.length > 0 || !parsed.success) throw invalid(issues);
+  return parsed.data;
+}
+
+function readVariable(
+  env: Readonly<Record<string, string | undefined>>,
+  name: string,
+  issues: ErrorIssue[],
+): string | undefined {
+  const path = env[`${name}_FILE`];
+  if (path === undefined || path === "") return env[name] === "" ? undefined : env[name];
+  if (env[name] !== undefined) {
+    issues.push({
+      pointer: `/${name}`,
+      detail: `${name} and ${name}_FILE are both set; unset one`,
+    });
+  }
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    issues.push({
+      pointer: `/${name}_FILE`,
+      detail: `${name}_FILE: ${path} cannot be read: ${why}`,
+    });
+    return undefined;
+  }
+}
+
+function unknownVariables(
+  env: Readonly<Record<string, string | undefined>>,
+  docs: readonly SettingDoc[],
+): ErrorIssue[] {
+  const known = new Set(docs.flatMap(({ env: name }) => [name, `${name}_FILE`]));
+  return Object.keys(env)
+    .filter(
+      (name) =>
+        name.startsWith("KONVERGE_") && !known.has(name) && !name.startsWith("KONVERGE_TEST_"),
+    )
+    .map((name) => ({
+      pointer: `/${name}`,
+      detail: `${name}: is not a setting; known are ${docs.map((doc) => doc.env).join(", ")}`,
+    }));
+}
+
+function invalid(issues: readonly ErrorIssue[]): KonvergeError {
+  return new KonvergeError(
+    "invalid_config",
+    `the configuration is not valid:\n${issues.map(({ detail }) => `  ${detail}`).join("\n")}`,
+    { issues },
+  );
+}
