@@ -32,7 +32,9 @@ export type NewObject<T extends ApiObject> = {
   /** Sets the controller reference, so that the owner is reconciled when this object changes. */
   readonly ownedBy?: ApiObject;
 } & {
-  readonly [Field in Exclude<keyof T, "apiVersion" | "kind" | "metadata" | "status">]?: Partial<T[Field]>;
+  readonly [Field in Exclude<keyof T, "apiVersion" | "kind" | "metadata" | "status">]?: Partial<
+    T[Field]
+  >;
 };
 
 /** Names an object by its kind when there is no copy of it at hand. */
@@ -48,20 +50,31 @@ export interface AttemptKube {
   /** @throws KubeApiError; `isNotFound` tells that there is none. A name alone means the reconciled object's namespace. */
   get<T extends ApiObject>(type: ResourceType<T>, target: string | NamespacedName): Promise<T>;
   /** As `get`, but undefined when there is none. */
-  find<T extends ApiObject>(type: ResourceType<T>, target: string | NamespacedName): Promise<T | undefined>;
+  find<T extends ApiObject>(
+    type: ResourceType<T>,
+    target: string | NamespacedName,
+  ): Promise<T | undefined>;
   /**
    * Objects of a kind, in the reconciled object's namespace by default. A kind in the controller's `owns` comes from
    * this worker's cache, never older than this worker's own writes; others from the API server.
    */
   list<T extends ApiObject>(
     type: ResourceType<T>,
-    options?: { readonly ownedBy?: ApiObject; readonly namespace?: string; readonly labelSelector?: string },
+    options?: {
+      readonly ownedBy?: ApiObject;
+      readonly namespace?: string;
+      readonly labelSelector?: string;
+    },
   ): Promise<readonly T[]>;
   create<T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>): Promise<T>;
   /** Deletes exactly this object, not a successor of the same name. Gone already is fine. */
   delete(object: ApiObject): Promise<void>;
   /** Server-side apply under the field manager `konverge/<controller>`. */
-  apply<T extends ApiObject>(type: ResourceType<T>, object: T, options?: { readonly force?: boolean }): Promise<T>;
+  apply<T extends ApiObject>(
+    type: ResourceType<T>,
+    object: T,
+    options?: { readonly force?: boolean },
+  ): Promise<T>;
   /**
    * Read, change, write, as often as it takes: `change` gets a fresh draft each time and must depend on nothing decided
    * before. Nothing changed means no write. @throws KubeApiError `isConflict` when others kept winning.
@@ -140,7 +153,10 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
     get: (type, target) => call(async () => deepFreeze(await client.get(type, locate(target)))),
     find: (type, target) =>
       call(async () => deepFreeze(await client.get(type, locate(target)).catch(ignoreNotFound))),
-    list: (type, { ownedBy, labelSelector, namespace = ownedBy?.metadata.namespace ?? options.namespace } = {}) =>
+    list: (
+      type,
+      { ownedBy, labelSelector, namespace = ownedBy?.metadata.namespace ?? options.namespace } = {},
+    ) =>
       call(async () => {
         const cached = labelSelector === undefined ? await cache.list(type, namespace) : undefined;
         const items =
@@ -185,8 +201,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
     mutateStatus: <T extends ApiObject>(
       target: T | NamedTarget<T>,
       change: (draft: StatusDraft<T>) => void | Promise<void>,
-    ) =>
-      mutate<T>(target, (draft) => change(draft as StatusDraft<T>), { subresource: "status" }),
+    ) => mutate<T>(target, (draft) => change(draft as StatusDraft<T>), { subresource: "status" }),
   };
 }
 
@@ -231,7 +246,10 @@ function buildObject<T extends ApiObject>(
   const { name, namespace, labels, annotations, finalizers, ownedBy, ...body } = input;
   const inNamespace = namespace ?? ownedBy?.metadata.namespace ?? fallbackNamespace;
   if (type.scope === "Namespaced" && inNamespace === undefined) {
-    throw new KonvergeError("draft_invalid", `create ${type.kind} "${name}": namespace is missing; name one`);
+    throw new KonvergeError(
+      "draft_invalid",
+      `create ${type.kind} "${name}": namespace is missing; name one`,
+    );
   }
   const metadata: ObjectMeta = {
     name,

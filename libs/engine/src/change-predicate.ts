@@ -16,7 +16,8 @@ export const REQUESTED_AT = "konverge.dev/requested-at";
 /** The spec changed; where a kind has no generation (ConfigMap, Secret, Node, Lease, ...) anything changed. */
 export const generationChanged: ChangePredicate = ({ object, previous }) => {
   if (previous === undefined) return true;
-  if (object.metadata.generation === undefined) return resourceVersionChanged({ kind: "changed", object, previous });
+  if (object.metadata.generation === undefined)
+    return resourceVersionChanged({ kind: "changed", object, previous });
   return object.metadata.generation !== previous.metadata.generation;
 };
 
@@ -25,7 +26,8 @@ export const resourceVersionChanged: ChangePredicate = ({ object, previous }) =>
   previous === undefined || object.metadata.resourceVersion !== previous.metadata.resourceVersion;
 
 export const labelsChanged: ChangePredicate = ({ object, previous }) =>
-  previous === undefined || !jsonEquals(object.metadata.labels ?? {}, previous.metadata.labels ?? {});
+  previous === undefined ||
+  !jsonEquals(object.metadata.labels ?? {}, previous.metadata.labels ?? {});
 
 export const annotationsChanged: ChangePredicate = ({ object, previous }) =>
   previous === undefined ||

@@ -1,4 +1,10 @@
-import { ensureError, findCause, isKonvergeError, type ObjectRef, type Outcome } from "@konverge/core";
+import {
+  ensureError,
+  findCause,
+  isKonvergeError,
+  type ObjectRef,
+  type Outcome,
+} from "@konverge/core";
 import {
   isAlreadyExists,
   isConflict,
@@ -24,7 +30,11 @@ export function classifyError(thrown: unknown, reconciled: ObjectRef): Outcome {
   if (ours === undefined) return { kind: "retry", error };
   if (ours.code === "terminal") return { kind: "terminal", error };
   if (ours.code === "deferred") {
-    return { kind: "deferred", afterMs: ours.retryAfterMs ?? STALE_READ_AGAIN_MS, cause: ours.message };
+    return {
+      kind: "deferred",
+      afterMs: ours.retryAfterMs ?? STALE_READ_AGAIN_MS,
+      cause: ours.message,
+    };
   }
   // Replaced under our hands: the next attempt reads its successor.
   if (ours.code === "object_replaced") return { kind: "conflict", error };
@@ -43,7 +53,11 @@ function classifyApiError(error: Error, api: KubeApiError, reconciled: ObjectRef
     return { kind: "deferred", afterMs: api.retryAfterMs, cause: "throttled" };
   }
   if (isResourceVersionTooLarge(api)) {
-    return { kind: "deferred", afterMs: api.retryAfterMs ?? STALE_READ_AGAIN_MS, cause: "staleRead" };
+    return {
+      kind: "deferred",
+      afterMs: api.retryAfterMs ?? STALE_READ_AGAIN_MS,
+      cause: "staleRead",
+    };
   }
   if (isAlreadyExists(api) || isQuotaExceeded(api)) return retry(error, api.retryAfterMs);
   if (REFUSED.has(api.status)) return { kind: "rejected", error };

@@ -3,7 +3,16 @@ import { z } from "zod";
 
 // What zod prints and a structural schema must not have. `additionalProperties: false` beside properties is refused,
 // since unknown fields are pruned anyway.
-const DROPPED = ["$schema", "examples", "example", "readOnly", "writeOnly", "deprecated", "contentEncoding", "id"];
+const DROPPED = [
+  "$schema",
+  "examples",
+  "example",
+  "readOnly",
+  "writeOnly",
+  "deprecated",
+  "contentEncoding",
+  "id",
+];
 const LOOK_AROUND = /\(\?(?:[=!]|<[=!])/;
 const HOISTED = ["anyOf", "oneOf", "allOf"] as const;
 
@@ -16,7 +25,12 @@ const HOISTED = ["anyOf", "oneOf", "allOf"] as const;
 export function toStructuralSchema(schema: z.ZodType, path: string): JsonObject {
   let printed: unknown;
   try {
-    printed = z.toJSONSchema(schema, { target: "openapi-3.0", io: "input", reused: "inline", cycles: "throw" });
+    printed = z.toJSONSchema(schema, {
+      target: "openapi-3.0",
+      io: "input",
+      reused: "inline",
+      cycles: "throw",
+    });
   } catch (error) {
     throw new KonvergeError(
       "invalid_config",
@@ -55,7 +69,8 @@ function rewrite(schema: JsonObject, path: string, definitions: JsonObject): Jso
   const reference = schema["$ref"];
   if (typeof reference === "string") {
     const target = definitions[reference.slice(reference.lastIndexOf("/") + 1)];
-    if (!isJsonObject(target)) throw refuse(path, `refers to ${reference}, which cannot be inlined`);
+    if (!isJsonObject(target))
+      throw refuse(path, `refers to ${reference}, which cannot be inlined`);
     const { $ref: _dropped, ...beside } = schema;
     return rewrite({ ...target, ...beside }, path, definitions);
   }
@@ -67,10 +82,15 @@ function rewrite(schema: JsonObject, path: string, definitions: JsonObject): Jso
   checkPattern(result, path);
   rewriteObject(result, path, definitions);
   const items = result["items"];
-  if (Array.isArray(items)) throw refuse(path, "is a tuple; use an array of one type, or an object");
+  if (Array.isArray(items))
+    throw refuse(path, "is a tuple; use an array of one type, or an object");
   if (isJsonObject(items)) result["items"] = rewrite(items, `${path}[]`, definitions);
   hoistTypes(result, path, definitions);
-  if (Object.keys(result).every((key) => key === "description" || key === "nullable" || key === "default")) {
+  if (
+    Object.keys(result).every(
+      (key) => key === "description" || key === "nullable" || key === "default",
+    )
+  ) {
     result["x-kubernetes-preserve-unknown-fields"] = true;
   }
   return result;
@@ -82,7 +102,8 @@ function rewriteObject(schema: JsonObject, path: string, definitions: JsonObject
   if (isJsonObject(properties)) {
     const rewritten: JsonObject = {};
     for (const [name, property] of Object.entries(properties)) {
-      if (isJsonObject(property)) rewritten[name] = rewrite(property, `${path}.${name}`, definitions);
+      if (isJsonObject(property))
+        rewritten[name] = rewrite(property, `${path}.${name}`, definitions);
     }
     schema["properties"] = rewritten;
     delete schema["additionalProperties"];
@@ -118,12 +139,20 @@ function hoistTypes(schema: JsonObject, path: string, definitions: JsonObject): 
       delete schema[junctor];
       schema["x-kubernetes-int-or-string"] = true;
     } else {
-      throw refuse(path, `is a union of ${names}; a CRD field has one type (integer or string excepted)`);
+      throw refuse(
+        path,
+        `is a union of ${names}; a CRD field has one type (integer or string excepted)`,
+      );
     }
   }
 }
 
-function mergeBranches(schema: JsonObject, junctor: string, branches: JsonObject[], path: string): void {
+function mergeBranches(
+  schema: JsonObject,
+  junctor: string,
+  branches: JsonObject[],
+  path: string,
+): void {
   delete schema[junctor];
   if (schema["type"] === "object") {
     const properties: JsonObject = isJsonObject(schema["properties"]) ? schema["properties"] : {};
@@ -146,7 +175,10 @@ function mergeBranches(schema: JsonObject, junctor: string, branches: JsonObject
 function checkPattern(schema: JsonObject, path: string): void {
   const pattern = schema["pattern"];
   if (typeof pattern === "string" && LOOK_AROUND.test(pattern)) {
-    throw refuse(path, `has the pattern ${pattern}, whose look-around the API server cannot compile`);
+    throw refuse(
+      path,
+      `has the pattern ${pattern}, whose look-around the API server cannot compile`,
+    );
   }
 }
 

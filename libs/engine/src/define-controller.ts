@@ -94,21 +94,33 @@ const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** @throws KonvergeError `invalid_config`, naming the field and the cure. */
 export function defineController<T extends ApiObject>(options: ControllerOptions<T>): Controller {
-  const { name, concurrency = 16, timeout = "60s", resync = "10h", backoff = {}, maxFailures } = options;
+  const {
+    name,
+    concurrency = 16,
+    timeout = "60s",
+    resync = "10h",
+    backoff = {},
+    maxFailures,
+  } = options;
   const refuse = (what: string) =>
     new KonvergeError("invalid_config", `controller "${name}": ${what}`);
-  if (!NAME.test(name)) throw refuse("name must be lower-case letters, digits and dashes, at most 63");
+  if (!NAME.test(name))
+    throw refuse("name must be lower-case letters, digits and dashes, at most 63");
   if (!(Number.isInteger(concurrency) && concurrency >= 1)) {
     throw refuse(`concurrency ${concurrency} must be a whole number from 1`);
   }
   if (maxFailures !== undefined && !(Number.isInteger(maxFailures) && maxFailures >= 1)) {
-    throw refuse(`maxFailures ${maxFailures} must be a whole number from 1; leave it out to never give up`);
+    throw refuse(
+      `maxFailures ${maxFailures} must be a whole number from 1; leave it out to never give up`,
+    );
   }
   try {
     if (backoff.conflict !== undefined) defineLadder(backoff.conflict);
     if (backoff.failure !== undefined) defineLadder(backoff.failure);
   } catch (error) {
-    throw new KonvergeError("invalid_config", `controller "${name}": backoff: ${String(error)}`, { cause: error });
+    throw new KonvergeError("invalid_config", `controller "${name}": backoff: ${String(error)}`, {
+      cause: error,
+    });
   }
   // Method bivariance is not available for properties: the one place where T is erased.
   const erased = options as unknown as ControllerOptions<ApiObject>;

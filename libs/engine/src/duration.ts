@@ -3,13 +3,22 @@ import { KonvergeError } from "@konverge/core";
 /** Milliseconds, or text such as `250ms`, `30s`, `10m`, `24h`, `7d`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
 
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
 
 /** @throws KonvergeError `invalid_config` when it is not a duration, is negative or is not finite. */
 export function toMs(duration: Duration, field: string): number {
-  const match = typeof duration === "string" ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration) : null;
+  const match =
+    typeof duration === "string" ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration) : null;
   const ms =
-    typeof duration === "number" ? duration : Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ""] ?? NaN);
+    typeof duration === "number"
+      ? duration
+      : Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ""] ?? NaN);
   if (!(ms >= 0 && Number.isFinite(ms))) {
     throw new KonvergeError(
       "invalid_config",

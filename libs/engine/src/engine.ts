@@ -16,7 +16,8 @@ import {
   type Reflector,
 } from "@konverge/kube";
 import type { QueueWorker, WorkQueue } from "@konverge/queue";
-import { createAttemptReporter, type EngineMetrics } from "./attempt-reporter.ts";
+import type { Metrics } from "@konverge/telemetry";
+import { createAttemptReporter } from "./attempt-reporter.ts";
 import type { ConflictRetry, Controller } from "./define-controller.ts";
 import type { Log } from "./log.ts";
 import { createObjectCache, typeId } from "./object-cache.ts";
@@ -32,7 +33,7 @@ export interface EngineOptions {
   /** Unique per process; shown in records and Leases. */
   readonly workerId: string;
   readonly log: Log;
-  readonly metrics: EngineMetrics;
+  readonly metrics: Metrics;
   /** For controllers that do not say. Default `both`. */
   readonly conflictRetry?: ConflictRetry;
   /** Attempts at once per controller, whatever the controllers say; for a small process. */
@@ -41,7 +42,10 @@ export interface EngineOptions {
   readonly installation?: string;
   /** Where the Leases of the elected producers live. Default `default`. */
   readonly leaseNamespace?: string;
-  readonly election?: Pick<LeaderElectionOptions, "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs">;
+  readonly election?: Pick<
+    LeaderElectionOptions,
+    "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs"
+  >;
 }
 
 export interface Engine {
@@ -154,7 +158,11 @@ type ReflectorMap = ReadonlyMap<string, Reflector<ApiObject>>;
 function startReflectors(parts: readonly Part[], { client, log }: EngineOptions): ReflectorMap {
   const types = new Map<string, ResourceType>();
   for (const { controller } of parts) {
-    for (const type of [controller.for, ...controller.owns, ...controller.watches.map((watch) => watch.type)]) {
+    for (const type of [
+      controller.for,
+      ...controller.owns,
+      ...controller.watches.map((watch) => watch.type),
+    ]) {
       types.set(typeId(type), type);
     }
   }
@@ -186,7 +194,11 @@ async function dispatch(parts: readonly Part[], id: string, change: SeenChange):
   await Promise.all(requests);
 }
 
-function startProducer(part: Part, reflectors: ReflectorMap, options: EngineOptions): LeaderElection {
+function startProducer(
+  part: Part,
+  reflectors: ReflectorMap,
+  options: EngineOptions,
+): LeaderElection {
   const { controller, source } = part;
   const log = options.log.child({ controller: controller.name });
   return startLeaderElection({

@@ -1,1 +1,28 @@
-export {};
+export type { AttemptKube, NamedTarget, NewObject, StatusDraft } from "./attempt-kube.ts";
+export {
+  allOf,
+  annotationsChanged,
+  anyOf,
+  generationChanged,
+  labelsChanged,
+  not,
+  resourceVersionChanged,
+} from "./change-predicate.ts";
+export type { ChangePredicate, ObjectChange } from "./change-predicate.ts";
+export { defineConfig } from "./define-config.ts";
+export type { ClusterOptions, Config } from "./define-config.ts";
+export { defineController } from "./define-controller.ts";
+export type {
+  ConflictRetry,
+  Controller,
+  ControllerOptions,
+  ReconcileContext,
+  ReconcileResult,
+  WatchSource,
+} from "./define-controller.ts";
+export { conditions, defineResource } from "./define-resource.ts";
+export type { CustomObject, Resource, ResourceDefinition } from "./define-resource.ts";
+export type { Duration } from "./duration.ts";
+export { startEngine } from "./engine.ts";
+export type { Engine, EngineOptions } from "./engine.ts";
+export type { Log } from "./log.ts";

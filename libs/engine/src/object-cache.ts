@@ -12,7 +12,10 @@ export interface ObjectStore {
 /** Cached reads of a worker, never older than the worker's own writes. */
 export interface ObjectCache {
   /** Undefined when the type is not watched by this worker. */
-  list<T extends ApiObject>(type: ResourceType<T>, namespace: string | undefined): Promise<T[] | undefined>;
+  list<T extends ApiObject>(
+    type: ResourceType<T>,
+    namespace: string | undefined,
+  ): Promise<T[] | undefined>;
   noteWrite(type: ResourceType, object: ApiObject): void;
   noteDelete(type: ResourceType, object: ApiObject): void;
 }
@@ -69,7 +72,11 @@ export function typeId({ group, resource }: ResourceType): string {
   return `${resource}.${group}`;
 }
 
-function isSeen(write: OwnWrite, stored: ApiObject | undefined, storeVersion: string | undefined): boolean {
+function isSeen(
+  write: OwnWrite,
+  stored: ApiObject | undefined,
+  storeVersion: string | undefined,
+): boolean {
   if (write.deleted) return stored === undefined;
   const written = write.object.metadata.resourceVersion ?? "";
   return (compareResourceVersions(storeVersion ?? "", written) ?? 0) >= 0;

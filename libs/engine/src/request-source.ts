@@ -1,7 +1,12 @@
 import { parseApiVersion, type ApiObject, type ObjectKey, type Trigger } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
 import type { RequestClass, WorkQueue } from "@konverge/queue";
-import { alwaysPasses, generationChanged, isRequestedByPerson, type ObjectChange } from "./change-predicate.ts";
+import {
+  alwaysPasses,
+  generationChanged,
+  isRequestedByPerson,
+  type ObjectChange,
+} from "./change-predicate.ts";
 import type { Controller, WatchSource } from "./define-controller.ts";
 
 /** A change as a reflector tells it; `initial` when it comes from a list and not from a watch. */
@@ -35,10 +40,16 @@ export function createRequestSource(controller: Controller, queue: WorkQueue): R
   });
   const request = (name: NamespacedName, trigger: Trigger, requestClass: RequestClass) =>
     queue.request(keyOf(name), trigger, { class: requestClass });
-  const requestAll = async (names: readonly NamespacedName[], change: SeenChange, trigger: Trigger) => {
+  const requestAll = async (
+    names: readonly NamespacedName[],
+    change: SeenChange,
+    trigger: Trigger,
+  ) => {
     const distinct = new Map(names.map((name) => [`${name.namespace ?? ""}/${name.name}`, name]));
     await Promise.all(
-      [...distinct.values()].map((name) => request(name, trigger, change.initial ? "resync" : "event")),
+      [...distinct.values()].map((name) =>
+        request(name, trigger, change.initial ? "resync" : "event"),
+      ),
     );
   };
 
@@ -78,7 +89,11 @@ export function createRequestSource(controller: Controller, queue: WorkQueue): R
       });
     },
     async resync(object, reason) {
-      await request(nameOf(object), { kind: "resync", by: "resync", reason, ...versionsOf(object) }, "resync");
+      await request(
+        nameOf(object),
+        { kind: "resync", by: "resync", reason, ...versionsOf(object) },
+        "resync",
+      );
     },
   };
 }
@@ -94,7 +109,9 @@ function nameOf({ metadata: { namespace, name } }: ApiObject): NamespacedName {
 
 function versionsOf({ metadata }: ApiObject): Pick<Trigger, "resourceVersion" | "generation"> {
   return {
-    ...(metadata.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
+    ...(metadata.resourceVersion === undefined
+      ? {}
+      : { resourceVersion: metadata.resourceVersion }),
     ...(metadata.generation === undefined ? {} : { generation: metadata.generation }),
   };
 }
@@ -105,7 +122,9 @@ function ownersOf(object: ApiObject, group: string, kind: string): NamespacedNam
   return ownerReferences
     .filter(
       (owner) =>
-        owner.controller === true && owner.kind === kind && parseApiVersion(owner.apiVersion).group === group,
+        owner.controller === true &&
+        owner.kind === kind &&
+        parseApiVersion(owner.apiVersion).group === group,
     )
     .map(({ name }) => (namespace === undefined ? { name } : { namespace, name }));
 }

@@ -11,7 +11,12 @@ import type { AttemptLease } from "@konverge/queue";
 import { createAttemptKube, deepFreeze } from "./attempt-kube.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { classifyError } from "./classify-error.ts";
-import type { ConflictRetry, Controller, ReconcileContext, ReconcileResult } from "./define-controller.ts";
+import type {
+  ConflictRetry,
+  Controller,
+  ReconcileContext,
+  ReconcileResult,
+} from "./define-controller.ts";
 import { toMs } from "./duration.ts";
 import type { Log } from "./log.ts";
 import type { ObjectCache } from "./object-cache.ts";
@@ -38,7 +43,10 @@ export interface AttemptRun {
  * Runs a controller's handler once: reads the object, calls the handler with access bound to this attempt, and says
  * what came of it. Never throws, and ends in bounded time even when the handler does not.
  */
-export async function runAttempt(attempt: AttemptLease, options: RunAttemptOptions): Promise<AttemptRun> {
+export async function runAttempt(
+  attempt: AttemptLease,
+  options: RunAttemptOptions,
+): Promise<AttemptRun> {
   const { controller } = options;
   const trace = createAttemptTrace();
   const timeout = new AbortController();
@@ -46,7 +54,10 @@ export async function runAttempt(attempt: AttemptLease, options: RunAttemptOptio
   const state: { open: boolean; object: ApiObject | undefined } = { open: true, object: undefined };
   const timer = setTimeout(() => {
     timeout.abort(
-      new KonvergeError("timed_out", `controller "${controller.name}" ran longer than ${controller.timeoutMs} ms`),
+      new KonvergeError(
+        "timed_out",
+        `controller "${controller.name}" ran longer than ${controller.timeoutMs} ms`,
+      ),
     );
   }, controller.timeoutMs);
   try {
@@ -71,7 +82,8 @@ async function runHandler(
   { trace, signal, state }: Running,
 ): Promise<Outcome> {
   const { key } = attempt;
-  const target = key.namespace === undefined ? { name: key.name } : { namespace: key.namespace, name: key.name };
+  const target =
+    key.namespace === undefined ? { name: key.name } : { namespace: key.namespace, name: key.name };
   const ref: ObjectRef = { ...controller.for, ...target };
   const scoped = client.scoped({
     signal,
@@ -82,7 +94,11 @@ async function runHandler(
   });
   try {
     const object = await scoped
-      .get(controller.for, target, attempt.floor === undefined ? {} : { resourceVersion: attempt.floor })
+      .get(
+        controller.for,
+        target,
+        attempt.floor === undefined ? {} : { resourceVersion: attempt.floor },
+      )
       .catch((error: unknown) => {
         if (isNotFound(error)) return undefined;
         throw error;
@@ -126,7 +142,11 @@ function toOutcome(result: ReconcileResult | void): Outcome {
 }
 
 /** Settles some time after the abort, so that a handler which ignores its signal cannot hold the key for ever. */
-async function leftBehind(signal: AbortSignal, attempt: AttemptLease, timeout: AbortSignal): Promise<Outcome> {
+async function leftBehind(
+  signal: AbortSignal,
+  attempt: AttemptLease,
+  timeout: AbortSignal,
+): Promise<Outcome> {
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
@@ -141,7 +161,8 @@ function abortOutcome(attempt: AttemptLease, timeout: AbortSignal, error: unknow
   if (!attempt.signal.aborted && reason instanceof KonvergeError && reason.code === "timed_out") {
     return { kind: "retry", error: reason };
   }
-  const cause = reason instanceof KonvergeError && reason.message.includes("lease") ? "leaseLost" : "shutdown";
+  const cause =
+    reason instanceof KonvergeError && reason.message.includes("lease") ? "leaseLost" : "shutdown";
   return { kind: "cancelled", cause, ...(error instanceof Error ? { error } : {}) };
 }
 
@@ -162,7 +183,13 @@ function afterwards(outcome: Outcome, trace: AttemptTrace, log: Log): Outcome {
 }
 
 /** Never gives up, but yields to the attempt's timeout. */
-const INLINE: Ladder = { baseMs: 10, factor: 2, capMs: 1_000, steps: Infinity, jitter: { kind: "full" } };
+const INLINE: Ladder = {
+  baseMs: 10,
+  factor: 2,
+  capMs: 1_000,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
 
 function mutateRetry(mode: ConflictRetry): MutateOptions["retry"] {
   switch (mode) {

@@ -1,0 +1,19 @@
+import { startApi } from "@konverge/api";
+import { readSettings } from "@konverge/contracts";
+import type { Command } from "commander";
+import { untilSignal } from "../until-signal.ts";
+import { readVersion } from "../version.ts";
+
+export function addApiCommand(program: Command): void {
+  program
+    .command("api")
+    .description("serve the HTTP API, the object pages and the raw job view")
+    .action(async () => {
+      const api = await startApi({
+        settings: readSettings({ env: process.env }),
+        version: readVersion(),
+      });
+      await untilSignal();
+      await api.stop();
+    });
+}

@@ -1,0 +1,49 @@
+import { writeFile } from "node:fs/promises";
+import { createLogger } from "@konverge/telemetry";
+import { createApiServer } from "@konverge/testkit";
+import { InvalidArgumentError, type Command } from "commander";
+import { untilSignal } from "../until-signal.ts";
+import { readVersion } from "../version.ts";
+
+interface ApiserverOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly dataDir?: string;
+  readonly auditLog?: string;
+  readonly kubeconfigOut?: string;
+}
+
+export function addApiserverCommand(program: Command): void {
+  program
+    .command("apiserver")
+    .description(
+      "run the embedded Kubernetes API server: for a first look and for tests, without authentication",
+    )
+    .option("--host <address>", "address to listen on", "127.0.0.1")
+    .option("--port <number>", "port; 0 takes a free one", parsePort, 6443)
+    .option("--data-dir <dir>", "keep objects here; without it they live in memory")
+    .option("--audit-log <file>", "append one JSON line per request, as kube-apiserver's audit log")
+    .option("--kubeconfig-out <file>", "write a kubeconfig for it")
+    .action(async ({ host, port, dataDir, auditLog, kubeconfigOut }: ApiserverOptions) => {
+      const log = createLogger({ service: "apiserver", version: readVersion() });
+      const server = await createApiServer({
+        host,
+        port,
+        ...(dataDir === undefined ? {} : { dataDir }),
+        ...(auditLog === undefined ? {} : { auditLog }),
+      });
+      if (kubeconfigOut !== undefined)
+        await writeFile(kubeconfigOut, server.kubeconfig, { mode: 0o600 });
+      log.info({ url: server.url, kubeconfig: kubeconfigOut, dataDir }, "API server listening");
+      await untilSignal();
+      await server.close();
+    });
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new InvalidArgumentError("write a port from 0 to 65535.");
+  }
+  return port;
+}

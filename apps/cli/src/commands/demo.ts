@@ -1,0 +1,106 @@
+import { createLocalGate } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createLogger } from "@konverge/telemetry";
+import { InvalidArgumentError, Option, type Command } from "commander";
+import { runOutsideWriter } from "../demo/outside-writer.ts";
+import { runDemo } from "../demo/run-demo.ts";
+import type { ClusterKind } from "../demo/stage.ts";
+import { untilSignal } from "../until-signal.ts";
+import { readVersion } from "../version.ts";
+
+interface DemoFlags {
+  readonly cluster: ClusterKind;
+  readonly kubeconfig?: string;
+  readonly workers: number;
+  readonly split: boolean;
+  readonly exit: boolean;
+  readonly output: "table" | "json";
+  readonly yes: boolean;
+  readonly seed: number;
+  readonly blindWriter: boolean;
+}
+
+export function addDemoCommand(program: Command): void {
+  program
+    .command("demo")
+    .description(
+      "two operators and an outside writer fight over the same objects, the lazy way and the pro way",
+    )
+    .addOption(
+      new Option("--cluster <kind>", "API server")
+        .choices(["embedded", "envtest", "kubeconfig"])
+        .default("embedded"),
+    )
+    .option("--kubeconfig <file>", "for --cluster kubeconfig; default KUBECONFIG")
+    .option("--workers <number>", "worker processes per operator", parseCount, 2)
+    .option("--split", "run the controllers as two operators", false)
+    .option(
+      "--exit",
+      "end after the story (the default when stdout is no terminal)",
+      !process.stdout.isTTY,
+    )
+    .addOption(
+      new Option("-o, --output <format>", "what to print")
+        .choices(["table", "json"])
+        .default("table"),
+    )
+    .option("--yes", "do not ask before writing to a server elsewhere", false)
+    .option("--seed <number>", "seed of the load and of the outside writer", parseCount, 42)
+    .option(
+      "--blind-writer",
+      "let the outside writer overwrite blindly: the lost-update check must then fail",
+      false,
+    )
+    .action(async (flags: DemoFlags) => {
+      const stop = new AbortController();
+      void untilSignal().then((signal) => stop.abort(new Error(signal)));
+      process.exitCode = await runDemo({
+        ...flags,
+        kubeconfig: flags.kubeconfig ?? process.env["KUBECONFIG"],
+        signal: stop.signal,
+      });
+      // What a second Ctrl-C listens to would hold the process.
+      process.removeAllListeners("SIGINT");
+      process.removeAllListeners("SIGTERM");
+    });
+  program
+    .command("demo-writer", { hidden: true })
+    .requiredOption("--namespace <name>")
+    .requiredOption("--pools <names>", "", (text: string) => text.split(","))
+    .requiredOption("--seed <number>", "", parseCount)
+    .option("--blind", "", false)
+    .action(runWriter);
+}
+
+async function runWriter(flags: {
+  readonly namespace: string;
+  readonly pools: readonly string[];
+  readonly seed: number;
+  readonly blind: boolean;
+}): Promise<void> {
+  const log = createLogger({ service: "outside-writer", version: readVersion() });
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({}),
+    gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
+    userAgent: "outside-writer",
+  });
+  const stop = new AbortController();
+  void untilSignal().then(() => stop.abort());
+  log.info({}, "writer started");
+  const report = await runOutsideWriter({
+    ...flags,
+    client,
+    pauseMs: 60,
+    thinkMs: 4,
+    signal: stop.signal,
+  });
+  log.info({ ...report }, "writer done");
+  await client.close();
+}
+
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1)
+    throw new InvalidArgumentError("write a whole number from 1.");
+  return count;
+}

@@ -1,0 +1,33 @@
+import { ensureError, ERRORS, isKonvergeError } from "@konverge/core";
+import { Command } from "commander";
+import { addApiCommand } from "./commands/api.ts";
+import { addApiserverCommand } from "./commands/apiserver.ts";
+import { addCrdsCommand } from "./commands/crds.ts";
+import { addDemoCommand } from "./commands/demo.ts";
+import { addWorkerCommand } from "./commands/worker.ts";
+import { readVersion } from "./version.ts";
+
+const USAGE = 2;
+
+const program = new Command("konverge")
+  .description("Durable Kubernetes reconciliation")
+  .version(readVersion())
+  .exitOverride((error) => {
+    process.exit(error.exitCode === 0 ? 0 : USAGE);
+  });
+addWorkerCommand(program);
+addApiCommand(program);
+addApiserverCommand(program);
+addCrdsCommand(program);
+addDemoCommand(program);
+
+try {
+  await program.parseAsync();
+} catch (thrown) {
+  const error = ensureError(thrown);
+  const known = isKonvergeError(error);
+  process.stderr.write(`konverge: ${known ? error.message : (error.stack ?? error.message)}\n`);
+  if (known && error.cause !== undefined)
+    process.stderr.write(`  because: ${ensureError(error.cause).message}\n`);
+  process.exit(known ? ERRORS[error.code].exitCode : 1);
+}

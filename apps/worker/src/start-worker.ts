@@ -1,0 +1,258 @@
+import { createServer, type Server } from "node:http";
+import { hostname } from "node:os";
+import type { Settings } from "@konverge/contracts";
+import { createLocalGate, ensureError, KonvergeError, type Gate } from "@konverge/core";
+import { startEngine, type Config, type Engine } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import {
+  bindCluster,
+  checkRedis,
+  createControllerRegistry,
+  createRedisClient,
+  createWorkQueue,
+} from "@konverge/queue";
+import { createLogger, createMetrics, type Metrics } from "@konverge/telemetry";
+
+export interface WorkerOptions {
+  readonly config: Config;
+  readonly settings: Settings;
+  readonly version: string;
+}
+
+export interface RunningWorker {
+  readonly metricsUrl: string;
+  /** Drains: not ready, takes nothing new, waits for running attempts up to the grace, aborts the rest, releases. */
+  stop(): Promise<void>;
+}
+
+const DEFAULT_RATE = 500;
+const DEFAULT_BURST = 1_000;
+
+/**
+ * Runs the controllers of a configuration on one cluster, in this process.
+ * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch` or `crd_mismatch`, before any work is taken.
+ */
+export async function startWorker({
+  config,
+  settings,
+  version,
+}: WorkerOptions): Promise<RunningWorker> {
+  const cluster = config.clusters[settings.cluster];
+  if (cluster === undefined) {
+    throw new KonvergeError(
+      "invalid_config",
+      `KONVERGE_CLUSTER: "${settings.cluster}" is not among the clusters of the configuration: ${Object.keys(config.clusters).join(", ")}`,
+    );
+  }
+  const log = createLogger({ service: "worker", version, level: settings.logLevel });
+  const metrics = createMetrics({ version });
+  const workerId = `${hostname()}-${process.pid}`;
+  const cleanup = new AsyncDisposableStack();
+  try {
+    const redis = createRedisClient({ url: settings.redisUrl });
+    cleanup.defer(() => redis.disconnect());
+    for (const warning of await checkRedis(redis)) log.warn({ warning }, "redis");
+    const gate = createLocalGate({
+      ratePerSecond: cluster.rate ?? DEFAULT_RATE,
+      burst: cluster.burst ?? DEFAULT_BURST,
+    });
+    const client = connect({ settings, cluster, version, gate: counted(gate, metrics) });
+    cleanup.defer(() => client.close());
+    await bindCluster(redis, {
+      prefix: settings.prefix,
+      cluster: settings.cluster,
+      uid: await readClusterUid(client),
+    });
+
+    const registry = createControllerRegistry(redis, { prefix: settings.prefix });
+    for (const { name, for: type } of config.controllers) {
+      const { group, version: apiVersion, kind, resource, scope } = type;
+      await registry.announce({
+        name,
+        cluster: settings.cluster,
+        group,
+        version: apiVersion,
+        kind,
+        resource,
+        scope,
+      });
+    }
+    const engine = await startEngine({
+      controllers: config.controllers,
+      client,
+      queueFor: ({ name }) =>
+        createWorkQueue({
+          redis: { url: settings.redisUrl },
+          controller: name,
+          cluster: settings.cluster,
+          prefix: settings.prefix,
+        }),
+      workerId,
+      log,
+      metrics,
+      conflictRetry: settings.conflictRetry,
+      ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
+      installation: settings.prefix,
+      leaseNamespace: settings.leaseNamespace,
+      election: electionTimes(settings.leaseDuration),
+    });
+    cleanup.defer(() => engine.stop({ graceMs: settings.drainGrace }));
+    const heartbeat = await registry.startHeartbeat({
+      workerId,
+      controllers: config.controllers.map(({ name }) => name),
+      cluster: settings.cluster,
+      version,
+      onError: (error) => log.warn({ err: error }, "heartbeat failed"),
+    });
+    cleanup.defer(() => heartbeat.stop());
+    const server = await serveMetrics({ settings, metrics, engine });
+    cleanup.defer(() => closeServer(server));
+    const disposal = cleanup.move();
+    const metricsUrl = `${urlOf(server, settings.metricsHost)}/metrics`;
+    log.info(
+      { metricsUrl, workerId, cluster: settings.cluster, server: client.server },
+      "worker ready",
+    );
+    return {
+      metricsUrl,
+      async stop() {
+        log.info({ graceMs: settings.drainGrace }, "worker stopping");
+        await disposal.disposeAsync();
+        log.info({}, "worker stopped");
+      },
+    };
+  } catch (error) {
+    await cleanup.disposeAsync();
+    throw error;
+  }
+}
+
+function connect({
+  settings,
+  cluster,
+  version,
+  gate,
+}: {
+  readonly settings: Settings;
+  readonly cluster: Config["clusters"][string];
+  readonly version: string;
+  readonly gate: Gate;
+}): KubeClient {
+  const kubeconfigPath = cluster.kubeconfig ?? settings.kubeconfig;
+  const context = cluster.context ?? settings.context;
+  return createKubeClient({
+    credentials: loadKubeCredentials({
+      ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
+      ...(context === undefined ? {} : { context }),
+    }),
+    gate,
+    userAgent: `konverge-worker/${version}`,
+  });
+}
+
+/** Counts every call where all calls pass. */
+function counted(gate: Gate, metrics: Metrics): Gate {
+  return {
+    async admit(call, options) {
+      const permit = await gate.admit(call, options);
+      const startedMs = performance.now();
+      return {
+        waitedMs: permit.waitedMs,
+        settle(result) {
+          const code = result.kind === "response" ? result.status : 0;
+          metrics.apiCall({
+            verb: call.verb,
+            code,
+            seconds: (performance.now() - startedMs) / 1_000,
+          });
+          permit.settle(result);
+        },
+      };
+    },
+  };
+}
+
+/** The uid of kube-system is what tells clusters apart, whatever they are called. */
+async function readClusterUid(client: KubeClient): Promise<string> {
+  const namespaces = {
+    group: "",
+    version: "v1",
+    kind: "Namespace",
+    resource: "namespaces",
+    scope: "Cluster",
+  } as const;
+  const { metadata } = await client.get(namespaces, { name: "kube-system" });
+  return metadata.uid ?? "";
+}
+
+/** client-go's proportions, 15 s : 10 s : 2 s. */
+function electionTimes(leaseDurationMs: number) {
+  return {
+    leaseDurationMs,
+    renewDeadlineMs: (leaseDurationMs * 2) / 3,
+    retryPeriodMs: (leaseDurationMs * 2) / 15,
+  };
+}
+
+async function serveMetrics({
+  settings,
+  metrics,
+  engine,
+}: {
+  readonly settings: Settings;
+  readonly metrics: Metrics;
+  readonly engine: Engine;
+}): Promise<Server> {
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? "/", "http://worker").pathname;
+    const answer = (status: number, text: string, contentType = "text/plain; charset=utf-8") =>
+      response.writeHead(status, { "content-type": contentType }).end(text);
+    switch (path) {
+      case "/metrics":
+        metrics.text().then(
+          (text) => answer(200, text, metrics.contentType),
+          (error: unknown) => answer(500, ensureError(error).message),
+        );
+        return;
+      case "/livez":
+        answer(200, "ok\n");
+        return;
+      case "/readyz":
+        answer(
+          engine.ready ? 200 : 503,
+          engine.ready ? "ok\n" : "the first lists are not in, or it stops\n",
+        );
+        return;
+      default:
+        answer(404, "known are /metrics, /livez and /readyz\n");
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      reject(
+        error.code === "EADDRINUSE"
+          ? new KonvergeError(
+              "invalid_config",
+              `KONVERGE_METRICS_PORT: ${settings.metricsPort} is taken; set another one, or 0 for any`,
+              { cause: error },
+            )
+          : error,
+      );
+    });
+    server.listen(settings.metricsPort, settings.metricsHost, resolve);
+  });
+  return server;
+}
+
+function urlOf(server: Server, host: string): string {
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+async function closeServer(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise<void>((resolve, reject) => {
+    server.close((error) => (error === undefined ? resolve() : reject(error)));
+  });
+}

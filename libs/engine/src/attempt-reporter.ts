@@ -1,0 +1,210 @@
+import { isSensitive, redactPatch, type AttemptRecord } from "@konverge/contracts";
+import { isKonvergeError, findCause, type Outcome } from "@konverge/core";
+import { isKubeApiError, type ConflictRecord } from "@konverge/kube";
+import type { AttemptClosed, AttemptEnd, AttemptLease } from "@konverge/queue";
+import type { Metrics } from "@konverge/telemetry";
+import type { WriteTrace } from "./attempt-trace.ts";
+import type { Controller } from "./define-controller.ts";
+import type { Log } from "./log.ts";
+import { typeId } from "./object-cache.ts";
+import type { AttemptRun } from "./run-attempt.ts";
+
+export interface AttemptReporterOptions {
+  readonly controller: Controller;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly workerId: string;
+}
+
+/** Makes an attempt explainable: its record, one log line, its counters (P11). */
+export interface AttemptReporter {
+  /** The handler's logger, with the key's fields bound. */
+  readonly logFor: (attempt: AttemptLease) => Log;
+  /** Called once, when the handler has ended; returns the record as it is stored. */
+  readonly finished: (attempt: AttemptLease, run: AttemptRun) => string;
+  /** Called when the queue has stored the end, or refused it. */
+  readonly closed: (attempt: AttemptLease, end: AttemptEnd, closed: AttemptClosed) => void;
+}
+
+/** The queue refuses larger ones; a record is an explanation, not a copy. */
+const MAX_RECORD_BYTES = 16_000;
+
+export function createAttemptReporter(options: AttemptReporterOptions): AttemptReporter {
+  const { controller, metrics, workerId } = options;
+  const log = options.log.child({ controller: controller.name });
+  const running = new Map<AttemptLease, AttemptRecord>();
+
+  return {
+    logFor: (attempt) => {
+      metrics.attemptStarted(controller.name);
+      const { namespace, name } = attempt.key;
+      return log.child({ key: attempt.id, namespace, name, attempt: attempt.attempt });
+    },
+    finished: (attempt, run) => {
+      const record = buildRecord(attempt, run, { controller: controller.name, worker: workerId });
+      running.set(attempt, record);
+      return fitRecord(record);
+    },
+    closed: (attempt, { outcome }, { fenced, retryAfterMs }) => {
+      const record = running.get(attempt);
+      running.delete(attempt);
+      if (record === undefined) return;
+      const conflicts = conflictCount(record);
+      metrics.attemptFinished({
+        controller: controller.name,
+        outcome: outcome.kind,
+        durationMs: record.durationMs,
+        queueMs: record.waits.queueMs,
+        limiterMs: record.waits.limiterMs,
+        conflicts,
+        writes: record.writes.length,
+        apiCalls: record.calls.n,
+        retried: retryAfterMs !== undefined && outcome.kind !== "requeueAfter",
+      });
+      const fields = {
+        key: attempt.id,
+        attempt: attempt.attempt,
+        trigger: attempt.triggers.at(-1)?.kind ?? "retry",
+        outcome: outcome.kind,
+        conflicts,
+        writes: record.writes.length,
+        calls: record.calls.n,
+        waitMs: { ...record.waits, backoffMs: retryAfterMs ?? 0 },
+        durationMs: record.durationMs,
+        ...(fenced ? { fenced } : {}),
+        ...(record.error === undefined ? {} : { err: record.error }),
+      };
+      if (record.error === undefined || outcome.kind === "conflict") log.info(fields, "reconciled");
+      else log.warn(fields, "reconcile failed");
+    },
+  };
+}
+
+function buildRecord(
+  attempt: AttemptLease,
+  { outcome, trace, object }: AttemptRun,
+  { controller, worker }: { readonly controller: string; readonly worker: string },
+): AttemptRecord {
+  const finishedAtMs = Date.now();
+  const landed = trace.writes.map((write) => writeRecord(write, trace.conflicts, controller));
+  const settled = new Set(landed.flatMap(({ settledConflicts }) => settledConflicts));
+  const after = trace.writes.findLast(
+    ({ object: written }) => written.metadata.uid === object?.metadata.uid,
+  );
+  const status = (
+    object as { readonly status?: { readonly observedGeneration?: unknown } } | undefined
+  )?.status;
+  const observed = status?.observedGeneration;
+  return {
+    id: `${attempt.id}#${attempt.epoch}`,
+    key: attempt.id,
+    controller,
+    ...optional("uid", object?.metadata.uid),
+    attempt: attempt.attempt,
+    worker,
+    triggers: attempt.triggers.slice(-10),
+    requestedAt: new Date(attempt.requestedAtMs).toISOString(),
+    startedAt: new Date(attempt.startedAtMs).toISOString(),
+    finishedAt: new Date(finishedAtMs).toISOString(),
+    durationMs: Math.max(0, finishedAtMs - attempt.startedAtMs),
+    waits: {
+      queueMs: Math.max(0, attempt.startedAtMs - attempt.requestedAtMs),
+      limiterMs: Math.round(trace.calls.limiterMs),
+      conflictMs: Math.round(trace.conflicts.reduce((sum, { waitedMs }) => sum + waitedMs, 0)),
+      backoffMs: 0,
+    },
+    ...optional("generation", object?.metadata.generation),
+    ...optional("observedGeneration", typeof observed === "number" ? observed : undefined),
+    ...optional("versionBefore", object?.metadata.resourceVersion),
+    ...optional("versionAfter", (after?.object ?? object)?.metadata.resourceVersion),
+    outcome: outcome.kind,
+    ...("afterMs" in outcome ? { afterMs: Math.round(outcome.afterMs) } : {}),
+    ...optional("error", errorOf(outcome)),
+    writes: landed.map(({ record }) => record),
+    conflicts: trace.conflicts
+      .filter((conflict) => !settled.has(conflict))
+      .map((conflict) => ({
+        ...conflictRecord(conflict),
+        resource: typeId(conflict.ref),
+        name: conflict.ref.name,
+        ...optional("subresource", conflict.subresource),
+      })),
+    calls: { n: trace.calls.n, ms: Math.round(trace.calls.ms) },
+  };
+}
+
+function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], controller: string) {
+  const resource = typeId(write.type);
+  const settledConflicts = conflicts.filter(
+    ({ ref, subresource }) =>
+      write.verb === "patch" &&
+      typeId(ref) === resource &&
+      ref.name === write.name.name &&
+      ref.namespace === write.name.namespace &&
+      subresource === write.subresource,
+  );
+  const record: AttemptRecord["writes"][number] = {
+    verb: write.verb,
+    resource,
+    name: write.name.name,
+    fieldManager: `konverge/${controller}`,
+    ...optional("subresource", write.subresource),
+    ...optional("fromVersion", write.fromVersion),
+    ...optional(
+      "toVersion",
+      write.verb === "delete" ? undefined : write.object.metadata.resourceVersion,
+    ),
+    ...optional(
+      "patch",
+      write.patch === undefined ? undefined : redactPatch(resource, write.patch),
+    ),
+    conflicts: settledConflicts.map(conflictRecord),
+  };
+  return { record, settledConflicts };
+}
+
+function conflictRecord({ readVersion, foundVersion, winners, waitedMs }: ConflictRecord) {
+  return {
+    readVersion,
+    ...optional("foundVersion", foundVersion),
+    winners: winners.slice(0, 5).map((winner) => ({ ...winner, paths: winner.paths.slice(0, 10) })),
+    waitedMs: Math.round(waitedMs),
+  };
+}
+
+/** Of an error about a sensitive kind only its code and reason are kept: API servers quote whole objects. */
+function errorOf(outcome: Outcome): { code: string; message: string } | undefined {
+  if (!("error" in outcome) || outcome.error === undefined) return undefined;
+  const { error } = outcome;
+  const ours = findCause(error, isKonvergeError);
+  const code = ours?.code ?? error.name;
+  if (isKubeApiError(ours) && ours.ref !== undefined && isSensitive(typeId(ours.ref))) {
+    return { code, message: `${ours.status} ${ours.reason}` };
+  }
+  return { code, message: error.message.slice(0, 500) };
+}
+
+function conflictCount({ writes, conflicts }: AttemptRecord): number {
+  return conflicts.length + writes.reduce((sum, write) => sum + write.conflicts.length, 0);
+}
+
+/** Drops patches, then the oldest writes, until the record fits. */
+function fitRecord(record: AttemptRecord): string {
+  let text = JSON.stringify(record);
+  if (Buffer.byteLength(text) <= MAX_RECORD_BYTES) return text;
+  let writes = record.writes.map(({ patch: _dropped, ...write }) => write);
+  text = JSON.stringify({ ...record, writes });
+  while (Buffer.byteLength(text) > MAX_RECORD_BYTES && writes.length > 0) {
+    writes = writes.slice(Math.ceil(writes.length / 2));
+    text = JSON.stringify({ ...record, writes, conflicts: record.conflicts.slice(0, 5) });
+  }
+  return text;
+}
+
+/** A member that is left out when there is nothing to say. */
+function optional<Key extends string, Value>(
+  key: Key,
+  value: Value | undefined,
+): { [K in Key]?: Value } {
+  return (value === undefined ? {} : { [key]: value }) as { [K in Key]?: Value };
+}
