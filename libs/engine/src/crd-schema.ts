@@ -30,6 +30,11 @@ export function toStructuralSchema(schema: z.ZodType, path: string): JsonObject 
       io: "input",
       reused: "inline",
       cycles: "throw",
+      override: ({ zodSchema }) => {
+        // OpenAPI 3.0 would print a tuple as a list of a union, which is something else.
+        if (zodSchema._zod.def.type === "tuple")
+          throw new TypeError("tuples cannot be represented");
+      },
     });
   } catch (error) {
     throw new KonvergeError(

@@ -1,0 +1,59 @@
+import type { ApiObject, ResourceType } from "@konverge/core";
+import { expect, test } from "vitest";
+import { createObjectCache, type ObjectStore } from "./object-cache.ts";
+
+const type: ResourceType = {
+  group: "g",
+  version: "v1",
+  kind: "Machine",
+  resource: "machines",
+  scope: "Namespaced",
+};
+const machine = (name: string, resourceVersion: string, finalizers: string[] = []): ApiObject => ({
+  apiVersion: "g/v1",
+  kind: "Machine",
+  metadata: { name, namespace: "n", uid: `uid-${name}`, resourceVersion, finalizers },
+});
+
+function setUp(objects: ApiObject[], lastVersion: string) {
+  const store: ObjectStore & { objects: ApiObject[]; lastVersion: string } = {
+    objects,
+    lastVersion,
+    synced: Promise.resolve(),
+    list() {
+      return this.objects;
+    },
+  };
+  const cache = createObjectCache(new Map([["machines.g", store]]));
+  const names = async () =>
+    (await cache.list(type, "n"))?.map(({ metadata }) => metadata.name).toSorted();
+  return { store, cache, names };
+}
+
+test("an own create is listed before the watch tells of it, and not twice after", async () => {
+  const { store, cache, names } = setUp([machine("a", "5")], "5");
+  cache.noteWrite(type, machine("b", "7"));
+  expect(await names()).toEqual(["a", "b"]);
+  store.objects = [machine("a", "5"), machine("b", "7")];
+  store.lastVersion = "7";
+  expect(await names()).toEqual(["a", "b"]);
+});
+
+test("an own create that somebody else deleted is not listed for ever", async () => {
+  const { store, cache, names } = setUp([], "5");
+  cache.noteWrite(type, machine("b", "7"));
+  store.lastVersion = "9";
+  expect(await names()).toEqual([]);
+});
+
+test("an own delete is hidden at once, unless finalizers hold the object", async () => {
+  const { cache, names } = setUp([machine("a", "5"), machine("b", "5", ["hold"])], "5");
+  cache.noteDelete(type, machine("a", "5"));
+  cache.noteDelete(type, machine("b", "5", ["hold"]));
+  expect(await names()).toEqual(["b"]);
+});
+
+test("a type that nobody watches is not answered from the cache", async () => {
+  const { cache } = setUp([], "5");
+  expect(await cache.list({ ...type, resource: "others" }, "n")).toBeUndefined();
+});
