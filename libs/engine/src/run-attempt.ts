@@ -172,7 +172,7 @@ function afterwards(outcome: Outcome, trace: AttemptTrace, log: Log): Outcome {
   if (deferred !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "deferred") {
     return { kind: "deferred", afterMs: deferred.retryAfterMs ?? 1_000, cause: deferred.message };
   }
-  const swallowed = trace.conflicts.find(({ gaveUp }) => gaveUp);
+  const swallowed = trace.conflicts.find(({ foundVersion }) => foundVersion === undefined);
   if (swallowed !== undefined && outcome.kind !== "conflict" && outcome.kind !== "cancelled") {
     log.warn(
       { outcome: outcome.kind, object: swallowed.ref.name, readVersion: swallowed.readVersion },

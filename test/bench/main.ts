@@ -1,0 +1,44 @@
+import { parseArgs } from "node:util";
+import type { Figure } from "./measure.ts";
+import { benchQueue } from "./queue.ts";
+import { benchWritePath } from "./write-path.ts";
+
+const SUITES: Readonly<Record<string, (log: (line: string) => void) => Promise<Figure[]>>> = {
+  "write-path": benchWritePath,
+  queue: benchQueue,
+};
+const log = (line: string): void => console.error(`bench: ${line}`);
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { output: { type: "string", short: "o", default: "table" } },
+});
+const wanted = positionals.length > 0 ? positionals : Object.keys(SUITES);
+const unknown = wanted.filter((name) => !Object.hasOwn(SUITES, name));
+if (unknown.length > 0 || !["table", "json"].includes(values.output)) {
+  log(`usage: npm run bench -- [${Object.keys(SUITES).join("|")}]... [-o table|json]`);
+  process.exit(2);
+}
+
+const figures: Figure[] = [];
+for (const name of wanted) {
+  log(`${name}: both sides in turn, medians of several rounds`);
+  for (const figure of (await SUITES[name]?.(log)) ?? []) {
+    figures.push(figure);
+    if (values.output === "json") console.log(JSON.stringify(figure));
+  }
+}
+if (values.output === "table") {
+  console.table(
+    figures.map((figure) => ({
+      suite: figure.suite,
+      case: figure.case,
+      [`ours`]: `${figure.ours} ${figure.unit}`,
+      peer: figure.peer === null ? "" : `${figure.peer} ${figure.unit}`,
+      "peer is": figure.peerName ?? "",
+      ratio: figure.ratio ?? "",
+      goal: figure.goal ?? "",
+      ok: figure.ok ? "yes" : "NO",
+    })),
+  );
+}

@@ -1,0 +1,115 @@
+import { CoreV1Api, KubeConfig } from "@kubernetes/client-node";
+import { startControlPlane } from "@konverge/infra-envtest";
+import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { Pool } from "undici";
+import { contest, rateOf, type Figure } from "./measure.ts";
+
+interface ConfigMap extends ApiObject {
+  data?: Record<string, string>;
+}
+const CONFIG_MAP: ResourceType<ConfigMap> = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+const WIDTH = 16;
+const OPERATIONS = 480;
+const ROUNDS = 5;
+const namespace = "default";
+const nameOf = (lane: number) => `bench-${lane}`;
+
+/** Read-modify-write of 16 objects, 16 at a time, against a real API server: GET, change one value, write. */
+export async function benchWritePath(log: (line: string) => void): Promise<Figure[]> {
+  await using plane = await startControlPlane({ log });
+  const ours = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: plane.kubeconfigPath }),
+    gate: createLocalGate({ ratePerSecond: 1e6, burst: 1e6 }),
+    userAgent: "konverge-bench",
+  });
+  const { bare, close } = bareClient(plane.kubeconfig);
+  const config = new KubeConfig();
+  config.loadFromString(plane.kubeconfig);
+  const theirs = config.makeApiClient(CoreV1Api);
+  try {
+    for (let lane = 0; lane < WIDTH; lane++) {
+      const metadata = { namespace, name: nameOf(lane) };
+      await ours.create(CONFIG_MAP, { metadata, data: { count: "0" } });
+    }
+    let count = 0;
+    return await contest({
+      suite: "write-path",
+      case: "read-modify-write, 16 at a time",
+      metric: "rate",
+      unit: "1/s",
+      rounds: ROUNDS,
+      ours: () =>
+        rateOf(OPERATIONS, WIDTH, (lane) =>
+          ours.mutate(CONFIG_MAP, { namespace, name: nameOf(lane) }, (draft) => {
+            draft.data = { ...draft.data, count: String(++count) };
+          }),
+        ),
+      peers: [
+        {
+          name: "@kubernetes/client-node",
+          goal: 4,
+          side: () =>
+            rateOf(OPERATIONS, WIDTH, async (lane) => {
+              const name = nameOf(lane);
+              const body = await theirs.readNamespacedConfigMap({ namespace, name });
+              body.data = { ...body.data, count: String(++count) };
+              await theirs.replaceNamespacedConfigMap({ namespace, name, body });
+            }),
+        },
+        {
+          name: "undici, the same requests",
+          goal: 0.9,
+          side: () => rateOf(OPERATIONS, WIDTH, (lane) => bare(nameOf(lane), String(++count))),
+        },
+      ],
+    });
+  } finally {
+    await ours.close();
+    await close();
+  }
+}
+
+/** The least code that does the same: GET, parse, merge patch with resourceVersion and uid. */
+function bareClient(kubeconfig: string) {
+  const config = new KubeConfig();
+  config.loadFromString(kubeconfig);
+  const decode = (text: string | undefined) => Buffer.from(text ?? "", "base64").toString();
+  const user = config.getCurrentUser();
+  const cluster = config.getCurrentCluster();
+  const pool = new Pool(cluster?.server ?? "", {
+    connections: 64,
+    connect: {
+      ca: decode(cluster?.caData),
+      cert: decode(user?.certData),
+      key: decode(user?.keyData),
+    },
+  });
+  return {
+    close: () => pool.close(),
+    bare: async (name: string, count: string) => {
+      const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+      const read = await pool.request({
+        method: "GET",
+        path,
+        headers: { accept: "application/json" },
+      });
+      const { metadata } = (await read.body.json()) as ConfigMap;
+      const { resourceVersion, uid } = metadata;
+      const written = await pool.request({
+        method: "PATCH",
+        path,
+        headers: { accept: "application/json", "content-type": "application/merge-patch+json" },
+        body: JSON.stringify({ metadata: { resourceVersion, uid }, data: { count } }),
+      });
+      const answer = await written.body.json();
+      if (written.statusCode !== 200) throw new Error(`PATCH ${name}: ${JSON.stringify(answer)}`);
+    },
+  };
+}
