@@ -121,10 +121,19 @@ export interface QueueWorker {
   kill(): Promise<void>;
 }
 
-/** A stored attempt: `record` is what the handler answered. */
+/** A stored attempt: `record` is what the handler answered; of a lost one, what the queue knows, as JSON. */
 export interface StoredAttempt {
+  /** Its epoch, which grows by one with every attempt of the key. */
   readonly id: string;
   readonly record: string;
+  /** `lost`: its worker died, or lost the key and never said how it ended. */
+  readonly outcome: OutcomeKind | "lost";
+  readonly worker: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  /** The number of the last request that it covers. */
+  readonly covered: number;
+  readonly error?: { readonly code: string; readonly message: string };
 }
 
 /**

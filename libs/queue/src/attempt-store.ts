@@ -1,0 +1,159 @@
+import type { OutcomeKind, Trigger } from "@konverge/core";
+import type { Redis } from "ioredis";
+import { classOf } from "./request-class.ts";
+import type { QueueNames } from "./queue-names.ts";
+import { beginScript } from "./scripts/begin.ts";
+import { endScript } from "./scripts/end.ts";
+import { renewScript } from "./scripts/renew.ts";
+import { runScript } from "./scripts/script.ts";
+import { createTickBatch, type Handed } from "./tick-batch.ts";
+import type { EndPlan } from "./end-plan.ts";
+import type { RequestClass } from "./work-queue.ts";
+
+/** Attempts kept per key, about: Redis trims streams by whole nodes. */
+export const ATTEMPTS_KEPT = 50;
+/** How long the attempts of a key nobody reconciles, and all of a key whose object is gone, are kept. */
+export const RETENTION_MS: number = 7 * 24 * 3_600_000;
+const BATCH = 64;
+
+/** What `begin` says about a job that BullMQ handed out. */
+export type Begun =
+  | {
+      readonly kind: "run";
+      readonly epoch: number;
+      readonly attempt: number;
+      readonly failures: number;
+      readonly conflicts: number;
+      readonly triggers: readonly Trigger[];
+      readonly floor: string;
+      readonly requestedAtMs: number;
+      readonly startedAtMs: number;
+      readonly class: RequestClass;
+    }
+  /** Another epoch runs. */
+  | { readonly kind: "busy"; readonly waitMs: number }
+  /** Attempts of this key die with their workers; it waits before the next. */
+  | { readonly kind: "backoff"; readonly failures: number }
+  | { readonly kind: "dead" }
+  | { readonly kind: "covered" };
+
+export interface EndCall {
+  readonly id: string;
+  readonly epoch: number;
+  readonly owner: string;
+  readonly outcome: OutcomeKind;
+  readonly plan: EndPlan;
+  readonly errorCode: string;
+  readonly errorMessage: string;
+  readonly record: string;
+}
+
+export interface Ended {
+  readonly fenced: boolean;
+  /** News came while the attempt ran. */
+  readonly news: boolean;
+}
+
+/** The scripts of attempts, as functions: the only place that knows the order of their arguments and answers. */
+export interface AttemptStore {
+  begin(id: string, owner: string): Promise<Begun>;
+  end(call: EndCall): Handed<Ended>;
+  /** True for each lease that is still ours. */
+  renew(leases: readonly { readonly id: string; readonly epoch: number }[]): Promise<boolean[]>;
+}
+
+export interface AttemptStoreOptions {
+  readonly redis: Redis;
+  readonly names: QueueNames;
+  readonly workerId: string;
+  readonly leaseMs: number;
+}
+
+export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
+  const { redis, names, workerId, leaseMs } = options;
+  const beginBatch = createTickBatch<{ id: string; owner: string }, Begun>(BATCH, async (calls) => {
+    const keys = calls.flatMap(({ id }) => [names.keyHash(id), names.attempts(id)]);
+    const owners = calls.map(({ owner }) => owner);
+    const common = [leaseMs, workerId, ATTEMPTS_KEPT, RETENTION_MS];
+    const answers = await runScript(redis, beginScript, keys, [...common, ...owners]);
+    return rows(answers).map(decodeBegun);
+  });
+  const endBatch = createTickBatch<EndCall, Ended>(BATCH, async (calls) => {
+    const keys = calls.flatMap(({ id }) => [names.keyHash(id), names.attempts(id)]);
+    const args = calls.flatMap(({ id, epoch, owner, outcome, plan, ...texts }) => [
+      id,
+      epoch,
+      owner,
+      outcome,
+      plan.counting,
+      plan.final ? 1 : 0,
+      plan.hold,
+      plan.delayMs,
+      plan.timerMs ?? "",
+      plan.dead ? 1 : 0,
+      texts.errorCode,
+      texts.errorMessage,
+      texts.record,
+    ]);
+    const common = [ATTEMPTS_KEPT, RETENTION_MS];
+    const answers = await runScript(
+      redis,
+      endScript,
+      [names.timers, ...keys],
+      [...common, ...args],
+    );
+    return rows(answers).map(([state, news]) => ({ fenced: state === "fenced", news: news === 1 }));
+  });
+
+  return {
+    begin: (id, owner) => beginBatch({ id, owner }).answer,
+    end: endBatch,
+    async renew(leases) {
+      const keys = leases.map(({ id }) => names.keyHash(id));
+      const epochs = leases.map(({ epoch }) => epoch);
+      const answer = await runScript(redis, renewScript, keys, [leaseMs, ...epochs]);
+      return (answer as number[]).map((renewed) => renewed === 1);
+    },
+  };
+}
+
+type Row = readonly (string | number)[];
+
+function rows(answer: unknown): readonly Row[] {
+  return answer as Row[];
+}
+
+function decodeBegun(row: Row): Begun {
+  const [kind, first, attempt, failures, conflicts, triggers, floor, requestedAt, startedAt, rank] =
+    row;
+  switch (kind) {
+    case "busy":
+      return { kind, waitMs: Number(first) };
+    case "backoff":
+      return { kind, failures: Number(first) };
+    case "dead":
+    case "covered":
+      return { kind };
+    case "run":
+      return {
+        kind,
+        epoch: Number(first),
+        attempt: Number(attempt),
+        failures: Number(failures),
+        conflicts: Number(conflicts),
+        triggers: decodeTriggers(String(triggers)),
+        floor: String(floor),
+        requestedAtMs: Number(requestedAt),
+        startedAtMs: Number(startedAt),
+        class: classOf(Number(rank)),
+      };
+    default:
+      throw new Error(`script begin answered "${kind}", which this version does not know`);
+  }
+}
+
+/** Triggers are kept as lines of JSON, so that a script can add and cut without parsing. */
+export function decodeTriggers(lines: string): Trigger[] {
+  if (lines === "") return [];
+  return JSON.parse(`[${lines.replaceAll("\n", ",")}]`) as Trigger[];
+}

@@ -1,0 +1,124 @@
+import { formatKey, KonvergeError, parseKey } from "@konverge/core";
+import { Queue } from "bullmq";
+import { createKeyReader } from "./key-reader.ts";
+import { DEFAULT_PREFIX, queueNames, type QueueNames } from "./queue-names.ts";
+import { startQueueWorker } from "./queue-worker.ts";
+import { closeRedis, openProducer, withRedis, type RedisTarget } from "./redis-client.ts";
+import { assertOwnKey, createRequester } from "./requester.ts";
+import type { QueueWorker, WorkQueue } from "./work-queue.ts";
+
+/** Kept events of BullMQ, about; nothing of ours reads them. */
+const EVENTS_KEPT = 1_000;
+const DEFAULT_LEASE_MS = 10_000;
+const MIN_LEASE_MS = 100;
+const DEFAULT_ATTEMPTS_LISTED = 20;
+
+export interface WorkQueueOptions {
+  readonly redis: RedisTarget;
+  readonly controller: string;
+  readonly cluster: string;
+  /** First part of all names in Redis, so that two installations can share one. Default `konverge`. */
+  readonly prefix?: string;
+  /**
+   * How long a key stays with a worker that says nothing, in ms. Default 10 s. Too short and a busy process loses keys it
+   * works on; too long and the keys of a dead worker wait. The same for all workers of a queue.
+   */
+  readonly leaseMs?: number;
+  /** Told when the connection for requests fails; requests themselves reject. Default: nobody. */
+  readonly onError?: (error: Error) => void;
+}
+
+/**
+ * The queue of one controller on one cluster. Connects in the background: a request waits for Redis up to a second.
+ * @throws KonvergeError `invalid_config`
+ */
+export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
+  const { controller, cluster, prefix = DEFAULT_PREFIX, leaseMs = DEFAULT_LEASE_MS } = options;
+  if (!(leaseMs >= MIN_LEASE_MS)) {
+    throw new KonvergeError(
+      "invalid_config",
+      `leaseMs is ${leaseMs}; at least ${MIN_LEASE_MS} is needed`,
+    );
+  }
+  const names = queueNames(prefix, cluster, controller);
+  const redis = openProducer(options.redis);
+  const onError = options.onError ?? (() => undefined);
+  redis.on("error", onError);
+  const queue = openBullQueue(names, redis, onError);
+  const reader = createKeyReader(redis, names);
+  const requester = createRequester(redis, queue, names);
+  const workers = new Set<QueueWorker>();
+
+  const request: WorkQueue["request"] = async (key, trigger, requestOptions) => {
+    assertOwnKey(key, controller, cluster);
+    return await withRedis(redis, () => requester(key, trigger, requestOptions));
+  };
+
+  return {
+    controller,
+    cluster,
+    request,
+    async requestAt(key, atMs) {
+      assertOwnKey(key, controller, cluster);
+      if (!Number.isFinite(atMs) || atMs < 0) {
+        throw new KonvergeError("invalid_request", `atMs is ${atMs}; give a time in ms since 1970`);
+      }
+      const id = formatKey(key);
+      await withRedis(redis, () => redis.zadd(names.timers, "LT", Math.floor(atMs), id));
+    },
+    getRequest: (id) => withRedis(redis, () => reader.getRequest(id)),
+    async getKey(key) {
+      assertOwnKey(key, controller, cluster);
+      return await withRedis(redis, () => reader.getKey(formatKey(key)));
+    },
+    async listAttempts(key, { limit = DEFAULT_ATTEMPTS_LISTED } = {}) {
+      assertOwnKey(key, controller, cluster);
+      if (!(Number.isSafeInteger(limit) && limit > 0)) {
+        throw new KonvergeError(
+          "invalid_request",
+          `limit is ${limit}; give a whole number above 0`,
+        );
+      }
+      return await withRedis(redis, () => reader.listAttempts(formatKey(key), limit));
+    },
+    async counts() {
+      const counted = await withRedis(redis, () =>
+        queue.getJobCounts("wait", "prioritized", "active", "delayed"),
+      );
+      const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = counted;
+      return { waiting: wait + prioritized, active, delayed };
+    },
+    work(work) {
+      const worker = startQueueWorker({
+        target: options.redis,
+        names,
+        leaseMs,
+        requestTimer: async (id) => {
+          const trigger = { kind: "schedule", by: "timer" } as const;
+          await request(parseKey(id), trigger, { class: "event", news: false });
+        },
+        work,
+      });
+      workers.add(worker);
+      return worker;
+    },
+    async close() {
+      await Promise.all([...workers].map((worker) => worker.stop()));
+      await closeRedis(redis);
+    },
+  };
+}
+
+function openBullQueue(
+  names: QueueNames,
+  redis: ReturnType<typeof openProducer>,
+  onError: (error: Error) => void,
+): Queue {
+  const queue = new Queue(names.bullName, {
+    connection: redis,
+    prefix: names.bullPrefix,
+    streams: { events: { maxLen: EVENTS_KEPT } },
+  });
+  queue.on("error", onError);
+  return queue;
+}

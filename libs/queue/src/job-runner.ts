@@ -1,0 +1,238 @@
+import { ensureError, KonvergeError, parseKey, type Outcome } from "@konverge/core";
+import { DelayedError, WaitingError, type Job } from "bullmq";
+import type { Redis } from "ioredis";
+import type { AttemptStore, Begun, Ended } from "./attempt-store.ts";
+import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import { priorityOf, rankOf } from "./request-class.ts";
+import type { QueueNames } from "./queue-names.ts";
+import { RetrySignal } from "./retry-signal.ts";
+import type { JobPayload } from "./requester.ts";
+import type { AttemptEnd, AttemptLease, WorkOptions } from "./work-queue.ts";
+
+/** Longest time before a busy key is looked at again, in ms. */
+const BUSY_MAX_MS = 1_000;
+const BUSY_JITTER_MS = 50;
+const MAX_RECORD_BYTES = 16 * 1_024;
+const MAX_ERROR_CHARS = 1_000;
+const RETRY_PRIORITY = priorityOf(rankOf("retry"));
+
+export interface JobRunner {
+  /** Handlers that have not returned. */
+  readonly active: number;
+  /** BullMQ's processor: resolves to finish the job, throws to retry or move it. */
+  run(job: Job<JobPayload>, token: string | undefined): Promise<void>;
+  /** Wakes a job that BullMQ has just put into backoff when news came meanwhile. */
+  afterRetry(job: Job<JobPayload>, error: Error): void;
+  /** From now on jobs go back to the queue. */
+  refuse(): void;
+  /** Resolves when no handler runs. */
+  idle(): Promise<void>;
+  /** Resolves when everything that was sent to Redis has been answered. */
+  settled(): Promise<void>;
+}
+
+export interface JobRunnerOptions {
+  readonly redis: Redis;
+  readonly names: QueueNames;
+  readonly store: AttemptStore;
+  readonly keeper: LeaseKeeper;
+  readonly work: WorkOptions;
+  readonly plan: EndPlanOptions;
+  readonly onTimerArmed: (afterMs: number) => void;
+}
+
+type Running = Extract<Begun, { kind: "run" }>;
+
+/** One job from begin to end. */
+export function createJobRunner(options: JobRunnerOptions): JobRunner {
+  const { redis, names, store, keeper, work, plan: planOptions } = options;
+  const { random } = planOptions;
+  const nonce = crypto.randomUUID();
+  const running = new Set<Promise<AttemptEnd>>();
+  const sent = new Set<Promise<unknown>>();
+  let starts = 0;
+  let refusing = false;
+
+  const background = (promise: Promise<unknown>) => {
+    const tracked = promise
+      .catch((error: unknown) => work.onError(ensureError(error)))
+      .finally(() => sent.delete(tracked));
+    sent.add(tracked);
+  };
+
+  const run = async (job: Job<JobPayload>, token: string | undefined) => {
+    if (refusing) return await putBack(job, token);
+    const id = job.data.key;
+    starts += 1;
+    const owner = `${nonce}:${starts}`;
+    const askedAtMs = performance.now();
+    const begun = await store.begin(id, owner);
+    switch (begun.kind) {
+      case "run":
+        return await attempt(job, token, { id, owner, askedAtMs, begun });
+      case "busy":
+        return await delay(
+          job,
+          token,
+          Math.min(begun.waitMs, BUSY_MAX_MS) + random() * BUSY_JITTER_MS,
+        );
+      case "backoff": {
+        const delayMs = delayOf(planOptions.ladders.failure, begun.failures - 1, random);
+        background(redis.hset(names.keyHash(id), "nextAt", Math.round(Date.now() + delayMs)));
+        return await delay(job, token, delayMs);
+      }
+      case "dead":
+      case "covered":
+        return undefined;
+    }
+  };
+
+  const attempt = async (
+    job: Job<JobPayload>,
+    token: string | undefined,
+    start: { id: string; owner: string; askedAtMs: number; begun: Running },
+  ) => {
+    const { id, owner, begun } = start;
+    const held = keeper.hold({ id, jobId: job.id ?? id, epoch: begun.epoch }, start.askedAtMs);
+    const lease = leaseOf(id, begun, held.controller.signal);
+    const handling = handle(lease);
+    running.add(handling);
+    const end = await handling;
+    running.delete(handling);
+    keeper.release(held);
+
+    const plan = planEnd(end.outcome, begun, planOptions);
+    const handed = store.end({
+      id,
+      epoch: begun.epoch,
+      owner,
+      outcome: end.outcome.kind,
+      plan,
+      ...errorTexts(end.outcome),
+      record: fitting(end.record ?? "", id),
+    });
+    const closed = handed.answer.then((ended) => {
+      report(lease, end, plan, ended);
+      return ended;
+    });
+    // One connection keeps the order, so BullMQ's finish may follow the end without waiting for its answer. Where more
+    // than a record depends on it, wait.
+    if (plan.job === "complete" && plan.timerMs === undefined && !plan.dead) {
+      background(closed);
+      await handed.sent;
+      return;
+    }
+    const { fenced } = await closed;
+    if (plan.timerMs !== undefined) options.onTimerArmed(plan.timerMs);
+    // Another worker has this job now; BullMQ refuses whatever we do to it.
+    if (fenced) throw new RetrySignal("fenced", 1);
+    await moveOn(job, token, plan, end.outcome);
+  };
+
+  const moveOn = async (
+    job: Job<JobPayload>,
+    token: string | undefined,
+    plan: EndPlan,
+    outcome: Outcome,
+  ) => {
+    switch (plan.job) {
+      case "complete":
+        return undefined;
+      case "delay":
+        return await delay(job, token, plan.delayMs);
+      case "putBack":
+        return await putBack(job, token);
+      case "retry":
+        if (job.priority !== RETRY_PRIORITY) await job.changePriority({ priority: RETRY_PRIORITY });
+        throw new RetrySignal(outcome.kind, plan.delayMs);
+    }
+  };
+
+  const handle = async (lease: AttemptLease): Promise<AttemptEnd> => {
+    try {
+      return await work.handle(lease);
+    } catch (error) {
+      work.onError(ensureError(error));
+      const cause = ensureError(error);
+      const fault = new KonvergeError("internal", "the attempt's runner threw", { cause });
+      return { outcome: { kind: "retry", error: fault } };
+    }
+  };
+
+  const report = (lease: AttemptLease, end: AttemptEnd, plan: EndPlan, { fenced }: Ended) => {
+    const waits = !fenced && (plan.job === "retry" || plan.job === "delay");
+    try {
+      work.onClosed?.(lease, end, { fenced, ...(waits ? { retryAfterMs: plan.delayMs } : {}) });
+    } catch (error) {
+      // The attempt is stored; a listener's mistake must not change what becomes of the job.
+      work.onError(ensureError(error));
+    }
+  };
+
+  /** BullMQ keeps a parked follow-up until the retry has ended; news may not wait for a backoff. */
+  const wakeForNews = async (job: Job<JobPayload>) => {
+    const [news, rank] = await redis.hmget(names.keyHash(job.data.key), "news", "class");
+    if (news !== "1" || rank === null || rank === undefined) return;
+    try {
+      await job.changePriority({ priority: priorityOf(Number(rank)) });
+      await job.promote();
+    } catch (error) {
+      // Somebody else has woken it, or it runs already.
+      if (!/not in the delayed state|Missing key/.test(ensureError(error).message)) throw error;
+    }
+  };
+
+  const fitting = (record: string, id: string) => {
+    const bytes = Buffer.byteLength(record);
+    if (bytes <= MAX_RECORD_BYTES) return record;
+    work.onError(
+      new KonvergeError(
+        "internal",
+        `the record of ${id} has ${bytes} bytes; at most ${MAX_RECORD_BYTES} are kept`,
+      ),
+    );
+    return JSON.stringify({ droppedBytes: bytes });
+  };
+
+  return {
+    get active() {
+      return running.size;
+    },
+    run,
+    afterRetry(job, error) {
+      if (error instanceof RetrySignal) background(wakeForNews(job));
+    },
+    refuse() {
+      refusing = true;
+    },
+    async idle() {
+      while (running.size > 0) await Promise.race(running);
+    },
+    async settled() {
+      while (sent.size > 0) await Promise.all(sent);
+    },
+  };
+}
+
+function leaseOf(id: string, begun: Running, signal: AbortSignal): AttemptLease {
+  const { kind: _, floor, ...fields } = begun;
+  return { key: parseKey(id), id, ...fields, ...(floor === "" ? {} : { floor }), signal };
+}
+
+function errorTexts(outcome: Outcome): { errorCode: string; errorMessage: string } {
+  const error = "error" in outcome ? outcome.error : undefined;
+  if (error === undefined) return { errorCode: "", errorMessage: "" };
+  const code = "code" in error && typeof error.code === "string" ? error.code : outcome.kind;
+  return { errorCode: code, errorMessage: error.message.slice(0, MAX_ERROR_CHARS) };
+}
+
+async function delay(job: Job<JobPayload>, token: string | undefined, ms: number): Promise<never> {
+  await job.moveToDelayed(Date.now() + Math.max(1, Math.round(ms)), token);
+  throw new DelayedError();
+}
+
+async function putBack(job: Job<JobPayload>, token: string | undefined): Promise<never> {
+  if (token !== undefined) await job.moveToWait(token);
+  throw new WaitingError();
+}

@@ -1,0 +1,143 @@
+import { KonvergeError, type OutcomeKind } from "@konverge/core";
+import type { Redis } from "ioredis";
+import { decodeTriggers } from "./attempt-store.ts";
+import type { QueueNames } from "./queue-names.ts";
+import { parseRequestId } from "./request-id.ts";
+import type { KeyState, RequestState, StoredAttempt } from "./work-queue.ts";
+
+/** Reads what Redis knows about keys, requests and attempts. Changes nothing. */
+export interface KeyReader {
+  getKey(id: string): Promise<KeyState | undefined>;
+  getRequest(requestId: string): Promise<RequestState>;
+  listAttempts(id: string, limit: number): Promise<StoredAttempt[]>;
+}
+
+type Hash = Readonly<Record<string, string>>;
+type StreamEntry = [id: string, fields: string[]];
+
+export function createKeyReader(redis: Redis, names: QueueNames): KeyReader {
+  const readHash = async (id: string): Promise<Hash | undefined> => {
+    const hash = await redis.hgetall(names.keyHash(id));
+    return Object.keys(hash).length === 0 ? undefined : hash;
+  };
+
+  return {
+    async getKey(id) {
+      const [hash, timer] = await Promise.all([readHash(id), redis.zscore(names.timers, id)]);
+      if (hash === undefined) return undefined;
+      return keyStateOf(id, hash, timer === null ? undefined : Number(timer));
+    },
+
+    async getRequest(requestId) {
+      const { key, number } = parseRequestId(requestId);
+      const [hash, entries] = await Promise.all([
+        readHash(key),
+        redis.xrange(names.attempts(key), "-", "+"),
+      ]);
+      if (hash === undefined || number > int(hash["number"])) {
+        throw new KonvergeError("not_found", `there is no request "${requestId}"`);
+      }
+      return requestStateOf(requestId, key, number, hash, entries.map(attemptOf));
+    },
+
+    async listAttempts(id, limit) {
+      const entries = await redis.xrevrange(names.attempts(id), "+", "-", "COUNT", limit);
+      return entries.map(attemptOf);
+    },
+  };
+}
+
+function attemptOf([id, fields]: StreamEntry): StoredAttempt {
+  const entry: Record<string, string> = {};
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    entry[fields[index] ?? ""] = fields[index + 1] ?? "";
+  }
+  const { errorCode = "", errorMessage = "" } = entry;
+  return {
+    id: entry["epoch"] ?? "",
+    record: entry["record"] ?? "",
+    outcome: (entry["outcome"] ?? "lost") as OutcomeKind | "lost",
+    worker: entry["worker"] ?? "",
+    startedAtMs: int(entry["startedAt"]),
+    // Redis numbers stream entries by its clock.
+    endedAtMs: Number(id.slice(0, id.indexOf("-"))),
+    covered: int(entry["covered"]),
+    ...(errorCode === "" ? {} : { error: { code: errorCode, message: errorMessage } }),
+  };
+}
+
+function keyStateOf(id: string, hash: Hash, timerMs: number | undefined): KeyState {
+  const hold = hash["hold"] ?? "";
+  const nextMs = hold === "" ? timerMs : int(hash["nextAt"]);
+  const outcome = lastOutcomeOf(hash);
+  return {
+    key: id,
+    phase: phaseOf(hash),
+    requested: int(hash["number"]),
+    covered: int(hash["covered"]),
+    finished: int(hash["finished"]),
+    epoch: int(hash["epoch"]),
+    failures: int(hash["failures"]),
+    conflicts: int(hash["conflicts"]),
+    ...(outcome === undefined ? {} : { lastOutcome: outcome }),
+    ...(nextMs === undefined || nextMs === 0 ? {} : { nextAt: new Date(nextMs).toISOString() }),
+    triggers: decodeTriggers(hash["triggers"] || hash["runTriggers"] || ""),
+  };
+}
+
+function phaseOf(hash: Hash): KeyState["phase"] {
+  if (hash["owner"]) return "running";
+  if (hash["dead"] === "1") return "dead";
+  if (hash["hold"]) return "backoff";
+  return int(hash["finished"]) < int(hash["number"]) ? "waiting" : "idle";
+}
+
+/** A lost attempt has no outcome: nobody was left to say one. */
+function lastOutcomeOf(hash: Hash): OutcomeKind | undefined {
+  const outcome = hash["outcome"];
+  return outcome === undefined || outcome === "lost" ? undefined : (outcome as OutcomeKind);
+}
+
+function requestStateOf(
+  requestId: string,
+  key: string,
+  number: number,
+  hash: Hash,
+  attempts: readonly StoredAttempt[],
+): RequestState {
+  const finished = int(hash["finished"]) >= number;
+  const running = Boolean(hash["owner"]) && int(hash["covered"]) >= number;
+  const own = attempts.filter(({ covered }) => covered >= number);
+  const ending = own.findIndex(({ outcome }) => FINAL.has(outcome));
+  const tried = finished && ending !== -1 ? own.slice(0, ending + 1) : own;
+  const last = tried.at(-1);
+  const base = {
+    id: requestId,
+    key,
+    phase: phaseOfRequest(finished, running),
+    attempts: tried.length + (!finished && running ? 1 : 0),
+    ...(last === undefined || last.outcome === "lost" ? {} : { outcome: last.outcome }),
+    ...(last?.error === undefined ? {} : { error: last.error }),
+  };
+  if (!finished) return base;
+  const endedAtMs = last?.endedAtMs ?? int(hash["endedAt"]);
+  return { ...base, finishedAt: new Date(endedAtMs).toISOString() };
+}
+
+function phaseOfRequest(finished: boolean, running: boolean): RequestState["phase"] {
+  if (finished) return "finished";
+  return running ? "running" : "waiting";
+}
+
+/** A request ends with the first of these; a dead key's last attempt may have failed in another way. */
+const FINAL: ReadonlySet<string> = new Set([
+  "done",
+  "requeueAfter",
+  "awaitChange",
+  "gone",
+  "terminal",
+]);
+
+function int(text: string | undefined): number {
+  return Number(text ?? "") || 0;
+}

@@ -1,0 +1,44 @@
+import { KonvergeError } from "@konverge/core";
+
+/** Where a queue keeps what in Redis. All names of a cluster share one hash tag, so scripts may touch several at once. */
+export interface QueueNames {
+  /** For BullMQ, which puts the queue's name and a type behind it. */
+  readonly bullPrefix: string;
+  readonly bullName: string;
+  /** Sorted sets of keys: timers by due time, and those that are being requested. */
+  readonly timers: string;
+  readonly firing: string;
+  readonly keyHash: (id: string) => string;
+  readonly attempts: (id: string) => string;
+}
+
+export const DEFAULT_PREFIX = "konverge";
+
+/** `<prefix>:{<cluster>}`: the root of all that belongs to a cluster. @throws KonvergeError `invalid_config` */
+export function clusterRoot(prefix: string, cluster: string): string {
+  if (prefix === "" || /[{}\s]/.test(prefix)) {
+    throw new KonvergeError(
+      "invalid_config",
+      `prefix "${prefix}" must not be empty, nor hold braces or spaces`,
+    );
+  }
+  if (cluster === "") {
+    throw new KonvergeError("invalid_config", 'cluster is empty; name it, for example "default"');
+  }
+  return `${prefix}:{${encodeURIComponent(cluster)}}`;
+}
+
+/** Ours have a slash behind the root, BullMQ's a colon, so that neither can meet the other. */
+export function queueNames(prefix: string, cluster: string, controller: string): QueueNames {
+  const root = clusterRoot(prefix, cluster);
+  if (controller === "") throw new KonvergeError("invalid_config", "controller is empty; name it");
+  const encoded = encodeURIComponent(controller);
+  return {
+    bullPrefix: root,
+    bullName: encoded,
+    timers: `${root}/timers/${encoded}`,
+    firing: `${root}/firing/${encoded}`,
+    keyHash: (id) => `${root}/key/${id}`,
+    attempts: (id) => `${root}/attempts/${id}`,
+  };
+}

@@ -1,0 +1,140 @@
+import {
+  conflictLadder,
+  ensureError,
+  failureLadder,
+  rejectedLadder,
+  sleepMs,
+} from "@konverge/core";
+import { Worker, type Job } from "bullmq";
+import { createAttemptStore } from "./attempt-store.ts";
+import { createJobRunner } from "./job-runner.ts";
+import { AttemptCancelledError, createLeaseKeeper } from "./lease-keeper.ts";
+import type { QueueNames } from "./queue-names.ts";
+import { openConsumer, type RedisTarget } from "./redis-client.ts";
+import { BACKOFF_TYPE, type JobPayload } from "./requester.ts";
+import { delayOfRetry } from "./retry-signal.ts";
+import { startTimerPump } from "./timer-pump.ts";
+import type { QueueWorker, WorkOptions } from "./work-queue.ts";
+
+const DEFAULT_CONCURRENCY = 16;
+const DEFAULT_GRACE_MS = 30_000;
+/** What aborted handlers get to notice it, in ms; the engine leaves them behind after 2 s. */
+const ABORTED_GRACE_MS = 3_000;
+/** What each step of hanging up may take, in ms. */
+const CLOSE_MS = 1_000;
+/** A job that stalls is work of a lost worker, never a reason to drop it; lost attempts are counted by the key. */
+const MAX_STALLED = 1_000_000_000;
+
+export interface StartWorkerOptions {
+  readonly target: RedisTarget;
+  readonly names: QueueNames;
+  readonly leaseMs: number;
+  /** Requests a key whose timer is due. */
+  readonly requestTimer: (id: string) => Promise<void>;
+  readonly work: WorkOptions;
+}
+
+/** Takes jobs from one queue until it is stopped. */
+export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
+  const { names, leaseMs, requestTimer, work } = options;
+  const consumer = openConsumer(options.target);
+  const { redis } = consumer;
+  const onError = (error: Error) => {
+    if (!isEchoOfLostLock(error)) work.onError(error);
+  };
+  const store = createAttemptStore({ redis, names, workerId: work.workerId, leaseMs });
+  const keeper = createLeaseKeeper({ leaseMs, renew: store.renew });
+  const pump = startTimerPump({ redis, names, fire: requestTimer, onError });
+  const {
+    conflict = conflictLadder,
+    failure = failureLadder,
+    rejected = rejectedLadder,
+  } = work.ladders ?? {};
+  const runner = createJobRunner({
+    redis,
+    names,
+    store,
+    keeper,
+    work: { ...work, onError },
+    plan: {
+      ladders: { conflict, failure, rejected },
+      maxFailures: work.maxFailures ?? Infinity,
+      random: work.random ?? Math.random,
+    },
+    onTimerArmed: pump.armed,
+  });
+
+  const worker = new Worker<JobPayload>(
+    names.bullName,
+    (job: Job<JobPayload>, token?: string) => runner.run(job, token),
+    {
+      connection: redis,
+      prefix: names.bullPrefix,
+      concurrency: work.concurrency ?? DEFAULT_CONCURRENCY,
+      lockDuration: leaseMs,
+      stalledInterval: leaseMs / 2,
+      maxStalledCount: MAX_STALLED,
+      settings: {
+        backoffStrategy: (_attempts, type, error) => delayOfRetry(type === BACKOFF_TYPE, error),
+      },
+    },
+  );
+  worker.on("error", onError);
+  worker.on("failed", (job, error) => {
+    if (job !== undefined) runner.afterRetry(job, error);
+  });
+  worker.on("locksRenewed", ({ jobIds }) => {
+    keeper.renewed(jobIds).catch((error: unknown) => onError(ensureError(error)));
+  });
+  worker.on("lockRenewalFailed", keeper.lost);
+  redis.on("error", onError);
+
+  const killed = Promise.withResolvers<void>();
+  let stopping: Promise<void> | undefined;
+
+  const shutDown = async (graceMs: number) => {
+    runner.refuse();
+    await within(CLOSE_MS, worker.pause(true));
+    await Promise.race([runner.idle(), killed.promise, sleepMs(graceMs)]);
+    if (runner.active > 0) {
+      keeper.abortAll(new AttemptCancelledError("shutdown", "the worker is stopping"));
+      await within(ABORTED_GRACE_MS, runner.idle());
+    }
+    await within(CLOSE_MS, Promise.all([pump.stop(), runner.settled()]));
+    // Forced when a handler does not return: its key runs elsewhere once the lease has run out.
+    await within(CLOSE_MS, worker.close(runner.active > 0));
+    keeper.close();
+    consumer.disconnect();
+  };
+
+  return {
+    get active() {
+      return runner.active;
+    },
+    stop({ graceMs = DEFAULT_GRACE_MS } = {}) {
+      stopping ??= shutDown(graceMs);
+      return stopping;
+    },
+    kill() {
+      killed.resolve();
+      stopping ??= shutDown(0);
+      return stopping;
+    },
+  };
+
+  async function within(ms: number, work: Promise<unknown>): Promise<void> {
+    const timer = new AbortController();
+    try {
+      await Promise.race([work, sleepMs(ms, timer.signal).catch(() => undefined)]);
+    } catch (error) {
+      onError(ensureError(error));
+    } finally {
+      timer.abort();
+    }
+  }
+}
+
+/** BullMQ's words for "this job is another worker's now". The attempt was told by its signal and its end is fenced. */
+function isEchoOfLostLock({ message }: Error): boolean {
+  return /^(Missing lock|Lock mismatch|could not renew lock) for job/.test(message);
+}

@@ -1,0 +1,103 @@
+import { formatKey, KonvergeError, type ObjectKey, type Trigger } from "@konverge/core";
+import type { JobsOptions, Queue } from "bullmq";
+import type { Redis } from "ioredis";
+import { isNewsByDefault, priorityOf, rankOf } from "./request-class.ts";
+import { formatRequestId } from "./request-id.ts";
+import type { QueueNames } from "./queue-names.ts";
+import { requestScript } from "./scripts/request.ts";
+import { runScript } from "./scripts/script.ts";
+import type { AcceptedRequest, RequestOptions } from "./work-queue.ts";
+
+/** Triggers kept between two attempts. */
+const TRIGGERS_KEPT = 20;
+/** Characters of each text of a trigger; texts are for people and come from anywhere. */
+const MAX_TEXT = 500;
+
+/** Name of the custom backoff: the delay is drawn from the key's counters, not from BullMQ's. */
+export const BACKOFF_TYPE = "konverge";
+
+/** The payload of a job: the key and nothing else, since what a coalesced add carries is dropped. */
+export interface JobPayload {
+  readonly key: string;
+}
+
+export type Requester = (
+  key: ObjectKey,
+  trigger: Trigger,
+  options?: RequestOptions,
+) => Promise<AcceptedRequest>;
+
+/**
+ * Requests a key: first its hash, then the job. In this order a job that is about to start sees the request; when the
+ * second part fails, nothing was acknowledged and the number is only skipped.
+ */
+export function createRequester(redis: Redis, queue: Queue, names: QueueNames): Requester {
+  return async (key, trigger, { class: requestClass = "event", news } = {}) => {
+    const id = formatKey(key);
+    const isNews = news ?? isNewsByDefault(requestClass);
+    const answer = (await runScript(
+      redis,
+      requestScript,
+      [names.keyHash(id)],
+      [
+        rankOf(requestClass),
+        isNews ? 1 : 0,
+        JSON.stringify(clipped(trigger)),
+        trigger.resourceVersion ?? "",
+        trigger.generation ?? "",
+        TRIGGERS_KEPT,
+      ],
+    )) as [number, number, number, number, number];
+    const [number, joined, rank, wake, raised] = answer;
+    const job = await queue.add("reconcile", { key: id } satisfies JobPayload, {
+      ...JOB_OPTIONS,
+      priority: priorityOf(rank),
+      deduplication: { id, keepLastIfActive: true, reschedule: wake === 1 },
+    });
+    if (raised === 1) await raise(queue, job.id, priorityOf(rank));
+    return { id: formatRequestId(id, number), key: id, number, coalesced: joined === 1 };
+  };
+}
+
+/**
+ * `attempts` is the largest integer that BullMQ stores without harm; giving up is decided by the key's counters. A failed
+ * job's text says little on purpose: what happened is in the attempt's record.
+ */
+const JOB_OPTIONS: JobsOptions = {
+  attempts: Number.MAX_SAFE_INTEGER,
+  backoff: { type: BACKOFF_TYPE },
+  stackTraceLimit: 1,
+  keepLogs: 0,
+  removeOnComplete: true,
+  removeOnFail: { count: 1_000 },
+};
+
+/** The better class of a request that joined a waiting job: BullMQ keeps the first one's priority. */
+async function raise(queue: Queue, jobId: string | undefined, priority: number): Promise<void> {
+  if (jobId === undefined) return;
+  try {
+    await queue.getBackend().changePriority(jobId, priority);
+  } catch (error) {
+    // The job has ended meanwhile; a parked follow-up has the merged priority already.
+    if (!(error instanceof Error && /missing key/i.test(error.message))) throw error;
+  }
+}
+
+function clipped(trigger: Trigger): Trigger {
+  const { by, reason } = trigger;
+  return {
+    ...trigger,
+    ...(by === undefined ? {} : { by: by.slice(0, MAX_TEXT) }),
+    ...(reason === undefined ? {} : { reason: reason.slice(0, MAX_TEXT) }),
+  };
+}
+
+/** @throws KonvergeError `invalid_key` for a key of another queue: it would never run here. */
+export function assertOwnKey(key: ObjectKey, controller: string, cluster: string): void {
+  if (key.controller === controller && key.cluster === cluster) return;
+  throw new KonvergeError(
+    "invalid_key",
+    `key of controller "${key.controller}" on cluster "${key.cluster}" does not belong to the queue of ` +
+      `"${controller}" on "${cluster}"`,
+  );
+}
