@@ -1,13 +1,13 @@
 export interface Progress {
   /** A line that stays. */
   readonly say: (line: string) => void;
-  /** Begins a phase; its updates replace each other on a terminal, and are left out elsewhere. */
+  /** Begins a phase; its updates replace each other on a terminal, and are lines elsewhere. */
   readonly begin: (phase: string) => void;
   readonly update: (line: string) => void;
   readonly end: () => void;
 }
 
-/** One live line on a terminal; without one, a line per phase, so that logs stay readable. */
+/** One live line on a terminal; elsewhere a line per update. */
 export function createProgress(stream: NodeJS.WriteStream): Progress {
   let phase = "";
   let live = false;
@@ -30,7 +30,7 @@ export function createProgress(stream: NodeJS.WriteStream): Progress {
         wipe();
         stream.write(`demo: ${phase}: ${line}`);
         live = true;
-      } else if (line.includes("pids")) {
+      } else {
         stream.write(`demo: ${phase}: ${line}\n`);
       }
     },

@@ -1,0 +1,140 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test } from "vitest";
+
+interface Act {
+  readonly name: string;
+  readonly reconciles: number;
+  readonly apiCalls: number;
+  readonly writes: number;
+  readonly conflicts: number;
+  readonly callsPerWrite: number;
+  readonly jobRetries: number;
+  readonly lostUpdates: number;
+  readonly converged: boolean;
+}
+interface DemoDocument {
+  readonly cluster: { readonly kind: string; readonly version: string };
+  readonly redis: { readonly version: string };
+  readonly workers: number;
+  readonly acts: readonly Act[];
+}
+
+const DEMO_MS = 240_000;
+/** A clean control plane that `npm test` found; CI has one. */
+const real = process.env["KUBEBUILDER_ASSETS"] !== undefined || process.env["CI"] === "true";
+
+/** Starts the demo as a user does and gathers what it prints. */
+function startDemo(...args: string[]) {
+  const child = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "-o", "json", ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  onTestFinished(() => killGroup(child));
+  let stdout = "";
+  const stderr: string[] = [];
+  const waiting: { pattern: RegExp; resolve: (match: RegExpExecArray) => void }[] = [];
+  child.stdout.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    stderr.push(line);
+    for (const { pattern, resolve } of waiting) {
+      const match = pattern.exec(line);
+      if (match !== null) resolve(match);
+    }
+  });
+  const exited = new Promise<number | null>((resolve) => {
+    child.once("close", (code) => resolve(code));
+  });
+  return {
+    exited,
+    /** The first line on stderr, from now on, that matches. */
+    line: (pattern: RegExp) =>
+      new Promise<RegExpExecArray>((resolve, reject) => {
+        waiting.push({ pattern, resolve });
+        void exited.then((code) =>
+          reject(new Error(`ended with ${code} before ${pattern}\n${stderr.join("\n")}`)),
+        );
+      }),
+    async document(): Promise<DemoDocument> {
+      const code = await exited;
+      try {
+        return JSON.parse(stdout) as DemoDocument;
+      } catch (error) {
+        throw new Error(`exit code ${code}, stdout "${stdout}"\n${stderr.join("\n")}`, {
+          cause: error,
+        });
+      }
+    },
+  };
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined || child.exitCode !== null) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+function expectGoodStory({ acts }: DemoDocument): void {
+  expect(acts.map(({ name }) => name)).toEqual(["lazy", "pro"]);
+  for (const act of acts) {
+    expect(act).toMatchObject({ converged: true, lostUpdates: 0 });
+    expect(act.conflicts, "conflicts really happen").toBeGreaterThanOrEqual(50);
+    expect(act.conflicts / act.writes, "one conflict per ten writes").toBeGreaterThanOrEqual(0.1);
+  }
+  const [lazy, pro] = acts;
+  expect(pro?.callsPerWrite).toBeLessThan(lazy?.callsPerWrite ?? 0);
+}
+
+test(
+  "the demo on the embedded API server converges, loses nothing, and pro needs fewer calls per write",
+  { timeout: DEMO_MS },
+  async () => {
+    const demo = startDemo();
+    const document = await demo.document();
+    expect(await demo.exited).toBe(0);
+    expect(document.cluster.kind).toBe("embedded");
+    expectGoodStory(document);
+  },
+);
+
+test("the same on a real API server", { timeout: DEMO_MS }, async ({ skip }) => {
+  if (!real)
+    skip(
+      "no real API server: neither KUBEBUILDER_ASSETS nor CI=true; `npm run envtest -- --build` makes one",
+    );
+  const demo = startDemo("--cluster", "envtest");
+  const document = await demo.document();
+  expect(await demo.exited).toBe(0);
+  expect(document.cluster.kind).toBe("envtest");
+  expectGoodStory(document);
+});
+
+test(
+  "P1: kill -9 of a worker in the middle of act 2 loses nothing",
+  { timeout: DEMO_MS },
+  async () => {
+    const demo = startDemo("--workers", "2");
+    const [, pids = ""] = await demo.line(/act 2.*pids ([\d, ]+)/);
+    await demo.line(/act 2.*load step 3/);
+    process.kill(Number(pids.split(",")[0]), "SIGKILL");
+    const { acts } = await demo.document();
+    expect(acts[1]).toMatchObject({ name: "pro", converged: true, lostUpdates: 0 });
+    expect(await demo.exited).toBe(0);
+  },
+);
+
+test(
+  "P3: the lost-update check finds what a blind writer overwrites",
+  { timeout: DEMO_MS },
+  async () => {
+    const demo = startDemo("--blind-writer");
+    const { acts } = await demo.document();
+    expect(acts.reduce((sum, { lostUpdates }) => sum + lostUpdates, 0)).toBeGreaterThan(0);
+    expect(await demo.exited).toBe(1);
+  },
+);
