@@ -1,1 +1,64 @@
-export {};
+export type { CallRecord, CallScope, ConflictRecord, ConflictWinner } from "./call-record.ts";
+export { createKubeClient } from "./create-kube-client.ts";
+export type { KubeClientOptions } from "./create-kube-client.ts";
+export {
+  ignoreNotFound,
+  isAlreadyExists,
+  isBadRequest,
+  isConflict,
+  isExpired,
+  isFieldManagerConflict,
+  isForbidden,
+  isGone,
+  isInternalError,
+  isInvalid,
+  isKubeApiError,
+  isMethodNotAllowed,
+  isNamespaceTerminating,
+  isNotAcceptable,
+  isNotFound,
+  isOptimisticConflict,
+  isQuotaExceeded,
+  isReplaced,
+  isRequestEntityTooLarge,
+  isResourceVersionTooLarge,
+  isServerTimeout,
+  isServiceUnavailable,
+  isTimeout,
+  isTooManyRequests,
+  isUnauthorized,
+  isUnsupportedMediaType,
+  KubeApiError,
+  suggestsDelayMs,
+} from "./kube-api-error.ts";
+export type { ErrorRef, KubeApiErrorFields, StatusCause } from "./kube-api-error.ts";
+export type {
+  ApplyOptions,
+  CallOptions,
+  ChangeDraft,
+  DeepPartial,
+  DeleteOptions,
+  DiscoveredResource,
+  GetOptions,
+  KubeClient,
+  ListOptions,
+  ListPageOptions,
+  MutateOptions,
+  MutateResult,
+  NewObject,
+  ObjectList,
+  ObjectPage,
+  Patch,
+  PatchOptions,
+  RawAnswer,
+  RawRequest,
+  ReplaceOptions,
+  ServerVersion,
+} from "./kube-client.ts";
+export { LEASE, startLeaderElection } from "./leader-election.ts";
+export type { LeaderElection, LeaderElectionOptions, Lease } from "./leader-election.ts";
+export { loadKubeCredentials } from "./kube-credentials.ts";
+export type { Authorization, KubeCredentials, TlsMaterial } from "./kube-credentials.ts";
+export type { KubeconfigOptions } from "./kubeconfig.ts";
+export type { NamespacedName } from "./resource-path.ts";
+export type { WatchEvent, WatchOptions } from "./watch.ts";

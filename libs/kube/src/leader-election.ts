@@ -76,7 +76,9 @@ export function startLeaderElection(options: LeaderElectionOptions): LeaderElect
   };
   const attempt = async (): Promise<boolean> => {
     try {
-      return await record.tryToHold(AbortSignal.any([stopping.signal, AbortSignal.timeout(renewDeadlineMs / 2)]));
+      return await record.tryToHold(
+        AbortSignal.any([stopping.signal, AbortSignal.timeout(renewDeadlineMs / 2)]),
+      );
     } catch (error) {
       if (!stopping.signal.aborted) options.onError(ensureError(error));
       return false;
@@ -135,7 +137,8 @@ function createLeaseRecord(
       leaseDurationSeconds: Math.max(1, Math.round(leaseDurationMs / 1_000)),
       acquireTime: keeps ? (previous.acquireTime ?? renewTime) : renewTime,
       renewTime,
-      leaseTransitions: (previous?.leaseTransitions ?? 0) + (keeps || previous === undefined ? 0 : 1),
+      leaseTransitions:
+        (previous?.leaseTransitions ?? 0) + (keeps || previous === undefined ? 0 : 1),
     };
   };
   const write = async (run: () => Promise<Lease>): Promise<boolean> => {
@@ -154,7 +157,10 @@ function createLeaseRecord(
     async tryToHold(signal) {
       const bound = client.scoped({ signal, priority: "critical" });
       const known = held;
-      if (known !== undefined && (await write(() => bound.replace(LEASE, { ...known, spec: specOf(known.spec) })))) {
+      if (
+        known !== undefined &&
+        (await write(() => bound.replace(LEASE, { ...known, spec: specOf(known.spec) })))
+      ) {
         return true;
       }
       const found = await bound.get(LEASE, target).catch((error: unknown) => {

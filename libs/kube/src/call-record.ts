@@ -1,0 +1,63 @@
+import type { CallPriority, CallVerb, ObjectRef } from "@konverge/core";
+
+/** How one attempt, or one part of a program, calls. */
+export interface CallScope {
+  /** Aborts every call. */
+  readonly signal?: AbortSignal;
+  /** Default `event`. */
+  readonly priority?: CallPriority;
+  /** Told of every call that was sent, when it has ended. Must not throw. */
+  readonly observe?: (call: CallRecord) => void;
+  /** Told of each optimistic conflict, also of those that `mutate` settles itself. Must not throw. */
+  readonly onConflict?: (conflict: ConflictRecord) => void;
+  /** Who writes, for managedFields. At most 128 bytes. */
+  readonly fieldManager?: string;
+}
+
+export interface CallRecord {
+  readonly verb: CallVerb;
+  /** `plural.group`. */
+  readonly resource: string;
+  readonly subresource?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  /** HTTP status; 0 when there was no answer. */
+  readonly status: number;
+  /** Reason of the error that was answered. */
+  readonly reason?: string;
+  /** Unix time in ms. */
+  readonly startedAtMs: number;
+  /** From sending to the last byte. A watch counts until its answer began. */
+  readonly durationMs: number;
+  /** For a connection and for the gate, before it was sent. */
+  readonly waitedMs: number;
+  /** Version of the object that was answered. */
+  readonly resourceVersion?: string;
+  readonly fieldManager?: string;
+}
+
+/** One lost race for an object. */
+export interface ConflictRecord {
+  readonly ref: ObjectRef;
+  readonly subresource?: string;
+  /** Unix time in ms at which the conflict was answered. */
+  readonly atMs: number;
+  /** Which try of the mutation lost, from 1. */
+  readonly try: number;
+  /** Version on which the lost write was built. */
+  readonly readVersion: string;
+  /** Version found by the next read; absent when there was none. */
+  readonly foundVersion?: string;
+  /** Who wrote in between, by managedFields. Empty when nothing was read afterwards or the server does not say. */
+  readonly winners: readonly ConflictWinner[];
+  /** Before the next try, in ms. */
+  readonly waitedMs: number;
+}
+
+export interface ConflictWinner {
+  readonly manager: string;
+  readonly operation: string;
+  readonly subresource?: string;
+  /** Fields that the manager's write touched, for example `spec.replicas`. */
+  readonly paths: readonly string[];
+}

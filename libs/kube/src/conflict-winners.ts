@@ -1,0 +1,100 @@
+import {
+  isJsonObject,
+  jsonEquals,
+  type JsonObject,
+  type JsonValue,
+  type ManagedFieldsEntry,
+} from "@konverge/core";
+import type { ConflictWinner } from "./call-record.ts";
+import {
+  changedPaths,
+  formatFieldPath,
+  overlaps,
+  ownedPaths,
+  type PathElement,
+} from "./managed-fields.ts";
+
+/** Enough to see what a fight is about; a record is no copy of the object. */
+const MAX_PATHS = 20;
+
+interface Candidate {
+  readonly entry: ManagedFieldsEntry;
+  /** The entry is not as it was. Its time has a granularity of seconds, so two writes within one may look the same. */
+  readonly moved: boolean;
+  readonly owned: readonly PathElement[][];
+  readonly paths: readonly PathElement[][];
+}
+
+/**
+ * Names who wrote between two reads of one object: the managers that own now what has another value than before. A field
+ * that was removed has no owner any more; there the managers count whose entries moved.
+ */
+export function findWinners(
+  before: JsonObject,
+  found: JsonObject,
+  { sensitive }: { readonly sensitive: boolean },
+): ConflictWinner[] {
+  const changed = changedPaths(content(before), content(found));
+  const known = entriesOf(before);
+  const candidates = entriesOf(found).map((entry): Candidate => {
+    const previous = known.find((other) => isSameEntry(other, entry));
+    const owned = ownedPaths(entry.fieldsV1);
+    const moved =
+      previous === undefined ||
+      previous.time !== entry.time ||
+      !jsonEquals(previous.fieldsV1, entry.fieldsV1);
+    const touched = owned.filter((path) => changed.some((change) => overlaps(path, change)));
+    const gained = previous === undefined ? [] : difference(owned, ownedPaths(previous.fieldsV1));
+    return { entry, moved, owned, paths: touched.length > 0 ? touched : gained };
+  });
+  const movers = candidates.filter(({ moved }) => moved);
+  const explained = movers.flatMap(({ owned }) => owned);
+  const others = candidates.filter(
+    ({ moved, paths }) =>
+      !moved && paths.some((path) => !explained.some((owned) => overlaps(owned, path))),
+  );
+  return [...movers, ...others].map(({ entry, paths }) => ({
+    manager: entry.manager ?? "unknown",
+    operation: entry.operation ?? "Update",
+    ...(entry.subresource === undefined ? {} : { subresource: entry.subresource }),
+    paths: [...new Set(paths.map((path) => formatFieldPath(path, { sensitive })))].slice(
+      0,
+      MAX_PATHS,
+    ),
+  }));
+}
+
+/** What managers own; the rest of the metadata changes with every write. */
+function content(object: JsonObject): JsonObject {
+  const { metadata, ...rest } = object;
+  const meta = isJsonObject(metadata) ? metadata : {};
+  const kept: JsonObject = {};
+  for (const field of ["labels", "annotations", "finalizers", "ownerReferences"]) {
+    const value: JsonValue | undefined = meta[field];
+    if (value !== undefined) kept[field] = value;
+  }
+  return { ...rest, metadata: kept };
+}
+
+function entriesOf(object: JsonObject): ManagedFieldsEntry[] {
+  const metadata = isJsonObject(object["metadata"]) ? object["metadata"] : {};
+  const entries = metadata["managedFields"];
+  return Array.isArray(entries) ? entries.filter(isJsonObject) : [];
+}
+
+function isSameEntry(left: ManagedFieldsEntry, right: ManagedFieldsEntry): boolean {
+  return (
+    left.manager === right.manager &&
+    left.operation === right.operation &&
+    left.subresource === right.subresource &&
+    (left.operation === "Apply" || left.apiVersion === right.apiVersion)
+  );
+}
+
+function difference(
+  paths: readonly PathElement[][],
+  known: readonly PathElement[][],
+): PathElement[][] {
+  const texts = new Set(known.map((path) => formatFieldPath(path, { sensitive: false })));
+  return paths.filter((path) => !texts.has(formatFieldPath(path, { sensitive: false })));
+}

@@ -1,0 +1,146 @@
+import {
+  cloneJson,
+  diffMergePatch,
+  getOwn,
+  isJsonObject,
+  isRawNumber,
+  jsonEquals,
+  KonvergeError,
+  type ErrorIssue,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
+
+/** One read of an object and the copy of it that a change function may edit. */
+export interface Draft {
+  readonly before: JsonObject;
+  readonly draft: JsonObject;
+}
+
+/** Copies what was read. With subresource `status` the draft has a status, if empty. */
+export function makeDraft(read: JsonObject, subresource: string | undefined): Draft {
+  // Absent and empty are one, so that a status which stays empty is not a change.
+  const before =
+    subresource === "status" && !isJsonObject(read["status"]) ? { ...read, status: {} } : read;
+  return { before, draft: cloneJson(before) };
+}
+
+/** What the server owns or the call's address says; a draft that differs there would go elsewhere or be refused. */
+const IDENTITY = ["name", "namespace", "uid", "resourceVersion", "managedFields"];
+const MAX_ISSUES = 20;
+
+/**
+ * The merge patch of what the draft changed, or undefined when nothing did.
+ * @throws KonvergeError `draft_invalid` with a pointer for each field that cannot be written
+ */
+export function patchOf(
+  { before, draft }: Draft,
+  subresource: string | undefined,
+): JsonObject | undefined {
+  const issues: ErrorIssue[] = [];
+  checkIdentity(before, draft, issues);
+  if (subresource === "status") checkOnlyStatus(before, draft, issues);
+  checkValue(draft, before, "", issues);
+  if (issues.length > 0) {
+    const shown = issues.slice(0, MAX_ISSUES);
+    throw new KonvergeError(
+      "draft_invalid",
+      `the draft cannot be written: ${shown.map(({ pointer, detail }) => `${pointer} ${detail}`).join("; ")}`,
+      { issues: shown },
+    );
+  }
+  return diffMergePatch(before, draft);
+}
+
+function checkIdentity(before: JsonObject, draft: JsonObject, issues: ErrorIssue[]): void {
+  const was = objectOf(before["metadata"]);
+  const is = objectOf(draft["metadata"]);
+  for (const field of IDENTITY) {
+    if (!jsonEquals(was[field], is[field])) {
+      issues.push({
+        pointer: `/metadata/${field}`,
+        detail: "may not be changed; leave it as it was read",
+      });
+    }
+  }
+  for (const field of ["apiVersion", "kind"]) {
+    if (draft[field] !== before[field]) {
+      issues.push({ pointer: `/${field}`, detail: "may not be changed; leave it as it was read" });
+    }
+  }
+}
+
+/** Servers answer 200 and drop what is not status, so a silent loss is made loud here. */
+function checkOnlyStatus(before: JsonObject, draft: JsonObject, issues: ErrorIssue[]): void {
+  for (const field of new Set([...Object.keys(before), ...Object.keys(draft)])) {
+    if (field === "status" || jsonEquals(getOwn(before, field), getOwn(draft, field))) continue;
+    if (field === "apiVersion" || field === "kind") continue;
+    issues.push({
+      pointer: `/${field}`,
+      detail:
+        "was changed, but the status subresource writes only status; use a mutate without subresource for it",
+    });
+  }
+}
+
+/** `known` is the value as read: what did not change is not judged, whatever it is. */
+function checkValue(
+  value: unknown,
+  known: JsonValue | undefined,
+  pointer: string,
+  issues: ErrorIssue[],
+): void {
+  if (
+    issues.length >= MAX_ISSUES ||
+    value === undefined ||
+    value === null ||
+    Object.is(value, known)
+  )
+    return;
+  if (typeof value === "string" || typeof value === "boolean" || isRawNumber(value)) return;
+  if (typeof value === "number") {
+    if (!Number.isFinite(value))
+      issues.push({ pointer, detail: `is ${value}, which JSON cannot say; use a finite number` });
+  } else if (Array.isArray(value)) {
+    const same = Array.isArray(known) && jsonEquals(known, value);
+    // A changed list is written as a whole, so each element counts.
+    if (!same) value.forEach((entry, index) => checkEntry(entry, `${pointer}/${index}`, issues));
+  } else if (typeof value === "object" && isPlain(value)) {
+    const wasObject = isJsonObject(known) ? known : {};
+    for (const [key, member] of Object.entries(value)) {
+      checkValue(member, getOwn(wasObject, key), `${pointer}/${escape(key)}`, issues);
+    }
+  } else {
+    issues.push({ pointer, detail: cureFor(value) });
+  }
+}
+
+/** In a list undefined has no place: JSON would say null. */
+function checkEntry(entry: unknown, pointer: string, issues: ErrorIssue[]): void {
+  if (entry === undefined)
+    issues.push({ pointer, detail: "is undefined; remove the element from its list" });
+  else checkValue(entry, undefined, pointer, issues);
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return (
+    prototype === null ||
+    prototype === Object.prototype ||
+    Object.getPrototypeOf(prototype) === null
+  );
+}
+
+function cureFor(value: unknown): string {
+  if (typeof value === "bigint") return "is a bigint; write JSON.rawJSON(String(value))";
+  if (value instanceof Date) return "is a Date; write value.toISOString()";
+  return `is a ${typeof value === "object" ? "class instance" : typeof value}, which JSON cannot say; write plain data`;
+}
+
+function escape(key: string): string {
+  return key.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}

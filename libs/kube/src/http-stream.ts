@@ -1,0 +1,78 @@
+import { KonvergeError } from "@konverge/core";
+import type { Dispatcher } from "undici";
+import { networkError, type HttpAnswer, type HttpRequest } from "./http-exchange.ts";
+
+export type OpenedStream =
+  | { readonly kind: "stream"; readonly chunks: AsyncIterable<Uint8Array> }
+  | { readonly kind: "refused"; readonly answer: HttpAnswer };
+
+export interface StreamOptions {
+  /** A stream that sends nothing for this long is broken. */
+  readonly silentMs: number;
+  /** Ends the stream as the request's own signal does. */
+  readonly closed: AbortSignal;
+}
+
+/**
+ * Opens an answer that keeps coming. `deadlineMs` of the request covers its beginning only.
+ * @throws KonvergeError `kube_timeout` or `kube_unreachable`, also while reading the chunks
+ * @throws the signal's reason when aborted
+ */
+export async function openStream(
+  dispatcher: Dispatcher,
+  request: HttpRequest,
+  { silentMs, closed }: StreamOptions,
+): Promise<OpenedStream> {
+  const { origin, method, path, headers, deadlineMs } = request;
+  const outside = request.signal === undefined ? closed : AbortSignal.any([closed, request.signal]);
+  outside.throwIfAborted();
+  const late = new AbortController();
+  const timer = setTimeout(
+    () =>
+      late.abort(
+        new KonvergeError(
+          "kube_timeout",
+          `API server ${origin} began no answer within ${deadlineMs} ms`,
+        ),
+      ),
+    deadlineMs,
+  );
+  const translate = (error: unknown): unknown => {
+    if (outside.aborted) return outside.reason;
+    return late.signal.aborted ? late.signal.reason : networkError(request, error);
+  };
+  try {
+    const {
+      statusCode,
+      headers: answered,
+      body,
+    } = await dispatcher.request({
+      origin,
+      method,
+      path,
+      headers,
+      signal: AbortSignal.any([outside, late.signal]),
+      bodyTimeout: silentMs,
+    });
+    if (statusCode === 200) return { kind: "stream", chunks: read(body, translate) };
+    return {
+      kind: "refused",
+      answer: { status: statusCode, headers: answered, body: await body.text() },
+    };
+  } catch (error) {
+    throw translate(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function* read(
+  chunks: AsyncIterable<Uint8Array>,
+  translate: (error: unknown) => unknown,
+): AsyncIterable<Uint8Array> {
+  try {
+    for await (const chunk of chunks) yield chunk;
+  } catch (error) {
+    throw translate(error);
+  }
+}

@@ -1,0 +1,224 @@
+import {
+  findCause,
+  isKonvergeError,
+  KonvergeError,
+  type CallVerb,
+  type JsonObject,
+  type ObjectRef,
+} from "@konverge/core";
+
+/** One reason among several why the API server refused. Its type is called `reason` on the wire. */
+export interface StatusCause {
+  readonly type: string;
+  readonly message: string;
+  /** Field path, for example `spec.replicas`; empty when the cause concerns no field. */
+  readonly field: string;
+}
+
+export interface KubeApiErrorFields {
+  /** HTTP status, or the code of a Status inside a watch. */
+  readonly status: number;
+  /** Machine-readable reason, for example `Conflict`; empty when the server gave none. */
+  readonly reason: string;
+  readonly causes?: readonly StatusCause[];
+  /** `details` of the Status without its causes. */
+  readonly details?: JsonObject;
+  readonly trait?: ErrorTrait;
+  readonly retryAfterMs?: number;
+  readonly ref?: ErrorRef;
+  readonly verb?: CallVerb;
+}
+
+/**
+ * What only the server's message tells. It is read before the message is redacted, so that the predicates also work for
+ * sensitive kinds.
+ */
+export type ErrorTrait = "replaced" | "quotaExceeded" | "resourceVersionTooLarge";
+
+/** The object that a failed call was about; without a name for a collection. */
+export type ErrorRef = Omit<ObjectRef, "name"> & { readonly name?: string };
+
+/** The API server answered a call with an error. Tell the kinds apart by the predicates, never by the message. */
+export class KubeApiError extends KonvergeError {
+  override readonly name = "KubeApiError";
+  readonly status: number;
+  readonly reason: string;
+  readonly causes: readonly StatusCause[];
+  readonly details: JsonObject;
+  readonly trait: ErrorTrait | undefined;
+  readonly ref: ErrorRef | undefined;
+  readonly verb: CallVerb | undefined;
+
+  constructor(message: string, fields: KubeApiErrorFields) {
+    super(
+      "kube_api",
+      message,
+      fields.retryAfterMs === undefined ? {} : { retryAfterMs: fields.retryAfterMs },
+    );
+    this.status = fields.status;
+    this.reason = fields.reason;
+    this.causes = fields.causes ?? [];
+    this.details = fields.details ?? {};
+    this.trait = fields.trait;
+    this.ref = fields.ref;
+    this.verb = fields.verb;
+  }
+}
+
+/** True for a {@link KubeApiError}, also from another copy of this package. Does not look at causes. */
+export function isKubeApiError(error: unknown): error is KubeApiError {
+  return isKonvergeError(error) && error.code === "kube_api";
+}
+
+/** Reasons that decide alone; with any other the HTTP status decides (apimachinery `api/errors`, `ReasonAndCodeForError`). */
+const KNOWN_REASONS: ReadonlySet<string> = new Set([
+  "Unauthorized",
+  "Forbidden",
+  "NotFound",
+  "AlreadyExists",
+  "Conflict",
+  "Gone",
+  "Expired",
+  "Invalid",
+  "ServerTimeout",
+  "StorageReadError",
+  "InternalError",
+  "Timeout",
+  "TooManyRequests",
+  "RequestEntityTooLarge",
+  "BadRequest",
+  "MethodNotAllowed",
+  "NotAcceptable",
+  "UnsupportedMediaType",
+  "ServiceUnavailable",
+]);
+
+/** The first API error in `error` and its causes. */
+function apiError(error: unknown): KubeApiError | undefined {
+  return findCause(error, isKubeApiError);
+}
+
+function byReason(error: unknown, reason: string): boolean {
+  return apiError(error)?.reason === reason;
+}
+
+/** Reason equal, or the reason says nothing and the status is equal. */
+function byReasonOrStatus(error: unknown, reason: string, status: number): boolean {
+  const found = apiError(error);
+  if (found === undefined) return false;
+  return found.reason === reason || (!KNOWN_REASONS.has(found.reason) && found.status === status);
+}
+
+function hasCause(error: unknown, type: string): boolean {
+  return apiError(error)?.causes.some((cause) => cause.type === type) ?? false;
+}
+
+/**
+ * 409 `Conflict`: a stale version, a failed precondition, or a field that another manager owns. As in client-go it is
+ * false for {@link isAlreadyExists}; ask {@link isFieldManagerConflict} and {@link isReplaced} first, since trying again helps with neither.
+ */
+export function isConflict(error: unknown): boolean {
+  return byReasonOrStatus(error, "Conflict", 409);
+}
+/** 409 of server-side apply: another manager owns the field. Force, drop the field, or adopt the live value. */
+export function isFieldManagerConflict(error: unknown): boolean {
+  return isConflict(error) && hasCause(error, "FieldManagerConflict");
+}
+/** A stale version or precondition: read again, decide again. */
+export function isOptimisticConflict(error: unknown): boolean {
+  return isConflict(error) && !isFieldManagerConflict(error) && !isReplaced(error);
+}
+/** The object was deleted and created again: another uid lives under the name. */
+export function isReplaced(error: unknown): boolean {
+  if (findCause(error, isObjectReplaced) !== undefined) return true;
+  const found = apiError(error);
+  if (found === undefined) return false;
+  return (
+    found.trait === "replaced" ||
+    (isInvalid(found) && found.causes.some(({ field }) => field === "metadata.uid"))
+  );
+}
+function isObjectReplaced(error: unknown): error is KonvergeError {
+  return isKonvergeError(error) && error.code === "object_replaced";
+}
+export function isNotFound(error: unknown): boolean {
+  return byReasonOrStatus(error, "NotFound", 404);
+}
+/** 409 of a create: the name is taken. */
+export function isAlreadyExists(error: unknown): boolean {
+  return byReason(error, "AlreadyExists");
+}
+/** 422. With causes the object is wrong; without any, a JSON Patch did not apply (its `test` failed, a path is absent). */
+export function isInvalid(error: unknown): boolean {
+  return byReasonOrStatus(error, "Invalid", 422);
+}
+export function isForbidden(error: unknown): boolean {
+  return byReasonOrStatus(error, "Forbidden", 403);
+}
+export function isUnauthorized(error: unknown): boolean {
+  return byReasonOrStatus(error, "Unauthorized", 401);
+}
+export function isGone(error: unknown): boolean {
+  return byReasonOrStatus(error, "Gone", 410);
+}
+/** 410 of a version or continue token that is too old: list again. */
+export function isExpired(error: unknown): boolean {
+  return byReason(error, "Expired");
+}
+export function isTooManyRequests(error: unknown): boolean {
+  return byReason(error, "TooManyRequests") || apiError(error)?.status === 429;
+}
+/** 504: the write may have happened; read again before repeating it. */
+export function isTimeout(error: unknown): boolean {
+  return byReasonOrStatus(error, "Timeout", 504);
+}
+/** 504 of a read at a version that the server has not reached yet. */
+export function isResourceVersionTooLarge(error: unknown): boolean {
+  return isTimeout(error) && apiError(error)?.trait === "resourceVersionTooLarge";
+}
+export function isServerTimeout(error: unknown): boolean {
+  return byReason(error, "ServerTimeout");
+}
+export function isInternalError(error: unknown): boolean {
+  return byReasonOrStatus(error, "InternalError", 500);
+}
+export function isServiceUnavailable(error: unknown): boolean {
+  return byReasonOrStatus(error, "ServiceUnavailable", 503);
+}
+export function isBadRequest(error: unknown): boolean {
+  return byReasonOrStatus(error, "BadRequest", 400);
+}
+export function isMethodNotAllowed(error: unknown): boolean {
+  return byReasonOrStatus(error, "MethodNotAllowed", 405);
+}
+export function isNotAcceptable(error: unknown): boolean {
+  return byReasonOrStatus(error, "NotAcceptable", 406);
+}
+export function isUnsupportedMediaType(error: unknown): boolean {
+  return byReasonOrStatus(error, "UnsupportedMediaType", 415);
+}
+export function isRequestEntityTooLarge(error: unknown): boolean {
+  return byReason(error, "RequestEntityTooLarge") || apiError(error)?.status === 413;
+}
+/** 403 because a ResourceQuota is used up: may succeed later, unlike other 403s. */
+export function isQuotaExceeded(error: unknown): boolean {
+  return isForbidden(error) && apiError(error)?.trait === "quotaExceeded";
+}
+/** 403 of a create in a namespace that is being deleted. */
+export function isNamespaceTerminating(error: unknown): boolean {
+  return isForbidden(error) && hasCause(error, "NamespaceTerminating");
+}
+
+/** For `catch`: undefined when the object does not exist; throws anything else again. */
+export function ignoreNotFound(error: unknown): undefined {
+  if (isNotFound(error)) return undefined;
+  throw error;
+}
+
+/** How long the server asks to wait, in ms; undefined when it does not say (apimachinery `SuggestsClientDelay`). */
+export function suggestsDelayMs(error: unknown): number | undefined {
+  const found = apiError(error);
+  if (found === undefined) return undefined;
+  if (found.retryAfterMs !== undefined && found.retryAfterMs > 0) return found.retryAfterMs;
+  return found.reason === "ServerTimeout" ? (found.retryAfterMs ?? 0) : undefined;
+}

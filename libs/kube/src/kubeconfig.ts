@@ -1,0 +1,188 @@
+import { existsSync, readFileSync } from "node:fs";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
+import { ensureError, KonvergeError } from "@konverge/core";
+import { newClusters, newContexts, newUsers } from "@kubernetes/client-node/dist/config_types.js";
+import type { Cluster, Context, User } from "@kubernetes/client-node/dist/config_types.js";
+import { load } from "js-yaml";
+
+/** One context of a kubeconfig with what it names, all file paths absolute. */
+export interface KubeconfigContext {
+  readonly context: Context;
+  readonly cluster: Cluster;
+  readonly user: User;
+}
+
+export interface KubeconfigOptions {
+  /** Path of one file, or several joined as in `KUBECONFIG`. Default: `KUBECONFIG`, else `~/.kube/config`, else in-cluster. */
+  readonly kubeconfigPath?: string;
+  /** The YAML itself; relative paths in it count from the working directory. */
+  readonly kubeconfigText?: string;
+  /** Name of a context. Default: `current-context`. */
+  readonly context?: string;
+  /** Default `process.env`. Read are KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and the proxy variables. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+interface Kubeconfig {
+  readonly clusters: readonly Cluster[];
+  readonly contexts: readonly Context[];
+  readonly users: readonly User[];
+  readonly current: string | undefined;
+}
+
+/**
+ * Finds the context to use, by kubectl's rules: files of a list are merged, the first to name a thing wins.
+ * @throws KonvergeError `invalid_config`, saying which file or name is wrong
+ */
+export function loadKubeconfig(options: KubeconfigOptions = {}): KubeconfigContext {
+  const { kubeconfigPath, kubeconfigText, env = process.env } = options;
+  if (kubeconfigText !== undefined)
+    return pick(parse(kubeconfigText, "kubeconfigText", "."), options.context);
+  const list = kubeconfigPath ?? env["KUBECONFIG"];
+  if (list !== undefined && list !== "") {
+    const files = list.split(delimiter).filter((file) => file !== "");
+    // kubectl skips absent files of a list, but one asked for by name must be there.
+    const present = files.length === 1 ? files : files.filter((file) => existsSync(file));
+    if (present.length === 0) throw invalid(`none of the kubeconfig files ${list} exists`);
+    return pick(merge(present.map(readConfig)), options.context);
+  }
+  const home = env["HOME"] ?? env["USERPROFILE"];
+  const usual = home === undefined ? undefined : join(home, ".kube", "config");
+  if (usual !== undefined && existsSync(usual)) return pick(readConfig(usual), options.context);
+  const inCluster = fromServiceAccount(env);
+  if (inCluster !== undefined) return inCluster;
+  throw invalid(
+    "no kubeconfig: neither KUBECONFIG nor ~/.kube/config exists and this is not a pod; set KUBECONFIG or pass --kubeconfig",
+  );
+}
+
+function readConfig(file: string): Kubeconfig {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw invalid(`kubeconfig ${file} cannot be read: ${ensureError(error).message}`, error);
+  }
+  return parse(text, file, dirname(file));
+}
+
+function parse(text: string, source: string, directory: string): Kubeconfig {
+  try {
+    const document = load(text) as Record<string, unknown> | null | undefined;
+    if (typeof document !== "object" || document === null)
+      throw new Error("it holds no YAML mapping");
+    const rawUsers = Array.isArray(document["users"]) ? document["users"] : [];
+    const current = document["current-context"];
+    return {
+      clusters: newClusters(document["clusters"]).map((cluster) =>
+        withPaths(cluster, ["caFile"], directory),
+      ),
+      contexts: newContexts(document["contexts"]),
+      users: newUsers(rawUsers.map((entry) => adaptUser(entry, directory))).map((user) =>
+        withPaths(user, ["certFile", "keyFile"], directory),
+      ),
+      current: typeof current === "string" && current !== "" ? current : undefined,
+    };
+  } catch (error) {
+    // A YAML error quotes the lines around it, which may be a key or a token.
+    const [reason] = ensureError(error).message.split("\n", 1);
+    throw invalid(`${source} is not a kubeconfig: ${reason ?? ""}`);
+  }
+}
+
+/** client-node does not know `tokenFile`, and starts a plugin with a relative path from the working directory. */
+function adaptUser(entry: unknown, directory: string): unknown {
+  const { user, ...rest } = entry as { user?: Record<string, unknown> | null };
+  if (user === undefined || user === null) return entry;
+  const adapted = { ...user };
+  if (typeof user["tokenFile"] === "string") {
+    delete adapted["token"];
+    adapted["auth-provider"] = {
+      name: "tokenFile",
+      config: { tokenFile: absolute(user["tokenFile"], directory) },
+    };
+  }
+  const exec = user["exec"] as { command?: unknown } | undefined;
+  if (typeof exec?.command === "string" && /[/\\]/.test(exec.command)) {
+    adapted["exec"] = { ...exec, command: absolute(exec.command, directory) };
+  }
+  return { ...rest, user: adapted };
+}
+
+function withPaths<T extends object>(entry: T, fields: readonly (keyof T)[], directory: string): T {
+  const result = { ...entry };
+  for (const field of fields) {
+    const path = entry[field];
+    if (typeof path === "string") Object.assign(result, { [field]: absolute(path, directory) });
+  }
+  return result;
+}
+
+function absolute(path: string, directory: string): string {
+  return isAbsolute(path) ? path : join(directory, path);
+}
+
+function merge(configs: readonly Kubeconfig[]): Kubeconfig {
+  return {
+    clusters: configs.flatMap(({ clusters }) => clusters),
+    contexts: configs.flatMap(({ contexts }) => contexts),
+    users: configs.flatMap(({ users }) => users),
+    current: configs.find(({ current }) => current !== undefined)?.current,
+  };
+}
+
+function pick(
+  { clusters, contexts, users, current }: Kubeconfig,
+  wanted: string | undefined,
+): KubeconfigContext {
+  const name = wanted ?? current;
+  if (name === undefined) throw invalid("the kubeconfig has no current-context; name a context");
+  const context = named(contexts, name, "context");
+  const cluster = named(clusters, context.cluster, "cluster");
+  // A cluster that asks for no credentials, as a local one over http, has contexts without a user.
+  const user = context.user ? named(users, context.user, "user") : { name: "" };
+  return { context, cluster, user };
+}
+
+function named<T extends { readonly name: string }>(
+  entries: readonly T[],
+  name: string,
+  kind: string,
+): T {
+  const found = entries.find((entry) => entry.name === name);
+  if (found !== undefined) return found;
+  const known = entries.map((entry) => entry.name).join(", ");
+  throw invalid(
+    `the kubeconfig has no ${kind} "${name}"; it has: ${known === "" ? "none" : known}`,
+  );
+}
+
+function fromServiceAccount(env: NodeJS.ProcessEnv): KubeconfigContext | undefined {
+  const host = env["KUBERNETES_SERVICE_HOST"];
+  const port = env["KUBERNETES_SERVICE_PORT"];
+  const tokenFile = `${SERVICE_ACCOUNT}/token`;
+  if (!host || !port || !existsSync(tokenFile)) return undefined;
+  const namespaceFile = `${SERVICE_ACCOUNT}/namespace`;
+  const context: Context = {
+    name: "in-cluster",
+    cluster: "in-cluster",
+    user: "in-cluster",
+    ...(existsSync(namespaceFile) ? { namespace: readFileSync(namespaceFile, "utf8").trim() } : {}),
+  };
+  return {
+    context,
+    cluster: {
+      name: "in-cluster",
+      server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      caFile: `${SERVICE_ACCOUNT}/ca.crt`,
+      skipTLSVerify: false,
+    },
+    user: { name: "in-cluster", authProvider: { name: "tokenFile", config: { tokenFile } } },
+  };
+}
+
+function invalid(message: string, cause?: unknown): KonvergeError {
+  return new KonvergeError("invalid_config", message, cause === undefined ? {} : { cause });
+}

@@ -1,0 +1,210 @@
+import {
+  getOwn,
+  isJsonObject,
+  parseJson,
+  type CallVerb,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
+import {
+  KubeApiError,
+  type ErrorRef,
+  type ErrorTrait,
+  type StatusCause,
+} from "./kube-api-error.ts";
+
+/** An answer of the API server, or of a proxy before it, that is not a success. */
+export interface FailedAnswer {
+  readonly status: number;
+  readonly body: string;
+  /** The `Retry-After` header. */
+  readonly retryAfter?: string | undefined;
+  readonly verb: CallVerb;
+  readonly ref?: ErrorRef | undefined;
+  /** The answer may quote secret data: nothing of its text may survive. */
+  readonly sensitive: boolean;
+}
+
+/** Longest message kept. A 422 quotes the whole object, which may have more than a megabyte. */
+const MAX_MESSAGE = 2_000;
+
+const REASONS: Readonly<Record<number, string>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  406: "NotAcceptable",
+  409: "Conflict",
+  415: "UnsupportedMediaType",
+  422: "Invalid",
+  429: "TooManyRequests",
+  503: "ServiceUnavailable",
+  504: "Timeout",
+};
+
+/** Makes the error of any body: a Status object, plain text of a proxy, or nothing at all. */
+export function parseApiError(answer: FailedAnswer): KubeApiError {
+  const status = parseStatus(answer.body);
+  return status === undefined ? withoutStatus(answer) : fromStatus(status, answer);
+}
+
+/** The error of a Status object, which inside of a watch comes without an HTTP answer of its own. */
+export function fromStatus(
+  status: JsonObject,
+  answer: Omit<FailedAnswer, "body" | "status"> & { readonly status?: number },
+): KubeApiError {
+  const { causes: rawCauses, ...details } = objectOf(status["details"]);
+  const causes = Array.isArray(rawCauses) ? rawCauses.map(toCause) : [];
+  const message = text(status["message"]);
+  const code = typeof status["code"] === "number" ? status["code"] : (answer.status ?? 500);
+  const reason = text(status["reason"]);
+  const suggested = details["retryAfterSeconds"];
+  return build(answer, {
+    status: code,
+    reason,
+    causes,
+    details,
+    message,
+    retryAfterMs:
+      retryAfterMs(answer.retryAfter) ??
+      (typeof suggested === "number" && suggested > 0 ? suggested * 1_000 : undefined),
+  });
+}
+
+function withoutStatus(answer: FailedAnswer): KubeApiError {
+  const { status, body, verb } = answer;
+  const reason =
+    status === 409 && verb === "create"
+      ? "AlreadyExists"
+      : (REASONS[status] ?? (status >= 500 ? "InternalError" : ""));
+  const message = body.trim();
+  return build(answer, {
+    status,
+    reason,
+    // client-go marks such answers so, to tell a proxy's word from the API server's.
+    causes: [{ type: "UnexpectedServerResponse", message, field: "" }],
+    details: {},
+    message,
+    retryAfterMs: retryAfterMs(answer.retryAfter),
+  });
+}
+
+interface ErrorParts {
+  readonly status: number;
+  readonly reason: string;
+  readonly causes: readonly StatusCause[];
+  readonly details: JsonObject;
+  readonly message: string;
+  readonly retryAfterMs: number | undefined;
+}
+
+/**
+ * The only place where the text of an API server becomes text of ours (P12). For sensitive kinds nothing that the server
+ * wrote survives but its code, its reason, the types of the causes and their field paths.
+ */
+function build(
+  { verb, ref, sensitive }: Pick<FailedAnswer, "verb" | "ref" | "sensitive">,
+  parts: ErrorParts,
+): KubeApiError {
+  const { status, reason, retryAfterMs: delayMs } = parts;
+  const trait = traitOf(parts);
+  const causes = sensitive
+    ? parts.causes.map(({ type, field }) => ({ type, field: fieldPath(field), message: "" }))
+    : parts.causes.map((cause) => ({ ...cause, message: cut(cause.message) }));
+  return new KubeApiError(describe({ ...parts, causes }, { verb, ref, sensitive }), {
+    status,
+    reason,
+    causes,
+    details: sensitive ? safeDetails(parts.details) : parts.details,
+    verb,
+    ...(trait === undefined ? {} : { trait }),
+    ...(ref === undefined ? {} : { ref }),
+    ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }),
+  });
+}
+
+function describe(
+  { status, reason, message, causes }: ErrorParts,
+  { verb, ref, sensitive }: Pick<FailedAnswer, "verb" | "ref" | "sensitive">,
+): string {
+  const what = `${verb} ${formatRef(ref)}: ${status}${reason === "" ? "" : ` ${reason}`}`;
+  if (!sensitive) return message === "" ? what : `${what}: ${cut(message)}`;
+  const fields = [...new Set(causes.map(({ field }) => field))].filter((field) => field !== "");
+  return fields.length === 0 ? what : `${what} (${fields.join(", ")})`;
+}
+
+function formatRef(ref: ErrorRef | undefined): string {
+  if (ref === undefined) return "call";
+  const type = ref.group === "" ? ref.resource : `${ref.resource}.${ref.group}`;
+  const path = [ref.namespace, ref.name].filter((part) => part !== undefined).join("/");
+  return path === "" ? type : `${type} ${path}`;
+}
+
+function traitOf({ status, reason, message, causes }: ErrorParts): ErrorTrait | undefined {
+  if (
+    causes.some(({ type }) => type === "ResourceVersionTooLarge") ||
+    message.includes("Too large resource version")
+  ) {
+    return "resourceVersionTooLarge";
+  }
+  if (status === 403 && message.includes("exceeded quota")) return "quotaExceeded";
+  if (reason === "Conflict" && REPLACED.test(message)) return "replaced";
+  return undefined;
+}
+
+/** PUT, storage, DELETE and apply each say it in their own words. */
+const REPLACED = /UID in (?:the )?precondition|StorageError: invalid object|uid mismatch/;
+
+function parseStatus(body: string): JsonObject | undefined {
+  if (!body.trimStart().startsWith("{")) return undefined;
+  let value: JsonValue;
+  try {
+    value = parseJson(body);
+  } catch (error) {
+    // Half a document is a body like any other: its text goes into the message.
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+  return isJsonObject(value) && value["kind"] === "Status" ? value : undefined;
+}
+
+function toCause(value: JsonValue): StatusCause {
+  const cause = objectOf(value);
+  return {
+    type: text(cause["reason"]),
+    message: text(cause["message"]),
+    field: text(cause["field"]),
+  };
+}
+
+function safeDetails(details: JsonObject): JsonObject {
+  const safe: JsonObject = {};
+  for (const key of ["name", "group", "kind", "uid", "retryAfterSeconds"]) {
+    const value = getOwn(details, key);
+    if (value !== undefined) safe[key] = value;
+  }
+  return safe;
+}
+
+/** A field path may quote the content of a set or map, as in `finalizers[0]` or `data[pass word]`; a long one quotes more. */
+function fieldPath(field: string): string {
+  return field.length <= 200 ? field : `${field.slice(0, 200)}…`;
+}
+
+/** Only whole seconds count, as in client-go; a date would need equal clocks. */
+function retryAfterMs(header: string | undefined): number | undefined {
+  return header !== undefined && /^\d+$/.test(header.trim()) ? Number(header) * 1_000 : undefined;
+}
+
+function cut(message: string): string {
+  return message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE)}…`;
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+function text(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,352 @@
+import {
+  formatApiVersion,
+  isJsonObject,
+  KonvergeError,
+  type ApiObject,
+  type CallVerb,
+  type JsonObject,
+  type JsonValue,
+  type ResourceType,
+} from "@konverge/core";
+import type { CallScope } from "./call-record.ts";
+import type { Discovery } from "./discovery.ts";
+import {
+  isKubeApiError,
+  isNotFound,
+  isOptimisticConflict,
+  type ErrorRef,
+} from "./kube-api-error.ts";
+import type {
+  DeleteOptions,
+  ListPageOptions,
+  ObjectPage,
+  RawAnswer,
+  RawRequest,
+} from "./kube-client.ts";
+import { collectionPath, objectPath, parsePath, type NamespacedName } from "./resource-path.ts";
+import type { IsSensitive } from "./sensitive-kinds.ts";
+import type { ApiAnswer, ApiCall, Transport } from "./transport.ts";
+import { readWatch, SILENCE_MARGIN_MS, type WatchEvent, type WatchOptions } from "./watch.ts";
+import type { WriteRequest } from "./write-request.ts";
+
+interface ReadOptions {
+  readonly resourceVersion?: string | undefined;
+  readonly subresource?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The calls of one scope, as objects instead of bytes. */
+export interface ResourceCaller {
+  /** An absolute path that names no resource. */
+  getPath(path: string): Promise<JsonValue>;
+  read<T>(type: ResourceType, target: NamespacedName, options: ReadOptions): Promise<T>;
+  listPage<T>(type: ResourceType, options: ListPageOptions): Promise<ObjectPage<T>>;
+  send(
+    type: ResourceType,
+    request: WriteRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<JsonObject>;
+  /** As `send`, and a lost race is told to the scope. */
+  write<T>(type: ResourceType, request: WriteRequest, signal: AbortSignal | undefined): Promise<T>;
+  delete(type: ResourceType, target: NamespacedName, options: DeleteOptions): Promise<void>;
+  watch<T extends ApiObject>(
+    type: ResourceType,
+    options: WatchOptions,
+  ): AsyncIterable<WatchEvent<T>>;
+  raw(request: RawRequest): Promise<RawAnswer>;
+}
+
+export interface ResourceCallerOptions {
+  readonly transport: Transport;
+  readonly discovery: Discovery;
+  readonly isSensitive: IsSensitive;
+  readonly userAgent: string;
+  readonly scope: CallScope;
+}
+
+const PAGE = 500;
+
+export function createResourceCaller(options: ResourceCallerOptions): ResourceCaller {
+  const { transport, discovery, isSensitive, userAgent, scope } = options;
+  const product = userAgent.split(/[/ ]/, 1)[0];
+
+  /** What every call of this scope has, and what its answer may teach. */
+  const call = async (
+    parts: Pick<ApiCall, "verb" | "method" | "path"> & Partial<ApiCall>,
+    signal: AbortSignal | undefined,
+  ): Promise<ApiAnswer> => {
+    try {
+      return await transport.send({
+        scope,
+        signal: joinSignals(scope.signal, signal),
+        sensitive: parts.ref !== undefined && isSensitive(parts.ref),
+        ...parts,
+      });
+    } catch (error) {
+      const { ref } = parts;
+      if (ref !== undefined && isUnknownResource(error)) discovery.forget(ref.group, ref.version);
+      throw error;
+    }
+  };
+  const json = async (...args: Parameters<typeof call>): Promise<JsonObject> =>
+    asObject(await call(...args), args[0].path);
+
+  const caller: ResourceCaller = {
+    async getPath(path) {
+      return json({ verb: "get", method: "GET", path }, undefined);
+    },
+    async read<T>(
+      type: ResourceType,
+      target: NamespacedName,
+      { resourceVersion, subresource, signal }: ReadOptions,
+    ) {
+      const path = objectPath(type, target, subresource) + query({ resourceVersion });
+      return (await json(
+        { verb: "get", method: "GET", path, subresource, ref: refOf(type, target) },
+        signal,
+      )) as T;
+    },
+    async listPage<T>(type: ResourceType, listOptions: ListPageOptions) {
+      const {
+        namespace,
+        labelSelector,
+        fieldSelector,
+        limit = PAGE,
+        continueToken,
+        signal,
+      } = listOptions;
+      const path =
+        collectionPath(type, namespace) +
+        query({
+          labelSelector,
+          fieldSelector,
+          limit: limit === 0 ? undefined : limit,
+          continue: continueToken,
+          resourceVersion: listOptions.resourceVersion,
+        });
+      const list = await json(
+        { verb: "list", method: "GET", path, ref: refOf(type, { namespace }) },
+        signal,
+      );
+      return toPage<T>(list, type);
+    },
+    async send(type, request, signal) {
+      const { verb, method, path, contentType, body, target, subresource, force } = request;
+      const fieldManager = scope.fieldManager ?? (verb === "apply" ? product : undefined);
+      return json(
+        {
+          verb,
+          method,
+          path: path + query({ fieldManager, force }),
+          contentType,
+          body: JSON.stringify(body),
+          subresource,
+          ref: refOf(type, target),
+        },
+        signal,
+      );
+    },
+    async write<T>(type: ResourceType, request: WriteRequest, signal: AbortSignal | undefined) {
+      try {
+        return (await caller.send(type, request, signal)) as T;
+      } catch (error) {
+        const { expectedVersion, target, subresource } = request;
+        if (
+          expectedVersion !== undefined &&
+          target.name !== undefined &&
+          isOptimisticConflict(error)
+        ) {
+          scope.onConflict?.({
+            ref: { ...refOf(type, target), name: target.name },
+            ...(subresource === undefined ? {} : { subresource }),
+            atMs: Date.now(),
+            try: 1,
+            readVersion: expectedVersion,
+            winners: [],
+            waitedMs: 0,
+          });
+        }
+        throw error;
+      }
+    },
+    async delete(
+      type,
+      target,
+      { uid, resourceVersion, propagationPolicy, gracePeriodSeconds, signal },
+    ) {
+      const preconditions = {
+        ...(uid === undefined ? {} : { uid }),
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      };
+      const body = {
+        apiVersion: "v1",
+        kind: "DeleteOptions",
+        ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+        ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
+        ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+      };
+      await call(
+        {
+          verb: "delete",
+          method: "DELETE",
+          path: objectPath(type, target),
+          contentType: "application/json",
+          body: JSON.stringify(body),
+          ref: refOf(type, target),
+        },
+        signal,
+      );
+    },
+    async *watch<T extends ApiObject>(type: ResourceType, watchOptions: WatchOptions) {
+      const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = watchOptions;
+      const timeoutSeconds = watchOptions.timeoutSeconds ?? 300 + Math.floor(Math.random() * 300);
+      const ref = refOf(type, { namespace });
+      const sensitive = isSensitive(type);
+      const path =
+        collectionPath(type, namespace) +
+        query({
+          watch: 1,
+          allowWatchBookmarks: true,
+          timeoutSeconds,
+          labelSelector,
+          fieldSelector,
+          resourceVersion,
+        });
+      const chunks = await transport
+        .stream(
+          {
+            verb: "watch",
+            method: "GET",
+            path,
+            ref,
+            scope,
+            sensitive,
+            signal: joinSignals(scope.signal, signal),
+          },
+          timeoutSeconds * 1_000 + SILENCE_MARGIN_MS,
+        )
+        .catch((error: unknown) => {
+          if (isUnknownResource(error)) discovery.forget(ref.group, ref.version);
+          throw error;
+        });
+      yield* readWatch<T>(chunks, { type, ref, sensitive });
+    },
+    async raw({
+      method,
+      path,
+      query: parameters = {},
+      body,
+      contentType = "application/json",
+      signal,
+    }) {
+      const about = parsePath(path);
+      const { subresource, ...ref } = about ?? {};
+      const verb = rawVerb(method, about, contentType);
+      if (verb === "get" && String(parameters["watch"] ?? "") !== "") {
+        throw new KonvergeError(
+          "invalid_request",
+          "query.watch: raw() cannot stream; use watch() or a reflector",
+        );
+      }
+      const answer = await call(
+        {
+          verb,
+          method,
+          path: path + query(parameters),
+          ...(body === undefined ? {} : { body: JSON.stringify(body), contentType }),
+          subresource,
+          ...(about === undefined ? {} : { ref: ref as ErrorRef }),
+        },
+        signal,
+      );
+      return { status: answer.status, body: answer.value ?? answer.text, headers: answer.headers };
+    },
+  };
+  return caller;
+}
+
+/** Both signals in one; the common cases cost nothing. */
+export function joinSignals(
+  left: AbortSignal | undefined,
+  right: AbortSignal | undefined,
+): AbortSignal | undefined {
+  if (left === undefined || left === right) return right;
+  return right === undefined ? left : AbortSignal.any([left, right]);
+}
+
+function refOf(
+  type: ResourceType,
+  target: { readonly namespace?: string | undefined; readonly name?: string | undefined },
+): ErrorRef {
+  const { group, version, kind, resource } = type;
+  const { namespace, name } = target;
+  return {
+    group,
+    version,
+    kind,
+    resource,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(name === undefined ? {} : { name }),
+  };
+}
+
+function query(
+  parameters: Readonly<Record<string, string | number | boolean | undefined>>,
+): string {
+  let text = "";
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined) continue;
+    text += `${text === "" ? "?" : "&"}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+  }
+  return text;
+}
+
+/** "No such object" names it; "no such resource" names nothing, or is a plain 404. */
+function isUnknownResource(error: unknown): boolean {
+  return isNotFound(error) && isKubeApiError(error) && error.details["name"] === undefined;
+}
+
+function asObject({ value, status }: ApiAnswer, path: string): JsonObject {
+  if (isJsonObject(value)) return value;
+  const [place] = path.split("?", 1);
+  throw new KonvergeError(
+    "kube_unreachable",
+    `${place ?? ""} answered ${status} without a JSON object; is this an API server?`,
+  );
+}
+
+function toPage<T>(list: JsonObject, type: ResourceType): ObjectPage<T> {
+  const rawItems = list["items"];
+  const metadata = isJsonObject(list["metadata"]) ? list["metadata"] : {};
+  const items = Array.isArray(rawItems) ? rawItems.filter(isJsonObject) : [];
+  const apiVersion = formatApiVersion(type.group, type.version);
+  for (const item of items) {
+    item["apiVersion"] ??= apiVersion;
+    item["kind"] ??= type.kind;
+  }
+  const { resourceVersion, continue: token, remainingItemCount } = metadata;
+  return {
+    items: items as T[],
+    resourceVersion: typeof resourceVersion === "string" ? resourceVersion : "",
+    ...(typeof token === "string" && token !== "" ? { continueToken: token } : {}),
+    ...(typeof remainingItemCount === "number" ? { remainingItemCount } : {}),
+  };
+}
+
+const RAW_VERBS: Readonly<Record<RawRequest["method"], CallVerb>> = {
+  GET: "get",
+  POST: "create",
+  PUT: "update",
+  PATCH: "patch",
+  DELETE: "delete",
+};
+
+function rawVerb(
+  method: RawRequest["method"],
+  about: ErrorRef | undefined,
+  contentType: string,
+): CallVerb {
+  if (method === "PATCH" && contentType.startsWith("application/apply-patch")) return "apply";
+  if (method === "GET" && about !== undefined && about.name === undefined) return "list";
+  return RAW_VERBS[method];
+}
