@@ -147,6 +147,7 @@ function decodeBegun(row: Row): Begun {
         startedAtMs: Number(startedAt),
         class: classOf(Number(rank)),
       };
+    case undefined:
     default:
       throw new Error(`script begin answered "${kind}", which this version does not know`);
   }

@@ -1,7 +1,21 @@
+export { bindCluster } from "./cluster-binding.ts";
+export type { ClusterBinding } from "./cluster-binding.ts";
+export { createControllerRegistry } from "./controller-registry.ts";
+export type {
+  AnnouncedController,
+  AnnouncedWorker,
+  ControllerRegistry,
+  ControllerRegistryOptions,
+  StopHeartbeat,
+} from "./controller-registry.ts";
 export { createWorkQueue } from "./create-work-queue.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
 export { AttemptCancelledError } from "./lease-keeper.ts";
+export { openRawQueue } from "./raw-queue.ts";
+export type { RawQueue, RawQueueOptions } from "./raw-queue.ts";
 export type { RedisTarget } from "./redis-client.ts";
+export { checkRedis } from "./redis-facts.ts";
+export type { RedisFacts } from "./redis-facts.ts";
 export type {
   AcceptedRequest,
   AttemptClosed,

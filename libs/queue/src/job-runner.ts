@@ -130,25 +130,6 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     await moveOn(job, token, plan, end.outcome);
   };
 
-  const moveOn = async (
-    job: Job<JobPayload>,
-    token: string | undefined,
-    plan: EndPlan,
-    outcome: Outcome,
-  ) => {
-    switch (plan.job) {
-      case "complete":
-        return undefined;
-      case "delay":
-        return await delay(job, token, plan.delayMs);
-      case "putBack":
-        return await putBack(job, token);
-      case "retry":
-        if (job.priority !== RETRY_PRIORITY) await job.changePriority({ priority: RETRY_PRIORITY });
-        throw new RetrySignal(outcome.kind, plan.delayMs);
-    }
-  };
-
   const handle = async (lease: AttemptLease): Promise<AttemptEnd> => {
     try {
       return await work.handle(lease);
@@ -235,4 +216,23 @@ async function delay(job: Job<JobPayload>, token: string | undefined, ms: number
 async function putBack(job: Job<JobPayload>, token: string | undefined): Promise<never> {
   if (token !== undefined) await job.moveToWait(token);
   throw new WaitingError();
+}
+
+async function moveOn(
+  job: Job<JobPayload>,
+  token: string | undefined,
+  plan: EndPlan,
+  outcome: Outcome,
+): Promise<void> {
+  switch (plan.job) {
+    case "complete":
+      return undefined;
+    case "delay":
+      return await delay(job, token, plan.delayMs);
+    case "putBack":
+      return await putBack(job, token);
+    case "retry":
+      if (job.priority !== RETRY_PRIORITY) await job.changePriority({ priority: RETRY_PRIORITY });
+      throw new RetrySignal(outcome.kind, plan.delayMs);
+  }
 }

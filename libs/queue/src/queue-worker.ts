@@ -43,7 +43,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     if (!isEchoOfLostLock(error)) work.onError(error);
   };
   const store = createAttemptStore({ redis, names, workerId: work.workerId, leaseMs });
-  const keeper = createLeaseKeeper({ leaseMs, renew: store.renew });
+  const keeper = createLeaseKeeper({ leaseMs, renew: (leases) => store.renew(leases) });
   const pump = startTimerPump({ redis, names, fire: requestTimer, onError });
   const {
     conflict = conflictLadder,
@@ -61,7 +61,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
       maxFailures: work.maxFailures ?? Infinity,
       random: work.random ?? Math.random,
     },
-    onTimerArmed: pump.armed,
+    onTimerArmed: (afterMs) => pump.armed(afterMs),
   });
 
   const worker = new Worker<JobPayload>(
@@ -86,7 +86,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   worker.on("locksRenewed", ({ jobIds }) => {
     keeper.renewed(jobIds).catch((error: unknown) => onError(ensureError(error)));
   });
-  worker.on("lockRenewalFailed", keeper.lost);
+  worker.on("lockRenewalFailed", (jobIds) => keeper.lost(jobIds));
   redis.on("error", onError);
 
   const killed = Promise.withResolvers<void>();
@@ -122,10 +122,10 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     },
   };
 
-  async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  async function within(ms: number, pending: Promise<unknown>): Promise<void> {
     const timer = new AbortController();
     try {
-      await Promise.race([work, sleepMs(ms, timer.signal).catch(() => undefined)]);
+      await Promise.race([pending, sleepMs(ms, timer.signal).catch(() => undefined)]);
     } catch (error) {
       onError(ensureError(error));
     } finally {

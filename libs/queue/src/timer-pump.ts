@@ -49,7 +49,7 @@ export function startTimerPump({ redis, names, fire, onError }: TimerPumpOptions
     if (stopped) return;
     let sleepMs = MAX_SLEEP_MS;
     try {
-      const [waitMs = -1, ...due] = (await runScript(
+      const [waitMs, ...due] = (await runScript(
         redis,
         fireScript,
         [names.timers, names.firing],

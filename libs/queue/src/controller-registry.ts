@@ -1,0 +1,156 @@
+import { KonvergeError } from "@konverge/core";
+import type { Redis } from "ioredis";
+import { clusterRoot, DEFAULT_PREFIX } from "./queue-names.ts";
+import { closeRedis, openProducer, withRedis, type RedisTarget } from "./redis-client.ts";
+
+/** A heartbeat is missed three times before a worker counts as gone. */
+const HEARTBEAT_MS = 5_000;
+const WORKER_TTL_MS: number = 3 * HEARTBEAT_MS;
+
+/** What other processes must know about a controller to make requests for it. */
+export interface AnnouncedController {
+  readonly name: string;
+  readonly cluster: string;
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  /** Plural. */
+  readonly resource: string;
+  readonly scope: "Namespaced" | "Cluster";
+}
+
+export interface AnnouncedWorker {
+  readonly workerId: string;
+  readonly controllers: readonly string[];
+  /** Version of Konverge. */
+  readonly version: string;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly host: string;
+}
+
+/** Ends the heartbeat and takes the worker off the list. */
+export type StopHeartbeat = () => Promise<void>;
+
+/**
+ * What the workers of a cluster tell about themselves, so that a process without the user's configuration, such as the
+ * HTTP API, knows the controllers.
+ */
+export interface ControllerRegistry {
+  /** @throws KonvergeError `redis_unavailable` */
+  announce(controllers: readonly AnnouncedController[]): Promise<void>;
+  /** By name. */
+  list(): Promise<AnnouncedController[]>;
+  /** @throws KonvergeError `unknown_controller`, naming those that are known. */
+  get(name: string): Promise<AnnouncedController>;
+  /** Keeps `worker` on the list of live workers until stopped; one that dies falls off after 15 s. */
+  heartbeat(worker: AnnouncedWorker): StopHeartbeat;
+  listWorkers(): Promise<AnnouncedWorker[]>;
+  close(): Promise<void>;
+}
+
+export interface ControllerRegistryOptions {
+  readonly redis: RedisTarget;
+  readonly cluster: string;
+  readonly prefix?: string;
+  /** Told about lost connections and heartbeats that did not get through. Default: nobody. */
+  readonly onError?: (error: Error) => void;
+}
+
+export function createControllerRegistry(options: ControllerRegistryOptions): ControllerRegistry {
+  const { cluster, prefix = DEFAULT_PREFIX, onError = () => undefined } = options;
+  const root = clusterRoot(prefix, cluster);
+  const redis = openProducer(options.redis);
+  redis.on("error", onError);
+  const controllersKey = `${root}/controllers`;
+  const workersKey = `${root}/workers`;
+  const stops = new Set<StopHeartbeat>();
+
+  const list = async () => {
+    const stored = await withRedis(redis, () => redis.hvals(controllersKey));
+    return stored
+      .map((text) => JSON.parse(text) as AnnouncedController)
+      .toSorted((left, right) => left.name.localeCompare(right.name));
+  };
+
+  return {
+    async announce(controllers) {
+      const foreign = controllers.find((controller) => controller.cluster !== cluster);
+      if (foreign !== undefined) {
+        throw new KonvergeError(
+          "invalid_config",
+          `controller "${foreign.name}" is of cluster "${foreign.cluster}", this registry of "${cluster}"`,
+        );
+      }
+      if (controllers.length === 0) return;
+      const fields = controllers.flatMap(({ name, ...rest }) => [
+        name,
+        JSON.stringify({ name, ...rest }),
+      ]);
+      await withRedis(redis, () => redis.hset(controllersKey, ...fields));
+    },
+    list,
+    async get(name) {
+      const stored = await withRedis(redis, () => redis.hget(controllersKey, name));
+      if (stored !== null) return JSON.parse(stored) as AnnouncedController;
+      const known = (await list()).map((controller) => controller.name).join(", ") || "none yet";
+      throw new KonvergeError(
+        "unknown_controller",
+        `cluster "${cluster}" has no controller "${name}"; known: ${known}`,
+      );
+    },
+    heartbeat(worker) {
+      let last: Promise<void> = Promise.resolve();
+      const beat = () => {
+        last = withRedis(redis, () => keepAlive(redis, workersKey, worker)).catch(onError);
+      };
+      beat();
+      const timer = setInterval(beat, HEARTBEAT_MS);
+      const stop = async () => {
+        clearInterval(timer);
+        stops.delete(stop);
+        await last;
+        await withRedis(redis, () => redis.hdel(workersKey, worker.workerId)).catch(onError);
+      };
+      stops.add(stop);
+      return stop;
+    },
+    async listWorkers() {
+      const [stored, time] = await withRedis(redis, () =>
+        Promise.all([redis.hvals(workersKey), redis.time()]),
+      );
+      const nowMs = Number(time[0]) * 1_000;
+      return stored
+        .map((text) => JSON.parse(text) as StoredWorker)
+        .filter(({ seenAtMs }) => seenAtMs + WORKER_TTL_MS > nowMs)
+        .map(({ workerId, controllers, version, startedAt, host }) => ({
+          workerId,
+          controllers,
+          version,
+          startedAt,
+          host,
+        }));
+    },
+    async close() {
+      await Promise.all([...stops].map((stop) => stop()));
+      await closeRedis(redis);
+    },
+  };
+}
+
+interface StoredWorker extends AnnouncedWorker {
+  /** By Redis's clock. */
+  readonly seenAtMs: number;
+}
+
+/** Fields of a hash have no expiry of their own before Redis 7.4, so the time is stored, and dead ones are swept here. */
+async function keepAlive(redis: Redis, key: string, worker: AnnouncedWorker): Promise<void> {
+  const [stored, time] = await Promise.all([redis.hgetall(key), redis.time()]);
+  const nowMs = Number(time[0]) * 1_000;
+  const dead = Object.entries(stored)
+    .filter(([, text]) => (JSON.parse(text) as StoredWorker).seenAtMs + WORKER_TTL_MS * 2 < nowMs)
+    .map(([id]) => id);
+  if (dead.length > 0) await redis.hdel(key, ...dead);
+  await redis.hset(key, worker.workerId, JSON.stringify({ ...worker, seenAtMs: nowMs }));
+  await redis.pexpire(key, WORKER_TTL_MS * 4);
+}

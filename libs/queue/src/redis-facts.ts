@@ -1,0 +1,61 @@
+import { KonvergeError } from "@konverge/core";
+import { openProducer, closeRedis, withRedis, type RedisTarget } from "./redis-client.ts";
+
+/** Needed for ZADD with LT, by which the earliest timer wins. */
+const MIN_VERSION = [6, 2] as const;
+
+export interface RedisFacts {
+  readonly version: string;
+  /** What works but may surprise, for the log: one sentence each, with the cure. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Looks whether Redis can keep what the queue promises.
+ * @throws KonvergeError `redis_unsuitable` when it is too old or may evict keys
+ * @throws KonvergeError `redis_unavailable`
+ */
+export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
+  const redis = openProducer(target);
+  // Failures reach the caller through withRedis; without a listener they would be thrown once more.
+  redis.on("error", () => undefined);
+  try {
+    return judgeRedis(await withRedis(redis, () => redis.info()));
+  } finally {
+    await closeRedis(redis);
+  }
+}
+
+/** The judgement over the answer of INFO. @throws KonvergeError `redis_unsuitable` */
+export function judgeRedis(info: string): RedisFacts {
+  const fields = new Map(
+    info.split(/\r?\n/).map((line) => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon), line.slice(colon + 1)];
+    }),
+  );
+  // Valkey 7.2 and later call themselves Redis 7.2.4 for compatibility, so this one field serves both.
+  const version = fields.get("redis_version") ?? "0";
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [minMajor, minMinor] = MIN_VERSION;
+  if (major < minMajor || (major === minMajor && minor < minMinor)) {
+    throw new KonvergeError(
+      "redis_unsuitable",
+      `Redis is version ${version}; at least ${MIN_VERSION.join(".")} is needed, so upgrade it`,
+    );
+  }
+  const policy = fields.get("maxmemory_policy") ?? "noeviction";
+  if (policy !== "noeviction") {
+    throw new KonvergeError(
+      "redis_unsuitable",
+      `Redis may evict keys (maxmemory-policy ${policy}), which would lose requests; set maxmemory-policy noeviction`,
+    );
+  }
+  const warnings: string[] = [];
+  if (fields.get("aof_enabled") === "0") {
+    warnings.push(
+      "Redis has its append-only file off: a restart forgets requests made since the last snapshot; set appendonly yes",
+    );
+  }
+  return { version, warnings };
+}
