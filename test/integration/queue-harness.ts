@@ -1,0 +1,168 @@
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { Redis } from "ioredis";
+import type { ObjectKey, Outcome } from "@konverge/core";
+import { startRedis, type RunningRedis } from "@konverge/infra-redis";
+import {
+  createWorkQueue,
+  type AttemptClosed,
+  type AttemptEnd,
+  type AttemptLease,
+  type QueueWorker,
+  type WorkOptions,
+  type WorkQueue,
+  type WorkQueueOptions,
+} from "@konverge/queue";
+
+export const CONTROLLER = "node-pool";
+export const CLUSTER = "default";
+
+export function keyOf(name: string): ObjectKey {
+  return {
+    controller: CONTROLLER,
+    cluster: CLUSTER,
+    resource: "nodepools",
+    group: "demo.konverge.dev",
+    namespace: "demo",
+    name,
+  };
+}
+
+export interface QueueHarness {
+  readonly url: string;
+  readonly redis: Redis;
+  /** Fresh for every test. */
+  readonly prefix: string;
+  open(options?: Partial<WorkQueueOptions>): WorkQueue;
+}
+
+/** A real Redis for the tests of a file, and for each test a prefix of its own; everything is closed and deleted. */
+export function useQueues(): QueueHarness {
+  let server: RunningRedis | undefined;
+  let url = "";
+  let redis: Redis | undefined;
+  let prefix = "";
+  let serial = 0;
+  const queues = new Set<WorkQueue>();
+  const nextPrefix = () => `test-${process.pid}-${Date.now()}-${serial++}`;
+
+  const connection = () => {
+    if (redis === undefined) throw new Error("Redis is not started yet");
+    return redis;
+  };
+  beforeAll(async () => {
+    const given = process.env["REDIS_URL"];
+    if (given === undefined || given === "") server = await startRedis({ appendonly: false });
+    url = server?.url ?? given ?? "";
+    redis = new Redis(url);
+    prefix = nextPrefix();
+  });
+  afterEach(async () => {
+    await Promise.all([...queues].map((queue) => queue.close()));
+    queues.clear();
+    for await (const keys of connection().scanStream({ match: `${prefix}:*`, count: 1_000 })) {
+      if (keys.length > 0) await connection().unlink(...(keys as string[]));
+    }
+    prefix = nextPrefix();
+  });
+  afterAll(async () => {
+    await redis?.quit();
+    await server?.stop();
+  });
+
+  return {
+    get url() {
+      return url;
+    },
+    get redis() {
+      return connection();
+    },
+    get prefix() {
+      return prefix;
+    },
+    open(options = {}) {
+      const queue = createWorkQueue({
+        redis: { url },
+        controller: CONTROLLER,
+        cluster: CLUSTER,
+        prefix,
+        ...options,
+      });
+      queues.add(queue);
+      return queue;
+    },
+  };
+}
+
+/** Polls until `probe` answers something, and fails with `what` when it never does. */
+export async function until<T>(
+  what: string,
+  probe: () => T | undefined | false | Promise<T | undefined | false>,
+  deadlineMs = 15_000,
+): Promise<T> {
+  const endMs = performance.now() + deadlineMs;
+  for (;;) {
+    const found = await probe();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > endMs) throw new Error(`never happened: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export interface Closed extends AttemptClosed {
+  readonly id: string;
+  readonly epoch: number;
+  readonly outcome: Outcome["kind"];
+}
+
+export interface TestWorker extends QueueWorker {
+  readonly started: AttemptLease[];
+  readonly closed: Closed[];
+  readonly errors: Error[];
+}
+
+/** A worker whose attempts end as `handle` says, and that remembers what it saw. */
+export function workOn(
+  queue: WorkQueue,
+  handle: (attempt: AttemptLease) => Promise<Outcome | AttemptEnd> | Outcome | AttemptEnd,
+  options: Partial<WorkOptions> = {},
+): TestWorker {
+  const started: AttemptLease[] = [];
+  const closed: Closed[] = [];
+  const errors: Error[] = [];
+  const worker = queue.work({
+    workerId: "test",
+    handle: async (attempt) => {
+      started.push(attempt);
+      const end = await handle(attempt);
+      return "outcome" in end ? end : { outcome: end };
+    },
+    onClosed: ({ id, epoch }, end, { fenced, retryAfterMs }) => {
+      const delay = retryAfterMs === undefined ? {} : { retryAfterMs };
+      closed.push({ id, epoch, outcome: end.outcome.kind, fenced, ...delay });
+    },
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  return Object.assign(worker, { started, closed, errors });
+}
+
+/** A handler that waits for the test. */
+export interface Held {
+  readonly wait: () => Promise<void>;
+  readonly release: () => void;
+}
+
+export function hold(): Held {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { wait: () => promise, release: resolve };
+}
+
+/** No job, no dedup key, no parked follow-up is left. */
+export async function expectNothingLeft(harness: QueueHarness, queue: WorkQueue): Promise<void> {
+  await until("all jobs ended", async () => {
+    const { waiting, active, delayed } = await queue.counts();
+    return waiting + active + delayed === 0;
+  });
+  const left = await harness.redis.keys(`${harness.prefix}:{${CLUSTER}}:${CONTROLLER}:d[en]:*`);
+  expect(left).toEqual([]);
+}

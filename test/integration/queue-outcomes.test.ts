@@ -1,0 +1,196 @@
+import { expect, test } from "vitest";
+import type { Ladder, Outcome } from "@konverge/core";
+import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const harness = useQueues();
+const done: Outcome = { kind: "done" };
+const conflict: Outcome = { kind: "conflict", error: new Error("lost the race") };
+const failed: Outcome = { kind: "retry", error: new Error("broken") };
+const http = { kind: "http" } as const;
+
+const ladder = (baseMs: number, factor = 2): Ladder => ({
+  baseMs,
+  factor,
+  capMs: 100_000,
+  steps: Infinity,
+  jitter: { kind: "none" },
+});
+const quick = { conflict: ladder(1), failure: ladder(3), rejected: ladder(5) };
+const slow = { conflict: ladder(60_000), failure: ladder(60_000), rejected: ladder(60_000) };
+
+/** Ends the attempts of one key in this order, then done. */
+function script(...outcomes: readonly Outcome[]): () => Outcome {
+  let at = 0;
+  return () => outcomes[at++] ?? done;
+}
+
+test("P7: conflicts and failures climb their own ladders and count apart; success resets both", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, script(conflict, conflict, failed, conflict, failed), {
+    ladders: quick,
+  });
+  await queue.request(keyOf("a"), http);
+  await expectNothingLeft(harness, queue);
+  expect(worker.closed.map(({ outcome, retryAfterMs }) => [outcome, retryAfterMs])).toEqual([
+    ["conflict", 1],
+    ["conflict", 2],
+    ["retry", 3],
+    ["conflict", 4],
+    ["retry", 6],
+    ["done", undefined],
+  ]);
+  expect(worker.started.map((a) => [a.attempt, a.conflicts, a.failures, a.class])).toEqual([
+    [1, 0, 0, "event"],
+    [2, 1, 0, "retry"],
+    [3, 2, 0, "retry"],
+    [4, 2, 1, "retry"],
+    [5, 3, 1, "retry"],
+    [6, 3, 2, "retry"],
+  ]);
+  await queue.request(keyOf("a"), http);
+  await until("one more", () => worker.started.length === 7);
+  expect(worker.started[6]).toMatchObject({ attempt: 1, conflicts: 0, failures: 0 });
+});
+
+test("a server's Retry-After wins over a shorter delay", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, script({ ...failed, retryAfterMs: 70 }), { ladders: quick });
+  await queue.request(keyOf("a"), http);
+  await expectNothingLeft(harness, queue);
+  expect(worker.closed[0]?.retryAfterMs).toBe(70);
+});
+
+test("deferred is not counted, is not woken by news, and loses nothing", async () => {
+  const queue = harness.open();
+  const deferred: Outcome = { kind: "deferred", afterMs: 400, cause: "breaker open" };
+  const worker = workOn(queue, script(deferred), { ladders: quick });
+  const accepted = await queue.request(keyOf("a"), http);
+  await until("the deferral", () => worker.closed.length === 1);
+  const later = await queue.request(keyOf("a"), http, { class: "interactive" });
+  const state = await queue.getKey(keyOf("a"));
+  expect(state).toMatchObject({ phase: "backoff", failures: 0, conflicts: 0 });
+  await until("the job is put off", async () => (await queue.counts()).delayed === 1);
+  await expectNothingLeft(harness, queue);
+  const [first, second] = worker.started;
+  expect([first?.attempt, second?.attempt]).toEqual([1, 1]);
+  expect(worker.started).toHaveLength(2);
+  expect(second?.startedAtMs).toBeGreaterThanOrEqual(Date.parse(state?.nextAt ?? ""));
+  for (const { id } of [accepted, later]) {
+    expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", outcome: "done" });
+  }
+});
+
+test("news wakes a key from its backoff, a resync does not", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, script(failed), { ladders: slow });
+  await queue.request(keyOf("a"), http);
+  await until("the backoff", async () => (await queue.counts()).delayed === 1);
+  await queue.request(keyOf("a"), { kind: "resync" }, { class: "resync" });
+  // A job that was woken would be waiting or active at once: both happen in the script that adds it.
+  expect(await queue.counts()).toEqual({ waiting: 0, active: 0, delayed: 1 });
+  await queue.request(keyOf("a"), { kind: "watch" });
+  await expectNothingLeft(harness, queue);
+  expect(worker.started).toHaveLength(2);
+  expect(worker.started[1]).toMatchObject({ failures: 1, attempt: 2 });
+});
+
+test.each([
+  { news: true, requestClass: "event", runs: 2 },
+  { news: false, requestClass: "resync", runs: 1 },
+] as const)(
+  "a follow-up parked during a failing attempt waits out the backoff unless it is news ($requestClass)",
+  async ({ requestClass, runs }) => {
+    const queue = harness.open();
+    const held = hold();
+    let calls = 0;
+    const worker = workOn(
+      queue,
+      async () => {
+        calls += 1;
+        if (calls > 1) return done;
+        await held.wait();
+        return failed;
+      },
+      { ladders: slow },
+    );
+    await queue.request(keyOf("a"), http);
+    await until("the attempt", () => calls === 1);
+    await queue.request(keyOf("a"), { kind: "watch" }, { class: requestClass });
+    held.release();
+    if (runs === 2) {
+      await expectNothingLeft(harness, queue);
+    } else {
+      await until("the backoff", async () => (await queue.counts()).delayed === 1);
+      await queue.request(keyOf("other"), http);
+      await until("another key", () => worker.closed.length === 2);
+      expect(await queue.counts()).toMatchObject({ delayed: 1 });
+    }
+    expect(worker.started.filter(({ key }) => key.name === "a")).toHaveLength(runs);
+  },
+);
+
+test("terminal: the key is dead for events, keeps what was asked, and runs again for a person", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, script({ kind: "terminal", error: new Error("hopeless") }));
+  const first = await queue.request(keyOf("a"), http);
+  await expectNothingLeft(harness, queue);
+  expect(await queue.getRequest(first.id)).toMatchObject({
+    phase: "finished",
+    outcome: "terminal",
+    error: { code: "terminal", message: "hopeless" },
+  });
+  const event = await queue.request(keyOf("a"), { kind: "watch" });
+  await expectNothingLeft(harness, queue);
+  expect(worker.started).toHaveLength(1);
+  expect(await queue.getKey(keyOf("a"))).toMatchObject({
+    phase: "dead",
+    requested: 2,
+    finished: 1,
+  });
+  expect(await queue.getRequest(event.id)).toMatchObject({ phase: "waiting" });
+
+  await queue.request(keyOf("a"), http, { class: "interactive" });
+  await expectNothingLeft(harness, queue);
+  expect(worker.started).toHaveLength(2);
+  expect(worker.started[1]).toMatchObject({
+    failures: 0,
+    triggers: [{ kind: "watch" }, { kind: "http" }],
+  });
+  expect(await queue.getRequest(event.id)).toMatchObject({ phase: "finished", outcome: "done" });
+});
+
+test("terminal: a new generation brings the key back, the same one does not", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, script({ kind: "terminal", error: new Error("hopeless") }));
+  for (const [generation, runs] of [
+    [3, 1],
+    [3, 1],
+    [4, 2],
+  ] as const) {
+    await queue.request(keyOf("a"), { kind: "watch", generation });
+    await expectNothingLeft(harness, queue);
+    expect(worker.started).toHaveLength(runs);
+  }
+});
+
+test("maxFailures in a row make a key dead; without it none ever is", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, () => failed, {
+    ladders: { ...quick, failure: ladder(1, 1) },
+    maxFailures: 4,
+  });
+  await queue.request(keyOf("a"), http);
+  await expectNothingLeft(harness, queue);
+  expect(worker.started).toHaveLength(4);
+  expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "dead", failures: 4 });
+});
+
+test("a record beyond its limit is not stored, and that is said", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, () => ({ outcome: done, record: `"${"x".repeat(20_000)}"` }));
+  await queue.request(keyOf("a"), http);
+  await expectNothingLeft(harness, queue);
+  const [attempt] = await queue.listAttempts(keyOf("a"));
+  expect(attempt?.record).toBe('{"droppedBytes":20002}');
+  expect(worker.errors[0]?.message).toContain("20002 bytes");
+});
