@@ -1,6 +1,9 @@
 export type { CallRecord, CallScope, ConflictRecord, ConflictWinner } from "./call-record.ts";
+export { setCondition } from "./conditions.ts";
+export type { Condition, WithConditions } from "./conditions.ts";
 export { createKubeClient } from "./create-kube-client.ts";
 export type { KubeClientOptions } from "./create-kube-client.ts";
+export { addFinalizer, removeFinalizer } from "./finalizers.ts";
 export {
   ignoreNotFound,
   isAlreadyExists,
@@ -60,5 +63,9 @@ export type { LeaderElection, LeaderElectionOptions, Lease } from "./leader-elec
 export { loadKubeCredentials } from "./kube-credentials.ts";
 export type { Authorization, KubeCredentials, TlsMaterial } from "./kube-credentials.ts";
 export type { KubeconfigOptions } from "./kubeconfig.ts";
+export { ownerOf, setControllerReference, setOwnerReference } from "./owner-references.ts";
+export type { Owned } from "./owner-references.ts";
 export type { NamespacedName } from "./resource-path.ts";
+export { retryOnConflict } from "./retry-on-conflict.ts";
+export type { RetryOnConflictOptions } from "./retry-on-conflict.ts";
 export type { WatchEvent, WatchOptions } from "./watch.ts";

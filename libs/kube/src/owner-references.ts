@@ -1,0 +1,96 @@
+import {
+  KonvergeError,
+  parseApiVersion,
+  type ApiObject,
+  type ObjectMeta,
+  type OwnerReference,
+} from "@konverge/core";
+
+/** An object that is owned: a draft, or one to be created. */
+export interface Owned {
+  readonly kind?: string;
+  metadata: Partial<ObjectMeta>;
+}
+
+/**
+ * Makes `owner` the controller of an object: it is reconciled when the object changes, and its deletion deletes the
+ * object. A reference to the same owner by another version or uid is refreshed in place. Returns whether anything changed.
+ * @throws KonvergeError `owner_invalid` when another controller owns it, or the owner lives in another namespace
+ */
+export function setControllerReference(object: Owned, owner: ApiObject): boolean {
+  const other = object.metadata.ownerReferences?.find(
+    (reference) => reference.controller === true && !isSameOwner(reference, owner),
+  );
+  if (other !== undefined) {
+    throw invalid(
+      object,
+      owner,
+      `${other.kind} "${other.name}" controls it already; an object has one controller, use setOwnerReference for more owners`,
+    );
+  }
+  return setReference(object, owner, { controller: true, blockOwnerDeletion: true });
+}
+
+/** As {@link setControllerReference}, for an owner that does not control the object. */
+export function setOwnerReference(object: Owned, owner: ApiObject): boolean {
+  return setReference(object, owner, {});
+}
+
+/** The reference to the controller of an object, if it has one. */
+export function ownerOf(object: Owned): OwnerReference | undefined {
+  return object.metadata.ownerReferences?.find(({ controller }) => controller === true);
+}
+
+function setReference(
+  object: Owned,
+  owner: ApiObject,
+  flags: Pick<OwnerReference, "controller" | "blockOwnerDeletion">,
+): boolean {
+  const { namespace, name, uid } = owner.metadata;
+  if (uid === undefined || uid === "") {
+    throw invalid(object, owner, "the owner has no uid; read it from the API server first");
+  }
+  if (namespace !== undefined && object.metadata.namespace !== namespace) {
+    throw invalid(
+      object,
+      owner,
+      object.metadata.namespace === undefined
+        ? `a cluster-scoped object cannot have an owner in namespace "${namespace}"`
+        : `owner and object must share a namespace: "${namespace}" and "${object.metadata.namespace}"`,
+    );
+  }
+  const references = (object.metadata.ownerReferences ??= []);
+  const known = references.find((reference) => isSameOwner(reference, owner));
+  const wanted: OwnerReference = {
+    apiVersion: owner.apiVersion,
+    kind: owner.kind,
+    name,
+    uid,
+    ...flags,
+  };
+  if (known === undefined) {
+    references.push(wanted);
+    return true;
+  }
+  const changed = Object.entries(wanted).some(
+    ([field, value]) => known[field as keyof OwnerReference] !== value,
+  );
+  Object.assign(known, wanted);
+  return changed;
+}
+
+/** By group, kind and name: a version or uid that changed is the same owner, to be refreshed. */
+function isSameOwner(reference: OwnerReference, owner: ApiObject): boolean {
+  return (
+    parseApiVersion(reference.apiVersion).group === parseApiVersion(owner.apiVersion).group &&
+    reference.kind === owner.kind &&
+    reference.name === owner.metadata.name
+  );
+}
+
+function invalid(object: Owned, owner: ApiObject, reason: string): KonvergeError {
+  return new KonvergeError(
+    "owner_invalid",
+    `${owner.kind} "${owner.metadata.name}" cannot own ${object.kind ?? "object"} "${object.metadata.name ?? ""}": ${reason}`,
+  );
+}
