@@ -1,0 +1,337 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { beginScript } from "../../libs/queue/src/scripts/begin.ts";
+import { endScript } from "../../libs/queue/src/scripts/end.ts";
+import { fireScript } from "../../libs/queue/src/scripts/fire.ts";
+import { renewScript } from "../../libs/queue/src/scripts/renew.ts";
+import { requestScript } from "../../libs/queue/src/scripts/request.ts";
+import { runScript } from "../../libs/queue/src/scripts/script.ts";
+import { until, useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+const LONG_MS = 60_000;
+let hash = "";
+let stream = "";
+let timers = "";
+let firing = "";
+
+beforeEach(() => {
+  const root = `${harness.prefix}:{c}`;
+  [hash, stream, timers, firing] = [
+    `${root}/key/k`,
+    `${root}/attempts/k`,
+    `${root}/t`,
+    `${root}/f`,
+  ];
+});
+
+interface RequestArgs {
+  readonly rank?: number;
+  readonly news?: 0 | 1;
+  readonly trigger?: string;
+  readonly version?: string;
+  readonly generation?: number | "";
+}
+const request = ({
+  rank = 2,
+  news = 1,
+  trigger = "{}",
+  version = "",
+  generation = "",
+}: RequestArgs = {}) =>
+  runScript(harness.redis, requestScript, [hash], [rank, news, trigger, version, generation, 3]);
+const begin = async (owner: string, leaseMs = LONG_MS) => {
+  const args = [leaseMs, "w", 50, LONG_MS, owner];
+  const [answer] = (await runScript(
+    harness.redis,
+    beginScript,
+    [hash, stream],
+    args,
+  )) as unknown[][];
+  return answer?.map((value) => (typeof value === "number" && value > 1e12 ? "time" : value));
+};
+interface EndArgs {
+  readonly outcome?: string;
+  readonly counting?: string;
+  readonly final?: 0 | 1;
+  readonly hold?: string;
+  readonly timerMs?: number | "";
+  readonly dead?: 0 | 1;
+}
+const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
+  const {
+    outcome = "done",
+    counting = "reset",
+    final = 1,
+    hold = "",
+    timerMs = "",
+    dead = 0,
+  } = args;
+  const each = [
+    "k",
+    epoch,
+    owner,
+    outcome,
+    counting,
+    final,
+    hold,
+    10,
+    timerMs,
+    dead,
+    "",
+    "",
+    "rec",
+  ];
+  const [answer] = (await runScript(
+    harness.redis,
+    endScript,
+    [timers, hash, stream],
+    [50, LONG_MS, ...each],
+  )) as unknown[];
+  return answer;
+};
+const fields = (...names: string[]) => harness.redis.hmget(hash, ...names);
+/** Redis's clock has passed a lease of 1 ms. */
+const leaseIsOver = () =>
+  until("the end of the lease", async () => {
+    const [s, us] = await harness.redis.time();
+    return (
+      Number(s) * 1_000 + Math.floor(Number(us) / 1_000) >= Number((await fields("leaseUntil"))[0])
+    );
+  });
+
+describe("request", () => {
+  // Answer: number, joined, class, wake, raised.
+  test.each([
+    { name: "first", calls: [{}], answer: [1, 0, 2, 1, 0] },
+    { name: "second joins", calls: [{}, {}], answer: [2, 1, 2, 1, 0] },
+    { name: "better class raises", calls: [{ rank: 4 }, { rank: 1 }], answer: [2, 1, 1, 1, 1] },
+    {
+      name: "worse class changes nothing",
+      calls: [{ rank: 1 }, { rank: 4 }],
+      answer: [2, 1, 1, 1, 0],
+    },
+    { name: "without news nothing wakes", calls: [{ news: 0 as const }], answer: [1, 0, 2, 0, 0] },
+  ])("$name", async ({ calls, answer }) => {
+    let last: unknown;
+    for (const call of calls) last = await request(call);
+    expect(last).toEqual(answer);
+  });
+
+  test.each([
+    { hold: "backoff", news: 1 as const, wake: 1, raised: 1 },
+    { hold: "backoff", news: 0 as const, wake: 0, raised: 1 },
+    { hold: "deferred", news: 1 as const, wake: 0, raised: 1 },
+  ])("in $hold with news $news: wake $wake", async ({ hold, news, wake, raised }) => {
+    await harness.redis.hset(hash, "hold", hold);
+    expect(await request({ news })).toEqual([1, 0, 2, wake, raised]);
+  });
+
+  test("keeps the highest comparable version and the newest triggers", async () => {
+    for (const [version, n] of [
+      ["9", 1],
+      ["10", 2],
+      ["x", 3],
+      ["8", 4],
+    ] as const) {
+      await request({ version, trigger: `{"n":${n}}` });
+    }
+    expect(await fields("floor", "triggers", "pending")).toEqual([
+      "10",
+      '{"n":2}\n{"n":3}\n{"n":4}',
+      "4",
+    ]);
+  });
+
+  test.each([
+    { by: { rank: 1 }, dead: "" },
+    { by: { generation: 8 }, dead: "" },
+    { by: { generation: 7 }, dead: "1" },
+    { by: {}, dead: "1" },
+  ])("a dead key after $by has dead=$dead", async ({ by, dead }) => {
+    await harness.redis.hset(hash, "dead", "1", "deadGeneration", "7", "failures", 3);
+    await request(by);
+    expect(await fields("dead", "failures")).toEqual([dead, dead === "" ? "0" : "3"]);
+  });
+});
+
+describe("begin", () => {
+  test("hands out what was collected and clears it", async () => {
+    await request({ version: "5", trigger: '{"n":1}', rank: 1 });
+    expect(await begin("o1")).toEqual(["run", 1, 1, 0, 0, '{"n":1}', "5", "time", "time", 1]);
+    expect(await fields("pending", "triggers", "floor", "covered", "owner")).toEqual([
+      "0",
+      "",
+      "",
+      "1",
+      "o1",
+    ]);
+  });
+
+  test("is busy while another epoch lives; the same owner gets its answer again", async () => {
+    await request();
+    const first = await begin("o1");
+    expect(await begin("o1")).toEqual(first);
+    expect(await begin("o2")).toEqual(["busy", expect.any(Number)]);
+    expect(await fields("epoch")).toEqual(["1"]);
+  });
+
+  test("an epoch that never ended is a lost attempt: recorded, counted, and from the second on backed off", async () => {
+    await request({ trigger: '{"n":1}' });
+    await begin("o1", 1);
+    await leaseIsOver();
+    expect(await begin("o2", 1)).toEqual(["run", 2, 2, 1, 0, "", "", "time", "time", 3]);
+    await leaseIsOver();
+    expect(await begin("o3")).toEqual(["backoff", 2]);
+    expect(await begin("o4")).toEqual(["run", 3, 3, 2, 0, "", "", "time", "time", 3]);
+    const lost = await harness.redis.xrange(stream, "-", "+");
+    const record = JSON.parse(lost[0]?.[1].at(-1) ?? "") as object;
+    expect(lost).toHaveLength(2);
+    expect(record).toMatchObject({ outcome: "lost", epoch: 1, worker: "w", triggers: [{ n: 1 }] });
+  });
+
+  test("an attempt that ends breaks the row of lost ones", async () => {
+    await request();
+    await begin("o1", 1);
+    await leaseIsOver();
+    await begin("o2", 1);
+    await end(2, "o2", { outcome: "retry", counting: "failure", final: 0, hold: "backoff" });
+    await begin("o3", 1);
+    await leaseIsOver();
+    expect((await begin("o4"))?.[0]).toBe("run");
+  });
+
+  test("a retry has no new triggers and keeps the age of the request", async () => {
+    await request();
+    await begin("o1");
+    const [since] = await fields("runSince");
+    await end(1, "o1", { outcome: "conflict", counting: "conflict", final: 0, hold: "backoff" });
+    expect(await begin("o2")).toEqual(["run", 2, 2, 0, 1, "", "", "time", "time", 3]);
+    expect(await fields("runSince", "hold")).toEqual([since, ""]);
+  });
+
+  test("says covered when nothing was requested since the last finished attempt began", async () => {
+    await request();
+    await begin("o1");
+    await end(1, "o1");
+    expect(await begin("o2")).toEqual(["covered"]);
+    await request();
+    expect((await begin("o3"))?.[0]).toBe("run");
+  });
+
+  test("runs a key without a hash: a job is a wish, whatever was forgotten", async () => {
+    expect((await begin("o1"))?.[0]).toBe("run");
+  });
+
+  test("refuses a dead key and keeps what is pending", async () => {
+    await request();
+    await begin("o1");
+    await end(1, "o1", { outcome: "terminal", counting: "failure", dead: 1 });
+    await request();
+    expect(await begin("o2")).toEqual(["dead"]);
+    expect(await fields("pending", "epoch")).toEqual(["1", "1"]);
+  });
+});
+
+describe("end", () => {
+  test.each([
+    { counting: "reset", counters: ["0", "0", "0"] },
+    { counting: "failure", counters: ["4", "3", "2"] },
+    { counting: "conflict", counters: ["4", "2", "3"] },
+    { counting: "uncount", counters: ["3", "2", "2"] },
+    { counting: "keep", counters: ["4", "2", "2"] },
+  ])("counts $counting", async ({ counting, counters }) => {
+    await request();
+    await harness.redis.hset(hash, "attempts", 3, "failures", 2, "conflicts", 2);
+    await begin("o1");
+    expect(await end(1, "o1", { counting })).toEqual(["stored", 0]);
+    expect(await fields("attempts", "failures", "conflicts")).toEqual(counters);
+  });
+
+  test("P8: an older epoch stores nothing", async () => {
+    await request();
+    await begin("o1", 1);
+    await leaseIsOver();
+    await begin("o2");
+    const before = await harness.redis.hgetall(hash);
+    expect(await end(1, "o1", { timerMs: 5 })).toEqual(["fenced", 0]);
+    expect(await harness.redis.hgetall(hash)).toEqual(before);
+    expect(await harness.redis.exists(timers)).toBe(0);
+    expect(await harness.redis.xlen(stream)).toBe(1);
+  });
+
+  test("the same end twice is stored once", async () => {
+    await request();
+    await begin("o1");
+    expect(await end(1, "o1", { counting: "failure", final: 0 })).toEqual(["stored", 0]);
+    expect(await end(1, "o1", { counting: "failure", final: 0 })).toEqual(["stored", 0]);
+    expect(await fields("failures")).toEqual(["1"]);
+    expect(await harness.redis.xlen(stream)).toBe(1);
+  });
+
+  test("tells of news that came meanwhile", async () => {
+    await request();
+    await begin("o1");
+    await request({ news: 0 });
+    await request({ news: 1 });
+    expect(await end(1, "o1")).toEqual(["stored", 1]);
+  });
+
+  test("arms the timer, and the earliest wins", async () => {
+    for (const [epoch, timerMs] of [
+      [1, 5_000],
+      [2, 9_000],
+    ] as const) {
+      await request();
+      await begin(`o${epoch}`);
+      await end(epoch, `o${epoch}`, { outcome: "requeueAfter", timerMs });
+    }
+    const [endedAt] = await fields("endedAt");
+    const due = Number(await harness.redis.zscore(timers, "k"));
+    expect(due - Number(endedAt)).toBeLessThanOrEqual(5_000);
+  });
+
+  test("a key dies only of the generation that it ran with", async () => {
+    await request({ generation: 1 });
+    await begin("o1");
+    await request({ generation: 2 });
+    await end(1, "o1", { outcome: "terminal", dead: 1 });
+    expect((await begin("o2"))?.[0]).toBe("run");
+  });
+
+  test("a key whose object is gone is forgotten in time, unless it is asked for again", async () => {
+    await request();
+    await begin("o1");
+    await end(1, "o1", { outcome: "gone" });
+    expect(await harness.redis.pttl(hash)).toBeGreaterThan(0);
+    await request();
+    expect(await harness.redis.pttl(hash)).toBe(-1);
+  });
+});
+
+test("renew prolongs its own epoch alone", async () => {
+  const renew = (epoch: number) => runScript(harness.redis, renewScript, [hash], [LONG_MS, epoch]);
+  await request();
+  await begin("o1", 1);
+  expect(await renew(1)).toEqual([1]);
+  expect(await begin("o2")).toEqual(["busy", expect.any(Number)]);
+  expect(await renew(7)).toEqual([0]);
+  await end(1, "o1");
+  expect(await renew(1)).toEqual([0]);
+});
+
+test("fire claims what is due, again when a claim is not acknowledged, and never more than asked", async () => {
+  const fire = (limit: number, claimMs: number) =>
+    runScript(harness.redis, fireScript, [timers, firing], [limit, claimMs]) as Promise<
+      [number, ...string[]]
+    >;
+  const far = Date.now() + 3_600_000;
+  await harness.redis.zadd(timers, 1, "a", 2, "b", far, "later");
+  expect((await fire(1, LONG_MS)).slice(1)).toEqual(["a"]);
+  expect((await fire(9, 0)).slice(1)).toEqual(["b"]);
+  expect((await fire(9, LONG_MS)).slice(1)).toEqual(["b"]);
+  const [waitMs, ...claimed] = await fire(9, LONG_MS);
+  expect(claimed).toEqual([]);
+  expect(waitMs).toBeGreaterThan(0);
+  expect(waitMs).toBeLessThanOrEqual(LONG_MS);
+  expect(await harness.redis.zrange(timers, 0, -1)).toEqual(["later"]);
+});
