@@ -223,7 +223,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
             sensitive,
             signal: joinSignals(scope.signal, signal),
           },
-          timeoutSeconds * 1_000 + SILENCE_MARGIN_MS,
+          watchOptions.silentMs ?? timeoutSeconds * 1_000 + SILENCE_MARGIN_MS,
         )
         .catch((error: unknown) => {
           if (isUnknownResource(error)) discovery.forget(ref.group, ref.version);

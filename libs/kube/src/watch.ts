@@ -17,6 +17,8 @@ export interface WatchOptions {
   readonly resourceVersion?: string;
   /** When the server ends the watch. Default: random in [300, 600), so that watches do not end together. */
   readonly timeoutSeconds?: number;
+  /** A stream that says nothing for this long is cut. Default: 5 s after the server should have ended it. */
+  readonly silentMs?: number;
   readonly signal?: AbortSignal;
 }
 
