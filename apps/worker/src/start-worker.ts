@@ -8,7 +8,6 @@ import {
   bindCluster,
   checkRedis,
   createControllerRegistry,
-  createRedisClient,
   createWorkQueue,
 } from "@konverge/queue";
 import { createLogger, createMetrics, type Metrics } from "@konverge/telemetry";
@@ -49,70 +48,69 @@ export async function startWorker({
   const workerId = `${hostname()}-${process.pid}`;
   const cleanup = new AsyncDisposableStack();
   try {
-    const redis = createRedisClient({ url: settings.redisUrl });
-    cleanup.defer(() => redis.disconnect());
-    for (const warning of await checkRedis(redis)) log.warn({ warning }, "redis");
+    const redis = { url: settings.redisUrl };
+    const { prefix, cluster: clusterName } = settings;
+    const facts = await checkRedis(redis);
+    for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
     const gate = createLocalGate({
       ratePerSecond: cluster.rate ?? DEFAULT_RATE,
       burst: cluster.burst ?? DEFAULT_BURST,
     });
     const client = connect({ settings, cluster, version, gate: counted(gate, metrics) });
     cleanup.defer(() => client.close());
-    await bindCluster(redis, {
-      prefix: settings.prefix,
-      cluster: settings.cluster,
-      uid: await readClusterUid(client),
-    });
+    await bindCluster({ redis, prefix, cluster: clusterName, uid: await readClusterUid(client) });
 
-    const registry = createControllerRegistry(redis, { prefix: settings.prefix });
-    for (const { name, for: type } of config.controllers) {
-      const { group, version: apiVersion, kind, resource, scope } = type;
-      await registry.announce({
+    const registry = createControllerRegistry({
+      redis,
+      prefix,
+      cluster: clusterName,
+      onError: (error) => log.warn({ err: error }, "registry error"),
+    });
+    cleanup.defer(() => registry.close());
+    await registry.announce(
+      config.controllers.map(({ name, for: type }) => ({
         name,
-        cluster: settings.cluster,
-        group,
-        version: apiVersion,
-        kind,
-        resource,
-        scope,
-      });
-    }
+        cluster: clusterName,
+        group: type.group,
+        version: type.version,
+        kind: type.kind,
+        resource: type.resource,
+        scope: type.scope,
+      })),
+    );
     const engine = await startEngine({
       controllers: config.controllers,
       client,
       queueFor: ({ name }) =>
         createWorkQueue({
-          redis: { url: settings.redisUrl },
+          redis,
           controller: name,
-          cluster: settings.cluster,
-          prefix: settings.prefix,
+          cluster: clusterName,
+          prefix,
+          onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
         }),
       workerId,
       log,
       metrics,
       conflictRetry: settings.conflictRetry,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
-      installation: settings.prefix,
+      installation: prefix,
       leaseNamespace: settings.leaseNamespace,
       election: electionTimes(settings.leaseDuration),
     });
     cleanup.defer(() => engine.stop({ graceMs: settings.drainGrace }));
-    const heartbeat = await registry.startHeartbeat({
+    registry.heartbeat({
       workerId,
       controllers: config.controllers.map(({ name }) => name),
-      cluster: settings.cluster,
       version,
-      onError: (error) => log.warn({ err: error }, "heartbeat failed"),
+      startedAt: new Date().toISOString(),
+      host: hostname(),
     });
-    cleanup.defer(() => heartbeat.stop());
     const server = await serveMetrics({ settings, metrics, engine });
     cleanup.defer(() => closeServer(server));
     const disposal = cleanup.move();
     const metricsUrl = `${urlOf(server, settings.metricsHost)}/metrics`;
-    log.info(
-      { metricsUrl, workerId, cluster: settings.cluster, server: client.server },
-      "worker ready",
-    );
+    log.info({ metricsUrl, workerId, cluster: clusterName, server: client.server }, "worker ready");
     return {
       metricsUrl,
       async stop() {

@@ -77,6 +77,8 @@ export const attemptRecordSchema = z.object({
     "deferred",
     "gone",
     "cancelled",
+    // The worker died, or was cut off: nobody can tell what the handler did.
+    "lost",
   ]),
   afterMs: z.number().optional(),
   error: z.object({ code: z.string(), message: z.string() }).optional(),

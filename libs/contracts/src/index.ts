@@ -4,3 +4,17 @@ export { duration } from "./duration.ts";
 export { isSensitive, redactPatch } from "./redact.ts";
 export { describeSettings, readSettings, settingsSchema } from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
+export {
+  acceptedReconcileSchema,
+  createReconcileSchema,
+  objectHistorySchema,
+  problemSchema,
+  reconcileStateSchema,
+} from "./http-api.ts";
+export type {
+  AcceptedReconcile,
+  CreateReconcile,
+  ObjectHistory,
+  Problem,
+  ReconcileState,
+} from "./http-api.ts";

@@ -68,7 +68,7 @@ export function createObjectCache(stores: ReadonlyMap<string, ObjectStore>): Obj
 }
 
 /** Names a type by group and resource: all versions are one set of objects. */
-export function typeId({ group, resource }: ResourceType): string {
+export function typeId({ group, resource }: Pick<ResourceType, "group" | "resource">): string {
   return `${resource}.${group}`;
 }
 

@@ -1,0 +1,81 @@
+import type { Metrics } from "@konverge/telemetry";
+import { KonvergeError, type ErrorCode } from "@konverge/core";
+import { Hono } from "hono";
+import { html } from "hono/html";
+import { secureHeaders } from "hono/secure-headers";
+import { guardAccess } from "./access-guard.ts";
+import { jobBoard } from "./job-board.ts";
+import { objectPages, objectRoutes } from "./object-routes.ts";
+import { renderOverview } from "./overview-page.ts";
+import { PAGE_POLICY } from "./page-layout.ts";
+import { answerProblem } from "./problem.ts";
+import type { QueueAccess } from "./queue-access.ts";
+import { reconcileRoutes } from "./reconcile-routes.ts";
+
+export interface ApiOptions {
+  readonly access: QueueAccess;
+  readonly metrics: Metrics;
+  readonly token: string | undefined;
+  /** The cluster that the overview and the raw job view show. */
+  readonly cluster: string;
+  /** Told of errors whose text callers do not get. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** The API as one web-standard `fetch`, to be served or mounted in a server of your own. */
+export function createApi({ access, metrics, token, cluster, onError }: ApiOptions): {
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+} {
+  const app = new Hono();
+  app.onError((error, context) => {
+    const response = answerProblem(context, error);
+    if (response.status === 500) onError(error);
+    return response;
+  });
+  app.notFound((context) =>
+    answerProblem(
+      context,
+      new KonvergeError(
+        "route_not_found" satisfies ErrorCode,
+        `${context.req.method} ${context.req.path} is not served here`,
+      ),
+    ),
+  );
+  app.get("/livez", (context) => context.text("ok\n"));
+  app.get("/readyz", async (context) => {
+    await access.controllers(cluster);
+    return context.text("ok\n");
+  });
+  app.use("*", guardAccess(token));
+  app.use("*", secureHeaders());
+  app.get("/metrics", async (context) =>
+    context.body(await metrics.text(), 200, { "content-type": metrics.contentType }),
+  );
+  app.route("/v1/reconciles", reconcileRoutes(access));
+  app.route("/v1/objects", objectRoutes(access));
+  app.get("/v1/controllers", async (context) =>
+    context.json({ items: await access.controllers(cluster) }),
+  );
+  app.get("/v1/workers", async (context) => context.json({ items: await access.workers(cluster) }));
+  app.use("/o/*", async (context, next) => {
+    await next();
+    context.header("content-security-policy", PAGE_POLICY);
+  });
+  app.route("/o", objectPages(access));
+  app.get("/", async (context) => {
+    const [controllers, workers] = await Promise.all([
+      access.controllers(cluster),
+      access.workers(cluster),
+    ]);
+    const counted = await Promise.all(
+      controllers.map(async (controller) => {
+        const { queue } = await access.find(cluster, controller.name);
+        return { ...controller, ...(await queue.counts()) };
+      }),
+    );
+    context.header("content-security-policy", PAGE_POLICY);
+    return context.html(html`<!doctype html>${renderOverview(counted, workers)}`);
+  });
+  app.route("/", jobBoard(access, cluster));
+  return { fetch: (request) => app.fetch(request) };
+}

@@ -1,0 +1,145 @@
+import type { AttemptRecord, ObjectHistory } from "@konverge/contracts";
+import { html } from "hono/html";
+import { layout, type Html } from "./page-layout.ts";
+
+type Write = AttemptRecord["writes"][number];
+type Conflict = Write["conflicts"][number];
+
+/** What happened to one object, newest first: why each attempt ran, what it wrote, who won against it. */
+export function renderObjectPage(history: ObjectHistory): Html {
+  const [controller = "", cluster = "", type = "", namespace = "", name = ""] =
+    history.key.split("/");
+  return layout(
+    `${type} ${name}`,
+    html`<h1>
+        ${decodeURIComponent(type)}
+        ${namespace === "_" ? "" : `${decodeURIComponent(namespace)}/`}${decodeURIComponent(name)}
+      </h1>
+      <dl>
+        <dt>Controller</dt>
+        <dd>${controller} on cluster ${cluster}</dd>
+        <dt>State</dt>
+        <dd>
+          ${history.phase}${history.nextAt === undefined ? "" : html`, next at ${time(history.nextAt)}`}
+        </dd>
+        <dt>In a row</dt>
+        <dd>${history.failures} failures, ${history.conflicts} conflicts</dd>
+      </dl>
+      <h2>Attempts</h2>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Began (UTC)</th>
+              <th scope="col">Outcome</th>
+              <th scope="col">Why</th>
+              <th scope="col">What it did</th>
+              <th scope="col">Took</th>
+              <th scope="col">Waited</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${history.attempts.map(attemptRow)}
+          </tbody>
+        </table>
+      </div>
+      ${history.attempts.length === 0 ? html`<p class="dim">No attempt has ended yet.</p>` : ""}`,
+  );
+}
+
+function attemptRow(record: AttemptRecord): Html {
+  const { waits } = record;
+  return html`<tr>
+    <td>
+      ${time(record.startedAt)}<br /><span class="dim"
+        >attempt ${record.attempt}, ${record.worker}</span
+      >
+    </td>
+    <td class="outcome ${tone(record)}">${mark(record)} ${record.outcome}</td>
+    <td>
+      ${record.triggers.map(
+        ({ kind, by, reason }) =>
+          html`<div>${kind}<span class="dim"> ${reason ?? by ?? ""}</span></div>`,
+      )}
+    </td>
+    <td>
+      ${record.error === undefined ? "" : html`<div class="bad">${record.error.code}: ${record.error.message}</div>`}
+      <ul>
+        ${record.writes.map(writeItem)}
+        ${record.conflicts.map((conflict) => conflictItem(conflict))}
+      </ul>
+      <span class="dim"
+        >${record.calls.n} API
+        calls${
+          record.versionBefore === undefined ? "" : `, version ${record.versionBefore}`
+        }${record.versionAfter === record.versionBefore || record.versionAfter === undefined ? "" : ` to ${record.versionAfter}`}</span
+      >
+    </td>
+    <td>${record.durationMs} ms</td>
+    <td class="dim">
+      queue ${waits.queueMs}
+      ms${waits.limiterMs > 0 ? html`<br />limiter ${waits.limiterMs} ms` : ""}${
+        waits.conflictMs > 0 ? html`<br />conflicts ${waits.conflictMs} ms` : ""
+      }
+    </td>
+  </tr>`;
+}
+
+function writeItem(write: Write): Html {
+  const { verb, resource, name, subresource, patch, conflicts, toVersion } = write;
+  return html`<li>
+    ${verb} ${resource}
+    ${name}${subresource === undefined ? "" : ` (${subresource})`}${
+      toVersion === undefined ? "" : html` <span class="dim">as ${toVersion}</span>`
+    }
+    ${patch === undefined ? "" : html`<br /><code>${JSON.stringify(patch)}</code>`}
+    ${
+      conflicts.length === 0
+        ? ""
+        : html`<ul>
+            ${conflicts.map(conflictItem)}
+          </ul>`
+    }
+  </li>`;
+}
+
+function conflictItem({ readVersion, foundVersion, winners, waitedMs }: Conflict): Html {
+  const who = winners
+    .map(({ manager, paths }) => `${manager} (${paths.slice(0, 3).join(", ")})`)
+    .join("; ");
+  return html`<li class="race">
+    conflict: had read ${readVersion}${foundVersion === undefined ? "" : `, found ${foundVersion}`};
+    ${who === "" ? "the winner is not known" : `${who} won`}; waited ${waitedMs} ms
+  </li>`;
+}
+
+function time(iso: string): Html {
+  return html`<time datetime="${iso}">${iso.slice(0, 23).replace("T", " ")}</time>`;
+}
+
+/** Never by colour alone. */
+function mark({ outcome }: AttemptRecord): string {
+  switch (outcome) {
+    case "done":
+    case "requeueAfter":
+    case "awaitChange":
+    case "gone":
+      return "✓";
+    case "conflict":
+      return "⇄";
+    case "deferred":
+    case "cancelled":
+      return "…";
+    case "retry":
+    case "rejected":
+    case "terminal":
+    case "lost":
+      return "✗";
+  }
+}
+
+function tone(record: AttemptRecord): string {
+  const symbol = mark(record);
+  if (symbol === "✓") return "good";
+  return symbol === "⇄" ? "race" : symbol === "✗" ? "bad" : "dim";
+}

@@ -1,0 +1,37 @@
+import type { Problem } from "@konverge/contracts";
+import { ERRORS, isKonvergeError, KonvergeError } from "@konverge/core";
+import type { Context } from "hono";
+import { HTTPException } from "hono/http-exception";
+
+/** Anchors of docs/errors.md, relative so that they need no host. */
+const DOCS = "/docs/errors.md#";
+
+/** Answers an error as `application/problem+json` (RFC 9457), by the one table of error codes. */
+export function answerProblem(context: Context, thrown: unknown): Response {
+  const error = toKonvergeError(thrown);
+  const { title, httpStatus } = ERRORS[error.code];
+  const problem: Problem = {
+    type: `${DOCS}${error.code}`,
+    title,
+    status: httpStatus,
+    detail: error.message,
+    instance: context.req.path,
+    code: error.code,
+    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+    ...(error.issues.length === 0 ? {} : { errors: [...error.issues] }),
+  };
+  const headers = new Headers({ "content-type": "application/problem+json" });
+  if (httpStatus === 503)
+    headers.set("retry-after", String(Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)));
+  if (httpStatus === 401) headers.set("www-authenticate", 'Bearer realm="konverge"');
+  return new Response(JSON.stringify(problem), { status: httpStatus, headers });
+}
+
+function toKonvergeError(thrown: unknown): KonvergeError {
+  if (isKonvergeError(thrown)) return thrown;
+  if (thrown instanceof HTTPException && thrown.status === 413) {
+    return new KonvergeError("body_too_large", "the body is larger than 64 KiB", { cause: thrown });
+  }
+  // What went wrong inside is for the log; callers get no stack and no foreign text.
+  return new KonvergeError("internal", "see the log of the API process", { cause: thrown });
+}

@@ -1,0 +1,92 @@
+import { KonvergeError, type ObjectKey } from "@konverge/core";
+import {
+  createControllerRegistry,
+  createWorkQueue,
+  openRawQueue,
+  type AnnouncedController,
+  type AnnouncedWorker,
+  type ControllerRegistry,
+  type RawQueue,
+  type WorkQueue,
+} from "@konverge/queue";
+
+/** The queues of all controllers that workers have announced, opened as they are asked for. */
+export interface QueueAccess {
+  /** @throws KonvergeError `unknown_controller` or `redis_unavailable` */
+  find(
+    cluster: string,
+    controller: string,
+  ): Promise<{ readonly queue: WorkQueue; readonly announced: AnnouncedController }>;
+  controllers(cluster: string): Promise<AnnouncedController[]>;
+  workers(cluster: string): Promise<AnnouncedWorker[]>;
+  rawQueue(controller: AnnouncedController): RawQueue;
+  close(): Promise<void>;
+}
+
+export interface QueueAccessOptions {
+  readonly redisUrl: string;
+  readonly prefix: string;
+  readonly onError: (error: Error) => void;
+}
+
+export function openQueueAccess({ redisUrl, prefix, onError }: QueueAccessOptions): QueueAccess {
+  const redis = { url: redisUrl };
+  const registries = new Map<string, ControllerRegistry>();
+  const queues = new Map<string, WorkQueue>();
+  const raw: RawQueue[] = [];
+
+  const registry = (cluster: string): ControllerRegistry => {
+    const known =
+      registries.get(cluster) ?? createControllerRegistry({ redis, prefix, cluster, onError });
+    registries.set(cluster, known);
+    return known;
+  };
+  return {
+    async find(cluster, controller) {
+      const announced = await registry(cluster).get(controller);
+      const id = `${cluster}/${controller}`;
+      const queue =
+        queues.get(id) ?? createWorkQueue({ redis, prefix, cluster, controller, onError });
+      queues.set(id, queue);
+      return { queue, announced };
+    },
+    controllers: (cluster) => registry(cluster).list(),
+    workers: (cluster) => registry(cluster).listWorkers(),
+    rawQueue({ cluster, name }) {
+      const opened = openRawQueue({ redis, prefix, cluster, controller: name, onError });
+      raw.push(opened);
+      return opened;
+    },
+    async close() {
+      await Promise.all([...queues.values()].map((queue) => queue.close()));
+      await Promise.all([...registries.values()].map((known) => known.close()));
+      await Promise.all(raw.map((queue) => queue.close()));
+    },
+  };
+}
+
+/** The key of an object, by what the controller's workers said about its kind. @throws KonvergeError `invalid_request` */
+export function keyFor(
+  { name: controller, cluster, resource, group, scope, kind }: AnnouncedController,
+  target: { readonly namespace?: string | undefined; readonly name: string },
+): ObjectKey {
+  const { namespace, name } = target;
+  const wrong = (detail: string) =>
+    new KonvergeError("invalid_request", `namespace ${detail}`, {
+      issues: [{ pointer: "/namespace", detail }],
+    });
+  if (scope === "Namespaced" && namespace === undefined) {
+    throw wrong(`is missing: ${kind} is namespaced; say which`);
+  }
+  if (scope === "Cluster" && namespace !== undefined) {
+    throw wrong(`is too much: ${kind} is cluster-scoped; leave it out`);
+  }
+  return {
+    controller,
+    cluster,
+    resource,
+    group,
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+  };
+}

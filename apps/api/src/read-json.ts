@@ -1,0 +1,42 @@
+import { KonvergeError } from "@konverge/core";
+import type { HonoRequest } from "hono";
+import type { z } from "zod";
+
+/**
+ * The body, checked.
+ * @throws KonvergeError `unsupported_media_type`, `invalid_body` (no JSON) or `invalid_request` with a pointer for each thing that is wrong
+ */
+export async function readJson<Schema extends z.ZodType>(
+  request: HonoRequest,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  const type = request.header("content-type") ?? "";
+  if (!/^application\/(.+\+)?json\b/i.test(type)) {
+    throw new KonvergeError(
+      "unsupported_media_type",
+      `the content type is "${type}"; send application/json (curl --json does)`,
+    );
+  }
+  const text = await request.text();
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new KonvergeError("invalid_body", `the body is not JSON: ${why}`, { cause: error });
+  }
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const issues = parsed.error.issues.flatMap((issue) => {
+    const keys = issue.code === "unrecognized_keys" ? issue.keys : [undefined];
+    return keys.map((key) => ({
+      pointer: [...issue.path, ...(key === undefined ? [] : [key])]
+        .map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`)
+        .join(""),
+      detail: key === undefined ? issue.message : "is not a known field; remove it",
+    }));
+  });
+  throw new KonvergeError("invalid_request", `${issues.length} of the fields are not valid`, {
+    issues,
+  });
+}

@@ -1,0 +1,93 @@
+import { serve } from "@hono/node-server";
+import type { Settings } from "@konverge/contracts";
+import { KonvergeError } from "@konverge/core";
+import { createLogger, createMetrics } from "@konverge/telemetry";
+import { isLoopback } from "./access-guard.ts";
+import { createApi } from "./create-api.ts";
+import { openQueueAccess } from "./queue-access.ts";
+
+export interface RunningApi {
+  readonly url: string;
+  /** Answers what it has begun, then closes. */
+  stop(): Promise<void>;
+}
+
+/** How long open requests may take to end at a stop. */
+const CLOSE_MS = 5_000;
+
+/**
+ * Serves the HTTP API.
+ * @throws KonvergeError `invalid_config` when it would listen beyond loopback without a token, or the port is taken
+ */
+export async function startApi(options: {
+  readonly settings: Settings;
+  readonly version: string;
+}): Promise<RunningApi> {
+  const { settings, version } = options;
+  const { apiHost, apiPort, token } = settings;
+  if (token === undefined && !isLoopback(apiHost)) {
+    throw new KonvergeError(
+      "invalid_config",
+      `KONVERGE_API_HOST: ${apiHost} is reachable from elsewhere, which needs a token; set KONVERGE_TOKEN or KONVERGE_TOKEN_FILE`,
+    );
+  }
+  const log = createLogger({ service: "api", version, level: settings.logLevel });
+  const access = openQueueAccess({
+    redisUrl: settings.redisUrl,
+    prefix: settings.prefix,
+    onError: (error) => log.warn({ err: error }, "redis connection error"),
+  });
+  const { fetch } = createApi({
+    access,
+    metrics: createMetrics({ version }),
+    token,
+    cluster: settings.cluster,
+    onError: (error) => log.error({ err: error }, "request failed"),
+  });
+  const { server, port } = await listen(fetch, { hostname: apiHost, port: apiPort });
+  const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
+  log.info({ url }, "api listening");
+  return {
+    url,
+    async stop() {
+      log.info({}, "api stopping");
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(() => {
+          if ("closeAllConnections" in server) server.closeAllConnections();
+        }, CLOSE_MS);
+        server.close(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+        if ("closeIdleConnections" in server) server.closeIdleConnections();
+      });
+      await access.close();
+    },
+  };
+}
+
+async function listen(
+  fetch: (request: Request) => Response | Promise<Response>,
+  { hostname, port }: { readonly hostname: string; readonly port: number },
+) {
+  return await new Promise<{ readonly server: ReturnType<typeof serve>; readonly port: number }>(
+    (resolve, reject) => {
+      const server = serve({ fetch, hostname, port }, (info) =>
+        resolve({ server, port: info.port }),
+      );
+      server.once("error", (error: NodeJS.ErrnoException) => {
+        reject(
+          error.code === "EADDRINUSE"
+            ? new KonvergeError(
+                "invalid_config",
+                `KONVERGE_API_PORT: ${port} is taken; set another one, or 0 for any`,
+                {
+                  cause: error,
+                },
+              )
+            : error,
+        );
+      });
+    },
+  );
+}
