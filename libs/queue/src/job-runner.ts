@@ -18,7 +18,7 @@ const MAX_ERROR_CHARS = 1_000;
 const RETRY_PRIORITY = priorityOf(rankOf("retry"));
 
 export interface JobRunner {
-  /** Handlers that have not returned. */
+  /** Jobs between begin and end. */
   readonly active: number;
   /** BullMQ's processor: resolves to finish the job, throws to retry or move it. */
   run(job: Job<JobPayload>, token: string | undefined): Promise<void>;
@@ -26,9 +26,9 @@ export interface JobRunner {
   afterRetry(job: Job<JobPayload>, error: Error): void;
   /** From now on jobs go back to the queue. */
   refuse(): void;
-  /** Resolves when no handler runs. */
+  /** Resolves when no job is between begin and end. */
   idle(): Promise<void>;
-  /** Resolves when everything that was sent to Redis has been answered. */
+  /** Resolves when everything that was sent to Redis without waiting has been answered. */
   settled(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
   const { redis, names, store, keeper, work, plan: planOptions } = options;
   const { random } = planOptions;
   const nonce = crypto.randomUUID();
-  const running = new Set<Promise<AttemptEnd>>();
+  const running = new Set<Promise<void>>();
   const sent = new Set<Promise<unknown>>();
   let starts = 0;
   let refusing = false;
@@ -96,10 +96,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     const { id, owner, begun } = start;
     const held = keeper.hold({ id, jobId: job.id ?? id, epoch: begun.epoch }, start.askedAtMs);
     const lease = leaseOf(id, begun, held.controller.signal);
-    const handling = handle(lease);
-    running.add(handling);
-    const end = await handling;
-    running.delete(handling);
+    const end = await handle(lease);
     keeper.release(held);
 
     const plan = planEnd(end.outcome, begun, planOptions);
@@ -180,7 +177,15 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     get active() {
       return running.size;
     },
-    run,
+    async run(job, token) {
+      const settled = run(job, token);
+      running.add(settled);
+      try {
+        await settled;
+      } finally {
+        running.delete(settled);
+      }
+    },
     afterRetry(job, error) {
       if (error instanceof RetrySignal) background(wakeForNews(job));
     },
@@ -188,7 +193,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       refusing = true;
     },
     async idle() {
-      while (running.size > 0) await Promise.race(running);
+      while (running.size > 0) await Promise.allSettled(running);
     },
     async settled() {
       while (sent.size > 0) await Promise.all(sent);

@@ -13,12 +13,30 @@ export interface KeyReader {
 }
 
 type Hash = Readonly<Record<string, string>>;
+/** Attempts per round trip; each may carry a record of 16 KiB. */
+const PAGE = 8;
+
 type StreamEntry = [id: string, fields: string[]];
 
 export function createKeyReader(redis: Redis, names: QueueNames): KeyReader {
   const readHash = async (id: string): Promise<Hash | undefined> => {
     const hash = await redis.hgetall(names.keyHash(id));
     return Object.keys(hash).length === 0 ? undefined : hash;
+  };
+
+  /** Attempts that began at or after a request, oldest first; read backwards, since they are the newest. */
+  const attemptsSince = async (id: string, number: number): Promise<StoredAttempt[]> => {
+    const found: StoredAttempt[] = [];
+    let end = "+";
+    for (;;) {
+      const page = await redis.xrevrange(names.attempts(id), end, "-", "COUNT", PAGE);
+      const attempts = page.map(attemptOf);
+      const own = attempts.filter(({ covered }) => covered >= number);
+      found.push(...own);
+      const last = page.at(-1);
+      if (last === undefined || own.length < PAGE) return found.toReversed();
+      end = `(${last[0]}`;
+    }
   };
 
   return {
@@ -30,14 +48,14 @@ export function createKeyReader(redis: Redis, names: QueueNames): KeyReader {
 
     async getRequest(requestId) {
       const { key, number } = parseRequestId(requestId);
-      const [hash, entries] = await Promise.all([
-        readHash(key),
-        redis.xrange(names.attempts(key), "-", "+"),
-      ]);
+      const hash = await readHash(key);
       if (hash === undefined || number > int(hash["number"])) {
         throw new KonvergeError("not_found", `there is no request "${requestId}"`);
       }
-      return requestStateOf(requestId, key, number, hash, entries.map(attemptOf));
+      // Somebody who waits for a request asks often: as long as no attempt has begun, the hash says it all.
+      const begun = int(hash["covered"]) >= number;
+      const attempts = begun ? await attemptsSince(key, number) : [];
+      return requestStateOf(requestId, key, number, hash, attempts);
     },
 
     async listAttempts(id, limit) {

@@ -29,6 +29,7 @@ export interface LeaseKeeper {
   renewed(jobIds: readonly string[]): Promise<void>;
   /** BullMQ could not: somebody else may run these keys by now. */
   lost(jobIds: readonly string[]): void;
+  /** Also those whose begin is still on its way. */
   abortAll(reason: AttemptCancelledError): void;
   close(): void;
 }
@@ -46,6 +47,7 @@ export interface LeaseKeeperOptions {
 export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { leaseMs, renew, clock = () => performance.now() } = options;
   const held = new Map<string, HeldLease>();
+  let endedBy: AttemptCancelledError | undefined;
   const abort = (lease: HeldLease, why: string) => {
     lease.controller.abort(
       new AttemptCancelledError("leaseLost", `the lease of ${lease.id} was lost: ${why}`),
@@ -65,6 +67,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
       const controller = new AbortController();
       const lease: HeldLease = { ...fields, controller, expiresAtMs: askedAtMs + leaseMs };
       held.set(lease.jobId, lease);
+      if (endedBy !== undefined) controller.abort(endedBy);
       return lease;
     },
     release(lease) {
@@ -87,6 +90,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
       }
     },
     abortAll(reason) {
+      endedBy = reason;
       for (const { controller } of held.values()) controller.abort(reason);
     },
     close: () => clearInterval(watch),

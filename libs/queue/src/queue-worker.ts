@@ -136,5 +136,5 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
 
 /** BullMQ's words for "this job is another worker's now". The attempt was told by its signal and its end is fenced. */
 function isEchoOfLostLock({ message }: Error): boolean {
-  return /^(Missing lock|Lock mismatch|could not renew lock) for job/.test(message);
+  return /^(Missing key|Missing lock|Lock mismatch|could not renew lock) for job/.test(message);
 }

@@ -1,0 +1,188 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterEach, expect, test } from "vitest";
+import type { Outcome } from "@konverge/core";
+import { AttemptCancelledError } from "@konverge/queue";
+import type { ChildConfig } from "./queue-child.ts";
+import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const harness = useQueues();
+const done: Outcome = { kind: "done" };
+const http = { kind: "http" } as const;
+const LEASE_MS = 1_000;
+const CHILD = fileURLToPath(new URL("queue-child.ts", import.meta.url));
+
+interface Child {
+  readonly process: ChildProcess;
+  readonly said: Record<string, unknown>[];
+}
+const children: ChildProcess[] = [];
+
+function startChild(mode: ChildConfig["mode"], workerId = "child"): Child {
+  const { url, prefix } = harness;
+  const config: ChildConfig = { url, prefix, leaseMs: LEASE_MS, workerId, mode };
+  const process_ = spawn(
+    process.execPath,
+    ["--conditions=@konverge/source", CHILD, JSON.stringify(config)],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  children.push(process_);
+  const said: Record<string, unknown>[] = [];
+  createInterface({ input: process_.stdout }).on("line", (line) => {
+    said.push(JSON.parse(line) as Record<string, unknown>);
+  });
+  return { process: process_, said };
+}
+
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    const exited = once(child, "exit");
+    child.kill("SIGKILL");
+    await exited;
+  }
+});
+
+const told = (child: Child, field: string) =>
+  until(`the child says ${field}`, () => child.said.find((line) => field in line));
+
+test("P1: kill -9 in the middle of an attempt loses neither it nor what was requested meanwhile", async () => {
+  const queue = harness.open({ leaseMs: LEASE_MS });
+  const child = startChild("untilAborted");
+  const first = await queue.request(keyOf("a"), { ...http, reason: "first" });
+  await told(child, "started");
+  const second = await queue.request(keyOf("a"), { ...http, reason: "second" });
+  child.process.kill("SIGKILL");
+  const worker = workOn(queue, () => done);
+  await expectNothingLeft(harness, queue);
+  for (const { id } of [first, second]) {
+    expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", outcome: "done" });
+  }
+  expect(worker.started[0]).toMatchObject({ failures: 1, triggers: [{ reason: "second" }] });
+  // P11: the attempt that died has a record too, with what had asked for it.
+  const lost = (await queue.listAttempts(keyOf("a"))).at(-1);
+  expect(lost).toMatchObject({ id: "1", outcome: "lost", worker: "child" });
+  expect(JSON.parse(lost?.record ?? "")).toMatchObject({ triggers: [{ reason: "first" }] });
+});
+
+test("a handler that kills its process backs off from the second time on", async () => {
+  const queue = harness.open({ leaseMs: LEASE_MS });
+  await queue.request(keyOf("poison"), http);
+  for (const workerId of ["one", "two"]) {
+    const child = startChild("crash", workerId);
+    await told(child, "started");
+  }
+  const hour = {
+    baseMs: 3_600_000,
+    factor: 1,
+    capMs: 3_600_000,
+    steps: 9,
+    jitter: { kind: "none" },
+  } as const;
+  const worker = workOn(queue, () => done, {
+    ladders: { conflict: hour, failure: hour, rejected: hour },
+  });
+  const state = await until("the backoff", async () => {
+    const found = await queue.getKey(keyOf("poison"));
+    return found?.phase === "backoff" && found.nextAt !== undefined && found;
+  });
+  expect(state.failures).toBe(2);
+  expect(Date.parse(state.nextAt ?? "")).toBeGreaterThan(Date.now() + 3_000_000);
+  expect(worker.started).toHaveLength(0);
+  await queue.request(keyOf("poison"), http, { class: "interactive" });
+  await until("a person's request", () => worker.closed.length === 1);
+});
+
+test("P8: a worker that was frozen for longer than its lease is aborted, fenced, and stores nothing", async () => {
+  const queue = harness.open({ leaseMs: LEASE_MS });
+  const zombie = startChild("untilAborted", "zombie");
+  await queue.request(keyOf("a"), http);
+  await told(zombie, "started");
+  zombie.process.kill("SIGSTOP");
+  const worker = workOn(queue, () => done, { workerId: "successor" });
+  await until("the successor", () => worker.closed.length === 1);
+  const after = await harness.redis.hgetall(
+    `${harness.prefix}:{default}/key/${worker.started[0]?.id}`,
+  );
+  zombie.process.kill("SIGCONT");
+  expect((await told(zombie, "aborted"))["aborted"]).toMatch(
+    /AttemptCancelledError: the lease of .* was lost/,
+  );
+  expect(await told(zombie, "closed")).toMatchObject({ fenced: true });
+  expect(
+    await harness.redis.hgetall(`${harness.prefix}:{default}/key/${worker.started[0]?.id}`),
+  ).toEqual(after);
+  expect(await harness.redis.exists(`${harness.prefix}:{default}/timers/node-pool`)).toBe(0);
+  await expectNothingLeft(harness, queue);
+});
+
+test("an attempt longer than its lease keeps it", async () => {
+  const queue = harness.open({ leaseMs: 300 });
+  const other = workOn(queue, () => done, { workerId: "other" });
+  const worker = workOn(queue, async ({ signal, startedAtMs }) => {
+    await until("three leases", () => Date.now() > startedAtMs + 900);
+    expect(signal.aborted).toBe(false);
+    return done;
+  });
+  for (let n = 0; n < 4; n++) await queue.request(keyOf(`k${n}`), http);
+  await expectNothingLeft(harness, queue);
+  const attempts = await Promise.all([0, 1, 2, 3].map((n) => queue.listAttempts(keyOf(`k${n}`))));
+  expect(attempts.map((list) => list.map(({ outcome }) => outcome))).toEqual(
+    Array.from({ length: 4 }, () => ["done"]),
+  );
+  expect(worker.started.length + other.started.length).toBe(4);
+});
+
+test("stop drains: running attempts end, nothing new is taken", async () => {
+  const queue = harness.open();
+  const held = hold();
+  const worker = workOn(
+    queue,
+    async () => {
+      await held.wait();
+      return done;
+    },
+    { concurrency: 1 },
+  );
+  await queue.request(keyOf("a"), http);
+  await until("the attempt", () => worker.started.length === 1);
+  const stopped = worker.stop();
+  await queue.request(keyOf("b"), http);
+  held.release();
+  await stopped;
+  expect(worker.closed).toMatchObject([{ outcome: "done", fenced: false }]);
+  expect(worker.started).toHaveLength(1);
+  expect(await queue.counts()).toEqual({ waiting: 1, active: 0, delayed: 0 });
+});
+
+test("kill aborts with a reason; the key runs elsewhere at once and the attempt is not counted", async () => {
+  const queue = harness.open();
+  const killed = workOn(queue, async ({ signal }) => {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    const reason: unknown = signal.reason;
+    expect(reason).toBeInstanceOf(AttemptCancelledError);
+    expect(reason).toMatchObject({ code: "cancelled", reason: "shutdown" });
+    return { kind: "cancelled", cause: "shutdown" };
+  });
+  await queue.request(keyOf("a"), http);
+  await until("the attempt", () => killed.started.length === 1);
+  await killed.kill();
+  const worker = workOn(queue, () => done);
+  await expectNothingLeft(harness, queue);
+  expect(worker.started).toMatchObject([{ attempt: 1, failures: 0, epoch: 2 }]);
+  expect(killed.errors).toEqual([]);
+});
+
+test("stop ends in bounded time when a handler does not, and its key runs elsewhere", async () => {
+  const queue = harness.open({ leaseMs: LEASE_MS });
+  const child = startChild("hang");
+  await queue.request(keyOf("a"), http);
+  await told(child, "started");
+  child.process.kill("SIGTERM");
+  await told(child, "stoppedAfterMs");
+  const worker = workOn(queue, () => done);
+  await expectNothingLeft(harness, queue);
+  expect(worker.started).toMatchObject([{ failures: 1 }]);
+});

@@ -1,0 +1,114 @@
+import { expect, test } from "vitest";
+import type { Ladder, Outcome } from "@konverge/core";
+import { expectNothingLeft, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const harness = useQueues();
+const KEYS = 12;
+const STEPS = 1_500;
+const WORKERS = 3;
+
+/** Mulberry32: small, good enough, and the same for the same seed. */
+function makeRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const ladder: Ladder = {
+  baseMs: 2,
+  factor: 2,
+  capMs: 40,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
+
+test("P1, P2: under random requests, outcomes and deaths one attempt a key runs at a time and none is lost", async () => {
+  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  console.log(`KONVERGE_TEST_SEED=${seed}`);
+  const random = makeRandom(seed);
+  const pick = <T>(choices: readonly T[]): T => {
+    const picked = choices[Math.floor(random() * choices.length)];
+    if (picked === undefined) throw new Error("nothing to pick from");
+    return picked;
+  };
+  const queue = harness.open();
+  const running = new Map<string, number>();
+  const overlaps: string[] = [];
+  let calm = false;
+
+  const outcomes: readonly (() => Outcome)[] = [
+    () => ({ kind: "done" }),
+    () => ({ kind: "awaitChange" }),
+    () => ({ kind: "conflict", error: new Error("conflict") }),
+    () => ({ kind: "retry", error: new Error("retry") }),
+    () => ({ kind: "deferred", afterMs: 1 + random() * 30, cause: "test" }),
+    () => ({ kind: "requeueAfter", afterMs: 1 + random() * 30 }),
+    () => ({ kind: "cancelled", cause: "shutdown" }),
+  ];
+  const startWorker = (n: number) =>
+    workOn(
+      queue,
+      async ({ id, signal }) => {
+        running.set(id, (running.get(id) ?? 0) + 1);
+        if ((running.get(id) ?? 0) > 1) overlaps.push(id);
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, random() * 6);
+          signal.addEventListener("abort", () => {
+            clearTimeout(timer);
+            resolve();
+          });
+        });
+        running.set(id, (running.get(id) ?? 0) - 1);
+        if (signal.aborted) return { kind: "cancelled", cause: "shutdown" };
+        return calm ? { kind: "done" } : pick(outcomes)();
+      },
+      {
+        workerId: `w${n}`,
+        concurrency: 4,
+        ladders: { conflict: ladder, failure: ladder, rejected: ladder },
+        random,
+      },
+    );
+  const workers = Array.from({ length: WORKERS }, (_, n) => startWorker(n));
+  const ids: string[] = [];
+  for (let step = 0; step < STEPS; step++) {
+    const key = keyOf(`k${Math.floor(random() * KEYS)}`);
+    const choice = random();
+    if (choice < 0.02) {
+      const index = Math.floor(random() * workers.length);
+      await workers[index]?.kill();
+      workers[index] = startWorker(WORKERS + step);
+    } else if (choice < 0.1) {
+      await queue.requestAt(key, Date.now() + random() * 40);
+    } else {
+      const requestClass = pick(["interactive", "event", "retry", "resync"] as const);
+      const trigger = { kind: "watch", resourceVersion: `${step + 1}` } as const;
+      ids.push((await queue.request(key, trigger, { class: requestClass })).id);
+    }
+    if (choice > 0.9) await new Promise((resolve) => setTimeout(resolve, random() * 4));
+  }
+  calm = true;
+  await expectNothingLeft(harness, queue);
+  await until(
+    "timers",
+    async () => (await harness.redis.exists(`${harness.prefix}:{default}/timers/node-pool`)) === 0,
+  );
+  await until(
+    "firing",
+    async () => (await harness.redis.exists(`${harness.prefix}:{default}/firing/node-pool`)) === 0,
+  );
+  await expectNothingLeft(harness, queue);
+
+  expect(overlaps).toEqual([]);
+  for (let n = 0; n < KEYS; n++) {
+    const state = await queue.getKey(keyOf(`k${n}`));
+    expect(state).toMatchObject({ phase: "idle", finished: state?.requested });
+  }
+  for (const id of ids) expect(await queue.getRequest(id)).toMatchObject({ phase: "finished" });
+  const errors = workers.flatMap((worker) => worker.errors);
+  expect(errors).toEqual([]);
+});
