@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { startRedis, type RunningRedis } from "@konverge/infra-redis";
+import { createWorkQueue, type WorkQueue } from "@konverge/queue";
+import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "./queue-harness.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "konverge-queue-"));
+const queues: WorkQueue[] = [];
+let server: RunningRedis | undefined;
+
+afterEach(async () => {
+  await Promise.all(queues.splice(0).map((queue) => queue.close()));
+  await server?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const start = async (port?: number) => {
+  server = await startRedis({ dir, port, extraArgs: ["--appendfsync", "always"] });
+  return server;
+};
+const open = (url: string) => {
+  const queue = createWorkQueue({
+    redis: { url },
+    controller: CONTROLLER,
+    cluster: CLUSTER,
+    leaseMs: 1_000,
+  });
+  queues.push(queue);
+  return queue;
+};
+const http = { kind: "http" } as const;
+
+test("P1: a crash of Redis loses nothing acknowledged; requests fail fast meanwhile, workers come back", async () => {
+  const redis = await start();
+  const queue = open(redis.url);
+  const worker = workOn(queue, () => ({ kind: "done" }), { concurrency: 1 });
+  const held = hold();
+  const busy = workOn(
+    open(redis.url),
+    async () => {
+      await held.wait();
+      return { kind: "done" };
+    },
+    { concurrency: 1, workerId: "busy" },
+  );
+  await queue.request(keyOf("warm-up"), http);
+  await until("work", () => worker.closed.length + busy.started.length > 0);
+  // Both now hold or have done something; what follows is acknowledged before the crash.
+  const accepted = await Promise.all(
+    ["a", "b", "c"].map((name) => queue.request(keyOf(name), http)),
+  );
+  await redis.kill();
+  held.release();
+
+  await expect(queue.request(keyOf("lost"), http)).rejects.toMatchObject({
+    code: "redis_unavailable",
+  });
+
+  await start(redis.port);
+  for (const { id } of accepted) {
+    const state = await until(
+      "the end of an accepted request",
+      async () => {
+        const found = await queue.getRequest(id).catch(() => undefined);
+        return found?.phase === "finished" && found;
+      },
+      30_000,
+    );
+    expect(state.outcome).toBe("done");
+  }
+}, 60_000);
+
+test("stop and close end in bounded time while Redis is away", async () => {
+  const redis = await start();
+  const queue = open(redis.url);
+  const worker = workOn(queue, () => ({ kind: "done" }));
+  await queue.request(keyOf("a"), http);
+  await until("the attempt", () => worker.closed.length === 1);
+  await redis.kill();
+  await worker.stop({ graceMs: 100 });
+  await queue.close();
+});
+
+test("a queue that never reached Redis says so, and ends", async () => {
+  const queue = open("redis://127.0.0.1:1");
+  const worker = workOn(queue, () => ({ kind: "done" }));
+  await expect(queue.request(keyOf("a"), http)).rejects.toMatchObject({
+    code: "redis_unavailable",
+  });
+  await worker.stop({ graceMs: 0 });
+  await queue.close();
+});
