@@ -22,12 +22,9 @@ export const autoscaler = defineController({
     const load = Number(loads.data?.[poolRef] ?? 0);
     const replicas = Math.min(max, Math.max(min, Math.ceil(load / targetLoad)));
 
-    await kube.mutate(
-      { type: NodePool, namespace: scaler.metadata.namespace, name: poolRef },
-      (pool) => {
-        pool.spec.replicas = replicas;
-      },
-    );
+    await kube.mutate({ type: NodePool, name: poolRef }, (pool) => {
+      pool.spec.replicas = replicas;
+    });
     await kube.mutateStatus(scaler, (draft) => {
       draft.status.desiredReplicas = replicas;
       draft.status.load = load;

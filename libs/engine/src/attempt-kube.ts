@@ -37,7 +37,7 @@ export type NewObject<T extends ApiObject> = {
   >;
 };
 
-/** Names an object by its kind when there is no copy of it at hand. */
+/** Names an object by its kind when there is no copy of it at hand; without a namespace, in the reconciled object's. */
 export interface NamedTarget<T extends ApiObject> extends NamespacedName {
   readonly type: ResourceType<T>;
 }
@@ -127,7 +127,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
     { subresource }: Pick<MutateOptions, "subresource"> = {},
   ): Promise<T> =>
     call(async () => {
-      const { type, uid, floor, ...name } = await resolve(client, target);
+      const { type, uid, floor, ...name } = await resolve(client, target, options.namespace);
       const result = await client.mutate(type, name, change, {
         ...(subresource === undefined ? {} : { subresource }),
         ...(retry === undefined ? {} : { retry }),
@@ -181,7 +181,12 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
       }),
     delete: (object) =>
       call(async () => {
-        const { type, uid, floor: _floor, ...name } = await resolve(client, object);
+        const {
+          type,
+          uid,
+          floor: _floor,
+          ...name
+        } = await resolve(client, object, options.namespace);
         const deleted = await client
           .delete(type, name, uid === undefined ? {} : { uid })
           .then(() => true)
@@ -214,9 +219,11 @@ interface ResolvedTarget<T extends ApiObject> extends NamespacedName {
 async function resolve<T extends ApiObject>(
   client: KubeClient,
   target: T | NamedTarget<T>,
+  ownNamespace: string | undefined,
 ): Promise<ResolvedTarget<T>> {
   if ("type" in target && "name" in target) {
-    const { type, name, namespace } = target;
+    const { type, name } = target;
+    const namespace = type.scope === "Cluster" ? undefined : (target.namespace ?? ownNamespace);
     return { type, name, ...(namespace === undefined ? {} : { namespace }) };
   }
   const { apiVersion, kind, metadata } = target as T;

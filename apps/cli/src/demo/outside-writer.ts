@@ -38,14 +38,15 @@ export async function runOutsideWriter(options: WriterOptions): Promise<WriterRe
   await Promise.all(
     options.pools.map(async (pool, index) => {
       const random = seededRandom(options.seed + index);
-      edits[pool] = 0;
+      let count = 0;
+      edits[pool] = count;
       while (await pause(options.pauseMs * 2 * random(), options.signal)) {
-        const count = edits[pool] + 1;
-        const label = `edit-${count}`;
+        const label = `edit-${count + 1}`;
         for (;;) {
           if (await tryEdit(options, pool, label)) break;
           conflicts += 1;
         }
+        count += 1;
         edits[pool] = count;
         labels[pool] = label;
       }
