@@ -71,7 +71,7 @@ function readConfig(file: string): Kubeconfig {
 function parse(text: string, source: string, directory: string): Kubeconfig {
   try {
     const document = load(text) as Record<string, unknown> | null | undefined;
-    if (typeof document !== "object" || document === null)
+    if (typeof document !== "object" || document === null || Array.isArray(document))
       throw new Error("it holds no YAML mapping");
     const rawUsers = Array.isArray(document["users"]) ? document["users"] : [];
     const current = document["current-context"];

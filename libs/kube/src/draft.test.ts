@@ -1,0 +1,95 @@
+import { isKonvergeError, parseJson, type JsonObject } from "@konverge/core";
+import { describe, expect, test } from "vitest";
+import { makeDraft, patchOf } from "./draft.ts";
+
+const read = (): JsonObject =>
+  parseJson(
+    `{"apiVersion":"v1","kind":"Pool","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"},
+      "spec":{"replicas":1,"serial":9007199254740993,"list":[{"x":1},{"x":2}]}}`,
+  ) as JsonObject;
+
+/** Changes a draft by path, as code without types would. */
+const edit = (change: (draft: any) => void, subresource?: string) => {
+  const edited = makeDraft(read(), subresource);
+  change(edited.draft);
+  return () => patchOf(edited, subresource);
+};
+const pointersOf = (run: () => unknown): string[] => {
+  try {
+    run();
+  } catch (error) {
+    if (isKonvergeError(error) && error.code === "draft_invalid")
+      return error.issues.map(({ pointer }) => pointer);
+    throw error;
+  }
+  return [];
+};
+
+test("an untouched draft is no patch", () => {
+  expect(edit(() => undefined)()).toBeUndefined();
+});
+test("the patch holds the difference alone", () => {
+  expect(edit((draft) => (draft.spec.replicas = 2))()).toEqual({ spec: { replicas: 2 } });
+  expect(edit((draft) => delete draft.spec.list)()).toEqual({ spec: { list: null } });
+});
+test("what was read is out of the draft's reach", () => {
+  const edited = makeDraft(read(), undefined);
+  (edited.draft as any).spec.list[0].x = 9;
+  expect((edited.before as any).spec.list[0].x).toBe(1);
+});
+test("a list that changes is written whole, with its 64-bit integers", () => {
+  const patch = edit((draft) => (draft.spec.list = [draft.spec.serial]))();
+  expect(JSON.stringify(patch)).toBe('{"spec":{"list":[9007199254740993]}}');
+});
+
+describe("refused, with a pointer to each field:", () => {
+  test.each<[string, (draft: any) => void, string[]]>([
+    ["name", (draft) => (draft.metadata.name = "b"), ["/metadata/name"]],
+    ["namespace", (draft) => (draft.metadata.namespace = "b"), ["/metadata/namespace"]],
+    [
+      "uid and version at once",
+      (draft) => {
+        delete draft.metadata.uid;
+        draft.metadata.resourceVersion = "8";
+      },
+      ["/metadata/uid", "/metadata/resourceVersion"],
+    ],
+    ["managedFields", (draft) => (draft.metadata.managedFields = []), ["/metadata/managedFields"]],
+    [
+      "all metadata",
+      (draft) => delete draft.metadata,
+      ["/metadata/name", "/metadata/namespace", "/metadata/uid", "/metadata/resourceVersion"],
+    ],
+    ["kind", (draft) => (draft.kind = "Other"), ["/kind"]],
+    [
+      "NaN, which would delete the field",
+      (draft) => (draft.spec.replicas = NaN),
+      ["/spec/replicas"],
+    ],
+    ["a Date", (draft) => (draft.spec.at = new Date(0)), ["/spec/at"]],
+    ["a bigint", (draft) => (draft.spec.serial = 5n), ["/spec/serial"]],
+    ["a function under an odd key", (draft) => (draft.spec["a/b~c"] = () => 1), ["/spec/a~1b~0c"]],
+    ["a Map", (draft) => (draft.spec.map = new Map()), ["/spec/map"]],
+    ["undefined in a list", (draft) => draft.spec.list.push(undefined), ["/spec/list/2"]],
+    ["Infinity inside of a list", (draft) => (draft.spec.list[1].x = Infinity), ["/spec/list/1/x"]],
+  ])("%s", (_title, change, pointers) => {
+    expect(pointersOf(edit(change))).toEqual(pointers);
+  });
+});
+
+describe("subresource status", () => {
+  test("the draft has a status, and one that stays empty is no change", () => {
+    expect(edit((draft) => expect(draft.status).toEqual({}), "status")()).toBeUndefined();
+    expect(edit((draft) => (draft.status.ready = true), "status")()).toEqual({
+      status: { ready: true },
+    });
+  });
+  test("refuses what the server would drop in silence", () => {
+    const edited = edit((draft) => {
+      draft.spec.replicas = 2;
+      draft.metadata.labels = { a: "b" };
+      draft.status.ready = true;
+    }, "status");
+    expect(pointersOf(edited)).toEqual(["/metadata", "/spec"]);
+  });
+});

@@ -1,0 +1,202 @@
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { loadKubeCredentials } from "./kube-credentials.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "kubeconfig-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+interface Parts {
+  readonly name?: string;
+  readonly server?: string;
+  readonly user?: object;
+  readonly cluster?: object;
+}
+const config = ({
+  name = "main",
+  server = "https://api.example.com:6443/",
+  user = {},
+  cluster = {},
+}: Parts = {}): string =>
+  JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": name,
+    clusters: [{ name, cluster: { server, ...cluster } }],
+    users: [{ name, user }],
+    contexts: [{ name, context: { cluster: name, user: name, namespace: `${name}-ns` } }],
+  });
+const write = (file: string, text: string): string => {
+  const path = join(directory, file);
+  writeFileSync(path, text);
+  return path;
+};
+const load = (parts: Parts) => loadKubeCredentials({ kubeconfigText: config(parts), env: {} });
+
+const data = (text: string): string => Buffer.from(text).toString("base64");
+
+describe("finding the kubeconfig", () => {
+  test("a list of files is merged, the first to name a thing wins, absent files are skipped", () => {
+    const env = {
+      KUBECONFIG: [
+        join(directory, "absent"),
+        write("a", config({ name: "a" })),
+        write("b", config({ name: "b" })),
+      ].join(delimiter),
+    };
+    expect(loadKubeCredentials({ env })).toMatchObject({
+      context: "a",
+      namespace: "a-ns",
+      server: "https://api.example.com:6443",
+    });
+    expect(loadKubeCredentials({ env, context: "b" })).toMatchObject({ context: "b" });
+  });
+  test("the home directory comes next", () => {
+    mkdirSync(join(directory, ".kube"));
+    write(".kube/config", config({ name: "home" }));
+    expect(loadKubeCredentials({ env: { HOME: directory } }).context).toBe("home");
+  });
+  test.each<[string, () => unknown, string]>([
+    ["nothing anywhere", () => loadKubeCredentials({ env: { HOME: directory } }), "set KUBECONFIG"],
+    [
+      "a file that is not there",
+      () => loadKubeCredentials({ kubeconfigPath: "/absent/file" }),
+      "/absent/file",
+    ],
+    [
+      "a context that is not there",
+      () => loadKubeCredentials({ kubeconfigText: config(), context: "other" }),
+      'no context "other"; it has: main',
+    ],
+    ["no server URL", () => load({ server: "api.example.com" }), 'server "api.example.com"'],
+    [
+      "no kubeconfig at all",
+      () => loadKubeCredentials({ kubeconfigText: "- a" }),
+      "not a kubeconfig",
+    ],
+    [
+      "an unknown auth provider",
+      () => load({ user: { "auth-provider": { name: "magic" } } }),
+      'auth-provider "magic"',
+    ],
+  ])("%s is named", (_title, run, message) => {
+    expect(run).toThrow(message);
+  });
+  test("broken YAML is not quoted, for it may be a key", () => {
+    const text = "users:\n- name: a\n  user: {token: hunter2, client-key-data: [";
+    expect(() => loadKubeCredentials({ kubeconfigText: text })).toThrow(
+      expect.objectContaining({
+        code: "invalid_config",
+        message: expect.not.stringContaining("hunter2"),
+      }),
+    );
+  });
+});
+
+describe("credentials", () => {
+  test("a token, with impersonation", async () => {
+    const { headers } = await load({ user: { token: "secret", as: "jane" } }).authorize();
+    expect(headers).toEqual({ Authorization: "Bearer secret", "Impersonate-User": "jane" });
+  });
+  test("a name and a password", async () => {
+    const { headers } = await load({ user: { username: "a", password: "b" } }).authorize();
+    expect(headers).toEqual({ Authorization: `Basic ${Buffer.from("a:b").toString("base64")}` });
+  });
+  test("a token file is trimmed, found beside its kubeconfig, and read again when the server refuses it", async () => {
+    const file = write("config", config({ user: { tokenFile: "token" } }));
+    write("token", "one\n");
+    const credentials = loadKubeCredentials({ kubeconfigPath: file, env: {} });
+    expect((await credentials.authorize()).headers).toEqual({ Authorization: "Bearer one" });
+    write("token", "two\n");
+    expect((await credentials.authorize()).headers).toEqual({ Authorization: "Bearer one" });
+    credentials.forget();
+    expect((await credentials.authorize()).headers).toEqual({ Authorization: "Bearer two" });
+  });
+  test("TLS material is one object as long as nothing changes", async () => {
+    const credentials = load({
+      cluster: { "certificate-authority-data": data("ca"), "tls-server-name": "inner" },
+      user: { "client-certificate-data": data("cert"), "client-key-data": data("key") },
+    });
+    const { tls } = await credentials.authorize();
+    expect(tls).toEqual({
+      ca: Buffer.from("ca"),
+      cert: Buffer.from("cert"),
+      key: Buffer.from("key"),
+      servername: "inner",
+    });
+    expect((await credentials.authorize()).tls).toBe(tls);
+  });
+  test("the proxy comes from the cluster, else from the environment", () => {
+    const env = { HTTPS_PROXY: "http://outer:1" };
+    expect(loadKubeCredentials({ kubeconfigText: config(), env }).proxyUrl).toBe("http://outer:1");
+    const kubeconfigText = config({ cluster: { "proxy-url": "http://own:2" } });
+    expect(loadKubeCredentials({ kubeconfigText, env }).proxyUrl).toBe("http://own:2");
+  });
+});
+
+/** A plugin that notes each run and what it was told. */
+const plugin = (status: string, exit = 0): Parts => {
+  const script = `#!/bin/sh
+echo run >> "${directory}/runs"
+printf %s "$KUBERNETES_EXEC_INFO" > "${directory}/info"
+echo 'first line of the trouble
+hunter2' >&2
+echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":${status}}'
+exit ${exit}
+`;
+  chmodSync(write("plugin", script), 0o755);
+  return {
+    user: {
+      exec: { apiVersion: "client.authentication.k8s.io/v1", command: join(directory, "plugin") },
+    },
+  };
+};
+const runs = () => readFileSync(join(directory, "runs"), "utf8").split("\n").length - 1;
+
+describe("exec plugins", () => {
+  test("run once for many calls at once, and are told the protocol", async () => {
+    const credentials = load(plugin('{"token":"from-plugin"}'));
+    const all = await Promise.all([
+      credentials.authorize(),
+      credentials.authorize(),
+      credentials.authorize(),
+    ]);
+    await credentials.authorize();
+    expect(all.map(({ headers }) => headers["Authorization"])).toEqual(
+      Array(3).fill("Bearer from-plugin"),
+    );
+    expect(runs()).toBe(1);
+    expect(JSON.parse(readFileSync(join(directory, "info"), "utf8"))).toMatchObject({
+      kind: "ExecCredential",
+      spec: { interactive: false },
+    });
+  });
+  test("run again when the credential has expired, and when the server refused it", async () => {
+    const expired = load(plugin('{"token":"a","expirationTimestamp":"2020-01-01T00:00:00Z"}'));
+    await expired.authorize();
+    await expired.authorize();
+    expect(runs()).toBe(2);
+    const fresh = load(plugin('{"token":"a"}'));
+    await fresh.authorize();
+    fresh.forget();
+    await fresh.authorize();
+    expect(runs()).toBe(4);
+  });
+  test("may bring a client certificate", async () => {
+    const { tls } = await load(
+      plugin('{"clientCertificateData":"CERT","clientKeyData":"KEY"}'),
+    ).authorize();
+    expect(tls).toEqual({ cert: "CERT", key: "KEY" });
+  });
+  test("that fail are named with their first line and nothing more", async () => {
+    const failed = load(plugin("{}", 3)).authorize();
+    await expect(failed).rejects.toMatchObject({
+      code: "kube_unreachable",
+      message: expect.stringMatching(/plugin ".*plugin": first line of the trouble$/),
+    });
+  });
+});

@@ -1,0 +1,89 @@
+import { inspect } from "node:util";
+import { expect, test } from "vitest";
+import { fromStatus, parseApiError } from "./parse-api-error.ts";
+
+const ref = {
+  group: "",
+  version: "v1",
+  kind: "Secret",
+  resource: "secrets",
+  namespace: "demo",
+  name: "db",
+};
+const CANARY = "hunter2-canary";
+
+/** Everything that could end in a log, a record or a dashboard. */
+const everythingOf = (error: Error): string =>
+  `${inspect(error, { depth: 10, showHidden: true })} ${JSON.stringify(error)} ${error.stack}`;
+
+const LEAKS: readonly (readonly [string, number, string])[] = [
+  [
+    "a 422 that quotes the whole object",
+    422,
+    JSON.stringify({
+      kind: "Status",
+      reason: "Invalid",
+      code: 422,
+      message: `Secret "db" is invalid: data: Invalid value: {"password":"${CANARY}"}`,
+      details: {
+        name: "db",
+        kind: "Secret",
+        extra: CANARY,
+        causes: [
+          {
+            reason: "FieldValueInvalid",
+            message: `Invalid value: "${CANARY}"`,
+            field: "data.password",
+          },
+        ],
+      },
+    }),
+  ],
+  ["plain text", 400, `cannot parse ${CANARY}`],
+  ["half a document", 500, `{"kind":"Status","message":"${CANARY}`],
+];
+
+test.each(LEAKS)(
+  "nothing of the text survives for a sensitive kind: %s",
+  (_title, status, body) => {
+    const error = parseApiError({ status, body, verb: "patch", ref, sensitive: true });
+    expect(everythingOf(error)).not.toContain(CANARY);
+    expect(error.message).toContain(`patch secrets demo/db: ${status}`);
+  },
+);
+
+test("a sensitive kind keeps code, reason, cause types and field paths", () => {
+  const error = parseApiError({
+    status: 422,
+    body: LEAKS[0]?.[2] ?? "",
+    verb: "patch",
+    ref,
+    sensitive: true,
+  });
+  expect(error).toMatchObject({
+    message: "patch secrets demo/db: 422 Invalid (data.password)",
+    status: 422,
+    reason: "Invalid",
+    causes: [{ type: "FieldValueInvalid", field: "data.password", message: "" }],
+    details: { name: "db", kind: "Secret" },
+  });
+});
+
+test("an ERROR event of a watch is redacted in the same place", () => {
+  const status = { kind: "Status", reason: "InternalError", code: 500, message: CANARY };
+  expect(everythingOf(fromStatus(status, { verb: "watch", ref, sensitive: true }))).not.toContain(
+    CANARY,
+  );
+});
+
+test("other kinds keep the server's words, cut when they quote an object", () => {
+  const body = JSON.stringify({
+    kind: "Status",
+    reason: "Invalid",
+    code: 422,
+    message: "x".repeat(1_000_000),
+  });
+  const error = parseApiError({ status: 422, body, verb: "create", sensitive: false });
+  expect(error.message).toMatch(/^create call: 422 Invalid: x+…$/);
+  expect(error.message.length).toBeLessThan(2_100);
+});

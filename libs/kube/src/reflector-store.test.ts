@@ -1,0 +1,85 @@
+import type { ApiObject } from "@konverge/core";
+import { expect, test } from "vitest";
+import { createReflectorStore, type ObjectEvent, type ReflectorStore } from "./reflector-store.ts";
+
+const make = (name: string, version: string, uid = name): ApiObject => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { namespace: "n", name, uid, resourceVersion: version },
+});
+const told = (events: readonly ObjectEvent<ApiObject>[]) =>
+  events.map(({ kind, object, previous }) => [
+    kind,
+    `${object.metadata.uid}@${object.metadata.resourceVersion}`,
+    previous === undefined
+      ? undefined
+      : `${previous.metadata.uid}@${previous.metadata.resourceVersion}`,
+  ]);
+/** Applies what a store says, as the reflector does. */
+const apply = (store: ReflectorStore<ApiObject>, events: readonly ObjectEvent<ApiObject>[]) => {
+  for (const event of events) store.commit(event);
+  return told(events);
+};
+const seeded = (): ReflectorStore<ApiObject> => {
+  const store = createReflectorStore<ApiObject>();
+  apply(store, store.eventsOfList([make("a", "1"), make("b", "1")]).flat());
+  return store;
+};
+
+test("a watch tells added, changed and deleted, each with what was known", () => {
+  const store = seeded();
+  expect(apply(store, store.eventsOf({ kind: "added", object: make("c", "2") }))).toEqual([
+    ["added", "c@2", undefined],
+  ]);
+  expect(apply(store, store.eventsOf({ kind: "changed", object: make("a", "3") }))).toEqual([
+    ["changed", "a@3", "a@1"],
+  ]);
+  expect(apply(store, store.eventsOf({ kind: "deleted", object: make("a", "4") }))).toEqual([
+    ["deleted", "a@4", "a@3"],
+  ]);
+  expect(store.list().map(({ metadata }) => metadata.name)).toEqual(["b", "c"]);
+});
+test("what is known already is not told again", () => {
+  const store = seeded();
+  expect(store.eventsOf({ kind: "added", object: make("a", "1") })).toEqual([]);
+  expect(store.eventsOf({ kind: "deleted", object: make("x", "9") })).toEqual([]);
+});
+test("another uid under the name is a deletion and an addition, in a watch and in a list", () => {
+  const expected = [
+    ["deleted", "a@1", "a@1"],
+    ["added", "a2@5", undefined],
+  ];
+  expect(told(seeded().eventsOf({ kind: "changed", object: make("a", "5", "a2") }))).toEqual(
+    expected,
+  );
+  expect(
+    told(
+      seeded()
+        .eventsOfList([make("a", "5", "a2"), make("b", "1")])
+        .flat(),
+    ),
+  ).toEqual(expected);
+});
+test("the end of an older namesake does not delete its successor", () => {
+  const store = seeded();
+  apply(store, store.eventsOf({ kind: "added", object: make("a", "5", "a2") }));
+  expect(store.eventsOf({ kind: "deleted", object: make("a", "4", "a") })).toEqual([]);
+});
+test("a list tells what came, what changed, and what vanished with its last known state", () => {
+  const store = seeded();
+  expect(apply(store, store.eventsOfList([make("b", "7"), make("c", "8")]).flat())).toEqual([
+    ["changed", "b@7", "b@1"],
+    ["added", "c@8", undefined],
+    ["deleted", "a@1", "a@1"],
+  ]);
+  expect(store.eventsOfList([make("b", "7"), make("c", "8")])).toEqual([]);
+});
+test("stored objects are frozen to the bottom", () => {
+  const store = createReflectorStore<any>();
+  apply(
+    store,
+    store.eventsOf({ kind: "added", object: { ...make("a", "1"), spec: { list: [{ x: 1 }] } } }),
+  );
+  const found = store.get({ namespace: "n", name: "a" });
+  expect(() => (found.spec.list[0].x = 2)).toThrow(TypeError);
+});
