@@ -21,7 +21,7 @@ const PROGRESS_MS = 10_000;
  * changed pin never finds old programs.
  * @returns {string}
  */
-export function builtAssetsDirectory() {
+function builtAssetsDirectory() {
   return join(cacheDirectory(), "envtest", buildKey());
 }
 

@@ -60,7 +60,7 @@ function ways() {
 }
 
 /** @param {NodeJS.ProcessEnv} [env] @returns {string} */
-export function instructions(env = process.env) {
+function instructions(env = process.env) {
   const here = BY_HAND.filter(([program = ""]) => isOnPath(program, env));
   const commands = (here.length > 0 ? here : BY_HAND).map(([, command]) => `  ${command}`);
   return [

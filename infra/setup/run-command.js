@@ -4,6 +4,9 @@ import { delimiter, join } from "node:path";
 
 const FORWARDED = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]);
 
+/** How soon the death of npm is noticed, in ms. */
+const ORPHAN_POLL_MS = 500;
+
 /**
  * Runs a file of the repository to its end as if it had been started itself: same terminal, signals passed on, its exit
  * code (128 + n for a death by signal n, as shells say it).
@@ -26,6 +29,7 @@ export async function runCommand({ root, node, args: [file = "", ...rest] }) {
     process.on(signal, forward);
     return () => process.off(signal, forward);
   });
+  const stopWatching = endWithNpm(() => child.kill("SIGTERM"));
   try {
     return await new Promise((resolve, reject) => {
       child.once("error", reject);
@@ -35,5 +39,22 @@ export async function runCommand({ root, node, args: [file = "", ...rest] }) {
     });
   } finally {
     for (const off of handlers) off();
+    stopWatching();
   }
+}
+
+/**
+ * A killed npm takes no script with it: what it started would run on, unseen. Only under npm, because who starts us directly
+ * may well leave us in the background.
+ * @param {() => void} end @returns {() => void} stops watching
+ */
+function endWithNpm(end) {
+  if (process.env.npm_lifecycle_event === undefined) return () => {};
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    end();
+  }, ORPHAN_POLL_MS);
+  return () => clearInterval(timer);
 }

@@ -43,7 +43,8 @@ test("the Go modules are of the versions that the build reports", () => {
 test("every command of set-up has its script", () => {
   const { scripts = {} } = manifestOf("package.json");
   for (const name of Object.keys(COMMANDS))
-    expect(scripts[name]).toBe(`node infra/setup/main.js ${name}`);
+    // `exec`, or npm's SIGTERM would end the shell between them and leave the command running.
+    expect(scripts[name]).toBe(`exec node infra/setup/main.js ${name}`);
 });
 
 test(".ci/run calls the test command that the README names", () => {
