@@ -23,17 +23,17 @@ const children: ChildProcess[] = [];
 function startChild(mode: ChildConfig["mode"], workerId = "child"): Child {
   const { url, prefix } = harness;
   const config: ChildConfig = { url, prefix, leaseMs: LEASE_MS, workerId, mode };
-  const process_ = spawn(
+  const child = spawn(
     process.execPath,
     ["--conditions=@konverge/source", CHILD, JSON.stringify(config)],
     { stdio: ["ignore", "pipe", "inherit"] },
   );
-  children.push(process_);
+  children.push(child);
   const said: Record<string, unknown>[] = [];
-  createInterface({ input: process_.stdout }).on("line", (line) => {
+  createInterface({ input: child.stdout }).on("line", (line) => {
     said.push(JSON.parse(line) as Record<string, unknown>);
   });
-  return { process: process_, said };
+  return { process: child, said };
 }
 
 afterEach(async () => {

@@ -49,7 +49,7 @@ test("P2: requests while the key runs become one follow-up, never a second runne
   const later = await Promise.all(
     ["x", "y", "z"].map((reason) => queue.request(keyOf("a"), { ...watch, reason })),
   );
-  expect(later.map(({ coalesced }) => coalesced).toSorted()).toEqual([false, true, true]);
+  expect(later.filter(({ coalesced }) => coalesced)).toHaveLength(2);
   expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "running", covered: 1 });
   first.release();
   await expectNothingLeft(harness, queue);

@@ -89,6 +89,7 @@ const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
   )) as unknown[];
   return answer;
 };
+const renew = (epoch: number) => runScript(harness.redis, renewScript, [hash], [LONG_MS, epoch]);
 const fields = (...names: string[]) => harness.redis.hmget(hash, ...names);
 /** Redis's clock has passed a lease of 1 ms. */
 const leaseIsOver = () =>
@@ -309,7 +310,6 @@ describe("end", () => {
 });
 
 test("renew prolongs its own epoch alone", async () => {
-  const renew = (epoch: number) => runScript(harness.redis, renewScript, [hash], [LONG_MS, epoch]);
   await request();
   await begin("o1", 1);
   expect(await renew(1)).toEqual([1]);

@@ -72,6 +72,7 @@ test("P1: a claim of a pump that died is taken over", async () => {
   );
   const worker = workOn(queue, () => done);
   await until("both", () => worker.started.length === 2);
+  expect(worker.started.map(({ key }) => key.name).toSorted()).toEqual(["a", "b"]);
   await until(
     "the acknowledgement",
     async () => (await harness.redis.exists(`${root}/firing/node-pool`)) === 0,

@@ -14,7 +14,8 @@ import type { RequestClass } from "./work-queue.ts";
 export const ATTEMPTS_KEPT = 50;
 /** How long the attempts of a key nobody reconciles, and all of a key whose object is gone, are kept. */
 export const RETENTION_MS: number = 7 * 24 * 3_600_000;
-const BATCH = 64;
+/** Attempts per script call. One call for all would save most, but then Redis and this process wait for each other in turn. */
+const BATCH = 8;
 
 /** What `begin` says about a job that BullMQ handed out. */
 export type Begun =

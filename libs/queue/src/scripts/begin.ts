@@ -1,8 +1,5 @@
 import { defineScript, type Script } from "./script.ts";
 
-/** Values of `begin` that are the same for all attempts of a call, before those of each attempt. */
-export const BEGIN_COMMON = 4;
-
 /**
  * Takes the key lease for attempts that are about to start. Several at once, because each call has a fixed cost.
  *
@@ -23,58 +20,83 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local leaseMs, worker, kept, retentionMs = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 
-local function recordLost(stream, h)
-  local triggers = string.gsub(h.runTriggers, '\n', ',')
-  local record = '{"outcome":"lost","epoch":' .. h.epoch .. ',"worker":' .. cjson.encode(h.worker) ..
-    ',"startedAtMs":' .. h.startedAt .. ',"triggers":[' .. triggers .. ']}'
-  redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', 'epoch', h.epoch, 'covered', h.covered, 'outcome', 'lost',
-    'startedAt', h.startedAt, 'worker', h.worker, 'record', record)
+local function int(text) return tonumber(text) or 0 end
+
+-- What only the rare paths need is read by them: a no-op reconcile consists of little but this script and its sister.
+local function readRun(key)
+  local h = redis.call('HMGET', key, 'epoch', 'attempts', 'conflicts', 'covered', 'startedAt', 'worker', 'runClass',
+    'runSince', 'runFloor', 'runTriggers')
+  for i = 1, 10 do h[i] = h[i] or '' end
+  return h
+end
+
+local function replay(key, failures)
+  local h = readRun(key)
+  return { 'run', int(h[1]), int(h[2]), failures, int(h[3]), h[10], h[9], int(h[8]), int(h[5]), int(h[7]) }
+end
+
+local function recordLost(key, stream)
+  local h = readRun(key)
+  local triggers = string.gsub(h[10], '\n', ',')
+  local record = '{"outcome":"lost","epoch":' .. h[1] .. ',"worker":' .. cjson.encode(h[6]) ..
+    ',"startedAtMs":' .. h[5] .. ',"triggers":[' .. triggers .. ']}'
+  redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', 'epoch', h[1], 'covered', h[4], 'outcome', 'lost',
+    'startedAt', h[5], 'worker', h[6], 'record', record)
   redis.call('PEXPIRE', stream, retentionMs)
 end
 
-local names = { 'owner', 'leaseUntil', 'epoch', 'number', 'pending', 'finished', 'class', 'since', 'triggers', 'floor',
-  'generation', 'attempts', 'failures', 'conflicts', 'lost', 'dead', 'covered', 'runClass', 'runTriggers', 'runFloor',
-  'runSince', 'startedAt', 'worker' }
-local function read(key)
-  local values = redis.call('HMGET', key, unpack(names))
-  local h = {}
-  for i, name in ipairs(names) do h[name] = values[i] or '' end
-  return h
-end
-local function int(text) return tonumber(text) or 0 end
-
 local function begin(key, stream, owner)
-  local h = read(key)
-  local failures, lost = int(h.failures), int(h.lost)
-  if h.owner ~= '' then
-    if h.owner == owner then
-      return { 'run', int(h.epoch), int(h.attempts), failures, int(h.conflicts), h.runTriggers, h.runFloor,
-        int(h.runSince), int(h.startedAt), int(h.runClass) }
-    end
-    if int(h.leaseUntil) > now then return { 'busy', int(h.leaseUntil) - now } end
+  local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
+    'conflicts', 'class', 'since', 'triggers', 'floor', 'generation', 'hold', 'lost', 'dead', 'covered')
+  local open = h[1] and h[1] ~= ''
+  local number, pending, finished = int(h[2]), int(h[3]), int(h[4])
+  local failures, lost = int(h[7]), int(h[15])
+  if open then
+    if h[1] == owner then return replay(key, failures) end
+    local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
+    if leftMs > 0 then return { 'busy', leftMs } end
     failures, lost = failures + 1, lost + 1
-    recordLost(stream, h)
+    recordLost(key, stream)
+    redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost)
     if lost >= 2 then
-      redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost, 'hold', 'backoff')
+      redis.call('HSET', key, 'hold', 'backoff')
       return { 'backoff', failures }
     end
   end
-  local number, pending, finished = int(h.number), int(h.pending), int(h.finished)
-  if h.dead == '1' then
-    if h.owner ~= '' then redis.call('HSET', key, 'owner', '', 'failures', failures, 'lost', lost) end
-    return { 'dead' }
-  end
-  if pending == 0 and number > 0 and finished >= number and h.owner == '' then return { 'covered' } end
+  if h[16] == '1' then return { 'dead' } end
+  if pending == 0 and number > 0 and finished >= number and not open then return { 'covered' } end
 
-  local epoch, attempts = int(h.epoch) + 1, int(h.attempts) + 1
-  local class = pending > 0 and int(h.class) or 3
+  local epoch, attempts = int(h[5]) + 1, int(h[6]) + 1
+  local class = pending > 0 and int(h[9]) or 3
+  local triggers, floor = h[11] or '', h[12] or ''
   local since = now
-  if finished < int(h.covered) then since = int(h.runSince) elseif pending > 0 then since = int(h.since) end
-  redis.call('HSET', key, 'owner', owner, 'leaseUntil', now + leaseMs, 'epoch', epoch, 'worker', worker,
-    'startedAt', now, 'covered', number, 'runClass', class, 'runSince', since, 'runTriggers', h.triggers,
-    'runFloor', h.floor, 'runGeneration', h.generation, 'attempts', attempts, 'failures', failures, 'lost', lost,
-    'pending', 0, 'news', '', 'triggers', '', 'triggerCount', 0, 'floor', '', 'hold', '', 'nextAt', '')
-  return { 'run', epoch, attempts, failures, int(h.conflicts), h.triggers, h.floor, since, now, class }
+  local set = { 'owner', owner, 'leaseUntil', now + leaseMs, 'epoch', epoch, 'worker', worker, 'startedAt', now,
+    'covered', number, 'attempts', attempts, 'runClass', class, 'runTriggers', triggers, 'runFloor', floor,
+    'runGeneration', h[13] or '' }
+  local size = #set
+  local function put(field, value)
+    set[size + 1], set[size + 2] = field, value
+    size = size + 2
+  end
+  if finished < int(h[17]) then
+    since = redis.call('HGET', key, 'runSince')
+  elseif pending > 0 then
+    since = h[10]
+  end
+  put('runSince', since)
+  if pending > 0 then
+    put('pending', 0)
+    put('news', '')
+    put('triggers', '')
+    put('triggerCount', 0)
+    if floor ~= '' then put('floor', '') end
+  end
+  if h[14] and h[14] ~= '' then
+    put('hold', '')
+    put('nextAt', '')
+  end
+  redis.call('HSET', key, unpack(set))
+  return { 'run', epoch, attempts, failures, int(h[8]), triggers, floor, int(since), now, class }
 end
 
 local answers = {}

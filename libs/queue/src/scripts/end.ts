@@ -21,21 +21,22 @@ local function finish(key, stream, at)
   local member, epoch, owner, outcome, counting = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local final, hold, delayMs, timerMs = ARGV[at + 5] == '1', ARGV[at + 6], ARGV[at + 7], ARGV[at + 8]
   local h = redis.call('HMGET', key, 'epoch', 'owner', 'covered', 'news', 'attempts', 'failures', 'conflicts',
-    'startedAt', 'worker', 'runGeneration', 'generation', 'pending')
+    'startedAt', 'worker', 'runGeneration', 'generation', 'pending', 'lost')
   local news = h[4] == '1' and 1 or 0
   if h[1] ~= epoch then return { 'fenced', 0 } end
   if h[2] ~= owner then return { h[2] == '' and 'stored' or 'fenced', news } end
 
-  local set = { 'owner', '', 'outcome', outcome, 'endedAt', now, 'lost', 0,
-    'errorCode', ARGV[at + 10], 'errorMessage', ARGV[at + 11] }
+  local set = { 'owner', '', 'outcome', outcome, 'endedAt', now }
+  local size = #set
   local function put(field, value)
-    set[#set + 1] = field
-    set[#set + 1] = value
+    set[size + 1], set[size + 2] = field, value
+    size = size + 2
   end
+  if h[13] and h[13] ~= '0' then put('lost', 0) end
   if counting == 'reset' then
     put('attempts', 0)
-    put('failures', 0)
-    put('conflicts', 0)
+    if h[6] and h[6] ~= '0' then put('failures', 0) end
+    if h[7] and h[7] ~= '0' then put('conflicts', 0) end
   elseif counting == 'failure' then put('failures', int(h[6]) + 1)
   elseif counting == 'conflict' then put('conflicts', int(h[7]) + 1)
   elseif counting == 'uncount' then put('attempts', math.max(0, int(h[5]) - 1))
@@ -53,9 +54,14 @@ local function finish(key, stream, at)
   if outcome == 'gone' then put('gone', '1') end
   redis.call('HSET', key, unpack(set))
   if timerMs ~= '' then redis.call('ZADD', KEYS[1], 'LT', now + math.floor(tonumber(timerMs)), member) end
-  redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', 'epoch', epoch, 'covered', h[3], 'outcome', outcome,
-    'startedAt', h[8], 'worker', h[9], 'errorCode', ARGV[at + 10], 'errorMessage', ARGV[at + 11],
-    'record', ARGV[at + 12])
+  local entry = { 'XADD', stream, 'MAXLEN', '~', kept, '*', 'epoch', epoch, 'covered', h[3], 'outcome', outcome,
+    'startedAt', h[8], 'worker', h[9], 'record', ARGV[at + 12] }
+  if ARGV[at + 10] ~= '' then
+    local last = #entry
+    entry[last + 1], entry[last + 2] = 'errorCode', ARGV[at + 10]
+    entry[last + 3], entry[last + 4] = 'errorMessage', ARGV[at + 11]
+  end
+  redis.call(unpack(entry))
   redis.call('PEXPIRE', stream, retentionMs)
   if outcome == 'gone' and int(h[12]) == 0 then redis.call('PEXPIRE', key, retentionMs) end
   return { 'stored', news }

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { queueNames } from "./queue-names.ts";
+import { formatRequestId, parseRequestId } from "./request-id.ts";
+
+test("all names of a cluster share one hash tag, whatever its name", () => {
+  const names = queueNames("konverge", "a}b:c", "x:y");
+  const tag = "konverge:{a%7Db%3Ac}";
+  expect(names.bullPrefix).toBe(tag);
+  expect(names.bullName).toBe("x%3Ay");
+  const all = [names.timers, names.firing, names.keyHash("k"), names.attempts("k")];
+  expect(all.filter((name) => !name.startsWith(`${tag}/`))).toEqual([]);
+});
+
+test.each([
+  ["a{b", "c", "x"],
+  ["", "c", "x"],
+  ["p", "", "x"],
+  ["p", "c", ""],
+])("refuses prefix %j, cluster %j, controller %j", (prefix, cluster, controller) => {
+  expect(() => queueNames(prefix, cluster, controller)).toThrow(
+    expect.objectContaining({ code: "invalid_config" }),
+  );
+});
+
+test("a request id gives its key and number back; anything else is not found", () => {
+  const key = "c/d/pods/_/a%40b";
+  expect(parseRequestId(formatRequestId(key, 12))).toEqual({ key, number: 12 });
+  for (const id of ["", "@1", key, `${key}@`, `${key}@0`, `${key}@1e3`, `${key}@-1`]) {
+    expect(() => parseRequestId(id)).toThrow(expect.objectContaining({ code: "not_found" }));
+  }
+});

@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { judgeRedis } from "./redis-facts.ts";
+
+const info = (version: string, policy = "noeviction", aof = 1) =>
+  `# Server\r\nredis_version:${version}\r\nmaxmemory_policy:${policy}\r\naof_enabled:${aof}\r\n`;
+
+test.each(["6.2.0", "7.0.15", "8.2.1", "10.0.0"])("accepts %s", (version) => {
+  expect(judgeRedis(info(version))).toEqual({ version, warnings: [] });
+});
+
+test.each(["6.0.16", "5.0.7"])("refuses %s, for ZADD LT is missing", (version) => {
+  expect(() => judgeRedis(info(version))).toThrow(/at least 6\.2 is needed/);
+});
+
+test("refuses eviction and only warns without AOF", () => {
+  expect(() => judgeRedis(info("7.0.0", "volatile-lru"))).toThrow(/volatile-lru/);
+  expect(judgeRedis(info("7.0.0", "noeviction", 0)).warnings).toHaveLength(1);
+});
