@@ -77,7 +77,7 @@ export function startLeaderElection(options: LeaderElectionOptions): LeaderElect
   const attempt = async (): Promise<boolean> => {
     try {
       return await record.tryToHold(
-        AbortSignal.any([stopping.signal, AbortSignal.timeout(renewDeadlineMs / 2)]),
+        AbortSignal.any([stopping.signal, AbortSignal.timeout(Math.ceil(renewDeadlineMs / 2))]),
       );
     } catch (error) {
       if (!stopping.signal.aborted) options.onError(ensureError(error));

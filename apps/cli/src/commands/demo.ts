@@ -16,6 +16,7 @@ interface DemoFlags {
   readonly exit: boolean;
   readonly output: "table" | "json";
   readonly yes: boolean;
+  readonly logs?: string;
   readonly seed: number;
   readonly blindWriter: boolean;
 }
@@ -44,6 +45,7 @@ export function addDemoCommand(program: Command): void {
         .choices(["table", "json"])
         .default("table"),
     )
+    .option("--logs <dir>", "keep the logs of all processes here")
     .option("--yes", "do not ask before writing to a server elsewhere", false)
     .option("--seed <number>", "seed of the load and of the outside writer", parseCount, 42)
     .option(
@@ -56,6 +58,7 @@ export function addDemoCommand(program: Command): void {
       void untilSignal().then((signal) => stop.abort(new Error(signal)));
       process.exitCode = await runDemo({
         ...flags,
+        logs: flags.logs,
         kubeconfig: flags.kubeconfig ?? process.env["KUBECONFIG"],
         signal: stop.signal,
       });

@@ -1,4 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { createWriteStream } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { KonvergeError } from "@konverge/core";
 
@@ -14,6 +16,9 @@ export interface KonvergeProcess {
   stop(graceMs?: number): Promise<void>;
 }
 
+/** Where the processes' logs are kept, if anybody asked; not a setting of theirs. */
+export const LOG_FOLDER = "KONVERGE_DEMO_LOGS";
+
 /** The last lines of a process, kept for the error that it may end with. */
 const KEPT_LINES = 20;
 
@@ -22,8 +27,9 @@ export function startKonverge(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): KonvergeProcess {
+  const { [LOG_FOLDER]: folder, ...settings } = env;
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...args], {
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = new Promise<string>((resolve) => {
@@ -31,6 +37,13 @@ export function startKonverge(
     child.once("error", (error) => resolve(`could not be started: ${error.message}`));
   });
   const log = readLog(child);
+  // The demo's --logs: what its processes say, a file each.
+  if (folder !== undefined) {
+    const file = createWriteStream(join(folder, `${args[0]}-${child.pid}.log`));
+    child.stdout.pipe(file, { end: false });
+    child.stderr.pipe(file, { end: false });
+    void ended.then(() => file.end());
+  }
   return {
     pid: child.pid ?? 0,
     get alive() {

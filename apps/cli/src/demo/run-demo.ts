@@ -16,6 +16,7 @@ export interface DemoOptions {
   readonly exit: boolean;
   readonly output: "table" | "json";
   readonly yes: boolean;
+  readonly logs: string | undefined;
   readonly seed: number;
   readonly blindWriter: boolean;
   /** Aborted by Ctrl-C. */

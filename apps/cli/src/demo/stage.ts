@@ -1,17 +1,19 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KonvergeError, createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { obtainRedis, startControlPlane } from "@konverge/testkit";
-import { startKonverge, type KonvergeProcess } from "./child-process.ts";
+import { LOG_FOLDER, startKonverge, type KonvergeProcess } from "./child-process.ts";
 
 export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
 
 export interface StageOptions {
   readonly cluster: ClusterKind;
   readonly kubeconfig: string | undefined;
+  /** Folder for the logs of all processes. */
+  readonly logs: string | undefined;
   readonly log: (line: string) => void;
 }
 
@@ -39,6 +41,7 @@ interface Server {
 export async function setStage(options: StageOptions): Promise<Stage> {
   const cleanup = new AsyncDisposableStack();
   try {
+    if (options.logs !== undefined) await mkdir(options.logs, { recursive: true });
     const folder = await mkdtemp(join(tmpdir(), "konverge-demo-"));
     cleanup.defer(() => rm(folder, { recursive: true, force: true }));
     const redis = await obtainRedis({ log: options.log });
@@ -56,6 +59,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
       KONVERGE_REDIS_URL: redis.url,
       KONVERGE_PREFIX: installation,
       KUBECONFIG: server.kubeconfigPath,
+      ...(options.logs === undefined ? {} : { [LOG_FOLDER]: options.logs }),
     };
     const api = startKonverge(["api"], { ...env, KONVERGE_API_PORT: "0" });
     cleanup.defer(() => api.stop());
