@@ -26,11 +26,13 @@ export function createConnectionPool({
 }: ConnectionPoolOptions): ConnectionPool {
   const { origin, pathname } = new URL(credentials.server);
   let current: { readonly tls: TlsMaterial; readonly dispatcher: Dispatcher } | undefined;
-  const closing = new Set<Promise<void>>();
+  /** Of an older certificate; each ends with its last call. */
+  const retired = new Set<Dispatcher>();
 
   const retire = (dispatcher: Dispatcher) => {
-    const closed = dispatcher.close().finally(() => closing.delete(closed));
-    closing.add(closed);
+    retired.add(dispatcher);
+    const forget = () => retired.delete(dispatcher);
+    dispatcher.close().then(forget, forget);
   };
   return {
     origin,
@@ -45,9 +47,8 @@ export function createConnectionPool({
       return current.dispatcher;
     },
     async close() {
-      // What still runs has been aborted by whoever owns it; nothing is waited for.
-      await current?.dispatcher.destroy();
-      await Promise.all(closing);
+      const all = current === undefined ? [...retired] : [current.dispatcher, ...retired];
+      await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
     },
   };
 }

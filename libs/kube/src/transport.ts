@@ -123,7 +123,8 @@ export function createTransport(options: TransportOptions): Transport {
     let answer: HttpAnswer;
     try {
       answer = await exchange(calls.for(tls), requestOf(call, headers, calls), () => slots.give());
-    } catch (error) {
+    } catch (thrown) {
+      const error: unknown = closed.signal.aborted ? closed.signal.reason : thrown;
       permit.settle(failureOf(error, call.signal));
       report({ status: 0 });
       throw error;

@@ -1,0 +1,193 @@
+import { KonvergeError, type Gate, type ResourceType } from "@konverge/core";
+import { isTooManyRequests, type CallRecord } from "@konverge/kube";
+import { expect, test } from "vitest";
+import {
+  clientFor,
+  sendJson,
+  sendStatus,
+  startWireServer,
+  until,
+  watchfulGate,
+} from "./kube-wire-server.ts";
+
+const CONFIG_MAP: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+const target = { namespace: "n", name: "a" };
+const object = {
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { ...target, resourceVersion: "7", uid: "u" },
+};
+
+test("connections are kept: many calls in turn need no more than two", async () => {
+  await using server = await startWireServer(({ response }) => sendJson(response, 200, object));
+  await using client = clientFor(server);
+  for (let n = 0; n < 10; n++) await client.get(CONFIG_MAP, target);
+  expect(server.requests).toHaveLength(10);
+  // undici gives a socket a turn of the event loop before it is used again, and takes another meanwhile.
+  expect(server.sockets.size).toBeLessThanOrEqual(2);
+});
+
+test("a call takes its connection slot before its token, so a token never waits", async () => {
+  const held: (() => void)[] = [];
+  await using server = await startWireServer(({ response }) =>
+    held.push(() => sendJson(response, 200, object)),
+  );
+  const { gate, asked } = watchfulGate();
+  await using client = clientFor(server, { gate, maxConnections: 2 });
+  const calls = Array.from({ length: 5 }, () => client.get(CONFIG_MAP, target));
+  await until("two calls reach the server", () => held.length === 2);
+  expect(asked).toHaveLength(2);
+  for (let answered = 0; answered < 5; answered++) {
+    await until("the next call arrives", () => held.length > answered);
+    held[answered]?.();
+  }
+  await Promise.all(calls);
+  expect(asked).toHaveLength(5);
+});
+
+test("a critical call is not stuck behind ordinary ones", async () => {
+  await using server = await startWireServer(({ response, url }) => {
+    if (url.pathname.endsWith("/lease")) sendJson(response, 200, object);
+  });
+  await using client = clientFor(server, { maxConnections: 1 });
+  const stuck = client.get(CONFIG_MAP, target).catch((error: unknown) => error);
+  await until("the slow call arrives", () => server.requests.length === 1);
+  await client.scoped({ priority: "critical" }).get(CONFIG_MAP, { namespace: "n", name: "lease" });
+  await client.close();
+  expect(await stuck).toMatchObject({ code: "cancelled" });
+});
+
+test("each permit is settled once, by how the call ended", async () => {
+  await using server = await startWireServer(({ response, url, request }) => {
+    if (url.pathname.endsWith("/ok")) sendJson(response, 200, object);
+    else if (url.pathname.endsWith("/busy"))
+      response
+        .writeHead(429, { "retry-after": "3", "content-type": "text/plain" })
+        .end("Too many requests");
+    else if (url.pathname.endsWith("/cut")) request.socket.destroy();
+  });
+  const { gate, settled } = watchfulGate();
+  await using client = clientFor(server, { gate, requestTimeoutMs: 300 });
+  const read = (name: string, signal?: AbortSignal) =>
+    client
+      .get(CONFIG_MAP, { namespace: "n", name }, signal === undefined ? {} : { signal })
+      .catch((error: unknown) => error);
+
+  await read("ok");
+  const busy = await read("busy");
+  expect(isTooManyRequests(busy)).toBe(true);
+  expect(busy).toMatchObject({ retryAfterMs: 3_000 });
+  expect(await read("silent")).toMatchObject({ code: "kube_timeout" });
+  const abort = new AbortController();
+  const aborted = read("silent", abort.signal);
+  await until("the call arrives", () => server.requests.length === 4);
+  abort.abort(new Error("mine"));
+  expect(await aborted).toBe(abort.signal.reason);
+  expect(settled).toEqual([
+    { kind: "response", status: 200 },
+    { kind: "response", status: 429, retryAfterMs: 3_000 },
+    { kind: "timeout" },
+    { kind: "aborted" },
+  ]);
+});
+
+test("a read is sent again when its connection breaks, a write is not", async () => {
+  let breaks = 1;
+  await using server = await startWireServer(({ request, response }) => {
+    if (breaks-- > 0) request.socket.destroy();
+    else sendJson(response, 200, object);
+  });
+  const { gate, settled } = watchfulGate();
+  await using client = clientFor(server, { gate });
+  await client.get(CONFIG_MAP, target);
+  expect(settled.map(({ kind }) => kind)).toEqual(["network", "response"]);
+  breaks = 1;
+  await expect(client.replace(CONFIG_MAP, object)).rejects.toMatchObject({
+    code: "kube_unreachable",
+  });
+  expect(server.requests).toHaveLength(3);
+});
+
+test("what the gate refuses is never sent and holds no connection", async () => {
+  await using server = await startWireServer(({ response }) => sendJson(response, 200, object));
+  let open = false;
+  const { gate: passing } = watchfulGate();
+  const gate: Gate = {
+    admit: (call) =>
+      open
+        ? passing.admit(call)
+        : Promise.reject(new KonvergeError("deferred", "not now", { retryAfterMs: 50 })),
+  };
+  await using client = clientFor(server, { gate, maxConnections: 1 });
+  for (let n = 0; n < 3; n++) {
+    await expect(client.get(CONFIG_MAP, target)).rejects.toMatchObject({
+      code: "deferred",
+      retryAfterMs: 50,
+    });
+  }
+  expect(server.requests).toHaveLength(0);
+  open = true;
+  await client.get(CONFIG_MAP, target);
+});
+
+test("every sent call is told to the scope, with what the records need", async () => {
+  await using server = await startWireServer(({ response, request }) => {
+    if (request.method === "GET") sendJson(response, 200, object);
+    else sendStatus(response, 409, "Conflict", { message: "modified" });
+  });
+  await using client = clientFor(server);
+  const records: CallRecord[] = [];
+  const scoped = client.scoped({ observe: (record) => records.push(record), fieldManager: "me" });
+  await scoped.get(CONFIG_MAP, target);
+  await scoped.replace(CONFIG_MAP, object, { subresource: "status" }).catch(() => undefined);
+  const common = { resource: "configmaps", namespace: "n", name: "a" };
+  expect(records).toMatchObject([
+    { ...common, verb: "get", status: 200, resourceVersion: "7" },
+    {
+      ...common,
+      verb: "update",
+      subresource: "status",
+      status: 409,
+      reason: "Conflict",
+      fieldManager: "me",
+    },
+  ]);
+  expect(records[0]).not.toHaveProperty("fieldManager");
+  expect(server.requests[1]?.url.searchParams.get("fieldManager")).toBe("me");
+});
+
+test("a server that speaks something else is named, not parsed", async () => {
+  await using server = await startWireServer(({ response }) => {
+    response.writeHead(200, { "content-type": "text/html" }).end("<html>log in</html>");
+  });
+  await using client = clientFor(server);
+  await expect(client.get(CONFIG_MAP, target)).rejects.toThrow("is this an API server?");
+});
+
+test("scopes nest: signals add up, the rest is replaced", async () => {
+  await using server = await startWireServer(() => undefined);
+  await using client = clientFor(server);
+  const [outer, inner] = [new AbortController(), new AbortController()];
+  const scoped = client.scoped({ signal: outer.signal }).scoped({ signal: inner.signal });
+  const call = scoped.get(CONFIG_MAP, target).catch((error: unknown) => error);
+  await until("the call arrives", () => server.requests.length === 1);
+  outer.abort(new Error("outer"));
+  expect(await call).toBe(outer.signal.reason);
+});
+
+test("a closed client ends its calls and takes no more", async () => {
+  await using server = await startWireServer(() => undefined);
+  const client = clientFor(server);
+  const call = client.get(CONFIG_MAP, target).catch((error: unknown) => error);
+  await until("the call arrives", () => server.requests.length === 1);
+  await client.close();
+  expect(await call).toMatchObject({ code: "cancelled" });
+  await expect(client.get(CONFIG_MAP, target)).rejects.toMatchObject({ code: "cancelled" });
+  await until("no connection is left", () => server.sockets.size === 0);
+});

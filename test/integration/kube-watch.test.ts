@@ -1,0 +1,351 @@
+import type { ServerResponse } from "node:http";
+import type { ResourceType } from "@konverge/core";
+import { createReflector, type ReflectorEvent, type ReflectorOptions } from "@konverge/kube";
+import { describe, expect, test } from "vitest";
+import {
+  clientFor,
+  sendJson,
+  sendStatus,
+  startWireServer,
+  until,
+  watchfulGate,
+  type Exchange,
+} from "./kube-wire-server.ts";
+
+const CONFIG_MAP: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+
+const make = (name: string, version: string, uid = name) => ({
+  metadata: { namespace: "n", name, uid, resourceVersion: version },
+});
+const listOf = (version: string, ...items: object[]) => ({
+  kind: "ConfigMapList",
+  metadata: { resourceVersion: version },
+  items,
+});
+const beginWatch = (response: ServerResponse) => {
+  response.writeHead(200, { "content-type": "application/json" });
+  response.flushHeaders();
+};
+const sendEvent = (response: ServerResponse, type: string, object: object) =>
+  response.write(`${JSON.stringify({ type, object })}\n`);
+
+/** The n-th list and the n-th watch are answered by the n-th script; the last one stays. */
+async function reflect(
+  scripts: {
+    readonly lists: readonly ((exchange: Exchange) => void)[];
+    readonly watches: readonly ((exchange: Exchange) => void)[];
+  },
+  options: Partial<ReflectorOptions<any>> = {},
+) {
+  const lists: URLSearchParams[] = [];
+  const watches: URLSearchParams[] = [];
+  const server = await startWireServer((exchange) => {
+    const { searchParams } = exchange.url;
+    const [seen, answers] = searchParams.has("watch")
+      ? [watches, scripts.watches]
+      : [lists, scripts.lists];
+    seen.push(searchParams);
+    answers[Math.min(seen.length, answers.length) - 1]?.(exchange);
+  });
+  const { gate, asked } = watchfulGate();
+  const client = clientFor(server, { gate });
+  const events: ReflectorEvent<any>[] = [];
+  const errors: Error[] = [];
+  const sleeps: number[] = [];
+  const reflector = createReflector<any>({
+    client,
+    type: CONFIG_MAP,
+    onEvent: (event) => void events.push(event),
+    onError: (error) => void errors.push(error),
+    random: () => 0,
+    sleep: (ms, signal) => {
+      sleeps.push(ms);
+      signal?.throwIfAborted();
+      return Promise.resolve();
+    },
+    ...options,
+  });
+  reflector.start();
+  return {
+    server,
+    reflector,
+    events,
+    errors,
+    sleeps,
+    lists,
+    watches,
+    asked,
+    told: () =>
+      events.map(
+        ({ kind, object }) => `${kind} ${object.metadata.uid}@${object.metadata.resourceVersion}`,
+      ),
+    async [Symbol.asyncDispose]() {
+      await reflector.stop();
+      await client.close();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const idle = ({ response }: Exchange) => beginWatch(response);
+const unavailable = ({ response }: Exchange) => sendStatus(response, 503, "ServiceUnavailable");
+const answerList =
+  (version: string, ...items: object[]) =>
+  ({ response }: Exchange) =>
+    sendJson(response, 200, listOf(version, ...items));
+
+test("lists any state, tells it as initial, then watches from there with bookmarks, and asks the gate for both", async () => {
+  await using run = await reflect({ lists: [answerList("5", make("a", "3"))], watches: [idle] });
+  await run.reflector.synced;
+  await until("the watch begins", () => run.watches.length === 1);
+  expect(run.events).toMatchObject([
+    { kind: "added", initial: true, object: { kind: "ConfigMap", apiVersion: "v1" } },
+  ]);
+  expect(Object.fromEntries(run.lists[0] ?? [])).toEqual({ resourceVersion: "0" });
+  expect(Object.fromEntries(run.watches[0] ?? [])).toEqual({
+    watch: "1",
+    allowWatchBookmarks: "true",
+    resourceVersion: "5",
+    timeoutSeconds: "300",
+  });
+  expect(run.asked.map(({ verb }) => verb)).toEqual(["list", "watch"]);
+});
+
+test("a cut stream is resumed at the last version seen, bookmarks included, without a list", async () => {
+  await using run = await reflect({
+    lists: [answerList("5")],
+    watches: [
+      ({ response, request }) => {
+        beginWatch(response);
+        sendEvent(response, "ADDED", make("a", "6"));
+        sendEvent(response, "BOOKMARK", { metadata: { resourceVersion: "9" } });
+        response.write('{"type":"ADDED","obj', () => request.socket.destroy());
+      },
+      idle,
+    ],
+  });
+  await until("the watch is resumed", () => run.watches.length === 2);
+  expect(run.watches[1]?.get("resourceVersion")).toBe("9");
+  expect(run.lists).toHaveLength(1);
+  expect(run.told()).toEqual(["added a@6"]);
+  expect(run.sleeps).toEqual([]);
+});
+
+test("a normal end is resumed at once and in silence", async () => {
+  await using run = await reflect({
+    lists: [answerList("5")],
+    watches: [
+      ({ response }) => {
+        beginWatch(response);
+        sendEvent(response, "BOOKMARK", { metadata: { resourceVersion: "7" } });
+        response.end();
+      },
+      idle,
+    ],
+  });
+  await until("the watch is resumed", () => run.watches.length === 2);
+  expect([run.watches[1]?.get("resourceVersion"), run.errors, run.sleeps]).toEqual(["7", [], []]);
+});
+
+describe("410 leads to a list at once,", () => {
+  const expired = {
+    kind: "Status",
+    code: 410,
+    reason: "Expired",
+    message: "too old resource version: 5 (90)",
+  };
+  test.each<[string, (exchange: Exchange) => void]>([
+    [
+      "as an ERROR event inside of a 200 stream",
+      ({ response }) => {
+        beginWatch(response);
+        sendEvent(response, "ADDED", make("b", "6"));
+        sendEvent(response, "ERROR", expired);
+        response.end();
+      },
+    ],
+    [
+      "as an answer",
+      ({ response, url }) => {
+        if (url.searchParams.get("resourceVersion") === "6") sendStatus(response, 410, "Expired");
+        else {
+          beginWatch(response);
+          sendEvent(response, "ADDED", make("b", "6"));
+          response.end();
+        }
+      },
+    ],
+  ])("%s", async (_title, watch) => {
+    await using run = await reflect({
+      lists: [answerList("5", make("a", "3")), answerList("90", make("b", "80"), make("c", "81"))],
+      watches: [
+        watch,
+        (exchange) =>
+          (exchange.url.searchParams.get("resourceVersion") === "90" ? idle : watch)(exchange),
+        idle,
+      ],
+    });
+    await until(
+      "the watch goes on from the second list",
+      () => run.watches.at(-1)?.get("resourceVersion") === "90",
+    );
+    expect(run.told()).toEqual([
+      "added a@3",
+      "added b@6",
+      "changed b@80",
+      "added c@81",
+      "deleted a@3",
+    ]);
+    expect(run.events.map(({ initial }) => initial)).toEqual([true, false, false, false, false]);
+    expect(run.lists[1]?.get("resourceVersion")).toBe("6");
+    expect([run.errors, run.sleeps]).toEqual([[], []]);
+  });
+});
+
+test("a server that expires what it listed just now is asked with growing pauses", async () => {
+  await using run = await reflect({
+    lists: [answerList("5")],
+    watches: [({ response }) => sendStatus(response, 410, "Expired")],
+  });
+  await until("it was asked five times", () => run.watches.length >= 5);
+  expect(run.sleeps.slice(0, 4)).toEqual([800, 1_600, 3_200, 6_400]);
+});
+
+test("a silent stream is cut and resumed", async () => {
+  await using run = await reflect({ lists: [answerList("5")], watches: [idle] }, { silentMs: 300 });
+  await until("the watch begins anew", () => run.watches.length >= 2);
+  expect(run.watches[1]?.get("resourceVersion")).toBe("5");
+  expect(run.lists).toHaveLength(1);
+  expect(run.errors[0]).toMatchObject({ code: "kube_unreachable" });
+});
+
+test("a list at a lost version falls back to the newest state, in pages", async () => {
+  await using run = await reflect({
+    lists: [
+      answerList("5", make("a", "3")),
+      ({ response }) => sendStatus(response, 410, "Expired"),
+      ({ response }) =>
+        sendJson(response, 200, {
+          metadata: { resourceVersion: "90", continue: "t" },
+          items: [make("a", "3")],
+        }),
+      answerList("90", make("b", "80")),
+    ],
+    watches: [({ response }) => sendStatus(response, 410, "Expired"), idle],
+  });
+  await until("the second watch begins", () => run.watches.length === 2);
+  expect(
+    run.lists.map((query) => [
+      query.get("resourceVersion"),
+      query.get("limit"),
+      query.get("continue"),
+    ]),
+  ).toEqual([
+    ["0", null, null],
+    ["5", null, null],
+    [null, "500", null],
+    [null, "500", "t"],
+  ]);
+  expect(run.told()).toEqual(["added a@3", "added b@80"]);
+});
+
+test("a first list that fails is tried until it comes, each failure told", async () => {
+  await using run = await reflect({
+    lists: [unavailable, unavailable, answerList("5")],
+    watches: [idle],
+  });
+  await run.reflector.synced;
+  expect([run.errors.length, run.sleeps]).toEqual([2, [800, 1_600]]);
+});
+
+test("Retry-After is honoured and nothing is listed again", async () => {
+  await using run = await reflect({
+    lists: [answerList("5")],
+    watches: [
+      ({ response }) => response.writeHead(429, { "retry-after": "7" }).end("Too many requests"),
+      idle,
+    ],
+  });
+  await until("the watch is tried again", () => run.watches.length === 2);
+  expect([run.sleeps, run.lists.length]).toEqual([[7_000], 1]);
+});
+
+test("an object replaced under its name is deleted and added", async () => {
+  await using run = await reflect({
+    lists: [answerList("5", make("a", "3", "old"))],
+    watches: [
+      ({ response }) => {
+        beginWatch(response);
+        sendEvent(response, "MODIFIED", make("a", "6", "new"));
+      },
+    ],
+  });
+  await until("both are told", () => run.events.length === 3);
+  expect(run.told()).toEqual(["added old@3", "deleted old@3", "added new@6"]);
+});
+
+test("an event is seen only once its handler resolved: told again after a failure, and the version waits", async () => {
+  let fails = 2;
+  const seen: string[] = [];
+  const held = Promise.withResolvers<void>();
+  await using run = await reflect(
+    {
+      lists: [answerList("5")],
+      watches: [
+        ({ response }) => {
+          beginWatch(response);
+          sendEvent(response, "ADDED", make("a", "6"));
+          sendEvent(response, "ADDED", make("b", "7"));
+        },
+      ],
+    },
+    {
+      onEvent: async ({ object }) => {
+        seen.push(object.metadata.name);
+        if (fails-- > 0) throw new Error("Redis is away");
+        if (object.metadata.name === "b") await held.promise;
+      },
+    },
+  );
+  await until("the second event is being told", () => seen.at(-1) === "b");
+  expect(seen).toEqual(["a", "a", "a", "b"]);
+  expect(run.errors.map(({ message }) => message)).toEqual(["Redis is away", "Redis is away"]);
+  expect(run.reflector.lastVersion).toBe("6");
+  expect(run.reflector.get("n", "b")).toBeDefined();
+  held.resolve();
+  await until("the version moves on", () => run.reflector.lastVersion === "7");
+});
+
+test("stop ends the watch and leaves no connection; a reflector stopped early says so", async () => {
+  const run = await reflect({ lists: [() => undefined], watches: [idle] });
+  await until("the list arrives", () => run.lists.length === 1);
+  await run.reflector.stop();
+  await expect(run.reflector.synced).rejects.toMatchObject({ code: "cancelled" });
+  expect(run.errors).toEqual([]);
+  await until("the connection is closed", () => run.server.sockets.size === 0);
+  await run[Symbol.asyncDispose]();
+});
+
+test("watches do not use up the connections of ordinary calls", async () => {
+  await using server = await startWireServer(({ response, url }) => {
+    if (url.searchParams.has("watch")) beginWatch(response);
+    else sendJson(response, 200, listOf("5"));
+  });
+  await using client = clientFor(server, { maxConnections: 1 });
+  const reflectors = Array.from({ length: 5 }, () =>
+    createReflector({ client, type: CONFIG_MAP, onEvent: () => undefined }),
+  );
+  for (const reflector of reflectors) reflector.start();
+  await until(
+    "five watches run",
+    () => server.requests.filter(({ url }) => url.searchParams.has("watch")).length === 5,
+  );
+  expect((await client.list(CONFIG_MAP)).resourceVersion).toBe("5");
+  await Promise.all(reflectors.map((reflector) => reflector.stop()));
+});
