@@ -1,5 +1,5 @@
 import type { JsonObject } from "@konverge/core";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { findWinners } from "./conflict-winners.ts";
 
 const AT = "2026-01-01T00:00:00Z";
@@ -63,14 +63,26 @@ test("names a new manager with its subresource and leaves the idle ones out", ()
   ]);
 });
 
-test("of a removed field, the manager whose entry moved", () => {
-  const before = object({ spec: { a: 1, b: 1 } }, [
-    { manager: "x", fields: { "f:spec": { "f:a": {}, "f:b": {} } } },
+test("who lost a field to the winner is not named", () => {
+  const before = object({ spec: { replicas: 1 } }, [{ manager: "victim", fields: replicas }]);
+  const found = object({ spec: { replicas: 2 } }, [
+    { manager: "victim", fields: { "f:spec": { ".": {} } } },
+    { manager: "winner", fields: replicas },
   ]);
-  const found = object({ spec: { a: 1 } }, [
-    { manager: "x", fields: { "f:spec": { "f:a": {} } }, time: LATER },
-  ]);
-  expect(winnersOf(before, found)).toEqual([["x", []]]);
+  expect(winnersOf(before, found)).toEqual([["winner", ["spec.replicas"]]]);
+});
+
+describe("of a removed field, which nobody owns any more,", () => {
+  const both = { "f:spec": { "f:a": {}, "f:b": {} } };
+  const one = { "f:spec": { "f:a": {} } };
+  test.each([
+    ["the manager that wrote later", LATER],
+    ["the last owner, if nothing else tells", AT],
+  ])("%s", (_title, time) => {
+    const before = object({ spec: { a: 1, b: 1 } }, [{ manager: "x", fields: both }]);
+    const found = object({ spec: { a: 1 } }, [{ manager: "x", fields: one, time }]);
+    expect(winnersOf(before, found)).toEqual([["x", ["spec.b"]]]);
+  });
 });
 
 test("list elements are named by key, and for sensitive kinds only as elements", () => {

@@ -21,13 +21,18 @@ interface Candidate {
   readonly entry: ManagedFieldsEntry;
   /** The entry is not as it was. Its time has a granularity of seconds, so two writes within one may look the same. */
   readonly moved: boolean;
+  /** It is new, or has a new time. */
+  readonly isNewer: boolean;
   readonly owned: readonly PathElement[][];
+  /** Changed fields that it owns now, else fields that it did not own before. */
   readonly paths: readonly PathElement[][];
+  /** Changed fields that it owned before and nobody owns now. */
+  readonly removed: readonly PathElement[][];
 }
 
 /**
  * Names who wrote between two reads of one object: the managers that own now what has another value than before. A field
- * that was removed has no owner any more; there the managers count whose entries moved.
+ * that was removed has no owner any more; there it is who owned it last, unless somebody's entry has a new time.
  */
 export function findWinners(
   before: JsonObject,
@@ -36,31 +41,46 @@ export function findWinners(
 ): ConflictWinner[] {
   const changed = changedPaths(content(before), content(found));
   const known = entriesOf(before);
-  const candidates = entriesOf(found).map((entry): Candidate => {
+  const now = entriesOf(found).map((entry) => ({ entry, owned: ownedPaths(entry.fieldsV1) }));
+  const isTouched = (path: readonly PathElement[]) =>
+    changed.some((change) => overlaps(path, change));
+  const isOwned = (path: readonly PathElement[]) =>
+    now.some(({ owned }) => owned.some((other) => overlaps(other, path)));
+
+  const candidates = now.map(({ entry, owned }): Candidate => {
     const previous = known.find((other) => isSameEntry(other, entry));
-    const owned = ownedPaths(entry.fieldsV1);
-    const moved =
-      previous === undefined ||
-      previous.time !== entry.time ||
-      !jsonEquals(previous.fieldsV1, entry.fieldsV1);
-    const touched = owned.filter((path) => changed.some((change) => overlaps(path, change)));
-    const gained = previous === undefined ? [] : difference(owned, ownedPaths(previous.fieldsV1));
-    return { entry, moved, owned, paths: touched.length > 0 ? touched : gained };
+    const ownedBefore = ownedPaths(previous?.fieldsV1);
+    const touched = owned.filter(isTouched);
+    const gained = previous === undefined ? [] : difference(owned, ownedBefore);
+    const isNewer = previous === undefined || previous.time !== entry.time;
+    return {
+      entry,
+      isNewer,
+      moved: isNewer || !jsonEquals(previous.fieldsV1, entry.fieldsV1),
+      owned,
+      paths: touched.length > 0 ? touched : gained,
+      removed: ownedBefore.filter((path) => isTouched(path) && !isOwned(path)),
+    };
   });
-  const movers = candidates.filter(({ moved }) => moved);
+  // An entry that only shrank lost its fields to a winner.
+  const movers = candidates.filter(
+    ({ moved, isNewer, paths }) => moved && (isNewer || paths.length > 0),
+  );
   const explained = movers.flatMap(({ owned }) => owned);
   const others = candidates.filter(
     ({ moved, paths }) =>
       !moved && paths.some((path) => !explained.some((owned) => overlaps(owned, path))),
   );
-  return [...movers, ...others].map(({ entry, paths }) => ({
+  const writers = [...movers, ...others];
+  const winners =
+    writers.length > 0 ? writers : candidates.filter(({ removed }) => removed.length > 0);
+  return winners.map(({ entry, paths, removed }) => ({
     manager: entry.manager ?? "unknown",
     operation: entry.operation ?? "Update",
     ...(entry.subresource === undefined ? {} : { subresource: entry.subresource }),
-    paths: [...new Set(paths.map((path) => formatFieldPath(path, { sensitive })))].slice(
-      0,
-      MAX_PATHS,
-    ),
+    paths: [
+      ...new Set([...paths, ...removed].map((path) => formatFieldPath(path, { sensitive }))),
+    ].slice(0, MAX_PATHS),
   }));
 }
 

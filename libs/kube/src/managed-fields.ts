@@ -19,7 +19,9 @@ function walk(
 ): void {
   const entries = isJsonObject(fields) ? Object.entries(fields).filter(([key]) => key !== ".") : [];
   if (entries.length === 0) {
-    if (path.length > 0) found.push([...path]);
+    // A map that is owned without its members (`.` alone) says nothing about what is in it.
+    const isBareMap = isJsonObject(fields) && "." in fields && path.at(-1)?.kind === "member";
+    if (path.length > 0 && !isBareMap) found.push([...path]);
     return;
   }
   for (const [key, nested] of entries) {

@@ -1,0 +1,114 @@
+import type { ResourceType } from "@konverge/core";
+import { createReflector, type KubeClient, type ReflectorEvent } from "@konverge/kube";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
+import { until } from "./kube-wire-server.ts";
+
+const GROUP = "reflector.test.konverge.dev";
+const namespace = "default";
+
+const numberOf = (widget: Widget | undefined): string =>
+  JSON.stringify(widget?.spec?.["n"]) ?? "nothing";
+
+describe.each(testServers().map((server) => [server.name, server] as const))(
+  "%s",
+  (_name, server) => {
+    let opened: Awaited<ReturnType<typeof server.open>>;
+    let client: KubeClient;
+    let widgets: ResourceType<Widget>;
+    beforeAll(async () => {
+      opened = await server.open();
+      client = opened.client;
+      widgets = await installWidgets(client, GROUP);
+    });
+    afterAll(async () => {
+      await removeWidgets(client, GROUP);
+      await opened.close();
+    });
+
+    test("tells what was there, what came, what changed and what went", async () => {
+      const target = { namespace, name: "told" };
+      await client.create(widgets, { metadata: target, spec: { n: 1 } });
+      const told: string[] = [];
+      const reflector = createReflector<Widget>({
+        client,
+        type: widgets,
+        namespace,
+        onEvent: ({ kind, object, previous, initial }) =>
+          void told.push(
+            `${kind} ${numberOf(object)} after ${numberOf(previous)}${initial ? " initial" : ""}`,
+          ),
+      });
+      reflector.start();
+      await reflector.synced;
+      expect(told).toEqual(["added 1 after nothing initial"]);
+      await client.mutate(widgets, target, (draft) => void (draft.spec = { n: 2 }));
+      await client.delete(widgets, target);
+      await client.create(widgets, { metadata: target, spec: { n: 3 } });
+      await until("four changes are told", () => told.length === 4);
+      expect(told.slice(1)).toEqual([
+        "changed 2 after 1",
+        "deleted 2 after 2",
+        "added 3 after nothing",
+      ]);
+      expect(reflector.get(namespace, "told")).toMatchObject({ kind: "Widget", spec: { n: 3 } });
+      await reflector.stop();
+      await client.delete(widgets, target);
+    });
+
+    test("misses nothing while its watch ends every second", async () => {
+      const events: ReflectorEvent<Widget>[] = [];
+      const errors: Error[] = [];
+      const reflector = createReflector<Widget>({
+        client,
+        type: widgets,
+        timeoutSeconds: 1,
+        onEvent: (event) => void events.push(event),
+        onError: (error) => void errors.push(error),
+      });
+      reflector.start();
+      await reflector.synced;
+      const target = { namespace, name: "steady" };
+      await client.create(widgets, { metadata: target, spec: { n: 0 } });
+      const endMs = performance.now() + 3_500;
+      let writes = 0;
+      while (performance.now() < endMs) {
+        await client.mutate(widgets, target, (draft) => void (draft.spec = { n: ++writes }));
+      }
+      await until(
+        "the last write is seen",
+        () => reflector.get(namespace, "steady")?.spec?.["n"] === writes,
+      );
+      expect(events.map(({ object }) => object.spec?.["n"])).toEqual(
+        Array.from({ length: writes + 1 }, (_, n) => n),
+      );
+      expect(errors).toEqual([]);
+      await reflector.stop();
+      await client.delete(widgets, target);
+    });
+
+    test("a label that is taken away is a deletion to who selects it", async () => {
+      const target = { namespace, name: "labelled" };
+      await client.create(widgets, { metadata: { ...target, labels: { team: "red" } } });
+      const told: string[] = [];
+      const reflector = createReflector<Widget>({
+        client,
+        type: widgets,
+        labelSelector: "team=red",
+        onEvent: ({ kind, object }) => void told.push(`${kind} ${object.metadata.name}`),
+      });
+      reflector.start();
+      await reflector.synced;
+      await client.mutate(
+        widgets,
+        target,
+        (draft) => void (draft.metadata.labels = { team: "blue" }),
+      );
+      await until("it is gone", () => told.length === 2);
+      expect(told).toEqual(["added labelled", "deleted labelled"]);
+      expect(reflector.list()).toEqual([]);
+      await reflector.stop();
+      await client.delete(widgets, target);
+    });
+  },
+);
