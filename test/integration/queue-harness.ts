@@ -108,7 +108,7 @@ export async function until<T>(
   }
 }
 
-export interface Closed extends AttemptClosed {
+interface Closed extends AttemptClosed {
   readonly id: string;
   readonly epoch: number;
   readonly outcome: Outcome["kind"];

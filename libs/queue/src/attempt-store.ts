@@ -11,9 +11,9 @@ import type { EndPlan } from "./end-plan.ts";
 import type { RequestClass } from "./work-queue.ts";
 
 /** Attempts kept per key, about: Redis trims streams by whole nodes. */
-export const ATTEMPTS_KEPT = 50;
+const ATTEMPTS_KEPT = 50;
 /** How long the attempts of a key nobody reconciles, and all of a key whose object is gone, are kept. */
-export const RETENTION_MS: number = 7 * 24 * 3_600_000;
+const RETENTION_MS = 7 * 24 * 3_600_000;
 /** Attempts per script call. One call for all would save most, but then Redis and this process wait for each other in turn. */
 const BATCH = 8;
 
@@ -38,7 +38,7 @@ export type Begun =
   | { readonly kind: "dead" }
   | { readonly kind: "covered" };
 
-export interface EndCall {
+interface EndCall {
   readonly id: string;
   readonly epoch: number;
   readonly owner: string;

@@ -14,7 +14,7 @@ const error = new Error("x");
 const plan = (outcome: Outcome, failures = 0, conflicts = 0, maxFailures = Infinity): EndPlan =>
   planEnd(outcome, { failures, conflicts }, { ladders, maxFailures, random: () => 0 });
 
-const complete = {
+const complete: EndPlan = {
   counting: "reset",
   final: true,
   hold: "",

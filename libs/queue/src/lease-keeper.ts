@@ -12,7 +12,7 @@ export class AttemptCancelledError extends KonvergeError {
 }
 
 /** An attempt of this process and what it needs to stay the only one of its key. */
-export interface HeldLease {
+interface HeldLease {
   readonly id: string;
   readonly jobId: string;
   readonly epoch: number;

@@ -5,7 +5,7 @@ import { Redis, type RedisOptions } from "ioredis";
 export type RedisTarget = { readonly url: string } | RedisOptions;
 
 /** How long a producer waits for Redis, in ms: callers of the HTTP API get their 503 within a second. */
-export const PRODUCER_DEADLINE_MS = 900;
+const PRODUCER_DEADLINE_MS = 900;
 
 const MAX_RECONNECT_MS = 1_000;
 
