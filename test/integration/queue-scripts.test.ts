@@ -260,6 +260,17 @@ describe("end", () => {
     expect(await harness.redis.xlen(stream)).toBe(1);
   });
 
+  test("P8: an attempt that was taken for lost stores nothing, also before its successor begins", async () => {
+    await request();
+    await begin("o1", 1);
+    await leaseIsOver();
+    await begin("o2", 1);
+    await leaseIsOver();
+    expect(await begin("o3")).toEqual(["backoff", 2]);
+    expect(await end(2, "o2")).toEqual(["fenced", 0]);
+    expect(await fields("finished", "failures")).toEqual([null, "2"]);
+  });
+
   test("the same end twice is stored once", async () => {
     await request();
     await begin("o1");

@@ -188,6 +188,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     },
     afterRetry(job, error) {
       if (error instanceof RetrySignal) background(wakeForNews(job));
+      else work.onError(error);
     },
     refuse() {
       refusing = true;

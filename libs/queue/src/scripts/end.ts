@@ -21,10 +21,11 @@ local function finish(key, stream, at)
   local member, epoch, owner, outcome, counting = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local final, hold, delayMs, timerMs = ARGV[at + 5] == '1', ARGV[at + 6], ARGV[at + 7], ARGV[at + 8]
   local h = redis.call('HMGET', key, 'epoch', 'owner', 'covered', 'news', 'attempts', 'failures', 'conflicts',
-    'startedAt', 'worker', 'runGeneration', 'generation', 'pending', 'lost')
+    'startedAt', 'worker', 'runGeneration', 'generation', 'pending', 'lost', 'outcome')
   local news = h[4] == '1' and 1 or 0
   if h[1] ~= epoch then return { 'fenced', 0 } end
-  if h[2] ~= owner then return { h[2] == '' and 'stored' or 'fenced', news } end
+  -- Closed already: by this same end, or by a begin that took the attempt for lost.
+  if h[2] ~= owner then return { h[2] == '' and h[14] ~= 'lost' and 'stored' or 'fenced', news } end
 
   local set = { 'owner', '', 'outcome', outcome, 'endedAt', now }
   local size = #set
