@@ -63,10 +63,14 @@ test("names a new manager with its subresource and leaves the idle ones out", ()
   ]);
 });
 
-test("who lost a field to the winner is not named", () => {
+test.each([
+  ["a bare map", { "f:spec": {} }],
+  ["a map and its existence", { "f:spec": { ".": {} } }],
+  ["nothing", {}],
+])("who lost a field to the winner and keeps %s is not named", (_title, fields) => {
   const before = object({ spec: { replicas: 1 } }, [{ manager: "victim", fields: replicas }]);
   const found = object({ spec: { replicas: 2 } }, [
-    { manager: "victim", fields: { "f:spec": { ".": {} } } },
+    { manager: "victim", fields },
     { manager: "winner", fields: replicas },
   ]);
   expect(winnersOf(before, found)).toEqual([["winner", ["spec.replicas"]]]);

@@ -42,7 +42,14 @@ export function findWinners(
   const changed = changedPaths(content(before), content(found));
   const known = entriesOf(before);
   const now = entriesOf(found).map((entry) => ({ entry, owned: ownedPaths(entry.fieldsV1) }));
+  // Who owns a map need not own what is in it (`"f:data":{}`), so for each change only the closest owners count.
+  const closest = changed.map((change) => ({
+    change,
+    depth: Math.max(0, ...now.flatMap(({ owned }) => owned.map((path) => closeness(path, change)))),
+  }));
   const isTouched = (path: readonly PathElement[]) =>
+    closest.some(({ change, depth }) => depth > 0 && closeness(path, change) === depth);
+  const isChanged = (path: readonly PathElement[]) =>
     changed.some((change) => overlaps(path, change));
   const isOwned = (path: readonly PathElement[]) =>
     now.some(({ owned }) => owned.some((other) => overlaps(other, path)));
@@ -59,7 +66,7 @@ export function findWinners(
       moved: isNewer || !jsonEquals(previous.fieldsV1, entry.fieldsV1),
       owned,
       paths: touched.length > 0 ? touched : gained,
-      removed: ownedBefore.filter((path) => isTouched(path) && !isOwned(path)),
+      removed: ownedBefore.filter((path) => isChanged(path) && !isOwned(path)),
     };
   });
   // An entry that only shrank lost its fields to a winner.
@@ -111,10 +118,17 @@ function isSameEntry(left: ManagedFieldsEntry, right: ManagedFieldsEntry): boole
   );
 }
 
+/** How much of the change's path an owned path names; 0 when it is about something else. */
+function closeness(owned: readonly PathElement[], change: readonly PathElement[]): number {
+  return overlaps(owned, change) ? Math.min(owned.length, change.length) : 0;
+}
+
+/** Paths that were not owned before; a map that is left of its former members is nothing new. */
 function difference(
   paths: readonly PathElement[][],
   known: readonly PathElement[][],
 ): PathElement[][] {
-  const texts = new Set(known.map((path) => formatFieldPath(path, { sensitive: false })));
-  return paths.filter((path) => !texts.has(formatFieldPath(path, { sensitive: false })));
+  return paths.filter(
+    (path) => !known.some((other) => other.length >= path.length && overlaps(other, path)),
+  );
 }
