@@ -66,7 +66,7 @@ async function waitFor(
 }
 
 function keyOfId(id: string) {
-  const end = id.lastIndexOf("#");
+  const end = id.lastIndexOf("@");
   try {
     return parseKey(end === -1 ? id : id.slice(0, end));
   } catch (error) {

@@ -12,22 +12,24 @@ const ConfigMap: ResourceType<LoadMap> = {
   scope: "Namespaced",
 };
 
-/** Reads the load from a ConfigMap named `load` and writes the pool's replicas: another operator's object. */
+/**
+ * Reads the load from a ConfigMap named `load` and writes the pool's replicas: another operator's object. It decides inside
+ * of `mutate`, from what it reads there, so that a lost race decides anew.
+ */
 export const autoscaler = defineController({
   name: "autoscaler",
   for: Autoscaler,
   async reconcile({ object: scaler, kube, requeueAfter }) {
     const { poolRef, min, max, targetLoad } = scaler.spec;
-    const loads = await kube.get(ConfigMap, "load");
-    const load = Number(loads.data?.[poolRef] ?? 0);
-    const replicas = Math.min(max, Math.max(min, Math.ceil(load / targetLoad)));
-
-    await kube.mutate({ type: NodePool, name: poolRef }, (pool) => {
+    let replicas = min;
+    await kube.mutate({ type: NodePool, name: poolRef }, async (pool) => {
+      const loads = await kube.get(ConfigMap, "load");
+      const load = Number(loads.data?.[poolRef] ?? 0);
+      replicas = Math.min(max, Math.max(min, Math.ceil(load / targetLoad)));
       pool.spec.replicas = replicas;
     });
     await kube.mutateStatus(scaler, (draft) => {
       draft.status.desiredReplicas = replicas;
-      draft.status.load = load;
       if (scaler.metadata.generation !== undefined) {
         draft.status.observedGeneration = scaler.metadata.generation;
       }

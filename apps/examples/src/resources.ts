@@ -22,7 +22,7 @@ export const Autoscaler = defineResource({
     /** Load one machine carries. */
     targetLoad: z.int().min(1),
   }),
-  status: z.object({ desiredReplicas: z.int(), load: z.int(), observedGeneration: z.int() }),
+  status: z.object({ desiredReplicas: z.int(), observedGeneration: z.int() }),
 });
 
 export const Machine = defineResource({ ...GROUP, kind: "Machine", spec: z.object({}) });

@@ -3,7 +3,7 @@ import { seededRandom } from "./seeded-random.ts";
 /** What one machine carries, and how many machines a pool may have. */
 export const TARGET_LOAD = 10;
 export const MIN_REPLICAS = 1;
-export const MAX_REPLICAS = 6;
+export const MAX_REPLICAS = 3;
 
 export interface LoadStep {
   /** Since the start of the act, in ms. */

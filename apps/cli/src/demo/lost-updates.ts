@@ -1,4 +1,4 @@
-import { COUNTER, LABEL, type WriterReport } from "./outside-writer.ts";
+import { COUNTER, type WriterReport } from "./outside-writer.ts";
 import type { PoolObject, ScalerObject } from "./world.ts";
 
 /** The last value each controller wrote to a pool, by its own records. */
@@ -42,7 +42,9 @@ export function findLostUpdates(
         wrote: String(edits),
         found: String(counted),
       })),
-      ...lost(`metadata.labels["${LABEL}"]`, writer.labels[name], pool.metadata.labels?.[LABEL]),
+      ...Object.entries(writer.labels[name] ?? {}).flatMap(([label, value]) =>
+        lost(`metadata.labels["${label}"]`, value, pool.metadata.labels?.[label]),
+      ),
       ...lost("spec.replicas", wrote.replicas, pool.spec.replicas),
       ...lost("status.machines", wrote.machines, pool.status?.machines),
     ];

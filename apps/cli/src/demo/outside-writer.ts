@@ -4,7 +4,7 @@ import { seededRandom } from "./seeded-random.ts";
 import { POOLS, type PoolObject } from "./world.ts";
 
 export const COUNTER = "outside.example.com/edits";
-export const LABEL = "outside.example.com/last";
+const LABEL = "outside.example.com/last";
 
 export interface WriterOptions {
   readonly client: KubeClient;
@@ -20,10 +20,14 @@ export interface WriterOptions {
   readonly signal: AbortSignal;
 }
 
+/** Two at a time per pool, as two replicas of a careless program would: they get into each other's way as well. */
+const HANDS = ["a", "b"] as const;
+
 /** What the writer believes to have written, by pool: the other half of the lost-update check. */
 export interface WriterReport {
   readonly edits: Readonly<Record<string, number>>;
-  readonly labels: Readonly<Record<string, string>>;
+  /** Each label belongs to one hand, so that its last value is known for certain. */
+  readonly labels: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly conflicts: number;
 }
 
@@ -33,29 +37,35 @@ export interface WriterReport {
  */
 export async function runOutsideWriter(options: WriterOptions): Promise<WriterReport> {
   const edits: Record<string, number> = {};
-  const labels: Record<string, string> = {};
+  const labels: Record<string, Record<string, string>> = {};
   let conflicts = 0;
   await Promise.all(
-    options.pools.map(async (pool, index) => {
-      const random = seededRandom(options.seed + index);
-      let count = 0;
-      edits[pool] = count;
-      while (await pause(options.pauseMs * 2 * random(), options.signal)) {
-        const label = `edit-${count + 1}`;
-        for (;;) {
-          if (await tryEdit(options, pool, label)) break;
-          conflicts += 1;
+    options.pools
+      .flatMap((pool) => HANDS.map((hand) => ({ pool, hand })))
+      .map(async ({ pool, hand }, index) => {
+        const random = seededRandom(options.seed + index);
+        let count = 0;
+        edits[pool] ??= 0;
+        while (await pause(options.pauseMs * 2 * random(), options.signal)) {
+          const label = { name: `${LABEL}-${hand}`, value: `edit-${count + 1}` };
+          for (;;) {
+            if (await tryEdit(options, pool, label)) break;
+            conflicts += 1;
+          }
+          count += 1;
+          edits[pool] = (edits[pool] ?? 0) + 1;
+          labels[pool] = { ...labels[pool], [label.name]: label.value };
         }
-        count += 1;
-        edits[pool] = count;
-        labels[pool] = label;
-      }
-    }),
+      }),
   );
   return { edits, labels, conflicts };
 }
 
-async function tryEdit(options: WriterOptions, pool: string, label: string): Promise<boolean> {
+async function tryEdit(
+  options: WriterOptions,
+  pool: string,
+  label: { readonly name: string; readonly value: string },
+): Promise<boolean> {
   const { client, namespace, thinkMs, blind } = options;
   const target = { namespace, name: pool };
   const read = await client.get(POOLS, target);
@@ -65,7 +75,7 @@ async function tryEdit(options: WriterOptions, pool: string, label: string): Pro
     ...read,
     metadata: {
       ...read.metadata,
-      labels: { ...read.metadata.labels, [LABEL]: label },
+      labels: { ...read.metadata.labels, [label.name]: label.value },
       annotations: { ...read.metadata.annotations, [COUNTER]: String(count) },
     },
   };

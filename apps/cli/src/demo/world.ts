@@ -46,7 +46,7 @@ export interface PoolObject extends ApiObject {
 }
 export interface ScalerObject extends ApiObject {
   spec: { poolRef: string };
-  status?: { desiredReplicas?: number; load?: number };
+  status?: { desiredReplicas?: number };
 }
 
 const custom = { group: "demo.konverge.dev", version: "v1", scope: "Namespaced" } as const;
