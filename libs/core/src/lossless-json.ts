@@ -68,6 +68,8 @@ export function cloneJson<T>(value: T): T {
 /** Deep equality of JSON values; key order does not count, an `undefined` member counts as absent. */
 export function jsonEquals(left: unknown, right: unknown): boolean {
   if (left === right) return true;
+  if (typeof left !== "object" || typeof right !== "object") return false;
+  if (left === null || right === null) return false;
   if (isRawNumber(left) || isRawNumber(right)) {
     return isRawNumber(left) && isRawNumber(right) && left.rawJSON === right.rawJSON;
   }
@@ -77,11 +79,18 @@ export function jsonEquals(left: unknown, right: unknown): boolean {
     );
   }
   if (!isJsonObject(left) || !isJsonObject(right)) return false;
-  const keys = new Set([...definedKeys(left), ...definedKeys(right)]);
-  for (const key of keys) {
-    if (!jsonEquals(getOwn(left, key), getOwn(right, key))) return false;
+  // Counted instead of gathered in sets: every mutation compares whole objects.
+  let unmatched = 0;
+  for (const key of Object.keys(left)) {
+    const value = left[key];
+    if (value === undefined) continue;
+    if (!jsonEquals(value, getOwn(right, key))) return false;
+    unmatched += 1;
   }
-  return true;
+  for (const key of Object.keys(right)) {
+    if (right[key] !== undefined) unmatched -= 1;
+  }
+  return unmatched === 0;
 }
 
 /** Reads a member that the object itself has, so `constructor` of a label map is absent. */
@@ -101,8 +110,4 @@ export function setOwn(object: JsonObject, key: string, value: JsonValue): void 
   } else {
     object[key] = value;
   }
-}
-
-function definedKeys(object: JsonObject): string[] {
-  return Object.keys(object).filter((key) => object[key] !== undefined);
 }

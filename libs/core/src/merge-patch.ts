@@ -22,10 +22,11 @@ export function diffMergePatch(before: JsonObject, after: JsonObject): JsonObjec
     const next = after[key];
     if (next === undefined) continue;
     const previous = getOwn(before, key);
-    if (jsonEquals(previous, next)) continue;
     if (isJsonObject(previous) && isJsonObject(next)) {
       const nested = diffMergePatch(previous, next);
       if (nested !== undefined) setOwn(patch, key, nested);
+    } else if (jsonEquals(previous, next)) {
+      continue;
     } else if (next !== null || previous !== undefined) {
       setOwn(patch, key, cloneJson(next));
     }

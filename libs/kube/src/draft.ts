@@ -49,7 +49,15 @@ export function patchOf(
       { issues: shown },
     );
   }
+  shareManagedFields(before, draft);
   return diffMergePatch(before, draft);
+}
+
+/** They were found equal and are often the largest part of an object: one and the same need not be compared again. */
+function shareManagedFields(before: JsonObject, draft: JsonObject): void {
+  const known = objectOf(before["metadata"])["managedFields"];
+  const metadata = draft["metadata"];
+  if (known !== undefined && isJsonObject(metadata)) metadata["managedFields"] = known;
 }
 
 function checkIdentity(before: JsonObject, draft: JsonObject, issues: ErrorIssue[]): void {
@@ -107,8 +115,10 @@ function checkValue(
     if (!same) value.forEach((entry, index) => checkEntry(entry, `${pointer}/${index}`, issues));
   } else if (typeof value === "object" && isPlain(value)) {
     const wasObject = isJsonObject(known) ? known : {};
-    for (const [key, member] of Object.entries(value)) {
-      checkValue(member, getOwn(wasObject, key), `${pointer}/${escape(key)}`, issues);
+    for (const key of Object.keys(value)) {
+      const member: unknown = value[key as keyof typeof value];
+      const was = getOwn(wasObject, key);
+      if (member !== was) checkValue(member, was, `${pointer}/${escape(key)}`, issues);
     }
   } else {
     issues.push({ pointer, detail: cureFor(value) });
@@ -138,7 +148,7 @@ function cureFor(value: unknown): string {
 }
 
 function escape(key: string): string {
-  return key.replaceAll("~", "~0").replaceAll("/", "~1");
+  return /[~/]/.test(key) ? key.replaceAll("~", "~0").replaceAll("/", "~1") : key;
 }
 
 function objectOf(value: JsonValue | undefined): JsonObject {

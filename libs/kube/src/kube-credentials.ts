@@ -57,6 +57,9 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
   const readTls = createTlsReader(cluster, user);
   let authenticator = selectAuthenticator(user);
   let pending: Promise<Authorization> | undefined;
+  /** Without an authenticator only files can change, and those are looked at once in a while. */
+  let steady: Promise<Authorization> | undefined;
+  let steadyUntilMs = 0;
 
   const authorize = async (): Promise<Authorization> => {
     const headers: Record<string, string> = {};
@@ -80,13 +83,24 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
     context: context.name,
     ...(context.namespace === undefined ? {} : { namespace: context.namespace }),
     ...(proxyUrl === undefined ? {} : { proxyUrl }),
-    // Calls at the same time share one run of a plugin.
-    authorize: () =>
-      (pending ??= authorize().finally(() => {
+    authorize: () => {
+      if (steady !== undefined && performance.now() < steadyUntilMs) return steady;
+      // Calls at the same time share one run of a plugin.
+      pending ??= authorize().finally(() => {
         pending = undefined;
-      })),
+      });
+      if (authenticator === undefined) {
+        steady = pending;
+        steadyUntilMs = performance.now() + REREAD_MS;
+        pending.catch(() => {
+          steady = undefined;
+        });
+      }
+      return pending;
+    },
     forget: () => {
       authenticator = selectAuthenticator(user);
+      steady = undefined;
     },
   };
 }
