@@ -15,7 +15,7 @@ export interface Figure {
 }
 
 /** Runs one side once and returns operations per second. */
-export type Side = () => Promise<number>;
+type Side = () => Promise<number>;
 
 export interface Contest {
   readonly suite: string;
@@ -75,7 +75,7 @@ export async function rateOf(
   return (count * 1_000) / (performance.now() - startedMs);
 }
 
-export function median(values: readonly number[]): number {
+function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
   const upper = sorted[middle] ?? Number.NaN;

@@ -108,6 +108,8 @@ export const settingsSchema = z.strictObject({
 export type Settings = z.output<typeof settingsSchema>;
 export type SettingsInput = z.input<typeof settingsSchema>;
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 export interface SettingDoc {
   readonly key: string;
   readonly env: string;
@@ -118,11 +120,7 @@ export interface SettingDoc {
 /** The settings as a table, for help texts and docs. */
 export function describeSettings(): SettingDoc[] {
   return Object.entries(settingsSchema.shape).map(([key, schema]) => {
-    const {
-      env,
-      description = "",
-      secret,
-    } = (schema as z.ZodType).meta() as unknown as SettingMeta;
+    const { env, description, secret } = (schema as z.ZodType).meta() as unknown as SettingMeta;
     return { key, env, description, secret: secret === true };
   });
 }
@@ -134,7 +132,7 @@ export function describeSettings(): SettingDoc[] {
  */
 export function readSettings(options: {
   readonly file?: SettingsInput | undefined;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
 }): Settings {
   const { file = {}, env } = options;
   const issues: ErrorIssue[] = [];
@@ -166,11 +164,7 @@ export function readSettings(options: {
   return parsed.data;
 }
 
-function readVariable(
-  env: Readonly<Record<string, string | undefined>>,
-  name: string,
-  issues: ErrorIssue[],
-): string | undefined {
+function readVariable(env: Environment, name: string, issues: ErrorIssue[]): string | undefined {
   const path = env[`${name}_FILE`];
   if (path === undefined || path === "") return env[name] === "" ? undefined : env[name];
   if (env[name] !== undefined) {
@@ -191,10 +185,7 @@ function readVariable(
   }
 }
 
-function unknownVariables(
-  env: Readonly<Record<string, string | undefined>>,
-  docs: readonly SettingDoc[],
-): ErrorIssue[] {
+function unknownVariables(env: Environment, docs: readonly SettingDoc[]): ErrorIssue[] {
   const known = new Set(docs.flatMap(({ env: name }) => [name, `${name}_FILE`]));
   return Object.keys(env)
     .filter(

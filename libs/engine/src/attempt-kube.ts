@@ -226,12 +226,12 @@ async function resolve<T extends ApiObject>(
     const namespace = type.scope === "Cluster" ? undefined : (target.namespace ?? ownNamespace);
     return { type, name, ...(namespace === undefined ? {} : { namespace }) };
   }
-  const { apiVersion, kind, metadata } = target as T;
+  const { apiVersion, kind, metadata } = target;
   // The compiler's T is what the caller says; the server's type is found by apiVersion and kind.
   const type = (await client.resolveType(apiVersion, kind)) as ResourceType<T>;
   return {
     type,
-    ...nameOf(target as T),
+    ...nameOf(target),
     ...(metadata.uid === undefined ? {} : { uid: metadata.uid }),
     ...(metadata.resourceVersion === undefined ? {} : { floor: metadata.resourceVersion }),
   };

@@ -167,7 +167,7 @@ function mergeBranches(
   }
   const values = branches.map((branch) => branch["enum"]);
   if (values.every((value) => Array.isArray(value))) {
-    schema["enum"] = [...new Set(values.flat() as JsonValue[])];
+    schema["enum"] = [...new Set(values.flat())];
     return;
   }
   if (junctor === "allOf") {

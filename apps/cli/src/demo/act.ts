@@ -70,7 +70,7 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
 
   const workers = startWorkers(options);
   const metrics = await Promise.all(
-    workers.map(async (worker) => `${String((await worker.said("worker ready"))["metricsUrl"])}`),
+    workers.map(async (worker) => String((await worker.said("worker ready"))["metricsUrl"])),
   );
   say(`${workers.length} workers are up (pids ${workers.map(({ pid }) => pid).join(", ")})`);
   const fromMs = Date.now();
@@ -80,14 +80,9 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
   const writer = startKonverge(
     [
       "demo-writer",
-      ...[
-        "--namespace",
-        world.namespace,
-        "--pools",
-        pools.join(","),
-        "--seed",
-        String(options.seed),
-      ],
+      `--namespace=${world.namespace}`,
+      `--pools=${pools.join(",")}`,
+      `--seed=${options.seed}`,
       ...(options.blindWriter ? ["--blind"] : []),
     ],
     stage.env,

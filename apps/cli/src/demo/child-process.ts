@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { KonvergeError } from "@konverge/core";
 
 /** The fields of a JSON log line. */
-export type LogFields = Readonly<Record<string, unknown>>;
+type LogFields = Readonly<Record<string, unknown>>;
 
 export interface KonvergeProcess {
   readonly pid: number;

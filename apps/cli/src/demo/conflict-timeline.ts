@@ -41,11 +41,7 @@ function tell({ record, write }: Found): string[] {
     lines.push(row(who, "read", `version ${conflict.readVersion}`));
     for (const winner of conflict.winners) {
       lines.push(
-        row(
-          winner.manager,
-          "wrote",
-          `${winner.paths.slice(0, 3).join(", ") || "(fields not told)"}`,
-        ),
+        row(winner.manager, "wrote", winner.paths.slice(0, 3).join(", ") || "(fields not told)"),
       );
     }
     lines.push(

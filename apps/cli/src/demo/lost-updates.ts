@@ -9,6 +9,8 @@ export interface ControllerWrites {
   readonly machines?: number;
 }
 
+type Written = string | number | undefined;
+
 export interface LostUpdate {
   readonly pool: string;
   readonly field: string;
@@ -28,7 +30,7 @@ export function findLostUpdates(
   return pools.flatMap((pool) => {
     const name = pool.metadata.name;
     const wrote = controllers.get(name) ?? {};
-    const lost = (field: string, expected: unknown, found: unknown): LostUpdate[] =>
+    const lost = (field: string, expected: Written, found: Written): LostUpdate[] =>
       expected === undefined || String(expected) === String(found)
         ? []
         : [{ pool: name, field, wrote: String(expected), found: String(found ?? "nothing") }];
