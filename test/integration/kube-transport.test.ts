@@ -1,5 +1,11 @@
 import { KonvergeError, type Gate, type ResourceType } from "@konverge/core";
-import { isTooManyRequests, type CallRecord } from "@konverge/kube";
+import {
+  createKubeClient,
+  isTooManyRequests,
+  isUnauthorized,
+  loadKubeCredentials,
+  type CallRecord,
+} from "@konverge/kube";
 import { expect, test } from "vitest";
 import {
   clientFor,
@@ -17,6 +23,7 @@ const CONFIG_MAP: ResourceType = {
   resource: "configmaps",
   scope: "Namespaced",
 };
+const NO_TLS = {};
 const target = { namespace: "n", name: "a" };
 const object = {
   apiVersion: "v1",
@@ -190,4 +197,78 @@ test("a closed client ends its calls and takes no more", async () => {
   expect(await call).toMatchObject({ code: "cancelled" });
   await expect(client.get(CONFIG_MAP, target)).rejects.toMatchObject({ code: "cancelled" });
   await until("no connection is left", () => server.sockets.size === 0);
+});
+
+test("calls go through the proxy that the kubeconfig names", async () => {
+  const asked: (string | undefined)[] = [];
+  await using proxy = await startWireServer(({ request, response }) => {
+    asked.push(request.url);
+    sendJson(response, 200, object);
+  });
+  const kubeconfig = {
+    "current-context": "far",
+    clusters: [
+      { name: "far", cluster: { server: "http://api.invalid:8080/k8s", "proxy-url": proxy.url } },
+    ],
+    contexts: [{ name: "far", context: { cluster: "far" } }],
+  };
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigText: JSON.stringify(kubeconfig), env: {} }),
+    gate: watchfulGate().gate,
+    userAgent: "konverge-test/1",
+  });
+  await client.get(CONFIG_MAP, target);
+  await client.close();
+  expect(asked).toEqual(["http://api.invalid:8080/k8s/api/v1/namespaces/n/configmaps/a"]);
+});
+
+test("a new client certificate means new connections, while calls on the old ones end in peace", async () => {
+  const held: (() => void)[] = [];
+  await using server = await startWireServer(({ response }) => {
+    held.push(() => sendJson(response, 200, object));
+  });
+  let tls = {};
+  const client = createKubeClient({
+    credentials: {
+      server: server.url,
+      context: "wire",
+      authorize: async () => ({ headers: {}, tls }),
+      forget: () => undefined,
+    },
+    gate: watchfulGate().gate,
+    userAgent: "konverge-test/1",
+  });
+  const old = client.get(CONFIG_MAP, target);
+  await until("the first call arrives", () => held.length === 1);
+  tls = {};
+  const next = client.get(CONFIG_MAP, target);
+  await until("the second call arrives", () => held.length === 2);
+  expect(server.sockets.size).toBe(2);
+  for (const answer of held) answer();
+  await Promise.all([old, next]);
+  await until("the old connection is closed", () => server.sockets.size === 1);
+  await client.close();
+});
+
+test("credentials that were refused are fetched anew for the next call", async () => {
+  let token = 1;
+  await using server = await startWireServer(({ request, response }) => {
+    if (request.headers.authorization === "Bearer 2") sendJson(response, 200, object);
+    else sendStatus(response, 401, "Unauthorized");
+  });
+  const client = createKubeClient({
+    credentials: {
+      server: server.url,
+      context: "wire",
+      authorize: async () => ({ headers: { Authorization: `Bearer ${token}` }, tls: NO_TLS }),
+      forget: () => {
+        token += 1;
+      },
+    },
+    gate: watchfulGate().gate,
+    userAgent: "konverge-test/1",
+  });
+  await expect(client.get(CONFIG_MAP, target)).rejects.toSatisfy(isUnauthorized);
+  expect((await client.get(CONFIG_MAP, target)).metadata.uid).toBe("u");
+  await client.close();
 });
