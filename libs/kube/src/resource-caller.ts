@@ -1,9 +1,7 @@
 import {
-  formatApiVersion,
   isJsonObject,
   KonvergeError,
   type ApiObject,
-  type CallVerb,
   type JsonObject,
   type JsonValue,
   type ResourceType,
@@ -23,6 +21,9 @@ import type {
   RawAnswer,
   RawRequest,
 } from "./kube-client.ts";
+import { toPage } from "./object-page.ts";
+import { query } from "./query-string.ts";
+import { rawVerb } from "./raw-verb.ts";
 import { collectionPath, objectPath, parsePath, type NamespacedName } from "./resource-path.ts";
 import type { IsSensitive } from "./sensitive-kinds.ts";
 import type { ApiAnswer, ApiCall, Transport } from "./transport.ts";
@@ -290,17 +291,6 @@ function refOf(
   };
 }
 
-function query(
-  parameters: Readonly<Record<string, string | number | boolean | undefined>>,
-): string {
-  let text = "";
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value === undefined) continue;
-    text += `${text === "" ? "?" : "&"}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
-  }
-  return text;
-}
-
 /** "No such object" names it; "no such resource" names nothing, or is a plain 404. */
 function isUnknownResource(error: unknown): boolean {
   return isNotFound(error) && isKubeApiError(error) && error.details["name"] === undefined;
@@ -313,40 +303,4 @@ function asObject({ value, status }: ApiAnswer, path: string): JsonObject {
     "kube_unreachable",
     `${place ?? ""} answered ${status} without a JSON object; is this an API server?`,
   );
-}
-
-function toPage<T>(list: JsonObject, type: ResourceType): ObjectPage<T> {
-  const rawItems = list["items"];
-  const metadata = isJsonObject(list["metadata"]) ? list["metadata"] : {};
-  const items = Array.isArray(rawItems) ? rawItems.filter(isJsonObject) : [];
-  const apiVersion = formatApiVersion(type.group, type.version);
-  for (const item of items) {
-    item["apiVersion"] ??= apiVersion;
-    item["kind"] ??= type.kind;
-  }
-  const { resourceVersion, continue: token, remainingItemCount } = metadata;
-  return {
-    items: items as T[],
-    resourceVersion: typeof resourceVersion === "string" ? resourceVersion : "",
-    ...(typeof token === "string" && token !== "" ? { continueToken: token } : {}),
-    ...(typeof remainingItemCount === "number" ? { remainingItemCount } : {}),
-  };
-}
-
-const RAW_VERBS: Readonly<Record<RawRequest["method"], CallVerb>> = {
-  GET: "get",
-  POST: "create",
-  PUT: "update",
-  PATCH: "patch",
-  DELETE: "delete",
-};
-
-function rawVerb(
-  method: RawRequest["method"],
-  about: ErrorRef | undefined,
-  contentType: string,
-): CallVerb {
-  if (method === "PATCH" && contentType.startsWith("application/apply-patch")) return "apply";
-  if (method === "GET" && about !== undefined && about.name === undefined) return "list";
-  return RAW_VERBS[method];
 }

@@ -1,0 +1,11 @@
+/** `?name=value&...`, or nothing when all are undefined. */
+export function query(
+  parameters: Readonly<Record<string, string | number | boolean | undefined>>,
+): string {
+  let text = "";
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined) continue;
+    text += `${text === "" ? "?" : "&"}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+  }
+  return text;
+}
