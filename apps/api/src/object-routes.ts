@@ -1,16 +1,11 @@
 import { attemptRecordSchema, type AttemptRecord, type ObjectHistory } from "@konverge/contracts";
 import { formatKey, KonvergeError } from "@konverge/core";
+import type { StoredAttempt } from "@konverge/queue";
 import { Hono } from "hono";
 import { html } from "hono/html";
-import { z } from "zod";
 import { renderObjectPage } from "./object-page.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
 
-const lostSchema = z.object({
-  epoch: z.coerce.number(),
-  worker: z.string(),
-  startedAtMs: z.coerce.number(),
-});
 const MAX_ATTEMPTS = 50;
 const NO_NAMESPACE = "_";
 const PATH = "/:cluster/:controller/:namespace/:name";
@@ -58,19 +53,23 @@ async function readHistory(
     conflicts: state.conflicts,
     ...(state.lastOutcome === undefined ? {} : { lastOutcome: state.lastOutcome }),
     ...(state.nextAt === undefined ? {} : { nextAt: state.nextAt }),
-    attempts: stored.map(({ record }) => readRecord(state.key, queue.controller, record)),
+    attempts: stored.map((attempt) => readRecord(state.key, queue.controller, attempt)),
   };
 }
 
-/** An attempt whose worker died has a record by the queue: when it began and where, and nothing of what it did. */
-function readRecord(key: string, controller: string, text: string): AttemptRecord {
-  const stored: unknown = JSON.parse(text);
-  const whole = attemptRecordSchema.safeParse(stored);
-  if (whole.success) return whole.data;
-  const { epoch, worker, startedAtMs } = lostSchema.parse(stored);
+/**
+ * The engine's record, or what the queue itself knows: of an attempt whose worker died that is all there is, and a user
+ * of the queue alone may keep no records.
+ */
+function readRecord(key: string, controller: string, stored: StoredAttempt): AttemptRecord {
+  const kept = attemptRecordSchema.safeParse(
+    stored.record === "" ? undefined : JSON.parse(stored.record),
+  );
+  if (kept.success) return kept.data;
+  const { id, outcome, worker, startedAtMs, endedAtMs, error } = stored;
   const startedAt = new Date(startedAtMs).toISOString();
   return {
-    id: `${key}#${epoch}`,
+    id: `${key}#${id}`,
     key,
     controller,
     attempt: 1,
@@ -78,10 +77,11 @@ function readRecord(key: string, controller: string, text: string): AttemptRecor
     triggers: [],
     requestedAt: startedAt,
     startedAt,
-    finishedAt: startedAt,
-    durationMs: 0,
+    finishedAt: new Date(endedAtMs ?? startedAtMs).toISOString(),
+    durationMs: Math.max(0, (endedAtMs ?? startedAtMs) - startedAtMs),
     waits: { queueMs: 0, limiterMs: 0, conflictMs: 0, backoffMs: 0 },
-    outcome: "lost",
+    outcome,
+    ...(error === undefined ? {} : { error }),
     writes: [],
     conflicts: [],
     calls: { n: 0, ms: 0 },

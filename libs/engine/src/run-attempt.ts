@@ -7,7 +7,7 @@ import {
   type Outcome,
 } from "@konverge/core";
 import { isNotFound, type KubeClient, type MutateOptions } from "@konverge/kube";
-import type { AttemptLease } from "@konverge/queue";
+import { AttemptCancelledError, type AttemptLease } from "@konverge/queue";
 import { createAttemptKube, deepFreeze } from "./attempt-kube.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { classifyError } from "./classify-error.ts";
@@ -161,8 +161,7 @@ function abortOutcome(attempt: AttemptLease, timeout: AbortSignal, error: unknow
   if (!attempt.signal.aborted && reason instanceof KonvergeError && reason.code === "timed_out") {
     return { kind: "retry", error: reason };
   }
-  const cause =
-    reason instanceof KonvergeError && reason.message.includes("lease") ? "leaseLost" : "shutdown";
+  const cause = reason instanceof AttemptCancelledError ? reason.reason : "shutdown";
   return { kind: "cancelled", cause, ...(error instanceof Error ? { error } : {}) };
 }
 

@@ -1,0 +1,201 @@
+import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
+import { problemSchema } from "@konverge/contracts";
+import { createControllerRegistry } from "@konverge/queue";
+import { createMetrics } from "@konverge/telemetry";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+let access: QueueAccess;
+
+const NODE_POOL = {
+  name: "node-pool",
+  cluster: "default",
+  group: "demo.konverge.dev",
+  version: "v1",
+  kind: "NodePool",
+  resource: "nodepools",
+  scope: "Namespaced",
+} as const;
+
+beforeEach(async () => {
+  const registry = createControllerRegistry({
+    redis: { url: harness.url },
+    cluster: "default",
+    prefix: harness.prefix,
+  });
+  await registry.announce([
+    NODE_POOL,
+    { ...NODE_POOL, name: "nodes", kind: "Node", scope: "Cluster" },
+  ]);
+  await registry.close();
+  access = open(harness.url);
+});
+afterEach(() => access.close());
+
+const open = (redisUrl: string) =>
+  openQueueAccess({ redisUrl, prefix: harness.prefix, onError: () => undefined });
+
+function call(
+  path: string,
+  init: RequestInit = {},
+  options: { token?: string; access?: QueueAccess } = {},
+) {
+  const api = createApi({
+    access: options.access ?? access,
+    metrics: createMetrics({ version: "test" }),
+    token: options.token,
+    cluster: "default",
+    onError: () => undefined,
+  });
+  const request = new Request(`http://localhost:7070${path}`, init);
+  if (!request.headers.has("host")) request.headers.set("host", "localhost:7070");
+  return api.fetch(request);
+}
+const post = (body: unknown, init: RequestInit = {}) =>
+  call("/v1/reconciles", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+    ...init,
+  });
+async function problemOf(response: Response) {
+  expect(response.headers.get("content-type")).toBe("application/problem+json");
+  const problem = problemSchema.parse(await response.json());
+  expect(problem.status).toBe(response.status);
+  return problem;
+}
+const POOL = { controller: "node-pool", namespace: "demo", name: "blue" };
+
+test("P1: a request is answered with 202, an id and where to ask; a second one joins it", async () => {
+  const first = await post({ ...POOL, reason: "deploy 4711" });
+  expect(first.status).toBe(202);
+  const accepted = (await first.json()) as { id: string; key: string; coalesced: boolean };
+  expect(accepted).toMatchObject({
+    key: "node-pool/default/nodepools.demo.konverge.dev/demo/blue",
+    coalesced: false,
+  });
+  expect(await (await post(POOL)).json()).toMatchObject({ coalesced: true });
+  const state = await call(first.headers.get("location") ?? "");
+  expect(await state.json()).toMatchObject({ id: accepted.id, phase: "waiting" });
+});
+
+test("a wait is answered as soon as the request is finished", async () => {
+  const location = (await post(POOL)).headers.get("location") ?? "";
+  const answer = call(`${location}?wait=20s`);
+  const { queue } = await access.find("default", "node-pool");
+  const worker = queue.work({
+    workerId: "test",
+    handle: async () => ({ outcome: { kind: "done" } }),
+    onError: () => undefined,
+  });
+  onTestFinished(() => worker.stop());
+  expect(await (await answer).json()).toMatchObject({ phase: "finished", outcome: "done" });
+});
+
+test.each([
+  ["an empty body", {}, ["/controller", "/name"]],
+  ["wrong types", { controller: 1, name: "" }, ["/controller", "/name"]],
+  ["an unknown field", { ...POOL, nmae: "x" }, ["/nmae"]],
+  ["no namespace", { controller: "node-pool", name: "a" }, ["/namespace"]],
+  ["a namespace too much", { controller: "nodes", namespace: "a", name: "a" }, ["/namespace"]],
+])("%s is a 422 with a pointer per error", async (_what, body, pointers) => {
+  const response = await post(body);
+  expect(response.status).toBe(422);
+  const problem = await problemOf(response);
+  expect(problem.errors?.map(({ pointer }) => pointer)).toEqual(pointers);
+});
+
+test.each([
+  ["no JSON", () => post("{"), 400, "invalid_body"],
+  [
+    "a form",
+    () => post("a=b", { headers: { "content-type": "application/x-www-form-urlencoded" } }),
+    415,
+    "unsupported_media_type",
+  ],
+  ["too much", () => post({ ...POOL, reason: "x".repeat(70_000) }), 413, "body_too_large"],
+  [
+    "an unknown controller",
+    () => post({ ...POOL, controller: "nobody" }),
+    404,
+    "unknown_controller",
+  ],
+  ["an unknown route", () => call("/v1/nothing"), 404, "route_not_found"],
+  ["an unknown id", () => call("/v1/reconciles/nonsense"), 404, "not_found"],
+  [
+    "an id that was never given",
+    () =>
+      call(
+        `/v1/reconciles/${encodeURIComponent("node-pool/default/nodepools.demo.konverge.dev/demo/never@7")}`,
+      ),
+    404,
+    "not_found",
+  ],
+  [
+    "an object nobody asked for",
+    () => call("/v1/objects/default/node-pool/demo/never"),
+    404,
+    "not_found",
+  ],
+  ["a wrong wait", () => call("/v1/reconciles/x?wait=long"), 422, "invalid_request"],
+])("%s is a problem", async (_what, run, status, code) => {
+  const response = await run();
+  expect(response.status).toBe(status);
+  expect((await problemOf(response)).code).toBe(code);
+});
+
+test("Redis away is a 503 with Retry-After, and not alive is not ready", async () => {
+  const away = open("redis://127.0.0.1:1");
+  onTestFinished(() => away.close());
+  for (const path of ["/readyz", "/v1/controllers"]) {
+    const response = await call(path, {}, { access: away });
+    expect(response.status).toBe(503);
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await problemOf(response)).code).toBe("redis_unavailable");
+  }
+  expect((await call("/livez", {}, { access: away })).status).toBe(200);
+});
+
+test("with a token nothing is served without it; without one only loopback hosts are", async () => {
+  const token = "0123456789abcdef";
+  const refused = await call("/v1/controllers", {}, { token });
+  expect(refused.status).toBe(401);
+  expect((await problemOf(refused)).code).toBe("unauthorized");
+  const headers = { authorization: `Bearer ${token}` };
+  expect((await call("/v1/controllers", { headers }, { token })).status).toBe(200);
+  const rebound = await call("/v1/controllers", { headers: { host: "evil.example.com" } });
+  expect(rebound.status).toBe(403);
+});
+
+test("an object's attempts can be read, as data and as a page without scripts", async () => {
+  const location =
+    (await post({ ...POOL, reason: "<script>alert(1)</script>" })).headers.get("location") ?? "";
+  const { queue } = await access.find("default", "node-pool");
+  const worker = queue.work({
+    workerId: "test",
+    handle: async () => ({ outcome: { kind: "done" } }),
+    onError: () => undefined,
+  });
+  onTestFinished(() => worker.stop());
+  await call(`${location}?wait=20s`);
+  expect(await (await call("/v1/objects/default/node-pool/demo/blue")).json()).toMatchObject({
+    phase: "idle",
+    lastOutcome: "done",
+  });
+  const page = await call("/o/default/node-pool/demo/blue");
+  expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+  expect(await page.text()).not.toContain("<script");
+  const overview = await (await call("/")).text();
+  expect(overview).toContain("node-pool");
+});
+
+test("the raw job view is read-only", async () => {
+  expect((await call("/queues")).status).toBe(200);
+  const listed = await call("/queues/api/queues");
+  expect(await listed.json()).toMatchObject({
+    queues: expect.arrayContaining([expect.objectContaining({ readOnlyMode: true })]),
+  });
+  const paused = await call("/queues/api/queues/node-pool/pause", { method: "PUT" });
+  expect(paused.status).toBe(405);
+});
