@@ -13,8 +13,7 @@ import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
-import { until } from "./kube-wire-server.ts";
-import { useQueues } from "./queue-harness.ts";
+import { until, useQueues } from "./queue-harness.ts";
 
 const GROUP = "engine.test.konverge.dev";
 const namespace = "default";
