@@ -11,6 +11,7 @@ interface ApiserverOptions {
   readonly dataDir?: string;
   readonly auditLog?: string;
   readonly kubeconfigOut?: string;
+  readonly advertiseHost?: string;
 }
 
 export function addApiserverCommand(program: Command): void {
@@ -24,20 +25,30 @@ export function addApiserverCommand(program: Command): void {
     .option("--data-dir <dir>", "keep objects here; without it they live in memory")
     .option("--audit-log <file>", "append one JSON line per request, as kube-apiserver's audit log")
     .option("--kubeconfig-out <file>", "write a kubeconfig for it")
-    .action(async ({ host, port, dataDir, auditLog, kubeconfigOut }: ApiserverOptions) => {
-      const log = createLogger({ service: "apiserver", version: readVersion() });
-      const server = await createApiServer({
-        host,
-        port,
-        ...(dataDir === undefined ? {} : { dataDir }),
-        ...(auditLog === undefined ? {} : { auditLog }),
-      });
-      if (kubeconfigOut !== undefined)
-        await writeFile(kubeconfigOut, server.kubeconfig, { mode: 0o600 });
-      log.info({ url: server.url, kubeconfig: kubeconfigOut, dataDir }, "API server listening");
-      await untilSignal();
-      await server.close();
-    });
+    .option(
+      "--advertise-host <name>",
+      "host that the kubeconfig names, when others reach it by another name",
+    )
+    .action(
+      async ({ host, port, dataDir, auditLog, kubeconfigOut, advertiseHost }: ApiserverOptions) => {
+        const log = createLogger({ service: "apiserver", version: readVersion() });
+        const server = await createApiServer({
+          host,
+          port,
+          ...(dataDir === undefined ? {} : { dataDir }),
+          ...(auditLog === undefined ? {} : { auditLog }),
+        });
+        if (kubeconfigOut !== undefined) {
+          const url = new URL(server.url);
+          if (advertiseHost !== undefined) url.hostname = advertiseHost;
+          const text = server.kubeconfig.replaceAll(server.url, url.href.replace(/\/$/, ""));
+          await writeFile(kubeconfigOut, text, { mode: 0o600 });
+        }
+        log.info({ url: server.url, kubeconfig: kubeconfigOut, dataDir }, "API server listening");
+        await untilSignal();
+        await server.close();
+      },
+    );
 }
 
 function parsePort(text: string): number {

@@ -1,28 +1,65 @@
+import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
+import type { Config, Resource } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import type { Command } from "commander";
-import type { Resource } from "@konverge/engine";
 import { loadConfig } from "../load-config.ts";
+import { readVersion } from "../version.ts";
+
+const CRD: ResourceType = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+};
 
 export function addCrdsCommand(program: Command): void {
   program
     .command("crds")
     .description("print the CRDs of a configuration's resources, fit for kubectl apply -f -")
     .requiredOption("--config <file>", "configuration file")
-    .action(async ({ config: path }: { readonly config: string }) => {
-      const { controllers } = await loadConfig(path);
-      const types = new Map(
-        controllers
-          .flatMap((controller) => [
-            controller.for,
-            ...controller.owns,
-            ...controller.watches.map(({ type }) => type),
-          ])
-          .map((type) => [`${type.resource}.${type.group}`, type]),
-      );
-      const items = [...types.values()]
-        .filter((type): type is Resource => "crd" in type)
-        .map((type) => type.crd());
-      process.stdout.write(
-        `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`,
-      );
-    });
+    .option("--apply", "apply them to the cluster of the kubeconfig instead", false)
+    .action(
+      async ({ config: path, apply }: { readonly config: string; readonly apply: boolean }) => {
+        const items = crdsOf(await loadConfig(path));
+        if (apply) await applyAll(items);
+        else {
+          process.stdout.write(
+            `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`,
+          );
+        }
+      },
+    );
+}
+
+function crdsOf({ controllers }: Config): ApiObject[] {
+  const types = new Map(
+    controllers
+      .flatMap((controller) => [
+        controller.for,
+        ...controller.owns,
+        ...controller.watches.map(({ type }) => type),
+      ])
+      .map((type) => [`${type.resource}.${type.group}`, type]),
+  );
+  return [...types.values()]
+    .filter((type): type is Resource => "crd" in type)
+    .map((type) => type.crd());
+}
+
+async function applyAll(items: readonly ApiObject[]): Promise<void> {
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({}),
+    gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
+    userAgent: `konverge-cli/${readVersion()}`,
+    fieldManager: "konverge-cli",
+  });
+  try {
+    for (const item of items) {
+      await client.apply(CRD, item);
+      process.stderr.write(`applied ${item.metadata.name}\n`);
+    }
+  } finally {
+    await client.close();
+  }
 }
