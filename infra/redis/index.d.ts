@@ -89,3 +89,12 @@ export declare function obtainRedis(options: {
   readonly log: (line: string) => void;
   readonly env?: NodeJS.ProcessEnv;
 }): Promise<ObtainedRedis>;
+
+/**
+ * Makes servers that we started die with this process, however it dies (kill -9 too), and removes their folder.
+ * `release` after the servers ended, so that a reused process id is never signalled.
+ */
+export declare function guard(guarded: {
+  readonly pids: readonly number[];
+  readonly folder?: string;
+}): { release(): void };

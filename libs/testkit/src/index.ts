@@ -1,4 +1,4 @@
 export { EnvtestUnavailable, resolveAssets, startControlPlane } from "@konverge/infra-envtest";
 export type { ControlPlane, StartControlPlaneOptions } from "@konverge/infra-envtest";
-export { obtainRedis, startRedis } from "@konverge/infra-redis";
+export { guard, obtainRedis, startRedis } from "@konverge/infra-redis";
 export type { ObtainedRedis, RunningRedis, StartRedisOptions } from "@konverge/infra-redis";

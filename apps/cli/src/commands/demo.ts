@@ -1,6 +1,7 @@
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createLogger } from "@konverge/telemetry";
+import { startControlPlane } from "@konverge/testkit";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { runOutsideWriter } from "../demo/outside-writer.ts";
 import { runDemo } from "../demo/run-demo.ts";
@@ -73,6 +74,22 @@ export function addDemoCommand(program: Command): void {
     .requiredOption("--seed <number>", "", parseCount)
     .option("--blind", "", false)
     .action(runWriter);
+  program
+    .command("demo-control-plane", { hidden: true })
+    .requiredOption("--audit-log <file>")
+    .action(runControlPlane);
+}
+
+/** A process of its own, so that Ctrl-C does not end the server before the demo has cleaned up on it. */
+async function runControlPlane({ auditLog }: { readonly auditLog: string }): Promise<void> {
+  const log = createLogger({ service: "control-plane", version: readVersion() });
+  const plane = await startControlPlane({
+    log: (line) => process.stderr.write(`${line}\n`),
+    auditLog,
+  });
+  log.info({ version: plane.version, kubeconfigPath: plane.kubeconfigPath }, "control plane ready");
+  await untilSignal();
+  await plane.stop();
 }
 
 async function runWriter(flags: {

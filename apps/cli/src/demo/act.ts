@@ -23,6 +23,8 @@ export interface ActOptions {
   readonly stepMs: number;
   readonly blindWriter: boolean;
   readonly say: (line: string) => void;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
 }
 
 /** One act of the demo's JSON document. */
@@ -69,64 +71,77 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
   }
 
   const workers = startWorkers(options);
-  const metrics = await Promise.all(
-    workers.map(async (worker) => String((await worker.said("worker ready"))["metricsUrl"])),
-  );
-  say(`${workers.length} workers are up (pids ${workers.map(({ pid }) => pid).join(", ")})`);
-  const fromMs = Date.now();
-  await world.populate(pools, first.loads);
-  await waitConverged(options, pools, first);
-
-  const writer = startKonverge(
-    [
-      "demo-writer",
-      `--namespace=${world.namespace}`,
-      `--pools=${pools.join(",")}`,
-      `--seed=${options.seed}`,
-      ...(options.blindWriter ? ["--blind"] : []),
-    ],
-    stage.env,
-  );
-  await writer.said("writer started");
-  const startedMs = performance.now();
-  for (const step of plan) {
-    await sleepMs(Math.max(0, startedMs + step.atMs - performance.now()));
-    await Promise.all([world.setLoads(step.loads), requestOverHttp(options, step)]);
-    say(`load step ${plan.indexOf(step) + 1} of ${plan.length}`);
-  }
-  const lastStepMs = performance.now();
-  // The fight goes on for one more step, then the outside writer leaves.
-  await sleepMs(options.stepMs);
-  const report = await stopWriter(writer);
-  const converged = await waitConverged(options, pools, last);
-  const convergedMs = Math.round(performance.now() - lastStepMs);
-  const lost = await checkLost(options, pools, report);
-  const totals = await readWorkerTotals(metrics.filter((_, index) => workers[index]?.alive));
-  const apiCalls =
-    stage.auditLog === undefined
-      ? totals.apiCalls
-      : await countAuditedCalls(stage.auditLog, { agent: WORKER_AGENT, fromMs, toMs: Date.now() });
-  return {
-    figures: {
-      name,
-      reconciles: totals.reconciles,
-      apiCalls,
-      writes: totals.writes,
-      conflicts: totals.conflicts,
-      callsPerWrite: Math.round((apiCalls / Math.max(1, totals.writes)) * 100) / 100,
-      jobRetries: totals.jobRetries,
-      convergedMs,
-      lostUpdates: lost.length,
-      converged,
-    },
-    lost,
-    outsideConflicts: report.conflicts,
-    pools,
-    async end() {
-      await world.clear();
-      await Promise.all(workers.map((worker) => worker.stop()));
-    },
+  let writer: KonvergeProcess | undefined;
+  /** The objects go first, so that the workers see the deletions. */
+  const end = async () => {
+    await writer?.stop();
+    await world.clear();
+    await Promise.all(workers.map((worker) => worker.stop()));
   };
+  try {
+    const metrics = await Promise.all(
+      workers.map(async (worker) => String((await worker.said("worker ready"))["metricsUrl"])),
+    );
+    say(`${workers.length} workers are up (pids ${workers.map(({ pid }) => pid).join(", ")})`);
+    const fromMs = Date.now();
+    await world.populate(pools, first.loads);
+    await waitConverged(options, pools, first);
+
+    writer = startKonverge(
+      [
+        "demo-writer",
+        `--namespace=${world.namespace}`,
+        `--pools=${pools.join(",")}`,
+        `--seed=${options.seed}`,
+        ...(options.blindWriter ? ["--blind"] : []),
+      ],
+      stage.env,
+    );
+    await writer.said("writer started");
+    const startedMs = performance.now();
+    for (const step of plan) {
+      await sleepMs(Math.max(0, startedMs + step.atMs - performance.now()), options.signal);
+      await Promise.all([world.setLoads(step.loads), requestOverHttp(options, step)]);
+      say(`load step ${plan.indexOf(step) + 1} of ${plan.length}`);
+    }
+    const lastStepMs = performance.now();
+    // The fight goes on for one more step, then the outside writer leaves.
+    await sleepMs(options.stepMs, options.signal);
+    const report = await stopWriter(writer);
+    const converged = await waitConverged(options, pools, last);
+    const convergedMs = Math.round(performance.now() - lastStepMs);
+    const lost = await checkLost(options, pools, report);
+    const totals = await readWorkerTotals(metrics.filter((_, index) => workers[index]?.alive));
+    const apiCalls =
+      stage.auditLog === undefined
+        ? totals.apiCalls
+        : await countAuditedCalls(stage.auditLog, {
+            agent: WORKER_AGENT,
+            fromMs,
+            toMs: Date.now(),
+          });
+    return {
+      figures: {
+        name,
+        reconciles: totals.reconciles,
+        apiCalls,
+        writes: totals.writes,
+        conflicts: totals.conflicts,
+        callsPerWrite: Math.round((apiCalls / Math.max(1, totals.writes)) * 100) / 100,
+        jobRetries: totals.jobRetries,
+        convergedMs,
+        lostUpdates: lost.length,
+        converged,
+      },
+      lost,
+      outsideConflicts: report.conflicts,
+      pools,
+      end,
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
 }
 
 function startWorkers({ name, stage, world, workers, configs }: ActOptions): KonvergeProcess[] {
@@ -186,7 +201,7 @@ async function stopWriter(writer: KonvergeProcess): Promise<WriterReport> {
 }
 
 async function waitConverged(
-  { stage, world }: ActOptions,
+  { stage, world, signal }: ActOptions,
   pools: readonly string[],
   { loads }: LoadStep,
 ): Promise<boolean> {
@@ -212,6 +227,7 @@ async function waitConverged(
   };
   try {
     await pollUntil("all pools are as the load asks", check, {
+      signal,
       deadlineMs: CONVERGE_MS,
       everyMs: 200,
     });

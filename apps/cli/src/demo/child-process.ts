@@ -3,6 +3,7 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { KonvergeError } from "@konverge/core";
+import { guard } from "@konverge/testkit";
 
 /** The fields of a JSON log line. */
 type LogFields = Readonly<Record<string, unknown>>;
@@ -31,11 +32,15 @@ export function startKonverge(
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...args], {
     env: { ...process.env, ...settings },
     stdio: ["ignore", "pipe", "pipe"],
+    // Ctrl-C reaches the whole foreground group; the demo ends its processes itself, in order.
+    detached: true,
   });
   const ended = new Promise<string>((resolve) => {
     child.once("exit", (code, signal) => resolve(`ended with ${signal ?? `exit code ${code}`}`));
     child.once("error", (error) => resolve(`could not be started: ${error.message}`));
   });
+  const guardian = guard({ pids: child.pid === undefined ? [] : [child.pid] });
+  void ended.then(() => guardian.release());
   const log = readLog(child);
   // The demo's --logs: what its processes say, a file each.
   if (folder !== undefined) {

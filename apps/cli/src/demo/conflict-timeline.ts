@@ -23,8 +23,10 @@ export async function tellConflict(
     for (const controller of ["autoscaler", "node-pool"]) {
       for (const record of await readHistory(apiUrl, { controller, namespace, name })) {
         for (const write of record.writes) {
-          if (write.conflicts.length > (best?.write.conflicts.length ?? 0))
-            best = { record, write };
+          // Two in a row tell the most; longer fights repeat themselves.
+          const { length } = write.conflicts.filter(({ winners }) => winners.length > 0);
+          const complete = length > 0 && length <= 2 && length === write.conflicts.length;
+          if (complete && length > (best?.write.conflicts.length ?? 0)) best = { record, write };
         }
       }
     }

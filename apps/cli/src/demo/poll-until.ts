@@ -7,13 +7,18 @@ export async function pollUntil(
   {
     deadlineMs = 30_000,
     everyMs = 100,
-  }: { readonly deadlineMs?: number; readonly everyMs?: number } = {},
+    signal,
+  }: {
+    readonly deadlineMs?: number;
+    readonly everyMs?: number;
+    readonly signal?: AbortSignal;
+  } = {},
 ): Promise<void> {
   const endMs = performance.now() + deadlineMs;
   while (!(await check())) {
     if (performance.now() >= endMs) {
       throw new KonvergeError("demo_failed", `waited ${deadlineMs} ms in vain until ${what}`);
     }
-    await sleepMs(everyMs);
+    await sleepMs(everyMs, signal);
   }
 }

@@ -23,6 +23,8 @@ export interface DemoOptions {
   readonly signal: AbortSignal;
 }
 
+/** What a shell reports for Ctrl-C. */
+const INTERRUPTED = 130;
 const POOLS = 20;
 const STEPS = 8;
 const STEP_MS = 1_250;
@@ -65,10 +67,20 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     }
     progress.end();
     await tellStory(options, stage, world.namespace, played);
-    if (!options.exit) await stayUp(options, stage, progress.say);
+    if (!options.exit) {
+      progress.say(
+        `an object's story: ${stage.apiUrl}/o/default/node-pool/${world.namespace}/pro-00`,
+      );
+      await stayUp(options, stage, progress.say);
+    }
     return played.every(({ figures }) => figures.converged && figures.lostUpdates === 0) ? 0 : 1;
+  } catch (error) {
+    if (!options.signal.aborted) throw error;
+    progress.say("interrupted");
+    return INTERRUPTED;
   } finally {
     progress.end();
+    progress.say("removing what the demo made");
     await played.at(-1)?.end();
     await world.remove(["node-pool", "autoscaler"].map((name) => `${stage.installation}-${name}`));
   }

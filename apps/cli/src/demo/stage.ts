@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KonvergeError, createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { obtainRedis, startControlPlane } from "@konverge/testkit";
+import { obtainRedis } from "@konverge/testkit";
 import { LOG_FOLDER, startKonverge, type KonvergeProcess } from "./child-process.ts";
 
 export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
@@ -32,6 +32,9 @@ export interface Stage {
   readonly installation: string;
   [Symbol.asyncDispose](): Promise<void>;
 }
+
+/** A download or a build may come first. */
+const CONTROL_PLANE_MS = 900_000;
 
 interface Server {
   readonly kubeconfigPath: string;
@@ -101,9 +104,11 @@ async function startServer(
       return { kubeconfigPath: join(folder, "kubeconfig"), auditLog };
     }
     case "envtest": {
-      const server = await startControlPlane({ log, auditLog });
-      cleanup.defer(() => server.stop());
-      return { kubeconfigPath: server.kubeconfigPath, auditLog };
+      const plane = startKonverge(["demo-control-plane", `--audit-log=${auditLog}`]);
+      cleanup.defer(() => plane.stop());
+      const ready = await plane.said("control plane ready", CONTROL_PLANE_MS);
+      log(`kube-apiserver ${String(ready["version"])} and etcd are up`);
+      return { kubeconfigPath: String(ready["kubeconfigPath"]), auditLog };
     }
     case "kubeconfig": {
       if (kubeconfig === undefined) {
