@@ -1,0 +1,174 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { startRedis } from "@konverge/infra-redis";
+import { load } from "js-yaml";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+interface Service {
+  readonly image?: string;
+  readonly build?: { readonly dockerfile: string };
+  readonly command: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly deploy?: { readonly replicas: number };
+}
+const compose = load(readFileSync("docker-compose.yml", "utf8")) as {
+  readonly services: Readonly<Record<string, Service>>;
+};
+const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
+const TOKEN = "compose-test-token-0123";
+
+test("the compose file keeps what Redis is told, checks health, and pins its images", () => {
+  const { redis, apiserver, api, worker } = compose.services;
+  expect(redis?.command.join(" ")).toMatch(/--appendonly yes .*--maxmemory-policy noeviction/);
+  expect(redis?.image).toMatch(/^redis:\d+\.\d+\.\d+/);
+  for (const service of [redis, apiserver, api]) expect(service?.healthcheck?.test[0]).toBe("CMD");
+  expect(worker?.deploy?.replicas).toBe(2);
+  expect(api?.environment?.["KONVERGE_TOKEN"]).toMatch(/^\$\{KONVERGE_TOKEN:\?/);
+});
+
+test("the image has stages, runs as nobody special, and starts the command line", () => {
+  expect(dockerfile.match(/^FROM /gm)?.length).toBeGreaterThanOrEqual(2);
+  expect(dockerfile).toMatch(/^USER node$/m);
+  expect(dockerfile).toMatch(/^ENTRYPOINT \["node", .*"apps\/cli\/dist\/main\.js"\]$/m);
+  expect(`${dockerfile}${JSON.stringify(compose)}`).not.toContain(":latest");
+});
+
+/** The names of the compose network and its ports, as this machine has them. */
+const local = new Map<string, string>();
+const children: ChildProcess[] = [];
+let folder: string;
+let redis: Awaited<ReturnType<typeof startRedis>>;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "konverge-compose-"));
+  redis = await startRedis();
+  const [apiserverPort, apiPort] = await Promise.all([freePort(), freePort()]);
+  local.set("redis://redis:6379", redis.url);
+  local.set("/shared", folder);
+  local.set("0.0.0.0", "127.0.0.1");
+  local.set("6443", String(apiserverPort));
+  local.set("7070", String(apiPort));
+  local.set("9090", "0");
+});
+afterAll(async () => {
+  await Promise.all(children.map((child) => ended(child)));
+  await redis.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test("each service's command with its environment, as processes, reconciles once", async () => {
+  await said(start("apiserver"), "API server listening");
+  expect(await exitCode(start("crds"))).toBe(0);
+  await said(start("api"), "api listening");
+  for (let n = 0; n < (compose.services["worker"]?.deploy?.replicas ?? 1); n++) {
+    await said(start("worker"), "worker ready");
+  }
+  const kube = `http://127.0.0.1:${local.get("6443")}`;
+  const api = `http://127.0.0.1:${local.get("7070")}`;
+  const pools = `${kube}/apis/demo.konverge.dev/v1/namespaces/default/nodepools`;
+  const created = await fetch(pools, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      apiVersion: "demo.konverge.dev/v1",
+      kind: "NodePool",
+      metadata: { name: "blue" },
+      spec: { replicas: 2 },
+    }),
+  });
+  expect(created.status).toBe(201);
+  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+  const refused = await fetch(`${api}/v1/reconciles`, { method: "POST", body: "{}" });
+  expect(refused.status).toBe(401);
+  const accepted = await fetch(`${api}/v1/reconciles`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ controller: "node-pool", namespace: "default", name: "blue" }),
+  });
+  expect(accepted.status).toBe(202);
+  const finished = await fetch(`${api}${accepted.headers.get("location")}?wait=30s`, { headers });
+  expect(await finished.json()).toMatchObject({ phase: "finished", outcome: "done" });
+  const pool = await (await fetch(`${pools}/blue`)).json();
+  expect(pool).toMatchObject({ status: { machines: 2 } });
+});
+
+function start(name: string): ChildProcess {
+  const service = compose.services[name];
+  if (service === undefined) throw new Error(`docker-compose.yml has no service ${name}`);
+  // On this machine every service is at home.
+  const args = service.command.map((word) =>
+    word === "apiserver" && name !== "apiserver" ? word : here(word),
+  );
+  const advertised = args.indexOf("--advertise-host");
+  if (advertised !== -1) args[advertised + 1] = "127.0.0.1";
+  const environment = Object.fromEntries(
+    Object.entries(service.environment ?? {}).map(([key, value]) => [
+      key,
+      key === "KONVERGE_TOKEN" ? TOKEN : here(String(value)),
+    ]),
+  );
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(
+    process.execPath,
+    ["--conditions=@konverge/source", "apps/cli/src/main.ts", ...args],
+    {
+      env: { PATH, HOME, ...environment },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
+  children.push(child);
+  return child;
+}
+
+function here(text: string): string {
+  return [...local].reduce((result, [there, mine]) => result.replaceAll(there, mine), text);
+}
+
+/** Resolves at the log line with this message; rejects with what was printed when the process ends first. */
+async function said(child: ChildProcess, message: string): Promise<void> {
+  const lines: string[] = [];
+  await new Promise<void>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface({ input: stream }).on("line", (line) => {
+        lines.push(line);
+        if (line.includes(`"msg":"${message}"`)) resolve();
+      });
+    }
+    child.once("close", () => reject(new Error(`ended before "${message}":\n${lines.join("\n")}`)));
+  });
+}
+
+function exitCode(child: ChildProcess): Promise<number | null> {
+  child.stdout?.resume();
+  child.stderr?.resume();
+  return new Promise((resolve) => {
+    child.once("close", resolve);
+  });
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const closed = exitCode(child);
+  child.kill("SIGTERM");
+  await closed;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  return port;
+}
