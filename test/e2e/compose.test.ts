@@ -110,7 +110,7 @@ function start(name: string): ChildProcess {
   const environment = Object.fromEntries(
     Object.entries(service.environment ?? {}).map(([key, value]) => [
       key,
-      key === "KONVERGE_TOKEN" ? TOKEN : here(String(value)),
+      key === "KONVERGE_TOKEN" ? TOKEN : here(value),
     ]),
   );
   const { PATH = "", HOME = "" } = process.env;

@@ -25,7 +25,7 @@ const silent: Log = {
   child: () => silent,
 };
 
-describe.each(testServers())("engine on $name", ({ open }) => {
+describe.each(testServers())("engine on $name", (target) => {
   const harness = useQueues();
   let client: KubeClient;
   let closeServer: () => Promise<void>;
@@ -35,9 +35,9 @@ describe.each(testServers())("engine on $name", ({ open }) => {
   const queues = new Set<WorkQueue>();
 
   beforeAll(async () => {
-    const server = await open();
+    const server = await target.open();
     client = server.client;
-    closeServer = server.close;
+    closeServer = () => server.close();
     Widgets = await installWidgets(client, GROUP);
   });
   afterEach(async () => {
@@ -96,7 +96,7 @@ describe.each(testServers())("engine on $name", ({ open }) => {
     const seen: string[] = [];
     const { queue, key } = await start({
       reconcile: async ({ object, kube }) => {
-        seen.push(`${object.metadata.name}:${String(object.spec?.["size"])}`);
+        seen.push(`${object.metadata.name}:${JSON.stringify(object.spec?.["size"])}`);
         await kube.mutateStatus(object, (draft) => {
           draft.status["size"] = object.spec?.["size"] ?? null;
         });
@@ -222,13 +222,10 @@ describe.each(testServers())("engine on $name", ({ open }) => {
     });
     await make("leak");
     await until("the attempt has begun", () => leaked !== undefined);
-    await until("the access is refused", async () => {
-      const error = await leaked?.get(Widgets, "leak").then(
-        () => undefined,
-        (thrown: unknown) => ensureError(thrown),
-      );
-      return error !== undefined && "code" in error && error.code === "attempt_revoked";
-    });
+    const refused = await until("the access is refused", () =>
+      leaked?.get(Widgets, "leak").then(() => false as const, ensureError),
+    );
+    expect(refused).toMatchObject({ code: "attempt_revoked" });
   });
 
   test("a handler over its time is ended, counted as a failure and run again", async () => {
