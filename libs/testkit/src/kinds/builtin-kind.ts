@@ -1,0 +1,90 @@
+import { cloneJson, jsonEquals, type JsonObject } from "@konverge/core";
+import { EMPTY_FIELDS, fieldSetOf, type FieldSet } from "../fields/field-set.ts";
+import { generationOf, metadataOf, setOrDelete } from "../objects/metadata.ts";
+import { subdomainErrors } from "../objects/name-rules.ts";
+import { builtinSchema } from "../schema/builtin-schemas.ts";
+import { decodeBuiltin } from "../schema/decode-builtin.ts";
+import { apiVersionOf, type ResourceKind, type Subresource } from "./resource-kind.ts";
+
+/** What a built-in kind must say; the rest has the defaults of most kinds. */
+export interface BuiltinKindOptions extends Partial<
+  Omit<ResourceKind, "decode" | "resetFields" | "schema" | "isCustom" | "subresources">
+> {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly resource: string;
+  /** Name in the table of definitions. */
+  readonly definition: string;
+  readonly subresources?: readonly Subresource[];
+  /** Fills in defaults, and does what conversion does while decoding. */
+  readonly applyDefaults?: (object: JsonObject) => void;
+  /** Members that count for the generation; absent, the kind has none. */
+  readonly generationOf?: (object: JsonObject) => unknown;
+  /** Members of metadata that a status write keeps from the live object. */
+  readonly statusKeepsMetadata?: readonly string[];
+}
+
+/** Makes a kind that kube-apiserver has built in. */
+export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
+  const schema = builtinSchema(options.definition);
+  const subresources = new Set<Subresource>(options.subresources);
+  const hasStatus = subresources.has("status");
+  const { applyDefaults, generationOf: generationFields, statusKeepsMetadata = [] } = options;
+  const mainReset = hasStatus ? fieldSetOf([["f:status"]]) : EMPTY_FIELDS;
+  const statusReset = fieldSetOf([
+    ["f:spec"],
+    ...statusKeepsMetadata.map((name) => ["f:metadata", `f:${name}`]),
+  ]);
+  return {
+    listKind: `${options.kind}List`,
+    singular: options.kind.toLowerCase(),
+    shortNames: [],
+    categories: [],
+    namespaced: true,
+    storageApiVersion: apiVersionOf(options),
+    scale: undefined,
+    createsOnUpdate: false,
+    updatesUnconditionally: true,
+    selectableFields: [],
+    nameErrors: subdomainErrors,
+    validateCreate: () => [],
+    validateUpdate: () => [],
+    view: (stored) => stored,
+    toStorage: (object) => object,
+    ...options,
+    isCustom: false,
+    schema,
+    subresources,
+    decode: (object) => {
+      const unknown = decodeBuiltin(schema, object);
+      applyDefaults?.(object);
+      return unknown;
+    },
+    resetFields: (subresource): FieldSet => {
+      if (subresource === "status") return statusReset;
+      return subresource === "" ? mainReset : EMPTY_FIELDS;
+    },
+    prepareCreate: (object) => {
+      if (hasStatus) delete object["status"];
+      if (generationFields !== undefined) metadataOf(object)["generation"] = 1;
+      options.prepareCreate?.(object);
+    },
+    prepareUpdate: (next, live, subresource) => {
+      if (subresource === "status") {
+        setOrDelete(next, "spec", live["spec"] === undefined ? undefined : cloneJson(live["spec"]));
+        for (const name of statusKeepsMetadata) {
+          setOrDelete(metadataOf(next), name, metadataOf(live)[name]);
+        }
+      } else if (hasStatus) {
+        setOrDelete(next, "status", live["status"]);
+      }
+      options.prepareUpdate?.(next, live, subresource);
+      const isChanged =
+        subresource !== "status" &&
+        generationFields !== undefined &&
+        !jsonEquals(generationFields(next), generationFields(live));
+      if (isChanged) metadataOf(next)["generation"] = generationOf(live) + 1;
+    },
+  };
+}

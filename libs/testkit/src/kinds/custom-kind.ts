@@ -1,0 +1,163 @@
+import { cloneJson, jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
+import { invalid, type FieldError } from "../errors/field-error.ts";
+import { EMPTY_FIELDS, fieldSetOf } from "../fields/field-set.ts";
+import { getPath } from "../objects/dotted-path.ts";
+import { generationOf, metadataOf, objectOf, setOrDelete } from "../objects/metadata.ts";
+import { subdomainErrors } from "../objects/name-rules.ts";
+import { builtinSchema } from "../schema/builtin-schemas.ts";
+import { applyDefaults, pruneCustomResource } from "../schema/prune.ts";
+import type { Schema } from "../schema/schema.ts";
+import { validateListTypes, validateValue } from "../schema/validate.ts";
+import type { CrdSpec, CrdVersion } from "./crd-spec.ts";
+import type { ResourceKind, ScalePaths, Subresource } from "./resource-kind.ts";
+
+const STATUS_RESET = fieldSetOf([["f:metadata"], ["f:spec"]]);
+const MAIN_RESET = fieldSetOf([["f:status"]]);
+
+/** Makes the kind that one version of a CustomResourceDefinition serves. Conversion between versions is `None`. */
+export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind {
+  const { names } = crd;
+  const declared = version.schema?.openAPIV3Schema ?? {};
+  const schema = withTypeMeta(declared);
+  const apiVersion = `${crd.group}/${version.name}`;
+  const storageVersion = crd.versions.find(({ storage }) => storage)?.name ?? version.name;
+  const storageApiVersion = `${crd.group}/${storageVersion}`;
+  const hasStatus = version.subresources?.status !== undefined;
+  const scale = readScale(version);
+  const subresources = new Set<Subresource>([
+    ...(hasStatus ? ["status" as const] : []),
+    ...(scale === undefined ? [] : ["scale" as const]),
+  ]);
+  const preservesAll = crd.preserveUnknownFields === true;
+  const validate = (next: JsonObject, live?: JsonObject): FieldError[] => [
+    ...validateValue(declared, withoutTypeMeta(next), "", live && withoutTypeMeta(live)),
+    ...validateScale(next, scale, hasStatus),
+    ...validateListTypes(declared, next, ""),
+  ];
+  return {
+    group: crd.group,
+    version: version.name,
+    kind: names.kind,
+    listKind: names.listKind ?? `${names.kind}List`,
+    resource: names.plural,
+    singular: names.singular ?? names.kind.toLowerCase(),
+    shortNames: names.shortNames ?? [],
+    categories: names.categories ?? [],
+    namespaced: crd.scope === "Namespaced",
+    isCustom: true,
+    schema,
+    storageApiVersion,
+    subresources,
+    scale,
+    createsOnUpdate: false,
+    updatesUnconditionally: false,
+    selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => jsonPath.slice(1)),
+    nameErrors: subdomainErrors,
+    decode: (object) => {
+      const unknown = preservesAll ? [] : pruneCustomResource(declared, object);
+      applyDefaults(declared, object);
+      return unknown;
+    },
+    resetFields: (subresource) => {
+      if (subresource === "status") return STATUS_RESET;
+      return hasStatus && subresource === "" ? MAIN_RESET : EMPTY_FIELDS;
+    },
+    prepareCreate: (object) => {
+      if (hasStatus) delete object["status"];
+      metadataOf(object)["generation"] = 1;
+    },
+    prepareUpdate: (next, live, subresource) =>
+      prepareUpdate(next, live, { subresource, hasStatus }),
+    validateCreate: (object) => validate(object),
+    validateUpdate: (next, live, subresource) =>
+      subresource === "status" ? validateStatus(declared, next, live) : validate(next, live),
+    view: (stored) => {
+      const seen = cloneJson(stored);
+      seen["apiVersion"] = apiVersion;
+      if (!preservesAll) pruneCustomResource(declared, seen);
+      applyDefaults(declared, seen);
+      return jsonEquals(seen, stored) ? stored : seen;
+    },
+    toStorage: (object) =>
+      apiVersion === storageApiVersion ? object : { ...object, apiVersion: storageApiVersion },
+  };
+}
+
+function prepareUpdate(
+  next: JsonObject,
+  live: JsonObject,
+  { subresource, hasStatus }: { readonly subresource: Subresource; readonly hasStatus: boolean },
+): void {
+  if (subresource === "status") {
+    // All but the status is the live object's; owners of fields are tracked all the same.
+    const { managedFields } = metadataOf(next);
+    const metadata = { ...metadataOf(live) };
+    setOrDelete(metadata, "managedFields", managedFields);
+    const { status } = next;
+    for (const key of Object.keys(next)) delete next[key];
+    Object.assign(next, live, { metadata });
+    setOrDelete(next, "status", status);
+    return;
+  }
+  if (hasStatus) setOrDelete(next, "status", live["status"]);
+  const { metadata: _next, ...content } = next;
+  const { metadata: _live, ...before } = live;
+  if (!jsonEquals(content, before)) metadataOf(next)["generation"] = generationOf(live) + 1;
+}
+
+function validateStatus(declared: Schema, next: JsonObject, live: JsonObject): FieldError[] {
+  const schema = declared.properties?.["status"];
+  const status = next["status"];
+  if (schema === undefined || status === undefined) return [];
+  return [
+    ...validateValue(schema, status, "status", live["status"]),
+    ...validateListTypes(schema, status, "status"),
+  ];
+}
+
+function validateScale(
+  object: JsonObject,
+  scale: ScalePaths | undefined,
+  hasStatus: boolean,
+): FieldError[] {
+  if (scale === undefined) return [];
+  const paths = [scale.specReplicas, ...(hasStatus ? [scale.statusReplicas] : [])];
+  return paths.flatMap((path) => {
+    const value = getPath(object, path);
+    if (value === undefined) return [];
+    if (typeof value === "number" && value >= 0) return [];
+    return [invalid(`.${path}`, value, "should be a non-negative integer")];
+  });
+}
+
+function readScale(version: CrdVersion): ScalePaths | undefined {
+  const scale = version.subresources?.scale;
+  if (scale === undefined) return undefined;
+  return {
+    specReplicas: scale.specReplicasPath.slice(1),
+    statusReplicas: scale.statusReplicasPath.slice(1),
+    ...(scale.labelSelectorPath === undefined
+      ? {}
+      : { labelSelector: scale.labelSelectorPath.slice(1) }),
+  };
+}
+
+/** What every object has is typed whatever the schema says. */
+function withTypeMeta(declared: Schema): Schema {
+  return {
+    ...declared,
+    properties: {
+      ...declared.properties,
+      apiVersion: { type: "string" },
+      kind: { type: "string" },
+      metadata: builtinSchema("meta.v1.ObjectMeta"),
+    },
+  };
+}
+
+function withoutTypeMeta(object: JsonObject): JsonValue {
+  const { apiVersion: _apiVersion, kind: _kind, metadata, ...content } = object;
+  // Only the name may be constrained by a schema.
+  const name = objectOf({ metadata: metadata ?? {} }, "metadata")?.["name"];
+  return { ...content, apiVersion: "", kind: "", metadata: name === undefined ? {} : { name } };
+}

@@ -1,0 +1,82 @@
+import type { JsonObject } from "@konverge/core";
+import { isTerminating } from "../objects/metadata.ts";
+import type { ObjectTable } from "../storage/object-table.ts";
+import { configMap } from "./config-map.ts";
+import { hasCondition, readCrdSpec } from "./crd-spec.ts";
+import { makeCustomKind } from "./custom-kind.ts";
+import { customResourceDefinition } from "./custom-resource-definition.ts";
+import { deployment } from "./deployment.ts";
+import { coreEvent, event } from "./event.ts";
+import { lease } from "./lease.ts";
+import { namespace } from "./namespace.ts";
+import type { ResourceKind } from "./resource-kind.ts";
+import { secret } from "./secret.ts";
+import { serviceAccount } from "./service-account.ts";
+
+const BUILTIN: readonly ResourceKind[] = [
+  configMap,
+  coreEvent,
+  namespace,
+  secret,
+  serviceAccount,
+  customResourceDefinition,
+  deployment,
+  event,
+  lease,
+];
+
+/** Which kinds are served now: those built in, and those of established CustomResourceDefinitions. */
+export class KindRegistry {
+  readonly #kinds: Map<string, ResourceKind> = new Map();
+  /** Versions that a definition brought, by its key. */
+  readonly #custom: Map<string, readonly ResourceKind[]> = new Map();
+  readonly #terminating: Set<string> = new Set();
+
+  constructor(definitions: ObjectTable) {
+    for (const kind of BUILTIN) this.#kinds.set(idOf(kind), kind);
+    for (const { key, object } of definitions.list()) this.#update(key, object);
+    definitions.subscribe(({ type, current }) => {
+      if (type === "DELETED") this.#remove(current.key);
+      else this.#update(current.key, current.object);
+    });
+  }
+
+  find(group: string, version: string, resource: string): ResourceKind | undefined {
+    return this.#kinds.get(idOf({ group, version, resource }));
+  }
+
+  all(): ResourceKind[] {
+    return [...this.#kinds.values()];
+  }
+
+  /** True for a group that kube-apiserver itself serves, whatever versions of it. */
+  isBuiltinGroupVersion(group: string, version: string): boolean {
+    return BUILTIN.some((kind) => kind.group === group && kind.version === version);
+  }
+
+  /** True while a definition is being deleted: nothing new is created under it. */
+  isTerminating({ group, resource }: ResourceKind): boolean {
+    return this.#terminating.has(`${resource}.${group}`);
+  }
+
+  #update(key: string, crd: JsonObject): void {
+    this.#remove(key);
+    if (isTerminating(crd)) this.#terminating.add(key);
+    if (!hasCondition(crd, "Established")) return;
+    const spec = readCrdSpec(crd);
+    const kinds = spec.versions
+      .filter(({ served }) => served)
+      .map((version) => makeCustomKind(spec, version));
+    for (const kind of kinds) this.#kinds.set(idOf(kind), kind);
+    this.#custom.set(key, kinds);
+  }
+
+  #remove(key: string): void {
+    for (const kind of this.#custom.get(key) ?? []) this.#kinds.delete(idOf(kind));
+    this.#custom.delete(key);
+    this.#terminating.delete(key);
+  }
+}
+
+const idOf = ({ group, version, resource }: Pick<ResourceKind, "group" | "version" | "resource">) =>
+  `${group}/${version}/${resource}`;

@@ -1,0 +1,139 @@
+import type { JsonObject, JsonValue } from "@konverge/core";
+import { forbidden, invalid, required, tooLong, type FieldError } from "../errors/field-error.ts";
+import {
+  finalizersOf,
+  generationOf,
+  isTerminating,
+  metadataOf,
+  objectOf,
+  objectsOf,
+  textOf,
+} from "./metadata.ts";
+import { labelValueErrors, namespaceNameErrors, qualifiedNameErrors } from "./name-rules.ts";
+
+const ANNOTATIONS_LIMIT_BYTES = 256 * 1024;
+const IMMUTABLE = "field is immutable";
+const PATH = "metadata";
+
+/** Checks of apimachinery's `ValidateObjectMeta`, in its order. `nameErrors` are the rules of the kind for names. */
+export function validateMetadata(
+  object: JsonObject,
+  namespaced: boolean,
+  nameErrors: (name: string, isPrefix: boolean) => string[],
+): FieldError[] {
+  const metadata = metadataOf(object);
+  const errors: FieldError[] = [];
+  const generateName = textOf(metadata, "generateName");
+  if (generateName !== "") {
+    for (const message of nameErrors(generateName, true)) {
+      errors.push(invalid(`${PATH}.generateName`, generateName, message));
+    }
+  }
+  const name = textOf(metadata, "name");
+  if (name === "") errors.push(required(`${PATH}.name`, "name or generateName is required"));
+  else errors.push(...nameErrors(name, false).map((text) => invalid(`${PATH}.name`, name, text)));
+  errors.push(...validateNamespace(textOf(metadata, "namespace"), namespaced));
+  for (const [key, value] of Object.entries(objectOf(metadata, "labels") ?? {})) {
+    errors.push(
+      ...qualifiedNameErrors(key).map((text) => invalid(`${PATH}.labels`, key, text)),
+      ...labelValueErrors(String(value)).map((text) => invalid(`${PATH}.labels`, value, text)),
+    );
+  }
+  errors.push(...validateAnnotations(objectOf(metadata, "annotations") ?? {}));
+  errors.push(...validateOwners(objectsOf(metadata, "ownerReferences")));
+  errors.push(...validateFinalizers(finalizersOf(object)));
+  return errors;
+}
+
+/** Checks of `ValidateObjectMetaUpdate`. Generation and timestamps were set by the server before. */
+export function validateMetadataUpdate(next: JsonObject, live: JsonObject): FieldError[] {
+  const errors: FieldError[] = [];
+  if (isTerminating(live)) {
+    const added = finalizersOf(next).filter((one) => !finalizersOf(live).includes(one));
+    if (added.length > 0) {
+      const list = added.toSorted().map((one) => JSON.stringify(one));
+      errors.push(
+        forbidden(
+          `${PATH}.finalizers`,
+          `no new finalizers can be added if the object is being deleted, found new finalizers []string{${list.join(", ")}}`,
+        ),
+      );
+    }
+  }
+  if (textOf(metadataOf(next), "resourceVersion") === "") {
+    errors.push(invalid(`${PATH}.resourceVersion`, "", "must be specified for an update"));
+  }
+  if (generationOf(next) < generationOf(live)) {
+    errors.push(invalid(`${PATH}.generation`, generationOf(next), "must not be decremented"));
+  }
+  for (const member of ["name", "namespace", "uid"]) {
+    const value = textOf(metadataOf(next), member);
+    if (value !== textOf(metadataOf(live), member)) {
+      errors.push(invalid(`${PATH}.${member}`, value, IMMUTABLE));
+    }
+  }
+  for (const member of ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]) {
+    const value = metadataOf(next)[member];
+    if (value !== metadataOf(live)[member])
+      errors.push(invalid(`${PATH}.${member}`, value ?? null, IMMUTABLE));
+  }
+  return errors;
+}
+
+function validateNamespace(namespace: string, namespaced: boolean): FieldError[] {
+  const path = `${PATH}.namespace`;
+  if (!namespaced) return namespace === "" ? [] : [forbidden(path, "not allowed on this type")];
+  if (namespace === "") return [required(path)];
+  return namespaceNameErrors(namespace).map((text) => invalid(path, namespace, text));
+}
+
+function validateAnnotations(annotations: JsonObject): FieldError[] {
+  const path = `${PATH}.annotations`;
+  let bytes = 0;
+  const errors: FieldError[] = [];
+  for (const [key, value] of Object.entries(annotations)) {
+    // Case does not count in the key of an annotation.
+    for (const message of qualifiedNameErrors(key.toLowerCase()))
+      errors.push(invalid(path, key, message));
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(String(value));
+  }
+  if (bytes > ANNOTATIONS_LIMIT_BYTES) errors.push(tooLong(path, ANNOTATIONS_LIMIT_BYTES));
+  return errors;
+}
+
+function validateOwners(owners: readonly JsonObject[]): FieldError[] {
+  const path = `${PATH}.ownerReferences`;
+  const errors: FieldError[] = [];
+  let controller = "";
+  for (const owner of owners) {
+    const value = (member: string): JsonValue => owner[member] ?? "";
+    if (value("apiVersion") === "")
+      errors.push(invalid(`${path}.apiVersion`, "", "version must not be empty"));
+    for (const member of ["kind", "name", "uid"]) {
+      if (value(member) === "") errors.push(invalid(`${path}.${member}`, "", "must not be empty"));
+    }
+    if (owner["apiVersion"] === "v1" && owner["kind"] === "Event") {
+      errors.push(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"));
+    }
+    if (owner["controller"] !== true) continue;
+    const current = `${String(value("kind"))}/${String(value("name"))}`;
+    if (controller === "") controller = current;
+    else {
+      const detail = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${current}`;
+      errors.push(invalid(path, [...owners], detail));
+    }
+  }
+  return errors;
+}
+
+function validateFinalizers(finalizers: readonly string[]): FieldError[] {
+  const path = `${PATH}.finalizers`;
+  const errors = finalizers.flatMap((one) =>
+    qualifiedNameErrors(one).map((text) => invalid(path, one, text)),
+  );
+  if (finalizers.includes("orphan") && finalizers.includes("foregroundDeletion")) {
+    const detail = "finalizer orphan and foregroundDeletion cannot be both set";
+    errors.push(invalid(path, [...finalizers], detail));
+  }
+  return errors;
+}

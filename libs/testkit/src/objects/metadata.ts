@@ -1,0 +1,59 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
+
+/** The object's metadata; an object without any gets an empty one. */
+export function metadataOf(object: JsonObject): JsonObject {
+  const metadata = object["metadata"];
+  if (isJsonObject(metadata)) return metadata;
+  const created: JsonObject = {};
+  object["metadata"] = created;
+  return created;
+}
+
+/** A member as text; empty when it is absent or something else. */
+export function textOf(object: JsonObject, member: string): string {
+  const value = object[member];
+  return typeof value === "string" ? value : "";
+}
+
+/** A member that is an object; undefined when it is absent or something else. */
+export function objectOf(object: JsonObject, member: string): JsonObject | undefined {
+  const value = object[member];
+  return isJsonObject(value) ? value : undefined;
+}
+
+/** A member's strings; empty when it is absent. */
+export function stringsOf(object: JsonObject, member: string): string[] {
+  const value = object[member];
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+}
+
+/** A member's objects; empty when it is absent. */
+export function objectsOf(object: JsonObject, member: string): JsonObject[] {
+  const value = object[member];
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+/** Sets a member, or removes it where the value is undefined. */
+export function setOrDelete(
+  object: JsonObject,
+  member: string,
+  value: JsonValue | undefined,
+): void {
+  if (value === undefined) delete object[member];
+  else object[member] = value;
+}
+
+export const nameOf = (object: JsonObject): string => textOf(metadataOf(object), "name");
+export const uidOf = (object: JsonObject): string => textOf(metadataOf(object), "uid");
+export const versionOf = (object: JsonObject): string =>
+  textOf(metadataOf(object), "resourceVersion");
+export const finalizersOf = (object: JsonObject): string[] =>
+  stringsOf(metadataOf(object), "finalizers");
+export const isTerminating = (object: JsonObject): boolean =>
+  textOf(metadataOf(object), "deletionTimestamp") !== "";
+export const generationOf = (object: JsonObject): number =>
+  Number(metadataOf(object)["generation"] ?? 0);
+
+/** Whole seconds, as metav1.Time is written. */
+export const formatTime = (ms: number): string =>
+  new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");

@@ -1,0 +1,128 @@
+import {
+  cloneJson,
+  getOwn,
+  isJsonObject,
+  jsonEquals,
+  setOwn,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
+
+/** A JSON Patch that cannot be applied. The real server tells nobody which operation it was, and neither do we. */
+export class JsonPatchError extends Error {}
+
+/**
+ * Applies a JSON Patch (RFC 6902) as kube-apiserver's library does: `test` of an absent member against null holds. Returns a
+ * new value. @throws JsonPatchError for an operation that cannot be applied
+ */
+export function applyJsonPatch(target: JsonObject, operations: readonly JsonValue[]): JsonValue {
+  let document: JsonValue = cloneJson(target);
+  for (const operation of operations) {
+    if (!isJsonObject(operation)) throw new JsonPatchError("an operation is not an object");
+    document = applyOperation(document, operation);
+  }
+  return document;
+}
+
+function applyOperation(document: JsonValue, operation: JsonObject): JsonValue {
+  const path = pointerOf(operation, "path");
+  switch (operation["op"]) {
+    case "add":
+      return add(document, path, cloneJson(valueOf(operation)));
+    case "remove":
+      return remove(document, path);
+    case "replace": {
+      if (read(document, path) === undefined) throw new JsonPatchError("replace of an absent path");
+      return replace(document, path, cloneJson(valueOf(operation)));
+    }
+    case "test": {
+      const value = operation["value"] ?? null;
+      if (!jsonEquals(read(document, path) ?? null, value)) throw new JsonPatchError("test failed");
+      return document;
+    }
+    case "copy":
+    case "move": {
+      const from = pointerOf(operation, "from");
+      const value = read(document, from);
+      if (value === undefined) throw new JsonPatchError("source is absent");
+      const rest = operation["op"] === "move" ? remove(document, from) : document;
+      return add(rest, path, cloneJson(value));
+    }
+    default:
+      throw new JsonPatchError("unknown operation");
+  }
+}
+
+function valueOf(operation: JsonObject): JsonValue {
+  const value = getOwn(operation, "value");
+  if (value === undefined) throw new JsonPatchError("value is missing");
+  return value;
+}
+
+function pointerOf(operation: JsonObject, member: "from" | "path"): string[] {
+  const pointer = operation[member];
+  if (typeof pointer !== "string") throw new JsonPatchError(`${member} is missing`);
+  if (pointer === "") return [];
+  if (!pointer.startsWith("/")) throw new JsonPatchError(`${member} is no JSON pointer`);
+  return pointer
+    .slice(1)
+    .split("/")
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function read(document: JsonValue, path: readonly string[]): JsonValue | undefined {
+  let value: JsonValue | undefined = document;
+  for (const part of path) {
+    if (Array.isArray(value)) value = value[indexOf(part, value.length)];
+    else if (isJsonObject(value)) value = getOwn(value, part);
+    else return undefined;
+  }
+  return value;
+}
+
+/** The container of the last part of a path, and that part. */
+function parentOf(
+  document: JsonValue,
+  path: readonly string[],
+): [JsonObject | JsonValue[], string] {
+  const parent = read(document, path.slice(0, -1));
+  if (!isJsonObject(parent) && !Array.isArray(parent)) {
+    throw new JsonPatchError("the parent of the path is absent");
+  }
+  return [parent, path.at(-1) ?? ""];
+}
+
+function add(document: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
+  if (path.length === 0) return value;
+  const [parent, part] = parentOf(document, path);
+  if (Array.isArray(parent)) {
+    const index = part === "-" ? parent.length : indexOf(part, parent.length + 1);
+    if (index < 0) throw new JsonPatchError("index out of range");
+    parent.splice(index, 0, value);
+  } else setOwn(parent, part, value);
+  return document;
+}
+
+function replace(document: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
+  if (path.length === 0) return value;
+  const [parent, part] = parentOf(document, path);
+  if (Array.isArray(parent)) parent[indexOf(part, parent.length)] = value;
+  else setOwn(parent, part, value);
+  return document;
+}
+
+function remove(document: JsonValue, path: readonly string[]): JsonValue {
+  if (path.length === 0 || read(document, path) === undefined) {
+    throw new JsonPatchError("remove of an absent path");
+  }
+  const [parent, part] = parentOf(document, path);
+  if (Array.isArray(parent)) parent.splice(indexOf(part, parent.length), 1);
+  else delete parent[part];
+  return document;
+}
+
+/** A list's index below `length`, or -1. */
+function indexOf(part: string, length: number): number {
+  const index = /^(0|[1-9]\d*)$/.test(part) ? Number(part) : -1;
+  return index < length ? index : -1;
+}

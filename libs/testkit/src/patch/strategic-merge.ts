@@ -1,0 +1,124 @@
+import {
+  cloneJson,
+  getOwn,
+  isJsonObject,
+  jsonEquals,
+  setOwn,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
+import { memberSchema, type Schema } from "../schema/schema.ts";
+
+/** A strategic merge patch that makes no sense for its kind. */
+export class StrategicPatchError extends Error {}
+
+const DIRECTIVES = new Set(["$patch", "$retainKeys"]);
+const DELETE_PREFIX = "$deleteFromPrimitiveList/";
+const ORDER_PREFIX = "$setElementOrder/";
+
+/**
+ * Applies a strategic merge patch: a merge patch in which lists with a merge key are merged item by item. Understood are
+ * `$patch: delete | replace | merge`, `$deleteFromPrimitiveList` and `$setElementOrder`; `$retainKeys` is refused, because nothing
+ * but kubectl's own three-way diff sends it. Returns a new value.
+ */
+export function applyStrategicPatch(
+  schema: Schema,
+  target: JsonObject,
+  patch: JsonObject,
+): JsonObject {
+  if (patch["$patch"] === "replace") return withoutDirectives(patch);
+  if (patch["$patch"] === "delete") return {};
+  if (patch["$retainKeys"] !== undefined) {
+    throw new StrategicPatchError("$retainKeys is not supported by the embedded API server");
+  }
+  const result = cloneJson(target);
+  for (const [key, value] of Object.entries(patch)) {
+    if (DIRECTIVES.has(key) || key.startsWith(ORDER_PREFIX)) continue;
+    if (key.startsWith(DELETE_PREFIX)) {
+      const name = key.slice(DELETE_PREFIX.length);
+      const own = getOwn(result, name);
+      const gone = Array.isArray(value) ? value : [];
+      if (Array.isArray(own)) {
+        result[name] = own.filter((item) => !gone.some((one) => jsonEquals(one, item)));
+      }
+      continue;
+    }
+    const member = memberSchema(schema, key) ?? {};
+    const own = getOwn(result, key);
+    if (value === null) delete result[key];
+    else if (Array.isArray(value)) {
+      const merged = mergeList(member, Array.isArray(own) ? own : [], value);
+      setOwn(result, key, reorder(member, merged, patch[`${ORDER_PREFIX}${key}`]));
+    } else if (isJsonObject(value)) {
+      setOwn(result, key, applyStrategicPatch(member, isJsonObject(own) ? own : {}, value));
+    } else setOwn(result, key, value);
+  }
+  return result;
+}
+
+const mergeKeyOf = (schema: Schema): string | undefined => schema["x-kubernetes-patch-merge-key"];
+const isMerged = (schema: Schema): boolean =>
+  (schema["x-kubernetes-patch-strategy"] ?? "").split(",").includes("merge");
+
+function mergeList(
+  schema: Schema,
+  own: readonly JsonValue[],
+  patch: readonly JsonValue[],
+): JsonValue[] {
+  if (!isMerged(schema)) return cloneJson([...patch]);
+  const isReplaced = patch.some((item) => isJsonObject(item) && item["$patch"] === "replace");
+  const items = patch.filter((item) => !isDirectiveOnly(item));
+  if (isReplaced) return items.map((item) => (isJsonObject(item) ? withoutDirectives(item) : item));
+  const key = mergeKeyOf(schema);
+  if (key === undefined) return union(own, items);
+  const result = cloneJson([...own]);
+  for (const item of items) {
+    if (!isJsonObject(item) || item[key] === undefined) {
+      throw new StrategicPatchError(`map: map[] does not contain declared merge key: ${key}`);
+    }
+    const index = result.findIndex((one) => isJsonObject(one) && jsonEquals(one[key], item[key]));
+    if (item["$patch"] === "delete") {
+      if (index >= 0) result.splice(index, 1);
+      continue;
+    }
+    const before = result[index];
+    const merged = applyStrategicPatch(
+      schema.items ?? {},
+      isJsonObject(before) ? before : {},
+      item,
+    );
+    if (index >= 0) result[index] = merged;
+    else result.push(merged);
+  }
+  return result;
+}
+
+function union(own: readonly JsonValue[], patch: readonly JsonValue[]): JsonValue[] {
+  const added = patch.filter((item) => !own.some((one) => jsonEquals(one, item)));
+  return [...own, ...added];
+}
+
+/** Puts the items that the patch names in its order; others keep their place at the end. */
+function reorder(
+  schema: Schema,
+  list: readonly JsonValue[],
+  order: JsonValue | undefined,
+): JsonValue[] {
+  if (!Array.isArray(order)) return [...list];
+  const key = mergeKeyOf(schema);
+  const identity = (item: JsonValue) =>
+    key !== undefined && isJsonObject(item) ? item[key] : item;
+  const position = (item: JsonValue) => {
+    const index = order.findIndex((one) => jsonEquals(identity(one), identity(item)));
+    return index === -1 ? order.length : index;
+  };
+  return list.toSorted((a, b) => position(a) - position(b));
+}
+
+const isDirectiveOnly = (item: JsonValue) =>
+  isJsonObject(item) && Object.keys(item).length === 1 && item["$patch"] === "replace";
+
+function withoutDirectives(object: JsonObject): JsonObject {
+  const { $patch: _, ...rest } = object;
+  return cloneJson(rest);
+}

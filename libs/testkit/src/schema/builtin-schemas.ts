@@ -1,0 +1,53 @@
+import { BUILTIN_DEFINITIONS } from "./builtin-definitions.ts";
+import type { Schema } from "./schema.ts";
+
+let definitions: Map<string, Schema> | undefined;
+const names: WeakMap<Schema, string> = new WeakMap();
+
+/** Schema of a built-in kind by its name in the table, for example `apps.v1.Deployment`; references are resolved. */
+export function builtinSchema(name: string): Schema {
+  definitions ??= readDefinitions();
+  const schema = definitions.get(name);
+  if (schema === undefined) throw new Error(`no definition ${name}: generate the table with it`);
+  return schema;
+}
+
+/** Go's name of a definition's type, for example `DeploymentSpec`; undefined for a part of a definition. */
+export function goTypeName(schema: Schema): string | undefined {
+  const name = names.get(schema) ?? names.get(Object.getPrototypeOf(schema) as Schema);
+  return name?.slice(name.lastIndexOf(".") + 1);
+}
+
+function readDefinitions(): Map<string, Schema> {
+  const table = new Map<string, Schema>();
+  for (const line of BUILTIN_DEFINITIONS.trim().split("\n")) {
+    const [name, schema] = JSON.parse(line) as [string, Schema];
+    table.set(name, schema);
+    names.set(schema, name);
+  }
+  // Definitions may refer to each other in circles (JSONSchemaProps does), so references become shared objects.
+  for (const schema of table.values()) resolveMembers(schema, table);
+  return table;
+}
+
+function resolveMembers(schema: Schema, table: ReadonlyMap<string, Schema>): void {
+  for (const [key, member] of Object.entries(schema.properties ?? {})) {
+    if (schema.properties !== undefined) schema.properties[key] = resolve(member, table);
+  }
+  if (schema.items !== undefined) schema.items = resolve(schema.items, table);
+  if (typeof schema.additionalProperties === "object") {
+    schema.additionalProperties = resolve(schema.additionalProperties, table);
+  }
+}
+
+function resolve(schema: Schema, table: ReadonlyMap<string, Schema>): Schema {
+  const { $ref, ...own } = schema;
+  if ($ref === undefined) {
+    resolveMembers(schema, table);
+    return schema;
+  }
+  const target = table.get($ref);
+  if (target === undefined) throw new Error(`no definition ${$ref}`);
+  // What stands beside a reference (a default, a list's merge key) belongs to this use of it alone.
+  return Object.keys(own).length === 0 ? target : Object.assign(Object.create(target), own);
+}

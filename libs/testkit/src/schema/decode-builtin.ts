@@ -1,0 +1,161 @@
+import { isJsonObject, isRawNumber, type JsonObject, type JsonValue } from "@konverge/core";
+import { goTypeName } from "./builtin-schemas.ts";
+import { isIntOrString, isOpenObject, memberSchema, type Schema } from "./schema.ts";
+
+/** The text that Go's decoder would give for a value of the wrong type. */
+export class DecodeError extends Error {}
+
+/**
+ * Does to the JSON of a built-in kind what decoding into a Go struct and encoding again does: unknown members go (their
+ * paths are returned), so do null and empty lists and maps; a value of the wrong type throws {@link DecodeError}.
+ * The object is changed in place.
+ */
+export function decodeBuiltin(schema: Schema, object: JsonObject): string[] {
+  const unknown: string[] = [];
+  decodeObject(schema, object, { path: "", struct: goTypeName(schema) ?? "", unknown });
+  return unknown;
+}
+
+interface Place {
+  readonly path: string;
+  /** Go type of the innermost struct. */
+  readonly struct: string;
+  readonly unknown: string[];
+}
+
+function decodeObject(schema: Schema, object: JsonObject, place: Place): void {
+  for (const [key, value] of Object.entries(object)) {
+    const member = memberSchema(schema, key);
+    const path = place.path === "" ? key : `${place.path}.${key}`;
+    if (member === undefined) {
+      if (isOpenObject(schema)) continue;
+      delete object[key];
+      place.unknown.push(path);
+      continue;
+    }
+    const isMap = schema.properties === undefined;
+    if (value === null && !isMap) {
+      delete object[key];
+      continue;
+    }
+    // Go names the struct's field, so the keys of a map stay out of the path.
+    decodeValue(member, value, { ...place, path: isMap ? place.path : path });
+    if (value === null) object[key] = zeroOf(member);
+    else if (isEmptyCollection(member, value) && !schema.required?.includes(key))
+      delete object[key];
+  }
+}
+
+function decodeValue(schema: Schema, value: JsonValue, place: Place): void {
+  if (value === null) return;
+  if (isIntOrString(schema)) {
+    if (typeof value !== "string" && !isInteger(value)) throw wrongType(value, "int32", place);
+    return;
+  }
+  switch (schema.type) {
+    case "object": {
+      if (!isJsonObject(value)) throw wrongType(value, goType(schema), place);
+      if (isOpenObject(schema)) return;
+      decodeObject(schema, value, { ...place, struct: goTypeName(schema) ?? place.struct });
+      return;
+    }
+    case "array": {
+      if (!Array.isArray(value)) throw wrongType(value, goType(schema), place);
+      const { items } = schema;
+      if (items === undefined) return;
+      // An unknown field's path has the index, a type error's has not; only the first is common.
+      for (const [index, item] of value.entries()) {
+        decodeValue(items, item, { ...place, path: `${place.path}[${index}]` });
+      }
+      return;
+    }
+    case "string": {
+      if (typeof value !== "string") throw wrongType(value, goType(schema), place);
+      checkFormat(schema, value);
+      return;
+    }
+    case "boolean": {
+      if (typeof value !== "boolean") throw wrongType(value, "bool", place);
+      return;
+    }
+    case "integer": {
+      if (!isInteger(value)) throw wrongType(value, goType(schema), place);
+      return;
+    }
+    case "number": {
+      if (typeof value !== "number" && !isRawNumber(value))
+        throw wrongType(value, "float64", place);
+      return;
+    }
+  }
+}
+
+const MICRO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$/;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+const NOT_BASE64 = /[^A-Za-z0-9+/=\r\n]/;
+
+function checkFormat(schema: Schema, value: string): void {
+  if (schema.format === "byte") {
+    const bad = NOT_BASE64.exec(value)?.index;
+    if (bad !== undefined) throw new DecodeError(`illegal base64 data at input byte ${bad}`);
+    const clean = value.replaceAll(/[\r\n]/g, "");
+    if (clean.length % 4 !== 0) {
+      throw new DecodeError(
+        `illegal base64 data at input byte ${Math.floor(clean.length / 4) * 4}`,
+      );
+    }
+  }
+  if (schema.format !== "date-time") return;
+  const isMicro = goTypeName(schema) === "MicroTime";
+  if ((isMicro ? MICRO_TIME : TIME).test(value)) return;
+  const layout = isMicro ? "2006-01-02T15:04:05.000000Z07:00" : "2006-01-02T15:04:05Z07:00";
+  throw new DecodeError(
+    `parsing time ${JSON.stringify(value)} as ${JSON.stringify(layout)}: cannot parse ${JSON.stringify(value)} as "2006"`,
+  );
+}
+
+function wrongType(value: JsonValue, expected: string, { path, struct }: Place): DecodeError {
+  const field = path.replaceAll(/\[\d+\]/g, "");
+  return new DecodeError(
+    `json: cannot unmarshal ${describe(value)} into Go struct field ${struct}.${field} of type ${expected}`,
+  );
+}
+
+function describe(value: JsonValue): string {
+  if (Array.isArray(value)) return "array";
+  if (isRawNumber(value)) return `number ${value.rawJSON}`;
+  if (typeof value === "number") return Number.isInteger(value) ? "number" : `number ${value}`;
+  return typeof value === "boolean" ? "bool" : typeof value;
+}
+
+function goType(schema: Schema): string {
+  switch (schema.type) {
+    case "array":
+      return schema.items === undefined ? "[]interface {}" : `[]${goType(schema.items)}`;
+    case "integer":
+      return schema.format === "int32" ? "int32" : "int64";
+    case "boolean":
+      return "bool";
+    case "object": {
+      const { additionalProperties } = schema;
+      if (typeof additionalProperties === "object")
+        return `map[string]${goType(additionalProperties)}`;
+      return `v1.${goTypeName(schema) ?? "Object"}`;
+    }
+    default:
+      return schema.format === "byte" ? "[]uint8" : "string";
+  }
+}
+
+const isInteger = (value: JsonValue): boolean => Number.isSafeInteger(value) || isRawNumber(value);
+
+/** What a null in a map becomes: Go's zero value. */
+const zeroOf = (schema: Schema): JsonValue =>
+  schema.type === "integer" ? 0 : schema.type === "boolean" ? false : "";
+
+/** Lists and maps without content are left out (`omitempty`); structs without content stay. */
+function isEmptyCollection(schema: Schema, value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  const isMap = typeof schema.additionalProperties === "object";
+  return isMap && isJsonObject(value) && Object.keys(value).length === 0;
+}

@@ -1,0 +1,194 @@
+import { isJsonObject, isRawNumber, jsonEquals, type JsonValue } from "@konverge/core";
+import {
+  duplicate,
+  invalid,
+  notSupported,
+  required,
+  showValue,
+  tooLong,
+  tooMany,
+  typeInvalid,
+  type FieldError,
+} from "../errors/field-error.ts";
+import { formatError } from "./string-formats.ts";
+import { isIntOrString, memberSchema, type Schema } from "./schema.ts";
+
+/**
+ * Validates a value of a custom resource in the words of the real server. `before` is what it replaces: what did not change
+ * is not complained about (ratcheting, KEP-4008). CEL rules are not evaluated.
+ */
+export function validateValue(
+  schema: Schema,
+  value: JsonValue,
+  path: string,
+  before?: JsonValue,
+): FieldError[] {
+  if (before !== undefined && jsonEquals(value, before)) return [];
+  if (value === null && schema.nullable === true) return [];
+  const errors = validateType(schema, value, path);
+  if (errors.length > 0) return errors;
+  errors.push(...validateCombinations(schema, value, path));
+  if (schema.enum !== undefined && !schema.enum.some((one) => jsonEquals(one, value))) {
+    const supported = schema.enum.map((one) => (typeof one === "string" ? one : showValue(one)));
+    errors.push(notSupported(path, value, supported));
+  }
+  if (typeof value === "string") errors.push(...validateString(schema, value, path));
+  else if (typeof value === "number") errors.push(...validateNumber(schema, value, path));
+  else if (Array.isArray(value)) errors.push(...validateList(schema, value, path));
+  else if (isJsonObject(value)) {
+    errors.push(...validateObject(schema, value, path, isJsonObject(before) ? before : {}));
+  }
+  return errors;
+}
+
+const inBody = (path: string, text: string) => `${path} in body ${text}`;
+const child = (path: string, key: string) => (path === "" ? key : `${path}.${key}`);
+
+function validateType(schema: Schema, value: JsonValue, path: string): FieldError[] {
+  const actual = typeName(value);
+  const fail = (expected: string) => [
+    typeInvalid(path, actual, inBody(path, `must be of type ${expected}: "${actual}"`)),
+  ];
+  if (isIntOrString(schema)) {
+    return actual === "integer" || actual === "string" ? [] : fail("integer,string");
+  }
+  if (schema.type === undefined || schema.type === actual) return [];
+  if (schema.type === "number" && actual === "integer") return [];
+  return fail(schema.type);
+}
+
+function typeName(value: JsonValue): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (isRawNumber(value)) return "integer";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return typeof value;
+}
+
+function validateCombinations(schema: Schema, value: JsonValue, path: string): FieldError[] {
+  const holds = (one: Schema) => validateValue(one, value, path).length === 0;
+  const fail = (text: string) => [invalid(path, "", `"${path}" ${text}`)];
+  const { allOf, anyOf, oneOf, not } = schema;
+  if (anyOf !== undefined && !anyOf.some(holds))
+    return fail("must validate at least one schema (anyOf)");
+  if (oneOf !== undefined) {
+    const count = oneOf.filter(holds).length;
+    const found = count === 0 ? "none valid" : `${count} valid alternatives`;
+    if (count !== 1) return fail(`must validate one and only one schema (oneOf). Found ${found}`);
+  }
+  if (not !== undefined && holds(not)) return fail("must not validate the schema (not)");
+  return (allOf ?? []).flatMap((one) => validateValue(one, value, path));
+}
+
+function validateString(schema: Schema, value: string, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const { length } = [...value];
+  if (schema.maxLength !== undefined && length > schema.maxLength) {
+    errors.push(tooLong(path, schema.maxLength));
+  }
+  if (schema.minLength !== undefined && length < schema.minLength) {
+    const text = `should be at least ${schema.minLength} chars long`;
+    errors.push(invalid(path, value, inBody(path, text)));
+  }
+  if (schema.pattern !== undefined && !new RegExp(schema.pattern, "u").test(value)) {
+    errors.push(invalid(path, value, inBody(path, `should match '${schema.pattern}'`)));
+  }
+  const wrong = schema.format === undefined ? undefined : formatError(schema.format, value);
+  if (wrong !== undefined) errors.push(invalid(path, value, inBody(path, wrong)));
+  return errors;
+}
+
+function validateNumber(schema: Schema, value: number, path: string): FieldError[] {
+  const { minimum, maximum, multipleOf } = schema;
+  const errors: FieldError[] = [];
+  const fail = (text: string) => errors.push(invalid(path, value, inBody(path, text)));
+  if (maximum !== undefined) {
+    if (schema.exclusiveMaximum === true) {
+      if (value >= maximum) fail(`should be less than ${maximum}`);
+    } else if (value > maximum) fail(`should be less than or equal to ${maximum}`);
+  }
+  if (minimum !== undefined) {
+    if (schema.exclusiveMinimum === true) {
+      if (value <= minimum) fail(`should be greater than ${minimum}`);
+    } else if (value < minimum) fail(`should be greater than or equal to ${minimum}`);
+  }
+  if (multipleOf !== undefined && value % multipleOf !== 0)
+    fail(`should be a multiple of ${multipleOf}`);
+  return errors;
+}
+
+function validateList(schema: Schema, value: readonly JsonValue[], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (schema.maxItems !== undefined && value.length > schema.maxItems) {
+    errors.push(tooMany(path, value.length, schema.maxItems));
+  }
+  if (schema.minItems !== undefined && value.length < schema.minItems) {
+    const text = `should have at least ${schema.minItems} items`;
+    errors.push(invalid(path, value.length, inBody(path, text)));
+  }
+  const { items } = schema;
+  if (items !== undefined) {
+    for (const [index, item] of value.entries()) {
+      errors.push(...validateValue(items, item, `${path}[${index}]`));
+    }
+  }
+  return errors;
+}
+
+function validateObject(
+  schema: Schema,
+  value: { readonly [key: string]: JsonValue },
+  path: string,
+  before: { readonly [key: string]: JsonValue },
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const count = Object.keys(value).length;
+  if (schema.maxProperties !== undefined && count > schema.maxProperties) {
+    errors.push(tooMany(path, count, schema.maxProperties));
+  }
+  if (schema.minProperties !== undefined && count < schema.minProperties) {
+    const text = `should have at least ${schema.minProperties} properties`;
+    errors.push(invalid(path, count, inBody(path, text)));
+  }
+  for (const key of schema.required ?? []) {
+    if (!Object.hasOwn(value, key)) errors.push(required(child(path, key)));
+  }
+  for (const [key, entry] of Object.entries(value)) {
+    const member = memberSchema(schema, key);
+    if (member !== undefined)
+      errors.push(...validateValue(member, entry, child(path, key), before[key]));
+  }
+  return errors;
+}
+
+/** Finds items that a list of type `set` or `map` has twice. */
+export function validateListTypes(schema: Schema, value: JsonValue, path: string): FieldError[] {
+  if (isJsonObject(value)) {
+    return Object.entries(value).flatMap(([key, entry]) => {
+      const member = memberSchema(schema, key);
+      return member === undefined ? [] : validateListTypes(member, entry, child(path, key));
+    });
+  }
+  const { items } = schema;
+  if (!Array.isArray(value) || items === undefined) return [];
+  const errors: FieldError[] = [];
+  const keys = schema["x-kubernetes-list-map-keys"] ?? [];
+  const type = schema["x-kubernetes-list-type"];
+  const seen = new Set<string>();
+  for (const [index, item] of value.entries()) {
+    const place = `${path}[${index}]`;
+    const identity = type === "map" && isJsonObject(item) ? pick(item, keys) : item;
+    const text = JSON.stringify(identity);
+    if ((type === "map" || type === "set") && seen.has(text))
+      errors.push(duplicate(place, identity));
+    seen.add(text);
+    errors.push(...validateListTypes(items, item, place));
+  }
+  return errors;
+}
+
+function pick(item: { readonly [key: string]: JsonValue }, keys: readonly string[]): JsonValue {
+  return Object.fromEntries(
+    keys.toSorted().flatMap((key) => (item[key] === undefined ? [] : [[key, item[key]]])),
+  );
+}

@@ -1,0 +1,130 @@
+import {
+  badRequest,
+  methodNotAllowed,
+  methodNotSupported,
+  notAcceptable,
+  unknownResource,
+  type StatusError,
+} from "../errors/status-error.ts";
+import { tableOf, type Answer, type Call, type ServerState } from "../verbs/call.ts";
+import { createObject } from "../verbs/create.ts";
+import { deleteCollection, deleteObject } from "../verbs/delete.ts";
+import { getObject, listObjects } from "../verbs/list.ts";
+import { patchObject } from "../verbs/patch.ts";
+import { getScale, patchScale, updateScale } from "../verbs/scale.ts";
+import { updateObject } from "../verbs/update.ts";
+import { isSubresource, type ResourcePath } from "./request-path.ts";
+
+/** A resource request that is served here: which kind it is for, or how it is refused. */
+export type Resolved =
+  | { readonly kind: "call"; readonly call: Omit<Call, "body"> }
+  | { readonly kind: "refused"; readonly error: StatusError }
+  /** Nobody serves the path: the plain text of the router. */
+  | { readonly kind: "unknown" };
+
+export interface RequestParts {
+  readonly method: string;
+  readonly verb: string;
+  readonly query: URLSearchParams;
+  readonly userAgent: string;
+  readonly contentType: string;
+  readonly accept: string;
+}
+
+/** Finds out what a path and a method ask for. */
+export function resolve(state: ServerState, path: ResourcePath, parts: RequestParts): Resolved {
+  const { kinds } = state;
+  const kind = kinds.find(path.group, path.version, path.resource);
+  const refused = (error: StatusError): Resolved => ({ kind: "refused", error });
+  const isBuiltin = kinds.isBuiltinGroupVersion(path.group, path.version);
+  if (kind === undefined) return isBuiltin ? refused(unknownResource()) : { kind: "unknown" };
+  const { subresource } = path;
+  if (!isSubresource(subresource) || (subresource !== "" && !kind.subresources.has(subresource))) {
+    return kind.isCustom ? { kind: "unknown" } : refused(unknownResource());
+  }
+  const hasNamespace = path.namespace !== "";
+  if (kind.namespaced !== hasNamespace && (hasNamespace || path.name !== "")) {
+    return kind.isCustom ? { kind: "unknown" } : refused(unknownResource());
+  }
+  const method = refuseMethod(path, parts, kind);
+  if (method !== undefined) return refused(method);
+  if (!acceptsJson(parts.accept)) return refused(notAcceptable(acceptable(kind.isCustom)));
+  return {
+    kind: "call",
+    call: {
+      state,
+      kind,
+      table: tableOf(state, kind),
+      namespace: path.namespace,
+      name: path.name,
+      subresource,
+      query: parts.query,
+      userAgent: parts.userAgent,
+      contentType: parts.contentType,
+      warnings: [],
+    },
+  };
+}
+
+/** Runs a request that is no watch. */
+export function runCall(verb: string, call: Call): Answer | Promise<Answer> {
+  const isScale = call.subresource === "scale";
+  switch (verb) {
+    case "get":
+      return isScale ? getScale(call) : getObject(call);
+    case "list":
+      return listObjects(call);
+    case "create":
+      return createObject(call);
+    case "update":
+      return isScale ? updateScale(call) : updateObject(call);
+    case "patch":
+      return isScale ? patchScale(call) : patchObject(call);
+    case "delete":
+      return deleteObject(call);
+    case "deletecollection":
+      return deleteCollection(call);
+    default:
+      throw methodNotAllowed();
+  }
+}
+
+function refuseMethod(
+  path: ResourcePath,
+  { method, verb }: RequestParts,
+  kind: Call["kind"],
+): StatusError | undefined {
+  const isCollection = path.name === "";
+  const isWholeCluster = kind.namespaced && path.namespace === "";
+  const allowed = isCollection
+    ? isWholeCluster
+      ? ["GET"]
+      : ["DELETE", "GET", "POST"]
+    : path.subresource === ""
+      ? ["DELETE", "GET", "PATCH", "PUT"]
+      : path.subresource === "finalize"
+        ? ["PUT"]
+        : ["GET", "PATCH", "PUT"];
+  if (kind.resource === "namespaces" && kind.group === "" && verb === "deletecollection") {
+    return methodNotAllowed();
+  }
+  if (allowed.includes(method)) return undefined;
+  if (!kind.isCustom) return methodNotAllowed();
+  if (isCollection && (method === "PUT" || method === "PATCH"))
+    return badRequest("name must be provided");
+  return methodNotSupported(kind, verb);
+}
+
+function acceptsJson(accept: string): boolean {
+  if (accept === "") return true;
+  return accept.split(",").some((range) => {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    const isTable = parameters.some((one) => one.startsWith("as="));
+    return !isTable && ["*/*", "application/*", "application/json"].includes(type);
+  });
+}
+
+const acceptable = (isCustom: boolean): string[] => [
+  "application/json",
+  ...(isCustom ? [] : ["application/yaml", "application/vnd.kubernetes.protobuf"]),
+];

@@ -1,0 +1,65 @@
+import { randomUUID } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import { StatusError } from "../errors/status-error.ts";
+
+/** Uids of the flow schema and the priority level that a request was charged to: the same for all, one server, one level. */
+export interface FlowIds {
+  readonly flowSchema: string;
+  readonly priorityLevel: string;
+}
+
+export const makeFlowIds = (): FlowIds => ({
+  flowSchema: randomUUID(),
+  priorityLevel: randomUUID(),
+});
+
+/** Sets what every answer carries. */
+export function setCommonHeaders(response: ServerResponse, auditId: string, ids: FlowIds): void {
+  response.setHeader("Audit-Id", auditId);
+  response.setHeader("Cache-Control", "no-cache, private");
+  response.setHeader("X-Kubernetes-Pf-Flowschema-Uid", ids.flowSchema);
+  response.setHeader("X-Kubernetes-Pf-Prioritylevel-Uid", ids.priorityLevel);
+}
+
+export function sendJson(
+  response: ServerResponse,
+  code: number,
+  text: string,
+  warnings: readonly string[] = [],
+): void {
+  if (warnings.length > 0) response.setHeader("Warning", warnings.map(formatWarning));
+  response.setHeader("Content-Type", "application/json");
+  const body = `${text}\n`;
+  response.setHeader("Content-Length", Buffer.byteLength(body));
+  response.writeHead(code);
+  response.end(body);
+}
+
+export function sendText(response: ServerResponse, code: number, text: string): void {
+  response.setHeader("Content-Type", "text/plain; charset=utf-8");
+  response.setHeader("X-Content-Type-Options", "nosniff");
+  response.writeHead(code);
+  response.end(text);
+}
+
+/** Answers a refusal as a Status. */
+export function sendStatus(
+  response: ServerResponse,
+  error: StatusError,
+  warnings: readonly string[] = [],
+): void {
+  if (error.retryAfterSeconds > 0) response.setHeader("Retry-After", error.retryAfterSeconds);
+  sendJson(response, error.code, JSON.stringify(error.toStatus()), warnings);
+}
+
+/** As priority and fairness refuses: no Status object. */
+export function sendTooManyRequests(response: ServerResponse, retryAfterSeconds: number): void {
+  response.setHeader("Retry-After", retryAfterSeconds);
+  sendText(response, 429, "Too many requests, please try again later.\n");
+}
+
+/** RFC 7234 section 5.5, as kube-apiserver writes it: control characters go, quotes are escaped. */
+function formatWarning(text: string): string {
+  const clean = text.replaceAll(/[\p{Cc}]/gu, " ").replaceAll(/["\\]/g, String.raw`\$&`);
+  return `299 - "${clean}"`;
+}

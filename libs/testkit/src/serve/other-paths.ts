@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { JsonObject } from "@konverge/core";
+import { methodNotAllowed } from "../errors/status-error.ts";
+import { apiGroup, coreVersions, groupList, resourceList } from "./discovery.ts";
+import { sendJson, sendStatus, sendText } from "./http-answer.ts";
+import type { Handling } from "./request-handler.ts";
+
+/** Answers what is no resource: discovery, health, version. Anything else is the router's 404. */
+export function answerOther(
+  { state, version }: Pick<Handling, "state" | "version">,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+): void {
+  request.resume();
+  const parts = path.split("/").filter((part) => part !== "");
+  const [root, group = "", apiVersion = ""] = parts;
+  if (/^\/(healthz|livez|readyz)(\/.*)?$/.test(path)) {
+    sendText(response, 200, "ok");
+    return;
+  }
+  const document = documentOf();
+  if (document === undefined) sendText(response, 404, "404 page not found\n");
+  else if (request.method !== "GET" && request.method !== "HEAD")
+    sendStatus(response, methodNotAllowed());
+  else sendJson(response, 200, JSON.stringify(document));
+
+  function documentOf(): JsonObject | undefined {
+    const kinds = state.kinds.all();
+    if (root === "version" && parts.length === 1) return versionDocument(version);
+    if (root === "api" && parts.length === 1) return coreVersions(request.headers.host ?? "");
+    if (root === "api" && parts.length === 2) return resourceList(kinds, "", group);
+    if (root !== "apis" || parts.length > 3) return undefined;
+    if (parts.length === 1) return groupList(kinds);
+    return parts.length === 2 ? apiGroup(kinds, group) : resourceList(kinds, group, apiVersion);
+  }
+}
+
+function versionDocument(version: string): JsonObject {
+  const [major = "", minor = ""] = version.replace(/^v/, "").split(".");
+  return {
+    major,
+    minor,
+    gitVersion: version,
+    gitCommit: "",
+    gitTreeState: "clean",
+    buildDate: "1970-01-01T00:00:00Z",
+    // What tells a person that this is no kube-apiserver.
+    goVersion: "konverge embedded API server",
+    compiler: "node",
+    platform: `${process.platform}/${process.arch}`,
+  };
+}

@@ -1,0 +1,156 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { StatusError } from "../errors/status-error.ts";
+import { tableIdOf } from "../kinds/resource-kind.ts";
+import type { Call, ServerState } from "../verbs/call.ts";
+import { readWatchRequest } from "../verbs/watch.ts";
+import type { AuditLog } from "./audit-log.ts";
+import { resolve, runCall, type RequestParts } from "./dispatch.ts";
+import type { FaultEffect, FaultRules } from "./fault-rules.ts";
+import { answerFault } from "./answer-fault.ts";
+import { sendJson, sendStatus, sendText, setCommonHeaders, type FlowIds } from "./http-answer.ts";
+import { answerOther } from "./other-paths.ts";
+import { readBody } from "./request-body.ts";
+import { parsePath, verbOf, type RequestPath } from "./request-path.ts";
+import type { OpenWatches } from "./open-watches.ts";
+
+/** What a server answers requests with. */
+export interface Handling {
+  readonly state: ServerState;
+  readonly faults: FaultRules;
+  readonly watches: OpenWatches;
+  readonly auditLog: AuditLog | undefined;
+  readonly flowIds: FlowIds;
+  readonly version: string;
+}
+
+/** Serves one HTTP request. Never rejects: an error of ours is a 500 with its text. */
+export async function handleRequest(
+  handling: Handling,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const receivedAtMs = handling.state.now();
+  const uri = request.url ?? "/";
+  const mark = uri.indexOf("?");
+  const path = parsePath(mark === -1 ? uri : uri.slice(0, mark));
+  const query = new URLSearchParams(mark === -1 ? "" : uri.slice(mark + 1));
+  const auditId = headerOf(request, "audit-id") || randomUUID();
+  const parts = readParts(request, path, query);
+  setCommonHeaders(response, auditId, handling.flowIds);
+  audit(handling, { request, response, path, parts, auditId, uri, receivedAtMs });
+  try {
+    await serve(handling, { request, response, path, parts });
+  } catch (error) {
+    if (response.headersSent) response.destroy();
+    else if (error instanceof StatusError) sendStatus(response, error);
+    else {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      sendStatus(
+        response,
+        new StatusError(500, "InternalError", `Internal error occurred: ${text}`),
+      );
+    }
+  }
+}
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly path: RequestPath;
+  readonly parts: RequestParts;
+}
+
+async function serve(handling: Handling, exchange: Exchange): Promise<void> {
+  const { request, response, path, parts } = exchange;
+  const resourceName = path.kind === "resource" ? tableIdOf(path.resource) : "";
+  const target = { verb: parts.verb, resource: resourceName, userAgent: parts.userAgent };
+  const effect = path.kind === "resource" ? handling.faults.meet(target) : undefined;
+  if (effect !== undefined && (await answerFault(effect, request, response))) return;
+  if (path.kind === "other") {
+    answerOther(handling, request, response, path.path);
+    return;
+  }
+  const resolved = resolve(handling.state, path.resource, parts);
+  if (resolved.kind === "unknown") sendText(response, 404, "404 page not found\n");
+  else if (resolved.kind === "refused") sendStatus(response, resolved.error);
+  else {
+    const { call } = resolved;
+    const body = hasBody(parts.method) ? await readBody(request) : "";
+    await answer(handling, exchange, { ...call, body }, effect);
+  }
+}
+
+async function answer(
+  { watches }: Handling,
+  { request, response, parts }: Exchange,
+  call: Call,
+  effect: FaultEffect | undefined,
+): Promise<void> {
+  try {
+    if (parts.verb === "watch") {
+      watches.open(await readWatchRequest(call), request, response, effect);
+      return;
+    }
+    const { code, text } = await runCall(parts.verb, call);
+    if (effect?.kind === "drop") request.socket.destroy();
+    else sendJson(response, code, text, call.warnings);
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    sendStatus(response, error, call.warnings);
+  }
+}
+
+function readParts(
+  request: IncomingMessage,
+  path: RequestPath,
+  query: URLSearchParams,
+): RequestParts {
+  const method = request.method ?? "GET";
+  const hasName = path.kind === "resource" && path.resource.name !== "";
+  return {
+    method,
+    verb: path.kind === "resource" ? verbOf(method, hasName, query) : method.toLowerCase(),
+    query,
+    userAgent: headerOf(request, "user-agent"),
+    contentType: (headerOf(request, "content-type").split(";")[0] ?? "").trim().toLowerCase(),
+    accept: headerOf(request, "accept"),
+  };
+}
+
+const hasBody = (method: string) => method !== "GET" && method !== "HEAD";
+
+function headerOf(request: IncomingMessage, name: string): string {
+  const value = request.headers[name];
+  return typeof value === "string" ? value : "";
+}
+
+/** A request is finished when its answer is, or when the client went away: a watch at its end. */
+function audit(
+  { auditLog, state }: Handling,
+  {
+    request,
+    response,
+    path,
+    parts,
+    auditId,
+    uri,
+    receivedAtMs,
+  }: Exchange & { readonly auditId: string; readonly uri: string; readonly receivedAtMs: number },
+): void {
+  if (auditLog === undefined) return;
+  const sourceIp = request.socket.remoteAddress ?? "";
+  response.once("close", () => {
+    auditLog.write({
+      auditId,
+      verb: parts.verb,
+      requestUri: uri,
+      userAgent: parts.userAgent,
+      sourceIp,
+      object: path.kind === "resource" ? path.resource : undefined,
+      code: response.headersSent ? response.statusCode : 0,
+      receivedAtMs,
+      finishedAtMs: state.now(),
+    });
+  });
+}

@@ -1,0 +1,166 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { KonvergeError, type JsonObject } from "@konverge/core";
+import { KindRegistry } from "../kinds/kind-registry.ts";
+import { AuditLog } from "../serve/audit-log.ts";
+import { FaultRules, type Fault } from "../serve/fault-rules.ts";
+import { makeFlowIds } from "../serve/http-answer.ts";
+import { OpenWatches } from "../serve/open-watches.ts";
+import { handleRequest, type Handling } from "../serve/request-handler.ts";
+import { ChangeLog } from "../storage/change-log.ts";
+import { ObjectStore } from "../storage/object-store.ts";
+import { runCrdLifecycle } from "./crd-lifecycle.ts";
+import { makeFirstObjects } from "./first-objects.ts";
+import { formatKubeconfig } from "./kubeconfig.ts";
+
+/** What `/version` says by default: the version of Kubernetes that the embedded server is compared with. */
+const VERSION = "v1.36.3";
+
+export interface ApiServerOptions {
+  /** Default `127.0.0.1`. There is no authentication: on any other address everybody may do everything. */
+  readonly host?: string;
+  /** Default 0: a free one. */
+  readonly port?: number;
+  /** Folder that keeps the objects over a restart and a `kill -9`. Default: they live in memory. */
+  readonly dataDir?: string;
+  /** File that gets one `audit.k8s.io/v1` Event per finished request, as a JSON line. Default: none. */
+  readonly auditLog?: string;
+  /** What `/version` says. Default `v1.36.3`. */
+  readonly version?: string;
+  /** Changes that each resource remembers for watches that resume. Default 10,000; too few, and watches expire. */
+  readonly historyLimit?: number;
+  /** How long a read waits for a version that does not exist yet, in ms. Default 3,000, as the real server. */
+  readonly freshnessLimitMs?: number;
+  /** Time between bookmarks of a watch, in ms. Default 60,000. */
+  readonly bookmarkEveryMs?: number;
+  /** Chooses which requests a fault meets, from 0 to below 1. Default `Math.random`; a seeded one repeats a run. */
+  readonly random?: () => number;
+}
+
+export interface EmbeddedApiServer extends AsyncDisposable {
+  /** `http://127.0.0.1:<port>`. */
+  readonly url: string;
+  /** Kubeconfig's YAML. */
+  readonly kubeconfig: string;
+  readonly version: string;
+  /** The store's newest revision. */
+  readonly resourceVersion: string;
+  /** Watches that are open now. */
+  readonly watches: number;
+  /** All objects of a resource (`plural.group`) as they are stored, without a request. */
+  objects(resource: string): readonly JsonObject[];
+  /** Adds a fault; requests meet the first that fits. Returns what takes it back. */
+  inject(fault: Fault): () => void;
+  clearFaults(): void;
+  /** Forgets the history: watches and page tokens from before get 410 Expired. */
+  compact(): void;
+  /** Ends open watches as a timeout does; `resource` is `plural.group`, default all. Returns how many. */
+  cutWatches(resource?: string): number;
+  /** Sends a bookmark to the watches that allow them; `resource` is `plural.group`, default all. */
+  sendBookmarks(resource?: string): void;
+  /** Ends all connections and stops listening. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a Kubernetes API server inside this process: real HTTP, resourceVersions, watches, patches, server-side apply and
+ * CustomResourceDefinitions. For a first look and for tests: it has no authentication, no admission webhooks, no CEL, and no
+ * controllers but those that establish a CustomResourceDefinition.
+ * @throws KonvergeError `invalid_config` when it cannot listen or its files cannot be used
+ */
+export async function createApiServer(options: ApiServerOptions = {}): Promise<EmbeddedApiServer> {
+  const { host = "127.0.0.1", port = 0, dataDir, version = VERSION } = options;
+  const changeLog = dataDir === undefined ? undefined : new ChangeLog(dataDir);
+  const store = new ObjectStore({
+    ...(changeLog === undefined ? {} : { changeLog }),
+    ...(options.historyLimit === undefined ? {} : { historyLimit: options.historyLimit }),
+  });
+  makeFirstObjects(store);
+  const kinds = new KindRegistry(store.table("customresourcedefinitions.apiextensions.k8s.io"));
+  const stopLifecycle = runCrdLifecycle(store);
+  const auditLog = options.auditLog === undefined ? undefined : new AuditLog(options.auditLog);
+  const handling: Handling = {
+    state: {
+      store,
+      kinds,
+      now: Date.now,
+      freshnessLimitMs: options.freshnessLimitMs ?? 3_000,
+      bookmarkEveryMs: options.bookmarkEveryMs ?? 60_000,
+    },
+    faults: new FaultRules(options.random ?? Math.random),
+    watches: new OpenWatches(),
+    auditLog,
+    flowIds: makeFlowIds(),
+    version,
+  };
+  const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
+    void handleRequest(handling, request, response);
+  });
+  const closeFiles = () => {
+    auditLog?.close();
+    changeLog?.close();
+  };
+  const stop = async () => {
+    stopLifecycle();
+    await closeServer(server);
+    closeFiles();
+  };
+  try {
+    await listen(server, port, host);
+  } catch (error) {
+    stopLifecycle();
+    closeFiles();
+    throw error;
+  }
+  const url = urlOf(server.address() as AddressInfo);
+  let closing: Promise<void> | undefined;
+  const close = () => (closing ??= stop());
+  return {
+    url,
+    kubeconfig: formatKubeconfig(url),
+    version,
+    get resourceVersion() {
+      return String(store.version);
+    },
+    get watches() {
+      return handling.watches.size;
+    },
+    objects: (resource) =>
+      store
+        .table(resource)
+        .list()
+        .map(({ object }) => object),
+    inject: (fault) => handling.faults.inject(fault),
+    clearFaults: () => handling.faults.clear(),
+    compact: () => store.compact(),
+    cutWatches: (resource) => handling.watches.cut(resource),
+    sendBookmarks: (resource) => handling.watches.bookmark(resource),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function listen(server: Server, port: number, host: string): Promise<void> {
+  try {
+    server.listen(port, host);
+    await once(server, "listening");
+  } catch (cause) {
+    throw new KonvergeError(
+      "invalid_config",
+      `the embedded API server cannot listen on ${host}:${port} (${(cause as Error).message}): give a free port, or 0`,
+      { cause },
+    );
+  }
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}
+
+function urlOf({ address, port, family }: AddressInfo): string {
+  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+}

@@ -1,0 +1,107 @@
+import type { JsonObject } from "@konverge/core";
+import type { ChangeLog } from "./change-log.ts";
+import { ObjectTable, StoredObject, type Change } from "./object-table.ts";
+
+/** Changes that each resource remembers; kube-apiserver's watch cache keeps between 100 and 102,400. */
+const DEFAULT_HISTORY_LIMIT = 10_000;
+
+export interface ObjectStoreOptions {
+  /** Where changes are kept over a restart; absent, objects live in memory alone. */
+  readonly changeLog?: ChangeLog;
+  /** Changes remembered per resource, at least 1. Too few, and watches expire during a burst. */
+  readonly historyLimit?: number;
+}
+
+/**
+ * All tables under one revision counter: a resourceVersion is the store's revision at the object's last change, as with etcd.
+ * Everything is synchronous, so what one request reads and writes is atomic.
+ */
+export class ObjectStore {
+  readonly #tables: Map<string, ObjectTable> = new Map();
+  readonly #changeLog: ChangeLog | undefined;
+  readonly #historyLimit: number;
+  #version: number;
+  /** Since this version no change is forgotten. */
+  #floor: number;
+  readonly #versionListeners: Set<() => void> = new Set();
+
+  constructor({ changeLog, historyLimit = DEFAULT_HISTORY_LIMIT }: ObjectStoreOptions = {}) {
+    this.#changeLog = changeLog;
+    this.#historyLimit = historyLimit;
+    const state = changeLog?.load();
+    this.#version = state?.version ?? 1;
+    this.#floor = this.#version;
+    for (const { table, key, version, object } of state?.objects ?? []) {
+      this.table(table).restore(key, new StoredObject(key, version, object));
+    }
+  }
+
+  /** The newest revision. */
+  get version(): number {
+    return this.#version;
+  }
+
+  table(id: string): ObjectTable {
+    let table = this.#tables.get(id);
+    if (table === undefined) {
+      // A table that is new has no past that could be missing.
+      table = new ObjectTable(id, { historyLimit: this.#historyLimit, floor: this.#floor });
+      this.#tables.set(id, table);
+    }
+    return table;
+  }
+
+  tables(): Iterable<ObjectTable> {
+    return this.#tables.values();
+  }
+
+  /** Stores `object` under the next revision, which it gets as `metadata.resourceVersion`. */
+  put(table: ObjectTable, key: string, object: JsonObject): StoredObject {
+    const previous = table.get(key);
+    const current = this.#stamp(key, object);
+    const type = previous === undefined ? "ADDED" : "MODIFIED";
+    this.#commit(table, { type, version: current.version, current, previous });
+    return current;
+  }
+
+  /** Removes an object. `last` is its final content; what is returned carries the revision of the deletion. */
+  remove(table: ObjectTable, key: string, last: JsonObject): StoredObject {
+    const previous = table.get(key);
+    const current = this.#stamp(key, last);
+    this.#commit(table, { type: "DELETED", version: current.version, current, previous });
+    return current;
+  }
+
+  /** Forgets the history up to the newest revision: older watches and page tokens expire. */
+  compact(): void {
+    this.#floor = this.#version;
+    for (const table of this.#tables.values()) table.history.compact(this.#version);
+  }
+
+  /** Calls back after every change of any table. Returns what ends it. */
+  onChange(listener: () => void): () => void {
+    this.#versionListeners.add(listener);
+    return () => this.#versionListeners.delete(listener);
+  }
+
+  #stamp(key: string, object: JsonObject): StoredObject {
+    const version = ++this.#version;
+    const metadata = object["metadata"] as JsonObject;
+    return new StoredObject(key, version, {
+      ...object,
+      metadata: { ...metadata, resourceVersion: String(version) },
+    });
+  }
+
+  #commit(table: ObjectTable, change: Change): void {
+    this.#changeLog?.append(table.id, change, () => this.#everything());
+    table.commit(change);
+    for (const listener of this.#versionListeners) listener();
+  }
+
+  *#everything(): Generator<{ readonly table: string; readonly stored: StoredObject }> {
+    for (const table of this.#tables.values()) {
+      for (const stored of table.list()) yield { table: table.id, stored };
+    }
+  }
+}

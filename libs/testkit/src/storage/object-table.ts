@@ -1,0 +1,126 @@
+import type { JsonObject } from "@konverge/core";
+import { EventHistory } from "./event-history.ts";
+
+/** One object as it is stored. Never changed in place: a write makes a new one. */
+export class StoredObject {
+  readonly key: string;
+  /** Revision of the store at which it was written. */
+  readonly version: number;
+  readonly object: JsonObject;
+  /** What other API versions make of it, by whoever reads it so. */
+  readonly views: WeakMap<object, StoredObject> = new WeakMap();
+  #text: string | undefined;
+
+  constructor(key: string, version: number, object: JsonObject) {
+    this.key = key;
+    this.version = version;
+    this.object = object;
+  }
+
+  /** Its JSON, made once however many readers and watchers there are. */
+  get text(): string {
+    return (this.#text ??= JSON.stringify(this.object));
+  }
+}
+
+/** One change of a table. `DELETED` carries the last content with the version of the deletion. */
+export interface Change {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly version: number;
+  readonly current: StoredObject;
+  readonly previous: StoredObject | undefined;
+}
+
+/** All objects of one resource, with the changes that a watch may still ask for. */
+export class ObjectTable {
+  /** `plural.group`. */
+  readonly id: string;
+  readonly history: EventHistory;
+  readonly #objects: Map<string, StoredObject> = new Map();
+  readonly #listeners: Set<(change: Change) => void> = new Set();
+  #sortedKeys: string[] | undefined;
+
+  constructor(id: string, limits: { readonly historyLimit: number; readonly floor: number }) {
+    this.id = id;
+    this.history = new EventHistory(limits.historyLimit, limits.floor);
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get(key: string): StoredObject | undefined {
+    return this.#objects.get(key);
+  }
+
+  /** Puts what a log or snapshot holds, without telling anybody. */
+  restore(key: string, stored: StoredObject | undefined): void {
+    this.#sortedKeys = undefined;
+    if (stored === undefined) this.#objects.delete(key);
+    else this.#objects.set(key, stored);
+  }
+
+  /** Makes a change visible: objects, history, watchers, in this order. */
+  commit(change: Change): void {
+    const { type, current } = change;
+    if (type !== "MODIFIED") this.#sortedKeys = undefined;
+    if (type === "DELETED") this.#objects.delete(current.key);
+    else this.#objects.set(current.key, current);
+    this.history.add(change);
+    for (const listener of this.#listeners) listener(change);
+  }
+
+  /** Returns what ends it. A listener must not throw: the write has happened. */
+  subscribe(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Objects in the order of their keys; `prefix` narrows to a namespace. */
+  list(prefix = ""): StoredObject[] {
+    const keys = (this.#sortedKeys ??= [...this.#objects.keys()].toSorted());
+    return collect(keys, this.#objects, prefix);
+  }
+
+  /**
+   * Objects as they were at `version`, made by taking newer changes back.
+   * Undefined when the history does not reach so far.
+   */
+  listAt(version: number, prefix = ""): StoredObject[] | undefined {
+    const newer = this.history.since(version);
+    if (newer === undefined) return undefined;
+    if (newer.length === 0) return this.list(prefix);
+    const objects = new Map(this.#objects);
+    for (const { current, previous } of newer.toReversed()) {
+      if (previous === undefined) objects.delete(current.key);
+      else objects.set(current.key, previous);
+    }
+    return collect([...objects.keys()].toSorted(), objects, prefix);
+  }
+}
+
+function collect(
+  keys: readonly string[],
+  objects: ReadonlyMap<string, StoredObject>,
+  prefix: string,
+): StoredObject[] {
+  const found: StoredObject[] = [];
+  for (let index = lowerBound(keys, prefix); index < keys.length; index++) {
+    const key = keys[index];
+    if (key === undefined || !key.startsWith(prefix)) break;
+    const stored = objects.get(key);
+    if (stored !== undefined) found.push(stored);
+  }
+  return found;
+}
+
+function lowerBound(keys: readonly string[], prefix: string): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (String(keys[middle]) < prefix) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

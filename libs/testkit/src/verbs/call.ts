@@ -1,0 +1,65 @@
+import type { KindRegistry } from "../kinds/kind-registry.ts";
+import { tableIdOf, type ResourceKind, type Subresource } from "../kinds/resource-kind.ts";
+import type { ObjectStore } from "../storage/object-store.ts";
+import { StoredObject, type ObjectTable } from "../storage/object-table.ts";
+
+/** What all requests share. */
+export interface ServerState {
+  readonly store: ObjectStore;
+  readonly kinds: KindRegistry;
+  /** Unix time in ms. */
+  readonly now: () => number;
+  /** How long a read waits for a version that is not there yet, in ms; the real server waits 3 s. */
+  readonly freshnessLimitMs: number;
+  /** Between bookmarks of a watch, in ms; the real server takes about a minute. */
+  readonly bookmarkEveryMs: number;
+}
+
+/** One request for a resource, its path and headers understood. */
+export interface Call {
+  readonly state: ServerState;
+  readonly kind: ResourceKind;
+  readonly table: ObjectTable;
+  /** Empty for a cluster-scoped kind, and for a list of all namespaces. */
+  readonly namespace: string;
+  /** Empty for a collection. */
+  readonly name: string;
+  readonly subresource: Subresource;
+  readonly query: URLSearchParams;
+  readonly userAgent: string;
+  /** Media type of the body, lower case, without parameters; empty when none was sent. */
+  readonly contentType: string;
+  readonly body: string;
+  /** Texts for the Warning header. */
+  readonly warnings: string[];
+}
+
+/** What a verb answers; the body is JSON text, because stored objects keep theirs. */
+export interface Answer {
+  readonly code: number;
+  readonly text: string;
+}
+
+export const keyOf = (
+  { kind, namespace }: Pick<Call, "kind" | "namespace">,
+  name: string,
+): string => (kind.namespaced ? `${namespace}/${name}` : name);
+
+export const tableOf = (state: ServerState, kind: ResourceKind): ObjectTable =>
+  state.store.table(tableIdOf(kind));
+
+/** A stored object as this version of its kind shows it; made once for all readers. */
+export function viewOf(kind: ResourceKind, stored: StoredObject): StoredObject {
+  const known = stored.views.get(kind);
+  if (known !== undefined) return known;
+  const seen = kind.view(stored.object);
+  const view = seen === stored.object ? stored : new StoredObject(stored.key, stored.version, seen);
+  stored.views.set(kind, view);
+  return view;
+}
+
+/** The object's JSON, as an answer. */
+export const answerObject = (kind: ResourceKind, stored: StoredObject, code = 200): Answer => ({
+  code,
+  text: viewOf(kind, stored).text,
+});

@@ -1,0 +1,161 @@
+import {
+  isJsonObject,
+  parseApiVersion,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
+import { parse as parseYaml } from "yaml";
+import { badRequest, unsupportedMediaType, type StatusError } from "../errors/status-error.ts";
+import { apiVersionOf, type ResourceKind } from "../kinds/resource-kind.ts";
+import { metadataOf, textOf } from "../objects/metadata.ts";
+import { DecodeError } from "../schema/decode-builtin.ts";
+import { scanJson } from "../schema/json-scanner.ts";
+import type { Call } from "./call.ts";
+import type { WriteOptions } from "./write-options.ts";
+
+/** What a body must be. */
+export interface BodyType {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  /** Prunes and defaults; returns paths of unknown fields. */
+  readonly decode: (object: JsonObject) => string[];
+  readonly isCustom: boolean;
+}
+
+/**
+ * Reads the object of a POST or PUT: parsed, pruned, defaulted, of the kind that the path says. Unknown and repeated fields
+ * become warnings, or an error, as `fieldValidation` says.
+ * @throws StatusError 400 or 415
+ */
+export function decodeBody(
+  { contentType, body, warnings }: Pick<Call, "contentType" | "body" | "warnings">,
+  type: BodyType,
+  { fieldValidation }: Pick<WriteOptions, "fieldValidation">,
+): JsonObject {
+  const isYaml = contentType === "application/yaml";
+  if (!isYaml && contentType !== "application/json" && contentType !== "") {
+    throw unsupportedMediaType([
+      "application/json",
+      "application/yaml",
+      ...(type.isCustom ? [] : ["application/vnd.kubernetes.protobuf"]),
+    ]);
+  }
+  const object = isYaml ? parseYamlObject(body, type) : parseObject(body, type);
+  const actual = describe(object, type);
+  checkType(actual, type);
+  object["apiVersion"] = apiVersionOf(type);
+  object["kind"] = type.kind;
+  metadataOf(object);
+  let unknown: string[];
+  try {
+    unknown = type.decode(object);
+  } catch (error) {
+    if (error instanceof DecodeError) throw cannotHandle(actual, type, error.message);
+    throw error;
+  }
+  const duplicates = isYaml || fieldValidation === "Ignore" ? [] : scanJson(body).duplicates;
+  const problems = [
+    ...unknown.map((path) => `unknown field "${path}"`),
+    ...duplicates.map((path) => `duplicate field "${path}"`),
+  ];
+  if (problems.length === 0 || fieldValidation === "Ignore") return object;
+  if (fieldValidation === "Strict") {
+    throw cannotHandle(actual, type, `strict decoding error: ${problems.join(", ")}`);
+  }
+  warnings.push(...problems);
+  return object;
+}
+
+/** The body of an apply: YAML, of which JSON is a part. */
+export function parseApplyBody(body: string): JsonObject {
+  let value: JsonValue;
+  try {
+    value = body.trimStart().startsWith("{") ? parseJson(body) : (parseYaml(body) as JsonValue);
+  } catch (error) {
+    throw badRequest(`error decoding YAML: ${(error as Error).message}`);
+  }
+  if (isJsonObject(value)) return value;
+  throw badRequest(
+    "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type map[string]interface {}",
+  );
+}
+
+function parseObject(body: string, type: BodyType): JsonObject {
+  let value: JsonValue;
+  try {
+    value = parseJson(body);
+  } catch {
+    throw unrecognized(type, scanJson(body).error ?? "unexpected end of JSON input", body);
+  }
+  if (isJsonObject(value)) return value;
+  const found = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
+  const target = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`;
+  throw unrecognized(type, `json: cannot unmarshal ${found} into Go value of type ${target}`, body);
+}
+
+function parseYamlObject(body: string, type: BodyType): JsonObject {
+  try {
+    const value = parseYaml(body) as JsonValue;
+    if (isJsonObject(value)) return value;
+  } catch (error) {
+    throw unrecognized(type, `yaml: ${(error as Error).message}`, body);
+  }
+  throw unrecognized(type, "yaml: not an object", body);
+}
+
+function unrecognized({ kind }: BodyType, why: string, body: string): StatusError {
+  const shown = summarize(body);
+  return badRequest(
+    `the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; json parse error: ${why} (${shown})`,
+  );
+}
+
+/** As Go shows a body in an error: text when it looks like JSON, else hexadecimal. */
+function summarize(body: string): string {
+  if (body === "") return "<empty>";
+  const shown = body.startsWith("{") ? body : Buffer.from(body).toString("hex");
+  return body.length > 30 ? `${shown.slice(0, body.startsWith("{") ? 30 : 60)} ...` : shown;
+}
+
+interface Described {
+  readonly kind: string;
+  readonly apiVersion: string;
+}
+
+/** What the body says that it is; what it leaves out is taken from the path. */
+function describe(object: JsonObject, type: BodyType): Described {
+  return {
+    kind: textOf(object, "kind") || type.kind,
+    apiVersion: textOf(object, "apiVersion") || apiVersionOf(type),
+  };
+}
+
+function checkType(actual: Described, type: BodyType): void {
+  const expected = apiVersionOf(type);
+  if (actual.apiVersion === expected && actual.kind === type.kind) return;
+  if (type.isCustom) {
+    // A custom resource's body is not decoded into a type, so the difference is found later.
+    if (actual.kind !== type.kind && actual.apiVersion === expected) return;
+    throw badRequest(
+      `the API version in the data (${actual.apiVersion}) does not match the expected API version (${expected})`,
+    );
+  }
+  const why =
+    actual.apiVersion === expected
+      ? `converting (${type.version}.${actual.kind}) to (core.${type.kind}): unknown conversion`
+      : `no kind ${JSON.stringify(actual.kind)} is registered for version ${JSON.stringify(actual.apiVersion)} in scheme "pkg/runtime/scheme.go:111"`;
+  throw cannotHandle(actual, type, why);
+}
+
+function cannotHandle(
+  { kind, apiVersion }: Described,
+  type: Pick<ResourceKind, "kind">,
+  why: string,
+): StatusError {
+  const { version } = parseApiVersion(apiVersion);
+  return badRequest(
+    `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${type.kind}: ${why}`,
+  );
+}

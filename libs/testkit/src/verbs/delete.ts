@@ -1,0 +1,194 @@
+import {
+  cloneJson,
+  isJsonObject,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
+import { parse as parseYaml } from "yaml";
+import { invalid, notSupported, type FieldError } from "../errors/field-error.ts";
+import {
+  badRequest,
+  conflict,
+  forbiddenByServer,
+  invalidObject,
+  notFound,
+} from "../errors/status-error.ts";
+import { isReleased, PROTECTED_NAMESPACES } from "../kinds/namespace.ts";
+import {
+  finalizersOf,
+  formatTime,
+  generationOf,
+  isTerminating,
+  metadataOf,
+  nameOf,
+  objectOf,
+  stringsOf,
+  textOf,
+  uidOf,
+  versionOf,
+} from "../objects/metadata.ts";
+import { StoredObject } from "../storage/object-table.ts";
+import { keyOf, viewOf, type Answer, type Call } from "./call.ts";
+import { selectObjects } from "./list.ts";
+import { validateDryRun } from "./write-options.ts";
+
+interface DeleteOptions {
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+  readonly policy: "Background" | "Foreground" | "Orphan" | undefined;
+  readonly isDryRun: boolean;
+}
+
+/** What became of an object that was to be deleted. */
+type Deletion =
+  | { readonly kind: "removed"; readonly last: StoredObject }
+  | { readonly kind: "marked"; readonly object: StoredObject };
+
+const POLICY_FINALIZERS = ["orphan", "foregroundDeletion"];
+
+/** DELETE of one object. */
+export function deleteObject(call: Call): Answer {
+  const options = readDeleteOptions(call);
+  const { kind, name } = call;
+  const stored = call.table.get(keyOf(call, name));
+  if (stored === undefined) throw notFound(kind, name);
+  const result = deleteStored(call, stored, options);
+  if (result.kind === "marked") return { code: 200, text: viewOf(kind, result.object).text };
+  // These kinds answer the object itself, as the real server's do.
+  if (kind.resource === "serviceaccounts" && kind.group === "") {
+    return { code: 200, text: viewOf(kind, result.last).text };
+  }
+  const details = {
+    name,
+    ...(kind.group === "" ? {} : { group: kind.group }),
+    kind: kind.resource,
+    uid: uidOf(result.last.object),
+  };
+  const status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", details };
+  return { code: 200, text: JSON.stringify(status) };
+}
+
+/** DELETE of a collection: one object after the other, so not atomic. */
+export function deleteCollection(call: Call): Answer {
+  const options = readDeleteOptions(call);
+  const { kind, state } = call;
+  const items: string[] = [];
+  for (const stored of selectObjects(call)) {
+    deleteStored(call, stored, options);
+    items.push(viewOf(kind, stored).text);
+  }
+  const apiVersion = kind.group === "" ? kind.version : `${kind.group}/${kind.version}`;
+  const head = `{"kind":${JSON.stringify(kind.listKind)},"apiVersion":${JSON.stringify(apiVersion)}`;
+  const metadata = JSON.stringify({ resourceVersion: String(state.store.version) });
+  return { code: 200, text: `${head},"metadata":${metadata},"items":[${items.join(",")}]}` };
+}
+
+function deleteStored(call: Call, stored: StoredObject, options: DeleteOptions): Deletion {
+  const { kind, state, table } = call;
+  const live = viewOf(kind, stored).object;
+  const isNamespace = kind.resource === "namespaces" && kind.group === "";
+  if (isNamespace && PROTECTED_NAMESPACES.has(nameOf(live))) {
+    throw forbiddenByServer(kind, nameOf(live), "this namespace may not be deleted");
+  }
+  checkPreconditions(call, live, options);
+  const next = cloneJson(live);
+  const finalizers = withPolicy(finalizersOf(next), options.policy);
+  if (finalizers.length === 0) delete metadataOf(next)["finalizers"];
+  else metadataOf(next)["finalizers"] = finalizers;
+  const isHeld = isNamespace && !isReleased(next);
+  if (kind.prepareDelete !== undefined && !isTerminating(live)) kind.prepareDelete(next);
+  if (finalizersOf(next).length === 0 && !isHeld) {
+    if (options.isDryRun) return { kind: "removed", last: stored };
+    return { kind: "removed", last: state.store.remove(table, stored.key, stored.object) };
+  }
+  if (!isTerminating(next)) {
+    const metadata = metadataOf(next);
+    metadata["deletionTimestamp"] = formatTime(state.now());
+    // A namespace is deleted by its own rules: no grace period is shown.
+    if (!isNamespace) metadata["deletionGracePeriodSeconds"] = 0;
+    if (generationOf(next) > 0) metadata["generation"] = generationOf(next) + 1;
+    if (isNamespace) next["status"] = { ...objectOf(next, "status"), phase: "Terminating" };
+  } else if (JSON.stringify(finalizersOf(next)) === JSON.stringify(finalizersOf(live))) {
+    return { kind: "marked", object: stored };
+  }
+  const object = kind.toStorage(next);
+  if (options.isDryRun) {
+    return { kind: "marked", object: new StoredObject(stored.key, stored.version, object) };
+  }
+  return { kind: "marked", object: state.store.put(table, stored.key, object) };
+}
+
+/** Deletion in the foreground and orphaning are finalizers that a garbage collector would take off. */
+function withPolicy(finalizers: readonly string[], policy: DeleteOptions["policy"]): string[] {
+  if (policy === undefined) return [...finalizers];
+  const others = finalizers.filter((one) => !POLICY_FINALIZERS.includes(one));
+  if (policy === "Orphan") others.push("orphan");
+  if (policy === "Foreground") others.push("foregroundDeletion");
+  return others;
+}
+
+function checkPreconditions({ kind }: Call, live: JsonObject, options: DeleteOptions): void {
+  const { uid, resourceVersion } = options;
+  // Said of the kind, not of the resource, as the real server does here.
+  const named = { group: kind.group, resource: kind.kind };
+  if (uid !== undefined && uid !== uidOf(live)) {
+    throw conflict(
+      named,
+      nameOf(live),
+      `the UID in the precondition (${uid}) does not match the UID in record (${uidOf(live)}). The object might have been deleted and then recreated`,
+    );
+  }
+  if (resourceVersion !== undefined && resourceVersion !== versionOf(live)) {
+    throw conflict(
+      named,
+      nameOf(live),
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${versionOf(live)}). The object might have been modified`,
+    );
+  }
+}
+
+/** Options come in the body, or in the query where there is no body. */
+function readDeleteOptions(call: Call): DeleteOptions {
+  const body = parseOptions(call);
+  const preconditions = objectOf(body, "preconditions") ?? {};
+  const optional = (value: JsonValue | undefined) =>
+    typeof value === "string" ? value : undefined;
+  const policy = textOf(body, "propagationPolicy") || call.query.get("propagationPolicy") || "";
+  const orphans = body["orphanDependents"] ?? call.query.get("orphanDependents");
+  const dryRun = [...stringsOf(body, "dryRun"), ...call.query.getAll("dryRun")];
+  const errors: FieldError[] = [];
+  if (policy !== "" && orphans !== null && orphans !== undefined) {
+    const detail = "orphanDependents and deletionPropagation cannot be both set";
+    errors.push(invalid("propagationPolicy", policy, detail));
+  }
+  if (!isPolicy(policy)) {
+    const supported = ["Foreground", "Background", "Orphan", "nil"];
+    errors.push(notSupported("propagationPolicy", policy, supported));
+  }
+  errors.push(...validateDryRun(dryRun));
+  if (errors.length > 0) {
+    throw invalidObject({ group: "meta.k8s.io", kind: "DeleteOptions" }, "", errors);
+  }
+  const isOrphaning = orphans === true || orphans === "true";
+  return {
+    uid: optional(preconditions["uid"]),
+    resourceVersion: optional(preconditions["resourceVersion"]),
+    policy: isOrphaning ? "Orphan" : isPolicy(policy) && policy !== "" ? policy : undefined,
+    isDryRun: dryRun.length > 0,
+  };
+}
+
+const isPolicy = (policy: string) =>
+  policy === "" || policy === "Background" || policy === "Foreground" || policy === "Orphan";
+
+function parseOptions({ body, contentType }: Call): JsonObject {
+  if (body === "") return {};
+  let options: JsonValue;
+  try {
+    options = contentType === "application/yaml" ? (parseYaml(body) as JsonValue) : parseJson(body);
+  } catch {
+    throw badRequest("the body of the delete request is not DeleteOptions: send JSON or nothing");
+  }
+  return isJsonObject(options) ? options : {};
+}

@@ -1,0 +1,90 @@
+import type { JsonObject } from "@konverge/core";
+import { badRequest } from "../errors/status-error.ts";
+import type { ResourceKind } from "../kinds/resource-kind.ts";
+import { getPath } from "../objects/dotted-path.ts";
+import { metadataOf, objectOf } from "../objects/metadata.ts";
+
+/** Whether an object belongs to a list or watch. */
+export type Selector = (object: JsonObject) => boolean;
+
+/**
+ * Reads the selectors of a query; undefined where there is none.
+ * @throws StatusError 400 for one that cannot be read or names a field that cannot be selected
+ */
+export function readSelector(kind: ResourceKind, query: URLSearchParams): Selector | undefined {
+  const labels = query.get("labelSelector") ?? "";
+  const fields = query.get("fieldSelector") ?? "";
+  if (labels.trim() === "" && fields.trim() === "") return undefined;
+  const tests = [...parseLabels(labels), ...parseFields(kind, fields)];
+  return (object) => tests.every((test) => test(object));
+}
+
+// Either a set (`in`, `notin`), or an operator with a value, or presence.
+const TERM =
+  /^(?<key>[^\s=!,()]+)\s+(?<set>in|notin)\s*\((?<values>[^)]*)\)$|^(?<name>[^\s=!,()]+)\s*(?<operator>==|=|!=)\s*(?<value>[^\s,()]*)$|^(?<not>!)?\s*(?<present>[^\s=!,()]+)$/;
+
+function parseLabels(text: string): Selector[] {
+  return splitTerms(text).map((term) => {
+    const { key, set, values, name, operator, value, not, present } = TERM.exec(term)?.groups ?? {};
+    if (key !== undefined) {
+      const wanted = new Set((values ?? "").split(",").map((one) => one.trim()));
+      return (object) => {
+        const own = labelOf(object, key);
+        return set === "in"
+          ? own !== undefined && wanted.has(own)
+          : own === undefined || !wanted.has(own);
+      };
+    }
+    if (name !== undefined) {
+      return (object) => (labelOf(object, name) === value) === (operator !== "!=");
+    }
+    if (present !== undefined) {
+      return (object) => (labelOf(object, present) === undefined) === (not === "!");
+    }
+    throw badRequest(
+      `unable to parse requirement: found ${JSON.stringify(term)}, expected: a label, an operator and a value`,
+    );
+  });
+}
+
+function parseFields(kind: ResourceKind, text: string): Selector[] {
+  const selectable = new Set([
+    "metadata.name",
+    ...(kind.namespaced ? ["metadata.namespace"] : []),
+    ...kind.selectableFields,
+  ]);
+  return splitTerms(text).map((term) => {
+    const match = /^([^=!]+)(==|=|!=)(.*)$/.exec(term);
+    const [, field = "", operator, value] = match ?? [];
+    if (match === null) {
+      throw badRequest(`invalid selector: '${term}'; can't understand '${term}'`);
+    }
+    if (!selectable.has(field)) {
+      throw badRequest(
+        kind.isCustom
+          ? `field label not supported: ${field}`
+          : `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
+      );
+    }
+    return (object) => (fieldOf(object, field) === value) === (operator !== "!=");
+  });
+}
+
+/** Splits at commas outside of parentheses. */
+function splitTerms(text: string): string[] {
+  return text
+    .split(/,(?![^(]*\))/)
+    .map((term) => term.trim())
+    .filter((term) => term !== "");
+}
+
+function labelOf(object: JsonObject, key: string): string | undefined {
+  const labels = objectOf(metadataOf(object), "labels") ?? {};
+  return Object.hasOwn(labels, key) ? String(labels[key]) : undefined;
+}
+
+function fieldOf(object: JsonObject, field: string): string {
+  // An event's source is an object; its component is what is selected by.
+  const value = getPath(object, field === "source" ? "source.component" : field);
+  return value === undefined || value === null ? "" : String(value as string);
+}
