@@ -41,7 +41,10 @@ export function defineLadder(ladder: Ladder): Ladder {
   const { baseMs, factor, capMs, steps, jitter } = ladder;
   const climbs =
     baseMs > 0 && factor >= 1 && Number.isFinite(capMs) && capMs >= baseMs && steps >= 0;
-  if (!climbs || (jitter.kind === "proportional" && !(jitter.share >= 0))) {
+  if (
+    !climbs ||
+    (jitter.kind === "proportional" && !(jitter.share >= 0 && Number.isFinite(jitter.share)))
+  ) {
     throw new RangeError(
       `ladder cannot climb: ${JSON.stringify(ladder)}; wanted baseMs > 0, factor >= 1, capMs >= baseMs, steps >= 0, share >= 0`,
     );

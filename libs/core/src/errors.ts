@@ -134,7 +134,13 @@ export function isKonvergeError(error: unknown): error is KonvergeError {
 /** Makes an Error of whatever was thrown. */
 export function ensureError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
-  return new Error(typeof thrown === "string" ? thrown : `thrown: ${String(thrown)}`);
+  if (typeof thrown === "string") return new Error(thrown, { cause: thrown });
+  try {
+    return new Error(`thrown: ${String(thrown)}`, { cause: thrown });
+  } catch {
+    // Not everything that can be thrown can be made text: an object without a prototype, a failing toString.
+    return new Error("thrown: an object without text", { cause: thrown });
+  }
 }
 
 /** Walks `error` and its causes (at most 16) and returns the first that `matches`. */

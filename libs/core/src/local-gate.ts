@@ -14,7 +14,7 @@ export interface LocalGateOptions extends BucketLimits {
  */
 export function createLocalGate(options: LocalGateOptions): Gate {
   const { ratePerSecond, burst, clock = () => performance.now(), sleep = sleepMs } = options;
-  if (!(ratePerSecond > 0 && burst >= 1)) {
+  if (!(ratePerSecond > 0 && burst >= 1 && Number.isFinite(ratePerSecond / burst))) {
     throw new RangeError(
       `ratePerSecond must be above 0 and burst at least 1, got ${ratePerSecond} and ${burst}`,
     );
@@ -32,6 +32,9 @@ export function createLocalGate(options: LocalGateOptions): Gate {
   };
 }
 
+/** setTimeout fires at once for more. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /** Resolves after `ms`. @throws the signal's reason when aborted first. */
 export function sleepMs(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -41,10 +44,19 @@ export function sleepMs(ms: number, signal?: AbortSignal): Promise<void> {
       // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason is the caller's own
       reject(signal?.reason);
     };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", onAbort);
-      resolve();
-    }, ms);
+    let leftMs = ms;
+    const step = () => {
+      if (leftMs <= 0) {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+        return;
+      }
+      const partMs = Math.min(leftMs, MAX_TIMER_MS);
+      leftMs -= partMs;
+      timer = setTimeout(step, partMs);
+    };
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    step();
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }

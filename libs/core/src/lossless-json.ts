@@ -23,7 +23,7 @@ interface SourceTextJson {
 const sourceTextJson = JSON as unknown as SourceTextJson;
 
 // The reviver costs five times a plain parse, so the text is searched for a long number first.
-const MAYBE_UNSAFE = /[:[,\s]-?\d{16}/;
+const MAYBE_UNSAFE = /(?:^|[:[,\s])-?\d{16}/;
 const INTEGER = /^-?\d+$/;
 
 /**

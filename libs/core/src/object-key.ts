@@ -44,7 +44,7 @@ export function parseKey(text: string): ObjectKey {
   }
   const decoded = decodeSegment(type, text);
   const dot = decoded.indexOf(".");
-  return {
+  const key: ObjectKey = {
     controller: decodeSegment(controller, text),
     cluster: decodeSegment(cluster, text),
     resource: dot === -1 ? decoded : decoded.slice(0, dot),
@@ -52,6 +52,11 @@ export function parseKey(text: string): ObjectKey {
     ...(namespace === NO_NAMESPACE ? {} : { namespace: decodeSegment(namespace, text) }),
     name: decodeSegment(name, text),
   };
+  // One key, one text: the text names a hash in Redis.
+  if (formatKey(key) !== text) {
+    throw new KonvergeError("invalid_key", `key "${text}" is not in its canonical form, ${FORM}`);
+  }
+  return key;
 }
 
 function encodeSegment(segment: string): string {
