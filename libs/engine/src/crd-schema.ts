@@ -1,4 +1,4 @@
-import { isJsonObject, KonvergeError, type JsonObject, type JsonValue } from "@konverge/core";
+import { isJsonObject, KonvergeError, type JsonObject } from "@konverge/core";
 import { z } from "zod";
 
 // What zod prints and a structural schema must not have. `additionalProperties: false` beside properties is refused,

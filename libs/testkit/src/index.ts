@@ -1,6 +1,6 @@
 export { EnvtestUnavailable, resolveAssets, startControlPlane } from "@konverge/infra-envtest";
 export type { ControlPlane, StartControlPlaneOptions } from "@konverge/infra-envtest";
-export { obtainRedis, startRedis } from "@konverge/infra-redis";
+export { guard, obtainRedis, startRedis } from "@konverge/infra-redis";
 export type { ObtainedRedis, RunningRedis, StartRedisOptions } from "@konverge/infra-redis";
 export type { Fault, FaultEffect } from "./serve/fault-rules.ts";
 export { createApiServer } from "./server/api-server.ts";
