@@ -1,4 +1,4 @@
-import type { JsonObject, ResourceType } from "@konverge/core";
+import { jsonEquals, parseJson, type JsonObject, type ResourceType } from "@konverge/core";
 import {
   isConflict,
   isFieldManagerConflict,
@@ -72,9 +72,11 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         specOf(draft).n = 2;
         specOf(draft).odd.deep.push({ serial: 7 });
       });
-      expect(JSON.stringify(object.spec)).toBe(
+      // A real server sorts the members; only their values count.
+      const expected = parseJson(
         '{"n":2,"odd":{"deep":[{"serial":-9223372036854775808},{"serial":7}],"serial":9007199254740993}}',
       );
+      expect(jsonEquals(object.spec, expected)).toBe(true);
       const stored = await client.get(widgets, { namespace, name: "big" });
       expect(JSON.stringify(stored.spec)).toBe(JSON.stringify(object.spec));
     });

@@ -46,7 +46,7 @@ test("an error without a cause has no cause member", () => {
 });
 
 test("two copies of the package know each other's errors, where instanceof does not", async () => {
-  const copy = (await import("./errors.ts?copy=2" as string)) as typeof import("./errors.ts");
+  const copy = (await import("./errors.ts?copy=2")) as typeof import("./errors.ts");
   const foreign = new copy.TerminalError("from the other copy");
   expect(copy.KonvergeError).not.toBe(KonvergeError);
   expect(foreign).not.toBeInstanceOf(KonvergeError);

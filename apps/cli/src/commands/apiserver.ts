@@ -12,7 +12,11 @@ interface ApiserverOptions {
   readonly auditLog?: string;
   readonly kubeconfigOut?: string;
   readonly advertiseHost?: string;
+  readonly latency: number;
 }
+
+/** Verbs as the audit log names them. */
+const SLOWED = ["get", "list", "create", "update", "patch", "delete"];
 
 export function addApiserverCommand(program: Command): void {
   program
@@ -26,11 +30,25 @@ export function addApiserverCommand(program: Command): void {
     .option("--audit-log <file>", "append one JSON line per request, as kube-apiserver's audit log")
     .option("--kubeconfig-out <file>", "write a kubeconfig for it")
     .option(
+      "--latency <ms>",
+      "serve every request but watches so much later, as a network and a disk do",
+      parseMs,
+      0,
+    )
+    .option(
       "--advertise-host <name>",
       "host that the kubeconfig names, when others reach it by another name",
     )
     .action(
-      async ({ host, port, dataDir, auditLog, kubeconfigOut, advertiseHost }: ApiserverOptions) => {
+      async ({
+        host,
+        port,
+        dataDir,
+        auditLog,
+        kubeconfigOut,
+        advertiseHost,
+        latency,
+      }: ApiserverOptions) => {
         const log = createLogger({ service: "apiserver", version: readVersion() });
         const server = await createApiServer({
           host,
@@ -38,6 +56,9 @@ export function addApiserverCommand(program: Command): void {
           ...(dataDir === undefined ? {} : { dataDir }),
           ...(auditLog === undefined ? {} : { auditLog }),
         });
+        if (latency > 0) {
+          server.inject({ verbs: SLOWED, effect: { kind: "latency", ms: latency } });
+        }
         if (kubeconfigOut !== undefined) {
           const url = new URL(server.url);
           if (advertiseHost !== undefined) url.hostname = advertiseHost;
@@ -49,6 +70,12 @@ export function addApiserverCommand(program: Command): void {
         await server.close();
       },
     );
+}
+
+function parseMs(text: string): number {
+  const ms = Number(text);
+  if (!(ms >= 0 && ms <= 60_000)) throw new InvalidArgumentError("write milliseconds up to 60000.");
+  return ms;
 }
 
 function parsePort(text: string): number {

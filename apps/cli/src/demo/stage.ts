@@ -36,6 +36,9 @@ export interface Stage {
 /** A download or a build may come first. */
 const CONTROL_PLANE_MS = 900_000;
 
+/** About what a real server with its etcd takes; in memory nobody would ever be in anybody's way. */
+const LATENCY_MS = 8;
+
 interface Server {
   readonly kubeconfigPath: string;
   readonly auditLog: string | undefined;
@@ -93,7 +96,7 @@ async function startServer(
   const auditLog = join(folder, "audit.log");
   switch (cluster) {
     case "embedded": {
-      const args = ["apiserver", "--port", "0", "--audit-log", auditLog];
+      const args = ["apiserver", "--port=0", `--audit-log=${auditLog}`, `--latency=${LATENCY_MS}`];
       const server: KonvergeProcess = startKonverge([
         ...args,
         "--kubeconfig-out",

@@ -1,0 +1,107 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { loadKubeCredentials } from "@konverge/kube";
+
+/** One answer of an API server, as it came. */
+export interface RawAnswer {
+  readonly code: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+export interface RawRequest {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A stream of watch events that is being read. */
+export interface EventStream {
+  /** The next events, at most `count`; fewer when the stream ends or `withinMs` passes. */
+  take(count: number, withinMs: number): Promise<string[]>;
+  readonly code: number;
+  close(): void;
+}
+
+/** Plain HTTP to one API server: nothing of our own client, which the suite must not depend on. */
+export interface ApiConnection {
+  send(request: RawRequest): Promise<RawAnswer>;
+  stream(request: RawRequest): Promise<EventStream>;
+  close(): void;
+}
+
+/** Every request says so; field managers are named after it. */
+const USER_AGENT = "conformance/1.0 (konverge)";
+
+/** Connects by a kubeconfig's YAML: over plain HTTP, or with a client certificate. */
+export async function connect(kubeconfigText: string): Promise<ApiConnection> {
+  const credentials = loadKubeCredentials({ kubeconfigText });
+  const { headers: authorization, tls } = await credentials.authorize();
+  const isTls = credentials.server.startsWith("https:");
+  const agent = isTls
+    ? new HttpsAgent({ keepAlive: true, ...tls })
+    : new HttpAgent({ keepAlive: true });
+  const open = ({ method, path, body, headers }: RawRequest) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const send = isTls ? httpsRequest : httpRequest;
+      const options = {
+        method,
+        agent,
+        headers: { "User-Agent": USER_AGENT, ...authorization, ...headers },
+      };
+      const request = send(`${credentials.server}${path}`, options, resolve);
+      request.once("error", reject);
+      request.end(body);
+    });
+  return {
+    async send(request) {
+      const response = await open(request);
+      let text = "";
+      for await (const chunk of response.setEncoding("utf8")) text += String(chunk);
+      return { code: response.statusCode ?? 0, headers: response.headers, text };
+    },
+    async stream(request) {
+      return readEvents(await open(request));
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function readEvents(response: IncomingMessage): EventStream {
+  const lines: string[] = [];
+  let rest = "";
+  let isOver = false;
+  let wake = () => {};
+  response.setEncoding("utf8");
+  response.on("data", (chunk: string) => {
+    const parts = (rest + chunk).split("\n");
+    rest = parts.pop() ?? "";
+    lines.push(...parts.filter((line) => line !== ""));
+    wake();
+  });
+  for (const event of ["close", "end", "error"]) {
+    response.on(event, () => {
+      isOver = true;
+      wake();
+    });
+  }
+  return {
+    code: response.statusCode ?? 0,
+    async take(count, withinMs) {
+      const deadline = Date.now() + withinMs;
+      while (lines.length < count && !isOver && Date.now() < deadline) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, deadline - Date.now());
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      }
+      return lines.splice(0, count);
+    },
+    close: () => response.destroy(),
+  };
+}

@@ -1,0 +1,88 @@
+import { isJsonObject, jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
+import type { Answer, Expectation, Seen } from "./case.ts";
+
+/** What of an answer is not as expected; empty when all is. */
+export function checkAnswer(answer: Answer, expected: Expectation, seen: Seen): string[] {
+  const problems: string[] = [];
+  const { body } = answer;
+  const status = isJsonObject(body) ? body : {};
+  const want = (name: string, actual: JsonValue | undefined, wanted: JsonValue) => {
+    if (!jsonEquals(actual, wanted)) problems.push(`${name} is ${show(actual)}, not ${show(wanted)}`);
+  };
+  want("code", answer.code, expected.code);
+  if (expected.reason !== undefined) want("reason", status["reason"] ?? "", expected.reason);
+  if (expected.message !== undefined) {
+    const message = typeof body === "string" ? body : status["message"];
+    const { message: wanted } = expected;
+    const holds =
+      typeof wanted === "string" ? message === wanted : wanted.test(typeof message === "string" ? message : "");
+    if (!holds) problems.push(`message is ${show(message)}, not ${String(wanted)}`);
+  }
+  if (expected.causes !== undefined) problems.push(...checkCauses(status, expected.causes));
+  for (const problem of missing(body, expected.body ?? {}, "")) problems.push(problem);
+  for (const path of expected.absent ?? []) {
+    if (at(body, path) !== undefined) problems.push(`${path} is there: ${show(at(body, path))}`);
+  }
+  if (expected.generation !== undefined) {
+    want("generation", at(body, "metadata.generation"), expected.generation);
+  }
+  problems.push(...checkVersion(body, expected, seen), ...checkHeaders(answer, expected));
+  return problems;
+}
+
+function checkCauses(status: JsonObject, wanted: readonly JsonObject[]): string[] {
+  const details = status["details"];
+  const causes = isJsonObject(details) && Array.isArray(details["causes"]) ? details["causes"] : [];
+  if (causes.length !== wanted.length) {
+    return [`causes are ${show(causes)}, not ${wanted.length} of them`];
+  }
+  return wanted.flatMap((one, index) => missing(causes[index], one, `causes[${index}]`));
+}
+
+function checkVersion(body: JsonValue, { version }: Expectation, seen: Seen): string[] {
+  if (version === undefined) return [];
+  const isSame = "sameAs" in version;
+  const name = isSame ? version.sameAs : version.newSince;
+  const before = at(seen[name]?.body ?? null, "metadata.resourceVersion");
+  const now = at(body, "metadata.resourceVersion");
+  if (typeof now !== "string" || typeof before !== "string") return [`no resourceVersion to compare with ${name}`];
+  return (now === before) === isSame ? [] : [`resourceVersion ${isSame ? "changed" : "did not change"} since ${name}`];
+}
+
+function checkHeaders({ headers }: Answer, expected: Expectation): string[] {
+  const problems: string[] = [];
+  for (const [name, pattern] of Object.entries(expected.headers ?? {})) {
+    const value = headers[name];
+    if (typeof value !== "string" || !pattern.test(value)) {
+      problems.push(`header ${name} is ${JSON.stringify(value)}, not ${String(pattern)}`);
+    }
+  }
+  if (expected.warnings !== undefined) {
+    const { warning } = headers;
+    const actual = typeof warning === "string" ? warning : "";
+    const wanted = expected.warnings.map((text) => `299 - ${JSON.stringify(text)}`).join(", ");
+    if (actual !== wanted) problems.push(`warnings are ${actual}, not ${wanted}`);
+  }
+  return problems;
+}
+
+/** Members of `wanted` that `actual` has not. */
+function missing(actual: JsonValue | undefined, wanted: JsonValue, path: string): string[] {
+  if (isJsonObject(wanted)) {
+    if (!isJsonObject(actual)) return [`${path || "body"} is ${show(actual)}, not ${show(wanted)}`];
+    return Object.entries(wanted).flatMap(([key, value]) =>
+      missing(actual[key], value, path === "" ? key : `${path}.${key}`),
+    );
+  }
+  return jsonEquals(actual, wanted) ? [] : [`${path} is ${show(actual)}, not ${show(wanted)}`];
+}
+
+function at(value: JsonValue, path: string): JsonValue | undefined {
+  let found: JsonValue | undefined = value;
+  for (const part of path.split(".")) found = isJsonObject(found) ? found[part] : undefined;
+  return found;
+}
+
+const show = (value: JsonValue | undefined) =>
+  value === undefined ? "absent" : (JSON.stringify(value).slice(0, 400));
+export { missing as missingMembers };

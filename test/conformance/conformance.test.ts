@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runSuite, type Report } from "./run-suite.ts";
+import { CASES } from "./cases/index.ts";
+import { startEmbedded, startReal, type TestedServer } from "./servers.ts";
+
+const servers: TestedServer[] = [];
+let report: Report;
+
+beforeAll(async () => {
+  servers.push(await startEmbedded());
+  const real = await startReal((line) => console.error(line));
+  if (real !== undefined) servers.push(real);
+  report = await runSuite(servers);
+}, 240_000);
+afterAll(async () => {
+  for (const server of servers) await server.stop();
+});
+
+test("every case ran", () => {
+  expect(report.cases).toBe(CASES.length);
+});
+test.each(CASES.map(({ name }) => name))("%s", (name) => {
+  expect(report.failures.filter((one) => one.case === name)).toEqual([]);
+  expect(report.differences.filter((one) => one.case === name)).toEqual([]);
+});

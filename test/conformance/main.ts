@@ -1,0 +1,57 @@
+/** `npm run conformance`: runs the suite against the embedded and, where it can be had, a real API server. */
+import { parseArgs } from "node:util";
+import { runSuite, type Report } from "./run-suite.ts";
+import { startEmbedded, startReal } from "./servers.ts";
+
+const USAGE = `npm run conformance [-- [-o table|json] [-t TEXT]]
+  -o      table (default) or json: { servers, cases, passed, differences }
+  -t      run only cases whose name contains this`;
+
+const log = (line: string): void => console.error(`conformance: ${line}`);
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  const isUsage = error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
+  log(isUsage ? `${error.message}\n${USAGE}` : String(error instanceof Error ? error.stack : error));
+  process.exitCode = isUsage ? 2 : 1;
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      output: { type: "string", short: "o", default: "table" },
+      text: { type: "string", short: "t", default: "" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
+  if (values.output !== "table" && values.output !== "json") {
+    log(`-o ${values.output}: use table or json\n${USAGE}`);
+    return 2;
+  }
+  const embedded = await startEmbedded();
+  const real = await startReal(log);
+  const servers = [embedded, ...(real === undefined ? [] : [real])];
+  try {
+    const report = await runSuite(servers, (name) => name.includes(values.text));
+    if (values.output === "json") console.log(JSON.stringify(report, null, 2));
+    else print(report);
+    return report.failures.length + report.differences.length === 0 && report.cases > 0 ? 0 : 1;
+  } finally {
+    for (const server of servers) await server.stop();
+  }
+}
+
+function print({ servers, cases, passed, differences, failures }: Report): void {
+  const show = (value: unknown) => (value === undefined ? "absent" : JSON.stringify(value));
+  for (const { case: name, server, problem } of failures) console.log(`${name}\n  ${server}: ${problem}`);
+  for (const { case: name, path, embedded, real } of differences) {
+    console.log(`${name}\n  ${path}\n    embedded  ${show(embedded)}\n    real      ${show(real)}`);
+  }
+  console.log(`servers: ${servers.map(({ kind, version }) => `${kind} ${version}`).join(", ")}`);
+  console.log(`${passed} of ${cases} cases passed, ${differences.length} differences, ${failures.length} failures`);
+}

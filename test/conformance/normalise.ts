@@ -1,0 +1,62 @@
+import { isJsonObject, isRawNumber, type JsonObject, type JsonValue } from "@konverge/core";
+
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
+/** Versions inside of texts; elsewhere a number could be anything. */
+const VERSION_IN_TEXT =
+  /((?:resource version: |current: |in record \(|precondition \(|resourceVersion\\?":\\?")"?)(\d+)/g;
+const TOO_OLD = /too old resource version: \d+ \(\d+\)/g;
+const GENERATED_NAME = /(-gen-)[bcdfghjklmnpqrstvwxz2456789]{5}/g;
+
+/**
+ * Replaces what must differ between two servers by symbols in order of first appearance: uids and versions keep their
+ * identity within one case, times and generated names do not.
+ */
+export class Normaliser {
+  readonly #uids: Map<string, string> = new Map();
+  readonly #versions: Map<string, string> = new Map();
+
+  value(value: JsonValue, key = ""): JsonValue {
+    if (typeof value === "string") return this.#text(value, key);
+    if (isRawNumber(value)) return `raw ${value.rawJSON}`;
+    if (Array.isArray(value)) {
+      const list = key === "managedFields" ? sortManagers(value) : value;
+      return list.map((item) => this.value(item));
+    }
+    if (!isJsonObject(value)) return value;
+    const result: JsonObject = {};
+    // In order of keys, because symbols are numbered by first appearance.
+    for (const name of Object.keys(value).toSorted()) result[name] = this.value(value[name] ?? null, name);
+    return result;
+  }
+
+  #text(text: string, key: string): string {
+    if (key === "resourceVersion") return this.#version(text);
+    if (key === "continue") return text === "" ? "" : "<token>";
+    return text
+      .replaceAll(UUID, (uid) => symbol(this.#uids, uid, "uid"))
+      .replaceAll(TIME, "<time>")
+      .replaceAll(TOO_OLD, "too old resource version: <version> (<version>)")
+      .replaceAll(VERSION_IN_TEXT, (_, before: string, version: string) => `${before}${this.#version(version)}`)
+      .replaceAll(GENERATED_NAME, "$1<random>");
+  }
+
+  #version(version: string): string {
+    return version === "" || version === "0" ? version : symbol(this.#versions, version, "version");
+  }
+}
+
+function symbol(known: Map<string, string>, value: string, name: string): string {
+  const found = known.get(value) ?? `<${name} ${known.size + 1}>`;
+  known.set(value, found);
+  return found;
+}
+
+/** Their order depends on the second in which they wrote. */
+function sortManagers(entries: readonly JsonValue[]): JsonValue[] {
+  const identity = (entry: JsonValue) =>
+    isJsonObject(entry)
+      ? ["operation", "manager", "subresource", "apiVersion"].map((name) => entry[name] ?? "").join(" ")
+      : "";
+  return entries.toSorted((a, b) => (identity(a) < identity(b) ? -1 : 1));
+}

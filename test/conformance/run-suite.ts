@@ -1,0 +1,165 @@
+import { CASES } from "./cases/index.ts";
+import type { Case } from "./case.ts";
+import { findDifferences, type Difference } from "./differences.ts";
+import { DEFINITIONS, definitions } from "./objects.ts";
+import { runCase, type CaseResult } from "./run-case.ts";
+import type { TestedServer } from "./servers.ts";
+
+/** What a run found. */
+export interface Report {
+  readonly servers: readonly { readonly kind: string; readonly version: string }[];
+  readonly cases: number;
+  /** Cases in which every server did as expected and all said the same. */
+  readonly passed: number;
+  readonly differences: readonly Difference[];
+  readonly failures: readonly Failure[];
+}
+
+export interface Failure {
+  readonly case: string;
+  readonly server: string;
+  readonly problem: string;
+}
+
+/** Runs every case, or those whose name matches, on every server. */
+export async function runSuite(
+  servers: readonly TestedServer[],
+  matches: (name: string) => boolean = () => true,
+): Promise<Report> {
+  const runs = [];
+  for (const server of servers) runs.push(await prepare(server));
+  const failures: Failure[] = [];
+  const differences: Difference[] = [];
+  let passed = 0;
+  const chosen = CASES.map((one, index) => ({ one, id: `c${index + 1}` })).filter(({ one }) =>
+    matches(one.name),
+  );
+  for (const { one, id } of chosen) {
+    const results = new Map<string, CaseResult>();
+    for (const { server, namespace } of runs) {
+      if (one.only === "embedded" && server.kind !== "embedded") continue;
+      results.set(server.kind, await runSafely(one, server, { id, namespace }));
+    }
+    const before = failures.length + differences.length;
+    for (const [server, { problems }] of results) {
+      failures.push(...problems.map((problem) => ({ case: one.name, server, problem })));
+    }
+    differences.push(...compare(one.name, results.get("embedded"), results.get("kube-apiserver")));
+    if (failures.length + differences.length === before) passed++;
+  }
+  for (const { cleanUp } of runs) await cleanUp();
+  return {
+    servers: servers.map(({ kind, version }) => ({ kind, version })),
+    cases: chosen.length,
+    passed,
+    differences,
+    failures,
+  };
+}
+
+/** A case that breaks off is a failure of that case, not of the run. */
+async function runSafely(
+  one: Case,
+  server: TestedServer,
+  names: { readonly id: string; readonly namespace: string },
+): Promise<CaseResult> {
+  try {
+    return await runCase(one, server, names);
+  } catch (error) {
+    return { record: [], problems: [`broke off: ${error instanceof Error ? error.message : String(error)}`] };
+  }
+}
+
+function compare(
+  name: string,
+  embedded: CaseResult | undefined,
+  real: CaseResult | undefined,
+): Difference[] {
+  if (embedded === undefined || real === undefined) return [];
+  const steps = Math.max(embedded.record.length, real.record.length);
+  return Array.from({ length: steps }, (_, index) =>
+    findDifferences(embedded.record[index], real.record[index], `step ${index + 1}`),
+  )
+    .flat()
+    .map(({ path, left, right }) => ({ case: name, path, embedded: left, real: right }));
+}
+
+const NAMESPACE = "conformance";
+
+/** Brings the definitions and the namespace that cases use. */
+async function prepare(server: TestedServer): Promise<{
+  readonly server: TestedServer;
+  readonly namespace: string;
+  readonly cleanUp: () => Promise<void>;
+}> {
+  const { api } = server;
+  const post = (path: string, body: unknown) =>
+    api.send({
+      method: "POST",
+      path,
+      body: JSON.stringify(body),
+      headers: { "Content-Type": "application/json" },
+    });
+  const namespace = NAMESPACE;
+  await post("/api/v1/namespaces", {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: namespace },
+  });
+  for (const definition of DEFINITIONS) await post(definitions, definition);
+  for (const definition of DEFINITIONS) await untilServed(server, definition, namespace);
+  const remove = (path: string) => api.send({ method: "DELETE", path });
+  return {
+    server,
+    namespace,
+    cleanUp: async () => {
+      const groups = ["/api/v1", "/apis/apps/v1", "/apis/coordination.k8s.io/v1"];
+      const kinds = ["configmaps", "secrets", "events", "deployments", "leases"];
+      for (const group of groups) {
+        for (const kind of kinds) await remove(`${group}/namespaces/${namespace}/${kind}`);
+      }
+      for (const { metadata } of DEFINITIONS) {
+        await remove(`${definitions}/${String((metadata as { name: string }).name)}`);
+      }
+    },
+  };
+}
+
+const SERVED_LIMIT_MS = 20_000;
+
+/** Established is not served yet: the first create can be refused for a second or two. */
+async function untilServed(
+  { api }: TestedServer,
+  definition: unknown,
+  namespace: string,
+): Promise<void> {
+  const { spec } = definition as {
+    readonly spec: {
+      readonly group: string;
+      readonly names: { readonly plural: string; readonly kind: string };
+      readonly versions: readonly { readonly name: string }[];
+    };
+  };
+  const deadline = Date.now() + SERVED_LIMIT_MS;
+  for (const { name: version } of spec.versions) {
+    const path = `/apis/${spec.group}/${version}/namespaces/${namespace}/${spec.names.plural}?dryRun=All`;
+    const apiVersion = `${spec.group}/${version}`;
+    const body = JSON.stringify({
+      apiVersion,
+      kind: spec.names.kind,
+      metadata: { name: "probe" },
+      spec: { size: "s" },
+    });
+    for (;;) {
+      const { code } = await api.send({
+        method: "POST",
+        path,
+        body,
+        headers: { "Content-Type": "application/json" },
+      });
+      if (code === 201) break;
+      if (Date.now() > deadline) throw new Error(`${path} is not served: ${code}`);
+      await new Promise((wake) => setTimeout(wake, 50));
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import { EnvtestUnavailable, startControlPlane } from "@konverge/infra-envtest";
+import { createApiServer } from "@konverge/testkit";
+import { connect, type ApiConnection } from "./api-connection.ts";
+import type { ActStep } from "./case.ts";
+
+/** One API server that the suite runs against. */
+export interface TestedServer {
+  readonly kind: "embedded" | "kube-apiserver";
+  readonly version: string;
+  readonly api: ApiConnection;
+  /** What only the embedded server can be told to do. */
+  readonly act?: (act: ActStep["act"]) => void;
+  stop(): Promise<void>;
+}
+
+export async function startEmbedded(): Promise<TestedServer> {
+  const server = await createApiServer();
+  const api = await connect(server.kubeconfig);
+  return {
+    kind: "embedded",
+    version: server.version,
+    api,
+    act: (act) => {
+      if (act === "bookmark") server.sendBookmarks();
+      else if (act === "compact") server.compact();
+      else server.cutWatches();
+    },
+    async stop() {
+      api.close();
+      await server.close();
+    },
+  };
+}
+
+/**
+ * The real server: the one that the test runner started (`KONVERGE_TEST_KUBECONFIG`), else one of our own.
+ * Undefined when none can be had; with `CI=true` that is an error.
+ */
+export async function startReal(log: (line: string) => void): Promise<TestedServer | undefined> {
+  const path = process.env["KONVERGE_TEST_KUBECONFIG"];
+  if (path) return realServer(readFileSync(path, "utf8"), () => Promise.resolve());
+  try {
+    const plane = await startControlPlane({ log });
+    return await realServer(plane.kubeconfig, () => plane.stop());
+  } catch (error) {
+    if (!(error instanceof EnvtestUnavailable) || process.env["CI"] === "true") throw error;
+    log(`no real API server: ${error.message}`);
+    return undefined;
+  }
+}
+
+async function realServer(kubeconfig: string, stop: () => Promise<void>): Promise<TestedServer> {
+  const api = await connect(kubeconfig);
+  const { gitVersion } = JSON.parse((await api.send({ method: "GET", path: "/version" })).text) as {
+    readonly gitVersion: string;
+  };
+  return {
+    kind: "kube-apiserver",
+    version: gitVersion,
+    api,
+    async stop() {
+      api.close();
+      await stop();
+    },
+  };
+}
