@@ -23,7 +23,7 @@ export async function runCommand({ root, node, args: [file = "", ...rest] }) {
   const handlers = FORWARDED.map((signal) => {
     const forward = () => {
       // Ctrl-C at a terminal reaches the whole foreground group: a second copy from us would count as impatience.
-      const fromTerminal = process.stdin.isTTY === true && signal !== "SIGTERM";
+      const fromTerminal = process.stdin.isTTY && signal !== "SIGTERM";
       if (!fromTerminal) child.kill(signal);
     };
     process.on(signal, forward);

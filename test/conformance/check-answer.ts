@@ -7,7 +7,8 @@ export function checkAnswer(answer: Answer, expected: Expectation, seen: Seen): 
   const { body } = answer;
   const status = isJsonObject(body) ? body : {};
   const want = (name: string, actual: JsonValue | undefined, wanted: JsonValue) => {
-    if (!jsonEquals(actual, wanted)) problems.push(`${name} is ${show(actual)}, not ${show(wanted)}`);
+    if (!jsonEquals(actual, wanted))
+      problems.push(`${name} is ${show(actual)}, not ${show(wanted)}`);
   };
   want("code", answer.code, expected.code);
   if (expected.reason !== undefined) want("reason", status["reason"] ?? "", expected.reason);
@@ -15,7 +16,9 @@ export function checkAnswer(answer: Answer, expected: Expectation, seen: Seen): 
     const message = typeof body === "string" ? body : status["message"];
     const { message: wanted } = expected;
     const holds =
-      typeof wanted === "string" ? message === wanted : wanted.test(typeof message === "string" ? message : "");
+      typeof wanted === "string"
+        ? message === wanted
+        : wanted.test(typeof message === "string" ? message : "");
     if (!holds) problems.push(`message is ${show(message)}, not ${String(wanted)}`);
   }
   if (expected.causes !== undefined) problems.push(...checkCauses(status, expected.causes));
@@ -45,8 +48,11 @@ function checkVersion(body: JsonValue, { version }: Expectation, seen: Seen): st
   const name = isSame ? version.sameAs : version.newSince;
   const before = at(seen[name]?.body ?? null, "metadata.resourceVersion");
   const now = at(body, "metadata.resourceVersion");
-  if (typeof now !== "string" || typeof before !== "string") return [`no resourceVersion to compare with ${name}`];
-  return (now === before) === isSame ? [] : [`resourceVersion ${isSame ? "changed" : "did not change"} since ${name}`];
+  if (typeof now !== "string" || typeof before !== "string")
+    return [`no resourceVersion to compare with ${name}`];
+  return (now === before) === isSame
+    ? []
+    : [`resourceVersion ${isSame ? "changed" : "did not change"} since ${name}`];
 }
 
 function checkHeaders({ headers }: Answer, expected: Expectation): string[] {
@@ -84,5 +90,5 @@ function at(value: JsonValue, path: string): JsonValue | undefined {
 }
 
 const show = (value: JsonValue | undefined) =>
-  value === undefined ? "absent" : (JSON.stringify(value).slice(0, 400));
+  value === undefined ? "absent" : JSON.stringify(value).slice(0, 400);
 export { missing as missingMembers };

@@ -15,7 +15,11 @@ export function findDifferences(
   left: JsonValue | undefined,
   right: JsonValue | undefined,
   path: string,
-): { readonly path: string; readonly left: JsonValue | undefined; readonly right: JsonValue | undefined }[] {
+): {
+  readonly path: string;
+  readonly left: JsonValue | undefined;
+  readonly right: JsonValue | undefined;
+}[] {
   if (jsonEquals(left, right)) return [];
   if (isJsonObject(left) && isJsonObject(right)) {
     return [...new Set([...Object.keys(left), ...Object.keys(right)])].flatMap((key) =>

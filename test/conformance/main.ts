@@ -12,8 +12,11 @@ const log = (line: string): void => console.error(`conformance: ${line}`);
 try {
   process.exitCode = await main();
 } catch (error) {
-  const isUsage = error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
-  log(isUsage ? `${error.message}\n${USAGE}` : String(error instanceof Error ? error.stack : error));
+  const isUsage =
+    error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
+  log(
+    isUsage ? `${error.message}\n${USAGE}` : String(error instanceof Error ? error.stack : error),
+  );
   process.exitCode = isUsage ? 2 : 1;
 }
 
@@ -48,10 +51,13 @@ async function main(): Promise<number> {
 
 function print({ servers, cases, passed, differences, failures }: Report): void {
   const show = (value: unknown) => (value === undefined ? "absent" : JSON.stringify(value));
-  for (const { case: name, server, problem } of failures) console.log(`${name}\n  ${server}: ${problem}`);
+  for (const { case: name, server, problem } of failures)
+    console.log(`${name}\n  ${server}: ${problem}`);
   for (const { case: name, path, embedded, real } of differences) {
     console.log(`${name}\n  ${path}\n    embedded  ${show(embedded)}\n    real      ${show(real)}`);
   }
   console.log(`servers: ${servers.map(({ kind, version }) => `${kind} ${version}`).join(", ")}`);
-  console.log(`${passed} of ${cases} cases passed, ${differences.length} differences, ${failures.length} failures`);
+  console.log(
+    `${passed} of ${cases} cases passed, ${differences.length} differences, ${failures.length} failures`,
+  );
 }

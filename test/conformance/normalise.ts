@@ -26,7 +26,8 @@ export class Normaliser {
     if (!isJsonObject(value)) return value;
     const result: JsonObject = {};
     // In order of keys, because symbols are numbered by first appearance.
-    for (const name of Object.keys(value).toSorted()) result[name] = this.value(value[name] ?? null, name);
+    for (const name of Object.keys(value).toSorted())
+      result[name] = this.value(value[name] ?? null, name);
     return result;
   }
 
@@ -37,7 +38,10 @@ export class Normaliser {
       .replaceAll(UUID, (uid) => symbol(this.#uids, uid, "uid"))
       .replaceAll(TIME, "<time>")
       .replaceAll(TOO_OLD, "too old resource version: <version> (<version>)")
-      .replaceAll(VERSION_IN_TEXT, (_, before: string, version: string) => `${before}${this.#version(version)}`)
+      .replaceAll(
+        VERSION_IN_TEXT,
+        (_, before: string, version: string) => `${before}${this.#version(version)}`,
+      )
       .replaceAll(GENERATED_NAME, "$1<random>");
   }
 
@@ -56,7 +60,9 @@ function symbol(known: Map<string, string>, value: string, name: string): string
 function sortManagers(entries: readonly JsonValue[]): JsonValue[] {
   const identity = (entry: JsonValue) =>
     isJsonObject(entry)
-      ? ["operation", "manager", "subresource", "apiVersion"].map((name) => entry[name] ?? "").join(" ")
+      ? ["operation", "manager", "subresource", "apiVersion"]
+          .map((name) => entry[name] ?? "")
+          .join(" ")
       : "";
   return entries.toSorted((a, b) => (identity(a) < identity(b) ? -1 : 1));
 }

@@ -35,7 +35,8 @@ export async function runCase(
   const record: JsonValue[] = [];
   const problems: string[] = [];
   const normaliser = new Normaliser();
-  const fill = (text: string) => text.replaceAll("{o}", names.id).replaceAll("{ns}", names.namespace);
+  const fill = (text: string) =>
+    text.replaceAll("{o}", names.id).replaceAll("{ns}", names.namespace);
   const resolve = (path: string | ((answers: typeof seen) => string)) =>
     fill(typeof path === "string" ? path : path(seen));
 
@@ -51,12 +52,16 @@ export async function runCase(
     const { message, headers } = step.expect;
     const filled = {
       ...expected,
-      ...(message === undefined ? {} : { message: typeof message === "string" ? fill(message) : message }),
+      ...(message === undefined
+        ? {}
+        : { message: typeof message === "string" ? fill(message) : message }),
       ...(headers === undefined ? {} : { headers }),
     };
     for (const problem of checkAnswer(answer, filled, seen)) problems.push(`${place}: ${problem}`);
     const kept = without(answer.body, step.ignore ?? []);
-    record.push(normaliser.value({ code: answer.code, headers: comparedHeaders(answer), body: kept }));
+    record.push(
+      normaliser.value({ code: answer.code, headers: comparedHeaders(answer), body: kept }),
+    );
   };
   const sendOnce = async (step: SendStep): Promise<Answer> => {
     const [method = "", path = ""] = resolve(step.send).split(/ (.*)/);
@@ -78,7 +83,9 @@ export async function runCase(
     if (step.unordered === true) found = found.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
     const wanted = JSON.parse(fill(JSON.stringify(step.expect))) as JsonObject[];
     if (found.length !== wanted.length) {
-      problems.push(`${place}: ${found.length} events, not ${wanted.length}: ${lines.join("").slice(0, 500)}`);
+      problems.push(
+        `${place}: ${found.length} events, not ${wanted.length}: ${lines.join("").slice(0, 500)}`,
+      );
     }
     for (const [index, one] of wanted.entries()) {
       for (const problem of missingMembers(found[index], one, `event ${index}`)) {
@@ -134,7 +141,7 @@ function comparedHeaders({ headers }: Answer): JsonObject {
 function nameOf(event: JsonValue): string {
   const object = isJsonObject(event) ? event["object"] : undefined;
   const metadata = isJsonObject(object) ? object["metadata"] : undefined;
-  return isJsonObject(metadata) ? String(metadata["name"] as string) : "";
+  return isJsonObject(metadata) ? String(metadata["name"]) : "";
 }
 
 function without(value: JsonValue, paths: readonly string[]): JsonValue {

@@ -66,7 +66,10 @@ async function runSafely(
   try {
     return await runCase(one, server, names);
   } catch (error) {
-    return { record: [], problems: [`broke off: ${error instanceof Error ? error.message : String(error)}`] };
+    return {
+      record: [],
+      problems: [`broke off: ${error instanceof Error ? error.message : String(error)}`],
+    };
   }
 }
 

@@ -36,8 +36,8 @@ function validateConfigMap(object: JsonObject): FieldError[] {
   }
   for (const key of Object.keys(binary)) errors.push(...validateDataKey("binaryData", key));
   const bytes =
-    [...Object.values(data)].reduce<number>((sum, value) => sum + byteLength(value), 0) +
-    [...Object.values(binary)].reduce<number>((sum, value) => sum + decodedLength(value), 0);
+    Object.values(data).reduce<number>((sum, value) => sum + byteLength(value), 0) +
+    Object.values(binary).reduce<number>((sum, value) => sum + decodedLength(value), 0);
   if (bytes > MAX_BYTES) errors.push(tooLong("", MAX_BYTES));
   return errors;
 }

@@ -86,5 +86,5 @@ function labelOf(object: JsonObject, key: string): string | undefined {
 function fieldOf(object: JsonObject, field: string): string {
   // An event's source is an object; its component is what is selected by.
   const value = getPath(object, field === "source" ? "source.component" : field);
-  return value === undefined || value === null ? "" : String(value as string);
+  return value === undefined || value === null ? "" : String(value);
 }
