@@ -1,0 +1,23 @@
+import type { Case } from "../case.ts";
+import { applying } from "./applying.ts";
+import { createDelete } from "./create-delete.ts";
+import { fields } from "./fields.ts";
+import { kinds } from "./kinds.ts";
+import { lessons } from "./lessons.ts";
+import { reading } from "./reading.ts";
+import { versions } from "./versions.ts";
+import { watching } from "./watching.ts";
+import { writePath } from "./write-path.ts";
+
+/** Every case, in the order in which it runs. Each stands alone. */
+export const CASES: readonly Case[] = [
+  ...writePath,
+  ...versions,
+  ...lessons,
+  ...fields,
+  ...createDelete,
+  ...reading,
+  ...watching,
+  ...applying,
+  ...kinds,
+];

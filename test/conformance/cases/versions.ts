@@ -1,0 +1,184 @@
+import { versionIn, type Case } from "../case.ts";
+import { deployment, deployments, MERGE, widget, widgets } from "../objects.ts";
+
+const widgetPath = `${widgets}/{o}`;
+const deploymentPath = `${deployments}/{o}`;
+const make = (path: string, body: typeof widget) => ({
+  send: `POST ${path}`,
+  body: body(),
+  as: "made",
+  expect: { code: 201, generation: 1 },
+});
+const merge = (path: string, body: Parameters<typeof widget>[0] & object, generation: number) => ({
+  send: `PATCH ${path}`,
+  type: MERGE,
+  body,
+  as: "changed",
+  expect: { code: 200, version: { newSince: "made" }, generation } as const,
+});
+
+/** resourceVersion changes with every write, generation with the desired state: edits of each sort. */
+export const versions: readonly Case[] = [
+  {
+    name: "custom resource: a label moves the version, not the generation",
+    steps: [make(widgets, widget), merge(widgetPath, { metadata: { labels: { a: "b" } } }, 1)],
+  },
+  {
+    name: "custom resource: an annotation moves the version, not the generation",
+    steps: [make(widgets, widget), merge(widgetPath, { metadata: { annotations: { a: "b" } } }, 1)],
+  },
+  {
+    name: "custom resource: spec moves both",
+    steps: [make(widgets, widget), merge(widgetPath, { spec: { size: "l" } }, 2)],
+  },
+  {
+    name: "custom resource: status moves the version, not the generation",
+    steps: [
+      make(widgets, widget),
+      merge(`${widgetPath}/status`, { status: { phase: "Ready" } }, 1),
+    ],
+  },
+  {
+    name: "custom resource: no edit moves neither",
+    steps: [
+      make(widgets, widget),
+      {
+        send: `PATCH ${widgetPath}`,
+        type: MERGE,
+        body: { spec: { size: "s" } },
+        expect: { code: 200, version: { sameAs: "made" }, generation: 1 },
+      },
+      {
+        send: `PATCH ${widgetPath}/status`,
+        type: MERGE,
+        body: {},
+        expect: { code: 200, version: { sameAs: "made" }, generation: 1 },
+      },
+    ],
+  },
+  {
+    name: "Deployment: a label moves the version, not the generation",
+    steps: [
+      make(deployments, deployment),
+      merge(deploymentPath, { metadata: { labels: { a: "b" } } }, 1),
+    ],
+  },
+  {
+    name: "Deployment: an annotation moves both",
+    steps: [
+      make(deployments, deployment),
+      merge(deploymentPath, { metadata: { annotations: { a: "b" } } }, 2),
+    ],
+  },
+  {
+    name: "Deployment: spec moves both",
+    steps: [make(deployments, deployment), merge(deploymentPath, { spec: { replicas: 3 } }, 2)],
+  },
+  {
+    name: "Deployment: status moves the version, not the generation, and keeps an annotation",
+    steps: [
+      make(deployments, deployment),
+      {
+        send: `PATCH ${deploymentPath}/status`,
+        type: MERGE,
+        body: {
+          metadata: { annotations: { kept: "yes" }, labels: { dropped: "yes" } },
+          spec: { replicas: 7 },
+          status: { replicas: 1, observedGeneration: 1 },
+        },
+        expect: {
+          code: 200,
+          version: { newSince: "made" },
+          generation: 1,
+          body: {
+            spec: { replicas: 1 },
+            status: { replicas: 1 },
+            metadata: { annotations: { kept: "yes" } },
+          },
+          absent: ["metadata.labels"],
+        },
+      },
+    ],
+  },
+  {
+    name: "Deployment: no edit moves neither",
+    steps: [
+      make(deployments, deployment),
+      {
+        send: `PATCH ${deploymentPath}`,
+        type: MERGE,
+        body: { spec: { replicas: 1 } },
+        expect: { code: 200, version: { sameAs: "made" }, generation: 1 },
+      },
+    ],
+  },
+  {
+    name: "one object has one version: a status write makes a spec write with the old one conflict",
+    steps: [
+      make(widgets, widget),
+      merge(`${widgetPath}/status`, { status: { phase: "Ready" } }, 1),
+      {
+        send: `PUT ${widgetPath}`,
+        body: (seen) =>
+          widget({ spec: { size: "l" } }, { resourceVersion: versionIn(seen, "made") }),
+        expect: { code: 409, reason: "Conflict" },
+      },
+    ],
+  },
+  {
+    name: "and the other way round: a spec write makes a status write with the old version conflict",
+    steps: [
+      make(widgets, widget),
+      merge(widgetPath, { spec: { size: "l" } }, 2),
+      {
+        send: `PUT ${widgetPath}/status`,
+        body: (seen) =>
+          widget({ status: { phase: "Ready" } }, { resourceVersion: versionIn(seen, "made") }),
+        expect: { code: 409, reason: "Conflict" },
+      },
+      {
+        send: `PUT ${widgetPath}/status`,
+        body: (seen) =>
+          widget(
+            { spec: { size: "m" }, status: { phase: "Ready" } },
+            { resourceVersion: versionIn(seen, "changed"), labels: { dropped: "yes" } },
+          ),
+        expect: {
+          code: 200,
+          generation: 2,
+          body: { spec: { size: "l" }, status: { phase: "Ready" } },
+          absent: ["metadata.labels"],
+        },
+      },
+    ],
+  },
+  {
+    name: "a write of the main resource ignores status",
+    steps: [
+      {
+        send: `POST ${widgets}`,
+        body: widget({ status: { phase: "Ready" } }),
+        as: "made",
+        expect: { code: 201, absent: ["status"] },
+      },
+      merge(`${widgetPath}/status`, { status: { phase: "Pending" } }, 1),
+      merge(widgetPath, { spec: { size: "m" }, status: { phase: "Ready" } }, 2),
+      {
+        send: `GET ${widgetPath}`,
+        expect: { code: 200, body: { spec: { size: "m" }, status: { phase: "Pending" } } },
+      },
+    ],
+  },
+  {
+    name: "a client cannot set the generation",
+    steps: [
+      {
+        send: `POST ${widgets}`,
+        body: widget({}, { generation: 7 }),
+        as: "made",
+        expect: { code: 201, generation: 1 },
+      },
+      merge(widgetPath, { metadata: { generation: 9 }, spec: { size: "l" } }, 2),
+    ],
+  },
+];

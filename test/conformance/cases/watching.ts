@@ -1,0 +1,240 @@
+import { versionIn, type Case } from "../case.ts";
+import { configMap, configMaps, MERGE, widget, widgets } from "../objects.ts";
+
+const selector = "labelSelector=case%3D{o}";
+const make = (name: string) => ({
+  send: `POST ${configMaps}`,
+  body: configMap({}, { name: `{o}-${name}`, labels: { case: "{o}" } }),
+  as: name,
+  expect: { code: 201 },
+});
+const change = (name: string) => ({
+  send: `PATCH ${configMaps}/{o}-${name}`,
+  type: MERGE,
+  body: { data: { changed: "yes" } },
+  as: `${name}-changed`,
+  expect: { code: 200 },
+});
+const event = (type: string, name: string) => ({
+  type,
+  object: { metadata: { name: `{o}-${name}` } },
+});
+
+/** Streams of events. */
+export const watching: readonly Case[] = [
+  {
+    name: "a watch from a version sends what came after it, in order",
+    steps: [
+      make("a"),
+      make("b"),
+      change("a"),
+      {
+        watch: "w",
+        path: (seen) =>
+          `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, "a")}`,
+      },
+      { events: "w", count: 2, expect: [event("ADDED", "b"), event("MODIFIED", "a")] },
+      { send: `DELETE ${configMaps}/{o}-b`, expect: { code: 200 } },
+      { events: "w", count: 1, expect: [event("DELETED", "b")] },
+    ],
+  },
+  {
+    name: "a watch without a version begins with everything there is",
+    steps: [
+      make("a"),
+      make("b"),
+      { watch: "w", path: `${configMaps}?watch=true&${selector}` },
+      {
+        events: "w",
+        count: 2,
+        unordered: true,
+        expect: [event("ADDED", "a"), event("ADDED", "b")],
+      },
+      change("b"),
+      { events: "w", count: 1, expect: [event("MODIFIED", "b")] },
+    ],
+  },
+  {
+    name: "a DELETED event carries the version of the deletion",
+    steps: [
+      make("a"),
+      {
+        watch: "w",
+        path: (seen) =>
+          `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, "a")}`,
+      },
+      { send: `DELETE ${configMaps}/{o}-a`, expect: { code: 200 } },
+      { events: "w", count: 1, expect: [event("DELETED", "a")] },
+    ],
+  },
+  {
+    name: "an object that leaves or enters a selection is DELETED or ADDED",
+    steps: [
+      make("a"),
+      {
+        watch: "w",
+        path: (seen) =>
+          `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, "a")}`,
+      },
+      {
+        send: `PATCH ${configMaps}/{o}-a`,
+        type: MERGE,
+        body: { metadata: { labels: { case: "other" } }, data: { a: "1" } },
+        expect: { code: 200 },
+      },
+      {
+        send: `PATCH ${configMaps}/{o}-a`,
+        type: MERGE,
+        body: { metadata: { labels: { case: "{o}" } } },
+        expect: { code: 200 },
+      },
+      {
+        events: "w",
+        count: 2,
+        expect: [
+          { type: "DELETED", object: { metadata: { name: "{o}-a", labels: { case: "{o}" } } } },
+          event("ADDED", "a"),
+        ],
+      },
+    ],
+  },
+  {
+    name: "a write that changes nothing sends no event",
+    steps: [
+      make("a"),
+      {
+        watch: "w",
+        path: (seen) =>
+          `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, "a")}`,
+      },
+      {
+        send: `PATCH ${configMaps}/{o}-a`,
+        type: MERGE,
+        body: { metadata: { labels: { case: "{o}" } } },
+        expect: { code: 200 },
+      },
+      change("a"),
+      {
+        events: "w",
+        count: 1,
+        expect: [{ type: "MODIFIED", object: { data: { changed: "yes" } } }],
+      },
+    ],
+  },
+  {
+    name: "a list that is streamed ends with a bookmark that says so",
+    steps: [
+      make("a"),
+      make("b"),
+      {
+        watch: "w",
+        path: `${configMaps}?watch=true&${selector}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`,
+      },
+      {
+        events: "w",
+        count: 2,
+        unordered: true,
+        expect: [event("ADDED", "a"), event("ADDED", "b")],
+      },
+      {
+        events: "w",
+        count: 1,
+        expect: [
+          {
+            type: "BOOKMARK",
+            object: {
+              kind: "ConfigMap",
+              apiVersion: "v1",
+              metadata: { annotations: { "k8s.io/initial-events-end": "true" } },
+            },
+          },
+        ],
+      },
+      change("a"),
+      { events: "w", count: 1, expect: [event("MODIFIED", "a")] },
+    ],
+  },
+  {
+    name: "the timeout of a watch ends the stream",
+    steps: [
+      make("a"),
+      {
+        watch: "w",
+        path: (seen) =>
+          `${configMaps}?watch=true&${selector}&timeoutSeconds=1&resourceVersion=${versionIn(seen, "a")}`,
+      },
+      { events: "w", count: 1, expect: [] },
+      { events: "w", count: 0, expect: [], ends: true },
+    ],
+  },
+  {
+    name: "a watch from a version that is gone: 410 as an event of a 200 stream",
+    steps: [
+      { act: "compact" },
+      { watch: "w", path: `${configMaps}?watch=true&resourceVersion=1` },
+      {
+        events: "w",
+        count: 1,
+        ends: true,
+        expect: [{ type: "ERROR", object: { kind: "Status", reason: "Expired", code: 410 } }],
+      },
+    ],
+  },
+  {
+    name: "a watch of one object by its name",
+    steps: [
+      { send: `POST ${widgets}`, body: widget(), as: "made", expect: { code: 201 } },
+      { send: `POST ${widgets}`, body: widget({}, { name: "{o}-2" }), expect: { code: 201 } },
+      {
+        watch: "w",
+        path: (seen) =>
+          `${widgets}?watch=true&fieldSelector=metadata.name%3D{o}&resourceVersion=${versionIn(seen, "made")}`,
+      },
+      {
+        send: `PATCH ${widgets}/{o}/status`,
+        type: MERGE,
+        body: { status: { phase: "Ready" } },
+        expect: { code: 200 },
+      },
+      {
+        events: "w",
+        count: 1,
+        expect: [
+          { type: "MODIFIED", object: { metadata: { name: "{o}" }, status: { phase: "Ready" } } },
+        ],
+      },
+    ],
+  },
+  {
+    name: "bookmarks on demand carry the version alone",
+    only: "embedded",
+    steps: [
+      make("a"),
+      {
+        watch: "w",
+        path: (seen) =>
+          `${configMaps}?watch=true&${selector}&allowWatchBookmarks=true&resourceVersion=${versionIn(seen, "a")}`,
+      },
+      { send: `POST ${widgets}`, body: widget(), as: "newest", expect: { code: 201 } },
+      { act: "bookmark" },
+      {
+        events: "w",
+        count: 1,
+        expect: [{ type: "BOOKMARK", object: { kind: "ConfigMap", apiVersion: "v1" } }],
+      },
+    ],
+  },
+  {
+    name: "watches that are cut just end",
+    only: "embedded",
+    steps: [
+      make("a"),
+      {
+        watch: "w",
+        path: (seen) => `${configMaps}?watch=true&resourceVersion=${versionIn(seen, "a")}`,
+      },
+      { act: "cut" },
+      { events: "w", count: 1, expect: [], ends: true },
+    ],
+  },
+];
