@@ -49,7 +49,13 @@ export async function connect(kubeconfigText: string): Promise<ApiConnection> {
       const options = {
         method,
         agent,
-        headers: { "User-Agent": USER_AGENT, ...authorization, ...headers },
+        headers: {
+          "User-Agent": USER_AGENT,
+          // Node sends a DELETE's body without any framing, unless it is told the length.
+          ...(body === undefined ? {} : { "Content-Length": String(Buffer.byteLength(body)) }),
+          ...authorization,
+          ...headers,
+        },
       };
       const request = send(`${credentials.server}${path}`, options, resolve);
       request.once("error", reject);

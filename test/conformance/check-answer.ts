@@ -22,7 +22,7 @@ export function checkAnswer(answer: Answer, expected: Expectation, seen: Seen): 
     if (!holds) problems.push(`message is ${show(message)}, not ${String(wanted)}`);
   }
   if (expected.causes !== undefined) problems.push(...checkCauses(status, expected.causes));
-  for (const problem of missing(body, expected.body ?? {}, "")) problems.push(problem);
+  if (expected.body !== undefined) problems.push(...missing(body, expected.body, ""));
   for (const path of expected.absent ?? []) {
     if (at(body, path) !== undefined) problems.push(`${path} is there: ${show(at(body, path))}`);
   }

@@ -12,20 +12,17 @@ const ConfigMap: ResourceType<LoadMap> = {
   scope: "Namespaced",
 };
 
-/**
- * Reads the load from a ConfigMap named `load` and writes the pool's replicas: another operator's object. It decides inside
- * of `mutate`, from what it reads there, so that a lost race decides anew.
- */
+/** Reads the load from a ConfigMap named `load` and writes the pool's replicas: another operator's object. */
 export const autoscaler = defineController({
   name: "autoscaler",
   for: Autoscaler,
   async reconcile({ object: scaler, kube, requeueAfter }) {
     const { poolRef, min, max, targetLoad } = scaler.spec;
-    let replicas = min;
-    await kube.mutate({ type: NodePool, name: poolRef }, async (pool) => {
-      const loads = await kube.get(ConfigMap, "load");
-      const load = Number(loads.data?.[poolRef] ?? 0);
-      replicas = Math.min(max, Math.max(min, Math.ceil(load / targetLoad)));
+    const loads = await kube.get(ConfigMap, "load");
+    const load = Number(loads.data?.[poolRef] ?? 0);
+    const replicas = Math.min(max, Math.max(min, Math.ceil(load / targetLoad)));
+
+    await kube.mutate({ type: NodePool, name: poolRef }, (pool) => {
       pool.spec.replicas = replicas;
     });
     await kube.mutateStatus(scaler, (draft) => {

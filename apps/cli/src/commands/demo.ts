@@ -110,7 +110,7 @@ async function runWriter(flags: {
   const report = await runOutsideWriter({
     ...flags,
     client,
-    pauseMs: 60,
+    pauseMs: 25,
     thinkMs: 4,
     signal: stop.signal,
   });

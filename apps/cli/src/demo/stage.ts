@@ -37,7 +37,7 @@ export interface Stage {
 const CONTROL_PLANE_MS = 900_000;
 
 /** About what a real server with its etcd takes; in memory nobody would ever be in anybody's way. */
-const LATENCY_MS = 8;
+const LATENCY_MS = 10;
 
 interface Server {
   readonly kubeconfigPath: string;

@@ -60,6 +60,7 @@ export const coreEvent: ResourceKind = defineBuiltinKind(coreOptions);
 
 export const event: ResourceKind = defineBuiltinKind({
   ...shared,
+  storedAs: { group: "", resource: "events" },
   group: "events.k8s.io",
   version: "v1",
   definition: "events.v1.Event",

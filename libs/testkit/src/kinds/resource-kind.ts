@@ -33,6 +33,8 @@ export interface ResourceKind extends GroupResource {
   readonly isCustom: boolean;
   /** Schema of the whole object. */
   readonly schema: Schema;
+  /** Resource under which objects are stored, where several groups show the same ones. */
+  readonly storedAs?: GroupResource;
   /** API version in which objects are stored. */
   readonly storageApiVersion: string;
   readonly subresources: ReadonlySet<Subresource>;

@@ -41,7 +41,11 @@ function decodeObject(schema: Schema, object: JsonObject, place: Place): void {
     // Go names the struct's field, so the keys of a map stay out of the path.
     decodeValue(member, value, { ...place, path: isMap ? place.path : path });
     if (value === null) object[key] = zeroOf(member);
-    else if (isEmptyCollection(member, value) && !schema.required?.includes(key))
+    else if (
+      isEmptyCollection(member, value) &&
+      !schema.required?.includes(key) &&
+      key !== "managedFields"
+    )
       delete object[key];
   }
 }

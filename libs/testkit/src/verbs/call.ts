@@ -46,7 +46,7 @@ export const keyOf = (
 ): string => (kind.namespaced ? `${namespace}/${name}` : name);
 
 export const tableOf = (state: ServerState, kind: ResourceKind): ObjectTable =>
-  state.store.table(tableIdOf(kind));
+  state.store.table(tableIdOf(kind.storedAs ?? kind));
 
 /** A stored object as this version of its kind shows it; made once for all readers. */
 export function viewOf(kind: ResourceKind, stored: StoredObject): StoredObject {

@@ -81,6 +81,8 @@ export function storeNext(
   }
   const errors = [
     ...validateMetadata(next, kind.namespaced, kind.nameErrors),
+    // Said twice, as the real server does: by what all kinds share, and by the kind.
+    ...validateMetadataUpdate(next, live),
     ...validateMetadataUpdate(next, live),
     ...kind.validateUpdate(next, live, subresource),
   ];
