@@ -110,7 +110,7 @@ async function runWriter(flags: {
   const report = await runOutsideWriter({
     ...flags,
     client,
-    pauseMs: 25,
+    pauseMs: 18,
     thinkMs: 4,
     signal: stop.signal,
   });
