@@ -3,13 +3,13 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { loadKubeCredentials } from "@konverge/kube";
 
 /** One answer of an API server, as it came. */
-export interface RawAnswer {
+interface RawAnswer {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
-export interface RawRequest {
+interface RawRequest {
   readonly method: string;
   /** With its query. */
   readonly path: string;

@@ -48,7 +48,7 @@ export interface SendStep {
 }
 
 /** Opens a watch that later steps read. */
-export interface WatchStep {
+interface WatchStep {
   readonly watch: string;
   readonly path: string | ((seen: Seen) => string);
 }
@@ -80,10 +80,7 @@ export interface Case {
 }
 
 /** A property of an object in an answer, for bodies of later steps. */
-export function metadataIn(
-  seen: Seen,
-  name: string,
-): { readonly version: string; readonly uid: string } {
+function metadataIn(seen: Seen, name: string): { readonly version: string; readonly uid: string } {
   const body = seen[name]?.body as JsonObject | undefined;
   const metadata = (body?.["metadata"] ?? {}) as JsonObject;
   return { version: String(metadata["resourceVersion"]), uid: String(metadata["uid"]) };

@@ -15,7 +15,7 @@ export interface Report {
   readonly failures: readonly Failure[];
 }
 
-export interface Failure {
+interface Failure {
   readonly case: string;
   readonly server: string;
   readonly problem: string;

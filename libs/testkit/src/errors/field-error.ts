@@ -1,7 +1,7 @@
 import { isRawNumber, type JsonValue } from "@konverge/core";
 
 /** Types of a field error as they stand in a Status cause's `reason`. */
-export type FieldErrorType =
+type FieldErrorType =
   | "FieldValueDuplicate"
   | "FieldValueForbidden"
   | "FieldValueInvalid"

@@ -68,7 +68,7 @@ function detailsToJson({ name, group, kind, uid, causes, retryAfterSeconds }: De
 }
 
 /** `deployments.apps`, or `configmaps` in the core group. */
-export const groupResourceName = ({ group, resource }: GroupResource): string =>
+const groupResourceName = ({ group, resource }: GroupResource): string =>
   group === "" ? resource : `${resource}.${group}`;
 
 const quote = (text: string) => JSON.stringify(text);

@@ -63,7 +63,7 @@ export function labelValueErrors(value: string): string[] {
 }
 
 /** Where a kind has no rule of its own: what can stand in a path. */
-export function pathSegmentErrors(name: string, isPrefix = false): string[] {
+function pathSegmentErrors(name: string, isPrefix = false): string[] {
   if (!isPrefix && (name === "." || name === "..")) return [`may not be '${name}'`];
   return ["/", "%"]
     .filter((character) => name.includes(character))

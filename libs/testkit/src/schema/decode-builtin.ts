@@ -91,6 +91,8 @@ function decodeValue(schema: Schema, value: JsonValue, place: Place): void {
         throw wrongType(value, "float64", place);
       return;
     }
+    case undefined:
+      return;
   }
 }
 

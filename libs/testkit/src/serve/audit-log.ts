@@ -16,7 +16,7 @@ export interface AuditRecord {
   readonly finishedAtMs: number;
 }
 
-export interface AuditedObject {
+interface AuditedObject {
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;
