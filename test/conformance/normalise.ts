@@ -24,6 +24,11 @@ export class Normaliser {
       return list.map((item) => this.value(item));
     }
     if (!isJsonObject(value)) return value;
+    if (key === "details") return this.#object(withSortedCauses(value));
+    return this.#object(isStatusOfMany(value) ? withoutReasons(value) : value);
+  }
+
+  #object(value: JsonObject): JsonObject {
     const result: JsonObject = {};
     // In order of keys, because symbols are numbered by first appearance.
     for (const name of Object.keys(value).toSorted())
@@ -48,6 +53,26 @@ export class Normaliser {
   #version(version: string): string {
     return version === "" || version === "0" ? version : symbol(this.#versions, version, "version");
   }
+}
+
+/** Go walks the members of an object in any order, so that of several causes is luck. */
+function withSortedCauses(details: JsonObject): JsonObject {
+  const { causes } = details;
+  if (!Array.isArray(causes)) return details;
+  const text = (cause: JsonValue) => JSON.stringify(cause);
+  return { ...details, causes: causes.toSorted((a, b) => (text(a) < text(b) ? -1 : 1)) };
+}
+
+const isStatusOfMany = (value: JsonObject): boolean => {
+  const { details } = value;
+  const causes = isJsonObject(details) ? details["causes"] : undefined;
+  return value["kind"] === "Status" && Array.isArray(causes) && causes.length > 1;
+};
+
+/** The message repeats the causes, in the same order of luck. */
+function withoutReasons(status: JsonObject): JsonObject {
+  const message = typeof status["message"] === "string" ? status["message"] : "";
+  return { ...status, message: message.replace(/ is invalid: .*$/s, " is invalid: <causes>") };
 }
 
 function symbol(known: Map<string, string>, value: string, name: string): string {

@@ -302,14 +302,15 @@ export const kinds: readonly Case[] = [
       { send: `POST ${widgets}`, body: widget(), expect: { code: 201 } },
       { send: `PUT ${widgets}`, body: widget(), expect: { code: 400, reason: "BadRequest" } },
       {
+        // Nobody minds the name in the path.
         send: `POST ${widgets}/{o}`,
         body: widget(),
-        expect: { code: 405, reason: "MethodNotAllowed" },
+        expect: { code: 409, reason: "AlreadyExists" },
       },
       { send: `PATCH ${widgets}/{o}`, text: "{}", type: "text/plain", expect: { code: 415 } },
       { send: `POST ${widgets}`, text: "{}", type: "text/plain", expect: { code: 415 } },
       { send: `POST ${widgets}`, text: "{", expect: { code: 400, reason: "BadRequest" } },
-      { send: `POST ${widgets}`, body: { ...widget(), kind: "Gadget" }, expect: { code: 400 } },
+      { send: `POST ${widgets}`, body: { ...widget(), kind: "Gadget" }, expect: { code: 422 } },
       {
         send: `PUT ${widgets}/{o}`,
         body: widget({}, { name: "other", resourceVersion: "1" }),

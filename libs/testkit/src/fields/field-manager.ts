@@ -32,6 +32,8 @@ export interface Tracking {
   readonly apiVersion: string;
   /** Empty for the object itself. */
   readonly subresource: string;
+  /** What an object of the kind is when nothing is set. */
+  readonly blank: JsonObject;
   /** Fields that this endpoint does not let the client set. */
   readonly resetFields: FieldSet;
   readonly manager: string;
@@ -147,7 +149,7 @@ export function applyConfiguration(
   config: JsonObject,
   tracking: Tracking & { readonly force: boolean },
 ): JsonObject {
-  const { schema, apiVersion, subresource, resetFields, manager, nowMs, force } = tracking;
+  const { schema, blank, apiVersion, subresource, resetFields, manager, nowMs, force } = tracking;
   if (metadataOf(config)["managedFields"] !== undefined) {
     throw badRequest("metadata.managedFields must be nil");
   }
@@ -161,8 +163,7 @@ export function applyConfiguration(
   const current = withoutManagedFields(live);
   let managed = readManagedFields(metadataOf(live)["managedFields"]) ?? new Map();
   if (managed.size === 0 && textOf(metadataOf(live), "uid") !== "") {
-    const empty = { apiVersion, kind: config["kind"] ?? "", metadata: {} };
-    managed = update(empty, live, managed, { ...tracking, manager: "before-first-apply" });
+    managed = update(blank, live, managed, { ...tracking, manager: "before-first-apply" });
   }
   const applier = { manager, operation: "Apply", apiVersion, subresource } as const;
   const id = identityOf(applier);

@@ -1,14 +1,16 @@
 import { cloneJson, jsonEquals, type JsonObject } from "@konverge/core";
 import { EMPTY_FIELDS, fieldSetOf, type FieldSet } from "../fields/field-set.ts";
 import { generationOf, metadataOf, setOrDelete } from "../objects/metadata.ts";
+import { unqualifiedFinalizerErrors } from "../objects/finalizer-rules.ts";
 import { subdomainErrors } from "../objects/name-rules.ts";
+import { blankObject } from "../schema/blank-object.ts";
 import { builtinSchema } from "../schema/builtin-schemas.ts";
 import { decodeBuiltin } from "../schema/decode-builtin.ts";
 import { apiVersionOf, type ResourceKind, type Subresource } from "./resource-kind.ts";
 
 /** What a built-in kind must say; the rest has the defaults of most kinds. */
 export interface BuiltinKindOptions extends Partial<
-  Omit<ResourceKind, "decode" | "resetFields" | "schema" | "isCustom" | "subresources">
+  Omit<ResourceKind, "blank" | "decode" | "isCustom" | "resetFields" | "schema" | "subresources">
 > {
   readonly group: string;
   readonly version: string;
@@ -48,13 +50,17 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
     updatesUnconditionally: true,
     selectableFields: [],
     nameErrors: subdomainErrors,
-    validateCreate: () => [],
     validateUpdate: () => [],
     view: (stored) => stored,
     toStorage: (object) => object,
     ...options,
+    validateCreate: (object) => [
+      ...unqualifiedFinalizerErrors(object),
+      ...(options.validateCreate?.(object) ?? []),
+    ],
     isCustom: false,
     schema,
+    blank: { ...blankObject(schema), apiVersion: apiVersionOf(options), kind: options.kind },
     subresources,
     decode: (object) => {
       const unknown = decodeBuiltin(schema, object);

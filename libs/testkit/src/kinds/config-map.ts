@@ -1,6 +1,9 @@
 import { forbidden, invalid, tooLong, type FieldError } from "../errors/field-error.ts";
 import { jsonEquals, type JsonObject } from "@konverge/core";
+import { unqualifiedFinalizerErrors } from "../objects/finalizer-rules.ts";
 import { objectOf } from "../objects/metadata.ts";
+import { validateMetadata } from "../objects/metadata-validation.ts";
+import { subdomainErrors } from "../objects/name-rules.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 
@@ -20,9 +23,16 @@ export const configMap: ResourceKind = defineBuiltinKind({
   validateCreate: validateConfigMap,
   validateUpdate: (next, live) => [
     ...validateImmutable(next, live, ["data", "binaryData"]),
+    ...validateAgain(next),
     ...validateConfigMap(next),
   ],
 });
+
+/** ConfigMaps and Secrets check all of the metadata a second time on an update, as the real server does. */
+export const validateAgain = (object: JsonObject): FieldError[] => [
+  ...validateMetadata(object, true, subdomainErrors),
+  ...unqualifiedFinalizerErrors(object),
+];
 
 function validateConfigMap(object: JsonObject): FieldError[] {
   const data = objectOf(object, "data") ?? {};

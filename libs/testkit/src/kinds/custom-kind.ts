@@ -1,4 +1,10 @@
-import { cloneJson, jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
+import {
+  cloneJson,
+  isJsonObject,
+  jsonEquals,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
 import { invalid, type FieldError } from "../errors/field-error.ts";
 import { EMPTY_FIELDS, fieldSetOf } from "../fields/field-set.ts";
 import { getPath } from "../objects/dotted-path.ts";
@@ -46,6 +52,7 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     namespaced: crd.scope === "Namespaced",
     isCustom: true,
     schema,
+    blank: { apiVersion, kind: names.kind, metadata: {} },
     storageApiVersion,
     subresources,
     scale,
@@ -123,11 +130,34 @@ function validateScale(
   if (scale === undefined) return [];
   const paths = [scale.specReplicas, ...(hasStatus ? [scale.statusReplicas] : [])];
   return paths.flatMap((path) => {
+    const obstacle = findObstacle(object, path);
+    if (obstacle !== undefined) {
+      const detail = `.${path} accessor error: ${obstacle.shown} is of the type ${obstacle.type}, expected map[string]interface{}`;
+      return [invalid(`.${path}`, 0, detail)];
+    }
     const value = getPath(object, path);
     if (value === undefined) return [];
     if (typeof value === "number" && value >= 0) return [];
     return [invalid(`.${path}`, value, "should be a non-negative integer")];
   });
+}
+
+/** What stands where a path needs an object, in Go's words. */
+function findObstacle(
+  object: JsonObject,
+  path: string,
+): { readonly shown: string; readonly type: string } | undefined {
+  const parts = path.split(".");
+  for (let length = 1; length < parts.length; length++) {
+    const value = getPath(object, parts.slice(0, length).join("."));
+    if (value === undefined) return undefined;
+    if (isJsonObject(value)) continue;
+    if (Array.isArray(value)) return { shown: "[...]", type: "[]interface {}" };
+    const type =
+      typeof value === "number" ? "int64" : typeof value === "boolean" ? "bool" : "string";
+    return { shown: String(value as string), type };
+  }
+  return undefined;
 }
 
 function readScale(version: CrdVersion): ScalePaths | undefined {

@@ -84,7 +84,8 @@ function rename(object: JsonObject, from: 0 | 1, apiVersion: string): JsonObject
     const value = result[names[from]];
     if (value === undefined) continue;
     delete result[names[from]];
-    result[names[to]] = value;
+    // Optional in the other version, so an empty text is left out there.
+    if (value !== "" || to === 0) result[names[to]] = value;
   }
   result["apiVersion"] = apiVersion;
   return result;

@@ -33,6 +33,8 @@ export interface ResourceKind extends GroupResource {
   readonly isCustom: boolean;
   /** Schema of the whole object. */
   readonly schema: Schema;
+  /** An object of which nothing is set: what an object that is being created replaces. */
+  readonly blank: JsonObject;
   /** Resource under which objects are stored, where several groups show the same ones. */
   readonly storedAs?: GroupResource;
   /** API version in which objects are stored. */

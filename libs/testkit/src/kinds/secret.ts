@@ -2,7 +2,7 @@ import { jsonEquals, type JsonObject } from "@konverge/core";
 import { invalid, tooLong, type FieldError } from "../errors/field-error.ts";
 import { objectOf } from "../objects/metadata.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
-import { decodedLength, validateDataKey, validateImmutable } from "./config-map.ts";
+import { decodedLength, validateAgain, validateDataKey, validateImmutable } from "./config-map.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 
 const MAX_BYTES = 1024 * 1024;
@@ -32,6 +32,7 @@ export const secret: ResourceKind = defineBuiltinKind({
       ? []
       : [invalid("type", next["type"] ?? "", "field is immutable")]),
     ...validateImmutable(next, live, ["data"]),
+    ...validateAgain(next),
     ...validateSecret(next),
   ],
 });

@@ -47,8 +47,11 @@ export function applyStrategicPatch(
     const own = getOwn(result, key);
     if (value === null) delete result[key];
     else if (Array.isArray(value)) {
-      const merged = mergeList(member, Array.isArray(own) ? own : [], value);
-      setOwn(result, key, reorder(member, merged, patch[`${ORDER_PREFIX}${key}`]));
+      const live = Array.isArray(own) ? own : [];
+      const merged = mergeList(member, live, value);
+      const asked = patch[`${ORDER_PREFIX}${key}`];
+      const order = Array.isArray(asked) ? asked : value;
+      setOwn(result, key, isMerged(member) ? reorder(member, merged, { live, order }) : merged);
     } else if (isJsonObject(value)) {
       setOwn(result, key, applyStrategicPatch(member, isJsonObject(own) ? own : {}, value));
     } else setOwn(result, key, value);
@@ -98,21 +101,32 @@ function union(own: readonly JsonValue[], patch: readonly JsonValue[]): JsonValu
   return [...own, ...added];
 }
 
-/** Puts the items that the patch names in its order; others keep their place at the end. */
+/**
+ * Puts the items that the patch names in its order, and the others between them where the live list had them: one goes
+ * before the first named item that came after it there, or to the end.
+ */
 function reorder(
   schema: Schema,
-  list: readonly JsonValue[],
-  order: JsonValue | undefined,
+  merged: readonly JsonValue[],
+  lists: { readonly live: readonly JsonValue[]; readonly order: readonly JsonValue[] },
 ): JsonValue[] {
-  if (!Array.isArray(order)) return [...list];
   const key = mergeKeyOf(schema);
   const identity = (item: JsonValue) =>
     key !== undefined && isJsonObject(item) ? item[key] : item;
-  const position = (item: JsonValue) => {
-    const index = order.findIndex((one) => jsonEquals(identity(one), identity(item)));
-    return index === -1 ? order.length : index;
-  };
-  return list.toSorted((a, b) => position(a) - position(b));
+  const indexIn = (list: readonly JsonValue[], item: JsonValue) =>
+    list.findIndex((one) => jsonEquals(identity(one), identity(item)));
+  const named = merged
+    .filter((item) => indexIn(lists.order, item) >= 0)
+    .toSorted((a, b) => indexIn(lists.order, a) - indexIn(lists.order, b));
+  const others = merged.filter((item) => indexIn(lists.order, item) < 0);
+  const result: JsonValue[] = [];
+  while (others.length > 0 && named.length > 0) {
+    const [other, next] = [others[0] ?? null, named[0] ?? null];
+    const [left, right] = [indexIn(lists.live, other), indexIn(lists.live, next)];
+    const isBefore = left >= 0 && right >= 0 && left < right;
+    result.push((isBefore ? others : named).shift() ?? null);
+  }
+  return [...result, ...others, ...named];
 }
 
 const isDirectiveOnly = (item: JsonValue) =>

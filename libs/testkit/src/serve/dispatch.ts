@@ -3,6 +3,7 @@ import {
   methodNotAllowed,
   methodNotSupported,
   notAcceptable,
+  notFound,
   unknownResource,
   type StatusError,
 } from "../errors/status-error.ts";
@@ -40,7 +41,7 @@ export function resolve(state: ServerState, path: ResourcePath, parts: RequestPa
   if (kind === undefined) return isBuiltin ? refused(unknownResource()) : { kind: "unknown" };
   const { subresource } = path;
   if (!isSubresource(subresource) || (subresource !== "" && !kind.subresources.has(subresource))) {
-    return kind.isCustom ? { kind: "unknown" } : refused(unknownResource());
+    return refused(kind.isCustom ? notFound(kind, path.name) : unknownResource());
   }
   const hasNamespace = path.namespace !== "";
   if (kind.namespaced !== hasNamespace && (hasNamespace || path.name !== "")) {
@@ -101,7 +102,7 @@ function refuseMethod(
       ? ["GET"]
       : ["DELETE", "GET", "POST"]
     : path.subresource === ""
-      ? ["DELETE", "GET", "PATCH", "PUT"]
+      ? ["DELETE", "GET", "PATCH", "PUT", ...(kind.isCustom ? ["POST"] : [])]
       : path.subresource === "finalize"
         ? ["PUT"]
         : ["GET", "PATCH", "PUT"];

@@ -171,6 +171,7 @@ function write(
 ): void {
   trackUpdate(live, next, {
     schema: customResourceDefinition.schema,
+    blank: customResourceDefinition.blank,
     apiVersion: apiVersionOf(customResourceDefinition),
     subresource: "status",
     resetFields: customResourceDefinition.resetFields("status"),

@@ -9,6 +9,7 @@ import {
   unconverted,
 } from "../errors/status-error.ts";
 import { trackUpdate } from "../fields/field-manager.ts";
+import { unqualifiedFinalizerWarnings } from "../objects/finalizer-rules.ts";
 import { formatTime, isTerminating, metadataOf, nameOf, textOf } from "../objects/metadata.ts";
 import { validateMetadata } from "../objects/metadata-validation.ts";
 import { apiVersionOf } from "../kinds/resource-kind.ts";
@@ -54,10 +55,10 @@ export function createObject(call: Call): Answer {
 /** Tracks a creation that is not an apply. */
 export function trackCreation(call: Call, object: JsonObject, { manager }: WriteOptions): void {
   const { kind, subresource, state } = call;
-  const apiVersion = apiVersionOf(kind);
-  trackUpdate({ apiVersion, kind: kind.kind, metadata: {} }, object, {
+  trackUpdate(kind.blank, object, {
     schema: kind.schema,
-    apiVersion,
+    blank: kind.blank,
+    apiVersion: apiVersionOf(kind),
     subresource,
     resetFields: kind.resetFields(subresource),
     manager,
@@ -89,6 +90,7 @@ export function storeNew(
     ...kind.validateCreate(object),
   ];
   if (errors.length > 0) throw invalidObject(kind, nameOf(object), errors);
+  if (kind.isCustom) call.warnings.push(...unqualifiedFinalizerWarnings(object));
   if (textOf(metadata, "resourceVersion") !== "") {
     throw unconverted("resourceVersion should not be set on objects to be created");
   }

@@ -6,9 +6,15 @@ import {
   type JsonValue,
 } from "@konverge/core";
 import { parse as parseYaml } from "yaml";
-import { badRequest, unsupportedMediaType, type StatusError } from "../errors/status-error.ts";
+import { invalid } from "../errors/field-error.ts";
+import {
+  badRequest,
+  invalidObject,
+  unsupportedMediaType,
+  type StatusError,
+} from "../errors/status-error.ts";
 import { apiVersionOf, type ResourceKind } from "../kinds/resource-kind.ts";
-import { metadataOf, textOf } from "../objects/metadata.ts";
+import { metadataOf, nameOf, textOf } from "../objects/metadata.ts";
 import { DecodeError } from "../schema/decode-builtin.ts";
 import { scanJson } from "../schema/json-scanner.ts";
 import type { Call } from "./call.ts";
@@ -44,7 +50,7 @@ export function decodeBody(
   }
   const object = isYaml ? parseYamlObject(body, type) : parseObject(body, type);
   const actual = describe(object, type);
-  checkType(actual, type);
+  checkType(actual, type, nameOf(object));
   object["apiVersion"] = apiVersionOf(type);
   object["kind"] = type.kind;
   metadataOf(object);
@@ -132,12 +138,15 @@ function describe(object: JsonObject, type: BodyType): Described {
   };
 }
 
-function checkType(actual: Described, type: BodyType): void {
+function checkType(actual: Described, type: BodyType, name: string): void {
   const expected = apiVersionOf(type);
   if (actual.apiVersion === expected && actual.kind === type.kind) return;
   if (type.isCustom) {
-    // A custom resource's body is not decoded into a type, so the difference is found later.
-    if (actual.kind !== type.kind && actual.apiVersion === expected) return;
+    // A custom resource's body is not decoded into a type, so another kind is merely invalid.
+    if (actual.apiVersion === expected) {
+      const wrong = invalid("kind", actual.kind, `must be ${type.kind}`);
+      throw invalidObject({ group: type.group, kind: actual.kind }, name, [wrong]);
+    }
     throw badRequest(
       `the API version in the data (${actual.apiVersion}) does not match the expected API version (${expected})`,
     );

@@ -30,6 +30,7 @@ import {
 } from "../objects/metadata.ts";
 import { StoredObject } from "../storage/object-table.ts";
 import { keyOf, viewOf, type Answer, type Call } from "./call.ts";
+import { formatList } from "./list-text.ts";
 import { selectObjects } from "./list.ts";
 import { validateDryRun } from "./write-options.ts";
 
@@ -73,15 +74,10 @@ export function deleteObject(call: Call): Answer {
 export function deleteCollection(call: Call): Answer {
   const options = readDeleteOptions(call);
   const { kind, state } = call;
-  const items: string[] = [];
-  for (const stored of selectObjects(call)) {
-    deleteStored(call, stored, options);
-    items.push(viewOf(kind, stored).text);
-  }
-  const apiVersion = kind.group === "" ? kind.version : `${kind.group}/${kind.version}`;
-  const head = `{"kind":${JSON.stringify(kind.listKind)},"apiVersion":${JSON.stringify(apiVersion)}`;
-  const metadata = JSON.stringify({ resourceVersion: String(state.store.version) });
-  return { code: 200, text: `${head},"metadata":${metadata},"items":[${items.join(",")}]}` };
+  const metadata = { resourceVersion: String(state.store.version) };
+  const found = selectObjects(call);
+  for (const stored of found) deleteStored(call, stored, options);
+  return { code: 200, text: formatList(kind, found, metadata) };
 }
 
 function deleteStored(call: Call, stored: StoredObject, options: DeleteOptions): Deletion {

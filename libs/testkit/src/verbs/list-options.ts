@@ -45,7 +45,10 @@ export function parseVersion(text: string, isWatch: boolean): number | undefined
   if (text === "") return undefined;
   if (/^\d+$/.test(text)) return Number(text);
   const why = `strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`;
-  if (!isWatch) throw badRequest(`invalid resource version ${JSON.stringify(text)}: ${why}`);
+  if (!isWatch)
+    throw badRequest(
+      `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: ${why}`,
+    );
   throw invalidObject({ group: "", kind: "" }, "", [invalid("resourceVersion", text, why)]);
 }
 

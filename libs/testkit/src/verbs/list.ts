@@ -6,10 +6,10 @@ import {
   StatusError,
   tooLargeVersion,
 } from "../errors/status-error.ts";
-import { apiVersionOf } from "../kinds/resource-kind.ts";
 import type { StoredObject } from "../storage/object-table.ts";
 import { answerObject, keyOf, viewOf, type Answer, type Call } from "./call.ts";
 import { parseVersion, readListOptions, type ListOptions } from "./list-options.ts";
+import { formatList } from "./list-text.ts";
 import { readSelector } from "./selectors.ts";
 
 const EXPIRED_TOKEN =
@@ -45,12 +45,7 @@ export async function listObjects(call: Call): Promise<Answer> {
     metadata["continue"] = encodeToken({ version: page.version, after: last.key });
     if (selector === undefined) metadata["remainingItemCount"] = rest.length - limit;
   }
-  const head = `{"kind":${JSON.stringify(kind.listKind)},"apiVersion":${JSON.stringify(apiVersionOf(kind))}`;
-  const items = shown.map((stored) => viewOf(kind, stored).text);
-  return {
-    code: 200,
-    text: `${head},"metadata":${JSON.stringify(metadata)},"items":[${items.join(",")}]}`,
-  };
+  return { code: 200, text: formatList(kind, shown, metadata) };
 }
 
 /** Objects of a collection as they are now, selectors applied. */

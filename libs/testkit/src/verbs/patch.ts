@@ -34,7 +34,7 @@ import { readWriteOptions, type WriteOptions } from "./write-options.ts";
 const JSON_PATCH = "application/json-patch+json";
 const MERGE_PATCH = "application/merge-patch+json";
 const STRATEGIC_PATCH = "application/strategic-merge-patch+json";
-const APPLY_PATCH = "application/apply-patch+yaml";
+export const APPLY_PATCH: string = "application/apply-patch+yaml";
 const MAX_OPERATIONS = 10_000;
 
 /** PATCH of an object or its status, by any of the four content types. */
@@ -80,8 +80,7 @@ function identify(call: Call, next: JsonObject): void {
 
 function applyNew(call: Call, options: WriteOptions) {
   const { kind, name } = call;
-  const empty = { apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: {} };
-  const next = applied(call, empty, options);
+  const next = applied(call, kind.blank, options);
   if (uidOf(next) !== "") {
     throw conflict(
       kind,
@@ -106,6 +105,7 @@ function applied(call: Call, live: JsonObject, options: WriteOptions): JsonObjec
   }
   const next = applyConfiguration(live, config, {
     schema: kind.schema,
+    blank: kind.blank,
     apiVersion: apiVersionOf(kind),
     subresource,
     resetFields: kind.resetFields(subresource),

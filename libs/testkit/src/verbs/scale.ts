@@ -1,23 +1,26 @@
 import { cloneJson, isJsonObject, type JsonObject } from "@konverge/core";
 import { invalid } from "../errors/field-error.ts";
-import { invalidObject, notFound, staleVersion, conflict } from "../errors/status-error.ts";
-import type { ResourceKind } from "../kinds/resource-kind.ts";
+import { badRequest, invalidObject, notFound } from "../errors/status-error.ts";
+import { applyConfiguration } from "../fields/field-manager.ts";
+import { EMPTY_FIELDS } from "../fields/field-set.ts";
+import { apiVersionOf, type ResourceKind, type ScalePaths } from "../kinds/resource-kind.ts";
 import { getPath, setPath } from "../objects/dotted-path.ts";
 import {
   metadataOf,
   nameOf,
   objectOf,
+  objectsOf,
   setOrDelete,
-  uidOf,
+  textOf,
   versionOf,
 } from "../objects/metadata.ts";
 import { builtinSchema } from "../schema/builtin-schemas.ts";
 import { decodeBuiltin } from "../schema/decode-builtin.ts";
 import { keyOf, viewOf, type Answer, type Call } from "./call.ts";
-import { decodeBody, type BodyType } from "./decode-body.ts";
+import { decodeBody, parseApplyBody, type BodyType } from "./decode-body.ts";
 import { matchName, matchNamespace } from "./object-identity.ts";
-import { checkContentType, patched } from "./patch.ts";
-import { storeNext, track } from "./update.ts";
+import { APPLY_PATCH, checkContentType, patched } from "./patch.ts";
+import { checkUid, storeNext, track } from "./update.ts";
 import { readWriteOptions, type WriteOptions } from "./write-options.ts";
 
 const SCALE: BodyType = {
@@ -45,41 +48,88 @@ export function updateScale(call: Call): Answer {
 /** PATCH of a scale: of what GET shows. */
 export function patchScale(call: Call): Answer {
   checkContentType(call);
-  const options = readWriteOptions("PatchOptions", call.query, call.userAgent);
+  const isApply = call.contentType === APPLY_PATCH;
+  const options = readWriteOptions("PatchOptions", call.query, call.userAgent, isApply);
+  if (isApply) return applyScale(call, options);
   const scale = patched(call, scaleOf(call.kind, liveOf(call).object), options);
   SCALE.decode(scale);
   return storeScale(call, scale, options);
 }
 
 function storeScale(call: Call, scale: JsonObject, options: WriteOptions): Answer {
-  const { kind, name } = call;
-  const stored = liveOf(call);
-  const live = stored.object;
-  const paths = kind.scale;
-  if (paths === undefined) throw notFound(kind, name);
-  const replicas = objectOf(scale, "spec")?.["replicas"] ?? 0;
-  if (typeof replicas !== "number" || replicas < 0) {
-    const detail = "must be greater than or equal to 0";
-    throw invalidObject({ group: "autoscaling", kind: "Scale" }, nameOf(scale), [
-      invalid("spec.replicas", replicas, detail),
-    ]);
-  }
-  const uid = uidOf(scale);
-  if (uid !== "" && uid !== uidOf(live)) {
-    throw conflict(
-      kind,
-      name,
-      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${uidOf(live)}`,
-    );
-  }
-  const version = versionOf(scale);
-  if (version !== "" && version !== versionOf(live)) throw staleVersion(kind, name);
+  const { kind } = call;
+  const { object: live } = liveOf(call);
+  const replicas = replicasOf(kind, scale);
+  checkUid(call, scale, live);
   const next = cloneJson(live);
-  setPath(next, paths.specReplicas, replicas);
+  setPath(next, pathsOf(kind).specReplicas, replicas);
   track(call, next, live, options);
-  const main: Call = { ...call, subresource: "" };
-  const written = storeNext(main, next, call.table.get(stored.key) ?? stored, options);
+  const version = versionOf(scale);
+  if (version !== "") metadataOf(next)["resourceVersion"] = version;
+  return store(call, next, options);
+}
+
+/** An apply of a scale owns the parent's replicas, as an apply of the parent would. */
+function applyScale(call: Call, options: WriteOptions): Answer {
+  const { kind, state, name } = call;
+  const { object: live } = liveOf(call);
+  const scale = parseApplyBody(call.body);
+  const { kind: kindName, apiVersion } = scale;
+  if (apiVersion !== "autoscaling/v1" || kindName !== "Scale") {
+    throw badRequest(`invalid object type: ${String(apiVersion)}, Kind=${String(kindName)}`);
+  }
+  const config: JsonObject = {
+    apiVersion: apiVersionOf(kind),
+    kind: kind.kind,
+    metadata: { name },
+  };
+  setPath(config, pathsOf(kind).specReplicas, replicasOf(kind, scale));
+  const next = applyConfiguration(live, config, {
+    schema: kind.schema,
+    blank: kind.blank,
+    apiVersion: apiVersionOf(kind),
+    subresource: "scale",
+    resetFields: EMPTY_FIELDS,
+    manager: options.manager,
+    nowMs: state.now(),
+    force: options.force,
+  });
+  return store(call, next, options);
+}
+
+function store(call: Call, next: JsonObject, options: WriteOptions): Answer {
+  const { kind, name, table } = call;
+  const stored = table.get(keyOf(call, name));
+  if (stored === undefined) throw notFound(kind, name);
+  keepScaleTimes(next, viewOf(kind, stored).object);
+  const written = storeNext({ ...call, subresource: "" }, next, stored, options);
   return { code: 200, text: JSON.stringify(scaleOf(kind, viewOf(kind, written).object)) };
+}
+
+/** Scale writes never set the time of an owner's entry: the real server loses it on the way to the parent and back. */
+function keepScaleTimes(next: JsonObject, live: JsonObject): void {
+  const identity = (entry: JsonObject) =>
+    `${textOf(entry, "manager")} ${textOf(entry, "operation")}`;
+  const scaleEntries = (object: JsonObject) =>
+    objectsOf(metadataOf(object), "managedFields").filter(
+      ({ subresource }) => subresource === "scale",
+    );
+  const before = new Map(scaleEntries(live).map((entry) => [identity(entry), entry["time"]]));
+  for (const entry of scaleEntries(next)) setOrDelete(entry, "time", before.get(identity(entry)));
+}
+
+function pathsOf(kind: ResourceKind): ScalePaths {
+  if (kind.scale === undefined) throw new Error(`${kind.kind} is served without a scale`);
+  return kind.scale;
+}
+
+/** A Deployment's scale is checked by itself, that of a custom resource with the parent. */
+function replicasOf(kind: ResourceKind, scale: JsonObject): number {
+  const replicas = Number(objectOf(scale, "spec")?.["replicas"] ?? 0);
+  if (replicas >= 0 || kind.isCustom) return replicas;
+  throw invalidObject({ group: "autoscaling", kind: "Scale" }, nameOf(scale), [
+    invalid("spec.replicas", replicas, "must be greater than or equal to 0"),
+  ]);
 }
 
 function liveOf(call: Call) {

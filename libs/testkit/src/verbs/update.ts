@@ -4,6 +4,7 @@ import { conflict, invalidObject, notFound, staleVersion } from "../errors/statu
 import { trackUpdate } from "../fields/field-manager.ts";
 import { isReleased } from "../kinds/namespace.ts";
 import { apiVersionOf } from "../kinds/resource-kind.ts";
+import { unqualifiedFinalizerWarnings } from "../objects/finalizer-rules.ts";
 import {
   finalizersOf,
   generationOf,
@@ -48,6 +49,7 @@ export function track(call: Call, next: JsonObject, live: JsonObject, options: W
   const { kind, subresource, state } = call;
   trackUpdate(live, next, {
     schema: kind.schema,
+    blank: kind.blank,
     apiVersion: apiVersionOf(kind),
     subresource,
     resetFields: kind.resetFields(subresource),
@@ -77,7 +79,8 @@ export function storeNext(
   setOrDelete(metadata, "creationTimestamp", liveMetadata["creationTimestamp"]);
   if (isTerminating(live)) {
     metadata["deletionTimestamp"] = liveMetadata["deletionTimestamp"] ?? "";
-    metadata["deletionGracePeriodSeconds"] ??= liveMetadata["deletionGracePeriodSeconds"] ?? 0;
+    const grace = liveMetadata["deletionGracePeriodSeconds"];
+    if (grace !== undefined) metadata["deletionGracePeriodSeconds"] ??= grace;
   }
   const errors = [
     ...validateMetadata(next, kind.namespaced, kind.nameErrors),
@@ -87,6 +90,7 @@ export function storeNext(
     ...kind.validateUpdate(next, live, subresource),
   ];
   if (errors.length > 0) throw invalidObject(kind, nameOf(next), errors);
+  if (kind.isCustom) call.warnings.push(...unqualifiedFinalizerWarnings(next, live));
   if (sameButForTimes(next, live)) return stored;
   const object = kind.toStorage(next);
   const isGone = isTerminating(live) && finalizersOf(next).length === 0 && canGo(call, next, live);
@@ -123,8 +127,12 @@ function checkVersion({ kind, name }: Call, next: JsonObject, live: JsonObject):
   } else if (version !== versionOf(live)) throw staleVersion(kind, name);
 }
 
-/** The uid of a PUT is a precondition; storage answers it, in its own words. */
-function checkUid({ kind, name, namespace }: Call, next: JsonObject, live: JsonObject): void {
+/** The uid of a PUT is a precondition; storage answers it, in its own words. @throws StatusError 409 */
+export function checkUid(
+  { kind, name, namespace }: Call,
+  next: JsonObject,
+  live: JsonObject,
+): void {
   const uid = uidOf(next);
   if (uid === "" || uid === uidOf(live)) return;
   const group = kind.isCustom || kind.group === "apiextensions.k8s.io" ? `${kind.group}/` : "";

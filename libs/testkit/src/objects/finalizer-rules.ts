@@ -1,0 +1,33 @@
+import type { JsonObject } from "@konverge/core";
+import { invalid, type FieldError } from "../errors/field-error.ts";
+import { finalizersOf } from "./metadata.ts";
+
+const STANDARD = new Set(["foregroundDeletion", "kubernetes", "orphan"]);
+
+const isUnqualified = (finalizer: string) => !finalizer.includes("/") && !STANDARD.has(finalizer);
+
+/** Built-in kinds refuse a finalizer without a domain. */
+export function unqualifiedFinalizerErrors(object: JsonObject): FieldError[] {
+  return finalizersOf(object).flatMap((finalizer, index) =>
+    isUnqualified(finalizer)
+      ? [
+          invalid(
+            `metadata.finalizers[${index}]`,
+            finalizer,
+            "name is neither a standard finalizer name nor is it fully qualified",
+          ),
+        ]
+      : [],
+  );
+}
+
+/** Custom resources only warn of one that is new. */
+export function unqualifiedFinalizerWarnings(next: JsonObject, live?: JsonObject): string[] {
+  const known = live === undefined ? [] : finalizersOf(live);
+  return finalizersOf(next)
+    .filter((finalizer) => isUnqualified(finalizer) && !known.includes(finalizer))
+    .map(
+      (finalizer) =>
+        `metadata.finalizers: ${JSON.stringify(finalizer)}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers`,
+    );
+}
