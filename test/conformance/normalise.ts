@@ -4,8 +4,10 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 /** Versions inside of texts; elsewhere a number could be anything. */
 const VERSION_IN_TEXT =
-  /((?:resource version: |current: |in record \(|precondition \(|resourceVersion\\?":\\?")"?)(\d+)/g;
+  /((?:resource version: |in record \(|precondition \(|resourceVersion\\?":\\?")"?)(\d+)/g;
 const TOO_OLD = /too old resource version: \d+ \(\d+\)/g;
+/** Where the store stands when the answer is made: others write too. */
+const CURRENT_VERSION = /current: \d+/g;
 const GENERATED_NAME = /(-gen-)[bcdfghjklmnpqrstvwxz2456789]{5}/g;
 
 /**
@@ -43,6 +45,7 @@ export class Normaliser {
       .replaceAll(UUID, (uid) => symbol(this.#uids, uid, "uid"))
       .replaceAll(TIME, "<time>")
       .replaceAll(TOO_OLD, "too old resource version: <version> (<version>)")
+      .replaceAll(CURRENT_VERSION, "current: <version>")
       .replaceAll(
         VERSION_IN_TEXT,
         (_, before: string, version: string) => `${before}${this.#version(version)}`,

@@ -641,6 +641,8 @@ export const writePath: readonly Case[] = [
         type: MERGE,
         body: { data: { a: 1 } },
         expect: { code: 422, reason: "Invalid", causes: [{ field: "patch" }] },
+        // The refused object is quoted in the order of Go's structs.
+        ignore: ["message", "details.causes"],
       },
       {
         send: `PATCH ${configMaps}/none`,

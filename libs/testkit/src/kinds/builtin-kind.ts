@@ -19,6 +19,8 @@ export interface BuiltinKindOptions extends Partial<
   /** Name in the table of definitions. */
   readonly definition: string;
   readonly subresources?: readonly Subresource[];
+  /** Members that Go writes even when they are unset, beside those that the schema has defaults for. */
+  readonly blankMembers?: JsonObject;
   /** Fills in defaults, and does what conversion does while decoding. */
   readonly applyDefaults?: (object: JsonObject) => void;
   /** Members that count for the generation; absent, the kind has none. */
@@ -60,7 +62,12 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
     ],
     isCustom: false,
     schema,
-    blank: { ...blankObject(schema), apiVersion: apiVersionOf(options), kind: options.kind },
+    blank: {
+      ...blankObject(schema),
+      ...options.blankMembers,
+      apiVersion: apiVersionOf(options),
+      kind: options.kind,
+    },
     subresources,
     decode: (object) => {
       const unknown = decodeBuiltin(schema, object);

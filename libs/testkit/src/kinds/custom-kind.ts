@@ -155,7 +155,7 @@ function findObstacle(
     if (Array.isArray(value)) return { shown: "[...]", type: "[]interface {}" };
     const type =
       typeof value === "number" ? "int64" : typeof value === "boolean" ? "bool" : "string";
-    return { shown: String(value as string), type };
+    return { shown: JSON.stringify(value).replaceAll('"', ""), type };
   }
   return undefined;
 }

@@ -13,6 +13,7 @@ const RENAMED: readonly (readonly [string, string])[] = [
   ["lastTimestamp", "deprecatedLastTimestamp"],
   ["count", "deprecatedCount"],
   ["reportingComponent", "reportingController"],
+  ["reportingInstance", "reportingInstance"],
 ];
 
 const shared: Pick<
@@ -31,6 +32,7 @@ const coreOptions: BuiltinKindOptions = {
   group: "",
   version: "v1",
   definition: "core.v1.Event",
+  blankMembers: { firstTimestamp: null, lastTimestamp: null, eventTime: null },
   selectableFields: [
     "involvedObject.kind",
     "involvedObject.namespace",
@@ -64,6 +66,11 @@ export const event: ResourceKind = defineBuiltinKind({
   group: "events.k8s.io",
   version: "v1",
   definition: "events.v1.Event",
+  blankMembers: {
+    deprecatedFirstTimestamp: null,
+    deprecatedLastTimestamp: null,
+    eventTime: null,
+  },
   selectableFields: ["reason", "reportingController", "type"],
   view: (stored) => rename(stored, 0, "events.k8s.io/v1"),
   toStorage: (object) => rename(object, 1, "v1"),

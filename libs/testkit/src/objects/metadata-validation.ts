@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "@konverge/core";
+import type { JsonObject } from "@konverge/core";
 import { forbidden, invalid, required, tooLong, type FieldError } from "../errors/field-error.ts";
 import {
   finalizersOf,
@@ -33,16 +33,23 @@ export function validateMetadata(
   if (name === "") errors.push(required(`${PATH}.name`, "name or generateName is required"));
   else errors.push(...nameErrors(name, false).map((text) => invalid(`${PATH}.name`, name, text)));
   errors.push(...validateNamespace(textOf(metadata, "namespace"), namespaced));
-  for (const [key, value] of Object.entries(objectOf(metadata, "labels") ?? {})) {
-    errors.push(
-      ...qualifiedNameErrors(key).map((text) => invalid(`${PATH}.labels`, key, text)),
-      ...labelValueErrors(String(value)).map((text) => invalid(`${PATH}.labels`, value, text)),
-    );
-  }
-  errors.push(...validateAnnotations(objectOf(metadata, "annotations") ?? {}));
-  errors.push(...validateOwners(objectsOf(metadata, "ownerReferences")));
-  errors.push(...validateFinalizers(finalizersOf(object)));
+  errors.push(...validateDescription(metadata), ...validateFinalizers(finalizersOf(object)));
   return errors;
+}
+
+/** What is checked both when an object is created and when it is changed. */
+function validateDescription(metadata: JsonObject): FieldError[] {
+  const labels = Object.entries(objectOf(metadata, "labels") ?? {}).flatMap(([key, value]) => [
+    ...qualifiedNameErrors(key).map((text) => invalid(`${PATH}.labels`, key, text)),
+    ...(typeof value === "string" ? labelValueErrors(value) : []).map((text) =>
+      invalid(`${PATH}.labels`, value, text),
+    ),
+  ]);
+  return [
+    ...labels,
+    ...validateAnnotations(objectOf(metadata, "annotations") ?? {}),
+    ...validateOwners(objectsOf(metadata, "ownerReferences")),
+  ];
 }
 
 /** Checks of `ValidateObjectMetaUpdate`. Generation and timestamps were set by the server before. */
@@ -77,7 +84,7 @@ export function validateMetadataUpdate(next: JsonObject, live: JsonObject): Fiel
     if (value !== metadataOf(live)[member])
       errors.push(invalid(`${PATH}.${member}`, value ?? null, IMMUTABLE));
   }
-  return errors;
+  return [...errors, ...validateDescription(metadataOf(next))];
 }
 
 function validateNamespace(namespace: string, namespaced: boolean): FieldError[] {
@@ -95,7 +102,7 @@ function validateAnnotations(annotations: JsonObject): FieldError[] {
     // Case does not count in the key of an annotation.
     for (const message of qualifiedNameErrors(key.toLowerCase()))
       errors.push(invalid(path, key, message));
-    bytes += Buffer.byteLength(key) + Buffer.byteLength(String(value));
+    bytes += Buffer.byteLength(key) + (typeof value === "string" ? Buffer.byteLength(value) : 0);
   }
   if (bytes > ANNOTATIONS_LIMIT_BYTES) errors.push(tooLong(path, ANNOTATIONS_LIMIT_BYTES));
   return errors;
@@ -106,7 +113,7 @@ function validateOwners(owners: readonly JsonObject[]): FieldError[] {
   const errors: FieldError[] = [];
   let controller = "";
   for (const owner of owners) {
-    const value = (member: string): JsonValue => owner[member] ?? "";
+    const value = (member: string): string => textOf(owner, member);
     if (value("apiVersion") === "")
       errors.push(invalid(`${path}.apiVersion`, "", "version must not be empty"));
     for (const member of ["kind", "name", "uid"]) {
@@ -116,7 +123,7 @@ function validateOwners(owners: readonly JsonObject[]): FieldError[] {
       errors.push(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"));
     }
     if (owner["controller"] !== true) continue;
-    const current = `${String(value("kind"))}/${String(value("name"))}`;
+    const current = `${value("kind")}/${value("name")}`;
     if (controller === "") controller = current;
     else {
       const detail = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${current}`;

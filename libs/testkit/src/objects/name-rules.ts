@@ -61,11 +61,3 @@ export function labelValueErrors(value: string): string[] {
     ...(LABEL_VALUE.test(value) ? [] : [LABEL_VALUE_RULE]),
   ];
 }
-
-/** Where a kind has no rule of its own: what can stand in a path. */
-function pathSegmentErrors(name: string, isPrefix = false): string[] {
-  if (!isPrefix && (name === "." || name === "..")) return [`may not be '${name}'`];
-  return ["/", "%"]
-    .filter((character) => name.includes(character))
-    .map((character) => `may not contain '${character}'`);
-}

@@ -102,7 +102,7 @@ class Scanner {
   }
 
   #literal(word: string): void {
-    for (const [index, character] of [...word].entries()) {
+    for (const [index, character] of Array.from(word).entries()) {
       if (!this.#take(character)) {
         this.#fail(`in literal ${word} (expecting '${word[index] ?? ""}')`);
       }

@@ -80,22 +80,22 @@ function validateCombinations(schema: Schema, value: JsonValue, path: string): F
   return (allOf ?? []).flatMap((one) => validateValue(one, value, path));
 }
 
+/** Of a string only the first thing that is wrong is told, and its format. */
 function validateString(schema: Schema, value: string, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const { length } = [...value];
+  const wrong = schema.format === undefined ? undefined : formatError(schema.format, value);
+  const format = wrong === undefined ? [] : [typeInvalid(path, value, inBody(path, wrong))];
+  const length = Array.from(value).length;
   if (schema.maxLength !== undefined && length > schema.maxLength) {
-    errors.push(tooLong(path, schema.maxLength));
+    return [tooLong(path, schema.maxLength), ...format];
   }
   if (schema.minLength !== undefined && length < schema.minLength) {
     const text = `should be at least ${schema.minLength} chars long`;
-    errors.push(invalid(path, value, inBody(path, text)));
+    return [invalid(path, value, inBody(path, text)), ...format];
   }
   if (schema.pattern !== undefined && !new RegExp(schema.pattern, "u").test(value)) {
-    errors.push(invalid(path, value, inBody(path, `should match '${schema.pattern}'`)));
+    return [invalid(path, value, inBody(path, `should match '${schema.pattern}'`)), ...format];
   }
-  const wrong = schema.format === undefined ? undefined : formatError(schema.format, value);
-  if (wrong !== undefined) errors.push(invalid(path, value, inBody(path, wrong)));
-  return errors;
+  return format;
 }
 
 function validateNumber(schema: Schema, value: number, path: string): FieldError[] {

@@ -45,7 +45,7 @@ export function decodeBody(
     throw unsupportedMediaType([
       "application/json",
       "application/yaml",
-      ...(type.isCustom ? [] : ["application/vnd.kubernetes.protobuf"]),
+      "application/vnd.kubernetes.protobuf",
     ]);
   }
   const object = isYaml ? parseYamlObject(body, type) : parseObject(body, type);

@@ -101,19 +101,28 @@ function store(call: Call, next: JsonObject, options: WriteOptions): Answer {
   const { kind, name, table } = call;
   const stored = table.get(keyOf(call, name));
   if (stored === undefined) throw notFound(kind, name);
-  keepScaleTimes(next, viewOf(kind, stored).object);
+  const isZero = getPath(next, pathsOf(kind).specReplicas) === 0;
+  fixScaleOwners(next, viewOf(kind, stored).object, isZero);
   const written = storeNext({ ...call, subresource: "" }, next, stored, options);
   return { code: 200, text: JSON.stringify(scaleOf(kind, viewOf(kind, written).object)) };
 }
 
 /** Scale writes never set the time of an owner's entry: the real server loses it on the way to the parent and back. */
-function keepScaleTimes(next: JsonObject, live: JsonObject): void {
+function fixScaleOwners(next: JsonObject, live: JsonObject, isZero: boolean): void {
   const identity = (entry: JsonObject) =>
     `${textOf(entry, "manager")} ${textOf(entry, "operation")}`;
   const scaleEntries = (object: JsonObject) =>
     objectsOf(metadataOf(object), "managedFields").filter(
       ({ subresource }) => subresource === "scale",
     );
+  if (isZero) {
+    // Zero is left out of a scale, so nobody owns it.
+    const kept = objectsOf(metadataOf(next), "managedFields").filter(
+      ({ subresource }) => subresource !== "scale",
+    );
+    metadataOf(next)["managedFields"] = kept;
+    return;
+  }
   const before = new Map(scaleEntries(live).map((entry) => [identity(entry), entry["time"]]));
   for (const entry of scaleEntries(next)) setOrDelete(entry, "time", before.get(identity(entry)));
 }
@@ -169,7 +178,7 @@ function selectorText(selector: unknown): string {
   if (!isJsonObject(selector)) return "";
   const labels = objectOf(selector, "matchLabels") ?? {};
   return Object.entries(labels)
-    .map(([key, value]) => `${key}=${String(value)}`)
+    .map(([key, value]) => `${key}=${typeof value === "string" ? value : ""}`)
     .toSorted()
     .join(",");
 }
