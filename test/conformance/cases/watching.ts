@@ -1,5 +1,5 @@
 import { versionIn, type Case } from "../case.ts";
-import { configMap, configMaps, MERGE, widget, widgets } from "../objects.ts";
+import { configMap, configMaps, gadgets, MERGE, widget, widgets } from "../objects.ts";
 
 const selector = "labelSelector=case%3D{o}";
 const make = (name: string) => ({
@@ -171,7 +171,8 @@ export const watching: readonly Case[] = [
     name: "a watch from a version that is gone: 410 as an event of a 200 stream",
     steps: [
       { act: "compact" },
-      { watch: "w", path: `${configMaps}?watch=true&resourceVersion=1` },
+      // The real server remembers from when it first served the kind, so one that came with the run.
+      { watch: "w", path: `${gadgets}?watch=true&resourceVersion=1` },
       {
         events: "w",
         count: 1,
