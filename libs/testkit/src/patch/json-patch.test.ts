@@ -28,7 +28,7 @@ test("moves and copies", () => {
   );
   expect(moved).toEqual({ a: {}, c: [1], d: { b: 1 } });
 });
-test("test compares deeply, and absent is null", () => {
+test("a test operation compares deeply, and absent is null", () => {
   const target = { a: { b: [1, { c: 2 }] } };
   expect(apply(target, { op: "test", path: "/a", value: { b: [1, { c: 2 }] } })).toEqual(target);
   expect(apply(target, { op: "test", path: "/none", value: null })).toEqual(target);

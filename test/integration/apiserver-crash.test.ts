@@ -1,0 +1,113 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const CHILD = fileURLToPath(new URL("apiserver-child.ts", import.meta.url));
+const MAPS = "/api/v1/namespaces/default/configmaps";
+const WRITERS = 8;
+const ROUNDS = 3;
+
+let folder = "";
+const children: ChildProcess[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "konverge-crash-"));
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) await kill(child);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(): Promise<{ readonly url: string; readonly child: ChildProcess }> {
+  const child = spawn(process.execPath, ["--conditions=@konverge/source", CHILD, folder], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  children.push(child);
+  const [url] = await once(createInterface({ input: child.stdout }), "line");
+  return { url: String(url), child };
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGKILL");
+  await gone;
+}
+
+/** Counts one object up until the server is gone; returns the last count that was acknowledged. */
+async function countUp(
+  url: string,
+  name: string,
+  from: number,
+  onAcknowledged: () => void,
+): Promise<number> {
+  for (let count = from + 1; ; count++) {
+    try {
+      const response = await fetch(`${url}${MAPS}/${name}`, {
+        method: "PATCH",
+        headers: { "Content-Type": "application/merge-patch+json" },
+        body: JSON.stringify({ data: { count: String(count) } }),
+      });
+      expect(response.status).toBe(200);
+      await response.arrayBuffer();
+    } catch (error) {
+      // A refused expectation is no lost connection.
+      if (error instanceof Error && error.name === "AssertionError") throw error;
+      return count - 1;
+    }
+    onAcknowledged();
+  }
+}
+
+test("kill -9 in the middle of writes loses nothing that was acknowledged", async () => {
+  const names = Array.from({ length: WRITERS }, (_, index) => `counter-${index}`);
+  let counts = names.map(() => 0);
+  let version = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    const { url, child } = await start();
+    if (round === 0) {
+      for (const name of names) {
+        const made = await fetch(url + MAPS, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify({ metadata: { name }, data: { count: "0" } }),
+        });
+        expect(made.status).toBe(201);
+      }
+    }
+    let acknowledged = 0;
+    const enough = Promise.withResolvers<void>();
+    const writing = names.map((name, index) =>
+      countUp(url, name, counts[index] ?? 0, () => {
+        if (++acknowledged === 200) enough.resolve();
+      }),
+    );
+    await enough.promise;
+    await kill(child);
+    const reached = await Promise.all(writing);
+
+    const again = await start();
+    const list = (await (await fetch(again.url + MAPS)).json()) as {
+      readonly metadata: { readonly resourceVersion: string };
+      readonly items: readonly {
+        readonly metadata: { readonly name: string };
+        readonly data: { readonly count: string };
+      }[];
+    };
+    const found = names.map((name) =>
+      Number(list.items.find(({ metadata }) => metadata.name === name)?.data.count),
+    );
+    for (const [index, count] of found.entries()) {
+      // The write that was under way may have landed without its answer.
+      expect([reached[index], (reached[index] ?? 0) + 1]).toContain(count);
+    }
+    expect(Number(list.metadata.resourceVersion)).toBeGreaterThan(version);
+    version = Number(list.metadata.resourceVersion);
+    counts = found;
+    await kill(again.child);
+  }
+});
