@@ -17,7 +17,7 @@ export interface Expectation {
   readonly code: number;
   readonly reason?: string;
   readonly message?: RegExp | string;
-  /** All causes of a Status, each with at least these members. */
+  /** All causes of a Status in any order, each with at least these members. */
   readonly causes?: readonly JsonObject[];
   /** Members that the body has, at any depth. */
   readonly body?: JsonObject;
@@ -26,6 +26,8 @@ export interface Expectation {
   /** Against an earlier answer about the same object. */
   readonly version?: { readonly sameAs: string } | { readonly newSince: string };
   readonly generation?: number;
+  /** Names of a list's items, in order. */
+  readonly items?: readonly string[];
   readonly warnings?: readonly string[];
   readonly headers?: Readonly<Record<string, RegExp>>;
 }

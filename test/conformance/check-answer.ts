@@ -29,6 +29,7 @@ export function checkAnswer(answer: Answer, expected: Expectation, seen: Seen): 
   if (expected.generation !== undefined) {
     want("generation", at(body, "metadata.generation"), expected.generation);
   }
+  if (expected.items !== undefined) want("items", namesOf(body), [...expected.items]);
   problems.push(...checkVersion(body, expected, seen), ...checkHeaders(answer, expected));
   return problems;
 }
@@ -39,7 +40,14 @@ function checkCauses(status: JsonObject, wanted: readonly JsonObject[]): string[
   if (causes.length !== wanted.length) {
     return [`causes are ${show(causes)}, not ${wanted.length} of them`];
   }
-  return wanted.flatMap((one, index) => missing(causes[index], one, `causes[${index}]`));
+  // In any order: Go walks the members of an object as it likes.
+  const left = [...causes];
+  return wanted.flatMap((one) => {
+    const index = left.findIndex((cause) => missing(cause, one, "").length === 0);
+    if (index === -1) return [`no cause like ${show(one)} in ${show(causes)}`];
+    left.splice(index, 1);
+    return [];
+  });
 }
 
 function checkVersion(body: JsonValue, { version }: Expectation, seen: Seen): string[] {
@@ -50,9 +58,11 @@ function checkVersion(body: JsonValue, { version }: Expectation, seen: Seen): st
   const now = at(body, "metadata.resourceVersion");
   if (typeof now !== "string" || typeof before !== "string")
     return [`no resourceVersion to compare with ${name}`];
-  return (now === before) === isSame
+  if (isSame)
+    return now === before ? [] : [`resourceVersion is ${now}, not ${before} as in ${name}`];
+  return BigInt(now) > BigInt(before)
     ? []
-    : [`resourceVersion ${isSame ? "changed" : "did not change"} since ${name}`];
+    : [`resourceVersion ${now} is not newer than ${before} of ${name}`];
 }
 
 function checkHeaders({ headers }: Answer, expected: Expectation): string[] {
@@ -70,6 +80,13 @@ function checkHeaders({ headers }: Answer, expected: Expectation): string[] {
     if (actual !== wanted) problems.push(`warnings are ${actual}, not ${wanted}`);
   }
   return problems;
+}
+
+/** The names of a list's items, as it has them. */
+function namesOf(body: JsonValue): JsonValue {
+  const items = isJsonObject(body) ? body["items"] : undefined;
+  if (!Array.isArray(items)) return null;
+  return items.map((item) => at(item, "metadata.name") ?? null);
 }
 
 /** Members of `wanted` that `actual` has not. */

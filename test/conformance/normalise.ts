@@ -12,7 +12,9 @@ const GENERATED_NAME = /(-gen-)[bcdfghjklmnpqrstvwxz2456789]{5}/g;
 
 /**
  * Replaces what must differ between two servers by symbols in order of first appearance: uids and versions keep their
- * identity within one case, times and generated names do not.
+ * identity within one case, times and generated names do not. A version that is older than one seen before says so.
+ * The version of a list or bookmark is where the store stands, which a server's own writes move: of it only remains
+ * whether it is older than an object seen before.
  */
 export class Normaliser {
   readonly #uids: Map<string, string> = new Map();
@@ -27,6 +29,11 @@ export class Normaliser {
     }
     if (!isJsonObject(value)) return value;
     if (key === "details") return this.#object(withSortedCauses(value));
+    if (key === "metadata") return this.#object(value);
+    if (isList(value)) return this.#aboutStore(value);
+    if (value["type"] === "BOOKMARK" && isJsonObject(value["object"])) {
+      return { type: "BOOKMARK", object: this.#aboutStore(value["object"]) };
+    }
     return this.#object(isStatusOfMany(value) ? withoutReasons(value) : value);
   }
 
@@ -36,6 +43,16 @@ export class Normaliser {
     for (const name of Object.keys(value).toSorted())
       result[name] = this.value(value[name] ?? null, name);
     return result;
+  }
+
+  /** Items first: their versions are what that of the store is compared with. */
+  #aboutStore({ metadata, ...rest }: JsonObject): JsonObject {
+    const result = this.#object(rest);
+    if (!isJsonObject(metadata)) return result;
+    const { resourceVersion: version, ...others } = metadata;
+    const normalised = this.#object(others);
+    if (typeof version === "string") normalised["resourceVersion"] = this.#store(version);
+    return { ...result, metadata: normalised };
   }
 
   #text(text: string, key: string): string {
@@ -54,9 +71,36 @@ export class Normaliser {
   }
 
   #version(version: string): string {
-    return version === "" || version === "0" ? version : symbol(this.#versions, version, "version");
+    if (!isVersion(version)) return version;
+    const known = this.#versions.get(version);
+    if (known !== undefined) return known;
+    const name = symbol(this.#versions, version, "version");
+    const newer = this.#oldestAfter(version);
+    if (newer === undefined) return name;
+    const told = name.replace(">", `, older than ${newer.replaceAll(/[<>]|, .*/g, "")}>`);
+    this.#versions.set(version, told);
+    return told;
+  }
+
+  #store(version: string): string {
+    if (!isVersion(version)) return version;
+    const newer = this.#oldestAfter(version);
+    return newer === undefined ? "<store>" : `<store before ${newer}>`;
+  }
+
+  /** The symbol of the oldest version seen that is newer than this one. */
+  #oldestAfter(version: string): string | undefined {
+    const newer = [...this.#versions.keys()].filter((seen) => BigInt(seen) > BigInt(version));
+    const oldest = newer.toSorted((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1))[0];
+    return oldest === undefined ? undefined : this.#versions.get(oldest);
   }
 }
+
+/** Empty and "0" stand for no version; anything else that is no number is a mistake to be shown. */
+const isVersion = (text: string): boolean => /^[1-9]\d*$/.test(text);
+
+const isList = (value: JsonObject): boolean =>
+  Array.isArray(value["items"]) && String(value["kind"]).endsWith("List");
 
 /** Go walks the members of an object in any order, so that of several causes is luck. */
 function withSortedCauses(details: JsonObject): JsonObject {

@@ -9,8 +9,6 @@ const labelled = (name: string, labels: JsonObject = {}) => ({
   expect: { code: 201 },
 });
 const selector = "labelSelector=case%3D{o}";
-const names = (...suffixes: string[]) => suffixes.map((suffix) => ({ suffix }));
-void names;
 const tokenOf = (seen: Seen, name: string) => {
   const body = seen[name]?.body as JsonObject;
   return encodeURIComponent(String((body["metadata"] as JsonObject)["continue"]));
