@@ -1,6 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { loadKubeCredentials } from "@konverge/kube";
+import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
+import { KubeConfig } from "@kubernetes/client-node";
 
 /** One answer of an API server, as it came. */
 interface RawAnswer {
@@ -37,11 +37,16 @@ const USER_AGENT = "conformance/1.0 (konverge)";
 
 /** Connects by a kubeconfig's YAML: over plain HTTP, or with a client certificate. */
 export async function connect(kubeconfigText: string): Promise<ApiConnection> {
-  const credentials = loadKubeCredentials({ kubeconfigText });
-  const { headers: authorization, tls } = await credentials.authorize();
-  const isTls = credentials.server.startsWith("https:");
+  const config = new KubeConfig();
+  config.loadFromString(kubeconfigText);
+  const server = config.getCurrentCluster()?.server;
+  if (server === undefined) throw new Error("the kubeconfig has no current cluster");
+  const credentials: RequestOptions = {};
+  await config.applyToHTTPSOptions(credentials);
+  const { ca, cert, key, headers: authorization } = credentials;
+  const isTls = server.startsWith("https:");
   const agent = isTls
-    ? new HttpsAgent({ keepAlive: true, ...tls })
+    ? new HttpsAgent({ keepAlive: true, ca, cert, key })
     : new HttpAgent({ keepAlive: true });
   const open = ({ method, path, body, headers }: RawRequest) =>
     new Promise<IncomingMessage>((resolve, reject) => {
@@ -57,7 +62,7 @@ export async function connect(kubeconfigText: string): Promise<ApiConnection> {
           ...headers,
         },
       };
-      const request = send(`${credentials.server}${path}`, options, resolve);
+      const request = send(`${server}${path}`, options, resolve);
       request.once("error", reject);
       request.end(body);
     });

@@ -1,6 +1,14 @@
 import { isJsonObject, jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
 import type { Answer, Expectation, Seen } from "./case.ts";
 
+/** A client keys its pauses by these, so no answer may lack them. */
+const IN_EVERY_ANSWER = [
+  "audit-id",
+  "x-kubernetes-pf-flowschema-uid",
+  "x-kubernetes-pf-prioritylevel-uid",
+];
+const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /** What of an answer is not as expected; empty when all is. */
 export function checkAnswer(answer: Answer, expected: Expectation, seen: Seen): string[] {
   const problems: string[] = [];
@@ -66,7 +74,9 @@ function checkVersion(body: JsonValue, { version }: Expectation, seen: Seen): st
 }
 
 function checkHeaders({ headers }: Answer, expected: Expectation): string[] {
-  const problems: string[] = [];
+  const problems = IN_EVERY_ANSWER.filter((name) => !UID.test(String(headers[name]))).map(
+    (name) => `header ${name} is ${JSON.stringify(headers[name])}, not a uid`,
+  );
   for (const [name, pattern] of Object.entries(expected.headers ?? {})) {
     const value = headers[name];
     if (typeof value !== "string" || !pattern.test(value)) {

@@ -1,6 +1,7 @@
 import type { Case } from "../case.ts";
 import { applying } from "./applying.ts";
 import { createDelete } from "./create-delete.ts";
+import { edges } from "./edges.ts";
 import { fields } from "./fields.ts";
 import { kinds } from "./kinds.ts";
 import { lessons } from "./lessons.ts";
@@ -20,4 +21,5 @@ export const CASES: readonly Case[] = [
   ...watching,
   ...applying,
   ...kinds,
+  ...edges,
 ];
