@@ -42,9 +42,10 @@ export async function connect(kubeconfigText: string): Promise<ApiConnection> {
   const server = config.getCurrentCluster()?.server;
   if (server === undefined) throw new Error("the kubeconfig has no current cluster");
   const credentials: RequestOptions = {};
-  await config.applyToHTTPSOptions(credentials);
-  const { ca, cert, key, headers: authorization } = credentials;
   const isTls = server.startsWith("https:");
+  // The embedded server has no credentials to apply, and the library refuses plain HTTP.
+  if (isTls) await config.applyToHTTPSOptions(credentials);
+  const { ca, cert, key, headers: authorization } = credentials;
   const agent = isTls
     ? new HttpsAgent({ keepAlive: true, ca, cert, key })
     : new HttpAgent({ keepAlive: true });
