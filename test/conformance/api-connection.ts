@@ -35,6 +35,9 @@ export interface ApiConnection {
 /** Every request says so; field managers are named after it. */
 const USER_AGENT = "conformance/1.0 (konverge)";
 
+/** Longer than any wait of the server itself: a far version takes 3 s, a slow create on a new definition 2 s. */
+const ANSWER_LIMIT_MS = 30_000;
+
 /** Connects by a kubeconfig's YAML: over plain HTTP, or with a client certificate. */
 export async function connect(kubeconfigText: string): Promise<ApiConnection> {
   const config = new KubeConfig();
@@ -64,7 +67,14 @@ export async function connect(kubeconfigText: string): Promise<ApiConnection> {
         },
       };
       const request = send(`${server}${path}`, options, resolve);
+      // Only silence is limited: a watch is read with limits of its own.
+      const silence = setTimeout(
+        () => request.destroy(new Error(`${method} ${path}: no answer in ${ANSWER_LIMIT_MS} ms`)),
+        ANSWER_LIMIT_MS,
+      );
       request.once("error", reject);
+      request.once("close", () => clearTimeout(silence));
+      request.once("response", () => clearTimeout(silence));
       request.end(body);
     });
   return {

@@ -36,10 +36,10 @@ async function main(): Promise<number> {
     log(`-o ${values.output}: use table or json\n${USAGE}`);
     return 2;
   }
-  const embedded = await startEmbedded();
-  const real = await startReal(log);
-  const servers = [embedded, ...(real === undefined ? [] : [real])];
+  const servers = [await startEmbedded()];
   try {
+    const real = await startReal(log);
+    if (real !== undefined) servers.push(real);
     const report = await runSuite(servers, (name) => name.includes(values.text));
     if (values.output === "json") console.log(JSON.stringify(report, null, 2));
     else print(report);

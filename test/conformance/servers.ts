@@ -16,7 +16,10 @@ export interface TestedServer {
 
 export async function startEmbedded(): Promise<TestedServer> {
   const server = await createApiServer();
-  const api = await connect(server.kubeconfig);
+  const api = await connect(server.kubeconfig).catch(async (error: unknown) => {
+    await server.close();
+    throw error;
+  });
   return {
     kind: "embedded",
     version: server.version,
@@ -42,7 +45,11 @@ export async function startReal(log: (line: string) => void): Promise<TestedServ
   if (path) return realServer(readFileSync(path, "utf8"), () => Promise.resolve());
   try {
     const plane = await startControlPlane({ log });
-    return await realServer(plane.kubeconfig, () => plane.stop());
+    const stop = () => plane.stop();
+    return await realServer(plane.kubeconfig, stop).catch(async (error: unknown) => {
+      await stop();
+      throw error;
+    });
   } catch (error) {
     if (!(error instanceof EnvtestUnavailable) || process.env["CI"] === "true") throw error;
     log(`no real API server: ${error.message}`);

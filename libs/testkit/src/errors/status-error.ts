@@ -190,15 +190,17 @@ export const unsupportedMediaType = (accepted: readonly string[]): StatusError =
     `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
   );
 
-export const notAcceptable = (accepted: readonly string[]): StatusError =>
+/** The router, which serves the built-in kinds, adds empty details. */
+export const notAcceptable = (accepted: readonly string[], byRouter: boolean): StatusError =>
   new StatusError(
     406,
     "NotAcceptable",
     `only the following media types are accepted: ${accepted.join(", ")}`,
+    byRouter ? {} : undefined,
   );
 
 export const tooLargeEntity = (why: string): StatusError =>
-  new StatusError(413, "RequestEntityTooLarge", `Request entity is too large: ${why}`);
+  new StatusError(413, "RequestEntityTooLarge", `Request entity too large: ${why}`);
 
 /** What any JSON Patch that cannot be applied ends with: nothing in it says which operation failed. */
 export const patchRefused = (): StatusError =>

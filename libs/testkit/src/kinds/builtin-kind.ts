@@ -52,13 +52,16 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
     updatesUnconditionally: true,
     selectableFields: [],
     nameErrors: subdomainErrors,
-    validateUpdate: () => [],
     view: (stored) => stored,
     toStorage: (object) => object,
     ...options,
     validateCreate: (object) => [
       ...unqualifiedFinalizerErrors(object),
       ...(options.validateCreate?.(object) ?? []),
+    ],
+    validateUpdate: (next, live, subresource) => [
+      ...unqualifiedFinalizerErrors(next),
+      ...(options.validateUpdate?.(next, live, subresource) ?? []),
     ],
     isCustom: false,
     schema,

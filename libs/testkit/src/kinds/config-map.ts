@@ -48,7 +48,7 @@ function validateConfigMap(object: JsonObject): FieldError[] {
   const bytes =
     Object.values(data).reduce<number>((sum, value) => sum + byteLength(value), 0) +
     Object.values(binary).reduce<number>((sum, value) => sum + decodedLength(value), 0);
-  if (bytes > MAX_BYTES) errors.push(tooLong("", MAX_BYTES));
+  if (bytes > MAX_BYTES) errors.push(tooLong("[]", MAX_BYTES));
   return errors;
 }
 

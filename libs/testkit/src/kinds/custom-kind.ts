@@ -26,8 +26,8 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
   const declared = version.schema?.openAPIV3Schema ?? {};
   const schema = withTypeMeta(declared);
   const apiVersion = `${crd.group}/${version.name}`;
-  const storageVersion = crd.versions.find(({ storage }) => storage)?.name ?? version.name;
-  const storageApiVersion = `${crd.group}/${storageVersion}`;
+  const storing = crd.versions.find(({ storage }) => storage) ?? version;
+  const storageApiVersion = `${crd.group}/${storing.name}`;
   const hasStatus = version.subresources?.status !== undefined;
   const scale = readScale(version);
   const subresources = new Set<Subresource>([
@@ -85,8 +85,16 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
       applyDefaults(declared, seen);
       return jsonEquals(seen, stored) ? stored : seen;
     },
-    toStorage: (object) =>
-      apiVersion === storageApiVersion ? object : { ...object, apiVersion: storageApiVersion },
+    toStorage: (object) => {
+      if (apiVersion === storageApiVersion) return object;
+      // What is stored has the storage version's shape and defaults, whichever version wrote it.
+      const stored = cloneJson(object);
+      stored["apiVersion"] = storageApiVersion;
+      const storedSchema = storing.schema?.openAPIV3Schema ?? {};
+      if (!preservesAll) pruneCustomResource(storedSchema, stored);
+      applyDefaults(storedSchema, stored);
+      return stored;
+    },
   };
 }
 

@@ -32,8 +32,5 @@ function validateLease(object: JsonObject): FieldError[] {
       invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"),
     );
   }
-  if (spec["holderIdentity"] === "") {
-    errors.push(invalid("spec.holderIdentity", "", "must not be empty"));
-  }
   return errors;
 }

@@ -28,6 +28,6 @@ export function unqualifiedFinalizerWarnings(next: JsonObject, live?: JsonObject
     .filter((finalizer) => isUnqualified(finalizer) && !known.includes(finalizer))
     .map(
       (finalizer) =>
-        `metadata.finalizers: ${JSON.stringify(finalizer)}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers`,
+        `metadata.finalizers: ${JSON.stringify(finalizer)}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`,
     );
 }

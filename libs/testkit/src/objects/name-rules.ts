@@ -32,7 +32,9 @@ export function namespaceNameErrors(name: string, isPrefix = false): string[] {
   const checked = maskPrefix(name, isPrefix);
   return [
     ...(checked.length > 63 ? [tooLong(63)] : []),
-    ...(LABEL.test(checked) ? [] : [LABEL_RULE]),
+    ...(LABEL.test(checked)
+      ? []
+      : [SUBDOMAIN.test(checked) ? "must not contain dots" : LABEL_RULE]),
   ];
 }
 

@@ -20,6 +20,9 @@ test("adds to maps, into lists and at their end", () => {
     ),
   ).toEqual({ list: [0, 1, 2], map: { "a/b~c": null } });
 });
+test("replace sets an absent member, as the real server does", () => {
+  expect(apply({}, { op: "replace", path: "/a", value: 1 })).toEqual({ a: 1 });
+});
 test("moves and copies", () => {
   const moved = apply(
     { a: { b: 1 }, c: [] },
@@ -36,7 +39,7 @@ test("a test operation compares deeply, and absent is null", () => {
 });
 test.each<[string, JsonValue]>([
   ["remove of an absent member", { op: "remove", path: "/none" }],
-  ["replace of an absent member", { op: "replace", path: "/none", value: 1 }],
+  ["replace of an absent item", { op: "replace", path: "/list/1", value: 1 }],
   ["an index beyond the end", { op: "add", path: "/list/5", value: 1 }],
   ["an index with a leading zero", { op: "add", path: "/list/00", value: 1 }],
   ["a parent that is not there", { op: "add", path: "/none/a", value: 1 }],

@@ -31,10 +31,8 @@ function applyOperation(document: JsonValue, operation: JsonObject): JsonValue {
       return add(document, path, cloneJson(valueOf(operation)));
     case "remove":
       return remove(document, path);
-    case "replace": {
-      if (read(document, path) === undefined) throw new JsonPatchError("replace of an absent path");
+    case "replace":
       return replace(document, path, cloneJson(valueOf(operation)));
-    }
     case "test": {
       const value = operation["value"] ?? null;
       if (!jsonEquals(read(document, path) ?? null, value)) throw new JsonPatchError("test failed");
@@ -103,11 +101,15 @@ function add(document: JsonValue, path: readonly string[], value: JsonValue): Js
   return document;
 }
 
+/** Of a list the item must be there; a member of a map is set, absent or not, as kube-apiserver's library does. */
 function replace(document: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
   if (path.length === 0) return value;
   const [parent, part] = parentOf(document, path);
-  if (Array.isArray(parent)) parent[indexOf(part, parent.length)] = value;
-  else setOwn(parent, part, value);
+  if (Array.isArray(parent)) {
+    const index = indexOf(part, parent.length);
+    if (index < 0) throw new JsonPatchError("index out of range");
+    parent[index] = value;
+  } else setOwn(parent, part, value);
   return document;
 }
 

@@ -27,7 +27,7 @@ interface AuditedObject {
 
 /**
  * Writes one `audit.k8s.io/v1` Event a request, level Metadata, stage ResponseComplete, as kube-apiserver's log backend does,
- * so that one reader counts both. Lines are appended before the answer's last byte is sent.
+ * so that one reader counts both. A line is appended once the answer has been sent.
  */
 export class AuditLog {
   readonly #file: number;

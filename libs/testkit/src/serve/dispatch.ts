@@ -49,7 +49,8 @@ export function resolve(state: ServerState, path: ResourcePath, parts: RequestPa
   }
   const method = refuseMethod(path, parts, kind);
   if (method !== undefined) return refused(method);
-  if (!acceptsJson(parts.accept)) return refused(notAcceptable(acceptable(kind.isCustom)));
+  if (!acceptsJson(parts.accept))
+    return refused(notAcceptable(acceptable(kind.isCustom), !kind.isCustom));
   return {
     kind: "call",
     call: {

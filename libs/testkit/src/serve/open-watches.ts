@@ -8,7 +8,10 @@ import {
 } from "../verbs/watch.ts";
 import type { FaultEffect } from "./fault-rules.ts";
 
-/** A reader that leaves so much unread is cut, in bytes; the real server's buffers hold about as much. */
+/**
+ * A reader that leaves so much unread is cut, in bytes; the real server's buffers hold about as much. What a watch begins
+ * with, initial state or history, comes on top: it is written at once, before anybody could have read it.
+ */
 const BACKLOG_LIMIT_BYTES = 16 * 1024 * 1024;
 
 /** All watches that are open now. */
@@ -28,7 +31,9 @@ export class OpenWatches {
   ): void {
     response.writeHead(200, { "Content-Type": "application/json", "Transfer-Encoding": "chunked" });
     response.flushHeaders();
-    const watch = startWatch(request, sinkOf(response, effect));
+    const backlog = { limitBytes: Number.POSITIVE_INFINITY };
+    const watch = startWatch(request, sinkOf(response, effect, backlog));
+    backlog.limitBytes = response.writableLength + BACKLOG_LIMIT_BYTES;
     // A watch that ended while it started is not open; a cut is harmless twice.
     if (response.writableEnded) return;
     this.#running.add(watch);
@@ -59,7 +64,11 @@ export class OpenWatches {
   }
 }
 
-function sinkOf(response: ServerResponse, effect: FaultEffect | undefined): WatchSink {
+function sinkOf(
+  response: ServerResponse,
+  effect: FaultEffect | undefined,
+  backlog: { readonly limitBytes: number },
+): WatchSink {
   let events = 0;
   return {
     send: (line) => {
@@ -68,7 +77,7 @@ function sinkOf(response: ServerResponse, effect: FaultEffect | undefined): Watc
       events++;
       if (!response.writable) return false;
       response.write(line);
-      return response.writableLength <= BACKLOG_LIMIT_BYTES;
+      return response.writableLength <= backlog.limitBytes;
     },
     end: () => {
       response.end();

@@ -66,7 +66,7 @@ export interface EmbeddedApiServer extends AsyncDisposable {
 /**
  * Starts a Kubernetes API server inside this process: real HTTP, resourceVersions, watches, patches, server-side apply and
  * CustomResourceDefinitions. For a first look and for tests: it has no authentication, no admission webhooks, no CEL, and no
- * controllers but those that establish a CustomResourceDefinition.
+ * controllers but those that establish a CustomResourceDefinition. A number written as 2.0 is read as 2.
  * @throws KonvergeError `invalid_config` when it cannot listen or its files cannot be used
  */
 export async function createApiServer(options: ApiServerOptions = {}): Promise<EmbeddedApiServer> {

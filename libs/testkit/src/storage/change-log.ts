@@ -7,12 +7,11 @@ import {
   openSync,
   readFileSync,
   renameSync,
-  unlinkSync,
-  writeFileSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
 import { isJsonObject, KonvergeError, parseJson, type JsonObject } from "@konverge/core";
+import { lockFolder } from "./folder-lock.ts";
 import type { Change, StoredObject } from "./object-table.ts";
 
 /** A snapshot is due when the log has this many bytes and is twice as long as the last snapshot. */
@@ -37,7 +36,7 @@ type Everything = () => Iterable<{ readonly table: string; readonly stored: Stor
  */
 export class ChangeLog {
   readonly #folder: string;
-  readonly #lock: string;
+  readonly #unlock: () => void;
   readonly #log: number;
   #logBytes = 0;
   #snapshotBytes = 0;
@@ -46,29 +45,25 @@ export class ChangeLog {
   constructor(folder: string) {
     mkdirSync(folder, { recursive: true });
     this.#folder = folder;
-    this.#lock = join(folder, "lock");
-    takeLock(this.#lock, folder);
+    this.#unlock = lockFolder(folder);
     this.#log = openSync(join(folder, "log.jsonl"), "a+");
   }
 
+  /** @throws KonvergeError `invalid_config` when a line cannot be read that was written whole */
   load(): LoadedState {
     const objects = new Map<string, LoadedObject>();
-    let version = 1;
-    const snapshot = readIfThere(join(this.#folder, "snapshot.jsonl"));
-    this.#snapshotBytes = snapshot.length;
-    for (const line of snapshot.split("\n")) {
-      if (line !== "") version = Math.max(version, replay(line, 0, objects));
-    }
-    const base = version;
-    const log = readIfThere(join(this.#folder, "log.jsonl"));
+    const snapshotPath = join(this.#folder, "snapshot.jsonl");
+    const snapshot = readIfThere(snapshotPath);
+    this.#snapshotBytes = Buffer.byteLength(snapshot);
+    const base = Math.max(1, replayAll({ path: snapshotPath, text: snapshot, base: 0 }, objects));
+    const logPath = join(this.#folder, "log.jsonl");
+    const log = readIfThere(logPath);
     // Whatever stands after the last line break was being written when the process died.
     const whole = log.slice(0, log.lastIndexOf("\n") + 1);
     this.#logBytes = Buffer.byteLength(whole);
     if (whole.length < log.length) ftruncateSync(this.#log, this.#logBytes);
-    for (const line of whole.split("\n")) {
-      if (line !== "") version = Math.max(version, replay(line, base, objects));
-    }
-    return { version, objects: objects.values() };
+    const newest = replayAll({ path: logPath, text: whole, base }, objects);
+    return { version: Math.max(base, newest), objects: objects.values() };
   }
 
   /** Appends one change; writes a snapshot first when the log has grown long. */
@@ -84,7 +79,7 @@ export class ChangeLog {
   close(): void {
     fsyncSync(this.#log);
     closeSync(this.#log);
-    unlinkSync(this.#lock);
+    this.#unlock();
   }
 
   /** The snapshot takes its place by a rename; a log that was not emptied in time holds versions that loading skips. */
@@ -109,10 +104,32 @@ function formatLine(table: string, stored: StoredObject, isDeletion: boolean): s
   return isDeletion ? `${head}}` : `${head},"o":${stored.text}}`;
 }
 
+/** Returns the highest version in a file, 0 for an empty one. */
+function replayAll(
+  { path, text, base }: { readonly path: string; readonly text: string; readonly base: number },
+  objects: Map<string, LoadedObject>,
+): number {
+  let version = 0;
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line === "") continue;
+    try {
+      version = Math.max(version, replay(line, base, objects));
+    } catch (cause) {
+      throw new KonvergeError(
+        "invalid_config",
+        `${path}:${index + 1} is damaged: restore the data folder from a copy, or start with an empty one`,
+        { cause },
+      );
+    }
+  }
+  return version;
+}
+
 /** Returns the line's version. A line at or below `base` is older than the snapshot that was read before it. */
 function replay(line: string, base: number, objects: Map<string, LoadedObject>): number {
   const { v, t, k, o } = parseJson(line) as JsonObject;
   const version = Number(v);
+  if (!Number.isSafeInteger(version)) throw new TypeError("a line has no version");
   if (typeof t !== "string" || typeof k !== "string" || (base > 0 && version <= base))
     return version;
   if (isJsonObject(o)) objects.set(`${t}/${k}`, { table: t, key: k, version, object: o });
@@ -126,37 +143,4 @@ function writeFully(file: number, bytes: Buffer): void {
 
 function readIfThere(path: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : "";
-}
-
-/** The lock names its owner's process; that of a dead one is taken over. */
-function takeLock(path: string, folder: string): void {
-  if (tryLock(path)) return;
-  const owner = Number(readFileSync(path, "utf8"));
-  if (owner > 0 && isAlive(owner)) {
-    throw new KonvergeError(
-      "invalid_config",
-      `data folder ${folder} is in use by process ${owner}: stop it or give another folder; if that process is something else, remove ${path}`,
-    );
-  }
-  unlinkSync(path);
-  takeLock(path, folder);
-}
-
-function tryLock(path: string): boolean {
-  try {
-    writeFileSync(path, String(process.pid), { flag: "wx" });
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
