@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runSuite, type Report } from "./run-suite.ts";
 import { CASES } from "./cases/index.ts";
-import { KNOWN_DIFFERENCES } from "./known-differences.ts";
 import { startEmbedded, startReal, type TestedServer } from "./servers.ts";
 
 const servers: TestedServer[] = [];
@@ -20,13 +19,9 @@ afterAll(async () => {
 test("every case ran", () => {
   expect(report.cases).toBe(CASES.length);
 });
-test.for(CASES.map(({ name }) => name))("%s", (name, { skip }) => {
+test.for(CASES.map(({ name }) => name))("%s", (name) => {
   const failures = report.failures.filter((one) => one.case === name);
   const differences = report.differences.filter((one) => one.case === name);
-  const count = failures.length + differences.length;
-  if (count > 0 && KNOWN_DIFFERENCES.has(name)) {
-    skip(`known: the embedded API server differs in ${count} places; see npm run conformance`);
-  }
   expect(failures).toEqual([]);
   expect(differences).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import {
   cloneJson,
   isJsonObject,
+  isRawNumber,
   jsonEquals,
   type JsonObject,
   type JsonValue,
@@ -140,32 +141,39 @@ function validateScale(
   return paths.flatMap((path) => {
     const obstacle = findObstacle(object, path);
     if (obstacle !== undefined) {
-      const detail = `.${path} accessor error: ${obstacle.shown} is of the type ${obstacle.type}, expected map[string]interface{}`;
-      return [invalid(`.${path}`, 0, detail)];
+      return [accessorError(path, obstacle, "map[string]interface{}")];
     }
     const value = getPath(object, path);
-    if (value === undefined) return [];
+    if (value === undefined || isRawNumber(value)) return [];
+    if (!Number.isInteger(value)) return [accessorError(path, value, "int64")];
     if (typeof value === "number" && value >= 0) return [];
     return [invalid(`.${path}`, value, "should be a non-negative integer")];
   });
 }
 
-/** What stands where a path needs an object, in Go's words. */
-function findObstacle(
-  object: JsonObject,
-  path: string,
-): { readonly shown: string; readonly type: string } | undefined {
+/** What stands where a path needs an object. */
+function findObstacle(object: JsonObject, path: string): JsonValue | undefined {
   const parts = path.split(".");
   for (let length = 1; length < parts.length; length++) {
     const value = getPath(object, parts.slice(0, length).join("."));
     if (value === undefined) return undefined;
-    if (isJsonObject(value)) continue;
-    if (Array.isArray(value)) return { shown: "[...]", type: "[]interface {}" };
-    const type =
-      typeof value === "number" ? "int64" : typeof value === "boolean" ? "bool" : "string";
-    return { shown: JSON.stringify(value).replaceAll('"', ""), type };
+    if (!isJsonObject(value)) return value;
   }
   return undefined;
+}
+
+/** A value that is not of the type that a path needs, in Go's words. */
+function accessorError(path: string, value: JsonValue, expected: string): FieldError {
+  const shown = typeof value === "object" ? "[...]" : String(value);
+  const detail = `.${path} accessor error: ${shown} is of the type ${goType(value)}, expected ${expected}`;
+  return invalid(`.${path}`, 0, detail);
+}
+
+function goType(value: JsonValue): string {
+  if (Array.isArray(value)) return "[]interface {}";
+  if (isJsonObject(value)) return "map[string]interface {}";
+  if (typeof value === "number") return Number.isInteger(value) ? "int64" : "float64";
+  return typeof value === "boolean" ? "bool" : "string";
 }
 
 function readScale(version: CrdVersion): ScalePaths | undefined {

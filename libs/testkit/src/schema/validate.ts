@@ -54,6 +54,13 @@ function validateType(schema: Schema, value: JsonValue, path: string): FieldErro
   }
   if (schema.type === undefined || schema.type === actual) return [];
   if (schema.type === "number" && actual === "integer") return [];
+  if (schema.type === "integer" && actual === "number") {
+    // The range check of the real server's library complains too, and has no field to name.
+    const format =
+      schema.format === undefined ? "(default format)" : `with format ${schema.format}`;
+    const text = `Checked value must be of type integer ${format} in ${path}`;
+    return [...fail(schema.type), invalid("<nil>", "", text)];
+  }
   return fail(schema.type);
 }
 

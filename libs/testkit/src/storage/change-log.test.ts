@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -12,11 +12,14 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const object = (name: string, content = "") => ({ metadata: { name }, data: { content } });
-/** Opens the folder, does something, and lets go of it as a dead process would: nothing is flushed or closed. */
+/** Opens the folder, does something, and goes on with what a process that dies here leaves: nothing is flushed or closed. */
 function session<T>(work: (store: ObjectStore) => T): T {
   const changeLog = new ChangeLog(folder);
   const result = work(new ObjectStore({ changeLog }));
-  rmSync(join(folder, "lock"));
+  const left = mkdtempSync(join(tmpdir(), "konverge-change-log-"));
+  cpSync(folder, left, { recursive: true });
+  rmSync(folder, { recursive: true });
+  folder = left;
   return result;
 }
 const contents = (store: ObjectStore) =>
@@ -90,4 +93,12 @@ test("a folder that a live server uses is refused, that of a dead one is taken o
   first.close();
   writeFileSync(join(folder, "lock"), "999999999");
   new ChangeLog(folder).close();
+});
+test("a lock with our own number that we do not hold is of a process before us, as in a container", () => {
+  writeFileSync(join(folder, "lock"), String(process.pid));
+  expect(() => new ChangeLog(folder).close()).not.toThrow();
+});
+test("a line that was written whole and cannot be read is refused with its place", () => {
+  writeFileSync(join(folder, "log.jsonl"), '{"v":2,"t":"things","k":"a"}\n{"v":\n');
+  expect(() => session(() => undefined)).toThrow(/log\.jsonl:2 is damaged: restore/);
 });
