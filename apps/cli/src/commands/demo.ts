@@ -110,7 +110,7 @@ async function runWriter(flags: {
   const report = await runOutsideWriter({
     ...flags,
     client,
-    pauseMs: 18,
+    pauseMs: 12,
     thinkMs: 4,
     signal: stop.signal,
   });

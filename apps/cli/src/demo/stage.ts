@@ -36,8 +36,8 @@ export interface Stage {
 /** A download or a build may come first. */
 const CONTROL_PLANE_MS = 900_000;
 
-/** About what a real server with its etcd takes; in memory nobody would ever be in anybody's way. */
-const LATENCY_MS = 10;
+/** About what a server in the next region takes; in memory nobody would ever be in anybody's way. */
+const LATENCY_MS = 20;
 
 interface Server {
   readonly kubeconfigPath: string;
