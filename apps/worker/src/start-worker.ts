@@ -1,8 +1,8 @@
 import { createServer, type Server } from "node:http";
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
-import { createLocalGate, ensureError, KonvergeError, type Gate } from "@konverge/core";
-import { startEngine, type Config, type Engine } from "@konverge/engine";
+import { ensureError, KonvergeError, type Gate } from "@konverge/core";
+import { startEngine, type Config } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import {
   bindCluster,
@@ -11,6 +11,7 @@ import {
   createWorkQueue,
 } from "@konverge/queue";
 import { createLogger, createMetrics, type Metrics } from "@konverge/telemetry";
+import { startGuard } from "./start-guard.ts";
 
 export interface WorkerOptions {
   readonly config: Config;
@@ -23,9 +24,6 @@ export interface RunningWorker {
   /** Drains: not ready, takes nothing new, waits for running attempts up to the grace, aborts the rest, releases. */
   stop(): Promise<void>;
 }
-
-const DEFAULT_RATE = 500;
-const DEFAULT_BURST = 1_000;
 
 /**
  * Runs the controllers of a configuration on one cluster, in this process.
@@ -52,11 +50,22 @@ export async function startWorker({
     const { prefix, cluster: clusterName } = settings;
     const facts = await checkRedis(redis);
     for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
-    const gate = createLocalGate({
-      ratePerSecond: cluster.rate ?? DEFAULT_RATE,
-      burst: cluster.burst ?? DEFAULT_BURST,
+    const guard = await startGuard({
+      settings,
+      cluster,
+      workerId,
+      log,
+      probe: (signal) => readClusterUid(client.scoped({ signal, priority: "critical" })),
     });
-    const client = connect({ settings, cluster, version, gate: counted(gate, metrics) });
+    cleanup.defer(() => guard.close());
+    metrics.observeGuard(clusterName, () => ({
+      mode: guard.breaker.mode,
+      ratePerSecond: guard.ratePerSecond,
+      waiting: guard.waiting,
+      inFlight: guard.inFlight,
+      ...guard.counts,
+    }));
+    const client = connect({ settings, cluster, version, gate: counted(guard, metrics) });
     cleanup.defer(() => client.close());
     await bindCluster({ redis, prefix, cluster: clusterName, uid: await readClusterUid(client) });
 
@@ -94,6 +103,7 @@ export async function startWorker({
       metrics,
       conflictRetry: settings.conflictRetry,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
+      onWorkable: (listener) => guard.onWorkable(listener),
       installation: prefix,
       leaseNamespace: settings.leaseNamespace,
       election: electionTimes(settings.leaseDuration),
@@ -106,7 +116,11 @@ export async function startWorker({
       startedAt: new Date().toISOString(),
       host: hostname(),
     });
-    const server = await serveMetrics({ settings, metrics, engine });
+    const server = await serveMetrics({
+      settings,
+      metrics,
+      isReady: () => engine.ready && guard.health !== "unwell",
+    });
     cleanup.defer(() => closeServer(server));
     const disposal = cleanup.move();
     const metricsUrl = `${urlOf(server, settings.metricsHost)}/metrics`;
@@ -195,11 +209,11 @@ function electionTimes(leaseDurationMs: number) {
 async function serveMetrics({
   settings,
   metrics,
-  engine,
+  isReady,
 }: {
   readonly settings: Settings;
   readonly metrics: Metrics;
-  readonly engine: Engine;
+  readonly isReady: () => boolean;
 }): Promise<Server> {
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? "/", "http://worker").pathname;
@@ -217,8 +231,10 @@ async function serveMetrics({
         return;
       case "/readyz":
         answer(
-          engine.ready ? 200 : 503,
-          engine.ready ? "ok\n" : "the first lists are not in, or it stops\n",
+          isReady() ? 200 : 503,
+          isReady()
+            ? "ok\n"
+            : "the first lists are not in, it stops, or it cannot reach the API server\n",
         );
         return;
       default:

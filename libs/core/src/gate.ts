@@ -17,11 +17,31 @@ export interface GateCall {
   /** `resource.group`, for example `deployments.apps`. */
   readonly resource: string;
   readonly priority: CallPriority;
+  /** True when the work that calls has already been granted calls: to finish it comes before starting more. */
+  readonly running?: boolean;
+  /** Tokens that it costs; default 1. A long list costs the server more than a read. */
+  readonly cost?: number;
 }
+
+/** Whose trouble a response tells of, where that is not the server's own. */
+export type ResponseConcern =
+  /** A part behind the server: a webhook, an aggregated API. */
+  | "part"
+  /** The object alone, such as an eviction that a disruption budget forbids. */
+  | "object"
+  /** A version that this replica has not seen yet, a watch cache that is being filled. */
+  | "stale"
+  /** This connection: the replica behind it shuts down. */
+  | "connection";
 
 /** How a permitted call ended, for whoever guards the API server. */
 export type CallResult =
-  | { readonly kind: "response"; readonly status: number; readonly retryAfterMs?: number }
+  | {
+      readonly kind: "response";
+      readonly status: number;
+      readonly retryAfterMs?: number;
+      readonly concern?: ResponseConcern;
+    }
   /** No answer: refused, reset, TLS. */
   | { readonly kind: "network" }
   /** No answer within the call's deadline. */

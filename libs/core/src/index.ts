@@ -26,9 +26,32 @@ export {
   TerminalError,
 } from "./errors.ts";
 export type { ErrorCode, ErrorIssue, KonvergeErrorOptions } from "./errors.ts";
-export type { CallPriority, CallResult, CallVerb, Gate, GateCall, Permit } from "./gate.ts";
+export type {
+  CallPriority,
+  CallResult,
+  CallVerb,
+  Gate,
+  GateCall,
+  Permit,
+  ResponseConcern,
+} from "./gate.ts";
 export { createLocalGate, sleepMs } from "./local-gate.ts";
 export type { LocalGateOptions } from "./local-gate.ts";
+export { admit, newGuardState } from "./guard/admit.ts";
+export type { Admission } from "./guard/admit.ts";
+export { BREAKER } from "./guard/breaker-rules.ts";
+export type { OpeningReason } from "./guard/breaker-rules.ts";
+export {
+  bucketSize,
+  checkGuardLimits,
+  CLASSIC_GUARD_LIMITS,
+  DEFAULT_GUARD_LIMITS,
+  guardLimits,
+  LARGEST_FLOOR,
+} from "./guard/guard-limits.ts";
+export type { GuardLimits } from "./guard/guard-limits.ts";
+export type { AdmitAnswer, AdmitAsk, BreakerMode, GuardState } from "./guard/guard-state.ts";
+export { MAX_LEASE } from "./guard/token-lease.ts";
 export {
   cloneJson,
   getOwn,

@@ -7,10 +7,14 @@ export interface ClusterOptions {
   /** Path of a kubeconfig. Default: `KUBECONFIG`, `~/.kube/config`, or the pod's own account. */
   readonly kubeconfig?: string;
   readonly context?: string;
-  /** API calls per second. Default 500. */
+  /** API calls per second of the whole fleet. Default 500. */
   readonly rate?: number;
-  /** API calls at once after a pause. Default 1000. */
+  /** API calls of the whole fleet on top of that, in any window. Default twice the rate. */
   readonly burst?: number;
+  /** Trouble cuts the rate, but not below this. Default a fiftieth of the rate. */
+  readonly minRate?: number;
+  /** API calls at once per process. Default 256. */
+  readonly maxInFlight?: number;
 }
 
 export interface Config {

@@ -38,6 +38,8 @@ export interface EngineOptions {
   readonly conflictRetry?: ConflictRetry;
   /** Attempts at once per controller, whatever the controllers say; for a small process. */
   readonly concurrency?: number;
+  /** Calls back when work should stop because the API server may not be called, and when it may go on. */
+  readonly onWorkable?: (listener: (workable: boolean) => void) => () => void;
   /** Tells installations on one cluster apart; their producers must not elect each other. Default `konverge`. */
   readonly installation?: string;
   /** Where the Leases of the elected producers live. Default `default`. */
@@ -54,6 +56,8 @@ export interface Engine {
   /** Stops taking work, waits for running attempts up to `graceMs`, aborts the rest, gives up leadership. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
 }
+
+const RESUME_SPREAD_MS = 500;
 
 interface Part {
   readonly controller: Controller;
@@ -111,6 +115,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       onError: (error) => log.warn({ err: error, controller: controller.name }, "queue error"),
     });
   });
+  const unsubscribe = options.onWorkable?.(followWorkable(workers, log)) ?? (() => undefined);
   state.ready = true;
   log.info({ controllers: controllers.map(({ name }) => name) }, "engine started");
 
@@ -121,6 +126,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     async stop({ graceMs = 30_000 } = {}) {
       if (stopped.signal.aborted) return;
       stopped.abort();
+      unsubscribe();
       state.ready = false;
       await Promise.all(workers.map((worker) => worker.stop({ graceMs })));
       await Promise.all(elections.map((election) => election.stop()));
@@ -128,6 +134,24 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await Promise.all(parts.map(({ queue }) => queue.close()));
       log.info({}, "engine stopped");
     },
+  };
+}
+
+/** While the API server may not be called, jobs stay where they are: to fetch them and put them back helps nobody. */
+function followWorkable(workers: readonly QueueWorker[], log: Log): (workable: boolean) => void {
+  let resuming: ReturnType<typeof setTimeout> | undefined;
+  return (workable) => {
+    clearTimeout(resuming);
+    if (!workable) {
+      for (const worker of workers) worker.pause();
+      log.info({}, "taking no work while the API server may not be called");
+      return;
+    }
+    // Not all processes in the same moment.
+    resuming = setTimeout(() => {
+      for (const worker of workers) worker.resume();
+      log.info({}, "taking work again");
+    }, Math.random() * RESUME_SPREAD_MS);
   };
 }
 

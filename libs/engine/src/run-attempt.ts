@@ -88,6 +88,7 @@ async function runHandler(
   const scoped = client.scoped({
     signal,
     priority: attempt.class,
+    isRunning: () => trace.calls.n > 0,
     observe: trace.noteCall,
     onConflict: trace.noteConflict,
     fieldManager: `konverge/${controller.name}`,

@@ -33,7 +33,16 @@ export interface KubeApiErrorFields {
  * What only the server's message tells. It is read before the message is redacted, so that the predicates also work for
  * sensitive kinds.
  */
-export type ErrorTrait = "replaced" | "quotaExceeded" | "resourceVersionTooLarge";
+export type ErrorTrait =
+  | "replaced"
+  | "quotaExceeded"
+  | "resourceVersionTooLarge"
+  /** A webhook or an aggregated API failed, not the server itself. */
+  | "extension"
+  /** The watch cache is being filled. */
+  | "cacheNotReady"
+  /** An eviction that a disruption budget forbids. */
+  | "disruptionBudget";
 
 /** The object that a failed call was about; without a name for a collection. */
 export type ErrorRef = Omit<ObjectRef, "name"> & { readonly name?: string };

@@ -149,9 +149,18 @@ function traitOf({ status, reason, message, causes }: ErrorParts): ErrorTrait | 
     return "resourceVersionTooLarge";
   }
   if (status === 403 && message.includes("exceeded quota")) return "quotaExceeded";
+  if (status >= 500 && EXTENSION.test(message)) return "extension";
+  if (status === 429) {
+    if (causes.some(({ type }) => type === "DisruptionBudget")) return "disruptionBudget";
+    if (message.includes("storage is (re)initializing")) return "cacheNotReady";
+  }
   if (reason === "Conflict" && REPLACED.test(message)) return "replaced";
   return undefined;
 }
+
+/** Words of admission and conversion webhooks, and of the aggregator about a service behind it. */
+const EXTENSION =
+  /failed calling webhook|conversion webhook for|error trying to reach service|^service unavailable$/;
 
 /** PUT, storage, DELETE and apply each say it in their own words. */
 const REPLACED = /UID in (?:the )?precondition|StorageError: invalid object|uid mismatch/;

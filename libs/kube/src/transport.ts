@@ -8,6 +8,7 @@ import {
   type Gate,
   type JsonValue,
   type Permit,
+  type ResponseConcern,
 } from "@konverge/core";
 import { startCallReport } from "./call-report.ts";
 import type { CallScope } from "./call-record.ts";
@@ -17,6 +18,7 @@ import { ConnectionBroken, exchange, type HttpAnswer, type HttpRequest } from ".
 import { openStream } from "./http-stream.ts";
 import type { ErrorRef } from "./kube-api-error.ts";
 import type { KubeCredentials } from "./kube-credentials.ts";
+import { createListCosts } from "./list-costs.ts";
 import { parseApiError } from "./parse-api-error.ts";
 import { resourceName } from "./resource-path.ts";
 
@@ -73,6 +75,7 @@ export function createTransport(options: TransportOptions): Transport {
   const ordinarySlots = createConnectionSlots(maxConnections);
   const criticalSlots = createConnectionSlots(CRITICAL_SLOTS);
   const closed = new AbortController();
+  const listCosts = createListCosts();
 
   const requestOf = (
     call: ApiCall,
@@ -96,8 +99,10 @@ export function createTransport(options: TransportOptions): Transport {
     gate.admit(
       {
         verb: call.verb,
-        resource: call.ref === undefined ? "" : resourceName(call.ref),
+        resource: resourceOf(call),
         priority: call.scope.priority ?? "event",
+        running: call.scope.isRunning?.() ?? false,
+        cost: call.verb === "list" ? listCosts.of(resourceOf(call)) : 1,
       },
       call.signal === undefined ? {} : { signal: call.signal },
     );
@@ -130,7 +135,9 @@ export function createTransport(options: TransportOptions): Transport {
       throw error;
     }
     const error = errorOf(call, answer);
-    permit.settle(responseOf(answer.status, error?.retryAfterMs));
+    permit.settle(responseOf(answer, error));
+    if (error === undefined && call.verb === "list")
+      listCosts.note(resourceOf(call), answer.body.length);
     if (error !== undefined) {
       if (answer.status === 401) credentials.forget();
       report({ status: answer.status, reason: error.reason });
@@ -178,7 +185,7 @@ export function createTransport(options: TransportOptions): Transport {
         return opened.chunks;
       }
       const error = errorOf(call, opened.answer);
-      permit.settle(responseOf(opened.answer.status, error?.retryAfterMs));
+      permit.settle(responseOf(opened.answer, error));
       report({
         status: opened.answer.status,
         ...(error === undefined ? {} : { reason: error.reason }),
@@ -234,8 +241,45 @@ function errorOf(
   });
 }
 
-function responseOf(status: number, retryAfterMs: number | undefined): CallResult {
-  return { kind: "response", status, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+function resourceOf({ ref }: ApiCall): string {
+  return ref === undefined ? "" : resourceName(ref);
+}
+
+function responseOf(
+  { status, headers }: HttpAnswer,
+  error: ReturnType<typeof parseApiError> | undefined,
+): CallResult {
+  if (error === undefined) return { kind: "response", status };
+  const { retryAfterMs } = error;
+  const concern = concernOf(error, headers);
+  return {
+    kind: "response",
+    status,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(concern === undefined ? {} : { concern }),
+  };
+}
+
+/** Whose trouble an error tells of, where it is not the API server's own. */
+function concernOf(
+  { status, trait }: ReturnType<typeof parseApiError>,
+  headers: HttpAnswer["headers"],
+): ResponseConcern | undefined {
+  switch (trait) {
+    case "extension":
+      return "part";
+    case "disruptionBudget":
+      return "object";
+    case "resourceVersionTooLarge":
+    case "cacheNotReady":
+      return "stale";
+    case "replaced":
+    case "quotaExceeded":
+    case undefined:
+      break;
+  }
+  // A replica that shuts down asks everybody to call again, over a new connection.
+  return status === 429 && headers["connection"] === "close" ? "connection" : undefined;
 }
 
 function failureOf(error: unknown, signal: AbortSignal | undefined): CallResult {

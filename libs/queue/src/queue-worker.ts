@@ -111,6 +111,14 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     get active() {
       return runner.active;
     },
+    pause() {
+      if (stopping === undefined)
+        worker.pause(true).catch((error: unknown) => onError(ensureError(error)));
+    },
+    resume() {
+      if (stopping === undefined)
+        worker.resume().catch((error: unknown) => onError(ensureError(error)));
+    },
     stop({ graceMs = DEFAULT_GRACE_MS } = {}) {
       stopping ??= shutDown(graceMs);
       return stopping;

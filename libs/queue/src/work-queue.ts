@@ -115,6 +115,9 @@ export interface WorkOptions {
 export interface QueueWorker {
   /** Attempts running now. */
   readonly active: number;
+  /** Takes nothing new until `resume`; running attempts go on. For as long as the API server may not be called. */
+  pause(): void;
+  resume(): void;
   /** Takes nothing new, waits for running attempts up to `graceMs`, aborts the rest, releases. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** Aborts running attempts at once; their keys run again elsewhere. */

@@ -1,4 +1,4 @@
-import type { OutcomeKind } from "@konverge/core";
+import type { BreakerMode, OutcomeKind } from "@konverge/core";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** One finished attempt, as counted. */
@@ -15,12 +15,27 @@ export interface AttemptMetrics {
   readonly retried: boolean;
 }
 
+/** A guard as one process sees it. Counts since its start. */
+export interface GuardMetrics {
+  readonly mode: BreakerMode;
+  readonly ratePerSecond: number;
+  readonly waiting: number;
+  readonly inFlight: number;
+  readonly asks: number;
+  readonly permits: number;
+  readonly deferred: number;
+}
+
+const BREAKER_MODES: readonly BreakerMode[] = ["closed", "open", "halfOpen", "isolated"];
+
 export interface Metrics {
   readonly contentType: string;
   attemptStarted(controller: string): void;
   attemptFinished(attempt: AttemptMetrics): void;
   /** One API call, by what it was and how it ended; code 0 means no answer. */
   apiCall(call: { readonly verb: string; readonly code: number; readonly seconds: number }): void;
+  /** Reads a guard at each scrape. */
+  observeGuard(cluster: string, read: () => GuardMetrics): void;
   /** The text that Prometheus reads. */
   text(): Promise<string>;
 }
@@ -135,6 +150,49 @@ export function createMetrics(options: { readonly version: string }): Metrics {
     apiCall: ({ verb, code, seconds }) => {
       requests.inc({ verb, code: String(code) });
       requestSeconds.observe({ verb }, seconds);
+    },
+    observeGuard(cluster, read) {
+      const gauge = (name: string, help: string, value: (guard: GuardMetrics) => number) =>
+        new Gauge({
+          name: `konverge_guard_${name}`,
+          help,
+          labelNames: ["cluster"],
+          registers,
+          collect() {
+            this.set({ cluster }, value(read()));
+          },
+        });
+      const counter = (name: string, help: string, value: (guard: GuardMetrics) => number) =>
+        new Counter({
+          name: `konverge_guard_${name}`,
+          help,
+          labelNames: ["cluster"],
+          registers,
+          collect() {
+            this.reset();
+            this.inc({ cluster }, value(read()));
+          },
+        });
+      const states: Gauge<"cluster" | "state"> = new Gauge({
+        name: "konverge_guard_breaker_state",
+        help: "1 for the state in which this process sees the circuit breaker.",
+        labelNames: ["cluster", "state"],
+        registers,
+        collect() {
+          const { mode } = read();
+          for (const state of BREAKER_MODES) states.set({ cluster, state }, state === mode ? 1 : 0);
+        },
+      });
+      gauge(
+        "rate",
+        "Calls per second that the fleet may send now.",
+        (guard) => guard.ratePerSecond,
+      );
+      gauge("waiting_calls", "Calls that wait for a token.", (guard) => guard.waiting);
+      gauge("calls_in_flight", "Calls under way.", (guard) => guard.inFlight);
+      counter("redis_round_trips_total", "Asks of this process for tokens.", (guard) => guard.asks);
+      counter("permits_total", "Calls that were let through.", (guard) => guard.permits);
+      counter("deferred_total", "Calls that were not sent.", (guard) => guard.deferred);
     },
     text: () => registry.metrics(),
   };

@@ -1,0 +1,95 @@
+import type { BreakerMode, GuardLimits } from "@konverge/core";
+import type { GuardStore, Transition } from "./guard-store.ts";
+
+/** All that is known of one cluster's guard, in one call. */
+export interface GuardView {
+  readonly cluster: string;
+  readonly breaker: {
+    readonly mode: BreakerMode;
+    readonly generation: number;
+    /** ISO 8601; while open. */
+    readonly openUntil?: string;
+    readonly openings: number;
+    readonly consecutiveFailures: number;
+    /** Decaying counts of the last seconds. */
+    readonly recent: {
+      readonly calls: number;
+      readonly failed: number;
+      readonly slow: number;
+      readonly throttled: number;
+    };
+    /** Of a person who isolated it. */
+    readonly isolated?: { readonly by: string; readonly reason: string; readonly at: string };
+  };
+  readonly rate: {
+    /** What the fleet may send now, in calls per second; cut by trouble, won back by success. */
+    readonly current: number;
+    readonly limits: GuardLimits;
+    readonly setBy: string;
+    readonly pausedUntil?: string;
+    /** Of a person who set the rate. */
+    readonly override?: {
+      readonly ratePerSecond: number;
+      readonly by: string;
+      readonly reason: string;
+      readonly at: string;
+    };
+  };
+  readonly workers: { readonly live: readonly string[]; readonly failing: readonly string[] };
+  /** Newest first. */
+  readonly transitions: readonly Transition[];
+}
+
+/** Undefined when no worker has ever guarded this cluster. */
+export async function readGuard(
+  store: GuardStore,
+  cluster: string,
+): Promise<GuardView | undefined> {
+  const { fields, liveWorkers, failingWorkers, transitions } = await store.read();
+  if (fields["limitRate"] === undefined) return undefined;
+  const num = (name: string) => Number(fields[name] ?? 0);
+  const text = (name: string) => fields[name] ?? "";
+  const mode = text("mode") as BreakerMode;
+  const usToIso = (us: number) => new Date(us / 1_000).toISOString();
+  const note = (prefix: string) => ({
+    by: text(`${prefix}By`),
+    reason: text(`${prefix}Why`),
+    at: new Date(num(`${prefix}AtMs`)).toISOString(),
+  });
+  return {
+    cluster,
+    breaker: {
+      mode,
+      generation: num("generation"),
+      ...(mode === "open" ? { openUntil: usToIso(num("untilUs")) } : {}),
+      openings: mode === "closed" ? 0 : num("openings"),
+      consecutiveFailures: num("consecutive"),
+      recent: {
+        calls: Math.round(num("total") * 10) / 10,
+        failed: Math.round(num("failed") * 10) / 10,
+        slow: Math.round(num("slow") * 10) / 10,
+        throttled: Math.round(num("throttled") * 10) / 10,
+      },
+      ...(mode === "isolated" ? { isolated: note("isolated") } : {}),
+    },
+    rate: {
+      current: num("rate"),
+      limits: {
+        ratePerSecond: num("limitRate"),
+        burst: num("burst"),
+        minRatePerSecond: num("minRate"),
+        tokenTtlMs: num("ttlMs"),
+        maxWaitMs: num("maxWaitMs"),
+      },
+      setBy: text("limitsBy"),
+      ...(num("pausedUntilUs") > num("lastUs")
+        ? { pausedUntil: usToIso(num("pausedUntilUs")) }
+        : {}),
+      ...(text("setRate") === ""
+        ? {}
+        : { override: { ratePerSecond: num("setRate"), ...note("setRate") } }),
+    },
+    workers: { live: liveWorkers, failing: failingWorkers },
+    transitions,
+  };
+}

@@ -1,0 +1,79 @@
+/** Failures in a row, all of this process, after which it stops and waits for the fleet's word. */
+const FAILURES = 12;
+/** How long the fleet has to agree, in ms. */
+const CONFIRM_MS = 2_000;
+const FIRST_TRY_MS = 2_000;
+const LONGEST_TRY_MS = 30_000;
+/** So many refused credentials within the window pause this process. */
+const REFUSALS = 3;
+const REFUSAL_WINDOW_MS = 10_000;
+const FIRST_PAUSE_MS = 5_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+export type Health =
+  | { readonly kind: "well" }
+  /** Too many failures of our own; the fleet may open its breaker any moment. */
+  | { readonly kind: "doubtful"; readonly againMs: number }
+  /** The fleet goes on without us, so it is us. One call in a while is let through to see. */
+  | { readonly kind: "unwell"; readonly againMs: number }
+  /** Our credentials are refused. */
+  | { readonly kind: "unauthorized"; readonly againMs: number };
+
+export interface LocalHealth {
+  /** How this process stands at `nowMs`; `againMs` is how long calls should stay away. */
+  at(nowMs: number): Health;
+  noteOk(): void;
+  noteFailed(nowMs: number): void;
+  noteUnauthorized(nowMs: number): void;
+  /** Lets one call through to see whether it is better; the next only after a longer time. */
+  startTry(nowMs: number): void;
+  /** The fleet's breaker moved: whatever we had is everybody's. */
+  clear(): void;
+}
+
+/** The breaker of one process: for a broken network of its own, which must not stop the fleet, and for its credentials. */
+export function createLocalHealth(random: () => number = Math.random): LocalHealth {
+  let failures = 0;
+  let trippedMs: number | undefined;
+  let tries = 0;
+  let nextTryMs = 0;
+  let refusedMs: number[] = [];
+  let pausedUntilMs = -Infinity;
+  let pauses = 0;
+  const jittered = (ms: number) => ms * (0.75 + 0.5 * random());
+  const heal = () => {
+    failures = 0;
+    trippedMs = undefined;
+    tries = 0;
+  };
+  return {
+    at(nowMs) {
+      if (nowMs < pausedUntilMs) return { kind: "unauthorized", againMs: pausedUntilMs - nowMs };
+      if (trippedMs === undefined) return { kind: "well" };
+      const confirmMs = trippedMs + CONFIRM_MS;
+      if (nowMs < confirmMs) return { kind: "doubtful", againMs: confirmMs - nowMs };
+      return { kind: "unwell", againMs: Math.max(0, Math.max(confirmMs, nextTryMs) - nowMs) };
+    },
+    noteOk() {
+      heal();
+      refusedMs = [];
+      pauses = 0;
+    },
+    noteFailed(nowMs) {
+      failures += 1;
+      if (failures >= FAILURES) trippedMs ??= nowMs;
+    },
+    noteUnauthorized(nowMs) {
+      refusedMs = [...refusedMs.filter((ms) => nowMs - ms < REFUSAL_WINDOW_MS), nowMs];
+      if (refusedMs.length < REFUSALS) return;
+      refusedMs = [];
+      pausedUntilMs = nowMs + jittered(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses));
+      pauses += 1;
+    },
+    startTry(nowMs) {
+      nextTryMs = nowMs + jittered(Math.min(LONGEST_TRY_MS, FIRST_TRY_MS * 2 ** tries));
+      tries += 1;
+    },
+    clear: heal,
+  };
+}

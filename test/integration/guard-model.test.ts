@@ -1,0 +1,174 @@
+import { randomInt } from "node:crypto";
+import { Redis } from "ioredis";
+import * as fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import {
+  admit,
+  newGuardState,
+  type AdmitAsk,
+  type GuardLimits,
+  type GuardState,
+} from "@konverge/core";
+import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
+import { admitScript } from "../../libs/guard/src/scripts/admit.ts";
+import { orderScript } from "../../libs/guard/src/scripts/order.ts";
+import { runScript, withInjectedClock } from "../../libs/guard/src/scripts/script.ts";
+
+const redis = new Redis(process.env["REDIS_URL"] ?? "", { replyMapping: "legacy" });
+afterAll(() => redis.quit());
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+
+const adminScript = withInjectedClock(orderScript);
+const stepScript = withInjectedClock(admitScript);
+const clock = (us: number) => [Math.floor(us / 1e6), us % 1e6];
+
+const WORKERS = ["a", "b", "c"];
+const limitsOf = fc.record({
+  ratePerSecond: fc.constantFrom(10, 50, 500, 333.25),
+  spare: fc.integer({ min: 2, max: 200 }),
+  minRatePerSecond: fc.constantFrom(1, 7),
+  tokenTtlMs: fc.constantFrom(50, 100, 200),
+  maxWaitMs: fc.constantFrom(100, 1_000),
+});
+const step = fc.record({
+  afterUs: fc.oneof(
+    { weight: 6, arbitrary: fc.integer({ min: 0, max: 300_000 }) },
+    { weight: 2, arbitrary: fc.integer({ min: 0, max: 40_000_000 }) },
+    { weight: 1, arbitrary: fc.integer({ min: -3_600_000_000, max: 0 }) },
+  ),
+  worker: fc.constantFrom(...WORKERS),
+  // Mostly under the present generation, else there would be nothing to see.
+  generationLag: fc.constantFrom(0, 0, 0, 0, 0, 1),
+  ok: fc.constantFrom(0, 0, 1, 5, 100),
+  failed: fc.constantFrom(0, 0, 0, 1, 3, 12),
+  slow: fc.constantFrom(0, 0, 0, 4),
+  throttled: fc.constantFrom(0, 0, 0, 1, 6),
+  retryAfterUs: fc.constantFrom(0, 1e6, 5e6),
+  verdict: fc.constantFrom("ok", "failed", "neutral"),
+  reportsTicket: fc.boolean(),
+  want: fc.constantFrom(0, 1, 3, 64, 200),
+  need: fc.constantFrom(1, 1, 1, 2, 10),
+  floor: fc.constantFrom(0, 0, 0.15, 0.3),
+  canProbe: fc.boolean(),
+  random: fc.double({ min: 0, max: 0.999, noNaN: true }),
+  runId: fc.constantFrom("r1", "r1", "r1", "r1", "r1", "r1", "r1", "r2", ""),
+});
+
+test(
+  `the script admit does what the reference model does (seed ${seed})`,
+  { timeout: 600_000 },
+  async () => {
+    let run = 0;
+    const seen = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(
+        limitsOf,
+        fc.array(step, { minLength: 1, maxLength: 120, size: "max" }),
+        async (choice, steps) => {
+          run += 1;
+          const { spare, ...rest } = choice;
+          const limits: GuardLimits = {
+            ...rest,
+            burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
+          };
+          const keys = guardKeys(`guard-model-${seed}`, String(run));
+          const names = [keys.state, keys.live, keys.failing, keys.transitions];
+          let nowUs = 1.8e15;
+          await runScript(redis, adminScript, names, [
+            keys.channel,
+            "configure",
+            "w",
+            "",
+            limits.ratePerSecond,
+            limits.burst,
+            limits.minRatePerSecond,
+            limits.tokenTtlMs,
+            limits.maxWaitMs,
+            ...clock(nowUs),
+          ]);
+          let state: GuardState = newGuardState(limits, nowUs, "");
+          let tickets = 0;
+          for (const one of steps) {
+            nowUs += one.afterUs;
+            const ask: AdmitAsk = {
+              worker: one.worker,
+              runId: one.runId,
+              generation: state.generation - one.generationLag,
+              ok: one.ok,
+              failed: one.failed,
+              trailing: Math.floor(one.failed / 2),
+              slow: one.slow,
+              throttled: one.throttled,
+              retryAfterUs: one.retryAfterUs,
+              ticket: one.reportsTicket ? state.ticket : "",
+              verdict: one.reportsTicket && state.ticket !== "" ? one.verdict : "",
+              want: one.want,
+              need: one.want === 0 ? 0 : Math.min(one.need, one.want),
+              floor: one.floor,
+              probe: one.canProbe ? `t${++tickets}` : "",
+              random: one.random,
+            };
+            const expected = admit(state, ask, limits, nowUs);
+            const answer = await runScript(redis, stepScript, names, [
+              keys.channel,
+              ask.worker,
+              ask.runId,
+              ask.generation,
+              ask.ok,
+              ask.failed,
+              ask.trailing,
+              ask.slow,
+              ask.throttled,
+              ask.retryAfterUs,
+              ask.ticket,
+              ask.verdict,
+              ask.want,
+              ask.need,
+              ask.floor,
+              ask.probe,
+              ask.random,
+              ...clock(nowUs),
+            ]);
+            const { mode, generation, granted, waitUs, ticket, ratePerSecond, live } =
+              expected.answer;
+            seen.add(mode);
+            expect((answer as unknown[]).slice(0, 7)).toEqual([
+              mode,
+              generation,
+              granted,
+              waitUs,
+              ticket,
+              Math.floor(ratePerSecond * 1_000),
+              live,
+            ]);
+            ({ state } = expected);
+          }
+          const stored = await redis.hgetall(keys.state);
+          for (const field of [
+            "tatUs",
+            "lastUs",
+            "untilUs",
+            "openings",
+            "total",
+            "failed",
+            "slow",
+            "throttled",
+            "consecutive",
+            "strainedUs",
+            "cutUs",
+            "raisedUs",
+            "pausedUntilUs",
+            "closedUs",
+          ] as const) {
+            expect([field, Number(stored[field] ?? 0)]).toEqual([field, state[field]]);
+          }
+          expect(await redis.zcard(keys.failing)).toBe(state.failing.size);
+          await redis.del(...names);
+        },
+      ),
+      { seed, numRuns: isLong ? 2_000 : 150 },
+    );
+    expect([...seen].toSorted()).toEqual(["closed", "halfOpen", "open"]);
+  },
+);
