@@ -6,12 +6,13 @@ import {
   type Gate,
   type GuardLimits,
 } from "@konverge/core";
+import type { BreakerNews } from "./breaker-view.ts";
 import type { GuardKeys } from "./guard-keys.ts";
 import { guardKeys } from "./guard-keys.ts";
 import { createGuardStore, type Transition } from "./guard-store.ts";
 import type { Health } from "./local-health.ts";
 import { connectRedis, readRunId, type RedisTarget } from "./redis-connection.ts";
-import { createTokenShare, type BreakerNews, type TokenShare } from "./token-share.ts";
+import { createTokenShare, type TokenShare } from "./token-share.ts";
 
 export interface GuardOptions {
   readonly redis: RedisTarget;

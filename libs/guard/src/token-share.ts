@@ -1,31 +1,24 @@
 import {
+  bucketSize,
   ensureError,
   KonvergeError,
   LARGEST_FLOOR,
   MAX_LEASE,
   type AdmitAsk,
-  type BreakerMode,
   type CallResult,
   type Gate,
   type GateCall,
   type GuardLimits,
   type Permit,
 } from "@konverge/core";
+import { createBreakerView, type BreakerNews } from "./breaker-view.ts";
+import { createDemandForecast } from "./demand-forecast.ts";
 import type { StoreAnswer, Transition } from "./guard-store.ts";
 import { createLeaseShelf } from "./lease-shelf.ts";
-import { createLocalHealth, type Health } from "./local-health.ts";
 import { createOutcomeTally } from "./outcome-tally.ts";
-import { createProber } from "./prober.ts";
+import type { Health } from "./local-health.ts";
 import { classifyResult, isSlow } from "./result-class.ts";
 import { createWaitingLine, type Waiter } from "./waiting-line.ts";
-
-/** What this process knows of the breaker. */
-export interface BreakerNews {
-  readonly mode: BreakerMode;
-  readonly generation: number;
-  /** Nothing is granted before, as far as is known. */
-  readonly waitMs: number;
-}
 
 export interface TokenShareOptions {
   readonly workerId: string;
@@ -81,8 +74,13 @@ const REDIS_AWAY_MS = [100, 1_000] as const;
 const LONGEST_WAIT_MS = 30_000;
 /** Share of the last lease below which the next is fetched ahead. */
 const PREFETCH_SHARE = 0.25;
-/** Waited out at most when told to defer, on top of what is known. */
-const DEFER_JITTER_MS = 1_000;
+
+interface Given {
+  readonly generation: number;
+  readonly waitedMs: number;
+  /** The call is the probe. */
+  readonly ticket?: string;
+}
 
 /**
  * The local side of a guard: keeps leased tokens, lets calls wait in order, reports how they ended, and never polls. One
@@ -93,11 +91,8 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   const line = createWaitingLine();
   const shelf = createLeaseShelf();
   const tally = createOutcomeTally();
-  const local = createLocalHealth(random);
+  const forecast = createDemandForecast(limits.tokenTtlMs, clock());
   const counts = { asks: 0, permits: 0, deferred: 0 };
-  let mode: BreakerMode = "closed";
-  let generation = 0;
-  let untilMs = -Infinity;
   let live = 1;
   let rate = limits.ratePerSecond;
   let revision = 0;
@@ -105,55 +100,42 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   let asking = false;
   let askAgainMs = -Infinity;
   let awayMs = 0;
+  /** What the last ask for tokens brought: how many, and whether the rate was in the way. */
   let lastGrant = 0;
   let isBinding = true;
   let deadOnArrival = 0;
   let verdict: Pick<AdmitAsk, "ticket" | "verdict"> | undefined;
   let tickets = 0;
-  let health: Health["kind"] = "well";
   let closed = false;
   let cancelTimer: () => void = () => undefined;
   let cancelFlush: (() => void) | undefined;
-  let demand = { sinceMs: clock(), permits: 0, perMs: 0 };
+  const breaker = createBreakerView({ ...options, probe: options.probe, live: () => live });
 
-  const prober = createProber({
-    probe: options.probe,
-    schedule,
-    random,
-    isDue: () => mode === "open" || mode === "halfOpen",
-    waitMs: () => untilMs - clock(),
-    spreadMs: () => 50 * Math.min(20, live),
-  });
-
-  const gate: TokenShare = {
+  return {
     admit(call, { signal } = {}) {
       return new Promise<Permit>((resolve, reject) => {
         signal?.throwIfAborted();
         const nowMs = clock();
-        const refusal = refuse(call, nowMs);
+        const refusal = closed ? closedError() : breaker.refuse(call);
         if (refusal !== undefined) {
           counts.deferred += 1;
           reject(refusal);
           return;
         }
         const cost = costOf(call, limits);
-        if (line.size === 0 && inFlight < options.maxInFlight && mode === "closed") {
-          const taken = shelf.take(cost, nowMs);
-          if (taken !== undefined) {
-            resolve(permit(call, { generation: taken.generation, waitedMs: 0 }));
-            pump();
-            return;
-          }
-        }
-        wait({ call, cost, resolve, reject }, nowMs, signal);
+        const isFree =
+          line.size === 0 && inFlight < options.maxInFlight && breaker.mode === "closed";
+        const taken = isFree ? shelf.take(cost, nowMs) : undefined;
+        if (taken === undefined) wait({ call, cost, resolve, reject }, nowMs, signal);
+        else resolve(permit(call, { ...taken, waitedMs: 0 }));
         pump();
       });
     },
     get breaker() {
-      return { mode, generation, waitMs: Math.max(0, untilMs - clock()) };
+      return breaker.news;
     },
     get health() {
-      return health;
+      return breaker.health;
     },
     get waiting() {
       return line.size;
@@ -165,7 +147,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
       return rate;
     },
     counts,
-    learn: moveTo,
+    learn,
     refresh() {
       awayMs = 0;
       askAgainMs = -Infinity;
@@ -175,39 +157,10 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
       closed = true;
       cancelTimer();
       cancelFlush?.();
-      prober.stop();
-      for (const waiter of line.drain())
-        waiter.reject(new KonvergeError("cancelled", "the guard is closed"));
+      breaker.stop();
+      for (const waiter of line.drain()) waiter.reject(closedError());
     },
   };
-  return gate;
-
-  function refuse(call: GateCall, nowMs: number): KonvergeError | undefined {
-    if (closed) return new KonvergeError("cancelled", "the guard is closed");
-    const own = local.at(nowMs);
-    noteHealth(own.kind);
-    if (own.kind === "unwell" && own.againMs === 0) local.startTry(nowMs);
-    else if (own.kind !== "well") return defer(WHY_LOCAL[own.kind], own.againMs);
-    if (mode === "closed") return undefined;
-    if (mode === "isolated")
-      return defer("the API server is isolated by an operator", untilMs - nowMs);
-    if (nowMs >= untilMs && mayProbe(call)) return undefined;
-    return defer(
-      `the circuit breaker of the API server is ${mode === "open" ? "open" : "half open"}`,
-      untilMs - nowMs,
-    );
-  }
-
-  /** The jitter keeps those who were told the same time from coming back together. */
-  function defer(why: string, afterMs: number): KonvergeError {
-    const atLeastMs = Math.max(100, afterMs);
-    const retryAfterMs = Math.ceil(atLeastMs + random() * Math.max(DEFER_JITTER_MS, atLeastMs / 4));
-    return new KonvergeError("deferred", `${why}; the call was not sent`, { retryAfterMs });
-  }
-
-  function mayProbe({ verb }: GateCall): boolean {
-    return options.probe === undefined || verb === "get";
-  }
 
   function wait(
     entry: Pick<Waiter, "call" | "cost" | "resolve" | "reject">,
@@ -235,13 +188,10 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     line.add(waiter);
   }
 
-  function permit(
-    call: GateCall,
-    given: { readonly generation: number; readonly waitedMs: number; readonly ticket?: string },
-  ): Permit {
+  function permit({ verb }: GateCall, given: Given): Permit {
     inFlight += 1;
     counts.permits += 1;
-    demand.permits += 1;
+    forecast.note();
     const startedMs = clock();
     let isSettled = false;
     return {
@@ -250,48 +200,28 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
         if (isSettled) return;
         isSettled = true;
         inFlight -= 1;
-        noteEnd(call, result, { ...given, startedMs });
+        noteEnd(result, { ...given, slow: isSlow(verb, clock() - startedMs) });
         pump();
       },
     };
   }
 
   function noteEnd(
-    { verb }: GateCall,
     result: CallResult,
-    given: { readonly generation: number; readonly startedMs: number; readonly ticket?: string },
+    { generation, ticket, slow }: Given & { readonly slow: boolean },
   ): void {
-    const nowMs = clock();
     const kind = classifyResult(result);
-    if (kind === "ok") local.noteOk();
-    else if (kind === "failed") local.noteFailed(nowMs);
-    else if (kind === "unauthorized") local.noteUnauthorized(nowMs);
-    noteHealth(local.at(nowMs).kind);
-    if (given.ticket !== undefined) {
-      verdict = {
-        ticket: given.ticket,
-        verdict: kind === "ok" || kind === "failed" ? kind : "neutral",
-      };
-      askAgainMs = -Infinity;
+    breaker.noteEnd(kind);
+    if (ticket !== undefined) {
+      verdict = { ticket, verdict: kind === "ok" || kind === "failed" ? kind : "neutral" };
       void ask();
       return;
     }
     const retryAfterMs = result.kind === "response" ? (result.retryAfterMs ?? 0) : 0;
-    tally.note({
-      generation: given.generation,
-      class: kind,
-      slow: isSlow(verb, nowMs - given.startedMs),
-      retryAfterMs,
-    });
+    tally.note({ generation, class: kind, slow, retryAfterMs });
     if (tally.size === 0) return;
     if (tally.trailing >= URGENT_FAILURES || kind === "throttled") void ask();
-    else cancelFlush ??= schedule(FLUSH_MS, () => void ask());
-  }
-
-  function noteHealth(kind: Health["kind"]): void {
-    if (kind === health) return;
-    health = kind;
-    options.onHealth(kind);
+    else flushIn(FLUSH_MS);
   }
 
   /** Serves who can be served, asks for what is missing, and otherwise sets the one timer. */
@@ -299,18 +229,11 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     if (closed) return;
     cancelTimer();
     const nowMs = clock();
-    while (mode === "closed" && inFlight < options.maxInFlight) {
-      const next = line.first(nowMs);
-      const taken = next === undefined ? undefined : shelf.take(next.cost, nowMs);
-      if (next === undefined || taken === undefined) break;
-      line.remove(next);
-      next.resolve(
-        permit(next.call, { generation: taken.generation, waitedMs: nowMs - next.sinceMs }),
-      );
-    }
-    if (inFlight >= options.maxInFlight && mode === "closed") return;
+    serve(nowMs);
+    if (inFlight >= options.maxInFlight && breaker.mode === "closed") return;
     // While tokens are promised, some more waiters go with the next ask: each for itself would cost a round trip a call.
-    if (line.size === 0 ? isRunningLow(nowMs) : missing(nowMs) > shelf.left(nowMs)) {
+    const asks = line.size === 0 ? isRunningLow(nowMs) : missing(nowMs) > shelf.left(nowMs);
+    if (asks) {
       if (nowMs >= askAgainMs) void ask();
       else wake(askAgainMs - nowMs);
     } else if (line.size > 0) {
@@ -319,9 +242,26 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     }
   }
 
+  function serve(nowMs: number): void {
+    while (breaker.mode === "closed" && inFlight < options.maxInFlight) {
+      const next = line.first(nowMs);
+      const taken = next === undefined ? undefined : shelf.take(next.cost, nowMs);
+      if (next === undefined || taken === undefined) return;
+      line.remove(next);
+      next.resolve(permit(next.call, { ...taken, waitedMs: nowMs - next.sinceMs }));
+    }
+  }
+
   function wake(ms: number): void {
     // A timer may fire a little early.
     cancelTimer = schedule(Math.max(1, Math.ceil(ms)), pump);
+  }
+
+  function flushIn(ms: number): void {
+    cancelFlush ??= schedule(ms, () => {
+      cancelFlush = undefined;
+      void ask();
+    });
   }
 
   /** Tokens to ask for, on top of those that are promised. */
@@ -331,22 +271,8 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   }
 
   function isRunningLow(nowMs: number): boolean {
-    return (
-      !isBinding &&
-      lastGrant > 1 &&
-      predicted(nowMs) > 0 &&
-      shelf.left(nowMs) < PREFETCH_SHARE * lastGrant
-    );
-  }
-
-  /** Calls to be expected while a token lives, by how many there were lately. */
-  function predicted(nowMs: number): number {
-    const elapsedMs = nowMs - demand.sinceMs;
-    if (elapsedMs >= limits.tokenTtlMs) {
-      const perMs = demand.permits / elapsedMs;
-      demand = { sinceMs: nowMs, permits: 0, perMs: (demand.perMs + perMs) / 2 };
-    }
-    return Math.floor(demand.perMs * limits.tokenTtlMs);
+    if (isBinding || lastGrant <= 1 || forecast.at(nowMs) === 0) return false;
+    return shelf.left(nowMs) < PREFETCH_SHARE * lastGrant;
   }
 
   async function ask(): Promise<void> {
@@ -356,80 +282,79 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     cancelFlush?.();
     cancelFlush = undefined;
     const sentMs = clock();
-    const { probe, ...request } = composeAsk(sentMs);
+    const request = composeAsk(sentMs);
     counts.asks += 1;
-    let answer: StoreAnswer;
     try {
-      answer = await options.admit({ ...request, probe });
+      const answer = await options.admit(request);
       if (answer.kind === "unset") {
         await options.configure();
         restore(request);
+      } else {
+        take(answer, request.want, sentMs);
       }
+      awayMs = 0;
+      asking = false;
     } catch (thrown) {
       // Whether it was counted nobody knows; counted twice would be worse than not at all.
       asking = false;
       options.onError(ensureError(thrown));
-      redisAway();
-      return;
+      return redisAway();
     }
-    asking = false;
-    awayMs = 0;
-    if (answer.kind === "answer") take(answer, request.want, sentMs);
+    // What ended meanwhile could not ride on this ask.
+    if (verdict !== undefined || tally.trailing >= URGENT_FAILURES) return void ask();
+    if (tally.size > 0) flushIn(FLUSH_MS);
     pump();
   }
 
   function composeAsk(nowMs: number): AdmitAsk {
-    const report = tally.take(generation);
-    const next = line.demand(nowMs);
-    const ahead = isBinding ? 0 : predicted(nowMs);
-    const wanted = line.size > 0 ? missing(nowMs) : 0;
-    const isPrefetch = next === undefined;
-    const want = Math.min(
-      MAX_LEASE,
-      Math.max(0, wanted) + Math.max(0, ahead - (isPrefetch ? shelf.left(nowMs) : 0)),
-    );
-    const first = line.first(nowMs);
-    const probe =
-      first !== undefined && mode !== "closed" && mayProbe(first.call)
-        ? `${options.workerId}/${++tickets}`
-        : "";
+    const { retryAfterMs, ...report } = tally.take(breaker.generation);
     const sent = verdict;
     verdict = undefined;
     return {
       worker: options.workerId,
       runId: options.runId(),
       ...report,
-      retryAfterUs: report.retryAfterMs * 1_000,
+      retryAfterUs: retryAfterMs * 1_000,
       ticket: sent?.ticket ?? "",
       verdict: sent?.verdict ?? "",
-      want: mode === "closed" ? want : 0,
-      need: want === 0 ? 0 : Math.min(want, isPrefetch || wanted <= 0 ? 1 : next.need),
-      // What is fetched ahead must not eat what is kept for higher classes.
-      floor: next?.floor ?? LARGEST_FLOOR,
-      probe,
+      ...composeDemand(nowMs),
       random: random(),
     };
   }
 
-  function restore(request: Omit<AdmitAsk, "probe">): void {
-    const { ok, failed, trailing, slow, throttled, retryAfterUs } = request;
-    tally.restore({
-      generation,
-      ok,
-      failed,
-      trailing,
-      slow,
-      throttled,
-      retryAfterMs: retryAfterUs / 1_000,
-    });
+  function composeDemand(nowMs: number): Pick<AdmitAsk, "want" | "need" | "floor" | "probe"> {
+    const first = line.first(nowMs);
+    if (breaker.mode !== "closed") {
+      const mayProbe = first !== undefined && breaker.mayProbe(first.call);
+      const probe = mayProbe ? `${options.workerId}/${++tickets}` : "";
+      return { want: 0, need: 0, floor: 0, probe };
+    }
+    const demand = line.demand(nowMs);
+    const wanted = Math.max(0, missing(nowMs));
+    const expected = isBinding ? 0 : forecast.at(nowMs);
+    // What is fetched ahead must not eat what is kept for higher classes.
+    if (demand === undefined) {
+      const want = Math.min(MAX_LEASE, Math.max(0, expected - shelf.left(nowMs)));
+      return { want, need: Math.min(1, want), floor: LARGEST_FLOOR, probe: "" };
+    }
+    const want = Math.min(MAX_LEASE, wanted + expected);
+    return {
+      want,
+      need: Math.min(want, wanted > 0 ? demand.need : 1),
+      floor: demand.floor,
+      probe: "",
+    };
   }
 
-  function take(
-    answer: Extract<StoreAnswer, { kind: "answer" }>,
-    want: number,
-    sentMs: number,
-  ): void {
+  function restore({ ok, failed, trailing, slow, throttled, retryAfterUs }: AdmitAsk): void {
+    const { generation } = breaker;
+    const retryAfterMs = retryAfterUs / 1_000;
+    tally.restore({ generation, ok, failed, trailing, slow, throttled, retryAfterMs });
+  }
+
+  function take(answer: FleetAnswer, want: number, sentMs: number): void {
     const nowMs = clock();
+    const waitMs = answer.waitUs / 1_000;
     live = answer.live;
     rate = answer.ratePerSecond;
     if (answer.transition !== undefined) options.onTransition(answer.transition);
@@ -437,96 +362,64 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
       revision = answer.revision;
       options.onRevision(revision);
     }
-    moveTo({
-      mode: answer.mode,
-      generation: answer.generation,
-      waitMs: answer.mode === "closed" ? 0 : answer.waitUs / 1_000,
-    });
+    const { mode, generation } = answer;
+    learn({ mode, generation, waitMs: mode === "closed" ? 0 : waitMs });
     // An answer that was overtaken by news of a later generation grants nothing.
-    if (answer.generation !== generation) return;
-    if (answer.ticket !== "") {
-      startProbe(answer.ticket);
-      return;
-    }
-    if (mode !== "closed") {
-      rejectWaiting();
-      return;
-    }
+    if (generation !== breaker.generation) return;
+    if (answer.ticket !== "") return startProbe(answer.ticket);
+    if (mode !== "closed") return rejectWaiting();
     if (want === 0) return;
-    isBinding = answer.granted < want || answer.waitUs > 0;
-    const waitMs = answer.waitUs / 1_000;
-    if (answer.granted === 0) {
-      askAgainMs = nowMs + waitMs * (1 + 0.1 * random());
-      return;
-    }
+    isBinding = answer.granted < want || waitMs > 0;
+    askAgainMs = answer.granted === 0 ? nowMs + waitMs * (1 + 0.1 * random()) : -Infinity;
+    if (answer.granted === 0) return;
     lastGrant = answer.granted;
-    askAgainMs = -Infinity;
-    const lease = {
-      tokens: answer.granted,
-      fromMs: nowMs + waitMs,
-      untilMs: sentMs + waitMs + limits.tokenTtlMs,
-      generation,
-    };
-    shelf.put(lease);
-    deadOnArrival = lease.untilMs <= lease.fromMs ? deadOnArrival + 1 : 0;
-    if (deadOnArrival === 5) {
-      options.onError(
-        new KonvergeError(
-          "redis_unavailable",
-          `Redis needs ${Math.ceil(nowMs - sentMs)} ms for an answer, longer than a token lives (tokenTtlMs ${limits.tokenTtlMs}): raise tokenTtlMs, or bring Redis nearer`,
-        ),
-      );
-    }
+    const untilMs = sentMs + waitMs + limits.tokenTtlMs;
+    shelf.put({ tokens: answer.granted, fromMs: nowMs + waitMs, untilMs, generation });
+    noteDelay(nowMs - sentMs);
+  }
+
+  /** Tokens that are dead when they arrive help nobody, and would be asked for for ever. */
+  function noteDelay(tookMs: number): void {
+    deadOnArrival = tookMs >= limits.tokenTtlMs ? deadOnArrival + 1 : 0;
+    if (deadOnArrival !== 5) return;
+    const why = `Redis needs ${Math.ceil(tookMs)} ms for an answer, longer than a token lives (tokenTtlMs ${limits.tokenTtlMs})`;
+    options.onError(
+      new KonvergeError("redis_unavailable", `${why}: raise tokenTtlMs, or bring Redis nearer`),
+    );
   }
 
   function startProbe(ticket: string): void {
-    const first = line.first(clock());
+    const nowMs = clock();
+    const first = line.first(nowMs);
     if (first === undefined) {
       // Whoever asked has gone; others need not wait for the ticket to expire.
       verdict = { ticket, verdict: "neutral" };
-      void ask();
       return;
     }
     line.remove(first);
-    first.resolve(permit(first.call, { generation, waitedMs: clock() - first.sinceMs, ticket }));
+    const { generation } = breaker;
+    first.resolve(permit(first.call, { generation, waitedMs: nowMs - first.sinceMs, ticket }));
     rejectWaiting();
   }
 
-  /** Keeps those that may still be the probe. */
-  function rejectWaiting(keepsProbes = false): void {
+  function rejectWaiting(keeps: (call: GateCall) => boolean = () => false): void {
     for (const waiter of line.drain()) {
-      if (keepsProbes && mayProbe(waiter.call)) {
-        line.add(waiter);
-        continue;
+      if (keeps(waiter.call)) line.add(waiter);
+      else {
+        counts.deferred += 1;
+        waiter.reject(breaker.refuse(waiter.call) ?? breaker.defer("another call is the probe", 0));
       }
-      counts.deferred += 1;
-      waiter.reject(
-        refuse(waiter.call, clock()) ??
-          defer("another call probes whether the API server is back", 0),
-      );
     }
   }
 
-  function moveTo(news: BreakerNews): void {
-    if (news.generation < generation) return;
-    const isNew = news.generation > generation || news.mode !== mode;
-    if (mode !== "closed" || news.mode !== "closed") untilMs = clock() + news.waitMs;
-    if (!isNew) return;
-    const isFirst = generation === 0;
-    ({ mode, generation } = news);
+  function learn(news: BreakerNews): void {
+    if (!breaker.learn(news)) return;
     shelf.clear();
     lastGrant = 0;
     isBinding = true;
     askAgainMs = -Infinity;
-    if (!isFirst || mode !== "closed") {
-      if (mode !== "closed") local.clear();
-      options.onBreaker(news);
-    }
-    if (mode === "closed") prober.stop();
-    else {
-      prober.arm();
-      rejectWaiting(mode === "halfOpen");
-    }
+    if (news.mode === "closed") pump();
+    else rejectWaiting((call) => news.mode === "halfOpen" && breaker.mayProbe(call));
   }
 
   /** Redis does not answer: what waits goes on waiting, up to a limit; jobs live in the same Redis, so nothing new comes. */
@@ -536,28 +429,20 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     askAgainMs = nowMs + awayMs * (0.75 + 0.5 * random());
     for (const waiter of line.drain()) {
       if (nowMs - waiter.sinceMs < LONGEST_WAIT_MS) line.add(waiter);
-      else waiter.reject(defer("Redis, which keeps the guard, does not answer", 1_000));
+      else waiter.reject(breaker.defer("Redis, which keeps the guard, does not answer", 1_000));
     }
-    if (line.size > 0) {
-      cancelTimer();
-      wake(askAgainMs - nowMs);
-    } else if (tally.size > 0) {
-      cancelFlush ??= schedule(FLUSH_MS * 4, () => {
-        cancelFlush = undefined;
-        void ask();
-      });
-    }
+    cancelTimer();
+    if (line.size > 0) wake(askAgainMs - nowMs);
+    else if (tally.size > 0 || verdict !== undefined) flushIn(awayMs);
   }
 }
 
-const WHY_LOCAL: Readonly<Record<Exclude<Health["kind"], "well">, string>> = {
-  doubtful: "every call of this worker failed lately",
-  unwell: "this worker cannot reach the API server, though others can",
-  unauthorized: "the API server refuses this worker's credentials (401)",
-};
+type FleetAnswer = Extract<StoreAnswer, { kind: "answer" }>;
+
+const closedError = () => new KonvergeError("cancelled", "the guard is closed");
 
 /** A dear call may not cost more than the smallest bucket of the lowest class holds, or it would never be sent. */
-function costOf({ cost = 1 }: GateCall, { burst, ratePerSecond, tokenTtlMs }: GuardLimits): number {
-  const most = Math.floor((1 - LARGEST_FLOOR) * (burst - (ratePerSecond * tokenTtlMs) / 1_000));
+function costOf({ cost = 1 }: GateCall, limits: GuardLimits): number {
+  const most = Math.floor((1 - LARGEST_FLOOR) * bucketSize(limits));
   return Math.max(1, Math.min(Math.ceil(cost), most));
 }

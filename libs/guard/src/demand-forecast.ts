@@ -1,0 +1,26 @@
+/** Expects as many calls while a token lives as there were lately. */
+export interface DemandForecast {
+  note(): void;
+  /** Calls to be expected within one window from now. */
+  at(nowMs: number): number;
+}
+
+export function createDemandForecast(windowMs: number, startMs: number): DemandForecast {
+  let sinceMs = startMs;
+  let calls = 0;
+  let perMs = 0;
+  return {
+    note() {
+      calls += 1;
+    },
+    at(nowMs) {
+      const elapsedMs = nowMs - sinceMs;
+      if (elapsedMs >= windowMs) {
+        perMs = (perMs + calls / elapsedMs) / 2;
+        sinceMs = nowMs;
+        calls = 0;
+      }
+      return Math.floor(perMs * windowMs);
+    },
+  };
+}
