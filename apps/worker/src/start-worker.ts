@@ -55,7 +55,8 @@ export async function startWorker({
       cluster,
       workerId,
       log,
-      probe: (signal) => readClusterUid(client.scoped({ signal, priority: "critical" })),
+      probe: (signal) =>
+        readClusterUid(client.scoped({ signal, priority: "critical", isProbe: true })),
     });
     cleanup.defer(() => guard.close());
     metrics.observeGuard(clusterName, () => ({
@@ -159,6 +160,9 @@ function connect({
     }),
     gate,
     userAgent: `konverge-worker/${version}`,
+    requestTimeoutMs: settings.requestTimeout,
+    // As many as the guard lets through at once.
+    ...(cluster.maxInFlight === undefined ? {} : { maxConnections: cluster.maxInFlight }),
   });
 }
 

@@ -63,6 +63,14 @@ export const settingsSchema = z.strictObject({
   drainGrace: duration
     .default(30_000)
     .meta(meta("KONVERGE_DRAIN_GRACE", "How long running attempts may take to end at a stop.")),
+  requestTimeout: duration
+    .default(15_000)
+    .meta(
+      meta(
+        "KONVERGE_REQUEST_TIMEOUT",
+        "How long one API call may take. Shorter notices an outage sooner; longer suits a slow server. Default 15s.",
+      ),
+    ),
   leaseNamespace: z
     .string()
     .min(1)

@@ -19,6 +19,8 @@ export interface GateCall {
   readonly priority: CallPriority;
   /** True when the work that calls has already been granted calls: to finish it comes before starting more. */
   readonly running?: boolean;
+  /** True for the call that a guard makes itself to see whether the server is back. */
+  readonly probe?: boolean;
   /** Tokens that it costs; default 1. A long list costs the server more than a read. */
   readonly cost?: number;
 }

@@ -13,7 +13,7 @@ export interface ClusterOptions {
   readonly burst?: number;
   /** Trouble cuts the rate, but not below this. Default a fiftieth of the rate. */
   readonly minRate?: number;
-  /** API calls at once per process. Default 256. */
+  /** API calls at once per process, and its connections. Default 64. */
   readonly maxInFlight?: number;
 }
 

@@ -2,6 +2,7 @@ import {
   conflictLadder,
   ensureError,
   failureLadder,
+  isKonvergeError,
   KonvergeError,
   rejectedLadder,
   type ApiObject,
@@ -246,6 +247,10 @@ function startProducer(
         if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
       });
     },
-    onError: (error) => log.warn({ err: error }, "election try failed"),
+    onError: (error) => {
+      // That nothing may be sent is told by the guard, once.
+      const level = isKonvergeError(error) && error.code === "deferred" ? "debug" : "warn";
+      log[level]({ err: error }, "election try failed");
+    },
   });
 }

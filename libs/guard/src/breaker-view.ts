@@ -101,7 +101,8 @@ export function createBreakerView(options: BreakerViewOptions): BreakerView {
       if (mode !== "isolated" && nowMs >= untilMs && view.mayProbe(call)) return undefined;
       return view.defer(WHY_MODE[mode], untilMs - nowMs);
     },
-    mayProbe: ({ verb }) => probe === undefined || verb === "get",
+    // The callers' own calls may be given up at any moment, and then say nothing.
+    mayProbe: (call) => probe === undefined || call.probe === true,
     defer(why, afterMs) {
       const atLeastMs = Math.max(100, afterMs);
       const jitterMs = random() * Math.max(DEFER_JITTER_MS, atLeastMs / 4);

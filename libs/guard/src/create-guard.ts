@@ -24,9 +24,9 @@ export interface GuardOptions {
   readonly workerId: string;
   /** One set for the fleet: whoever starts last wins, and all say so. */
   readonly limits?: Partial<GuardLimits>;
-  /** Calls at once in this process. Default 256. Too few leave the rate unused, too many outlive an outage as open requests. */
+  /** Most calls at once in this process. Default 64. Too few leave the rate unused; what is not needed is not used. */
   readonly maxInFlight?: number;
-  /** Makes one read through this gate to see whether the server is back. Without it the next call is the probe. */
+  /** Makes one read through this gate, as a call with `probe` set, to see whether the server is back. Without it the next call is the probe. */
   readonly probe?: (signal: AbortSignal) => Promise<unknown>;
   readonly onEvent?: (event: GuardEvent) => void;
 }
@@ -69,7 +69,7 @@ export interface Guard extends Gate, AsyncDisposable {
 }
 
 const DEFAULT_PREFIX = "konverge";
-const DEFAULT_IN_FLIGHT = 256;
+const DEFAULT_IN_FLIGHT = 64;
 const FIRST_CONTACT_MS = 5_000;
 
 /**

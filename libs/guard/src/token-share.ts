@@ -13,6 +13,7 @@ import {
 } from "@konverge/core";
 import { createBreakerView, type BreakerNews } from "./breaker-view.ts";
 import { createDemandForecast } from "./demand-forecast.ts";
+import { createFlightLimit } from "./flight-limit.ts";
 import type { StoreAnswer, Transition } from "./guard-store.ts";
 import { createLeaseShelf } from "./lease-shelf.ts";
 import { createOutcomeTally } from "./outcome-tally.ts";
@@ -31,9 +32,9 @@ export interface TokenShareOptions {
   readonly reachable: () => boolean;
   /** Of the Redis at the other end; empty when unknown. */
   readonly runId: () => string;
-  /** Calls at once in this process. */
+  /** Most calls at once in this process; how many of them are used follows what is needed. */
   readonly maxInFlight: number;
-  /** Makes one read through this gate, to see whether the server is back. Without it any call may be the probe. */
+  /** Makes one read through this gate, as a call with `probe` set. Without it any call may be the probe. */
   readonly probe?: ((signal: AbortSignal) => Promise<unknown>) | undefined;
   /** The breaker moved, as seen from here. */
   readonly onBreaker: (news: BreakerNews) => void;
@@ -82,6 +83,12 @@ interface Given {
   readonly ticket?: string;
 }
 
+interface Ended extends Given {
+  readonly slow: boolean;
+  /** No further call could have begun. */
+  readonly wasFull: boolean;
+}
+
 /**
  * The local side of a guard: keeps leased tokens, lets calls wait in order, reports how they ended, and never polls. One
  * ask is under way at a time; with tokens at hand a call costs no round trip.
@@ -92,6 +99,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   const shelf = createLeaseShelf();
   const tally = createOutcomeTally();
   const forecast = createDemandForecast(limits.tokenTtlMs, clock());
+  const flights = createFlightLimit(options.maxInFlight, clock());
   const counts = { asks: 0, permits: 0, deferred: 0 };
   let live = 1;
   let rate = limits.ratePerSecond;
@@ -123,8 +131,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
           return;
         }
         const cost = costOf(call, limits);
-        const isFree =
-          line.size === 0 && inFlight < options.maxInFlight && breaker.mode === "closed";
+        const isFree = line.size === 0 && inFlight < flights.at(nowMs) && breaker.mode === "closed";
         const taken = isFree ? shelf.take(cost, nowMs) : undefined;
         if (taken === undefined) wait({ call, cost, resolve, reject }, nowMs, signal);
         else resolve(permit(call, { ...taken, waitedMs: 0 }));
@@ -190,6 +197,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
 
   function permit({ verb }: GateCall, given: Given): Permit {
     inFlight += 1;
+    flights.noteBegin(inFlight);
     counts.permits += 1;
     forecast.note();
     const startedMs = clock();
@@ -199,21 +207,26 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
       settle(result) {
         if (isSettled) return;
         isSettled = true;
+        const nowMs = clock();
+        const wasFull = inFlight >= flights.at(nowMs);
         inFlight -= 1;
-        noteEnd(result, { ...given, slow: isSlow(verb, clock() - startedMs) });
+        noteEnd(result, { ...given, slow: isSlow(verb, nowMs - startedMs), wasFull });
         pump();
       },
     };
   }
 
-  function noteEnd(
-    result: CallResult,
-    { generation, ticket, slow }: Given & { readonly slow: boolean },
-  ): void {
+  function noteEnd(result: CallResult, { generation, ticket, slow, wasFull }: Ended): void {
     const kind = classifyResult(result);
     breaker.noteEnd(kind);
+    if (kind === "ok" && !slow) flights.noteOk(wasFull);
     if (ticket !== undefined) {
-      verdict = { ticket, verdict: kind === "ok" || kind === "failed" ? kind : "neutral" };
+      // Our own probe is given up only at its deadline.
+      const isLate = result.kind === "aborted" && options.probe !== undefined;
+      verdict = {
+        ticket,
+        verdict: isLate ? "failed" : kind === "ok" || kind === "failed" ? kind : "neutral",
+      };
       void ask();
       return;
     }
@@ -230,7 +243,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     cancelTimer();
     const nowMs = clock();
     serve(nowMs);
-    if (inFlight >= options.maxInFlight && breaker.mode === "closed") return;
+    if (inFlight >= flights.at(nowMs) && breaker.mode === "closed") return;
     // While tokens are promised, some more waiters go with the next ask: each for itself would cost a round trip a call.
     const asks = line.size === 0 ? isRunningLow(nowMs) : missing(nowMs) > shelf.left(nowMs);
     if (asks) {
@@ -243,7 +256,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   }
 
   function serve(nowMs: number): void {
-    while (breaker.mode === "closed" && inFlight < options.maxInFlight) {
+    while (breaker.mode === "closed" && inFlight < flights.at(nowMs)) {
       const next = line.first(nowMs);
       const taken = next === undefined ? undefined : shelf.take(next.cost, nowMs);
       if (next === undefined || taken === undefined) return;
@@ -266,6 +279,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
 
   /** Tokens to ask for, on top of those that are promised. */
   function missing(nowMs: number): number {
+    // Not the limit that follows the need: a batch that is due together may exceed it for some milliseconds.
     const room = options.maxInFlight - inFlight;
     return Math.min(room, line.demand(nowMs)?.want ?? 0) - shelf.left(nowMs);
   }

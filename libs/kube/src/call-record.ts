@@ -8,6 +8,8 @@ export interface CallScope {
   readonly priority?: CallPriority;
   /** True once the work that calls has been granted calls: it is finished before other work is begun. */
   readonly isRunning?: () => boolean;
+  /** True when the call is a guard's own look at whether the server is back. */
+  readonly isProbe?: boolean;
   /** Told of every call that was sent, when it has ended. Must not throw. */
   readonly observe?: (call: CallRecord) => void;
   /** Told of each optimistic conflict, also of those that `mutate` settles itself. Must not throw. */

@@ -36,7 +36,7 @@ export interface KubeClientOptions {
 
 /** @throws KonvergeError `invalid_config` for an option out of range */
 export function createKubeClient(options: KubeClientOptions): KubeClient {
-  const { credentials, gate, userAgent, maxConnections = 32, requestTimeoutMs = 35_000 } = options;
+  const { credentials, gate, userAgent, maxConnections = 64, requestTimeoutMs = 35_000 } = options;
   checkOptions({ userAgent, maxConnections, requestTimeoutMs });
   const shared: Shared = {
     server: credentials.server,

@@ -102,6 +102,7 @@ export function createTransport(options: TransportOptions): Transport {
         resource: resourceOf(call),
         priority: call.scope.priority ?? "event",
         running: call.scope.isRunning?.() ?? false,
+        probe: call.scope.isProbe ?? false,
         cost: call.verb === "list" ? listCosts.of(resourceOf(call)) : 1,
       },
       call.signal === undefined ? {} : { signal: call.signal },
