@@ -10,33 +10,34 @@ export interface FlightLimit {
 
 /** Never fewer: a quiet process must be able to begin. */
 const FEWEST = 4;
-/** Room over what was lately needed. */
-const ROOM = 2;
-const WINDOW_MS = 5_000;
+/** Room over what was lately under way on average. */
+const ROOM = 3;
+const WINDOW_MS = 2_000;
 
 /**
- * Follows what is needed: twice the most calls that were lately under way at once, and one more with each good answer
- * while the limit is reached, which doubles it per round trip. When a server stops to answer, nothing is answered well, so
+ * Follows what is needed: three times what was lately under way on average, and one more with each good answer while the
+ * limit is reached, which doubles it per round trip. When a server stops to answer, nothing is answered well, so
  * the limit stays and few calls are caught in it (Little's law: calls under way = rate * latency).
  */
 export function createFlightLimit(most: number, startMs: number): FlightLimit {
   let limit = Math.min(most, FEWEST);
   let sinceMs = startMs;
-  let peak = 0;
-  let lastPeak = 0;
+  let begun = 0;
+  let sum = 0;
   return {
     at(nowMs) {
       if (nowMs - sinceMs >= WINDOW_MS) {
+        const needed = begun === 0 ? 0 : Math.ceil((ROOM * sum) / begun);
+        limit = Math.min(limit, Math.max(FEWEST, needed));
         sinceMs = nowMs;
-        lastPeak = peak;
-        peak = 0;
-        const needed = Math.max(FEWEST, ROOM * lastPeak);
-        limit = Math.min(most, Math.min(limit, needed));
+        begun = 0;
+        sum = 0;
       }
       return Math.floor(limit);
     },
     noteBegin(inFlight) {
-      peak = Math.max(peak, inFlight);
+      begun += 1;
+      sum += inFlight;
     },
     noteOk(wasFull) {
       if (wasFull) limit = Math.min(most, limit + 1);

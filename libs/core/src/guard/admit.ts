@@ -1,5 +1,5 @@
 import { BREAKER, openDurationUs, openingReason, type OpeningReason } from "./breaker-rules.ts";
-import type { GuardLimits } from "./guard-limits.ts";
+import { bucketSize, type GuardLimits } from "./guard-limits.ts";
 import type { AdmitAnswer, AdmitAsk, GuardState } from "./guard-state.ts";
 import { emptiedTat, leaseTokens, MAX_LEASE, rescaledTat } from "./token-lease.ts";
 
@@ -140,9 +140,13 @@ function takeReport(
   state.slow += slow;
   state.throttled += throttled;
   state.consecutive = ok > 0 ? ask.trailing : state.consecutive + failed;
-  if (throttled > 0) state.pausedUntilUs = Math.max(state.pausedUntilUs, nowUs + retryAfterUs);
-
   cutRate(state, ask, limits, nowUs);
+  if (throttled > 0) {
+    state.pausedUntilUs = Math.max(state.pausedUntilUs, nowUs + retryAfterUs);
+    // What gathered during a pause must not come at once after it.
+    const emptied = emptiedTat(limits, state.ratePerSecond, state.pausedUntilUs);
+    state.tatUs = Math.max(state.tatUs, emptied);
+  }
   const isStrained =
     state.ratePerSecond <= limits.minRatePerSecond &&
     state.throttled >= BREAKER.strainedShare * (state.total + state.throttled);
@@ -164,7 +168,7 @@ function cutRate(state: Draft, ask: AdmitAsk, limits: GuardLimits, nowUs: number
   if (nowUs - state.cutUs < Math.max(BREAKER.cutEveryUs, ask.retryAfterUs)) return;
   const from = state.ratePerSecond;
   const to = Math.max(limits.minRatePerSecond, BREAKER.cutFactor * from);
-  state.tatUs = rescaledTat(state.tatUs, nowUs, { from, to });
+  state.tatUs = rescaledTat(state.tatUs, nowUs, { from, to, size: bucketSize(limits) });
   state.ratePerSecond = to;
   state.cutUs = nowUs;
   state.raisedUs = nowUs;
@@ -232,7 +236,7 @@ function grant(
 ): Pick<AdmitAnswer, "granted" | "waitUs" | "ticket"> {
   switch (state.mode) {
     case "isolated":
-      return { granted: 0, waitUs: BREAKER.maxOpenUs, ticket: "" };
+      return { granted: 0, waitUs: BREAKER.isolatedUs, ticket: "" };
     case "open":
       return { granted: 0, waitUs: state.untilUs - nowUs, ticket: "" };
     case "halfOpen":
@@ -281,7 +285,10 @@ function raiseRate(
   if (!reportsWell) return;
   const sinceUs = Math.min(1e6, nowUs - state.raisedUs);
   const raise = (BREAKER.raiseShare * limits.ratePerSecond * sinceUs) / 1e6;
-  state.ratePerSecond = Math.min(limits.ratePerSecond, state.ratePerSecond + raise);
+  const from = state.ratePerSecond;
+  const to = Math.min(limits.ratePerSecond, from + raise);
+  state.tatUs = rescaledTat(state.tatUs, nowUs, { from, to, size: bucketSize(limits) });
+  state.ratePerSecond = to;
   state.raisedUs = nowUs;
 }
 

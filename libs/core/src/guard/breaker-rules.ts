@@ -13,6 +13,7 @@ export const BREAKER: {
   readonly strainedUs: number;
   readonly openUs: number;
   readonly maxOpenUs: number;
+  readonly isolatedUs: number;
   readonly calmUs: number;
   readonly ticketUs: number;
   readonly restartShare: number;
@@ -37,7 +38,10 @@ export const BREAKER: {
   strainedShare: 0.5,
   strainedUs: 30e6,
   openUs: 1e6,
-  maxOpenUs: 30e6,
+  /** One probe of the whole fleet each 5 s costs nothing; a longer pause only finds out later (docs/decisions/0004). */
+  maxOpenUs: 5e6,
+  /** When to ask again about an isolated server. */
+  isolatedUs: 30e6,
   /** Closed for less than this, the next opening is longer. */
   calmUs: 10e6,
   /** A probe's deadline of 5 s, and one more for its report. */
@@ -49,7 +53,7 @@ export const BREAKER: {
   /** Fewer failures than this do not cut the rate: a server that answers one call in a hundred with 500 is not overloaded. */
   cutFailedShare: 0.1,
   /** Of the full rate, won back per second. */
-  raiseShare: 0.05,
+  raiseShare: 0.1,
   /** A clock that steps back by more is believed, and the bucket emptied; by less, it stands still. */
   clockStepUs: 5e6,
 };

@@ -55,14 +55,17 @@ export function emptiedTat(limits: GuardLimits, ratePerSecond: number, nowUs: nu
 }
 
 /**
- * The bucket's time after a change of its rate. A cut keeps the debt in tokens, else it would mint them: with a longer
- * interval the same debt in time is fewer tokens. After a raise the old time stands, which only delays.
+ * The bucket's time after a change of its rate: it holds as many tokens as before. A cut that left the debt in time alone
+ * would mint tokens, since with a longer interval it is fewer of them; a raise that did would take tokens away. What is
+ * promised beyond the bucket keeps its time in a raise, so that nothing new is scheduled before it.
  */
 export function rescaledTat(
   tatUs: number,
   nowUs: number,
-  { from, to }: { readonly from: number; readonly to: number },
+  { from, to, size }: { readonly from: number; readonly to: number; readonly size: number },
 ): number {
-  if (to >= from) return tatUs;
-  return Math.ceil(nowUs + (Math.max(0, tatUs - nowUs) * from) / to);
+  const debtUs = Math.max(0, tatUs - nowUs);
+  if (to <= from) return Math.ceil(nowUs + (debtUs * from) / to);
+  const fullUs = (size * 1e6) / from;
+  return Math.ceil(nowUs + (Math.min(debtUs, fullUs) * from) / to + Math.max(0, debtUs - fullUs));
 }

@@ -105,7 +105,6 @@ if mode == 'closed' and reported == generation and ok + failed + throttled > 0 t
   local slowly, refused = w[3] * left + slow, w[4] * left + throttled
   local consecutive, strainedUs = w[6] + failed, w[7]
   if ok > 0 then consecutive = trailing end
-  if throttled > 0 then pausedUntilUs = max(pausedUntilUs, nowUs + retryAfterUs) end
 
   -- The adaptive rate: down at once.
   local isFailing = failed > 0 and failing >= ${BREAKER.cutFailedShare} * total
@@ -113,8 +112,13 @@ if mode == 'closed' and reported == generation and ok + failed + throttled > 0 t
   if (throttled > 0 or isFailing or isSlow) and nowUs - cutUs >= max(${BREAKER.cutEveryUs}, retryAfterUs) then
     local to = max(minRate, ${BREAKER.cutFactor} * rate)
     -- A cut keeps the debt in tokens, else it would mint them.
-    if to < rate then tatUs = ceil(nowUs + max(0, tatUs - nowUs) * rate / to) end
+    tatUs = ceil(nowUs + max(0, tatUs - nowUs) * rate / to)
     rate, cutUs, raisedUs = to, nowUs, nowUs
+  end
+  if throttled > 0 then
+    pausedUntilUs = max(pausedUntilUs, nowUs + retryAfterUs)
+    -- What gathered during a pause must not come at once after it.
+    tatUs = max(tatUs, emptied(pausedUntilUs, rate))
   end
   if rate <= minRate and refused >= ${BREAKER.strainedShare} * (total + refused) then
     if strainedUs == 0 then strainedUs = nowUs end
@@ -168,7 +172,7 @@ end
 
 local granted, waitUs, handed = 0, 0, ''
 local live = redis.call('ZCARD', KEYS[2])
-if mode == 'isolated' then waitUs = ${BREAKER.maxOpenUs}
+if mode == 'isolated' then waitUs = ${BREAKER.isolatedUs}
 elseif mode == 'open' then waitUs = untilUs - nowUs
 elseif mode == 'halfOpen' then
   if ticket ~= '' and nowUs < ticketUntilUs then waitUs = ticketUntilUs - nowUs
@@ -208,8 +212,11 @@ elseif want > 0 then
       if nowUs - cutUs < ${BREAKER.cutEveryUs} or not (granted < want or waitUs > 0) then
         raisedUs = nowUs
       elseif ok > 0 and failed + throttled == 0 then
-        rate = min(limitRate, rate + ${BREAKER.raiseShare} * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
-        raisedUs = nowUs
+        local to = min(limitRate, rate + ${BREAKER.raiseShare} * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
+        -- As many tokens as before; what is promised keeps its time.
+        local debtUs, fullUs = max(0, tatUs - nowUs), size * 1e6 / rate
+        if to > rate then tatUs = ceil(nowUs + min(debtUs, fullUs) * rate / to + max(0, debtUs - fullUs)) end
+        rate, raisedUs = to, nowUs
       end
     end
   end

@@ -49,7 +49,9 @@ local function limit(rate, burst, minRate, ttlMs, maxWaitMs)
   if current >= num(1) or current > rate then to = rate end
   to = max(to, minRate)
   local tatUs = num(9)
-  if to < current then tatUs = ceil(nowUs + max(0, tatUs - nowUs) * current / to) end
+  local debtUs, fullUs = max(0, tatUs - nowUs), (num(2) - num(1) * num(4) / 1000) * 1e6 / current
+  if to <= current then tatUs = ceil(nowUs + debtUs * current / to)
+  else tatUs = ceil(nowUs + min(debtUs, fullUs) * current / to + max(0, debtUs - fullUs)) end
   redis.call('HSET', KEYS[1], 'rate', to, 'tatUs', tatUs)
 end
 

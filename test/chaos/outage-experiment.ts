@@ -1,0 +1,151 @@
+import { randomUUID } from "node:crypto";
+import { createLocalGate } from "@konverge/core";
+import { createGuard, type GuardEvent } from "@konverge/guard";
+import { startLoad, untilSteady, type Arm, type RunningLoad } from "./outage-load.ts";
+import type { OutagePlane } from "./outage-plane.ts";
+
+export type Fault = "etcd" | "throttle" | "restart";
+
+export interface ExperimentOptions {
+  readonly plane: OutagePlane;
+  readonly redisUrl: string;
+  readonly fault: Fault;
+  readonly faultMs: number;
+  readonly keys: number;
+  readonly arm: "guard" | "jitter";
+}
+
+export interface ArmResult {
+  readonly arm: "guard" | "jitter";
+  /** Calls sent while the fault lasted. */
+  readonly sentDuring: number;
+  readonly deferred: number;
+  /** Keys that did not succeed again after the fault. */
+  readonly lost: number;
+  /** From the end of the fault until the load has 80 % of its usual speed and every key has succeeded. */
+  readonly recoveredMs: number;
+  /** Most calls in any second after the fault. */
+  readonly peakAfter: number;
+  /** Calls sent in each second since the load began, and when the fault began and ended. */
+  readonly perSecond: readonly number[];
+  readonly faultFromMs: number;
+  readonly faultToMs: number;
+  readonly events: readonly GuardEvent[];
+}
+
+/** The load of the experiment: 64 attempts at once in all. */
+export const WORKERS = 4;
+export const CONCURRENCY = 16;
+export const PERIOD_MS = 5_000;
+export const DEADLINE_MS = 1_000;
+export const RATE = 500;
+export const BURST = 1_000;
+
+/** One arm under one fault: steady, broken for a while, and until it is steady again. */
+export async function runArm(options: ExperimentOptions): Promise<ArmResult> {
+  const { plane, fault, faultMs, keys } = options;
+  const events: GuardEvent[] = [];
+  const load = await startLoad({
+    kubeconfig: plane.kubeconfig,
+    namespace: plane.namespace,
+    keys,
+    workers: WORKERS,
+    concurrency: CONCURRENCY,
+    periodMs: PERIOD_MS,
+    deadlineMs: DEADLINE_MS,
+    arm: options.arm === "guard" ? guardArm(options.redisUrl, events) : jitterArm,
+  });
+  const usual = (keys * 1_000) / PERIOD_MS;
+  try {
+    await untilSteady(load, usual, "the load is steady before the fault");
+    const faultFromMs = load.now();
+    await during(plane, fault, faultMs);
+    const faultToMs = load.now();
+    await untilSteady(load, usual, "the load is steady after the fault");
+    await reachAll(load, keys, faultToMs);
+    const recoveredMs = load.now() - faultToMs;
+    return {
+      arm: options.arm,
+      sentDuring: load.sentBetween(faultFromMs, faultToMs),
+      deferred: load.log.deferred,
+      lost: keys - load.reachedSince(faultToMs),
+      recoveredMs,
+      peakAfter: peak(load, faultToMs),
+      perSecond: perSecond(load),
+      faultFromMs,
+      faultToMs,
+      events,
+    };
+  } finally {
+    await load.stop();
+  }
+}
+
+async function during(plane: OutagePlane, fault: Fault, faultMs: number): Promise<void> {
+  const wait = () => new Promise((resolve) => setTimeout(resolve, faultMs));
+  switch (fault) {
+    case "etcd":
+      plane.freezeEtcd();
+      await wait();
+      plane.thawEtcd();
+      return;
+    case "throttle":
+      await plane.throttle(true);
+      await wait();
+      await plane.throttle(false);
+      return;
+    case "restart":
+      // Its start takes some seconds more.
+      plane.killServer();
+      await wait();
+      await plane.startServer();
+  }
+}
+
+async function reachAll(load: RunningLoad, keys: number, sinceMs: number): Promise<void> {
+  const endMs = load.now() + 60_000;
+  while (load.reachedSince(sinceMs) < keys && load.now() < endMs) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+function perSecond(load: RunningLoad): number[] {
+  const seconds = Array.from({ length: Math.ceil(load.now() / 1_000) }, () => 0);
+  for (const ms of load.log.sentMs) {
+    const second = Math.floor(ms / 1_000);
+    seconds[second] = (seconds[second] ?? 0) + 1;
+  }
+  return seconds;
+}
+
+function peak({ log }: RunningLoad, sinceMs: number): number {
+  const after = log.sentMs.filter((ms) => ms >= sinceMs);
+  let most = 0;
+  for (let first = 0, last = 0; last < after.length; last++) {
+    while ((after[last] ?? 0) - (after[first] ?? 0) >= 1_000) first++;
+    most = Math.max(most, last - first + 1);
+  }
+  return most;
+}
+
+/** Jittered retries alone: what most controllers have. */
+const jitterArm: Arm = {
+  name: "jitter",
+  openGate: () => Promise.resolve(createLocalGate({ ratePerSecond: 100_000, burst: 100_000 })),
+};
+
+function guardArm(redisUrl: string, events: GuardEvent[]): Arm {
+  const cluster = `outage-${randomUUID()}`;
+  return {
+    name: "guard",
+    openGate: (workerId, probe) =>
+      createGuard({
+        redis: { url: redisUrl },
+        cluster,
+        workerId,
+        probe,
+        limits: { ratePerSecond: RATE, burst: BURST },
+        onEvent: (event) => events.push(event),
+      }),
+  };
+}

@@ -1,0 +1,202 @@
+import { climb, failureLadder, isKonvergeError, type Gate, type Permit } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { pollUntil } from "./poll-until.ts";
+
+/** One arm of the experiment: how calls are let through, and nothing else. */
+export interface Arm {
+  readonly name: string;
+  /** A gate per worker, given what makes one read through it. */
+  openGate(
+    worker: string,
+    probe: (signal: AbortSignal) => Promise<unknown>,
+  ): Promise<Gate & { close?(): Promise<void> }>;
+}
+
+export interface LoadOptions {
+  readonly kubeconfig: string;
+  readonly namespace: string;
+  readonly keys: number;
+  readonly workers: number;
+  /** Attempts at once per worker. */
+  readonly concurrency: number;
+  /** Each key is wanted again so long after it succeeded, in ms. */
+  readonly periodMs: number;
+  readonly deadlineMs: number;
+  readonly arm: Arm;
+}
+
+/** What was sent when, and what came of it. Times in ms since the load began. */
+export interface LoadLog {
+  readonly sentMs: number[];
+  readonly okMs: number[];
+  failed: number;
+  deferred: number;
+}
+
+export interface RunningLoad {
+  readonly log: LoadLog;
+  /** ms since the load began. */
+  now(): number;
+  /** Keys that have succeeded at least once since `ms`. */
+  reachedSince(ms: number): number;
+  /** Calls sent in [fromMs, toMs). */
+  sentBetween(fromMs: number, toMs: number): number;
+  /** Keys that succeeded per second over [fromMs, toMs). */
+  okRate(fromMs: number, toMs: number): number;
+  stop(): Promise<void>;
+}
+
+const MAP = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+} as const;
+
+/**
+ * Keeps `keys` ConfigMaps counting: read, add one, write; again after a period; after a failure when the failure ladder (full
+ * jitter) or the server's Retry-After says so; after a deferral when the gate says so, without a failure counted.
+ */
+export async function startLoad(options: LoadOptions): Promise<RunningLoad> {
+  const { arm, keys, namespace, periodMs } = options;
+  const startedMs = performance.now();
+  const now = () => performance.now() - startedMs;
+  const log: LoadLog = { sentMs: [], okMs: [], failed: 0, deferred: 0 };
+  const lastOkMs = Array.from({ length: keys }, () => -1);
+  const failures = Array.from({ length: keys }, () => 0);
+  // Spread over one period.
+  const due = new Map<number, number>(lastOkMs.map((_, key) => [key, (key / keys) * periodMs]));
+  const stopped = new AbortController();
+  const closers: (() => Promise<void>)[] = [];
+
+  const attempt = async (client: KubeClient, key: number) => {
+    try {
+      await client.mutate<{
+        apiVersion: string;
+        kind: string;
+        metadata: { name: string };
+        data?: Record<string, string>;
+      }>(
+        MAP,
+        { namespace, name: `k-${key}` },
+        (draft) => {
+          draft.data = { ...draft.data, count: String(Number(draft.data?.["count"] ?? 0) + 1) };
+        },
+        { retry: "none" },
+      );
+      log.okMs.push(now());
+      lastOkMs[key] = now();
+      failures[key] = 0;
+      due.set(key, now() + periodMs);
+    } catch (error) {
+      if (!isKonvergeError(error)) throw error;
+      const retryAfterMs = error.retryAfterMs ?? 0;
+      if (error.code === "deferred") {
+        log.deferred += 1;
+        due.set(key, now() + retryAfterMs);
+        return;
+      }
+      log.failed += 1;
+      const step = climb(failureLadder, failures[key] ?? 0);
+      failures[key] = (failures[key] ?? 0) + 1;
+      const delayMs = step.kind === "wait" ? step.afterMs : failureLadder.capMs;
+      due.set(key, now() + Math.max(delayMs, retryAfterMs));
+    }
+  };
+  const nextDue = (): number | undefined => {
+    let best: number | undefined;
+    let bestMs = now();
+    for (const [key, ms] of due) if (ms <= bestMs) [best, bestMs] = [key, ms];
+    if (best !== undefined) due.delete(best);
+    return best;
+  };
+  const loop = async (client: KubeClient) => {
+    while (!stopped.signal.aborted) {
+      const key = nextDue();
+      if (key === undefined) await new Promise((resolve) => setTimeout(resolve, 2));
+      else await attempt(client, key);
+    }
+  };
+  const loops: Promise<void>[] = [];
+  for (let worker = 0; worker < options.workers; worker++) {
+    let client: KubeClient | undefined;
+    const gate = await arm.openGate(`w${worker}`, async (signal) =>
+      client
+        ?.scoped({ signal, isProbe: true })
+        .get(
+          { ...MAP, resource: "namespaces", kind: "Namespace", scope: "Cluster" },
+          { name: namespace },
+        ),
+    );
+    client = createKubeClient({
+      credentials: loadKubeCredentials({ kubeconfigText: options.kubeconfig }),
+      gate: counting(gate, () => log.sentMs.push(now())),
+      userAgent: `outage-${arm.name}`,
+      maxConnections: 64,
+      requestTimeoutMs: options.deadlineMs,
+    });
+    const opened = client;
+    closers.push(
+      () => opened.close(),
+      () => gate.close?.() ?? Promise.resolve(),
+    );
+    for (let slot = 0; slot < options.concurrency; slot++) loops.push(loop(opened));
+  }
+  return {
+    log,
+    now,
+    reachedSince: (ms) => lastOkMs.filter((okMs) => okMs >= ms).length,
+    sentBetween: (fromMs, toMs) => log.sentMs.filter((ms) => ms >= fromMs && ms < toMs).length,
+    okRate: (fromMs, toMs) =>
+      (log.okMs.filter((ms) => ms >= fromMs && ms < toMs).length * 1_000) / (toMs - fromMs),
+    async stop() {
+      stopped.abort();
+      await Promise.all(loops);
+      for (const close of closers) await close();
+    },
+  };
+}
+
+/** Creates the objects that the load counts on. */
+export async function prepareKeys(
+  client: KubeClient,
+  namespace: string,
+  keys: number,
+): Promise<void> {
+  for (let from = 0; from < keys; from += 50) {
+    await Promise.all(
+      Array.from({ length: Math.min(50, keys - from) }, (_, n) =>
+        client.create(MAP, {
+          apiVersion: "v1",
+          kind: "ConfigMap",
+          metadata: { namespace, name: `k-${from + n}` },
+        }),
+      ),
+    );
+  }
+}
+
+/** Polls until the load has its usual speed again; resolves to the moment, in its ms. */
+export async function untilSteady(
+  load: RunningLoad,
+  perSecond: number,
+  what: string,
+): Promise<number> {
+  await pollUntil(
+    what,
+    () => load.now() > 8_000 && load.okRate(load.now() - 1_000, load.now()) >= 0.8 * perSecond,
+    90_000,
+  );
+  return load.now();
+}
+
+function counting(gate: Gate, note: () => void): Gate {
+  return {
+    async admit(call, options): Promise<Permit> {
+      const permit = await gate.admit(call, options);
+      note();
+      return permit;
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { prepareKeys } from "./outage-load.ts";
+import { BURST, RATE, runArm, type ArmResult, type Fault } from "./outage-experiment.ts";
+import { canRestart, startOutagePlane, type OutagePlane } from "./outage-plane.ts";
+
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const hasServer = process.env["KUBEBUILDER_ASSETS"] !== undefined;
+const redisUrl = process.env["REDIS_URL"] ?? "";
+const KEYS = 1_000;
+/** Long: the length that is promised. Short: the first second, which costs the same, weighs more. */
+const FAULT_MS = isLong ? 20_000 : 8_000;
+const SHARE = isLong ? 0.05 : 0.15;
+
+let plane: OutagePlane | undefined;
+beforeAll(async () => {
+  if (!hasServer) return;
+  plane = await startOutagePlane();
+  await prepareKeys(plane.admin, plane.namespace, KEYS);
+}, 120_000);
+afterAll(async () => plane?.[Symbol.asyncDispose]());
+
+const FAULTS: readonly { readonly fault: Fault; readonly name: string }[] = [
+  { fault: "etcd", name: "etcd stands still" },
+  { fault: "throttle", name: "the priority level answers 429" },
+  { fault: "restart", name: "the API server is killed and comes back" },
+];
+
+describe("P5, P6: an outage of a real API server costs no work and makes no storm", () => {
+  test.for(FAULTS)("$name", { timeout: 300_000 }, async ({ fault }, { skip }) => {
+    if (plane === undefined) {
+      skip("no real API server: `npm run envtest -- --build` makes one");
+      return;
+    }
+    if (fault === "restart" && !canRestart) skip("only Linux tells the command of a process");
+    const options = { plane, redisUrl, fault, faultMs: FAULT_MS, keys: KEYS };
+    const jitter = await runArm({ ...options, arm: "jitter" });
+    const guard = await runArm({ ...options, arm: "guard" });
+    console.log(describeArms(fault, jitter, guard));
+    expect(guard.lost, "keys that were lost").toBe(0);
+    expect(guard.sentDuring).toBeLessThanOrEqual(SHARE * jitter.sentDuring);
+    // No thunder when it heals: never above the bound.
+    expect(guard.peakAfter).toBeLessThanOrEqual(RATE + BURST);
+  });
+});
+
+function describeArms(fault: Fault, jitter: ArmResult, guard: ArmResult): string {
+  return [jitter, guard]
+    .map(
+      ({ arm, sentDuring, deferred, recoveredMs, peakAfter, perSecond, events }) =>
+        `${fault} ${arm}: ${moves(events)} sent ${sentDuring} during the fault, deferred ${deferred}, recovered after ${Math.round(recoveredMs)} ms, peak after ${peakAfter}/s; ${perSecond.join(" ")}`,
+    )
+    .join("\n");
+}
+
+function moves(events: ArmResult["events"]): string {
+  return events
+    .filter((event) => event.kind === "transition")
+    .map(({ transition }) => `${transition.to}(${transition.reason})`)
+    .join(" ");
+}
