@@ -9,7 +9,7 @@ export interface Figure {
   readonly peerName: string | null;
   /** ours / peer, the median over the rounds; machines are noisy, so ratios are what counts. */
   readonly ratio: number | null;
-  /** Least ratio that is good enough. */
+  /** Least ratio that is good enough; of a cost, the most. */
   readonly goal: number | null;
   readonly ok: boolean;
 }

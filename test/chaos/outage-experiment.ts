@@ -34,10 +34,10 @@ export interface ArmResult {
 }
 
 /** The load of the experiment: 64 attempts at once in all. */
-export const WORKERS = 4;
-export const CONCURRENCY = 16;
-export const PERIOD_MS = 5_000;
-export const DEADLINE_MS = 1_000;
+const WORKERS = 4;
+const CONCURRENCY = 16;
+const PERIOD_MS = 5_000;
+const DEADLINE_MS = 1_000;
 export const RATE = 500;
 export const BURST = 1_000;
 

@@ -26,7 +26,7 @@ export interface LoadOptions {
 }
 
 /** What was sent when, and what came of it. Times in ms since the load began. */
-export interface LoadLog {
+interface LoadLog {
   readonly sentMs: number[];
   readonly okMs: number[];
   failed: number;
