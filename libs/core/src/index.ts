@@ -46,6 +46,10 @@ export {
   checkGuardLimits,
   CLASSIC_GUARD_LIMITS,
   DEFAULT_GUARD_LIMITS,
+  findGuardLimitIssues,
+  findInFlightIssue,
+  findRateIssue,
+  GUARD_RATES,
   guardLimits,
   LARGEST_FLOOR,
 } from "./guard/guard-limits.ts";

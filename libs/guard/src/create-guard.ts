@@ -1,5 +1,6 @@
 import {
   ensureError,
+  findInFlightIssue,
   guardLimits,
   KonvergeError,
   type BreakerMode,
@@ -80,11 +81,9 @@ const FIRST_CONTACT_MS = 5_000;
 export async function createGuard(options: GuardOptions): Promise<Guard> {
   const { cluster, workerId, maxInFlight = DEFAULT_IN_FLIGHT, probe } = options;
   const limits = guardLimits(options.limits ?? {});
-  if (!(Number.isInteger(maxInFlight) && maxInFlight >= 1)) {
-    throw new KonvergeError(
-      "invalid_config",
-      `maxInFlight: is ${maxInFlight}; write a whole number from 1`,
-    );
+  const flightIssue = findInFlightIssue(maxInFlight);
+  if (flightIssue !== undefined) {
+    throw new KonvergeError("invalid_config", `maxInFlight: ${flightIssue}`);
   }
   const keys = guardKeys(options.prefix ?? DEFAULT_PREFIX, cluster);
   const emit = options.onEvent ?? (() => undefined);

@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { findRateIssue, KonvergeError } from "@konverge/core";
 import { guardKeys } from "./guard-keys.ts";
 import { createGuardStore, type GuardStore, type Order } from "./guard-store.ts";
 import { readGuard, type GuardView } from "./guard-view.ts";
@@ -17,7 +17,6 @@ export interface GuardControl extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-const MAX_RATE = 100_000;
 const READY_MS = 900;
 
 export function openGuardControl(options: {
@@ -78,8 +77,8 @@ export function openGuardControl(options: {
     reset: (cluster, order) => withStore(cluster, (store) => store.order("reset", checked(order))),
     setRate: (cluster, ratePerSecond, order) =>
       withStore(cluster, (store) => {
-        if (ratePerSecond !== undefined && !(ratePerSecond > 0 && ratePerSecond <= MAX_RATE)) {
-          const detail = `is ${ratePerSecond}; write calls per second above 0, at most ${MAX_RATE}`;
+        const detail = ratePerSecond === undefined ? undefined : findRateIssue(ratePerSecond);
+        if (detail !== undefined) {
           throw new KonvergeError("invalid_request", `ratePerSecond: ${detail}`, {
             issues: [{ pointer: "/ratePerSecond", detail }],
           });

@@ -31,58 +31,31 @@ export const CLASSIC_GUARD_LIMITS: GuardLimits = {
   minRatePerSecond: 1,
 };
 
-/** Beyond this a token would last less than 10 us, finer than a round trip to Redis could share. */
-const MAX_RATE = 100_000;
+/**
+ * Calls per second that a guard can keep. Beyond the highest a token would last less than 10 us, finer than a round trip to
+ * Redis could share; below the lowest, times grow past what a number holds exactly.
+ */
+export const GUARD_RATES: { readonly lowest: number; readonly highest: number } = {
+  lowest: 0.001,
+  highest: 100_000,
+};
+const MAX_BURST = 1_000_000;
+const MAX_IN_FLIGHT = 10_000;
 
 /** Most of the bucket that is kept from the lowest class. */
 export const LARGEST_FLOOR = 0.3;
 
 /** Fills in what is not given. The lowest rate follows the rate: a fiftieth, at least 1. */
 export function guardLimits(input: Partial<GuardLimits>): GuardLimits {
-  const ratePerSecond = input.ratePerSecond ?? DEFAULT_GUARD_LIMITS.ratePerSecond;
-  return checkGuardLimits({
-    ...DEFAULT_GUARD_LIMITS,
-    burst: Math.max(2 * ratePerSecond, 2 + Math.ceil(ratePerSecond * 0.1)),
-    minRatePerSecond: Math.min(ratePerSecond, Math.max(1, ratePerSecond / 50)),
-    ...input,
-    ratePerSecond,
-  });
+  return checkGuardLimits(fillIn(input));
 }
 
 /** @throws KonvergeError `invalid_config` with every limit that cannot work, and the cure */
 export function checkGuardLimits(limits: GuardLimits): GuardLimits {
-  const issues: ErrorIssue[] = [];
-  const refuse = (name: keyof GuardLimits, detail: string) =>
-    issues.push({ pointer: `/${name}`, detail: `${name}: ${detail}` });
-  const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
-  if (!(ratePerSecond > 0 && ratePerSecond <= MAX_RATE)) {
-    refuse(
-      "ratePerSecond",
-      `is ${ratePerSecond}; write calls per second above 0, at most ${MAX_RATE}`,
-    );
-  }
-  if (!(minRatePerSecond > 0 && minRatePerSecond <= ratePerSecond)) {
-    refuse(
-      "minRatePerSecond",
-      `is ${minRatePerSecond}; write a rate above 0, at most ratePerSecond (${ratePerSecond})`,
-    );
-  }
-  if (!(Number.isInteger(tokenTtlMs) && tokenTtlMs >= 10 && tokenTtlMs <= 1_000)) {
-    refuse("tokenTtlMs", `is ${tokenTtlMs}; write whole ms from 10 to 1000`);
-  }
-  if (!(Number.isInteger(maxWaitMs) && maxWaitMs >= 10 && maxWaitMs <= 10_000)) {
-    refuse("maxWaitMs", `is ${maxWaitMs}; write whole ms from 10 to 10000`);
-  }
-  if (issues.length === 0) {
-    // Below this the lowest class would never find a token above its floor.
-    const least = Math.ceil((ratePerSecond * tokenTtlMs) / 1_000 + 1 / (1 - LARGEST_FLOOR));
-    if (!(Number.isInteger(burst) && burst >= least && burst <= 10 * MAX_RATE)) {
-      refuse(
-        "burst",
-        `is ${burst}; write a whole number, at least ${least} for ${ratePerSecond} calls/s with tokens of ${tokenTtlMs} ms`,
-      );
-    }
-  }
+  const issues = issuesOf(limits).map(({ pointer, detail }) => ({
+    pointer,
+    detail: `${pointer.slice(1)}: ${detail}`,
+  }));
   if (issues.length > 0) {
     throw new KonvergeError(
       "invalid_config",
@@ -91,6 +64,77 @@ export function checkGuardLimits(limits: GuardLimits): GuardLimits {
     );
   }
   return limits;
+}
+
+/** What is wrong with limits as they were given, for those who name them otherwise: details begin with "is". */
+export function findGuardLimitIssues(input: Partial<GuardLimits>): ErrorIssue[] {
+  return issuesOf(fillIn(input));
+}
+
+/** What is wrong with a rate, or undefined. */
+export function findRateIssue(ratePerSecond: number): string | undefined {
+  const { lowest, highest } = GUARD_RATES;
+  if (isWithin(ratePerSecond, lowest, highest)) return undefined;
+  return `is ${show(ratePerSecond)}; write calls per second from ${lowest} to ${highest}`;
+}
+
+/** What is wrong with a number of calls at once, or undefined. */
+export function findInFlightIssue(maxInFlight: number): string | undefined {
+  if (Number.isInteger(maxInFlight) && isWithin(maxInFlight, 1, MAX_IN_FLIGHT)) return undefined;
+  return `is ${show(maxInFlight)}; write a whole number from 1 to ${MAX_IN_FLIGHT}`;
+}
+
+function fillIn(input: Partial<GuardLimits>): GuardLimits {
+  const ratePerSecond = input.ratePerSecond ?? DEFAULT_GUARD_LIMITS.ratePerSecond;
+  // What follows from a wrong rate is not another mistake.
+  const sound =
+    findRateIssue(ratePerSecond) === undefined ? ratePerSecond : DEFAULT_GUARD_LIMITS.ratePerSecond;
+  return {
+    ...DEFAULT_GUARD_LIMITS,
+    burst: Math.max(Math.ceil(2 * sound), 2 + Math.ceil(sound * 0.1)),
+    minRatePerSecond: Math.min(sound, Math.max(1, sound / 50)),
+    ...input,
+    ratePerSecond,
+  };
+}
+
+function issuesOf(limits: GuardLimits): ErrorIssue[] {
+  const issues: ErrorIssue[] = [];
+  const refuse = (name: keyof GuardLimits, detail: string | undefined) => {
+    if (detail !== undefined) issues.push({ pointer: `/${name}`, detail });
+  };
+  const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
+  const rateIssue = findRateIssue(ratePerSecond);
+  refuse("ratePerSecond", rateIssue);
+  refuse("minRatePerSecond", findRateIssue(minRatePerSecond));
+  if (rateIssue === undefined && minRatePerSecond > ratePerSecond) {
+    refuse("minRatePerSecond", `is ${minRatePerSecond}; write at most the rate, ${ratePerSecond}`);
+  }
+  const isTtlSound = Number.isInteger(tokenTtlMs) && isWithin(tokenTtlMs, 10, 1_000);
+  if (!isTtlSound) refuse("tokenTtlMs", `is ${show(tokenTtlMs)}; write whole ms from 10 to 1000`);
+  if (!(Number.isInteger(maxWaitMs) && isWithin(maxWaitMs, 10, 10_000))) {
+    refuse("maxWaitMs", `is ${show(maxWaitMs)}; write whole ms from 10 to 10000`);
+  }
+  if (!(Number.isInteger(burst) && isWithin(burst, 2, MAX_BURST))) {
+    refuse("burst", `is ${show(burst)}; write a whole number from 2 to ${MAX_BURST}`);
+  } else if (rateIssue === undefined && isTtlSound) {
+    // Below this the lowest class would never find a token above its floor.
+    const least = Math.ceil((ratePerSecond * tokenTtlMs) / 1_000 + 1 / (1 - LARGEST_FLOOR));
+    if (burst < least) {
+      const why = `for ${ratePerSecond} calls/s with tokens of ${tokenTtlMs} ms`;
+      refuse("burst", `is ${burst}; write at least ${least} ${why}, or lower the rate`);
+    }
+  }
+  return issues;
+}
+
+/** Values may come from plain JavaScript, where "500" is as good as 500 until it is added to something. */
+function isWithin(value: unknown, least: number, most: number): boolean {
+  return typeof value === "number" && value >= least && value <= most;
+}
+
+function show(value: unknown): string {
+  return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
 }
 
 /** Tokens that lie in a full bucket: what the burst leaves once leased tokens may be as old as their ttl. */
