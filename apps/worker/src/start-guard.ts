@@ -1,5 +1,5 @@
 import type { Settings } from "@konverge/contracts";
-import type { Config } from "@konverge/engine";
+import { clusterLimits, type Config } from "@konverge/engine";
 import { createGuard, type Guard, type GuardEvent } from "@konverge/guard";
 import type { createLogger } from "@konverge/telemetry";
 
@@ -22,17 +22,13 @@ export function startGuard({
   log,
   probe,
 }: StartGuardOptions): Promise<Guard> {
-  const { rate, burst, minRate, maxInFlight } = cluster;
+  const { maxInFlight } = cluster;
   return createGuard({
     redis: { url: settings.redisUrl },
     prefix: settings.prefix,
     cluster: settings.cluster,
     workerId,
-    limits: {
-      ...(rate === undefined ? {} : { ratePerSecond: rate }),
-      ...(burst === undefined ? {} : { burst }),
-      ...(minRate === undefined ? {} : { minRatePerSecond: minRate }),
-    },
+    limits: clusterLimits(cluster),
     ...(maxInFlight === undefined ? {} : { maxInFlight }),
     probe,
     onEvent: (event) => logEvent(log, event),

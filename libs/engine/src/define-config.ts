@@ -1,21 +1,7 @@
 import type { SettingsInput } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
+import { checkClusters, type ClusterOptions } from "./cluster-options.ts";
 import type { Controller } from "./define-controller.ts";
-
-/** Where one cluster is and how hard it may be driven. */
-export interface ClusterOptions {
-  /** Path of a kubeconfig. Default: `KUBECONFIG`, `~/.kube/config`, or the pod's own account. */
-  readonly kubeconfig?: string;
-  readonly context?: string;
-  /** API calls per second of the whole fleet. Default 500. */
-  readonly rate?: number;
-  /** API calls of the whole fleet on top of that, in any window. Default twice the rate. */
-  readonly burst?: number;
-  /** Trouble cuts the rate, but not below this. Default a fiftieth of the rate. */
-  readonly minRate?: number;
-  /** API calls at once per process, and its connections. Default 64. */
-  readonly maxInFlight?: number;
-}
 
 export interface Config {
   readonly controllers: readonly Controller[];
@@ -48,5 +34,6 @@ export function defineConfig(config: {
       "clusters is empty; leave it out for one named default",
     );
   }
+  checkClusters(clusters);
   return { controllers: config.controllers, clusters, settings: config.settings ?? {} };
 }

@@ -9,8 +9,10 @@ export {
   resourceVersionChanged,
 } from "./change-predicate.ts";
 export type { ChangePredicate, ObjectChange } from "./change-predicate.ts";
+export { checkClusters, clusterLimits } from "./cluster-options.ts";
+export type { ClusterOptions } from "./cluster-options.ts";
 export { defineConfig } from "./define-config.ts";
-export type { ClusterOptions, Config } from "./define-config.ts";
+export type { Config } from "./define-config.ts";
 export { defineController } from "./define-controller.ts";
 export type {
   ConflictRetry,

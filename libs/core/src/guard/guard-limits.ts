@@ -85,7 +85,7 @@ export function findInFlightIssue(maxInFlight: number): string | undefined {
 }
 
 function fillIn(input: Partial<GuardLimits>): GuardLimits {
-  const ratePerSecond = input.ratePerSecond ?? DEFAULT_GUARD_LIMITS.ratePerSecond;
+  const { ratePerSecond = DEFAULT_GUARD_LIMITS.ratePerSecond } = input;
   // What follows from a wrong rate is not another mistake.
   const sound =
     findRateIssue(ratePerSecond) === undefined ? ratePerSecond : DEFAULT_GUARD_LIMITS.ratePerSecond;

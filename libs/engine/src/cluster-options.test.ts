@@ -1,0 +1,67 @@
+import { isKonvergeError } from "@konverge/core";
+import { expect, test } from "vitest";
+import { checkClusters } from "./cluster-options.ts";
+
+/** As plain JavaScript would write it. */
+function issuesOf(clusters: unknown) {
+  try {
+    checkClusters(clusters as Parameters<typeof checkClusters>[0]);
+  } catch (error) {
+    if (!isKonvergeError(error)) throw error;
+    expect(error.code).toBe("invalid_config");
+    for (const { detail } of error.issues) expect(error.message).toContain(detail);
+    return error.issues;
+  }
+  return [];
+}
+
+test("every wrong limit of every cluster is told at once, by the name that was written, with the cure", () => {
+  const issues = issuesOf({
+    default: { rate: 0, burst: 1, minRate: -1, maxInFlight: 1.5 },
+    edge: { rate: 500, burst: 40 },
+    fine: {},
+  });
+  expect(issues).toEqual([
+    {
+      pointer: "/clusters/default/rate",
+      detail: "clusters.default.rate: is 0; write calls per second from 0.001 to 100000",
+    },
+    {
+      pointer: "/clusters/default/minRate",
+      detail: "clusters.default.minRate: is -1; write calls per second from 0.001 to 100000",
+    },
+    {
+      pointer: "/clusters/default/burst",
+      detail: "clusters.default.burst: is 1; write a whole number from 2 to 1000000",
+    },
+    {
+      pointer: "/clusters/default/maxInFlight",
+      detail: "clusters.default.maxInFlight: is 1.5; write a whole number from 1 to 10000",
+    },
+    {
+      pointer: "/clusters/edge/burst",
+      detail:
+        "clusters.edge.burst: is 40; write at least 52 for 500 calls/s with tokens of 100 ms, or lower the rate",
+    },
+  ]);
+});
+
+test.each([0, -3, Number.NaN, Infinity, 1e9, "500", null])("a rate of %s is refused", (rate) => {
+  expect(issuesOf({ default: { rate } }).map(({ pointer }) => pointer)).toEqual([
+    "/clusters/default/rate",
+  ]);
+});
+
+test("a misspelt option, a nameless cluster and one that is no object are told too", () => {
+  expect(issuesOf({ "a/b": { rates: 5 }, "": {}, c: 5 }).map(({ pointer }) => pointer)).toEqual([
+    "/clusters/a~1b/rates",
+    "/clusters/",
+    "/clusters/c",
+  ]);
+});
+
+test("what an option's documentation says is accepted", () => {
+  expect(
+    issuesOf({ default: { rate: 10, burst: 20, minRate: 1, maxInFlight: 4, context: "kind" } }),
+  ).toEqual([]);
+});

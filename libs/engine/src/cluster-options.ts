@@ -1,0 +1,86 @@
+import {
+  findGuardLimitIssues,
+  findInFlightIssue,
+  KonvergeError,
+  type ErrorIssue,
+  type GuardLimits,
+} from "@konverge/core";
+
+/** Where one cluster is and how hard it may be driven. */
+export interface ClusterOptions {
+  /** Path of a kubeconfig. Default: `KUBECONFIG`, `~/.kube/config`, or the pod's own account. */
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  /** API calls per second of the whole fleet, 0.001 to 100000. Default 500. Too low makes a backlog; too high leaves it to the server to refuse. */
+  readonly rate?: number;
+  /** API calls of the whole fleet on top of that, in any window. Default twice the rate. Too low loses rate, as tokens live 100 ms. */
+  readonly burst?: number;
+  /** Trouble cuts the rate, but not below this. Default a fiftieth of the rate, at least 1. */
+  readonly minRate?: number;
+  /** API calls at once per process, and its connections. Default 64. Too few leave the rate unused. */
+  readonly maxInFlight?: number;
+}
+
+/** A table, so that a new option cannot be forgotten here. */
+const KNOWN: Readonly<Record<keyof ClusterOptions, true>> = {
+  kubeconfig: true,
+  context: true,
+  rate: true,
+  burst: true,
+  minRate: true,
+  maxInFlight: true,
+};
+
+/** The guard's names in the words of a configuration. The rest of its limits cannot be configured here. */
+const WRITTEN_AS: Readonly<Partial<Record<string, keyof ClusterOptions>>> = {
+  "/ratePerSecond": "rate",
+  "/burst": "burst",
+  "/minRatePerSecond": "minRate",
+};
+
+/** What the guard of a cluster is to allow. */
+export function clusterLimits({ rate, burst, minRate }: ClusterOptions): Partial<GuardLimits> {
+  return {
+    ...(rate === undefined ? {} : { ratePerSecond: rate }),
+    ...(burst === undefined ? {} : { burst }),
+    ...(minRate === undefined ? {} : { minRatePerSecond: minRate }),
+  };
+}
+
+/** Refuses clusters that cannot work. @throws KonvergeError `invalid_config` with everything that is wrong, by the names that were written */
+export function checkClusters(clusters: Readonly<Record<string, ClusterOptions>>): void {
+  const issues = Object.entries(clusters).flatMap(([name, cluster]) => findIssues(name, cluster));
+  if (issues.length === 0) return;
+  throw new KonvergeError(
+    "invalid_config",
+    `the clusters of the configuration are not valid:\n${issues.map(({ detail }) => `  ${detail}`).join("\n")}`,
+    { issues },
+  );
+}
+
+function findIssues(name: string, cluster: unknown): ErrorIssue[] {
+  const issue = (option: string, detail: string) => ({
+    pointer: `/clusters/${pointerPart(name)}${option === "" ? "" : `/${pointerPart(option)}`}`,
+    detail: `clusters.${name}${option === "" ? "" : `.${option}`}: ${detail}`,
+  });
+  if (typeof cluster !== "object" || cluster === null) {
+    return [issue("", "write an object, {} for the defaults")];
+  }
+  const options = cluster as ClusterOptions;
+  const inFlight =
+    options.maxInFlight === undefined ? undefined : findInFlightIssue(options.maxInFlight);
+  return [
+    ...(name === "" ? [issue("", "the name is empty; give one")] : []),
+    ...Object.keys(options)
+      .filter((option) => !Object.hasOwn(KNOWN, option))
+      .map((option) => issue(option, `is not known; known are ${Object.keys(KNOWN).join(", ")}`)),
+    ...findGuardLimitIssues(clusterLimits(options)).map(({ pointer, detail }) =>
+      issue(WRITTEN_AS[pointer] ?? pointer.slice(1), detail),
+    ),
+    ...(inFlight === undefined ? [] : [issue("maxInFlight", inFlight)]),
+  ];
+}
+
+function pointerPart(text: string): string {
+  return text.replaceAll("~", "~0").replaceAll("/", "~1");
+}
