@@ -49,6 +49,17 @@ test("a controller of another cluster is refused", async () => {
   ).rejects.toMatchObject({ code: "invalid_config" });
 });
 
+test("the clusters that have controllers are known, each once", async () => {
+  expect(await registry().listClusters()).toEqual([]);
+  await registry().announce([controller("a")]);
+  await registry().announce([controller("b")]);
+  const { url, prefix } = harness;
+  const other = createControllerRegistry({ redis: { url }, cluster: "a/b", prefix });
+  open.push(other);
+  await other.announce([{ ...controller("a"), cluster: "a/b" }]);
+  expect(await registry().listClusters()).toEqual(["a/b", CLUSTER]);
+});
+
 test("live workers are listed until they stop or fall silent", async () => {
   const worker = {
     workerId: "w1",

@@ -1,4 +1,4 @@
-import { findRateIssue, KonvergeError } from "@konverge/core";
+import { ensureError, findRateIssue, KonvergeError } from "@konverge/core";
 import { guardKeys } from "./guard-keys.ts";
 import { createGuardStore, type GuardStore, type Order } from "./guard-store.ts";
 import { readGuard, type GuardView } from "./guard-view.ts";
@@ -17,44 +17,54 @@ export interface GuardControl extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-const READY_MS = 900;
+/** Whoever waits for an answer gets one within a second. */
+const DEADLINE_MS = 900;
 
 export function openGuardControl(options: {
   readonly redis: RedisTarget;
   readonly prefix: string;
 }): GuardControl {
   const redis = connectRedis(options.redis);
-  let lastError = "no answer";
+  const silence = `no answer within ${DEADLINE_MS} ms`;
+  let lastError = silence;
   redis.on("error", (error) => {
     lastError = error.message;
+  });
+  redis.on("ready", () => {
+    lastError = silence;
   });
   const withStore = async <T>(
     cluster: string,
     work: (store: GuardStore) => Promise<T>,
   ): Promise<T> => {
+    const deadline = Promise.withResolvers<never>();
+    const timer = setTimeout(() => deadline.reject(new Error(lastError)), DEADLINE_MS);
     try {
-      if (redis.status !== "ready") await becomesReady();
-      return await work(createGuardStore(redis, guardKeys(options.prefix, cluster)));
+      if (redis.status !== "ready") await Promise.race([becomesReady(), deadline.promise]);
+      const done = work(createGuardStore(redis, guardKeys(options.prefix, cluster)));
+      return await Promise.race([done, deadline.promise]);
     } catch (error) {
       if (error instanceof KonvergeError) throw error;
-      throw new KonvergeError("redis_unavailable", `Redis cannot be used: ${String(error)}`, {
-        cause: error,
-        retryAfterMs: 1_000,
-      });
+      throw new KonvergeError(
+        "redis_unavailable",
+        `Redis cannot be used: ${ensureError(error).message}`,
+        { cause: error, retryAfterMs: 1_000 },
+      );
+    } finally {
+      clearTimeout(timer);
     }
   };
-  const becomesReady = () =>
-    new Promise<void>((resolve, reject) => {
-      const onReady = () => {
-        clearTimeout(timer);
+  let ready: Promise<void> | undefined;
+  // One listener, however many wait: callers that gave up must not leave theirs behind.
+  const becomesReady = () => {
+    ready ??= new Promise<void>((resolve) => {
+      redis.once("ready", () => {
+        ready = undefined;
         resolve();
-      };
-      const timer = setTimeout(() => {
-        redis.off("ready", onReady);
-        reject(new Error(lastError));
-      }, READY_MS);
-      redis.once("ready", onReady);
+      });
     });
+    return ready;
+  };
   const checked = (order: Order): Order => {
     for (const field of ["by", "reason"] as const) {
       const { length } = order[field].trim();

@@ -1,4 +1,5 @@
 import {
+  BREAKER,
   ensureError,
   KonvergeError,
   type AdmitAnswer,
@@ -65,7 +66,7 @@ export interface GuardStore {
   order(kind: "isolate" | "reset", order: Order): Promise<void>;
   /** Undefined goes back to the configured rate. */
   setRate(ratePerSecond: number | undefined, order: Order): Promise<void>;
-  /** All that is known: the state's fields, counts of workers, transitions newest first. */
+  /** All that is known: the state's fields, workers that reported lately, transitions newest first. */
   read(): Promise<{
     readonly fields: Readonly<Record<string, string>>;
     readonly liveWorkers: readonly string[];
@@ -146,10 +147,13 @@ export function createGuardStore(redis: Redis, keys: GuardKeys): GuardStore {
       await runOrder(["setRate", by, reason, ratePerSecond ?? ""]);
     },
     async read() {
+      const time = await redis.time();
+      // The script forgets silent workers only when another one reports, and while it is not closed nobody does.
+      const sinceUs = Number(time[0]) * 1e6 + Number(time[1]) - BREAKER.quorumUs;
       const [fields, liveWorkers, failingWorkers, transitions] = await Promise.all([
         redis.hgetall(keys.state),
-        redis.zrange(keys.live, "0", "-1"),
-        redis.zrange(keys.failing, "0", "-1"),
+        redis.zrangebyscore(keys.live, sinceUs, "+inf"),
+        redis.zrangebyscore(keys.failing, sinceUs, "+inf"),
         redis.lrange(keys.transitions, 0, -1),
       ]);
       return { fields, liveWorkers, failingWorkers, transitions: transitions.map(parseTransition) };

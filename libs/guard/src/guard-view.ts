@@ -35,6 +35,7 @@ export interface GuardView {
       readonly at: string;
     };
   };
+  /** That reported outcomes, and failures, within the last 10 s. */
   readonly workers: { readonly live: readonly string[]; readonly failing: readonly string[] };
   /** Newest first. */
   readonly transitions: readonly Transition[];

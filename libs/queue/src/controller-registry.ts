@@ -1,6 +1,6 @@
 import { KonvergeError } from "@konverge/core";
 import type { Redis } from "ioredis";
-import { clusterRoot, DEFAULT_PREFIX } from "./queue-names.ts";
+import { clusterRoot, clustersKey, DEFAULT_PREFIX } from "./queue-names.ts";
 import { closeRedis, openProducer, withRedis, type RedisTarget } from "./redis-client.ts";
 
 /** A heartbeat is missed three times before a worker counts as gone. */
@@ -46,6 +46,8 @@ export interface ControllerRegistry {
   /** Keeps `worker` on the list of live workers until stopped; one that dies falls off after 15 s. */
   heartbeat(worker: AnnouncedWorker): StopHeartbeat;
   listWorkers(): Promise<AnnouncedWorker[]>;
+  /** Every cluster of this prefix for which controllers were ever announced, by name. */
+  listClusters(): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -87,7 +89,11 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
         name,
         JSON.stringify({ name, ...rest }),
       ]);
-      await withRedis(redis, () => redis.hset(controllersKey, ...fields));
+      // Two commands: the list of clusters lies in another slot of a Redis Cluster.
+      await withRedis(redis, async () => {
+        await redis.hset(controllersKey, ...fields);
+        await redis.sadd(clustersKey(prefix), cluster);
+      });
     },
     list,
     async get(name) {
@@ -130,6 +136,10 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
           startedAt,
           host,
         }));
+    },
+    async listClusters() {
+      const clusters = await withRedis(redis, () => redis.smembers(clustersKey(prefix)));
+      return clusters.toSorted((left, right) => left.localeCompare(right));
     },
     async close() {
       await Promise.all([...stops].map((stop) => stop()));

@@ -28,6 +28,11 @@ export function clusterRoot(prefix: string, cluster: string): string {
   return `${prefix}:{${encodeURIComponent(cluster)}}`;
 }
 
+/** The set of all clusters of an installation; the one thing that belongs to none of them. */
+export function clustersKey(prefix: string): string {
+  return `${prefix}:clusters`;
+}
+
 /** Ours have a slash behind the root, BullMQ's a colon, so that neither can meet the other. */
 export function queueNames(prefix: string, cluster: string, controller: string): QueueNames {
   const root = clusterRoot(prefix, cluster);
