@@ -12,6 +12,13 @@ interface Act {
   readonly jobRetries: number;
   readonly lostUpdates: number;
   readonly converged: boolean;
+  readonly outage?: {
+    readonly seconds: number;
+    readonly callsSent: number;
+    readonly deferred: number;
+    readonly probes: number;
+    readonly lost: number;
+  };
 }
 interface DemoDocument {
   readonly cluster: { readonly kind: string; readonly version: string };
@@ -136,5 +143,26 @@ test(
     const { acts } = await demo.document();
     expect(acts.reduce((sum, { lostUpdates }) => sum + lostUpdates, 0)).toBeGreaterThan(0);
     expect(await demo.exited).toBe(1);
+  },
+);
+
+test(
+  "P5, P6: the API server stands still in the middle of act 2",
+  { timeout: DEMO_MS },
+  async () => {
+    const demo = startDemo("--outage");
+    const { acts } = await demo.document();
+    expect(await demo.exited).toBe(0);
+    expect(acts[0]?.outage).toBeUndefined();
+    expect(acts[1]).toMatchObject({
+      converged: true,
+      lostUpdates: 0,
+      outage: { seconds: 20, lost: 0 },
+    });
+    const { callsSent = Infinity, deferred = 0, probes = 0 } = acts[1]?.outage ?? {};
+    expect(probes).toBeGreaterThanOrEqual(1);
+    expect(deferred, "work was put off").toBeGreaterThan(0);
+    // Before the fault it is more than a hundred in each second.
+    expect(callsSent).toBeLessThan(200);
   },
 );

@@ -1,9 +1,11 @@
-import type { Metrics } from "@konverge/telemetry";
 import { KonvergeError, type ErrorCode } from "@konverge/core";
+import type { GuardControl } from "@konverge/guard";
+import type { Metrics } from "@konverge/telemetry";
 import { Hono } from "hono";
 import { html } from "hono/html";
 import { secureHeaders } from "hono/secure-headers";
 import { guardAccess } from "./access-guard.ts";
+import { guardRoutes, listGuards } from "./guard-routes.ts";
 import { jobBoard } from "./job-board.ts";
 import { objectPages, objectRoutes } from "./object-routes.ts";
 import { renderOverview } from "./overview-page.ts";
@@ -14,6 +16,7 @@ import { reconcileRoutes } from "./reconcile-routes.ts";
 
 export interface ApiOptions {
   readonly access: QueueAccess;
+  readonly guards: GuardControl;
   readonly metrics: Metrics;
   readonly token: string | undefined;
   /** The cluster that the overview and the raw job view show. */
@@ -23,9 +26,11 @@ export interface ApiOptions {
 }
 
 /** The API as one web-standard `fetch`, to be served or mounted in a server of your own. */
-export function createApi({ access, metrics, token, cluster, onError }: ApiOptions): {
+export function createApi(options: ApiOptions): {
   readonly fetch: (request: Request) => Response | Promise<Response>;
 } {
+  const { access, guards, metrics, token, cluster, onError } = options;
+  const guarded = { guards, clusters: () => access.clusters() };
   const app = new Hono();
   app.onError((error, context) => {
     const response = answerProblem(context, error);
@@ -53,6 +58,7 @@ export function createApi({ access, metrics, token, cluster, onError }: ApiOptio
   );
   app.route("/v1/reconciles", reconcileRoutes(access));
   app.route("/v1/objects", objectRoutes(access));
+  app.route("/v1/guards", guardRoutes(guarded));
   app.get("/v1/controllers", async (context) =>
     context.json({ items: await access.controllers(cluster) }),
   );
@@ -63,9 +69,10 @@ export function createApi({ access, metrics, token, cluster, onError }: ApiOptio
   });
   app.route("/o", objectPages(access));
   app.get("/", async (context) => {
-    const [controllers, workers] = await Promise.all([
+    const [controllers, workers, guardViews] = await Promise.all([
       access.controllers(cluster),
       access.workers(cluster),
+      listGuards(guarded),
     ]);
     const counted = await Promise.all(
       controllers.map(async (controller) => {
@@ -74,7 +81,9 @@ export function createApi({ access, metrics, token, cluster, onError }: ApiOptio
       }),
     );
     context.header("content-security-policy", PAGE_POLICY);
-    return context.html(html`<!doctype html>${renderOverview(counted, workers)}`);
+    return context.html(
+      html`<!doctype html>${renderOverview({ controllers: counted, workers, guards: guardViews })}`,
+    );
   });
   app.route("/", jobBoard(access, cluster));
   return { fetch: (request) => app.fetch(request) };

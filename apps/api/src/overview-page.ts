@@ -1,15 +1,20 @@
+import type { GuardView } from "@konverge/contracts";
 import type { AnnouncedController, AnnouncedWorker } from "@konverge/queue";
 import { html } from "hono/html";
+import { guardTable } from "./guard-table.ts";
 import { layout, type Html } from "./page-layout.ts";
 
-/** Which controllers there are, and who runs them. */
-export function renderOverview(
-  controllers: readonly (AnnouncedController & {
+export interface Overview {
+  readonly controllers: readonly (AnnouncedController & {
     readonly waiting: number;
     readonly active: number;
-  })[],
-  workers: readonly AnnouncedWorker[],
-): Html {
+  })[];
+  readonly workers: readonly AnnouncedWorker[];
+  readonly guards: readonly GuardView[];
+}
+
+/** Which controllers there are, who runs them, and how the API servers are protected. */
+export function renderOverview({ controllers, workers, guards }: Overview): Html {
   return layout(
     "Overview",
     html`<h1>Controllers</h1>
@@ -45,6 +50,8 @@ export function renderOverview(
         An object's history is at <code>/o/cluster/controller/namespace/name</code>; without a
         namespace write <code>_</code>.
       </p>
+      <h2>Guards</h2>
+      ${guardTable(guards)}
       <h2>Workers</h2>
       ${
         workers.length === 0

@@ -19,6 +19,8 @@ export interface QueueAccess {
   ): Promise<{ readonly queue: WorkQueue; readonly announced: AnnouncedController }>;
   controllers(cluster: string): Promise<AnnouncedController[]>;
   workers(cluster: string): Promise<AnnouncedWorker[]>;
+  /** Every cluster that has controllers. */
+  clusters(): Promise<string[]>;
   rawQueue(controller: AnnouncedController): RawQueue;
   close(): Promise<void>;
 }
@@ -52,6 +54,8 @@ export function openQueueAccess({ redisUrl, prefix, onError }: QueueAccessOption
     },
     controllers: (cluster) => registry(cluster).list(),
     workers: (cluster) => registry(cluster).listWorkers(),
+    // Any cluster's connection will do.
+    clusters: () => (registries.values().next().value ?? registry("default")).listClusters(),
     rawQueue({ cluster, name }) {
       const opened = openRawQueue({ redis, prefix, cluster, controller: name, onError });
       raw.push(opened);

@@ -1,6 +1,7 @@
 import { serve } from "@hono/node-server";
 import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
+import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics } from "@konverge/telemetry";
 import { isLoopback } from "./access-guard.ts";
 import { createApi } from "./create-api.ts";
@@ -37,8 +38,13 @@ export async function startApi(options: {
     prefix: settings.prefix,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
   });
+  const guards = openGuardControl({
+    redis: { url: settings.redisUrl },
+    prefix: settings.prefix,
+  });
   const { fetch } = createApi({
     access,
+    guards,
     metrics: createMetrics({ version }),
     token,
     cluster: settings.cluster,
@@ -61,7 +67,7 @@ export async function startApi(options: {
         });
         if ("closeIdleConnections" in server) server.closeIdleConnections();
       });
-      await access.close();
+      await Promise.all([access.close(), guards.close()]);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { GUARD_RATES } from "@konverge/core";
 import { z } from "zod";
 import { attemptRecordSchema } from "./attempt-record.ts";
 
@@ -45,6 +46,96 @@ export const objectHistorySchema = z.object({
   attempts: z.array(attemptRecordSchema),
 });
 
+const breakerMode = z.enum(["closed", "open", "halfOpen", "isolated"]);
+const sayWho = "say who, in at most 200 characters";
+const sayWhy = "say why, in at most 200 characters";
+const orderNote = { by: z.string(), reason: z.string(), at: z.string() };
+
+/** Body of `POST /v1/guards/{cluster}/isolate` and `/reset`: every order is kept with who gave it and why. */
+export const guardOrderSchema = z.strictObject({
+  by: z.string(sayWho).trim().min(1, sayWho).max(200, sayWho),
+  reason: z.string(sayWhy).trim().min(1, sayWhy).max(200, sayWhy),
+});
+
+const ratePerSecond = `write calls per second from ${GUARD_RATES.lowest} to ${GUARD_RATES.highest}, or null for the configured rate`;
+
+/** Body of `PUT /v1/guards/{cluster}/rate`. */
+export const guardRateSchema = z.strictObject({
+  ...guardOrderSchema.shape,
+  ratePerSecond: z
+    .number(ratePerSecond)
+    .min(GUARD_RATES.lowest, ratePerSecond)
+    .max(GUARD_RATES.highest, ratePerSecond)
+    .nullable(),
+});
+
+/** A change of a guard's breaker, with the evidence that caused it. */
+const guardTransitionSchema = z.object({
+  atMs: z.number(),
+  from: breakerMode,
+  to: breakerMode,
+  /** consecutive, failedShare, slow or strained (calls), probe, timer, or order (a person). */
+  reason: z.string(),
+  generation: z.number(),
+  worker: z.string().optional(),
+  openMs: z.number().optional(),
+  calls: z.number().optional(),
+  failed: z.number().optional(),
+  slow: z.number().optional(),
+  throttled: z.number().optional(),
+  consecutive: z.number().optional(),
+  failingWorkers: z.number().optional(),
+  liveWorkers: z.number().optional(),
+  by: z.string().optional(),
+  why: z.string().optional(),
+});
+
+/** Answer of `GET /v1/guards/{cluster}`, and of every order: how the guard stands then. */
+export const guardViewSchema = z.object({
+  cluster: z.string(),
+  breaker: z.object({
+    mode: breakerMode,
+    generation: z.number(),
+    openUntil: z.string().optional(),
+    openings: z.number(),
+    consecutiveFailures: z.number(),
+    /** Decaying counts of the last seconds. */
+    recent: z.object({
+      calls: z.number(),
+      failed: z.number(),
+      slow: z.number(),
+      throttled: z.number(),
+    }),
+    isolated: z.object(orderNote).optional(),
+  }),
+  rate: z.object({
+    /** Calls per second that the whole fleet may send now. */
+    current: z.number(),
+    limits: z.object({
+      ratePerSecond: z.number(),
+      burst: z.number(),
+      minRatePerSecond: z.number(),
+      tokenTtlMs: z.number(),
+      maxWaitMs: z.number(),
+    }),
+    /** The worker whose configuration holds. */
+    setBy: z.string(),
+    pausedUntil: z.string().optional(),
+    /** Of a person, in place of the configured rate. */
+    override: z.object({ ratePerSecond: z.number(), ...orderNote }).optional(),
+  }),
+  /** That reported outcomes, and failures, within the last 10 s. */
+  workers: z.object({
+    live: z.array(z.string()).readonly(),
+    failing: z.array(z.string()).readonly(),
+  }),
+  /** Newest first, at most 50. */
+  transitions: z.array(guardTransitionSchema).readonly(),
+});
+
+/** Answer of `GET /v1/guards`: by name of the cluster. */
+export const guardListSchema = z.object({ items: z.array(guardViewSchema) });
+
 /** RFC 9457, with a stable `code` and a JSON pointer for each thing that is wrong. */
 export const problemSchema = z.object({
   type: z.string(),
@@ -61,4 +152,7 @@ export type CreateReconcile = z.output<typeof createReconcileSchema>;
 export type AcceptedReconcile = z.infer<typeof acceptedReconcileSchema>;
 export type ReconcileState = z.infer<typeof reconcileStateSchema>;
 export type ObjectHistory = z.infer<typeof objectHistorySchema>;
+export type GuardOrder = z.output<typeof guardOrderSchema>;
+export type GuardView = z.infer<typeof guardViewSchema>;
+export type GuardList = z.infer<typeof guardListSchema>;
 export type Problem = z.infer<typeof problemSchema>;

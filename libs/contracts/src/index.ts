@@ -7,6 +7,10 @@ export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
 export {
   acceptedReconcileSchema,
   createReconcileSchema,
+  guardListSchema,
+  guardOrderSchema,
+  guardRateSchema,
+  guardViewSchema,
   objectHistorySchema,
   problemSchema,
   reconcileStateSchema,
@@ -14,6 +18,9 @@ export {
 export type {
   AcceptedReconcile,
   CreateReconcile,
+  GuardList,
+  GuardOrder,
+  GuardView,
   ObjectHistory,
   Problem,
   ReconcileState,

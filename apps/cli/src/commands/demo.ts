@@ -20,6 +20,7 @@ interface DemoFlags {
   readonly logs?: string;
   readonly seed: number;
   readonly blindWriter: boolean;
+  readonly outage: boolean;
 }
 
 export function addDemoCommand(program: Command): void {
@@ -54,6 +55,7 @@ export function addDemoCommand(program: Command): void {
       "let the outside writer overwrite blindly: the lost-update check must then fail",
       false,
     )
+    .option("--outage", "stop the API server for 20 s in the middle of act 2", false)
     .action(async (flags: DemoFlags) => {
       const stop = new AbortController();
       void untilSignal().then((signal) => stop.abort(new Error(signal)));
@@ -87,7 +89,8 @@ async function runControlPlane({ auditLog }: { readonly auditLog: string }): Pro
     log: (line) => process.stderr.write(`${line}\n`),
     auditLog,
   });
-  log.info({ version: plane.version, kubeconfigPath: plane.kubeconfigPath }, "control plane ready");
+  const { version, kubeconfigPath, pids } = plane;
+  log.info({ version, kubeconfigPath, serverPid: pids.kubeApiserver }, "control plane ready");
   await untilSignal();
   await plane.stop();
 }

@@ -1,10 +1,12 @@
 import { KonvergeError, sleepMs } from "@konverge/core";
 import { startKonverge, type KonvergeProcess } from "./child-process.ts";
 import { countAuditedCalls } from "./call-counter.ts";
+import { requestReconcile } from "./http-requests.ts";
 import { planLoad, replicasFor, type LoadStep } from "./load-plan.ts";
 import { findLostUpdates, isConverged, type LostUpdate } from "./lost-updates.ts";
 import { readControllerWrites } from "./object-history.ts";
 import type { WriterReport } from "./outside-writer.ts";
+import { playOutage, type OutageFigures } from "./outage.ts";
 import { pollUntil } from "./poll-until.ts";
 import type { Stage } from "./stage.ts";
 import { readWorkerTotals } from "./worker-metrics.ts";
@@ -22,6 +24,7 @@ export interface ActOptions {
   readonly steps: number;
   readonly stepMs: number;
   readonly blindWriter: boolean;
+  readonly outage: boolean;
   readonly say: (line: string) => void;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
@@ -40,6 +43,7 @@ export interface ActFigures {
   readonly convergedMs: number;
   readonly lostUpdates: number;
   readonly converged: boolean;
+  readonly outage?: OutageFigures;
 }
 
 export interface PlayedAct {
@@ -98,11 +102,15 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
       stage.env,
     );
     await writer.said("writer started");
-    const startedMs = performance.now();
-    for (const step of plan) {
+    let startedMs = performance.now();
+    let outage: Awaited<ReturnType<typeof playOutage>> | undefined;
+    for (const [index, step] of plan.entries()) {
       await sleepMs(Math.max(0, startedMs + step.atMs - performance.now()), options.signal);
       await Promise.all([world.setLoads(step.loads), requestOverHttp(options, step)]);
-      say(`load step ${plan.indexOf(step) + 1} of ${plan.length}`);
+      say(`load step ${index + 1} of ${plan.length}`);
+      if (!options.outage || index !== Math.floor(plan.length / 2)) continue;
+      outage = await playOutage({ ...options, pools, metrics, writer });
+      startedMs += outage.tookMs;
     }
     const lastStepMs = performance.now();
     // The fight goes on for one more step, then the outside writer leaves.
@@ -111,6 +119,7 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
     const converged = await waitConverged(options, pools, last);
     const convergedMs = Math.round(performance.now() - lastStepMs);
     const lost = await checkLost(options, pools, report);
+    const outageFigures = await outage?.settle();
     const totals = await readWorkerTotals(metrics.filter((_, index) => workers[index]?.alive));
     const apiCalls =
       stage.auditLog === undefined
@@ -132,6 +141,7 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
         convergedMs,
         lostUpdates: lost.length,
         converged,
+        ...(outageFigures === undefined ? {} : { outage: outageFigures }),
       },
       lost,
       outsideConflicts: report.conflicts,
@@ -144,7 +154,14 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
   }
 }
 
-function startWorkers({ name, stage, world, workers, configs }: ActOptions): KonvergeProcess[] {
+function startWorkers({
+  name,
+  stage,
+  world,
+  workers,
+  configs,
+  outage,
+}: ActOptions): KonvergeProcess[] {
   return configs.flatMap((config) =>
     Array.from({ length: workers }, () =>
       startKonverge(["worker", "--config", config], {
@@ -154,6 +171,7 @@ function startWorkers({ name, stage, world, workers, configs }: ActOptions): Kon
         KONVERGE_LEASE_NAMESPACE: world.namespace,
         // A worker that is killed must be missed soon in a story of a minute.
         KONVERGE_LEASE_DURATION: "4s",
+        ...(outage ? { KONVERGE_REQUEST_TIMEOUT: "2s" } : {}),
       }),
     ),
   );
@@ -171,25 +189,9 @@ function withPrefix(step: LoadStep, name: string): LoadStep {
 
 async function requestOverHttp({ stage, world }: ActOptions, step: LoadStep): Promise<void> {
   await Promise.all(
-    step.httpRequests.map(async (name) => {
-      const response = await fetch(`${stage.apiUrl}/v1/reconciles`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          controller: "node-pool",
-          namespace: world.namespace,
-          name,
-          reason: "asked by another system",
-        }),
-        signal: AbortSignal.timeout(10_000),
-      });
-      if (response.status !== 202) {
-        throw new KonvergeError(
-          "demo_failed",
-          `POST /v1/reconciles answered ${response.status}: ${await response.text()}`,
-        );
-      }
-    }),
+    step.httpRequests.map((name) =>
+      requestReconcile(stage.apiUrl, { namespace: world.namespace, name }),
+    ),
   );
 }
 

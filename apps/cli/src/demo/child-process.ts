@@ -13,6 +13,9 @@ export interface KonvergeProcess {
   readonly alive: boolean;
   /** The first log line with this message, also one of the past. Rejects when the process ends without it. */
   said(message: string, deadlineMs?: number): Promise<LogFields>;
+  /** Stops its time, and lets it go on. */
+  freeze(): void;
+  thaw(): void;
   /** SIGTERM, and SIGKILL if that does not help within `graceMs`. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -73,6 +76,8 @@ export function startKonverge(
         clearTimeout(timer);
       }
     },
+    freeze: () => void child.kill("SIGSTOP"),
+    thaw: () => void child.kill("SIGCONT"),
     async stop(graceMs = 10_000) {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill("SIGTERM");

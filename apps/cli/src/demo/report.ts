@@ -12,11 +12,24 @@ const ROWS: readonly (readonly [label: string, value: (act: ActFigures) => strin
   ["converged", ({ converged }) => (converged ? "yes" : "NO")],
 ];
 
+const OUTAGE_ROWS: typeof ROWS = [
+  ["outage in s", ({ outage }) => shown(outage?.seconds)],
+  ["  API calls sent in it", ({ outage }) => shown(outage?.callsSent)],
+  ["  of them probes", ({ outage }) => shown(outage?.probes)],
+  ["  calls put off", ({ outage }) => shown(outage?.deferred)],
+  ["  requests taken and lost", ({ outage }) => shown(outage?.lost)],
+];
+const shown = (value: number | undefined) => (value === undefined ? "-" : String(value));
+
 /** Both acts side by side, as plain text. */
 export function renderTable(acts: readonly ActFigures[]): string {
+  const hasOutage = acts.some(({ outage }) => outage !== undefined);
   const rows = [
     ["", ...acts.map(({ name }) => name)],
-    ...ROWS.map(([label, value]) => [label, ...acts.map(value)]),
+    ...[...ROWS, ...(hasOutage ? OUTAGE_ROWS : [])].map(([label, value]) => [
+      label,
+      ...acts.map(value),
+    ]),
   ];
   const widths =
     rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { fileURLToPath } from "node:url";
 import { KonvergeError } from "@konverge/core";
-import { playAct, type PlayedAct } from "./act.ts";
+import { playAct, type ActFigures, type PlayedAct } from "./act.ts";
 import { tellConflict } from "./conflict-timeline.ts";
 import { createProgress } from "./progress.ts";
 import { renderTable } from "./report.ts";
@@ -19,6 +19,7 @@ export interface DemoOptions {
   readonly logs: string | undefined;
   readonly seed: number;
   readonly blindWriter: boolean;
+  readonly outage: boolean;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
 }
@@ -33,6 +34,12 @@ const examples = (file: string) =>
 
 /** Plays the story and returns the exit code: 0 when both acts converged and nothing was lost. */
 export async function runDemo(options: DemoOptions): Promise<number> {
+  if (options.outage && options.cluster === "kubeconfig") {
+    throw new KonvergeError(
+      "invalid_config",
+      "--outage: the demo stops only an API server of its own; use --cluster embedded or envtest",
+    );
+  }
   const progress = createProgress(process.stderr);
   await using stage = await setStage({ ...options, log: progress.say });
   await assertMayWrite(options, stage);
@@ -53,6 +60,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
         await playAct({
           ...options,
           name,
+          outage: options.outage && name === "pro",
           stage,
           world,
           configs: options.split
@@ -73,7 +81,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
       );
       await stayUp(options, stage, progress.say);
     }
-    return played.every(({ figures }) => figures.converged && figures.lostUpdates === 0) ? 0 : 1;
+    return played.every(({ figures }) => isGood(figures)) ? 0 : 1;
   } catch (error) {
     if (!options.signal.aborted) throw error;
     progress.say("interrupted");
@@ -84,6 +92,10 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     await played.at(-1)?.end();
     await world.remove(["node-pool", "autoscaler"].map((name) => `${stage.installation}-${name}`));
   }
+}
+
+function isGood({ converged, lostUpdates, outage }: ActFigures): boolean {
+  return converged && lostUpdates === 0 && (outage?.lost ?? 0) === 0;
 }
 
 async function tellStory(

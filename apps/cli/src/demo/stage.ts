@@ -30,6 +30,8 @@ export interface Stage {
   /** Environment of every process of this demo. */
   readonly env: Readonly<Record<string, string>>;
   readonly installation: string;
+  /** Process of the API server; undefined where it is not ours. */
+  readonly serverPid: number | undefined;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -42,6 +44,7 @@ const LATENCY_MS = 20;
 interface Server {
   readonly kubeconfigPath: string;
   readonly auditLog: string | undefined;
+  readonly pid: number | undefined;
 }
 
 export async function setStage(options: StageOptions): Promise<Stage> {
@@ -80,6 +83,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
       apiUrl: String(listening["url"]),
       env,
       installation,
+      serverPid: server.pid,
       [Symbol.asyncDispose]: () => disposal.disposeAsync(),
     };
   } catch (error) {
@@ -104,14 +108,15 @@ async function startServer(
       ]);
       cleanup.defer(() => server.stop());
       await server.said("API server listening");
-      return { kubeconfigPath: join(folder, "kubeconfig"), auditLog };
+      return { kubeconfigPath: join(folder, "kubeconfig"), auditLog, pid: server.pid };
     }
     case "envtest": {
       const plane = startKonverge(["demo-control-plane", `--audit-log=${auditLog}`]);
       cleanup.defer(() => plane.stop());
       const ready = await plane.said("control plane ready", CONTROL_PLANE_MS);
       log(`kube-apiserver ${String(ready["version"])} and etcd are up`);
-      return { kubeconfigPath: String(ready["kubeconfigPath"]), auditLog };
+      const pid = Number(ready["serverPid"]);
+      return { kubeconfigPath: String(ready["kubeconfigPath"]), auditLog, pid };
     }
     case "kubeconfig": {
       if (kubeconfig === undefined) {
@@ -125,7 +130,7 @@ async function startServer(
           cause: error,
         });
       });
-      return { kubeconfigPath: kubeconfig, auditLog: undefined };
+      return { kubeconfigPath: kubeconfig, auditLog: undefined, pid: undefined };
     }
   }
 }

@@ -5,6 +5,9 @@ export interface WorkerTotals {
   readonly conflicts: number;
   readonly jobRetries: number;
   readonly apiCalls: number;
+  /** Calls that the guard let through, and that it put off. */
+  readonly permits: number;
+  readonly deferred: number;
 }
 
 const NAMES = {
@@ -13,6 +16,8 @@ const NAMES = {
   conflicts: "konverge_conflicts_total",
   jobRetries: "konverge_workqueue_retries_total",
   apiCalls: "konverge_attempt_api_calls_total",
+  permits: "konverge_guard_permits_total",
+  deferred: "konverge_guard_deferred_total",
 } as const;
 
 /** Reads the workers' `/metrics` and adds them up. A worker that was killed has no say. */
@@ -27,6 +32,8 @@ export async function readWorkerTotals(urls: readonly string[]): Promise<WorkerT
     conflicts: sum(NAMES.conflicts),
     jobRetries: sum(NAMES.jobRetries),
     apiCalls: sum(NAMES.apiCalls),
+    permits: sum(NAMES.permits),
+    deferred: sum(NAMES.deferred),
   };
 }
 

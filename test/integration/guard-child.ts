@@ -1,0 +1,109 @@
+/** A worker in a process of its own: calls a server as fast as its guard lets it, to be killed or stopped by a test. */
+import { Agent, request } from "node:http";
+import { isKonvergeError, type CallResult, type GuardLimits } from "@konverge/core";
+import { createGuard, type GuardEvent } from "@konverge/guard";
+
+export interface GuardChildConfig {
+  readonly redisUrl: string;
+  readonly prefix: string;
+  readonly cluster: string;
+  readonly workerId: string;
+  readonly serverUrl: string;
+  readonly limits: Partial<GuardLimits>;
+  /** Whether the guard makes the probe itself; else any call may be it. */
+  readonly ownProbe: boolean;
+  readonly deadlineMs: number;
+}
+
+/** How many loops call one after the other, and whom. */
+export interface GuardChildOrder {
+  readonly lanes?: number;
+  readonly serverUrl?: string;
+}
+
+/** What the guard said; `atMs` is the machine's monotonic clock, which all processes share. */
+export type GuardChildWord =
+  | { readonly kind: "ready"; readonly atMs: number }
+  | { readonly kind: "event"; readonly atMs: number; readonly event: PlainEvent }
+  | { readonly kind: "refused"; readonly atMs: number; readonly code: string };
+type PlainEvent =
+  | Exclude<GuardEvent, { readonly kind: "error" }>
+  | { readonly kind: "error"; readonly message: string };
+
+const config = JSON.parse(process.argv[2] ?? "{}") as GuardChildConfig;
+const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
+let { serverUrl } = config;
+let lanes = 0;
+let running = 0;
+
+const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
+const say = (word: GuardChildWord) => process.send?.(word);
+const plain = (event: GuardEvent): PlainEvent =>
+  event.kind === "error" ? { kind: "error", message: event.error.message } : event;
+
+process.on("disconnect", () => process.exit());
+process.on("message", (order: GuardChildOrder) => {
+  serverUrl = order.serverUrl ?? serverUrl;
+  lanes = order.lanes ?? lanes;
+  while (running < lanes) void lane(running++);
+});
+
+const guard = await createGuard({
+  redis: { url: config.redisUrl },
+  prefix: config.prefix,
+  cluster: config.cluster,
+  workerId: config.workerId,
+  limits: config.limits,
+  ...(config.ownProbe ? { probe: (signal: AbortSignal) => call(signal) } : {}),
+  onEvent: (event) => say({ kind: "event", atMs: monotonicMs(), event: plain(event) }),
+});
+say({ kind: "ready", atMs: monotonicMs() });
+
+async function lane(index: number): Promise<void> {
+  for (; index < lanes;) {
+    try {
+      await call();
+    } catch (error) {
+      if (!isKonvergeError(error)) throw error;
+      say({ kind: "refused", atMs: monotonicMs(), code: error.code });
+      await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs ?? 100));
+    }
+  }
+  running -= 1;
+}
+
+async function call(probeSignal?: AbortSignal): Promise<void> {
+  const permit = await guard.admit(
+    {
+      verb: "get",
+      resource: "things",
+      priority: "event",
+      ...(probeSignal === undefined ? {} : { probe: true }),
+    },
+    probeSignal === undefined ? {} : { signal: probeSignal },
+  );
+  permit.settle(await send(probeSignal));
+}
+
+/** The moment it is allowed travels along, so that the server can tell how long the call was on its way. */
+function send(probeSignal: AbortSignal | undefined): Promise<CallResult> {
+  const allowedMs = monotonicMs();
+  const { promise, resolve } = Promise.withResolvers<CallResult>();
+  const late = AbortSignal.timeout(config.deadlineMs);
+  const outgoing = request(serverUrl, {
+    agent,
+    signal: probeSignal === undefined ? late : AbortSignal.any([late, probeSignal]),
+    headers: { "x-worker": config.workerId, "x-allowed-ms": String(allowedMs) },
+  });
+  outgoing.on("response", (response) => {
+    response.resume();
+    response.on("end", () => resolve({ kind: "response", status: response.statusCode ?? 0 }));
+    response.on("error", () => resolve({ kind: "network" }));
+  });
+  outgoing.on("error", () => {
+    if (probeSignal?.aborted === true) resolve({ kind: "aborted" });
+    else resolve({ kind: late.aborted ? "timeout" : "network" });
+  });
+  outgoing.end();
+  return promise;
+}
