@@ -1,5 +1,6 @@
 import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import { problemSchema } from "@konverge/contracts";
+import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
@@ -7,6 +8,7 @@ import { useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();
 let access: QueueAccess;
+let guards: GuardControl;
 
 const NODE_POOL = {
   name: "node-pool",
@@ -30,8 +32,12 @@ beforeEach(async () => {
   ]);
   await registry.close();
   access = open(harness.url);
+  guards = openGuardControl({ redis: { url: harness.url }, prefix: harness.prefix });
 });
-afterEach(() => access.close());
+afterEach(async () => {
+  await access.close();
+  await guards.close();
+});
 
 const open = (redisUrl: string) =>
   openQueueAccess({ redisUrl, prefix: harness.prefix, onError: () => undefined });
@@ -43,6 +49,7 @@ function call(
 ) {
   const api = createApi({
     access: options.access ?? access,
+    guards,
     metrics: createMetrics({ version: "test" }),
     token: options.token,
     cluster: "default",

@@ -13,7 +13,7 @@ export function guardTable(guards: readonly GuardView[]): Html {
           <tr>
             <th scope="col">Cluster</th>
             <th scope="col">Breaker</th>
-            <th scope="col">Calls/s now / limit</th>
+            <th scope="col">Calls/s now</th>
             <th scope="col">Live workers</th>
             <th scope="col">Last transition (UTC)</th>
           </tr>
@@ -36,8 +36,7 @@ function guardRow({ cluster, breaker, rate, workers, transitions }: GuardView): 
       <span class="outcome ${TONE[breaker.mode]}">${MARK[breaker.mode]}</span>${detailOf(breaker)}
     </td>
     <td>
-      ${round(rate.current)} /
-      ${round(rate.limits.ratePerSecond)}${
+      ${`${round(rate.current)} of ${round(rate.limits.ratePerSecond)}`}${
         override === undefined
           ? ""
           : html`<br /><span class="dim">set by ${override.by}: ${override.reason}</span>`
@@ -99,5 +98,5 @@ function clock(iso: string): string {
 }
 
 function round(rate: number): string {
-  return String(Number(rate.toPrecision(3)));
+  return String(rate < 10 ? Number(rate.toPrecision(2)) : Math.round(rate));
 }
