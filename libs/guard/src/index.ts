@@ -7,3 +7,5 @@ export type { RedisTarget } from "./redis-connection.ts";
 export type { BreakerNews } from "./breaker-view.ts";
 export { openGuardControl } from "./guard-control.ts";
 export type { GuardControl } from "./guard-control.ts";
+export { guardFetch } from "./guarded-fetch.ts";
+export type { GuardedFetchOptions } from "./guarded-fetch.ts";

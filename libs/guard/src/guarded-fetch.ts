@@ -1,0 +1,64 @@
+import { isKonvergeError, type CallPriority, type CallVerb, type Gate } from "@konverge/core";
+
+export interface GuardedFetchOptions {
+  /** Default `event`. */
+  readonly priority?: CallPriority;
+  /** Default: the global one. */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+const VERBS: Readonly<Record<string, CallVerb>> = {
+  GET: "get",
+  HEAD: "get",
+  POST: "create",
+  PUT: "update",
+  PATCH: "patch",
+  DELETE: "delete",
+};
+
+/**
+ * `fetch` through a gate: each request waits for its token, and how it ended is told to the gate. For any HTTP API that a fleet
+ * of processes must not storm.
+ * @throws KonvergeError `deferred` (with `retryAfterMs`) when the request was not sent; else what `fetch` throws.
+ * @example
+ * const guard = await createGuard({ redis: { url }, cluster: "api.example.com", workerId: `${process.pid}` });
+ * const call = guardFetch(guard);
+ * const response = await call("https://api.example.com/things", { signal: AbortSignal.timeout(5_000) });
+ */
+export function guardFetch(gate: Gate, options: GuardedFetchOptions = {}): typeof globalThis.fetch {
+  const { priority = "event", fetch = globalThis.fetch } = options;
+  return async (input, init) => {
+    const method = (
+      init?.method ?? (input instanceof Request ? input.method : "GET")
+    ).toUpperCase();
+    const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+    const call = { verb: VERBS[method] ?? "update", resource: "", priority } as const;
+    const permit = await gate.admit(call, signal ? { signal } : {});
+    try {
+      const response = await fetch(input, init);
+      const retryAfterMs = readRetryAfter(response.headers.get("retry-after"));
+      permit.settle({
+        kind: "response",
+        status: response.status,
+        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      });
+      return response;
+    } catch (error) {
+      permit.settle({ kind: endOf(error) });
+      throw error;
+    }
+  };
+}
+
+/** A timeout is the server's; whoever aborted otherwise had reasons of its own. */
+function endOf(error: unknown): "timeout" | "aborted" | "network" {
+  const name = error instanceof Error ? error.name : "";
+  if (name === "TimeoutError" || (isKonvergeError(error) && error.code === "timed_out"))
+    return "timeout";
+  return name === "AbortError" ? "aborted" : "network";
+}
+
+/** Whole seconds; a date would need equal clocks. */
+function readRetryAfter(header: string | null): number | undefined {
+  return header !== null && /^\d+$/.test(header.trim()) ? Number(header) * 1_000 : undefined;
+}
