@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
 import type { GuardChildConfig, GuardChildOrder, GuardChildWord } from "./guard-child.ts";
 
 /** A call as the server saw it; times in ms of the machine's monotonic clock, which all processes share. */
@@ -224,6 +225,18 @@ export function deliveryAllowance(calls: readonly SeenCall[], ratePerSecond: num
       Math.min(least, (ratePerSecond * delayMs) / 1_000 + delays.length - 1 - index),
     delays.length,
   );
+}
+
+/** P5, where calls are allowed and where they arrive. */
+export function expectBound(
+  calls: readonly SeenCall[],
+  { ratePerSecond, burst }: { readonly ratePerSecond: number; readonly burst: number },
+): void {
+  const allowed = calls.map((call) => call.allowedMs);
+  expect(largestExcess(allowed, ratePerSecond)).toBeLessThanOrEqual(burst);
+  const arrived = calls.map((call) => call.arrivedMs);
+  const most = burst + deliveryAllowance(calls, ratePerSecond);
+  expect(largestExcess(arrived, ratePerSecond)).toBeLessThanOrEqual(most);
 }
 
 /** The same sequence for the same seed, in [0, 1) (mulberry32). */

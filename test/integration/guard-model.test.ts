@@ -39,7 +39,7 @@ const step = fc.record({
   ),
   worker: fc.constantFrom(...WORKERS),
   // Mostly under the present generation, else there would be nothing to see.
-  generationLag: fc.constantFrom(0, 0, 0, 0, 0, 1),
+  generationLag: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -2),
   ok: fc.constantFrom(0, 0, 1, 5, 100),
   failed: fc.constantFrom(0, 0, 0, 1, 3, 12),
   slow: fc.constantFrom(0, 0, 0, 4),

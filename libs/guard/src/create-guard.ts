@@ -138,7 +138,12 @@ export async function createGuard(options: GuardOptions): Promise<Guard> {
     limits,
     maxInFlight,
     probe,
-    admit: (ask) => store.admit(ask),
+    admit: async (ask) => {
+      const answer = await store.admit(ask);
+      // What fails again after this is news.
+      lastError = "";
+      return answer;
+    },
     configure: async () => {
       ownRevision = await configure();
     },

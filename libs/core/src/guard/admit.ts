@@ -63,6 +63,12 @@ export function admit(
     }
     state.runId = ask.runId;
   }
+  // A worker knows of later moves: they were forgotten (a flush, a failover), and with them perhaps grants. The next
+  // number voids all that was leased; without it the fleet would take every answer for an old one, for ever.
+  if (ask.generation > state.generation) {
+    state.generation = ask.generation + 1;
+    state.tatUs = Math.max(state.tatUs, emptiedTat(limits, state.ratePerSecond, nowUs));
+  }
 
   let opened: Admission["opened"];
   if (state.mode === "closed" && ask.generation === state.generation) {

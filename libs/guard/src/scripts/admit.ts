@@ -65,6 +65,12 @@ if askRunId ~= '' and askRunId ~= runId then
   runId = askRunId
   put('runId', runId)
 end
+-- Moves that a worker knows of were forgotten, and with them perhaps grants. The next number voids all that was leased.
+if reported > generation then
+  generation = reported + 1
+  tatUs = max(tatUs, emptied(nowUs, rate))
+  put('generation', generation)
+end
 
 local transition = ''
 local function moved(to, reason, evidence)
