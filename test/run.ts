@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { EnvtestUnavailable } from "@konverge/infra-envtest";
 import { obtainRedis, RedisUnavailable } from "@konverge/infra-redis";
 import { startRealApiServer, type RealApiServer } from "./runner/real-api-server.ts";
-import { runStaticChecks } from "./runner/static-checks.ts";
+import { runChecks, STATIC_CHECKS } from "./runner/static-checks.ts";
 import { closingLine, tally } from "./runner/tally.ts";
 import { runVitest } from "./runner/vitest-run.ts";
 
@@ -51,7 +51,7 @@ async function main(): Promise<number> {
   const isWhole = positionals.length + values.project.length === 0 && !values.testNamePattern;
   if (values.long) process.env["KONVERGE_TEST_LONG"] = "1";
 
-  const checks = inCi && isWhole ? runStaticChecks() : [];
+  const checks = inCi && isWhole ? runChecks(STATIC_CHECKS) : [];
   const redis = await obtainRedis({ log });
   process.env["REDIS_URL"] = redis.url;
   const target: Target = { redis: `${redis.kind} ${redis.version}` };

@@ -45,8 +45,10 @@ async function main([name = "", ...args]) {
     log(`${kind} ${version}: ${path}`);
   }
   const node = findNode(root);
-  if (!existsSync(join(root, run[0] ?? ""))) {
-    throw new SetupError(`${run[0]} is not in this checkout`, "check the clone with `git status`");
+  const [file] = run;
+  if (file === undefined) return 0;
+  if (!existsSync(join(root, file))) {
+    throw new SetupError(`${file} is not in this checkout`, "check the clone with `git status`");
   }
   return await runCommand({ root, node, args: [...run, ...args] });
 }
