@@ -1,18 +1,11 @@
-import { defineController, type ResourceType, type ApiObject } from "konverge";
+import { defineController } from "konverge";
+import { ConfigMap } from "./config-map.ts";
 import { Autoscaler, NodePool } from "./resources.ts";
 
-interface LoadMap extends ApiObject {
-  data?: Record<string, string>;
-}
-const ConfigMap: ResourceType<LoadMap> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
-
-/** Reads the load from a ConfigMap named `load` and writes the pool's replicas: another operator's object. */
+/**
+ * Reads the load from a ConfigMap named `load`, the most that one pool may have from one named `quota`, and writes the
+ * pool's replicas: another operator's object.
+ */
 export const autoscaler = defineController({
   name: "autoscaler",
   for: Autoscaler,
@@ -20,7 +13,9 @@ export const autoscaler = defineController({
     const { poolRef, min, max, targetLoad } = scaler.spec;
     const loads = await kube.get(ConfigMap, "load");
     const load = Number(loads.data?.[poolRef] ?? 0);
-    const replicas = Math.min(max, Math.max(min, Math.ceil(load / targetLoad)));
+    const quota = await kube.get(ConfigMap, "quota");
+    const most = Math.min(max, Number(quota.data?.["machinesPerPool"] ?? max));
+    const replicas = Math.min(most, Math.max(min, Math.ceil(load / targetLoad)));
 
     await kube.mutate({ type: NodePool, name: poolRef }, (pool) => {
       pool.spec.replicas = replicas;

@@ -1,4 +1,5 @@
 import { defineController, setCondition } from "konverge";
+import { ConfigMap } from "./config-map.ts";
 import { Machine, NodePool } from "./resources.ts";
 
 /** Keeps as many machines as the pool's spec says, and tells in its status how many there are. */
@@ -11,11 +12,12 @@ export const nodePool = defineController({
       { length: pool.spec.replicas },
       (_, n) => `${pool.metadata.name}-${n}`,
     );
+    const image = (await kube.get(ConfigMap, "machine")).data?.["image"] ?? "";
     const machines = await kube.list(Machine, { ownedBy: pool });
     const present = new Set(machines.map(({ metadata }) => metadata.name));
 
     for (const name of wanted) {
-      if (!present.has(name)) await kube.create(Machine, { name, ownedBy: pool, spec: {} });
+      if (!present.has(name)) await kube.create(Machine, { name, ownedBy: pool, spec: { image } });
     }
     for (const machine of machines) {
       if (!wanted.includes(machine.metadata.name)) await kube.delete(machine);

@@ -25,4 +25,8 @@ export const Autoscaler = defineResource({
   status: z.object({ desiredReplicas: z.int(), observedGeneration: z.int() }),
 });
 
-export const Machine = defineResource({ ...GROUP, kind: "Machine", spec: z.object({}) });
+export const Machine = defineResource({
+  ...GROUP,
+  kind: "Machine",
+  spec: z.object({ image: z.string().optional() }),
+});

@@ -113,7 +113,7 @@ async function runWriter(flags: {
   const report = await runOutsideWriter({
     ...flags,
     client,
-    pauseMs: 12,
+    pauseMs: 4,
     thinkMs: 4,
     signal: stop.signal,
   });

@@ -33,6 +33,18 @@ test("P3: each missing increment and each other value counts", () => {
   ]);
 });
 
+test("P1: a write that its killed worker did not live to record is not lost", () => {
+  const written = (manager: string): PoolObject => {
+    const object = pool(1, 2, 3);
+    object.metadata.managedFields = [
+      { manager, operation: "Update", fieldsV1: { "f:spec": { "f:replicas": {} } } },
+    ];
+    return object;
+  };
+  expect(findLostUpdates([written("konverge/autoscaler")], writer, controllers)).toEqual([]);
+  expect(findLostUpdates([written("demo-writer")], writer, controllers)).toHaveLength(1);
+});
+
 test("converged means: spec, status, generation and machines all agree with the load", () => {
   const facts = { scalers: [], machines: new Map([["a", 2]]) };
   expect(isConverged({ ...facts, pools: [pool(2, 2, 0)] }, () => 2)).toBe(true);

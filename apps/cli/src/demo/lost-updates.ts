@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonValue } from "@konverge/core";
 import { COUNTER, type WriterReport } from "./outside-writer.ts";
 import type { PoolObject, ScalerObject } from "./world.ts";
 
@@ -20,7 +21,9 @@ export interface LostUpdate {
 
 /**
  * Compares what every writer believes to have written with what the pools hold. An increment of the outside writer that
- * is not in the counter was overwritten; so was a controller's field with another value than its last write.
+ * is not in the counter was overwritten; so was a controller's field with another value than its last recorded write,
+ * unless the server says that the controller itself wrote the newer one: a worker that was killed may have written
+ * without living to record it.
  */
 export function findLostUpdates(
   pools: readonly PoolObject[],
@@ -47,10 +50,26 @@ export function findLostUpdates(
       ...Object.entries(writer.labels[name] ?? {}).flatMap(([label, value]) =>
         lost(`metadata.labels["${label}"]`, value, pool.metadata.labels?.[label]),
       ),
-      ...lost("spec.replicas", wrote.replicas, pool.spec.replicas),
-      ...lost("status.machines", wrote.machines, pool.status?.machines),
+      ...(isOwnedBy(pool, "konverge/autoscaler", ["f:spec", "f:replicas"])
+        ? []
+        : lost("spec.replicas", wrote.replicas, pool.spec.replicas)),
+      ...(isOwnedBy(pool, "konverge/node-pool", ["f:status", "f:machines"])
+        ? []
+        : lost("status.machines", wrote.machines, pool.status?.machines)),
     ];
   });
+}
+
+/** True when the manager, and nobody else, last gave the field its value. */
+function isOwnedBy({ metadata }: PoolObject, manager: string, path: readonly string[]): boolean {
+  const owners = (metadata.managedFields ?? []).filter(
+    ({ fieldsV1 }) =>
+      path.reduce<JsonValue | undefined>(
+        (fields, name) => (isJsonObject(fields) ? fields[name] : undefined),
+        fieldsV1,
+      ) !== undefined,
+  );
+  return owners.length > 0 && owners.every((owner) => owner.manager === manager);
 }
 
 /** True when every controller has arrived at what the load asks for. */

@@ -62,6 +62,12 @@ export const SCALERS: ResourceType<ScalerObject> = {
 };
 export const MACHINES: ResourceType = { ...custom, kind: "Machine", resource: "machines" };
 
+/** ConfigMaps that the handlers read, beside the load. */
+const SETTINGS = {
+  quota: { machinesPerPool: String(MAX_REPLICAS) },
+  machine: { image: "debian-13" },
+};
+
 /** A custom resource as its definition describes it: all that the demo needs to install it. */
 export interface Installable {
   crd(): ApiObject & { spec: JsonObject };
@@ -135,6 +141,9 @@ export function createWorld(client: KubeClient, namespace: string): World {
     },
     async populate(pools, loads) {
       await make(ConfigMap, { metadata: load, data: loads });
+      for (const [name, data] of Object.entries(SETTINGS)) {
+        await make(ConfigMap, { metadata: { namespace, name }, data });
+      }
       for (const name of pools) {
         await make(POOLS, { metadata: { namespace, name }, spec: { replicas: MIN_REPLICAS } });
         await make(SCALERS, {
@@ -156,7 +165,9 @@ export function createWorld(client: KubeClient, namespace: string): World {
           return (await client.list(type, { namespace })).items.length === 0;
         });
       }
-      await client.delete(ConfigMap, load).catch(ignoreNotFound);
+      for (const name of [load.name, ...Object.keys(SETTINGS)]) {
+        await client.delete(ConfigMap, { namespace, name }).catch(ignoreNotFound);
+      }
     },
     async remove(leases) {
       const Lease = await client.resolveType("coordination.k8s.io/v1", "Lease");
