@@ -8,11 +8,11 @@ import {
   Fleet,
   largestExcess,
   monotonicMs,
-  seededRandom,
   startCountingServer,
   type CountingServer,
   type FleetWorker,
 } from "./guard-harness.ts";
+import { seededRandom } from "../sim/seeded-random.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";

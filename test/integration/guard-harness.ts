@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
+import { largestExcess as largestExcessOf } from "../sim/largest-excess.ts";
 import { expect } from "vitest";
 import type { GuardChildConfig, GuardChildOrder, GuardChildWord } from "./guard-child.ts";
 
@@ -17,7 +18,7 @@ export interface SeenCall {
 }
 
 /** A status to answer with, or never to answer. */
-export type Answer = number | "hang";
+type Answer = number | "hang";
 
 export interface CountingServer extends AsyncDisposable {
   readonly url: string;
@@ -185,19 +186,12 @@ export class Fleet implements AsyncDisposable {
   }
 }
 
-/**
- * The most that the calls of any window exceed `rate * T`, for all windows that begin and end with a call: what the
- * promise compares with the burst.
- */
+/** How far the calls of any window go beyond `rate * T`: what the promise compares with the burst. */
 export function largestExcess(timesMs: readonly number[], ratePerSecond: number): number {
-  let most = 0;
-  let least = Infinity;
-  for (const [index, ms] of timesMs.toSorted((a, b) => a - b).entries()) {
-    const due = (ratePerSecond * ms) / 1_000;
-    least = Math.min(least, index - due);
-    most = Math.max(most, index + 1 - due - least);
-  }
-  return most;
+  return largestExcessOf(
+    timesMs.map((atMs) => ({ atMs, tokens: 1 })),
+    ratePerSecond,
+  );
 }
 
 /** The same for windows that all begin at `fromMs`. */
@@ -218,7 +212,7 @@ export function excessFrom(
  * calls are allowed. Of those that took at most D to arrive, a window of length T sees what was allowed in T + D, so `rate *
  * D` more; each that took longer (its process was stopped while it sent) is one more. The smallest such sum over all D.
  */
-export function deliveryAllowance(calls: readonly SeenCall[], ratePerSecond: number): number {
+function deliveryAllowance(calls: readonly SeenCall[], ratePerSecond: number): number {
   const delays = calls.map((call) => call.arrivedMs - call.allowedMs).toSorted((a, b) => a - b);
   return delays.reduce(
     (least, delayMs, index) =>
@@ -237,15 +231,4 @@ export function expectBound(
   const arrived = calls.map((call) => call.arrivedMs);
   const most = burst + deliveryAllowance(calls, ratePerSecond);
   expect(largestExcess(arrived, ratePerSecond)).toBeLessThanOrEqual(most);
-}
-
-/** The same sequence for the same seed, in [0, 1) (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

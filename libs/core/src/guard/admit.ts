@@ -1,5 +1,5 @@
 import { BREAKER, openDurationUs, openingReason, type OpeningReason } from "./breaker-rules.ts";
-import { bucketSize, type GuardLimits } from "./guard-limits.ts";
+import type { GuardLimits } from "./guard-limits.ts";
 import type { AdmitAnswer, AdmitAsk, GuardState } from "./guard-state.ts";
 import { emptiedTat, leaseTokens, MAX_LEASE, rescaledTat } from "./token-lease.ts";
 
@@ -33,6 +33,7 @@ export function newGuardState(limits: GuardLimits, nowUs: number, runId: string)
     windowUs: nowUs,
     consecutive: 0,
     tatUs: emptiedTat(limits, ratePerSecond, nowUs),
+    promisedUs: 0,
     ratePerSecond,
     cutUs: 0,
     raisedUs: nowUs,
@@ -59,7 +60,7 @@ export function admit(
   const nowUs = settleClock(state, limits, timeUs);
   if (ask.runId !== "" && ask.runId !== state.runId) {
     if (state.runId !== "") {
-      state.tatUs = Math.max(state.tatUs, emptiedTat(limits, state.ratePerSecond, nowUs));
+      state.tatUs = Math.max(state.tatUs, emptied(state, limits, nowUs));
     }
     state.runId = ask.runId;
   }
@@ -67,7 +68,7 @@ export function admit(
   // number voids all that was leased; without it the fleet would take every answer for an old one, for ever.
   if (ask.generation > state.generation) {
     state.generation = ask.generation + 1;
-    state.tatUs = Math.max(state.tatUs, emptiedTat(limits, state.ratePerSecond, nowUs));
+    state.tatUs = Math.max(state.tatUs, emptied(state, limits, nowUs));
   }
 
   let opened: Admission["opened"];
@@ -98,11 +99,17 @@ export function admit(
   return { state, answer, ...(opened === undefined ? {} : { opened }) };
 }
 
+/** Empty, also when the last of what is promised is due. */
+function emptied(state: Draft, limits: GuardLimits, atUs: number): number {
+  return emptiedTat(limits, state.ratePerSecond, Math.max(atUs, state.promisedUs));
+}
+
 /** Time that goes back a little stands still; a real step back empties the bucket and shortens what was to end later. */
 function settleClock(state: Draft, limits: GuardLimits, timeUs: number): number {
   if (timeUs >= state.lastUs || state.lastUs - timeUs > BREAKER.clockStepUs) {
     if (timeUs < state.lastUs) {
-      state.tatUs = emptiedTat(limits, state.ratePerSecond, timeUs);
+      state.promisedUs = timeUs + Math.max(0, state.promisedUs - state.lastUs);
+      state.tatUs = emptied(state, limits, timeUs);
       state.untilUs = Math.min(state.untilUs, timeUs + BREAKER.maxOpenUs);
       state.pausedUntilUs = Math.min(state.pausedUntilUs, timeUs + BREAKER.maxOpenUs);
       state.ticketUntilUs = Math.min(state.ticketUntilUs, timeUs + BREAKER.ticketUs);
@@ -150,8 +157,7 @@ function takeReport(
   if (throttled > 0) {
     state.pausedUntilUs = Math.max(state.pausedUntilUs, nowUs + retryAfterUs);
     // What gathered during a pause must not come at once after it.
-    const emptied = emptiedTat(limits, state.ratePerSecond, state.pausedUntilUs);
-    state.tatUs = Math.max(state.tatUs, emptied);
+    state.tatUs = Math.max(state.tatUs, emptied(state, limits, state.pausedUntilUs));
   }
   const isStrained =
     state.ratePerSecond <= limits.minRatePerSecond &&
@@ -174,7 +180,7 @@ function cutRate(state: Draft, ask: AdmitAsk, limits: GuardLimits, nowUs: number
   if (nowUs - state.cutUs < Math.max(BREAKER.cutEveryUs, ask.retryAfterUs)) return;
   const from = state.ratePerSecond;
   const to = Math.max(limits.minRatePerSecond, BREAKER.cutFactor * from);
-  state.tatUs = rescaledTat(state.tatUs, nowUs, { from, to, size: bucketSize(limits) });
+  state.tatUs = rescaledTat(state, nowUs, { from, to });
   state.ratePerSecond = to;
   state.cutUs = nowUs;
   state.raisedUs = nowUs;
@@ -187,7 +193,8 @@ function takeVerdict(
   nowUs: number,
 ): Admission["opened"] {
   state.ticket = "";
-  state.ticketUntilUs = 0;
+  // A probe that told nothing must not lead straight to the next.
+  state.ticketUntilUs = nowUs + BREAKER.openUs;
   if (ask.verdict === "failed") {
     open(state, ask, nowUs);
     return "probe";
@@ -213,12 +220,13 @@ function close(state: Draft, limits: GuardLimits, nowUs: number): void {
   state.generation += 1;
   state.closedUs = nowUs;
   state.untilUs = 0;
+  state.ticketUntilUs = 0;
   state.pausedUntilUs = 0;
   state.ratePerSecond = Math.max(
     limits.minRatePerSecond,
     BREAKER.restartShare * limits.ratePerSecond,
   );
-  state.tatUs = emptiedTat(limits, state.ratePerSecond, nowUs);
+  state.tatUs = emptied(state, limits, nowUs);
   state.cutUs = nowUs;
   state.raisedUs = nowUs;
   clearCounts(state);
@@ -246,12 +254,14 @@ function grant(
     case "open":
       return { granted: 0, waitUs: state.untilUs - nowUs, ticket: "" };
     case "halfOpen":
-      if (state.ticket !== "" && nowUs < state.ticketUntilUs) {
+      if (nowUs < state.ticketUntilUs) {
         return { granted: 0, waitUs: state.ticketUntilUs - nowUs, ticket: "" };
       }
       if (ask.probe === "") return { granted: 0, waitUs: BREAKER.openUs, ticket: "" };
       state.ticket = ask.probe;
       state.ticketUntilUs = nowUs + BREAKER.ticketUs;
+      // It waits for no token, but takes one.
+      state.tatUs = Math.ceil(Math.max(state.tatUs, nowUs) + 1e6 / state.ratePerSecond);
       return { granted: 1, waitUs: 0, ticket: ask.probe };
     case "closed":
       break;
@@ -265,6 +275,7 @@ function grant(
   const want = Math.max(ask.need, Math.min(ask.want, MAX_LEASE, share));
   const lease = leaseTokens(limits, state, { nowUs, want, need: ask.need, floor: ask.floor });
   state.tatUs = lease.tatUs;
+  if (lease.granted > 0) state.promisedUs = Math.max(state.promisedUs, nowUs + lease.waitUs);
   raiseRate(
     state,
     { isLimited: lease.granted < want || lease.waitUs > 0, reportsWell: isWell(ask) },
@@ -293,7 +304,7 @@ function raiseRate(
   const raise = (BREAKER.raiseShare * limits.ratePerSecond * sinceUs) / 1e6;
   const from = state.ratePerSecond;
   const to = Math.min(limits.ratePerSecond, from + raise);
-  state.tatUs = rescaledTat(state.tatUs, nowUs, { from, to, size: bucketSize(limits) });
+  state.tatUs = rescaledTat(state, nowUs, { from, to });
   state.ratePerSecond = to;
   state.raisedUs = nowUs;
 }

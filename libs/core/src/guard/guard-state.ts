@@ -27,6 +27,8 @@ export interface GuardState {
   readonly consecutive: number;
   /** When the bucket would be full again (GCRA's theoretical arrival time). */
   readonly tatUs: number;
+  /** When the last promised token is due. */
+  readonly promisedUs: number;
   /** The adaptive rate. */
   readonly ratePerSecond: number;
   readonly cutUs: number;

@@ -56,16 +56,14 @@ export function emptiedTat(limits: GuardLimits, ratePerSecond: number, nowUs: nu
 
 /**
  * The bucket's time after a change of its rate: it holds as many tokens as before. A cut that left the debt in time alone
- * would mint tokens, since with a longer interval it is fewer of them; a raise that did would take tokens away. What is
- * promised beyond the bucket keeps its time in a raise, so that nothing new is scheduled before it.
+ * would mint tokens, since with a longer interval it is fewer of them; a raise that did would take tokens away. A raise
+ * counts from when the last promise is due: until then the bucket was promised to fill at the old rate.
  */
 export function rescaledTat(
-  tatUs: number,
+  { tatUs, promisedUs }: { readonly tatUs: number; readonly promisedUs: number },
   nowUs: number,
-  { from, to, size }: { readonly from: number; readonly to: number; readonly size: number },
+  { from, to }: { readonly from: number; readonly to: number },
 ): number {
-  const debtUs = Math.max(0, tatUs - nowUs);
-  if (to <= from) return Math.ceil(nowUs + (debtUs * from) / to);
-  const fullUs = (size * 1e6) / from;
-  return Math.ceil(nowUs + (Math.min(debtUs, fullUs) * from) / to + Math.max(0, debtUs - fullUs));
+  const sinceUs = to > from ? Math.max(nowUs, promisedUs) : nowUs;
+  return Math.ceil(sinceUs + (Math.max(0, tatUs - sinceUs) * from) / to);
 }

@@ -21,14 +21,14 @@ local max, min, ceil, floor = math.max, math.min, math.ceil, math.floor
 
 local h = redis.call('HMGET', KEYS[1], 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation',
   'tatUs', 'rate', 'lastUs', 'runId', 'pausedUntilUs', 'cutUs', 'raisedUs', 'untilUs', 'ticket', 'ticketUntilUs',
-  'closedUs', 'openings', 'revision')
+  'closedUs', 'openings', 'revision', 'promisedUs')
 if not h[1] then return { 'unset' } end
 local function num(i) return tonumber(h[i]) or 0 end
 local limitRate, burst, minRate, ttlMs, maxWaitMs = num(1), num(2), num(3), num(4), num(5)
 local size = burst - limitRate * ttlMs / 1000
 local mode, generation, tatUs, rate, lastUs = h[6], num(7), num(8), num(9), num(10)
 local runId, pausedUntilUs, cutUs, raisedUs, untilUs = h[11] or '', num(12), num(13), num(14), num(15)
-local ticket, ticketUntilUs, closedUs, openings = h[16] or '', num(17), num(18), num(19)
+local ticket, ticketUntilUs, closedUs, openings, promisedUs = h[16] or '', num(17), num(18), num(19), num(21)
 
 local worker, askRunId, reported = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local ok, failed, trailing, slow, throttled = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -40,13 +40,15 @@ local function put(field, value)
   set[#set + 1] = field
   set[#set + 1] = value
 end
-local function emptied(at, r) return ceil(at + size * 1e6 / r) end
+-- Empty, also when the last of what is promised is due.
+local function emptied(at, r) return ceil(max(at, promisedUs) + size * 1e6 / r) end
 
 local stepped = false
 -- A clock that goes back a little stands still; a real step back empties the bucket and shortens what was to end later.
 if timeUs >= lastUs or lastUs - timeUs > ${BREAKER.clockStepUs} then
   if timeUs < lastUs then
     stepped = true
+    promisedUs = timeUs + max(0, promisedUs - lastUs)
     tatUs = emptied(timeUs, rate)
     untilUs = min(untilUs, timeUs + ${BREAKER.maxOpenUs})
     pausedUntilUs = min(pausedUntilUs, timeUs + ${BREAKER.maxOpenUs})
@@ -159,12 +161,13 @@ if mode == 'closed' and reported == generation and ok + failed + throttled > 0 t
     put('windowUs', nowUs)
   end
 elseif mode == 'halfOpen' and askTicket ~= '' and askTicket == ticket and nowUs < ticketUntilUs then
-  ticket, ticketUntilUs = '', 0
+  -- A probe that told nothing must not lead straight to the next.
+  ticket, ticketUntilUs = '', nowUs + ${BREAKER.openUs}
   if verdict == 'failed' then
     open('probe', '')
   elseif verdict == 'ok' then
     moved('closed', 'probe', '')
-    closedUs, untilUs, pausedUntilUs = nowUs, 0, 0
+    closedUs, untilUs, pausedUntilUs, ticketUntilUs = nowUs, 0, 0, 0
     rate = max(minRate, ${BREAKER.restartShare} * limitRate)
     tatUs = emptied(nowUs, rate)
     cutUs, raisedUs = nowUs, nowUs
@@ -181,11 +184,12 @@ local live = redis.call('ZCARD', KEYS[2])
 if mode == 'isolated' then waitUs = ${BREAKER.isolatedUs}
 elseif mode == 'open' then waitUs = untilUs - nowUs
 elseif mode == 'halfOpen' then
-  if ticket ~= '' and nowUs < ticketUntilUs then waitUs = ticketUntilUs - nowUs
+  if nowUs < ticketUntilUs then waitUs = ticketUntilUs - nowUs
   elseif probe == '' then waitUs = ${BREAKER.openUs}
   else
     ticket, ticketUntilUs = probe, nowUs + ${BREAKER.ticketUs}
     granted, handed = 1, probe
+    tatUs = ceil(max(tatUs, nowUs) + 1e6 / rate)
   end
 elseif want > 0 then
   if nowUs < pausedUntilUs then
@@ -213,15 +217,16 @@ elseif want > 0 then
         waitUs = max(1000, ceil((need - level) * intervalUs) - maxWaitMs * 500)
       end
     end
+    if granted > 0 then promisedUs = max(promisedUs, nowUs + waitUs) end
     -- And up step by step, only while the rate is what holds the work up.
     if rate < limitRate then
       if nowUs - cutUs < ${BREAKER.cutEveryUs} or not (granted < want or waitUs > 0) then
         raisedUs = nowUs
       elseif ok > 0 and failed + throttled == 0 then
         local to = min(limitRate, rate + ${BREAKER.raiseShare} * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
-        -- As many tokens as before; what is promised keeps its time.
-        local debtUs, fullUs = max(0, tatUs - nowUs), size * 1e6 / rate
-        if to > rate then tatUs = ceil(nowUs + min(debtUs, fullUs) * rate / to + max(0, debtUs - fullUs)) end
+        -- As many tokens as before, and from when the last promise is due.
+        local sinceUs = max(nowUs, promisedUs)
+        if to > rate then tatUs = ceil(sinceUs + max(0, tatUs - sinceUs) * rate / to) end
         rate, raisedUs = to, nowUs
       end
     end
@@ -230,6 +235,7 @@ end
 
 put('lastUs', lastUs)
 put('tatUs', tatUs)
+put('promisedUs', promisedUs)
 put('rate', rate)
 put('raisedUs', raisedUs)
 put('cutUs', cutUs)

@@ -19,7 +19,7 @@ local max, min, ceil = math.max, math.min, math.ceil
 local order, by, reason = ARGV[2], ARGV[3], ARGV[4]
 
 local h = redis.call('HMGET', KEYS[1], 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation', 'rate',
-  'tatUs', 'lastUs', 'revision', 'limits', 'limitsBy', 'setRate', 'limitRate')
+  'tatUs', 'lastUs', 'revision', 'limits', 'limitsBy', 'setRate', 'promisedUs')
 local known = h[1]
 local function num(i) return tonumber(h[i]) or 0 end
 nowUs = max(nowUs, num(10))
@@ -49,9 +49,9 @@ local function limit(rate, burst, minRate, ttlMs, maxWaitMs)
   if current >= num(1) or current > rate then to = rate end
   to = max(to, minRate)
   local tatUs = num(9)
-  local debtUs, fullUs = max(0, tatUs - nowUs), (num(2) - num(1) * num(4) / 1000) * 1e6 / current
-  if to <= current then tatUs = ceil(nowUs + debtUs * current / to)
-  else tatUs = ceil(nowUs + min(debtUs, fullUs) * current / to + max(0, debtUs - fullUs)) end
+  local sinceUs = nowUs
+  if to > current then sinceUs = max(nowUs, num(15)) end
+  tatUs = ceil(sinceUs + max(0, tatUs - sinceUs) * current / to)
   redis.call('HSET', KEYS[1], 'rate', to, 'tatUs', tatUs)
 end
 
@@ -79,7 +79,7 @@ elseif order == 'isolate' then
 elseif order == 'reset' then
   local rate = max(num(3), ${BREAKER.restartShare} * num(1))
   local size = num(2) - num(1) * num(4) / 1000
-  redis.call('HSET', KEYS[1], 'rate', rate, 'tatUs', ceil(nowUs + size * 1e6 / rate), 'closedUs', nowUs, 'untilUs', 0,
+  redis.call('HSET', KEYS[1], 'rate', rate, 'tatUs', ceil(max(nowUs, num(15)) + size * 1e6 / rate), 'closedUs', nowUs, 'untilUs', 0,
     'pausedUntilUs', 0, 'cutUs', nowUs, 'raisedUs', nowUs, 'ticket', '', 'ticketUntilUs', 0, 'openings', 0, 'total', 0,
     'failed', 0, 'slow', 0, 'throttled', 0, 'consecutive', 0, 'strainedUs', 0, 'lastUs', nowUs)
   redis.call('HDEL', KEYS[1], 'isolatedBy', 'isolatedWhy', 'isolatedAtMs')
