@@ -2,12 +2,14 @@ import { parseArgs } from "node:util";
 import type { Figure } from "./measure.ts";
 import { benchOutage } from "./outage.ts";
 import { benchQueue } from "./queue.ts";
+import { benchSim } from "./sim.ts";
 import { benchWritePath } from "./write-path.ts";
 
 const SUITES: Readonly<Record<string, (log: (line: string) => void) => Promise<Figure[]>>> = {
   "write-path": benchWritePath,
   queue: benchQueue,
   outage: benchOutage,
+  sim: benchSim,
 };
 const log = (line: string): void => console.error(`bench: ${line}`);
 

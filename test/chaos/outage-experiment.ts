@@ -39,7 +39,7 @@ const CONCURRENCY = 16;
 const PERIOD_MS = 5_000;
 const DEADLINE_MS = 1_000;
 export const RATE = 500;
-export const BURST = 1_000;
+const BURST = 1_000;
 
 /** One arm under one fault: steady, broken for a while, and until it is steady again. */
 export async function runArm(options: ExperimentOptions): Promise<ArmResult> {

@@ -31,6 +31,7 @@ interface AuditedObject {
  */
 export class AuditLog {
   readonly #file: number;
+  #closed = false;
 
   /** @throws KonvergeError `invalid_config` when the file cannot be opened */
   constructor(path: string) {
@@ -46,10 +47,13 @@ export class AuditLog {
   }
 
   write(record: AuditRecord): void {
+    // Connections that the end of the server cuts may tell so after it.
+    if (this.#closed) return;
     writeSync(this.#file, `${JSON.stringify(toEvent(record))}\n`);
   }
 
   close(): void {
+    this.#closed = true;
     closeSync(this.#file);
   }
 }

@@ -1,0 +1,71 @@
+import { simulateBrownout, type BrownoutResult } from "../sim/brownout.ts";
+import { seededRandom } from "../sim/seeded-random.ts";
+import type { Figure } from "./measure.ts";
+
+const FAULTS = [
+  { name: "brownout, 2 of 20 seats for 20 s", faultSeats: 2 },
+  { name: "outage of 20 s", faultSeats: 0 },
+] as const;
+const SEED = 7;
+
+/** 1,000 workers and 100,000 keys on a virtual clock: the production code of the guard, no network, no Redis. */
+export async function benchSim(log: (line: string) => void): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const { name, faultSeats } of FAULTS) {
+    log(`sim: ${name}`);
+    const run = (policy: "guard" | "jitter") =>
+      simulateBrownout({
+        workers: 1_000,
+        keys: 100_000,
+        eventsPerSecond: 140,
+        policy,
+        faultSeats,
+        fromMs: 30_000,
+        toMs: 50_000,
+        endMs: 150_000,
+        rate: 180,
+        burst: 60,
+        random: seededRandom(SEED),
+      });
+    figures.push(...figuresOf(name, await run("guard"), await run("jitter")));
+  }
+  return figures;
+}
+
+/** A run that never recovered is told as -1. */
+const recovery = ({ recoveredMs }: BrownoutResult) => recoveredMs ?? -1;
+
+function figuresOf(name: string, guard: BrownoutResult, jitter: BrownoutResult): Figure[] {
+  const common = { suite: "sim", case: name, peerName: "jittered retries alone" };
+  const figure = (
+    metric: string,
+    unit: string,
+    read: (result: BrownoutResult) => number,
+  ): Figure => ({
+    ...common,
+    metric,
+    unit,
+    ours: read(guard),
+    peer: read(jitter),
+    ratio: null,
+    goal: null,
+    ok: true,
+  });
+  const sent = guard.sentDuring / jitter.sentDuring;
+  const recoveredMs = guard.recoveredMs ?? Infinity;
+  return [
+    {
+      ...figure("calls during the fault", "calls", (run) => run.sentDuring),
+      ratio: Math.round(sent * 1_000) / 1_000,
+      goal: 0.05,
+      ok: sent <= 0.05,
+    },
+    {
+      ...figure("from the fault's end to 85 % good answers; -1: never", "ms", recovery),
+      ok: recoveredMs <= 15_000,
+    },
+    figure("most calls in a second", "calls", (run) => run.peakPerSecond),
+    figure("calls per event", "calls", (run) => run.sentPerEvent),
+    figure("keys behind at the end", "keys", (run) => run.pendingKeys),
+  ];
+}

@@ -1,0 +1,242 @@
+import {
+  admit as admitStep,
+  climb,
+  defineLadder,
+  guardLimits,
+  newGuardState,
+  type AdmitAsk,
+  type Gate,
+  type GuardLimits,
+} from "@konverge/core";
+import { createTokenShare, type TokenShare } from "../../libs/guard/src/token-share.ts";
+import { createServerModel, type ServerModel } from "./server-model.ts";
+import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
+
+export interface BrownoutOptions {
+  readonly workers: number;
+  readonly keys: number;
+  /** News per second, on keys drawn at random. */
+  readonly eventsPerSecond: number;
+  readonly policy: "guard" | "jitter";
+  /** Seats during the fault: 2 of 20 is a brownout, 0 an outage. */
+  readonly faultSeats: number;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly endMs: number;
+  readonly rate: number;
+  readonly burst: number;
+  readonly random: () => number;
+}
+
+export interface BrownoutResult {
+  /** Calls in the fault, most calls in one second of the whole run, calls per event. */
+  readonly sentDuring: number;
+  readonly peakPerSecond: number;
+  readonly sentPerEvent: number;
+  /** From the end of the fault to the first second with good answers for 85 % of the events and few failures; undefined: never. */
+  readonly recoveredMs: number | undefined;
+  /** Keys with news that no good answer has covered at the end. */
+  readonly pendingKeys: number;
+  readonly sent: readonly number[];
+  readonly good: readonly number[];
+}
+
+const SEATS = 20;
+const SERVICE_MS = 100;
+const LINE = 400;
+const DEADLINE_MS = 1_000;
+const PER_WORKER = 4;
+const REDIS_MS = 1;
+const ladder = defineLadder({
+  baseMs: 250,
+  factor: 2,
+  capMs: 30_000,
+  steps: Infinity,
+  jitter: { kind: "full" },
+});
+
+/**
+ * A fleet on one virtual clock: keys with news are taken by idle workers, one call each, through the production code of the guard's
+ * local side and of its arithmetic. The server loses most of its seats for a while.
+ */
+export async function simulateBrownout(options: BrownoutOptions): Promise<BrownoutResult> {
+  const { random } = options;
+  const clock = createVirtualClock();
+  const server = createServerModel({
+    clock,
+    random,
+    seats: SEATS,
+    serviceMs: SERVICE_MS,
+    line: LINE,
+  });
+  const fleet = createFleet(options, clock, server);
+  clock.schedule(options.fromMs, () => server.setSeats(options.faultSeats));
+  clock.schedule(options.toMs, () => server.setSeats(SEATS));
+  let events = 0;
+  const newsAt = () => {
+    fleet.news(Math.floor(random() * options.keys));
+    events += 1;
+    clock.schedule((-Math.log(1 - random()) * 1_000) / options.eventsPerSecond, newsAt);
+  };
+  clock.schedule(0, newsAt);
+  await clock.run(options.endMs);
+  const { sent, good } = server;
+  const total = sum(sent);
+  return {
+    sentDuring: sum(
+      sent.slice(Math.floor(options.fromMs / 1_000), Math.floor(options.toMs / 1_000)),
+    ),
+    peakPerSecond: sent.reduce((most, calls) => Math.max(most, calls), 0),
+    sentPerEvent: Math.round((total / events) * 100) / 100,
+    recoveredMs: recovery(options, sent, good),
+    pendingKeys: fleet.pending(),
+    sent,
+    good,
+  };
+}
+
+function createFleet(options: BrownoutOptions, clock: VirtualClock, server: ServerModel) {
+  const { random, policy } = options;
+  const waiting: number[] = [];
+  const dirty = new Set<number>();
+  const busy = new Set<number>();
+  const failures = new Map<number, number>();
+  const limits = guardLimits({ ratePerSecond: options.rate, burst: options.burst });
+  const store = createStore(limits, clock);
+  const shares: TokenShare[] = [];
+  const idle: number[] = [];
+  const gates: Gate[] = Array.from({ length: options.workers }, (_, worker) => {
+    for (let slot = 0; slot < PER_WORKER; slot++) idle.push(worker);
+    if (policy === "jitter")
+      return { admit: () => Promise.resolve({ waitedMs: 0, settle: () => undefined }) };
+    const share = createTokenShare({
+      workerId: `w${worker}`,
+      limits,
+      maxInFlight: 64,
+      admit: (ask) => store(ask),
+      configure: () => Promise.resolve(),
+      reachable: () => true,
+      runId: () => "sim",
+      probe: async () => probe(worker),
+      onBreaker: (news) => {
+        for (const other of shares) if (other !== share) other.learn(news);
+        if (news.mode === "closed") dispatch();
+      },
+      onTransition: () => undefined,
+      onHealth: () => undefined,
+      onRevision: () => undefined,
+      onError: (error) => {
+        throw error;
+      },
+      clock: () => clock.nowMs,
+      random,
+      schedule: clock.schedule,
+    });
+    shares.push(share);
+    return share;
+  });
+  const isOpen = () => policy === "guard" && shares[0]?.breaker.mode !== "closed";
+
+  const send = async (gate: Gate, isProbe: boolean): Promise<boolean> => {
+    const permit = await gate.admit({
+      verb: "get",
+      resource: "things",
+      priority: "event",
+      probe: isProbe,
+    });
+    return new Promise((resolve) => {
+      server.send(DEADLINE_MS, (result) => {
+        permit.settle(result);
+        resolve(result.kind === "response" && result.status === 200);
+      });
+    });
+  };
+  const probe = async (worker: number): Promise<void> => {
+    const gate = gates[worker];
+    if (gate !== undefined) await send(gate, true);
+  };
+  const requeue = (key: number, afterMs: number) => {
+    clock.schedule(afterMs, () => {
+      waiting.push(key);
+      dispatch();
+    });
+  };
+  const attempt = async (worker: number, key: number) => {
+    const gate = gates[worker];
+    if (gate === undefined) return;
+    busy.add(key);
+    dirty.delete(key);
+    try {
+      if (await send(gate, false)) {
+        failures.delete(key);
+        // News that came meanwhile is the follow-up.
+        if (dirty.has(key)) waiting.push(key);
+      } else {
+        const count = failures.get(key) ?? 0;
+        failures.set(key, count + 1);
+        dirty.add(key);
+        const step = climb(ladder, count, random);
+        requeue(key, step.kind === "wait" ? step.afterMs : 0);
+      }
+    } catch (error) {
+      dirty.add(key);
+      requeue(key, (error as { retryAfterMs?: number }).retryAfterMs ?? 1_000);
+    }
+    busy.delete(key);
+    idle.push(worker);
+    dispatch();
+  };
+  function dispatch(): void {
+    while (waiting.length > 0 && idle.length > 0 && !isOpen()) {
+      const key = waiting.shift() ?? 0;
+      // Idle workers in turn, as many processes on one queue are.
+      const worker = idle.shift() ?? 0;
+      void attempt(worker, key);
+    }
+  }
+  return {
+    news(key: number) {
+      const isKnown = dirty.has(key) || busy.has(key);
+      dirty.add(key);
+      if (isKnown) return;
+      waiting.push(key);
+      dispatch();
+    },
+    pending: () => dirty.size,
+  };
+}
+
+/** The script's place in the real thing: one state for all, a millisecond away. */
+function createStore(limits: GuardLimits, clock: VirtualClock) {
+  let state = newGuardState(limits, 0, "sim");
+  return (ask: AdmitAsk) =>
+    new Promise<Awaited<ReturnType<Parameters<typeof createTokenShare>[0]["admit"]>>>((resolve) => {
+      clock.schedule(REDIS_MS / 2, () => {
+        const step = admitStep(state, ask, limits, Math.round(clock.nowMs * 1_000));
+        ({ state } = step);
+        clock.schedule(REDIS_MS / 2, () =>
+          resolve({ kind: "answer", revision: 1, ...step.answer }),
+        );
+      });
+    });
+}
+
+function recovery(
+  { toMs, eventsPerSecond }: BrownoutOptions,
+  sent: readonly number[],
+  good: readonly number[],
+): number | undefined {
+  for (let second = Math.ceil(toMs / 1_000); second + 2 < sent.length; second++) {
+    const seconds = [second, second + 1, second + 2];
+    const isWell = seconds.every((one) => {
+      const failed = (sent[one] ?? 0) - (good[one] ?? 0);
+      return (good[one] ?? 0) >= 0.6 * eventsPerSecond && failed <= 0.25 * (sent[one] ?? 0);
+    });
+    const total = seconds.reduce((calls, one) => calls + (good[one] ?? 0), 0);
+    if (isWell && total >= 3 * 0.85 * eventsPerSecond) return second * 1_000 - toMs;
+  }
+  return undefined;
+}
+
+/** Seconds without a call are holes, which `reduce` leaves out. */
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
