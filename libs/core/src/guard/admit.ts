@@ -278,7 +278,10 @@ function grant(
   if (lease.granted > 0) state.promisedUs = Math.max(state.promisedUs, nowUs + lease.waitUs);
   raiseRate(
     state,
-    { isLimited: lease.granted < want || lease.waitUs > 0, reportsWell: isWell(ask) },
+    {
+      isLimited: lease.granted < want || lease.waitUs > 0,
+      reportsWell: ask.generation === state.generation && isWell(ask),
+    },
     limits,
     nowUs,
   );

@@ -222,7 +222,7 @@ elseif want > 0 then
     if rate < limitRate then
       if nowUs - cutUs < ${BREAKER.cutEveryUs} or not (granted < want or waitUs > 0) then
         raisedUs = nowUs
-      elseif ok > 0 and failed + throttled == 0 then
+      elseif reported == generation and ok > 0 and failed + throttled == 0 then
         local to = min(limitRate, rate + ${BREAKER.raiseShare} * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
         -- As many tokens as before, and from when the last promise is due.
         local sinceUs = max(nowUs, promisedUs)

@@ -1,0 +1,421 @@
+import { randomInt } from "node:crypto";
+import {
+  admit,
+  BREAKER,
+  guardLimits,
+  newGuardState,
+  type Admission,
+  type AdmitAsk,
+  type CallResult,
+  type GuardState,
+} from "@konverge/core";
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { openDurationUs } from "../../libs/core/src/guard/breaker-rules.ts";
+import { createOutcomeTally } from "../../libs/guard/src/outcome-tally.ts";
+import { classifyResult } from "../../libs/guard/src/result-class.ts";
+
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const numRuns = isLong ? 5_000 : 120;
+const limits = guardLimits({ ratePerSecond: 100 });
+const START_US = 1.8e15;
+
+const quiet: AdmitAsk = {
+  worker: "a",
+  runId: "r1",
+  generation: 1,
+  ok: 0,
+  failed: 0,
+  trailing: 0,
+  slow: 0,
+  throttled: 0,
+  retryAfterUs: 0,
+  ticket: "",
+  verdict: "",
+  want: 0,
+  need: 0,
+  floor: 0,
+  probe: "",
+  random: 0.5,
+};
+
+/** Outcomes as any worker may report them, in or out of time. */
+const report = fc.record({
+  worker: fc.constantFrom("a", "b", "c"),
+  ok: fc.constantFrom(0, 0, 1, 20),
+  failed: fc.constantFrom(0, 0, 1, 6, 30),
+  slow: fc.constantFrom(0, 0, 5),
+  throttled: fc.constantFrom(0, 0, 0, 3),
+  retryAfterUs: fc.constantFrom(0, 0, 0, 1.5e6, 2e7),
+  verdict: fc.constantFrom("ok", "failed", "neutral"),
+  want: fc.constantFrom(0, 1, 64),
+  random: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+});
+const step = fc.record({
+  report,
+  afterUs: fc.oneof(
+    fc.integer({ min: 0, max: 300_000 }),
+    fc.integer({ min: 0, max: 3_000_000 }),
+    fc.integer({ min: 0, max: 20_000_000 }),
+  ),
+  /** How many moves ago the worker last heard of the breaker. */
+  behind: fc.constantFrom(0, 0, 0, 0, 1, 2, 9),
+  /** Which of the tickets that were ever handed out it reports: the newest, an older one, none. */
+  ticket: fc.constantFrom("newest", "newest", "older", "none"),
+  probes: fc.boolean(),
+  evicted: fc.constantFrom(...Array.from({ length: 20 }, () => "nothing"), "live", "failing"),
+});
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+const steps = fc.array(step, { minLength: 1, maxLength: 120, size: "max" });
+
+interface Admitted extends Admission {
+  readonly before: GuardState;
+  readonly ask: AdmitAsk;
+  readonly nowUs: number;
+}
+
+/** A history of the breaker; `inspect` sees every step. */
+function live(history: readonly Step[], inspect: (one: Admitted) => void): void {
+  let nowUs = START_US;
+  let before = newGuardState(limits, nowUs, "r1");
+  const tickets: string[] = [];
+  for (const one of history) {
+    nowUs += one.afterUs;
+    if (one.evicted === "live") before = { ...before, live: new Map() };
+    if (one.evicted === "failing") before = { ...before, failing: new Map() };
+    const ticket = { newest: tickets.at(-1), older: tickets.at(-2), none: "" }[one.ticket] ?? "";
+    const ask: AdmitAsk = {
+      ...quiet,
+      ...one.report,
+      trailing: Math.floor(one.report.failed / 2),
+      generation: Math.max(0, before.generation - one.behind),
+      ticket,
+      verdict: ticket === "" ? "" : one.report.verdict,
+      need: Math.min(1, one.report.want),
+      probe: one.probes ? `t${tickets.length}` : "",
+    };
+    const admission = admit(before, ask, limits, nowUs);
+    if (admission.answer.ticket !== "") tickets.push(admission.answer.ticket);
+    inspect({ ...admission, before, ask, nowUs });
+    before = admission.state;
+  }
+}
+
+const EDGES = ["closed>open", "open>halfOpen", "halfOpen>open", "halfOpen>closed"];
+
+test(`P6 B1: the breaker moves along its edges only, each for its reason and with the next generation (seed ${seed})`, () => {
+  const seen = new Map<string, number>();
+  fc.assert(
+    fc.property(steps, (history) => {
+      // Since the breaker last closed, by those who knew that.
+      let [calls, failures, failuresInARow, refusals] = [0, 0, 0, 0];
+      live(history, ({ before, state, answer, ask, nowUs, opened }) => {
+        if (before.mode === "closed" && ask.generation === before.generation) {
+          calls += ask.ok + ask.failed;
+          failures += ask.failed;
+          failuresInARow = ask.ok > 0 ? ask.trailing : failuresInARow + ask.failed;
+          refusals += ask.throttled;
+          // Two that fail are a quorum, however many there are.
+          const others = [...before.failing].filter(
+            ([worker, atUs]) => worker !== ask.worker && atUs > nowUs - BREAKER.quorumUs,
+          );
+          const isSure = failuresInARow >= BREAKER.consecutive && others.length > 0;
+          if (isSure && ask.failed > 0) expect(state.mode).toBe("open");
+        }
+        expect([answer.mode, answer.generation]).toEqual([state.mode, state.generation]);
+        if (state.mode === before.mode) {
+          expect(state.generation).toBe(before.generation);
+          // What is due is not put off: the first who asks finds it half open.
+          expect(state.mode === "open" && nowUs >= state.untilUs).toBe(false);
+          return;
+        }
+        const edge = `${before.mode}>${state.mode}`;
+        seen.set(edge, (seen.get(edge) ?? 0) + 1);
+        expect(EDGES).toContain(edge);
+        expect(state.generation).toBe(before.generation + 1);
+        const isVerdict = ask.ticket === before.ticket && nowUs < before.ticketUntilUs;
+        switch (edge) {
+          case "closed>open":
+            if (opened === "consecutive") {
+              expect(failuresInARow).toBeGreaterThanOrEqual(BREAKER.consecutive);
+            } else if (opened === "strained") expect(refusals).toBeGreaterThan(0);
+            else expect([calls >= BREAKER.minCalls, failures > 0]).toEqual([true, true]);
+            break;
+          case "open>halfOpen":
+            expect(nowUs).toBeGreaterThanOrEqual(before.untilUs);
+            break;
+          case "halfOpen>open":
+            expect([isVerdict, ask.verdict, opened]).toEqual([true, "failed", "probe"]);
+            break;
+          case "halfOpen>closed":
+            expect([isVerdict, ask.verdict]).toEqual([true, "ok"]);
+            [calls, failures, failuresInARow, refusals] = [0, 0, 0, 0];
+            break;
+        }
+      });
+    }),
+    { seed, numRuns },
+  );
+  expect([...seen.keys()].toSorted()).toEqual(EDGES.toSorted());
+  expect(Math.min(...seen.values())).toBeGreaterThan(50);
+});
+
+test(`P6 B1: no report and no time leads out of isolation (seed ${seed})`, () => {
+  fc.assert(
+    fc.property(steps, (history) => {
+      let isolated: GuardState = { ...newGuardState(limits, START_US, "r1"), mode: "isolated" };
+      live(history, ({ ask, nowUs }) => {
+        const { state, answer } = admit(
+          isolated,
+          { ...ask, generation: isolated.generation },
+          limits,
+          nowUs,
+        );
+        expect([state.mode, state.generation, answer.granted, answer.ticket]).toEqual([
+          "isolated",
+          isolated.generation,
+          0,
+          "",
+        ]);
+        isolated = state;
+      });
+    }),
+    { seed, numRuns },
+  );
+});
+
+const withoutOutcomes = { ok: 0, failed: 0, trailing: 0, slow: 0, throttled: 0, retryAfterUs: 0 };
+
+test(`P6 B3: outcomes of another generation, and tickets that are not live, change nothing (seed ${seed})`, () => {
+  const counts = { stale: 0, staleTickets: 0, future: 0 };
+  fc.assert(
+    fc.property(steps, (history) => {
+      live(history, ({ before, state, ask, nowUs }) => {
+        const isLive = ask.ticket === before.ticket && nowUs < before.ticketUntilUs;
+        if (ask.ticket !== "" && !(isLive && before.mode === "halfOpen")) {
+          counts.staleTickets += 1;
+          const silent: AdmitAsk = { ...ask, ticket: "", verdict: "" };
+          expect(state).toEqual(admit(before, silent, limits, nowUs).state);
+        }
+        const tellsMuch = ask.ok + ask.failed + ask.throttled > 0;
+        if (ask.generation < before.generation && tellsMuch && !isLive) {
+          counts.stale += 1;
+          const silent = { ...ask, ...withoutOutcomes };
+          expect(state).toEqual(admit(before, silent, limits, nowUs).state);
+        }
+        // One that knows of moves that were forgotten: it voids what was leased, and is not counted either.
+        const future = { ...ask, ticket: "", generation: before.generation + 3 };
+        const after = admit(before, future, limits, nowUs).state;
+        const silent = { ...future, ...withoutOutcomes };
+        expect(after).toEqual(admit(before, silent, limits, nowUs).state);
+        expect(after.generation).toBeGreaterThan(future.generation);
+        expect([before.mode, before.mode === "open" ? "halfOpen" : ""]).toContain(after.mode);
+        counts.future += 1;
+      });
+    }),
+    { seed, numRuns },
+  );
+  expect(Math.min(...Object.values(counts))).toBeGreaterThan(500);
+});
+
+const REFUSALS = [400, 403, 404, 405, 409, 410, 412, 413, 415, 422];
+/** How calls end that a server which is well may get, or that tell nothing. */
+const harmless: fc.Arbitrary<CallResult> = fc.oneof(
+  fc.constantFrom(...REFUSALS).map((status) => ({ kind: "response" as const, status })),
+  fc.constantFrom<CallResult>(
+    { kind: "response", status: 401 },
+    { kind: "response", status: 500, concern: "part" },
+    { kind: "response", status: 503, concern: "part" },
+    { kind: "response", status: 429, concern: "object", retryAfterMs: 10_000 },
+    { kind: "response", status: 429, concern: "stale", retryAfterMs: 1_000 },
+    { kind: "response", status: 429, concern: "connection", retryAfterMs: 5_000 },
+    { kind: "aborted" },
+  ),
+);
+
+test(`P6 B4: no storm of refusals and of what tells nothing opens the breaker (seed ${seed})`, () => {
+  const volley = fc.record({
+    worker: fc.constantFrom("a", "b", "c"),
+    results: fc.array(harmless, { minLength: 1, maxLength: 12 }),
+    times: fc.constantFrom(1, 10, 1_000),
+    slow: fc.boolean(),
+    afterUs: fc.integer({ min: 0, max: 500_000 }),
+  });
+  let calls = 0;
+  fc.assert(
+    fc.property(fc.array(volley, { maxLength: 60, size: "max" }), (storm) => {
+      let nowUs = START_US;
+      let state = newGuardState(limits, nowUs, "r1");
+      for (const { worker, results, times, slow, afterUs } of storm) {
+        nowUs += afterUs;
+        const tally = createOutcomeTally();
+        for (const result of results) {
+          const retryAfterMs = result.kind === "response" ? (result.retryAfterMs ?? 0) : 0;
+          tally.note({ generation: 1, class: classifyResult(result), slow, retryAfterMs });
+        }
+        const { retryAfterMs, ...counted } = tally.take(1);
+        const ask: AdmitAsk = {
+          ...quiet,
+          ...counted,
+          ok: counted.ok * times,
+          slow: counted.slow * times,
+          worker,
+          retryAfterUs: retryAfterMs * 1_000,
+        };
+        ({ state } = admit(state, ask, limits, nowUs));
+        calls += results.length * times;
+        expect([state.mode, state.generation, state.failed]).toEqual(["closed", 1, 0]);
+        expect([state.pausedUntilUs, state.consecutive]).toEqual([0, 0]);
+      }
+    }),
+    { seed, numRuns },
+  );
+  expect(calls).toBeGreaterThan(500_000);
+});
+
+test(`P6 B5: one worker that fails in everything does not open the breaker while another reports (seed ${seed})`, () => {
+  const fails = fc.record({
+    failed: fc.constantFrom(1, 3, 12, 200),
+    slow: fc.constantFrom(0, 12, 200),
+    afterUs: fc.integer({ min: 0, max: 3_000_000 }),
+  });
+  const others = fc.record({
+    count: fc.integer({ min: 1, max: 5 }),
+    // Less often than this it is not a live one.
+    everyUs: fc.integer({ min: 10_000, max: BREAKER.quorumUs - 1 }),
+    ok: fc.constantFrom(1, 5),
+  });
+  let failures = 0;
+  const reasons = { alone: 0, both: 0 };
+  fc.assert(
+    fc.property(
+      fc.array(fails, { minLength: 5, maxLength: 60, size: "max" }),
+      others,
+      (bad, { count, everyUs, ok }) => {
+        let nowUs = START_US;
+        let healthyUs = nowUs;
+        let state = newGuardState(limits, nowUs, "r1");
+        const tell = (change: Partial<AdmitAsk>, atUs: number) =>
+          admit(state, { ...quiet, generation: state.generation, ...change }, limits, atUs);
+        const tellWell = (atUs: number) => {
+          for (let i = 0; i < count; i += 1) ({ state } = tell({ worker: `w${i}`, ok }, atUs));
+        };
+        tellWell(nowUs);
+        for (const { failed, slow, afterUs } of bad) {
+          nowUs += afterUs;
+          for (; healthyUs + everyUs <= nowUs; healthyUs += everyUs) tellWell(healthyUs + everyUs);
+          ({ state } = tell({ worker: "bad", failed, slow, trailing: failed }, nowUs));
+          failures += failed;
+          expect(state.mode).toBe("closed");
+        }
+        // The same failures open it when there is nobody else, or when another one says so too.
+        const failed = BREAKER.consecutive;
+        const later = { worker: "bad", failed, trailing: failed };
+        if (tell(later, nowUs + BREAKER.quorumUs).state.mode === "open") reasons.alone += 1;
+        if (tell({ ...later, worker: "w0" }, nowUs).state.mode === "open") reasons.both += 1;
+      },
+    ),
+    { seed, numRuns },
+  );
+  expect(failures).toBeGreaterThan(5_000);
+  expect(reasons).toEqual({ alone: numRuns, both: numRuns });
+});
+
+test(`P6 B7: it stays open for 1 s doubling to the longest, within 25 %, and never shorter than the server asks (seed ${seed})`, () => {
+  const openings = { first: 0, again: 0, asked: 0 };
+  fc.assert(
+    fc.property(steps, (history) => {
+      let inARow = 0;
+      let closedUs = -Infinity;
+      live(history, ({ before, state, ask, nowUs }) => {
+        if (before.mode !== "closed" && state.mode === "closed") closedUs = nowUs;
+        if (before.mode === "open" && state.mode === "halfOpen") {
+          expect(nowUs).toBeGreaterThanOrEqual(before.untilUs);
+        }
+        if (before.mode === "open" || state.mode !== "open") return;
+        const isAgain = before.mode === "halfOpen" || nowUs - closedUs < BREAKER.calmUs;
+        inARow = isAgain ? inARow + 1 : 1;
+        openings[isAgain ? "again" : "first"] += 1;
+        const forUs = state.untilUs - nowUs;
+        const base = Math.min(5e6, 1e6 * 2 ** (inARow - 1));
+        expect(forUs).toBeGreaterThanOrEqual(Math.max(0.75 * base - 1, ask.retryAfterUs));
+        expect(forUs).toBeLessThanOrEqual(Math.max(1.25 * base, ask.retryAfterUs));
+        if (ask.retryAfterUs > 1.25 * base) openings.asked += 1;
+      });
+    }),
+    { seed, numRuns },
+  );
+  expect(Math.min(...Object.values(openings))).toBeGreaterThan(10);
+});
+
+test("P6 B7: the jitter of the open time reaches both ends, and no number of openings overflows it", () => {
+  expect(openDurationUs(1, 0, 0)).toBe(750_000);
+  expect(openDurationUs(1, 0, 1)).toBe(1_250_000);
+  expect(openDurationUs(1e6, 0, 0.5)).toBe(BREAKER.maxOpenUs);
+  expect(openDurationUs(1e6, 60e6, 0.5)).toBe(60e6);
+});
+
+/** All is gone, or a replica answers that has not seen the last moves. */
+const losses = fc.constantFrom("flush", "flush, other run", "replica", "replica, other run");
+
+test(`P6 B9: when Redis forgets an open breaker, nobody finds more than an empty bucket (seed ${seed})`, () => {
+  const asks = fc.array(
+    fc.record({
+      worker: fc.constantFrom("a", "b", "c", "d"),
+      afterUs: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: 0, max: 300_000 })),
+      want: fc.constantFrom(1, 10, 64),
+      /** Knows of what was forgotten. */
+      knows: fc.boolean(),
+    }),
+    { minLength: 20, maxLength: 150, size: "max" },
+  );
+  let tokens = 0;
+  fc.assert(
+    fc.property(steps, losses, asks, (history, loss, after) => {
+      let nowUs = START_US;
+      let known: GuardState = newGuardState(limits, nowUs, "r1");
+      let replica = known;
+      live(history, (one) => {
+        if (one.before.mode === "closed" && one.state.mode !== "closed") replica = one.before;
+        if (one.state.mode === "open" || one.state.mode === "halfOpen") known = one.state;
+        ({ nowUs } = one);
+      });
+      fc.pre(known.mode !== "closed");
+      const isFlushed = loss.startsWith("flush");
+      const runId = loss.endsWith("other run") ? "r2" : "r1";
+      let state = isFlushed ? newGuardState(limits, nowUs, "") : replica;
+      const lostUs = nowUs;
+      let { generation } = known;
+      let [isFenced, given] = [false, 0];
+      for (const { worker, afterUs, want, knows } of after) {
+        // A replica that is behind shows it to nobody but those who know better, so one of them comes first.
+        const isFirst = state === replica;
+        if (!isFirst) nowUs += afterUs;
+        const isKnowing = knows || isFirst;
+        const admission = admit(
+          state,
+          { ...quiet, worker, runId, want, need: 1, generation: isKnowing ? generation : 0 },
+          limits,
+          nowUs,
+        );
+        ({ state } = admission);
+        if (isKnowing) {
+          isFenced = true;
+          ({ generation } = state);
+        }
+        if (isFenced) expect(state.generation).toBeGreaterThan(known.generation);
+        const { granted, waitUs } = admission.answer;
+        given += granted;
+        // The rate since the loss and nothing on top: as if nobody had ever saved a token.
+        const sinceUs = nowUs + waitUs - lostUs;
+        expect(granted === 0 ? 0 : given).toBeLessThanOrEqual(
+          (sinceUs * limits.ratePerSecond) / 1e6 + 0.01,
+        );
+      }
+      tokens += given;
+    }),
+    { seed, numRuns },
+  );
+  expect(tokens).toBeGreaterThan(500);
+});
