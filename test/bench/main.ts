@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import type { Figure } from "./measure.ts";
+import { benchGuard } from "./guard.ts";
 import { benchOutage } from "./outage.ts";
 import { benchQueue } from "./queue.ts";
 import { benchSim } from "./sim.ts";
@@ -8,6 +9,7 @@ import { benchWritePath } from "./write-path.ts";
 const SUITES: Readonly<Record<string, (log: (line: string) => void) => Promise<Figure[]>>> = {
   "write-path": benchWritePath,
   queue: benchQueue,
+  guard: benchGuard,
   outage: benchOutage,
   sim: benchSim,
 };
@@ -37,7 +39,8 @@ if (values.output === "table") {
     figures.map((figure) => ({
       suite: figure.suite,
       case: figure.case,
-      [`ours`]: `${figure.ours} ${figure.unit}`,
+      metric: figure.metric,
+      ours: `${figure.ours} ${figure.unit}`,
       peer: figure.peer === null ? "" : `${figure.peer} ${figure.unit}`,
       "peer is": figure.peerName ?? "",
       ratio: figure.ratio ?? "",
