@@ -246,13 +246,11 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     if (inFlight >= flights.at(nowMs) && breaker.mode === "closed") return;
     // While tokens are promised, some more waiters go with the next ask: each for itself would cost a round trip a call.
     const asks = line.size === 0 ? isRunningLow(nowMs) : missing(nowMs) > shelf.left(nowMs);
-    if (asks) {
-      if (nowMs >= askAgainMs) void ask();
-      else wake(askAgainMs - nowMs);
-    } else if (line.size > 0) {
-      const dueMs = shelf.nextMs(nowMs);
-      if (dueMs !== undefined) wake(dueMs - nowMs);
-    }
+    if (asks && nowMs >= askAgainMs) return void ask();
+    const dueMs = line.size > 0 ? shelf.nextMs(nowMs) : undefined;
+    // Whoever is refused more must not sleep through what it was promised.
+    const nextMs = Math.min(dueMs ?? Infinity, asks ? askAgainMs : Infinity);
+    if (nextMs < Infinity) wake(nextMs - nowMs);
   }
 
   function serve(nowMs: number): void {

@@ -1,0 +1,316 @@
+import { randomInt } from "node:crypto";
+import {
+  bucketSize,
+  guardLimits,
+  LARGEST_FLOOR,
+  type CallPriority,
+  type GateCall,
+  type GuardLimits,
+} from "@konverge/core";
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { largestExcess } from "./largest-excess.ts";
+import {
+  answered,
+  callForEver,
+  createVirtualFleet,
+  getCall,
+  type Network,
+  type VirtualFleet,
+  type VirtualServer,
+  type VirtualWorker,
+} from "./virtual-fleet.ts";
+import type { VirtualRedis } from "./virtual-redis.ts";
+
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const timeout = 600_000;
+const rounding = 0.01;
+
+/** Draws as many scenarios as are wanted, the same for the same seed. */
+function* drawn<T>(arbitrary: fc.Arbitrary<T>): Generator<T & { readonly seed: number }> {
+  for (let i = 0; ; i += 1) {
+    const [scenario] = fc.sample(arbitrary, { seed: seed + i, numRuns: 1 });
+    yield { ...(scenario as T), seed: seed + i };
+  }
+}
+
+function every(fleet: VirtualFleet, ms: () => number, happen: () => void): void {
+  fleet.clock.schedule(ms(), () => {
+    happen();
+    every(fleet, ms, happen);
+  });
+}
+
+const scenarios = fc.record({
+  limits: fc
+    .record({
+      ratePerSecond: fc.constantFrom(...(isLong ? [10, 50] : []), 333.25, 2_000, 4_000),
+      spare: fc.constantFrom(2, 10, 64, 300),
+      tokenTtlMs: fc.constantFrom(50, 100, 200),
+      maxWaitMs: fc.constantFrom(100, 1_000),
+    })
+    .map(({ spare, ...rest }): GuardLimits => ({
+      ...rest,
+      minRatePerSecond: rest.ratePerSecond / 10,
+      burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
+    })),
+  workers: fc.constantFrom(1, 5, 5, 20, 20, 50, ...(isLong ? [200] : [])),
+  callers: fc.constantFrom(2, 16, 40),
+  thinkMs: fc.constantFrom(0, 100, 2_000),
+  network: fc.record({
+    delayMs: fc.constantFrom<Network["delayMs"][]>([0.1, 0.5], [1, 60], [20, 180]),
+    lostAsks: fc.constantFrom(0, 0.05),
+    lostAnswers: fc.constantFrom(0, 0.05),
+    doubled: fc.constantFrom(0, 0.1),
+    lostNews: fc.constantFrom(0, 0.5, 1),
+  }),
+  /** Share of calls that the server answers badly while it is in trouble. */
+  trouble: fc.constantFrom(0, 0.3, 1),
+  troubles: fc.boolean(),
+});
+
+type Scenario = typeof scenarios extends fc.Arbitrary<infer T> ? T : never;
+
+const priorities: readonly CallPriority[] = ["critical", "interactive", "event", "retry", "resync"];
+
+/** Callers of all classes, some of dear calls, in bursts after quiet times and without end. */
+function work(
+  fleet: VirtualFleet,
+  worker: VirtualWorker,
+  { limits, callers, thinkMs }: Pick<Scenario, "limits" | "callers" | "thinkMs">,
+): void {
+  // No call is charged with more.
+  const dearest = Math.max(1, Math.floor((1 - LARGEST_FLOOR) * bucketSize(limits)));
+  const next = () => {
+    const priority = priorities[Math.floor(fleet.random() * priorities.length)] ?? "event";
+    const isDear = fleet.random() < 0.1;
+    const call: GateCall = isDear
+      ? {
+          ...getCall,
+          verb: "list",
+          priority,
+          cost: 1 + Math.floor(fleet.random() * Math.min(10, dearest)),
+        }
+      : { ...getCall, priority };
+    // Together with all others, so that a full bucket meets a crowd.
+    const toBeatMs = thinkMs === 0 ? 0 : thinkMs - (fleet.clock.nowMs % thinkMs);
+    return { call, thinkMs: toBeatMs };
+  };
+  for (let i = 0; i < callers; i += 1) callForEver(worker, next);
+}
+
+/** Stalls, crashes with a successor, broken connections, a Redis that is another, a clock that goes back. */
+function disturb(fleet: VirtualFleet, join: (worker: VirtualWorker) => void): void {
+  const { random, redis, clock } = fleet;
+  const anyWorker = () => fleet.workers[Math.floor(random() * fleet.workers.length)];
+  every(
+    fleet,
+    () => 20 + random() * 400,
+    () => {
+      const draw = random();
+      if (draw < 0.7) anyWorker()?.stall(random() * 1_000);
+      else if (draw < 0.85) {
+        anyWorker()?.crash();
+        join(fleet.addWorker());
+      } else if (draw < 0.9 && redis.isUp) fleet.outage(random() * 1_500);
+      else if (draw < 0.94 && redis.isUp) {
+        fleet.outage(random() * 1_500, (one) => one.failOver(one.state));
+      } else if (draw < 0.97) redis.offsetUs -= Math.floor(random() * 6e6);
+      else if (clock.nowMs > 0) redis.offsetUs -= 3.6e9;
+    },
+  );
+}
+
+test(
+  `P5 L1: no window of the whole fleet's calls exceeds rate * T + burst (seed ${seed})`,
+  {
+    timeout,
+  },
+  async () => {
+    const sums = { tokens: 0, histories: 0, worst: 0, openings: 0, errors: 0 };
+    for (const { limits, troubles, trouble, ...rest } of drawn(scenarios)) {
+      const server: VirtualServer = ({ atMs }) => {
+        const isIll = atMs % 6_000 > 5_000 && fleet.random() < trouble;
+        if (!isIll) return { result: answered(200), tookMs: 1 + fleet.random() * 20 };
+        const is429 = trouble < 1 && fleet.random() < 0.2;
+        return is429
+          ? { result: { kind: "response", status: 429, retryAfterMs: 300 }, tookMs: 1 }
+          : { result: answered(503), tookMs: 1 };
+      };
+      const fleet = createVirtualFleet({ ...rest, limits, server });
+      const join = (worker: VirtualWorker) => work(fleet, worker, { limits, ...rest });
+      fleet.workers.forEach(join);
+      if (troubles) disturb(fleet, join);
+      await fleet.clock.run(12_000);
+      const excess = largestExcess(fleet.sent, limits.ratePerSecond);
+      const scenario = JSON.stringify({ limits, troubles, trouble, ...rest });
+      expect(excess, scenario).toBeLessThanOrEqual(limits.burst + rounding);
+      sums.tokens += fleet.sent.reduce((sum, { tokens }) => sum + tokens, 0);
+      sums.histories += 1;
+      sums.worst = Math.max(sums.worst, excess / limits.burst);
+      sums.openings += fleet.redis.moves.filter(({ to }) => to === "open").length;
+      sums.errors += fleet.errors.length;
+      if (sums.tokens >= (isLong ? 1e6 : 1e5)) break;
+    }
+    console.log(sums);
+  },
+);
+
+test.each([
+  { workers: 1, callers: 64, ratePerSecond: 500, burst: 1_000 },
+  { workers: 40, callers: 1, ratePerSecond: 200, burst: 60 },
+  { workers: 40, callers: 10, ratePerSecond: 200, burst: 60 },
+  { workers: 200, callers: 2, ratePerSecond: 500, burst: 150 },
+  { workers: 8, callers: 50, ratePerSecond: 2_000, burst: 500 },
+  { workers: 20, callers: 2, ratePerSecond: 10, burst: 20 },
+])(
+  `P5 L2: $workers workers with $callers callers each use the whole rate of $ratePerSecond/s (seed ${seed})`,
+  async ({ workers, callers, ...limits }) => {
+    const fleet = createVirtualFleet({ limits: guardLimits(limits), workers, seed });
+    for (const worker of fleet.workers) {
+      for (let i = 0; i < callers; i += 1) callForEver(worker, () => ({ call: getCall }));
+    }
+    const [fromMs, untilMs] = [2_000, limits.ratePerSecond < 100 ? 60_000 : 7_000];
+    await fleet.clock.run(untilMs);
+    const perMs = fleet.sent.filter(({ atMs }) => atMs >= fromMs).length / (untilMs - fromMs);
+    expect((perMs * 1_000) / limits.ratePerSecond).toBeGreaterThan(0.97);
+    expect(fleet.errors).toEqual([]);
+  },
+);
+
+test(`P5 L3: one process serves each class in order, and the higher class first (seed ${seed})`, async () => {
+  const limits = guardLimits({ ratePerSecond: 100, burst: 50 });
+  const fleet = createVirtualFleet({ limits, workers: 1, seed });
+  const [worker] = fleet.workers as [VirtualWorker];
+  const classes: Partial<GateCall>[] = [
+    { priority: "resync" },
+    { priority: "retry" },
+    { priority: "event" },
+    { priority: "interactive" },
+    { priority: "resync", running: true },
+    { priority: "critical" },
+  ];
+  const calls = Array.from({ length: 240 }, (_, i) => ({ ...getCall, ...classes[i % 6], i }));
+  // The bucket is empty at the start, so all of them wait.
+  for (const call of calls) void worker.call(call);
+  await fleet.clock.run(10_000);
+  const order = fleet.sent.map(({ call }) => (call as (typeof calls)[number]).i);
+  const rank = (i: number) => 5 - (i % 6);
+  expect(order).toEqual(calls.map(({ i }) => i).toSorted((a, b) => rank(a) - rank(b) || a - b));
+});
+
+test.each([
+  { workers: 1, each: 400 },
+  { workers: 10, each: 50 },
+  { workers: 100, each: 10 },
+])(
+  `P5 L3: of $workers * $each calls at once none waits longer than its turn and maxWaitMs (seed ${seed})`,
+  async ({ workers, each }) => {
+    const limits = guardLimits({ ratePerSecond: 200, burst: 60 });
+    const fleet = createVirtualFleet({ limits, workers, seed });
+    for (const worker of fleet.workers) {
+      for (let i = 0; i < each; i += 1) void worker.call(getCall);
+    }
+    await fleet.clock.run(30_000);
+    expect(fleet.sent).toHaveLength(workers * each);
+    for (const [i, { waitedMs }] of fleet.sent.entries()) {
+      expect(waitedMs).toBeLessThanOrEqual(
+        ((i + 1) * 1_000) / limits.ratePerSecond + limits.maxWaitMs,
+      );
+    }
+  },
+);
+
+/** Ten calls of a class, of a process with more events than the rate allows, or of one beside such processes. */
+async function waitBesideEvents(priority: CallPriority, where: "here" | "elsewhere") {
+  const limits = guardLimits({ ratePerSecond: 100, burst: 200 });
+  const fleet = createVirtualFleet({ limits, workers: 5, seed });
+  const [first, ...others] = fleet.workers as [VirtualWorker, ...VirtualWorker[]];
+  for (const worker of where === "here" ? fleet.workers : others) {
+    for (let i = 0; i < 20; i += 1) callForEver(worker, () => ({ call: getCall }));
+  }
+  await fleet.clock.run(3_000);
+  const ends = Array.from({ length: 10 }, () => first.call({ ...getCall, priority }));
+  await fleet.clock.run(20_000);
+  const waits = ends.map(async (pending) => {
+    const end = await Promise.race([pending, undefined]);
+    return end?.kind === "sent" ? end.waitedMs : Infinity;
+  });
+  return (await Promise.all(waits)).toSorted((a, b) => a - b) as [number, ...number[]];
+}
+
+test(`P5 L3: beside more events than the rate allows, lower classes wait until they have aged and no longer (seed ${seed})`, async () => {
+  for (const priority of ["retry", "resync"] as const) {
+    const waits = await waitBesideEvents(priority, "here");
+    expect(waits[0]).toBeGreaterThanOrEqual(10_000);
+    expect(waits.at(-1)).toBeLessThanOrEqual(12_000);
+  }
+  // Other processes only leave a share of the bucket: what is promised, is promised to whoever asks first.
+  const event = await waitBesideEvents("event", "elsewhere");
+  const retry = await waitBesideEvents("retry", "elsewhere");
+  const resync = await waitBesideEvents("resync", "elsewhere");
+  expect(event.at(-1)).toBeLessThan(retry[0]);
+  expect(retry.at(-1)).toBeLessThan(resync[0]);
+  expect(resync.at(-1)).toBeLessThanOrEqual(12_000);
+});
+
+test(`P5 L5: callers that give up, before or after, neither add calls nor hold up others (seed ${seed})`, async () => {
+  const limits = guardLimits({ ratePerSecond: 500, burst: 60 });
+  const fleet = createVirtualFleet({ limits, workers: 20, seed });
+  const { random, clock } = fleet;
+  const ends = { sent: 0, aborted: 0, refused: 0, kept: 0 };
+  for (let i = 0; i < 4_000; i += 1) {
+    const worker = fleet.workers[Math.floor(random() * 20)] as VirtualWorker;
+    const beginMs = Math.floor(random() * 10) * 800;
+    clock.schedule(beginMs, () => {
+      const abort = random() < 0.5 ? new AbortController() : undefined;
+      if (abort !== undefined) clock.schedule(random() * 800, () => abort.abort());
+      void worker.call(getCall, abort?.signal).then((end) => {
+        if (end.kind === "refused") ends[abort?.signal.aborted === true ? "refused" : "kept"] += 1;
+        else ends[end.result.kind === "aborted" ? "aborted" : "sent"] += 1;
+      });
+    });
+  }
+  await clock.run(20_000);
+  expect(largestExcess(fleet.sent, limits.ratePerSecond)).toBeLessThanOrEqual(limits.burst);
+  // Only those who gave up were not sent.
+  expect(ends.kept).toBe(0);
+  expect(ends.sent + ends.aborted + ends.refused).toBe(4_000);
+  expect(fleet.sent).toHaveLength(ends.sent + ends.aborted);
+  expect(Math.min(ends.refused, ends.aborted)).toBeGreaterThan(0);
+  for (const { share } of fleet.workers) expect([share.waiting, share.inFlight]).toEqual([0, 0]);
+});
+
+/** Calls of one crowd after a quiet time, and what Redis forgot shortly before. */
+async function crowdAfter(change: ((redis: VirtualRedis) => void) | undefined) {
+  const limits = guardLimits({ ratePerSecond: 100, burst: 200 });
+  const fleet = createVirtualFleet({ limits, workers: 20, seed });
+  // Redis knows the limits, and each worker the breaker.
+  for (const worker of fleet.workers) void worker.call(getCall);
+  await fleet.clock.run(10_000);
+  const fromMs = fleet.clock.nowMs;
+  const before = fleet.sent.length;
+  if (change !== undefined) fleet.outage(1, change);
+  await fleet.clock.run(fromMs + 100);
+  for (const worker of fleet.workers) {
+    for (let i = 0; i < 20; i += 1) void worker.call(getCall);
+  }
+  await fleet.clock.run(fromMs + 10_000);
+  const sent = fleet.sent.slice(before);
+  // How far the calls are ahead of the rate since the loss.
+  const ahead = sent.map(({ atMs }, i) => i + 1 - ((atMs - fromMs) * limits.ratePerSecond) / 1_000);
+  return { sent: sent.length, ahead: Math.max(...ahead) };
+}
+
+test.each<[string, (redis: VirtualRedis) => void]>([
+  ["lost its keys", (redis) => redis.lose()],
+  ["is another without them", (redis) => redis.failOver(undefined)],
+  ["is another, with a replica's keys", (redis) => redis.failOver(redis.state)],
+])(`P5 L6: a Redis that %s gives no burst, only the rate (seed ${seed})`, async (_what, change) => {
+  const { sent, ahead } = await crowdAfter(change);
+  expect(sent).toBe(400);
+  expect(ahead).toBeLessThanOrEqual(rounding);
+  // Without the loss the same crowd finds a full bucket.
+  expect((await crowdAfter(undefined)).ahead).toBeGreaterThan(100);
+});

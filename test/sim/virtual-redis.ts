@@ -1,0 +1,93 @@
+import {
+  admit,
+  newGuardState,
+  type AdmitAsk,
+  type BreakerMode,
+  type GuardLimits,
+  type GuardState,
+} from "@konverge/core";
+import type { StoreAnswer } from "../../libs/guard/src/guard-store.ts";
+import type { VirtualClock } from "./virtual-clock.ts";
+
+/** The breaker moved, in true time. */
+export interface Move {
+  readonly atMs: number;
+  readonly from: BreakerMode;
+  readonly to: BreakerMode;
+  readonly generation: number;
+  readonly untilMs: number;
+  readonly reason: string | undefined;
+}
+
+/** One guard's keys in a Redis whose clock may step, and which may lose what it knows. The reference model is its script. */
+export interface VirtualRedis {
+  readonly state: GuardState | undefined;
+  readonly runId: string;
+  /** The clock of Redis minus true time, in us. */
+  offsetUs: number;
+  /** False while nothing is answered. */
+  isUp: boolean;
+  readonly moves: readonly Move[];
+  admit(ask: AdmitAsk): StoreAnswer;
+  configure(): void;
+  lose(): void;
+  /** Another process answers from now on, with the state as it was then. */
+  failOver(state: GuardState | undefined): void;
+}
+
+const EPOCH_US = 1.8e15;
+
+export function createVirtualRedis(
+  clock: VirtualClock,
+  limits: GuardLimits,
+  onMove: (move: Move) => void,
+): VirtualRedis {
+  const moves: Move[] = [];
+  let state: GuardState | undefined;
+  let runs = 1;
+  const redis: VirtualRedis = {
+    offsetUs: EPOCH_US,
+    isUp: true,
+    moves,
+    get state() {
+      return state;
+    },
+    get runId() {
+      return `run-${runs}`;
+    },
+    admit(ask) {
+      if (state === undefined) return { kind: "unset" };
+      const nowUs = Math.floor(clock.nowMs * 1_000) + redis.offsetUs;
+      const before = state;
+      const { state: after, answer, opened } = admit(before, ask, limits, nowUs);
+      state = after;
+      if (after.mode !== before.mode) {
+        const waitMs = Math.max(0, after.untilUs - after.lastUs) / 1_000;
+        const { generation, mode: to } = after;
+        const atMs = clock.nowMs;
+        const move = {
+          atMs,
+          from: before.mode,
+          to,
+          generation,
+          untilMs: atMs + waitMs,
+          reason: opened,
+        };
+        moves.push(move);
+        onMove(move);
+      }
+      return { kind: "answer", ...answer, revision: 1 };
+    },
+    configure() {
+      state ??= newGuardState(limits, Math.floor(clock.nowMs * 1_000) + redis.offsetUs, "");
+    },
+    lose() {
+      state = undefined;
+    },
+    failOver(kept) {
+      runs += 1;
+      state = kept;
+    },
+  };
+  return redis;
+}
