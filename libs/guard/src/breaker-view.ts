@@ -43,6 +43,8 @@ export interface BreakerViewOptions {
 
 /** Waited out at most when told to defer, on top of what is known. */
 const DEFER_JITTER_MS = 1_000;
+/** Nobody knows when a person resets it. To ask this process again costs nothing, and workers fetch no work until then. */
+const ISOLATED_MS = 1_000;
 const SPREAD_PER_WORKER_MS = 50;
 const MAX_SPREAD_MS = 1_000;
 
@@ -99,7 +101,7 @@ export function createBreakerView(options: BreakerViewOptions): BreakerView {
       else if (own.kind !== "well") return view.defer(WHY_LOCAL[own.kind], own.againMs);
       if (mode === "closed") return undefined;
       if (mode !== "isolated" && nowMs >= untilMs && view.mayProbe(call)) return undefined;
-      return view.defer(WHY_MODE[mode], untilMs - nowMs);
+      return view.defer(WHY_MODE[mode], mode === "isolated" ? ISOLATED_MS : untilMs - nowMs);
     },
     // The callers' own calls may be given up at any moment, and then say nothing.
     mayProbe: (call) => probe === undefined || call.probe === true,
