@@ -52,6 +52,15 @@ test("every wrong key is told at once, by the name it was given under, with the 
   expect(issues.join("\n")).toMatch(/concurency: is not a setting/);
 });
 
+test("P12: a password that the Redis client cannot read is told by the setting's name, without it", () => {
+  const env = { KONVERGE_REDIS_URL: "redis://:s3cret%@r:1" };
+  expect(issuesOf(() => readSettings({ env }))).toEqual([
+    "KONVERGE_REDIS_URL: write a % that is meant as such as %25",
+  ]);
+  const fine = { KONVERGE_REDIS_URL: "redis://:s3cret%25@r:1" };
+  expect(readSettings({ env: fine }).redisUrl).toBe(fine.KONVERGE_REDIS_URL);
+});
+
 test("secrets come from files too, and not from both at once", () => {
   const folder = mkdtempSync(join(tmpdir(), "konverge-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -12,6 +12,16 @@ interface SettingMeta {
 const meta = (env: string, description: string, secret = false): Record<string, unknown> =>
   ({ env, description, secret }) satisfies SettingMeta;
 
+/** A password with a bare % would end the process inside of the Redis client, without saying which setting it was. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const port = z.coerce.number().int("write a whole number").min(0).max(65_535);
 
 /**
@@ -21,6 +31,7 @@ const port = z.coerce.number().int("write a whole number").min(0).max(65_535);
 export const settingsSchema = z.strictObject({
   redisUrl: z
     .url({ protocol: /^(rediss?|unix)$/, error: "write a URL such as redis://127.0.0.1:6379" })
+    .refine(isDecodable, "write a % that is meant as such as %25")
     .default("redis://127.0.0.1:6379")
     .meta(meta("KONVERGE_REDIS_URL", "Redis. REDIS_URL is read when this is not set.", true)),
   prefix: z
