@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 import { RateLimiterQueue, RateLimiterRedis } from "rate-limiter-flexible";
 
 /** One process's way to a server that must not be stormed. Every arm gets the same calls. */
-export interface Arm {
+interface Arm {
   /** Sends one call when it may be sent. False: it was refused, and is to be tried again after `waitMs`. */
   call(send: () => Promise<boolean>): Promise<{ readonly waitMs: number } | "sent">;
   /** Round trips to Redis so far. */
@@ -13,7 +13,7 @@ export interface Arm {
   close(): Promise<void>;
 }
 
-export interface ArmOptions {
+interface ArmOptions {
   readonly redisUrl: string;
   /** Shared by all processes of one run, and by no other. */
   readonly name: string;

@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
 import { ensureError, KonvergeError, type Gate } from "@konverge/core";
-import { checkClusters, startEngine, type Config } from "@konverge/engine";
+import { defineConfig, startEngine, type Config } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import {
   bindCluster,
@@ -35,7 +35,7 @@ export async function startWorker({
   version,
 }: WorkerOptions): Promise<RunningWorker> {
   // Again, for a configuration that did not come from defineConfig.
-  checkClusters(config.clusters);
+  defineConfig(config);
   const cluster = config.clusters[settings.cluster];
   if (cluster === undefined) {
     throw new KonvergeError(

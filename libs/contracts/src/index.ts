@@ -2,7 +2,7 @@ export { attemptRecordSchema } from "./attempt-record.ts";
 export type { AttemptRecord } from "./attempt-record.ts";
 export { duration } from "./duration.ts";
 export { isSensitive, redactPatch } from "./redact.ts";
-export { describeSettings, readSettings, settingsSchema } from "./settings.ts";
+export { describeSettings, findSettingsIssues, readSettings, settingsSchema } from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
 export {
   acceptedReconcileSchema,

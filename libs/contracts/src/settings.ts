@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { KonvergeError, type ErrorIssue } from "@konverge/core";
+import { invalidConfig, type ErrorIssue } from "@konverge/core";
 import { z } from "zod";
 import { duration } from "./duration.ts";
 
@@ -170,17 +170,32 @@ export function readSettings(options: {
   }
   issues.push(...unknownVariables(env, docs));
   const parsed = settingsSchema.safeParse(input);
-  for (const issue of parsed.error?.issues ?? []) {
+  issues.push(...namedIssues(parsed.error, source));
+  if (issues.length > 0 || !parsed.success) throw invalidConfig(issues);
+  return parsed.data;
+}
+
+/** What is wrong with the settings of a configuration file, before the environment is looked at. */
+export function findSettingsIssues(file: unknown): ErrorIssue[] {
+  return namedIssues(settingsSchema.safeParse(file).error, new Map()).map(
+    ({ pointer, detail }) => ({ pointer: `/settings${pointer}`, detail: `settings.${detail}` }),
+  );
+}
+
+/** By the name under which each was written: a variable's, or the file's key. */
+function namedIssues(
+  error: z.ZodError | undefined,
+  source: ReadonlyMap<string, string>,
+): ErrorIssue[] {
+  return (error?.issues ?? []).map((issue) => {
     const key = String(issue.path[0] ?? "");
     const unknown = issue.code === "unrecognized_keys" ? issue.keys.join(", ") : undefined;
     const where = unknown ?? source.get(key) ?? key;
-    issues.push({
+    return {
       pointer: `/${unknown ?? key}`,
       detail: `${where}: ${unknown === undefined ? issue.message : "is not a setting; see docs/configuration.md"}`,
-    });
-  }
-  if (issues.length > 0 || !parsed.success) throw invalid(issues);
-  return parsed.data;
+    };
+  });
 }
 
 function readVariable(env: Environment, name: string, issues: ErrorIssue[]): string | undefined {
@@ -215,12 +230,4 @@ function unknownVariables(env: Environment, docs: readonly SettingDoc[]): ErrorI
       pointer: `/${name}`,
       detail: `${name}: is not a setting; known are ${docs.map((doc) => doc.env).join(", ")}`,
     }));
-}
-
-function invalid(issues: readonly ErrorIssue[]): KonvergeError {
-  return new KonvergeError(
-    "invalid_config",
-    `the configuration is not valid:\n${issues.map(({ detail }) => `  ${detail}`).join("\n")}`,
-    { issues },
-  );
 }

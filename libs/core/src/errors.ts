@@ -118,6 +118,18 @@ export class KonvergeError extends Error {
   }
 }
 
+/** Everything that is wrong with a configuration, at once; each detail names the key and the cure. */
+export function invalidConfig(
+  issues: readonly ErrorIssue[],
+  what = "the configuration is",
+): KonvergeError {
+  return new KonvergeError(
+    "invalid_config",
+    `${what} not valid:\n${issues.map(({ detail }) => `  ${detail}`).join("\n")}`,
+    { issues },
+  );
+}
+
 /** Thrown by a handler to stop retrying: the key goes to the dead letters until its generation or uid changes. */
 export class TerminalError extends KonvergeError {
   override readonly name = "TerminalError";

@@ -21,6 +21,7 @@ export {
   ensureError,
   ERRORS,
   findCause,
+  invalidConfig,
   isKonvergeError,
   KonvergeError,
   TerminalError,

@@ -1,7 +1,6 @@
 import {
   findGuardLimitIssues,
   findInFlightIssue,
-  KonvergeError,
   type ErrorIssue,
   type GuardLimits,
 } from "@konverge/core";
@@ -47,15 +46,13 @@ export function clusterLimits({ rate, burst, minRate }: ClusterOptions): Partial
   };
 }
 
-/** Refuses clusters that cannot work. @throws KonvergeError `invalid_config` with everything that is wrong, by the names that were written */
-export function checkClusters(clusters: Readonly<Record<string, ClusterOptions>>): void {
-  const issues = Object.entries(clusters).flatMap(([name, cluster]) => findIssues(name, cluster));
-  if (issues.length === 0) return;
-  throw new KonvergeError(
-    "invalid_config",
-    `the clusters of the configuration are not valid:\n${issues.map(({ detail }) => `  ${detail}`).join("\n")}`,
-    { issues },
-  );
+/** Everything that is wrong with the clusters of a configuration, by the names that were written. */
+export function findClusterIssues(clusters: unknown): ErrorIssue[] {
+  if (typeof clusters !== "object" || clusters === null || Object.keys(clusters).length === 0) {
+    const detail = "clusters: write at least one, or leave it out for one named default";
+    return [{ pointer: "/clusters", detail }];
+  }
+  return Object.entries(clusters).flatMap(([name, cluster]) => findIssues(name, cluster));
 }
 
 function findIssues(name: string, cluster: unknown): ErrorIssue[] {

@@ -1,6 +1,6 @@
-import type { SettingsInput } from "@konverge/contracts";
-import { KonvergeError } from "@konverge/core";
-import { checkClusters, type ClusterOptions } from "./cluster-options.ts";
+import { findSettingsIssues, type SettingsInput } from "@konverge/contracts";
+import { invalidConfig, type ErrorIssue } from "@konverge/core";
+import { findClusterIssues, type ClusterOptions } from "./cluster-options.ts";
 import type { Controller } from "./define-controller.ts";
 
 export interface Config {
@@ -10,30 +10,50 @@ export interface Config {
   readonly settings: SettingsInput;
 }
 
-/** What `konverge worker --config` loads. @throws KonvergeError `invalid_config` */
-export function defineConfig(config: {
+export interface ConfigInput {
   readonly controllers: readonly Controller[];
+  /** Default: one named `default`. */
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
   readonly settings?: SettingsInput;
-}): Config {
-  const names = config.controllers.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) {
-    throw new KonvergeError(
-      "invalid_config",
-      `controllers: two are named "${twice}"; give each its own name`,
-    );
+}
+
+/** A table, so that a new key cannot be forgotten here. */
+const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
+  controllers: true,
+  clusters: true,
+  settings: true,
+};
+
+/** What `konverge worker --config` loads. @throws KonvergeError `invalid_config` with everything that is wrong */
+export function defineConfig(config: ConfigInput): Config {
+  const issues = [
+    ...Object.keys(config)
+      .filter((key) => !Object.hasOwn(KNOWN, key))
+      .map((key) => ({
+        pointer: `/${key}`,
+        detail: `${key}: is not known; known are ${Object.keys(KNOWN).join(", ")}`,
+      })),
+    ...findControllerIssues(config.controllers),
+    ...(config.clusters === undefined ? [] : findClusterIssues(config.clusters)),
+    ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
+  ];
+  if (issues.length > 0) throw invalidConfig(issues);
+  return {
+    controllers: config.controllers,
+    clusters: config.clusters ?? { default: {} },
+    settings: config.settings ?? {},
+  };
+}
+
+function findControllerIssues(controllers: unknown): ErrorIssue[] {
+  const pointer = "/controllers";
+  if (!Array.isArray(controllers) || controllers.length === 0) {
+    return [{ pointer, detail: "controllers: write a list of at least one" }];
   }
-  if (names.length === 0) {
-    throw new KonvergeError("invalid_config", "controllers is empty; list at least one");
-  }
-  const clusters = config.clusters ?? { default: {} };
-  if (Object.keys(clusters).length === 0) {
-    throw new KonvergeError(
-      "invalid_config",
-      "clusters is empty; leave it out for one named default",
-    );
-  }
-  checkClusters(clusters);
-  return { controllers: config.controllers, clusters, settings: config.settings ?? {} };
+  const names = (controllers as readonly Controller[]).map(({ name }) => name);
+  const twice = new Set(names.filter((name, index) => names.indexOf(name) !== index));
+  return [...twice].map((name) => ({
+    pointer,
+    detail: `controllers: several are named "${name}"; give each its own name`,
+  }));
 }

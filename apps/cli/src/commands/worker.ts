@@ -1,7 +1,6 @@
-import { readSettings } from "@konverge/contracts";
 import { startWorker } from "@konverge/worker";
 import type { Command } from "commander";
-import { loadConfig } from "../load-config.ts";
+import { loadWorkerConfig } from "../load-config.ts";
 import { untilSignal } from "../until-signal.ts";
 import { readVersion } from "../version.ts";
 
@@ -14,8 +13,7 @@ export function addWorkerCommand(program: Command): void {
       "TypeScript or JavaScript file with a default export of defineConfig",
     )
     .action(async ({ config: path }: { readonly config: string }) => {
-      const config = await loadConfig(path);
-      const settings = readSettings({ file: config.settings, env: process.env });
+      const { config, settings } = await loadWorkerConfig(path, process.env);
       const worker = await startWorker({ config, settings, version: readVersion() });
       await untilSignal();
       await worker.stop();

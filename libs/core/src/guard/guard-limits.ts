@@ -1,4 +1,4 @@
-import { KonvergeError, type ErrorIssue } from "../errors.ts";
+import { invalidConfig, type ErrorIssue } from "../errors.ts";
 
 /** What one cluster's guard allows. One set for the whole fleet; whoever sets it last wins. */
 export interface GuardLimits {
@@ -57,11 +57,7 @@ export function checkGuardLimits(limits: GuardLimits): GuardLimits {
     detail: `${pointer.slice(1)}: ${detail}`,
   }));
   if (issues.length > 0) {
-    throw new KonvergeError(
-      "invalid_config",
-      `the limits of the guard are not valid:\n${issues.map(({ detail }) => `  ${detail}`).join("\n")}`,
-      { issues },
-    );
+    throw invalidConfig(issues, "the limits of the guard are");
   }
   return limits;
 }
