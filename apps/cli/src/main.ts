@@ -4,6 +4,7 @@ import { addApiCommand } from "./commands/api.ts";
 import { addApiserverCommand } from "./commands/apiserver.ts";
 import { addCrdsCommand } from "./commands/crds.ts";
 import { addDemoCommand } from "./commands/demo.ts";
+import { addGuardCommand } from "./commands/guard.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
 import { readVersion } from "./version.ts";
 
@@ -20,6 +21,7 @@ addApiCommand(program);
 addApiserverCommand(program);
 addCrdsCommand(program);
 addDemoCommand(program);
+addGuardCommand(program);
 
 try {
   await program.parseAsync();

@@ -1,0 +1,73 @@
+import { ensureError, ERRORS, type KonvergeError } from "@konverge/core";
+
+/** How a guard command ends that could not do what was asked. */
+interface GuardFailure {
+  /** One line: what is wrong with which option, and the cure. */
+  readonly line: string;
+  readonly exitCode: number;
+}
+
+export interface FailureContext {
+  /** Of the cluster that was named. */
+  readonly cluster: string | undefined;
+  /** Undefined when the settings could not be read. */
+  readonly redisUrl: string | undefined;
+}
+
+/** The fields of an order, as they are typed here. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  "/by": "--by",
+  "/reason": "--reason",
+  "/ratePerSecond": "<rate>",
+};
+
+const USAGE = 2;
+const REDIS_AWAY = 1;
+
+/**
+ * A cluster that nobody guards is an argument to be mended like any other, so 2 and not the 3 of the error table; Redis
+ * away is the one failure that no other argument mends, and is 1.
+ */
+export function explainGuardFailure(error: KonvergeError, context: FailureContext): GuardFailure {
+  switch (error.code) {
+    case "redis_unavailable": {
+      const why = ensureError(error.cause ?? error.message).message.replace(/\.$/, "");
+      const where = context.redisUrl === undefined ? "" : ` at ${addressOf(context.redisUrl)}`;
+      const cure = "start it, or correct KONVERGE_REDIS_URL";
+      return {
+        line: oneLine(`Redis${where} cannot be used: ${why}; ${cure}`),
+        exitCode: REDIS_AWAY,
+      };
+    }
+    case "not_found": {
+      const cure = "start a worker of it, or take a name from `konverge guard list`";
+      return {
+        line: oneLine(
+          `<cluster>: no worker has guarded a cluster "${context.cluster}" yet; ${cure}`,
+        ),
+        exitCode: USAGE,
+      };
+    }
+    default: {
+      const issues = error.issues.map(({ pointer, detail }) =>
+        pointer in OPTIONS ? `${OPTIONS[pointer]}: ${detail}` : detail,
+      );
+      return {
+        line: oneLine(issues.length > 0 ? issues.join("; ") : error.message),
+        exitCode: ERRORS[error.code].exitCode,
+      };
+    }
+  }
+}
+
+/** Where Redis is, without the secrets that its URL may hold in several places. */
+function addressOf(redisUrl: string): string {
+  if (!URL.canParse(redisUrl)) return "its URL";
+  const { protocol, host, pathname } = new URL(redisUrl);
+  return host === "" ? `${protocol}//${pathname}` : `${protocol}//${host}`;
+}
+
+/** What others wrote must not steer this terminal, nor begin a line. */
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, " ").replaceAll(/\p{Cc}/gu, "?");
+}

@@ -1,0 +1,93 @@
+import type { GuardView, Transition } from "@konverge/guard";
+
+const HEAD = ["CLUSTER", "BREAKER", "RATE", "LIMIT", "LIVE", "FAILING", "LAST TRANSITION"];
+
+/** A line per guard, for people. */
+export function guardRows(guards: readonly GuardView[]): string {
+  if (guards.length === 0) return "no worker has guarded a cluster yet";
+  return columns([
+    HEAD,
+    ...guards.map(({ cluster, breaker, rate, workers, transitions: [last] }) => [
+      cluster,
+      breaker.mode,
+      round(rate.current),
+      round(rate.limits.ratePerSecond),
+      String(workers.live.length),
+      String(workers.failing.length),
+      last === undefined ? "none" : transitionText(last),
+    ]),
+  ]);
+}
+
+/** All of one guard, for people. */
+export function guardDetails(view: GuardView): string {
+  const { breaker, rate, workers, transitions } = view;
+  const { isolated, openUntil, recent } = breaker;
+  const { limits, override, pausedUntil } = rate;
+  const rows: (readonly [string, string])[] = [
+    ["cluster", view.cluster],
+    ["breaker", `${breaker.mode}, generation ${breaker.generation}`],
+  ];
+  if (openUntil !== undefined)
+    rows.push(["open until", `${openUntil}, opening ${breaker.openings}`]);
+  if (isolated !== undefined) rows.push(["isolated", noteText(isolated)]);
+  rows.push(
+    ["rate now", `${round(rate.current)} calls/s`],
+    [
+      "limits",
+      `${round(limits.ratePerSecond)} calls/s, burst ${limits.burst}, lowest ${round(limits.minRatePerSecond)} calls/s; told by ${rate.setBy}`,
+    ],
+  );
+  if (override !== undefined) rows.push(["rate set", noteText(override)]);
+  if (pausedUntil !== undefined) rows.push(["paused until", pausedUntil]);
+  rows.push(
+    [
+      "last seconds",
+      `${recent.calls} calls, ${recent.failed} failed, ${recent.slow} slow, ${recent.throttled} answered 429, ${breaker.consecutiveFailures} failures in a row`,
+    ],
+    ["live workers", workers.live.join(", ") || "none reported calls within 10 s"],
+  );
+  if (workers.failing.length > 0) rows.push(["failing", workers.failing.join(", ")]);
+  rows.push(["transitions", transitions.length === 0 ? "none" : ""]);
+  const history = transitions.map((transition) => `  ${plain(transitionText(transition))}`);
+  return [columns(rows), ...history].join("\n");
+}
+
+function transitionText({ atMs, from, to, by, why, reason, worker, ...rest }: Transition): string {
+  const what = `${new Date(atMs).toISOString()} ${from} -> ${to}`;
+  if (by !== undefined) return `${what}, by ${by}: ${why ?? ""}`;
+  const { calls, failed, slow, throttled, consecutive, failingWorkers, liveWorkers } = rest;
+  const evidence =
+    calls === undefined
+      ? ""
+      : ` (${calls} calls, ${failed} failed, ${slow} slow, ${throttled} answered 429, ${consecutive} in a row, ${failingWorkers} of ${liveWorkers} workers failing)`;
+  return `${what}, ${reason}${worker === undefined ? "" : ` told by ${worker}`}${evidence}`;
+}
+
+function noteText({ by, reason, at }: { by: string; reason: string; at: string }): string {
+  return `by ${by} at ${at}: ${reason}`;
+}
+
+function columns(rows: readonly (readonly string[])[]): string {
+  const clean = rows.map((row) => row.map(plain));
+  const widths = (clean[0] ?? []).map((_, column) =>
+    Math.max(...clean.map((row) => row[column]?.length ?? 0)),
+  );
+  return clean
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("   ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** What others wrote must not steer this terminal. */
+function plain(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, "?");
+}
+
+function round(rate: number): string {
+  return String(rate < 10 ? Number(rate.toPrecision(2)) : Math.round(rate));
+}

@@ -1,0 +1,348 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+import { guardListSchema, guardViewSchema } from "@konverge/contracts";
+import type { ApiObject } from "@konverge/core";
+import { createApiServer, type EmbeddedApiServer } from "@konverge/testkit";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { until, useQueues } from "../integration/queue-harness.ts";
+
+const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
+const CONFIG = "apps/examples/src/node-pool.config.ts";
+const WHY = "the control plane moves";
+
+const harness = useQueues();
+let folder: string;
+let server: EmbeddedApiServer;
+const audit = () => join(folder, "audit.jsonl");
+const kubeconfig = () => join(folder, "kubeconfig");
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "konverge-guard-"));
+  server = await createApiServer({ auditLog: audit() });
+  await writeFile(kubeconfig(), server.kubeconfig);
+  const { code, stderr } = await konverge(["crds", "--apply", "--config", CONFIG]);
+  if (code !== 0) throw new Error(stderr);
+  await kube("POST", "api/v1/namespaces/default/configmaps", {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "machine" },
+    data: { image: "debian-13" },
+  });
+});
+afterAll(async () => {
+  await server.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const children = new Set<ChildProcess>();
+afterEach(() => {
+  for (const child of children) child.kill("SIGKILL");
+});
+
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, [...MAIN, ...args], {
+    env: {
+      ...process.env,
+      KONVERGE_REDIS_URL: harness.url,
+      KONVERGE_PREFIX: harness.prefix,
+      KONVERGE_METRICS_PORT: "0",
+      KONVERGE_LEASE_DURATION: "3s",
+      KUBECONFIG: kubeconfig(),
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  children.add(child);
+  child.once("close", () => children.delete(child));
+  return child;
+}
+
+/** Runs a command to its end. */
+async function konverge(args: readonly string[], env?: Readonly<Record<string, string>>) {
+  const child = start(args, env);
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { code, stdout, stderr };
+}
+
+async function startWorker(config = CONFIG) {
+  const child = start(["worker", "--config", config]);
+  child.stderr.resume();
+  const said: string[] = [];
+  const metricsUrl = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const fields = JSON.parse(line) as { readonly msg?: string; readonly metricsUrl?: string };
+      said.push(fields.msg ?? "");
+      if (fields.msg === "worker ready") resolve(fields.metricsUrl ?? "");
+    });
+    child.once("close", (code) => reject(new Error(`the worker ended with ${code}`)));
+  });
+  return {
+    /** The messages that it logged. */
+    said,
+    /** The value of a series; 0 when there is none yet. */
+    async metric(series: string): Promise<number> {
+      const lines = (await (await fetch(metricsUrl)).text()).split("\n");
+      return Number(
+        lines
+          .find((line) => line.startsWith(`${series} `))
+          ?.split(" ")
+          .at(-1) ?? 0,
+      );
+    },
+  };
+}
+
+/** What the API server finished for workers. */
+const workerCalls = () =>
+  readFileSync(audit(), "utf8")
+    .split("\n")
+    .filter((line) => line.includes('"userAgent":"konverge-worker/')).length;
+
+const POOLS = "apis/demo.konverge.dev/v1/namespaces/default/nodepools";
+const kube = async (method: string, path: string, body: unknown) => {
+  const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
+  const response = await fetch(`${server.url}/${path}`, {
+    method,
+    headers: { "content-type": type },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${await response.text()}`);
+};
+const machinesOf = (pool: string) =>
+  server
+    .objects("machines.demo.konverge.dev")
+    .filter((machine) => (machine as unknown as ApiObject).metadata.name.startsWith(`${pool}-`))
+    .length;
+const makePool = (name: string) =>
+  kube("POST", POOLS, {
+    apiVersion: "demo.konverge.dev/v1",
+    kind: "NodePool",
+    metadata: { name },
+    spec: { replicas: 1 },
+  });
+const keyOf = (name: string) => ({
+  controller: "node-pool",
+  cluster: "default",
+  group: "demo.konverge.dev",
+  resource: "nodepools",
+  namespace: "default",
+  name,
+});
+
+test("P6: isolate stops a running worker's calls, its work waits unharmed, and reset lets it go on", async () => {
+  const worker = await startWorker();
+  await makePool("blue");
+  await until("the first machine", () => machinesOf("blue") === 1);
+
+  const listed = await konverge(["guard", "list", "-o", "json"]);
+  const { items } = guardListSchema.parse(JSON.parse(listed.stdout));
+  expect(items).toMatchObject([{ cluster: "default", breaker: { mode: "closed" } }]);
+  expect((await konverge(["guard", "list"])).stdout).toMatch(
+    /^CLUSTER +BREAKER .*\ndefault +closed +500 +500 +1 +0 +none\n$/,
+  );
+
+  const isolated = await konverge(["guard", "isolate", "default", "--by", "ada", "--reason", WHY]);
+  expect(isolated).toMatchObject({ code: 0, stderr: "" });
+  expect(isolated.stdout).toMatch(/\ndefault +isolated .*, by ada: the control plane moves\n$/);
+  const state = (mode: string) =>
+    worker.metric(`konverge_guard_breaker_state{cluster="default",state="${mode}"}`);
+  await until("the worker knows", async () => (await state("isolated")) === 1);
+  // Watches stay open and are no calls under way any more.
+  await until(
+    "what was under way has ended",
+    async () => (await worker.metric('konverge_guard_calls_in_flight{cluster="default"}')) === 0,
+  );
+  const before = workerCalls();
+  const deferred = () => worker.metric('konverge_guard_deferred_total{cluster="default"}');
+  const deferredBefore = await deferred();
+  const queue = harness.open();
+  const attemptsBefore = await queue.listAttempts(keyOf("blue"));
+  await kube("PATCH", `${POOLS}/blue`, { spec: { replicas: 3 } });
+  await until("the change waits as a job", async () => {
+    const { waiting, delayed } = await queue.counts();
+    return waiting + delayed > 0;
+  });
+  await until("the worker wanted to call", async () => (await deferred()) >= deferredBefore + 2);
+  expect(workerCalls()).toBe(before);
+  expect(machinesOf("blue")).toBe(1);
+  expect(await queue.getKey(keyOf("blue"))).toMatchObject({ failures: 0, conflicts: 0 });
+  // One may have begun before its worker paused: it is put off, and does not count.
+  const putOff = (await queue.listAttempts(keyOf("blue"))).slice(0, -attemptsBefore.length);
+  expect(putOff.length).toBeLessThanOrEqual(1);
+  expect(putOff.map(({ outcome }) => outcome)).toEqual(putOff.map(() => "deferred"));
+
+  const moved = ["--by", "ada", "--reason", "moved"];
+  const reset = await konverge(["guard", "reset", "default", ...moved, "-o", "json"]);
+  expect(guardViewSchema.parse(JSON.parse(reset.stdout))).toMatchObject({
+    breaker: { mode: "closed" },
+    rate: { current: 100 },
+    transitions: [
+      { from: "isolated", to: "closed", by: "ada", why: "moved" },
+      { from: "closed", to: "isolated", by: "ada", why: WHY },
+    ],
+  });
+  await until("the waiting work is done", () => machinesOf("blue") === 3);
+  const key = await until("the change is reconciled", async () => {
+    const found = await queue.getKey(keyOf("blue"));
+    return found?.phase === "idle" && found;
+  });
+  expect(key).toMatchObject({ failures: 0, lastOutcome: "done" });
+  const attempts = await queue.listAttempts(keyOf("blue"));
+  expect(
+    attempts.map(({ record }) => (JSON.parse(record) as { readonly attempt: number }).attempt),
+  ).toEqual(attempts.map(() => 1));
+  const shown = await konverge(["guard", "show", "default"]);
+  expect(shown.stdout).toMatch(/isolated -> closed, by ada: moved/);
+});
+
+const FAST = 200;
+const SLOW = 20;
+const BURST = 30;
+/** The same controller under limits that a test of few calls can feel. */
+async function writeSmallConfig(): Promise<string> {
+  const path = join(folder, "small.config.mjs");
+  const [cli, pool] = ["apps/cli/src/index.ts", "apps/examples/src/node-pool.ts"].map(
+    (file) => pathToFileURL(file).href,
+  );
+  await writeFile(
+    path,
+    `import { defineConfig } from "${cli}";
+     import { nodePool } from "${pool}";
+     const clusters = { default: { rate: ${FAST}, burst: ${BURST} } };
+     export default defineConfig({ controllers: [nodePool], clusters });`,
+  );
+  return path;
+}
+
+test("P5: set-rate binds a running worker at once, until it is given back; --by is the system's user", async () => {
+  const worker = await startWorker(await writeSmallConfig());
+  await makePool("green");
+  await until("the first machine", () => machinesOf("green") === 1);
+
+  const set = ["guard", "set-rate", "default"];
+  const before = workerCalls();
+  const slow = await konverge([...set, String(SLOW), "--reason", WHY, "-o", "json"]);
+  const orderedMs = performance.now();
+  const early = workerCalls();
+  expect(guardViewSchema.parse(JSON.parse(slow.stdout)).rate).toMatchObject({
+    current: SLOW,
+    override: { ratePerSecond: SLOW, by: expect.stringMatching(/\w/) as string, reason: WHY },
+  });
+  await kube("PATCH", `${POOLS}/green`, { spec: { replicas: 60 } });
+  await until("all machines", () => machinesOf("green") === 60);
+  const seconds = (performance.now() - orderedMs) / 1_000;
+  // What was on its way when the order came is not the order's.
+  const onItsWay = early - before;
+  expect(workerCalls() - early).toBeLessThanOrEqual(SLOW * seconds + BURST + onItsWay);
+  expect(await worker.metric('konverge_guard_rate{cluster="default"}')).toBe(SLOW);
+
+  const back = await konverge([...set, "configured", "--reason", WHY, "-o", "json"]);
+  const { rate } = guardViewSchema.parse(JSON.parse(back.stdout));
+  expect(rate.limits.ratePerSecond).toBe(FAST);
+  expect(rate.override).toBeUndefined();
+});
+
+test("two workers with different limits for one cluster: the later ones count, and both log it", async () => {
+  const first = await startWorker(await writeSmallConfig());
+  const second = await startWorker();
+  await until("both say so", () =>
+    [
+      first.said.includes("guard limits replaced by another's"),
+      second.said.includes("guard limits replaced by this worker's"),
+    ].every(Boolean),
+  );
+  const shown = await konverge(["guard", "show", "default"]);
+  expect(shown.stdout).toMatch(/\nlimits +500 calls\/s, burst 1000, /);
+});
+
+const ISOLATE = ["guard", "isolate", "default"];
+const RATE = ["guard", "set-rate", "default"];
+const REASON = ["--reason", WHY];
+const NO_GUARD = /<cluster>: .*start a worker of it, or .*guard list/;
+const NO_RATE = /'rate'.* from 0.001 to 100000, or "configured"/;
+test.each([
+  ["no guard yet", [...ISOLATE, ...REASON], NO_GUARD],
+  ["an unknown cluster", ["guard", "show", "nobody"], NO_GUARD],
+  ["no reason", ISOLATE, /--reason/],
+  ["an empty reason", [...ISOLATE, "--reason", " "], /--reason: say why/],
+  ["nobody", [...ISOLATE, ...REASON, "--by", ""], /--by: say who/],
+  ["no cluster", ["guard", "show"], /'cluster'/],
+  ["an unknown format", ["guard", "list", "-o", "xml"], /--output.*table, json/],
+  ["a rate of 0", [...RATE, "0", ...REASON], NO_RATE],
+  ["a negative rate", [...RATE, "-5", ...REASON], NO_RATE],
+  ["NaN", [...RATE, "NaN", ...REASON], NO_RATE],
+  ["a huge rate", [...RATE, "1e9", ...REASON], NO_RATE],
+  ["no rate at all", [...RATE, "", ...REASON], NO_RATE],
+])("%s is exit code 2, and one line that names it and the cure", async (_what, args, why) => {
+  const ended = await konverge(args);
+  expect(ended.stderr).toMatch(why);
+  expect(ended.stderr).toMatch(/^.+\n$/);
+  expect(ended).toMatchObject({ code: 2, stdout: "" });
+});
+
+test.each([
+  ["away", "redis://ada:s3cret@127.0.0.1:1?password=s3cret", 1, "Redis at redis://127.0.0.1:1 "],
+  ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: write a URL"],
+  ["a URL with a bare %", "redis://:s3cret%@127.0.0.1:1", 2, "KONVERGE_REDIS_URL: write a %"],
+])("P12: Redis %s is said in one line without its secrets", async (_what, url, code, why) => {
+  for (const args of [["list"], ["show", "default"], [...ISOLATE.slice(1), ...REASON]]) {
+    const ended = await konverge(["guard", ...args], { KONVERGE_REDIS_URL: url });
+    expect(ended).toMatchObject({ code, stdout: "" });
+    expect(ended.stderr).toMatch(/^konverge: .+\n$/);
+    expect(ended.stderr).toContain(why);
+    expect(ended.stderr).not.toContain("s3cret");
+  }
+});
+
+test("no guard at all is an empty list; --help tells the orders, the variables and the exit codes", async () => {
+  expect(JSON.parse((await konverge(["guard", "list", "-o", "json"])).stdout)).toEqual({
+    items: [],
+  });
+  const { code, stdout } = await konverge(["guard", "--help"]);
+  expect(code).toBe(0);
+  for (const word of ["isolate", "set-rate", "KONVERGE_REDIS_URL", "--reason", "Exit codes"]) {
+    expect(stdout).toContain(word);
+  }
+});
+
+const WRONG = `{
+  default: { rate: 0, burst: 1.5, minRate: NaN, maxInFlight: -1 },
+  huge: { rate: 1e9 },
+  negative: { rate: -5 },
+  small: { rate: 1000, burst: 100 },
+}`;
+test.each([
+  [
+    "defineConfig",
+    `import { defineConfig } from "${pathToFileURL("apps/cli/src/index.ts").href}";
+     export default defineConfig({ controllers: [{ name: "a" }], clusters: ${WRONG} });`,
+  ],
+  ["a plain object", `export default { controllers: [], settings: {}, clusters: ${WRONG} };`],
+])("wrong limits in %s end the worker with all of them by name", async (_what, text) => {
+  const path = join(folder, "wrong.config.mjs");
+  await writeFile(path, text);
+  const { code, stderr } = await konverge(["worker", "--config", path]);
+  const lines = stderr.split("\n").map((line) => line.trim());
+  for (const [name, cure] of [
+    ["default.rate: is 0", "from 0.001 to 100000"],
+    ["default.minRate: is NaN", "from 0.001 to 100000"],
+    ["default.burst: is 1.5", "a whole number"],
+    ["default.maxInFlight: is -1", "a whole number from 1"],
+    ["huge.rate: is 1000000000", "from 0.001 to 100000"],
+    ["negative.rate: is -5", "from 0.001 to 100000"],
+    ["small.burst: is 100", "at least 102 for 1000 calls/s"],
+  ] as const) {
+    expect(lines.find((line) => line.startsWith(`clusters.${name};`))).toContain(cure);
+  }
+  expect(lines.filter((line) => line.startsWith("clusters."))).toHaveLength(7);
+  expect(code).toBe(2);
+});
