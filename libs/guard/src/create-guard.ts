@@ -76,7 +76,7 @@ const FIRST_CONTACT_MS = 5_000;
 /**
  * A {@link Gate} that all processes share: their calls together stay below rate * T + burst in every window T, and stop
  * together when the server fails.
- * @throws KonvergeError `invalid_config` for limits that cannot work, `redis_unavailable`
+ * @throws KonvergeError `invalid_config` for limits that cannot work, `redis_unavailable`, `redis_unsuitable` below 6.2
  */
 export async function createGuard(options: GuardOptions): Promise<Guard> {
   const { cluster, workerId, maxInFlight = DEFAULT_IN_FLIGHT, probe } = options;

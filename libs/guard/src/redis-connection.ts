@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { checkRedisVersion, KonvergeError } from "@konverge/core";
 import { Redis, type RedisOptions } from "ioredis";
 
 /** Where Redis is: a URL, or ioredis options for all that a URL cannot say (Sentinel, TLS files). */
@@ -29,8 +29,12 @@ export function connectRedis(target: RedisTarget): Redis {
   return new Redis(target.url, settings);
 }
 
-/** The run id, which another process of Redis does not have; empty where the server does not tell. */
+/**
+ * The run id, which another process of Redis does not have; empty where the server does not tell.
+ * @throws KonvergeError `redis_unsuitable` for a Redis that is too old
+ */
 export async function readRunId(redis: Redis): Promise<string> {
   const info = await redis.info("server");
+  checkRedisVersion(info);
   return /^run_id:(\S+)/m.exec(info)?.[1] ?? "";
 }

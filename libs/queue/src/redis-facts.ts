@@ -1,8 +1,5 @@
-import { KonvergeError } from "@konverge/core";
+import { checkRedisVersion, KonvergeError } from "@konverge/core";
 import { openProducer, closeRedis, withRedis, type RedisTarget } from "./redis-client.ts";
-
-/** Needed for ZADD with LT, by which the earliest timer wins. */
-const MIN_VERSION = [6, 2] as const;
 
 export interface RedisFacts {
   readonly version: string;
@@ -34,16 +31,7 @@ export function judgeRedis(info: string): RedisFacts {
       return [line.slice(0, colon), line.slice(colon + 1)];
     }),
   );
-  // Valkey 7.2 and later call themselves Redis 7.2.4 for compatibility, so this one field serves both.
-  const version = fields.get("redis_version") ?? "0";
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [minMajor, minMinor] = MIN_VERSION;
-  if (major < minMajor || (major === minMajor && minor < minMinor)) {
-    throw new KonvergeError(
-      "redis_unsuitable",
-      `Redis is version ${version}; at least ${MIN_VERSION.join(".")} is needed, so upgrade it`,
-    );
-  }
+  const version = checkRedisVersion(info);
   const policy = fields.get("maxmemory_policy") ?? "noeviction";
   if (policy !== "noeviction") {
     throw new KonvergeError(
