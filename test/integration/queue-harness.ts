@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { Redis } from "ioredis";
 import type { ObjectKey, Outcome } from "@konverge/core";
-import { startRedis, type RunningRedis } from "@konverge/infra-redis";
 import {
   createWorkQueue,
   type AttemptClosed,
@@ -37,8 +36,7 @@ export interface QueueHarness {
 
 /** A real Redis for the tests of a file, and for each test a prefix of its own; everything is closed and deleted. */
 export function useQueues(): QueueHarness {
-  let server: RunningRedis | undefined;
-  let url = "";
+  const url = process.env["REDIS_URL"] ?? "";
   let redis: Redis | undefined;
   let prefix = "";
   let serial = 0;
@@ -49,10 +47,7 @@ export function useQueues(): QueueHarness {
     if (redis === undefined) throw new Error("Redis is not started yet");
     return redis;
   };
-  beforeAll(async () => {
-    const given = process.env["REDIS_URL"];
-    if (given === undefined || given === "") server = await startRedis({ appendonly: false });
-    url = server?.url ?? given ?? "";
+  beforeAll(() => {
     redis = new Redis(url);
     prefix = nextPrefix();
   });
@@ -66,13 +61,10 @@ export function useQueues(): QueueHarness {
   });
   afterAll(async () => {
     await redis?.quit();
-    await server?.stop();
   });
 
   return {
-    get url() {
-      return url;
-    },
+    url,
     get redis() {
       return connection();
     },
