@@ -16,7 +16,7 @@ export interface Prober {
 }
 
 /** The breaker's rule: a server that needs longer for one read is not back. */
-const PROBE_DEADLINE_MS = 5_000;
+export const PROBE_DEADLINE_MS = 5_000;
 const PAUSE_MS = 1_000;
 
 /** Sends the probe when nobody else calls: while the breaker is open, workers take no work. */

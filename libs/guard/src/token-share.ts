@@ -1,4 +1,5 @@
 import {
+  BREAKER,
   bucketSize,
   ensureError,
   KonvergeError,
@@ -18,6 +19,7 @@ import type { StoreAnswer, Transition } from "./guard-store.ts";
 import { createLeaseShelf } from "./lease-shelf.ts";
 import { createOutcomeTally } from "./outcome-tally.ts";
 import type { Health } from "./local-health.ts";
+import { PROBE_DEADLINE_MS } from "./prober.ts";
 import { classifyResult, isSlow } from "./result-class.ts";
 import { createWaitingLine, type Waiter } from "./waiting-line.ts";
 
@@ -73,6 +75,8 @@ const URGENT_FAILURES = 3;
 const REDIS_AWAY_MS = [100, 1_000] as const;
 /** A call that nobody aborts gives up here when Redis stays away. */
 const LONGEST_WAIT_MS = 30_000;
+/** A probe that begins later could last longer than its ticket, and meet the next one. */
+const PROBE_BEGIN_MS = BREAKER.ticketUs / 1_000 - PROBE_DEADLINE_MS;
 /** Share of the last lease below which the next is fetched ahead. */
 const PREFETCH_SHARE = 0.25;
 
@@ -378,7 +382,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     learn({ mode, generation, waitMs: mode === "closed" ? 0 : waitMs });
     // An answer that was overtaken by news of a later generation grants nothing.
     if (generation !== breaker.generation) return;
-    if (answer.ticket !== "") return startProbe(answer.ticket);
+    if (answer.ticket !== "") return startProbe(answer.ticket, sentMs);
     if (mode !== "closed") return rejectWaiting();
     if (want === 0) return;
     isBinding = answer.granted < want || waitMs > 0;
@@ -400,13 +404,13 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     );
   }
 
-  function startProbe(ticket: string): void {
+  function startProbe(ticket: string, sentMs: number): void {
     const nowMs = clock();
     const first = line.first(nowMs);
-    if (first === undefined) {
-      // Whoever asked has gone; others need not wait for the ticket to expire.
+    if (first === undefined || nowMs - sentMs > PROBE_BEGIN_MS) {
+      // Whoever asked has gone, or slept: others need not wait for the ticket to expire.
       verdict = { ticket, verdict: "neutral" };
-      return;
+      return rejectWaiting();
     }
     line.remove(first);
     const { generation } = breaker;
