@@ -9,10 +9,19 @@ trap '' INT TERM HUP
 read -r word
 [ "$word" = release ] && exit 0
 folder=$1; shift
+alive() {
+  for pid do kill -0 "$pid" 2>/dev/null && return 0; done
+  return 1
+}
+wait_for() {
+  tries=$1; shift
+  while [ "$tries" -gt 0 ] && alive "$@"; do sleep 0.1; tries=$((tries - 1)); done
+}
 kill -TERM "$@" 2>/dev/null
-tries=0
-while [ $tries -lt 50 ] && kill -0 "$@" 2>/dev/null; do sleep 0.1; tries=$((tries + 1)); done
+wait_for 50 "$@"
 kill -KILL "$@" 2>/dev/null
+# What still writes would put its folder back.
+wait_for 20 "$@"
 [ -z "$folder" ] || rm -rf "$folder"
 `;
 

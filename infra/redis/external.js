@@ -1,3 +1,4 @@
+import { removeKeys } from "./remove-keys.js";
 import { RedisUnavailable } from "./unavailable.js";
 import { ask } from "./resp.js";
 import { startRedis } from "./start.js";
@@ -34,6 +35,7 @@ export async function obtainRedis({ log, env = process.env }) {
       version: redis.version,
       kind: redis.kind,
       owned: true,
+      removeKeys: async () => {},
       stop: () => redis.stop(),
     };
   }
@@ -43,7 +45,13 @@ export async function obtainRedis({ log, env = process.env }) {
       `REDIS_URL=${withoutSecret(url)} may evict keys, which loses requests: set maxmemory-policy noeviction there`,
     );
   }
-  return { url, ...server, owned: false, stop: async () => {} };
+  return {
+    url,
+    ...server,
+    owned: false,
+    removeKeys: (prefix) => removeKeys(url, prefix),
+    stop: async () => {},
+  };
 }
 
 /** @param {string} url @returns {string} */

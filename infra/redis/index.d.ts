@@ -77,6 +77,8 @@ export interface ObtainedRedis {
   readonly kind: "redis" | "valkey";
   /** Whether we started it. */
   readonly owned: boolean;
+  /** Removes every key that begins with `<prefix>:`, unless the whole server is ours and ends anyway. */
+  removeKeys(prefix: string): Promise<void>;
   /** Ends it if we started it. */
   stop(): Promise<void>;
 }

@@ -43,6 +43,23 @@ test("a taken port is an error, even though a Redis answers there", async () => 
   await expect(startRedis({ port: redis.port })).rejects.toThrow(/already in use/i);
 });
 
+test("of somebody else's Redis only the keys of a prefix are removed, in the database of the address", async () => {
+  await using redis = await startRedis();
+  const many = Array.from({ length: 3_000 }, (_, n) => ["SET", `a*b:${n}`, "1"]);
+  const kept = ["axb:1", "a*b", "x:a*b:1"];
+  const database = ["SELECT", "3"];
+  await ask(redis.url, [["SET", "a*b:0", "1"]]);
+  await ask(redis.url, [database, ...many, ...kept.map((key) => ["SET", key, "1"])]);
+  const theirs = await obtainRedis({
+    log: () => undefined,
+    env: { REDIS_URL: `${redis.url}/3` },
+  });
+  await theirs.removeKeys("a*b");
+  const [, there, left] = await ask(redis.url, [database, ["DBSIZE"], ["EXISTS", ...kept]]);
+  expect([there, left]).toEqual(["3", "3"]);
+  expect(await ask(redis.url, [["EXISTS", "a*b:0"]])).toEqual(["1"]);
+});
+
 test("a Redis dies with a process that was killed", async () => {
   const script = `
     const { startRedis } = await import(${JSON.stringify(import.meta.resolve("@konverge/infra-redis"))});

@@ -26,10 +26,14 @@ export const LOG_FOLDER = "KONVERGE_DEMO_LOGS";
 /** The last lines of a process, kept for the error that it may end with. */
 const KEPT_LINES = 20;
 
-/** Starts a `konverge` command as its own process, exactly as a user would. */
+/**
+ * Starts a `konverge` command as its own process, exactly as a user would. It ends when the demo dies, however it dies, and
+ * `workFolder` goes with it.
+ */
 export function startKonverge(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  workFolder = "",
 ): KonvergeProcess {
   const { [LOG_FOLDER]: folder, ...settings } = env;
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...args], {
@@ -42,7 +46,10 @@ export function startKonverge(
     child.once("exit", (code, signal) => resolve(`ended with ${signal ?? `exit code ${code}`}`));
     child.once("error", (error) => resolve(`could not be started: ${error.message}`));
   });
-  const guardian = guard({ pids: child.pid === undefined ? [] : [child.pid] });
+  const guardian = guard({
+    pids: child.pid === undefined ? [] : [child.pid],
+    folder: workFolder,
+  });
   void ended.then(() => guardian.release());
   const log = readLog(child);
   // The demo's --logs: what its processes say, a file each.

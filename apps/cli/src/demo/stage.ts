@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { KonvergeError, createLocalGate } from "@konverge/core";
+import { KonvergeError, createLocalGate, ensureError } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { obtainRedis } from "@konverge/testkit";
-import { LOG_FOLDER, startKonverge, type KonvergeProcess } from "./child-process.ts";
+import { LOG_FOLDER, startKonverge } from "./child-process.ts";
 
 export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
 
@@ -51,11 +51,15 @@ export async function setStage(options: StageOptions): Promise<Stage> {
   const cleanup = new AsyncDisposableStack();
   try {
     if (options.logs !== undefined) await mkdir(options.logs, { recursive: true });
-    const folder = await mkdtemp(join(tmpdir(), "konverge-demo-"));
-    cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+    const installation = `konverge-demo-${randomBytes(3).toString("hex")}`;
     const redis = await obtainRedis({ log: options.log });
     cleanup.defer(() => redis.stop());
-    const server = await startServer(options, folder, cleanup);
+    cleanup.defer(async () => {
+      await redis.removeKeys(installation).catch((error: unknown) => {
+        options.log(`keys ${installation}:* stay in Redis: ${ensureError(error).message}`);
+      });
+    });
+    const server = await startServer(options, cleanup);
 
     const client = createKubeClient({
       credentials: loadKubeCredentials({ kubeconfigPath: server.kubeconfigPath }),
@@ -63,7 +67,6 @@ export async function setStage(options: StageOptions): Promise<Stage> {
       userAgent: "konverge-demo",
     });
     cleanup.defer(() => client.close());
-    const installation = `konverge-demo-${randomBytes(3).toString("hex")}`;
     const env = {
       KONVERGE_REDIS_URL: redis.url,
       KONVERGE_PREFIX: installation,
@@ -94,24 +97,31 @@ export async function setStage(options: StageOptions): Promise<Stage> {
 
 async function startServer(
   { cluster, kubeconfig, log }: StageOptions,
-  folder: string,
   cleanup: AsyncDisposableStack,
 ): Promise<Server> {
-  const auditLog = join(folder, "audit.log");
+  const makeFolder = async () => {
+    const folder = await mkdtemp(join(tmpdir(), "konverge-demo-"));
+    cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+    return { folder, auditLog: join(folder, "audit.log") };
+  };
   switch (cluster) {
     case "embedded": {
-      const args = ["apiserver", "--port=0", `--audit-log=${auditLog}`, `--latency=${LATENCY_MS}`];
-      const server: KonvergeProcess = startKonverge([
-        ...args,
-        "--kubeconfig-out",
-        join(folder, "kubeconfig"),
-      ]);
+      const { folder, auditLog } = await makeFolder();
+      const kubeconfigPath = join(folder, "kubeconfig");
+      const args = [
+        "--port=0",
+        `--audit-log=${auditLog}`,
+        `--latency=${LATENCY_MS}`,
+        `--kubeconfig-out=${kubeconfigPath}`,
+      ];
+      const server = startKonverge(["apiserver", ...args], {}, folder);
       cleanup.defer(() => server.stop());
       await server.said("API server listening");
-      return { kubeconfigPath: join(folder, "kubeconfig"), auditLog, pid: server.pid };
+      return { kubeconfigPath, auditLog, pid: server.pid };
     }
     case "envtest": {
-      const plane = startKonverge(["demo-control-plane", `--audit-log=${auditLog}`]);
+      const { folder, auditLog } = await makeFolder();
+      const plane = startKonverge(["demo-control-plane", `--audit-log=${auditLog}`], {}, folder);
       cleanup.defer(() => plane.stop());
       const ready = await plane.said("control plane ready", CONTROL_PLANE_MS);
       log(`kube-apiserver ${String(ready["version"])} and etcd are up`);

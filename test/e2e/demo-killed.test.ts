@@ -1,0 +1,93 @@
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test, vi } from "vitest";
+
+interface Process {
+  readonly pid: number;
+  readonly parent: number;
+  readonly command: string;
+}
+
+/** What runs on this machine; a dead process that nobody has asked about yet (a zombie) does not. */
+function listProcesses(): Process[] {
+  const table = execFileSync("ps", ["-A", "-ww", "-o", "pid=,ppid=,stat=,args="], {
+    encoding: "utf8",
+    maxBuffer: 64 * 1_024 * 1_024,
+  });
+  return table.split("\n").flatMap((line) => {
+    const [, pid, parent, state = "", command = ""] =
+      /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [];
+    return pid === undefined || state.startsWith("Z")
+      ? []
+      : [{ pid: Number(pid), parent: Number(parent), command }];
+  });
+}
+
+/** A process and all that came of it. */
+function treeOf(root: number, all: readonly Process[]): Process[] {
+  return all.flatMap((process) =>
+    process.pid === root ? [process] : process.parent === root ? treeOf(process.pid, all) : [],
+  );
+}
+
+test(
+  "kill -9 of the demo's main process leaves no process and no file behind",
+  { timeout: 120_000 },
+  async () => {
+    const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
+    const demo = spawn("npm", ["run", "--silent", "demo", "--", "--exit"], {
+      stdio: ["ignore", "ignore", "pipe"],
+      // Its own Redis, which must go too.
+      env: { ...process.env, TMPDIR: temporary, REDIS_URL: "" },
+    });
+    // Node and npm keep caches there, too.
+    const ours = () =>
+      readdirSync(temporary)
+        .filter((name) => name.startsWith("konverge-"))
+        .toSorted();
+    let tree: Process[] = [];
+    const left = () => {
+      const pids = new Set(tree.map(({ pid }) => pid));
+      // The command too, because a number may be given out again.
+      return listProcesses().filter(
+        ({ pid, command }) => pids.has(pid) && tree.some((one) => one.command === command),
+      );
+    };
+    onTestFinished(() => {
+      for (const { pid } of left()) process.kill(pid, "SIGKILL");
+      rmSync(temporary, { recursive: true, force: true });
+    });
+    const said: string[] = [];
+    await new Promise<void>((resolve, reject) => {
+      createInterface({ input: demo.stderr }).on("line", (line) => {
+        said.push(line);
+        if (line.includes("load step 2")) resolve();
+      });
+      demo.once("close", (code) => reject(new Error(`ended with ${code}\n${said.join("\n")}`)));
+    });
+    tree = treeOf(demo.pid ?? 0, listProcesses());
+    const main = tree.find(({ command }) => /apps\/cli\/src\/main\.ts demo\b/.test(command));
+    expect(main, "the main process is found").toBeDefined();
+    const below = treeOf(main?.pid ?? 0, tree).map(({ command }) => command);
+    for (const part of ["apiserver", "api", "worker", "demo-writer", "guardian", "127.0.0.1:"]) {
+      expect(below.join("\n"), "the whole machine is seen").toMatch(new RegExp(` ${part}\\b`));
+    }
+    expect(ours()).toEqual([
+      expect.stringMatching(/^konverge-demo-/),
+      expect.stringMatching(/^konverge-redis-/),
+    ]);
+
+    process.kill(main?.pid ?? 0, "SIGKILL");
+    // Workers drain first; what hangs is killed after 5 s.
+    await vi.waitFor(
+      () => {
+        expect(left()).toEqual([]);
+        expect(ours()).toEqual([]);
+      },
+      { timeout: 30_000, interval: 200 },
+    );
+  },
+);
