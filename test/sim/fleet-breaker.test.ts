@@ -128,6 +128,26 @@ test(`P6 B2: who falls asleep while it is told that it may probe does not begin 
   expect(tickets - probes.length).toBeGreaterThanOrEqual(3);
 });
 
+test(`P6 B7: a probe that is told to come back later makes it stay open for so long (seed ${seed})`, async () => {
+  const retryAfterMs = 20_000;
+  const fleet = createVirtualFleet({
+    limits: guardLimits({ ratePerSecond: 200 }),
+    workers: 4,
+    seed,
+    server: ({ call }) => ({
+      result: call.probe === true ? { ...answered(503), retryAfterMs } : network,
+      tookMs: 5,
+    }),
+  });
+  crowd(fleet, 2);
+  await fleet.clock.run(60_000);
+  const probes = fleet.sent.filter(({ call }) => call.probe === true);
+  expect(probes.length).toBeGreaterThanOrEqual(2);
+  for (const [i, { atMs }] of probes.entries()) {
+    if (i > 0) expect(atMs - (probes[i - 1]?.endMs ?? 0)).toBeGreaterThanOrEqual(retryAfterMs);
+  }
+});
+
 /** A saturated fleet whose server fails from one moment on: what was sent after the breaker opened, without probes. */
 async function trip(news: "lost" | "delivered") {
   const limits = guardLimits({ ratePerSecond: 500, burst: 60 });

@@ -30,7 +30,7 @@ export interface OutcomeTally {
 }
 
 /** A server may ask for more; nobody would wait so long. */
-const MAX_RETRY_AFTER_MS = 60_000;
+export const MAX_RETRY_AFTER_MS = 60_000;
 
 /** Counts the ends of calls of the newest generation; those of older ones no longer matter. */
 export function createOutcomeTally(): OutcomeTally {

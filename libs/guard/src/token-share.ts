@@ -17,7 +17,7 @@ import { createDemandForecast } from "./demand-forecast.ts";
 import { createFlightLimit } from "./flight-limit.ts";
 import type { StoreAnswer, Transition } from "./guard-store.ts";
 import { createLeaseShelf } from "./lease-shelf.ts";
-import { createOutcomeTally } from "./outcome-tally.ts";
+import { createOutcomeTally, MAX_RETRY_AFTER_MS } from "./outcome-tally.ts";
 import type { Health } from "./local-health.ts";
 import { PROBE_DEADLINE_MS } from "./prober.ts";
 import { classifyResult, isSlow } from "./result-class.ts";
@@ -116,7 +116,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   let lastGrant = 0;
   let isBinding = true;
   let deadOnArrival = 0;
-  let verdict: Pick<AdmitAsk, "ticket" | "verdict"> | undefined;
+  let verdict: (Pick<AdmitAsk, "ticket" | "verdict"> & { retryAfterMs: number }) | undefined;
   let tickets = 0;
   let closed = false;
   let cancelTimer: () => void = () => undefined;
@@ -223,6 +223,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   function noteEnd(result: CallResult, { generation, ticket, slow, wasFull }: Ended): void {
     const kind = classifyResult(result);
     breaker.noteEnd(kind);
+    const retryAfterMs = result.kind === "response" ? (result.retryAfterMs ?? 0) : 0;
     if (kind === "ok" && !slow) flights.noteOk(wasFull);
     if (ticket !== undefined) {
       // Our own probe is given up only at its deadline.
@@ -230,11 +231,11 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
       verdict = {
         ticket,
         verdict: isLate ? "failed" : kind === "ok" || kind === "failed" ? kind : "neutral",
+        retryAfterMs: Math.min(retryAfterMs, MAX_RETRY_AFTER_MS),
       };
       void ask();
       return;
     }
-    const retryAfterMs = result.kind === "response" ? (result.retryAfterMs ?? 0) : 0;
     tally.note({ generation, class: kind, slow, retryAfterMs });
     if (tally.size === 0) return;
     if (tally.trailing >= URGENT_FAILURES || kind === "throttled") void ask();
@@ -330,7 +331,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
       worker: options.workerId,
       runId: options.runId(),
       ...report,
-      retryAfterUs: retryAfterMs * 1_000,
+      retryAfterUs: Math.max(retryAfterMs, sent?.retryAfterMs ?? 0) * 1_000,
       ticket: sent?.ticket ?? "",
       verdict: sent?.verdict ?? "",
       ...composeDemand(nowMs),
@@ -409,7 +410,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     const first = line.first(nowMs);
     if (first === undefined || nowMs - sentMs > PROBE_BEGIN_MS) {
       // Whoever asked has gone, or slept: others need not wait for the ticket to expire.
-      verdict = { ticket, verdict: "neutral" };
+      verdict = { ticket, verdict: "neutral", retryAfterMs: 0 };
       return rejectWaiting();
     }
     line.remove(first);
