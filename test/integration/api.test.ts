@@ -1,9 +1,13 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import { problemSchema } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
+import { startRedis } from "@konverge/infra-redis";
 import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();
@@ -20,9 +24,10 @@ const NODE_POOL = {
   scope: "Namespaced",
 } as const;
 
-beforeEach(async () => {
+/** What a worker leaves in Redis at its start. */
+async function announce(url: string): Promise<void> {
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: { url },
     cluster: "default",
     prefix: harness.prefix,
   });
@@ -31,6 +36,9 @@ beforeEach(async () => {
     { ...NODE_POOL, name: "nodes", kind: "Node", scope: "Cluster" },
   ]);
   await registry.close();
+}
+beforeEach(async () => {
+  await announce(harness.url);
   access = open(harness.url);
   guards = openGuardControl({ redis: { url: harness.url }, prefix: harness.prefix });
 });
@@ -59,10 +67,11 @@ function call(
   if (!request.headers.has("host")) request.headers.set("host", "localhost:7070");
   return api.fetch(request);
 }
+const JSON_BODY = { "content-type": "application/json" };
 const post = (body: unknown, init: RequestInit = {}) =>
   call("/v1/reconciles", {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: JSON_BODY,
     body: typeof body === "string" ? body : JSON.stringify(body),
     ...init,
   });
@@ -72,6 +81,7 @@ async function problemOf(response: Response) {
   expect(problem.status).toBe(response.status);
   return problem;
 }
+const streamOf = (bytes: number) => new Blob(["x".repeat(bytes)]).stream();
 const POOL = { controller: "node-pool", namespace: "demo", name: "blue" };
 
 test("P1: a request is answered with 202, an id and where to ask; a second one joins it", async () => {
@@ -104,6 +114,8 @@ test.each([
   ["an empty body", {}, ["/controller", "/name"]],
   ["wrong types", { controller: 1, name: "" }, ["/controller", "/name"]],
   ["an unknown field", { ...POOL, nmae: "x" }, ["/nmae"]],
+  ["names that are paths", { ...POOL, namespace: "a/b", name: ".." }, ["/namespace", "/name"]],
+  ["names that are none", { ...POOL, namespace: "..", name: "a%2Fb" }, ["/namespace", "/name"]],
   ["no namespace", { controller: "node-pool", name: "a" }, ["/namespace"]],
   ["a namespace too much", { controller: "nodes", namespace: "a", name: "a" }, ["/namespace"]],
 ])("%s is a 422 with a pointer per error", async (_what, body, pointers) => {
@@ -111,6 +123,7 @@ test.each([
   expect(response.status).toBe(422);
   const problem = await problemOf(response);
   expect(problem.errors?.map(({ pointer }) => pointer)).toEqual(pointers);
+  for (const { detail } of problem.errors ?? []) expect(detail).toMatch(/write|say|remove|leave/);
 });
 
 test.each([
@@ -121,7 +134,19 @@ test.each([
     415,
     "unsupported_media_type",
   ],
+  [
+    "no content type",
+    () => call("/v1/reconciles", { method: "POST" }),
+    415,
+    "unsupported_media_type",
+  ],
   ["too much", () => post({ ...POOL, reason: "x".repeat(70_000) }), 413, "body_too_large"],
+  [
+    "too much that does not say so",
+    () => post(POOL, { body: streamOf(70_000), duplex: "half" }),
+    413,
+    "body_too_large",
+  ],
   [
     "an unknown controller",
     () => post({ ...POOL, controller: "nobody" }),
@@ -152,6 +177,19 @@ test.each([
   expect((await problemOf(response)).code).toBe(code);
 });
 
+test.each([
+  ["GET", "/v1/reconciles", "POST"],
+  ["DELETE", "/v1/reconciles/x", "GET"],
+  ["PATCH", "/v1/guards/default/rate", "PUT"],
+  ["POST", "/livez", "GET"],
+  ["POST", "/", "GET"],
+])("%s %s is a 405 that names what is served", async (method, path, allowed) => {
+  const response = await call(path, { method });
+  expect(response.status).toBe(405);
+  expect(response.headers.get("allow")).toBe(allowed);
+  expect((await problemOf(response)).code).toBe("method_not_allowed");
+});
+
 test("Redis away is a 503 with Retry-After, and not alive is not ready", async () => {
   const away = open("redis://127.0.0.1:1");
   onTestFinished(() => away.close());
@@ -162,6 +200,30 @@ test("Redis away is a 503 with Retry-After, and not alive is not ready", async (
     expect((await problemOf(response)).code).toBe("redis_unavailable");
   }
   expect((await call("/livez", {}, { access: away })).status).toBe(200);
+});
+
+test("a Redis that dies under the API is a 503 until it is back", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "konverge-test-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const first = await startRedis({ dir });
+  onTestFinished(() => first.kill());
+  await announce(first.url);
+  const mine = open(first.url);
+  onTestFinished(() => mine.close());
+  const ask = () =>
+    call(
+      "/v1/reconciles",
+      { method: "POST", headers: JSON_BODY, body: JSON.stringify(POOL) },
+      { access: mine },
+    );
+  expect((await ask()).status).toBe(202);
+  await first.kill();
+  const away = await ask();
+  expect(away.status).toBe(503);
+  expect((await problemOf(away)).code).toBe("redis_unavailable");
+  const second = await startRedis({ dir, port: first.port });
+  onTestFinished(() => second.kill());
+  await vi.waitFor(async () => expect((await ask()).status).toBe(202), { timeout: 15_000 });
 });
 
 test("with a token nothing is served without it; without one only loopback hosts are", async () => {
@@ -205,4 +267,9 @@ test("the raw job view is read-only", async () => {
   });
   const paused = await call("/queues/api/queues/node-pool/pause", { method: "PUT" });
   expect(paused.status).toBe(405);
+  expect(paused.headers.get("allow")).toBe("GET, HEAD");
+  expect((await problemOf(paused)).code).toBe("method_not_allowed");
+  const unknown = await call("/queues/api/queues/nobody/some-id");
+  expect(unknown.status).toBe(404);
+  expect((await problemOf(unknown)).code).toBe("not_found");
 });

@@ -1,10 +1,10 @@
-import { KonvergeError, type ErrorCode } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import type { Metrics } from "@konverge/telemetry";
 import { Hono } from "hono";
 import { html } from "hono/html";
 import { secureHeaders } from "hono/secure-headers";
 import { guardAccess } from "./access-guard.ts";
+import { answerUnserved } from "./answer-unserved.ts";
 import { guardRoutes, listGuards } from "./guard-routes.ts";
 import { jobBoard } from "./job-board.ts";
 import { objectPages, objectRoutes } from "./object-routes.ts";
@@ -37,15 +37,7 @@ export function createApi(options: ApiOptions): {
     if (response.status === 500) onError(error);
     return response;
   });
-  app.notFound((context) =>
-    answerProblem(
-      context,
-      new KonvergeError(
-        "route_not_found" satisfies ErrorCode,
-        `${context.req.method} ${context.req.path} is not served here`,
-      ),
-    ),
-  );
+  app.notFound(answerUnserved(app));
   app.get("/livez", (context) => context.text("ok\n"));
   app.get("/readyz", async (context) => {
     await access.controllers(cluster);

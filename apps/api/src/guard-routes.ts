@@ -7,10 +7,10 @@ import {
 import { KonvergeError } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
+import { limitBody } from "./limit-body.ts";
 import { readJson } from "./read-json.ts";
 
-const MAX_BODY = 4 * 1_024;
+const MAX_BODY_KIB = 4;
 
 export interface GuardRoutesOptions {
   readonly guards: GuardControl;
@@ -33,13 +33,13 @@ export function guardRoutes(options: GuardRoutesOptions): Hono {
   });
   routes.get("/:cluster", async ({ req, json }) => json(await read(req.param("cluster"))));
   for (const kind of ["isolate", "reset"] as const) {
-    routes.post(`/:cluster/${kind}`, bodyLimit({ maxSize: MAX_BODY }), async ({ req, json }) => {
+    routes.post(`/:cluster/${kind}`, limitBody(MAX_BODY_KIB), async ({ req, json }) => {
       const cluster = req.param("cluster");
       await guards[kind](cluster, await readJson(req, guardOrderSchema));
       return json(await read(cluster));
     });
   }
-  routes.put("/:cluster/rate", bodyLimit({ maxSize: MAX_BODY }), async ({ req, json }) => {
+  routes.put("/:cluster/rate", limitBody(MAX_BODY_KIB), async ({ req, json }) => {
     const cluster = req.param("cluster");
     const { ratePerSecond, ...order } = await readJson(req, guardRateSchema);
     await guards.setRate(cluster, ratePerSecond ?? undefined, order);

@@ -2,10 +2,14 @@ import { createBullBoard } from "@bull-board/api";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { HonoAdapter } from "@bull-board/hono";
 import { serveStatic } from "@hono/node-server/serve-static";
+import { KonvergeError } from "@konverge/core";
 import { Hono } from "hono";
+import { answerMethod } from "./answer-unserved.ts";
+import { answerProblem, PROBLEM } from "./problem.ts";
 import type { QueueAccess } from "./queue-access.ts";
 
 const PATH = "/queues";
+const LOOKING: readonly string[] = ["GET", "HEAD"];
 
 /**
  * bull-board over the raw BullMQ jobs, to look at only: its buttons would drop follow-ups or run a key twice. Queues
@@ -24,9 +28,19 @@ export function jobBoard(access: QueueAccess, cluster: string): Hono {
     }
   };
   const app = new Hono();
-  app.use(`${PATH}/*`, async (_context, next) => {
+  app.use(`${PATH}/*`, async (context, next) => {
+    const { method, path } = context.req;
+    if (!LOOKING.includes(method)) return answerMethod(context, LOOKING);
     await refresh();
     await next();
+    const { status, headers } = context.res;
+    if (status < 400 || headers.get("content-type") === PROBLEM) return;
+    // The board has errors of a form of its own.
+    const code = status < 500 ? "not_found" : "internal";
+    context.res = answerProblem(
+      context,
+      new KonvergeError(code, `${path}: ${status} by the board`),
+    );
   });
   app.get(`${PATH}/`, (context) => context.redirect(PATH));
   app.route(PATH, adapter.registerPlugin());

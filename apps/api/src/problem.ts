@@ -1,8 +1,9 @@
 import type { Problem } from "@konverge/contracts";
 import { ERRORS, isKonvergeError, KonvergeError } from "@konverge/core";
 import type { Context } from "hono";
-import { HTTPException } from "hono/http-exception";
 
+/** The media type of every error (RFC 9457). */
+export const PROBLEM = "application/problem+json";
 /** Anchors of docs/errors.md, relative so that they need no host. */
 const DOCS = "/docs/errors.md#";
 
@@ -20,7 +21,7 @@ export function answerProblem(context: Context, thrown: unknown): Response {
     ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
     ...(error.issues.length === 0 ? {} : { errors: [...error.issues] }),
   };
-  const headers = new Headers({ "content-type": "application/problem+json" });
+  const headers = new Headers({ "content-type": PROBLEM });
   if (httpStatus === 503)
     headers.set("retry-after", String(Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)));
   if (httpStatus === 401) headers.set("www-authenticate", 'Bearer realm="konverge"');
@@ -29,9 +30,6 @@ export function answerProblem(context: Context, thrown: unknown): Response {
 
 function toKonvergeError(thrown: unknown): KonvergeError {
   if (isKonvergeError(thrown)) return thrown;
-  if (thrown instanceof HTTPException && thrown.status === 413) {
-    return new KonvergeError("body_too_large", "the body is larger than 64 KiB", { cause: thrown });
-  }
   // What went wrong inside is for the log; callers get no stack and no foreign text.
   return new KonvergeError("internal", "see the log of the API process", { cause: thrown });
 }

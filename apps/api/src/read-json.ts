@@ -36,7 +36,6 @@ export async function readJson<Schema extends z.ZodType>(
       detail: key === undefined ? issue.message : "is not a known field; remove it",
     }));
   });
-  throw new KonvergeError("invalid_request", `${issues.length} of the fields are not valid`, {
-    issues,
-  });
+  const wrong = issues.length === 1 ? "1 field is" : `${issues.length} fields are`;
+  throw new KonvergeError("invalid_request", `${wrong} not valid`, { issues });
 }

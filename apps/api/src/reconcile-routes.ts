@@ -7,18 +7,18 @@ import {
 import { KonvergeError, parseKey, sleepMs } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
 import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
+import { limitBody } from "./limit-body.ts";
 import { readJson } from "./read-json.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
 
-const MAX_BODY = 64 * 1_024;
+const MAX_BODY_KIB = 64;
 const MAX_WAIT_MS = 60_000;
 const POLL_MS = 100;
 
 /** `POST /v1/reconciles` and `GET /v1/reconciles/{id}`. */
 export function reconcileRoutes(access: QueueAccess): Hono {
   const routes = new Hono();
-  routes.post("/", bodyLimit({ maxSize: MAX_BODY }), async (context) => {
+  routes.post("/", limitBody(MAX_BODY_KIB), async (context) => {
     const body = await readJson(context.req, createReconcileSchema);
     const { queue, announced } = await access.find(body.cluster, body.controller);
     const key = keyFor(announced, body);

@@ -2,17 +2,24 @@ import { GUARD_RATES } from "@konverge/core";
 import { z } from "zod";
 import { attemptRecordSchema } from "./attempt-record.ts";
 
-const name = z.string().min(1, "must not be empty").max(253);
+const sayName = "write a name of 1 to 253 characters";
+const name = z.string(sayName).min(1, sayName).max(253, sayName);
+/** What can stand in a path of the Kubernetes API; a worker could do nothing about any other name but fail. */
+const objectName = name.regex(
+  /^(?!\.{1,2}$)[^/%]*$/,
+  'no object has this name: leave out "/" and "%", and "." or ".." alone',
+);
+const sayReason = "say why, in at most 500 characters";
 
 /** Body of `POST /v1/reconciles`. */
 export const createReconcileSchema = z.strictObject({
   controller: name,
   cluster: name.default("default"),
   /** Left out for cluster-scoped objects. */
-  namespace: name.optional(),
-  name,
+  namespace: objectName.optional(),
+  name: objectName,
   /** For people: why. Shown in the object's history. */
-  reason: z.string().max(500).optional(),
+  reason: z.string(sayReason).max(500, sayReason).optional(),
 });
 
 /** Answer of `POST /v1/reconciles`. */

@@ -27,6 +27,7 @@ export type ErrorCode =
   | "kube_api"
   | "kube_timeout"
   | "kube_unreachable"
+  | "method_not_allowed"
   | "not_found"
   | "object_replaced"
   | "owner_invalid"
@@ -66,6 +67,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   kube_api: entry("The API server refused the call", 502, 1),
   kube_timeout: entry("The API server did not answer in time", 504, 6),
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
+  method_not_allowed: entry("The method is not served here", 405, 2, true),
   not_found: entry("Not found", 404, 3, true),
   object_replaced: entry("The object was deleted and created again", 409, 4),
   owner_invalid: entry("The owner reference cannot be set", 422, 1, true),
