@@ -9,7 +9,8 @@ export function answerUnserved(app: Hono): NotFoundHandler {
   return (context) => {
     const { method, path } = context.req;
     const allowed = METHODS.filter((other) => isServed(app, other, path));
-    if (allowed.length === 0) {
+    // A route of this method that has nothing there, such as a file, is no question of the method.
+    if (allowed.length === 0 || allowed.some((other) => other === method)) {
       const detail = `${method} ${path} is not served here`;
       return answerProblem(context, new KonvergeError("route_not_found", detail));
     }
