@@ -15,15 +15,15 @@ const SUITES: Readonly<Record<string, (log: (line: string) => void) => Promise<F
 };
 const log = (line: string): void => console.error(`bench: ${line}`);
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { output: { type: "string", short: "o", default: "table" } },
-});
+const { values, positionals } = readArguments();
 const wanted = positionals.length > 0 ? positionals : Object.keys(SUITES);
 const unknown = wanted.filter((name) => !Object.hasOwn(SUITES, name));
 if (unknown.length > 0 || !["table", "json"].includes(values.output)) {
-  log(`usage: npm run bench -- [${Object.keys(SUITES).join("|")}]... [-o table|json]`);
-  process.exit(2);
+  exitWithUsage(
+    unknown.length > 0
+      ? `no suite "${unknown.join('", "')}"`
+      : `-o ${values.output}: use table or json`,
+  );
 }
 
 const figures: Figure[] = [];
@@ -48,4 +48,21 @@ if (values.output === "table") {
       ok: figure.ok ? "yes" : "NO",
     })),
   );
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: { output: { type: "string", short: "o", default: "table" } },
+    });
+  } catch (error) {
+    return exitWithUsage(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function exitWithUsage(wrong: string): never {
+  const suites = Object.keys(SUITES).join("|");
+  log(`${wrong}; usage: npm run bench -- [${suites}]... [-o table|json]`);
+  process.exit(2);
 }

@@ -23,6 +23,9 @@ interface DemoFlags {
   readonly outage: boolean;
 }
 
+/** Far more than the 20 pools of an act can keep busy; a slip of the finger must not start processes without end. */
+const MAX_WORKERS = 50;
+
 export function addDemoCommand(program: Command): void {
   program
     .command("demo")
@@ -35,7 +38,12 @@ export function addDemoCommand(program: Command): void {
         .default("embedded"),
     )
     .option("--kubeconfig <file>", "for --cluster kubeconfig; default KUBECONFIG")
-    .option("--workers <number>", "worker processes per operator", parseCount, 2)
+    .option(
+      "--workers <number>",
+      `worker processes per operator, at most ${MAX_WORKERS}`,
+      parseWorkers,
+      2,
+    )
     .option("--split", "run the controllers as two operators", false)
     .option(
       "--exit",
@@ -121,9 +129,19 @@ async function runWriter(flags: {
   await client.close();
 }
 
+function parseWorkers(text: string): number {
+  const count = parseCount(text);
+  if (count > MAX_WORKERS) {
+    throw new InvalidArgumentError(
+      `write at most ${MAX_WORKERS}: each is a process on this machine.`,
+    );
+  }
+  return count;
+}
+
 function parseCount(text: string): number {
   const count = Number(text);
-  if (!Number.isInteger(count) || count < 1)
+  if (!Number.isSafeInteger(count) || count < 1)
     throw new InvalidArgumentError("write a whole number from 1.");
   return count;
 }

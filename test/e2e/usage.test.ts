@@ -1,0 +1,31 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+
+test.each([
+  ["demo -- --workers 0", "--workers"],
+  ["demo -- --workers 51", "--workers"],
+  ["demo -- --seed x", "--seed"],
+  ["demo -- --cluster nonsense", "nonsense"],
+  ["demo -- -o xml", "xml"],
+  ["demo -- --nonsense", "--nonsense"],
+  ["envtest -- --nonsense", "--nonsense"],
+  ["bench -- nonsense", "nonsense"],
+  ["bench -- --nonsense", "--nonsense"],
+  ["conformance -- -o xml", "xml"],
+])("npm run %s names what is wrong, ends with 2 and starts nothing", (line, named) => {
+  const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
+  onTestFinished(() => rmSync(temporary, { recursive: true, force: true }));
+  const { status, stdout, stderr } = spawnSync("npm", ["run", "--silent", ...line.split(" ")], {
+    encoding: "utf8",
+    env: { ...process.env, TMPDIR: temporary, REDIS_URL: "" },
+    // What starts in spite of it is ended, and the test fails.
+    timeout: 30_000,
+  });
+  expect(stderr.split("\n")[0]).toContain(named);
+  expect(stdout).toBe("");
+  expect(status).toBe(2);
+  expect(readdirSync(temporary).filter((name) => name.startsWith("konverge-"))).toEqual([]);
+});
