@@ -282,7 +282,9 @@ test(`P5 L3: beside more events than the rate allows, lower classes wait until t
 
 test(`P5 L5: callers that give up, before or after, neither add calls nor hold up others (seed ${seed})`, async () => {
   const limits = guardLimits({ ratePerSecond: 500, burst: 60 });
-  const fleet = createVirtualFleet({ limits, workers: 20, seed });
+  // So slow that some give up while their call is under way.
+  const server: VirtualServer = () => ({ result: answered(200), tookMs: 50 });
+  const fleet = createVirtualFleet({ limits, workers: 20, seed, server });
   const { random, clock } = fleet;
   const ends = { sent: 0, aborted: 0, refused: 0, kept: 0 };
   for (let i = 0; i < 4_000; i += 1) {
@@ -303,7 +305,7 @@ test(`P5 L5: callers that give up, before or after, neither add calls nor hold u
   expect(ends.kept).toBe(0);
   expect(ends.sent + ends.aborted + ends.refused).toBe(4_000);
   expect(fleet.sent).toHaveLength(ends.sent + ends.aborted);
-  expect(Math.min(ends.refused, ends.aborted)).toBeGreaterThan(0);
+  expect(Math.min(ends.refused, ends.aborted)).toBeGreaterThan(20);
   for (const { share } of fleet.workers) expect([share.waiting, share.inFlight]).toEqual([0, 0]);
 });
 
