@@ -1,4 +1,5 @@
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describeSettings } from "@konverge/contracts";
 import { ERRORS } from "@konverge/core";
 import { expect, test } from "vitest";
@@ -37,14 +38,34 @@ test("docs/dependencies.md justifies every dependency, and none that is not ther
   expect(rows.toSorted()).toEqual([...foreign].toSorted());
 });
 
-test("the README stays short, and its links lead somewhere", () => {
-  const text = read("README.md");
-  expect(text.split("\n").length).toBeLessThanOrEqual(150);
-  const targets = [...text.matchAll(/\]\(((?:docs|apps|[A-Z]+\.md)[^)#]*)/g)].map(
-    ([, path]) => path ?? "",
-  );
-  expect(targets.filter((path) => globSync(path).length === 0)).toEqual([]);
+test("the README stays short", () => {
+  expect(read("README.md").split("\n").length).toBeLessThanOrEqual(150);
 });
+
+const PAGES = globSync(["*.md", "docs/**/*.md", "{apps,libs,infra,test}/*/README.md"]);
+test.each(PAGES)("the links of %s lead somewhere", (page) => {
+  const text = read(page).replaceAll(/```.*?```/gs, "");
+  const links = [...text.matchAll(/\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]*))?\)/g)].filter(
+    ([, path = "", anchor]) => {
+      const target = path === "" ? page : join(dirname(page), path);
+      return !existsSync(target) || (anchor !== undefined && !anchorsOf(target).includes(anchor));
+    },
+  );
+  expect(links.map(([link]) => link)).toEqual([]);
+  // Files that are named without a link.
+  const named = [...text.matchAll(/`((?:apps|docs|infra|libs|test)\/[\w./-]+)`/g)];
+  expect(named.map(([, path = ""]) => path).filter((path) => !existsSync(path))).toEqual([]);
+});
+
+/** As GitHub makes them. */
+function anchorsOf(page: string): string[] {
+  return [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
 
 test("docs/errors.md has an anchor for each error code, and no other", () => {
   const anchors = [...read("docs/errors.md").matchAll(/^## (\w+)$/gm)].map(([, code]) => code);
