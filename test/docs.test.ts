@@ -1,4 +1,4 @@
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describeSettings } from "@konverge/contracts";
 import { ERRORS } from "@konverge/core";
@@ -66,6 +66,28 @@ function anchorsOf(page: string): string[] {
       .replaceAll(" ", "-"),
   );
 }
+
+const PARTS = globSync("{apps,infra,libs}/*").filter((path) => statSync(path).isDirectory());
+test.each(PARTS)(
+  "%s says in two lines what it is, what it imports and what it promises",
+  (part) => {
+    const [title = "", empty, ...lines] = read(join(part, "README.md")).trimEnd().split("\n");
+    expect(title).toMatch(/^# \S+$/);
+    expect(empty).toBe("");
+    expect(lines).toHaveLength(2);
+    const [what = "", promises = ""] = lines;
+    expect(what).toMatch(/imports?/i);
+    expect(promises).toMatch(/\bP\d|no promise|[Pp]romises/);
+    if (!existsSync(join(part, "package.json")) || what.includes("every library")) return;
+    const { dependencies = {} } = JSON.parse(read(join(part, "package.json"))) as {
+      readonly dependencies?: Record<string, string>;
+    };
+    const imported = Object.keys(dependencies)
+      .filter((name) => name.startsWith("@konverge/"))
+      .map((name) => name.replace(/^@konverge\/(infra-)?/, ""));
+    expect(imported.filter((name) => !new RegExp(`\\b${name}\\b`).test(what))).toEqual([]);
+  },
+);
 
 test("docs/errors.md has an anchor for each error code, and no other", () => {
   const anchors = [...read("docs/errors.md").matchAll(/^## (\w+)$/gm)].map(([, code]) => code);
