@@ -9,7 +9,12 @@ import {
   type Log,
 } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
-import { createWorkQueue, type WorkQueue } from "@konverge/queue";
+import {
+  createObjectLanes,
+  createWorkQueue,
+  type ObjectLanes,
+  type WorkQueue,
+} from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
@@ -33,6 +38,7 @@ describe.each(testServers())("engine on $name", (target) => {
   let serial = 0;
   const engines = new Set<Engine>();
   const queues = new Set<WorkQueue>();
+  const lanes = new Set<ObjectLanes>();
 
   beforeAll(async () => {
     const server = await target.open();
@@ -45,6 +51,8 @@ describe.each(testServers())("engine on $name", (target) => {
     engines.clear();
     await Promise.all([...queues].map((queue) => queue.close()));
     queues.clear();
+    for (const lane of lanes) lane.close();
+    lanes.clear();
     const { items } = await client.list(Widgets, { namespace });
     await Promise.all(
       items.map(({ metadata: { name } }) => client.delete(Widgets, { namespace, name })),
@@ -65,11 +73,23 @@ describe.each(testServers())("engine on $name", (target) => {
     queues.add(queue);
     return queue;
   };
+  const lanesOf = (processId: string) => {
+    const lane = createObjectLanes({
+      redis: { url: harness.url },
+      cluster: "default",
+      prefix: harness.prefix,
+      processId,
+      onError: () => undefined,
+    });
+    lanes.add(lane);
+    return lane;
+  };
   const start = async (options: Omit<ControllerOptions<Widget>, "name" | "for">) => {
     const controller = defineController({ name: `widgets-${++serial}`, for: Widgets, ...options });
     const engine = await startEngine({
       controllers: [controller],
       client,
+      lanes: lanesOf(`test-${process.pid}-${serial}`),
       queueFor,
       workerId: `test-${process.pid}-${serial}`,
       log: silent,
@@ -265,6 +285,7 @@ describe.each(testServers())("engine on $name", (target) => {
       startEngine({
         controllers: [controller],
         client,
+        lanes: lanesOf("test"),
         queueFor,
         workerId: "test",
         log: silent,

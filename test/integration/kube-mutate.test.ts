@@ -57,6 +57,68 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     });
     const verbs = () => calls.map(({ verb, status }) => `${verb} ${status}`);
 
+    test("what is carried saves the read; nothing is concluded from it (P3)", async () => {
+      const change = (n: number) => (draft: Widget) => {
+        specOf(draft).n = n;
+      };
+      const first = await client.mutate(widgets, target, change(1));
+      const known = first.object as unknown as JsonObject;
+      calls.length = 0;
+      const carried = await client.mutate(widgets, target, change(2), { carried: known });
+      expect(verbs()).toEqual(["patch 200"]);
+      expect(carried).toMatchObject({ kind: "updated", tries: 1, lost: 0 });
+
+      // It is old by now: the write is refused, and a read follows.
+      calls.length = 0;
+      const contested = await client.mutate(widgets, target, change(3), { carried: known });
+      expect(verbs()).toEqual(["patch 409", "get 200", "patch 200"]);
+      expect(contested).toMatchObject({ kind: "updated", tries: 2, lost: 1 });
+
+      // Nothing to change, it says; but the server knows better.
+      calls.length = 0;
+      const same = await client.mutate(widgets, target, change(1), { carried: known });
+      expect(verbs()).toEqual(["get 200", "patch 200"]);
+      expect(same).toMatchObject({ kind: "updated", lost: 0 });
+
+      // A change that throws on it is made again on what is read.
+      calls.length = 0;
+      const choosy = client.mutate(
+        widgets,
+        target,
+        (draft) => {
+          if (specOf(draft).n !== 1) throw new Error("not yet");
+          specOf(draft).n = 4;
+        },
+        { carried: contested.object as unknown as JsonObject },
+      );
+      expect(await choosy).toMatchObject({ kind: "updated" });
+      expect(verbs()).toEqual(["get 200", "patch 200"]);
+    });
+
+    test("what is carried of before the floor, or of another object, is not used", async () => {
+      const change = (draft: Widget) => {
+        specOf(draft).n = (specOf(draft).n as number) + 1;
+      };
+      const before = (await client.mutate(widgets, target, change)).object;
+      const { object } = await client.mutate(widgets, target, change);
+      const floor = object.metadata.resourceVersion ?? "";
+      calls.length = 0;
+      const carried = before as unknown as JsonObject;
+      await client.mutate(widgets, target, change, { carried, floor });
+      expect(verbs()).toEqual(["get 200", "patch 200"]);
+
+      await client.delete(widgets, target);
+      await client.create(widgets, { metadata: target, spec: { n: 0 } });
+      calls.length = 0;
+      // Nobody said which object was meant: the one that is there.
+      const found = await client.mutate(widgets, target, change, { carried });
+      expect(specOf(found.object).n).toBe(1);
+      const uid = found.object.metadata.uid ?? "";
+      calls.length = 0;
+      await client.mutate(widgets, target, change, { carried, uid });
+      expect(verbs()).toEqual(["get 200", "patch 200"]);
+    });
+
     test("unknown fields and integers beyond 2^53 survive a mutate (P4)", async () => {
       const path = `/apis/${GROUP}/v1/namespaces/${namespace}/widgets`;
       const body = JSON.parse(

@@ -79,8 +79,8 @@ function attemptRow(record: AttemptRecord): Html {
     <td class="dim">
       queue ${waits.queueMs}
       ms${waits.limiterMs > 0 ? html`<br />limiter ${waits.limiterMs} ms` : ""}${
-        waits.conflictMs > 0 ? html`<br />conflicts ${waits.conflictMs} ms` : ""
-      }
+        waits.laneMs > 0 ? html`<br />lane ${waits.laneMs} ms` : ""
+      }${waits.conflictMs > 0 ? html`<br />conflicts ${waits.conflictMs} ms` : ""}
     </td>
   </tr>`;
 }

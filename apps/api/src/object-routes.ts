@@ -79,7 +79,7 @@ function readRecord(key: string, controller: string, stored: StoredAttempt): Att
     startedAt,
     finishedAt: new Date(endedAtMs ?? startedAtMs).toISOString(),
     durationMs: Math.max(0, (endedAtMs ?? startedAtMs) - startedAtMs),
-    waits: { queueMs: 0, limiterMs: 0, conflictMs: 0, backoffMs: 0 },
+    waits: { queueMs: 0, limiterMs: 0, laneMs: 0, conflictMs: 0, backoffMs: 0 },
     outcome,
     ...(error === undefined ? {} : { error }),
     writes: [],

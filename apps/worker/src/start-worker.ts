@@ -9,6 +9,7 @@ import {
   checkRedis,
   createControllerRegistry,
   createWorkQueue,
+  createObjectLanes,
 } from "@konverge/queue";
 import { createLogger, createMetrics, type Metrics } from "@konverge/telemetry";
 import { startGuard } from "./start-guard.ts";
@@ -90,9 +91,18 @@ export async function startWorker({
         scope: type.scope,
       })),
     );
+    const lanes = createObjectLanes({
+      redis,
+      prefix,
+      cluster: clusterName,
+      processId: workerId,
+      onError: (error) => log.debug({ err: error }, "lane without Redis"),
+    });
+    cleanup.defer(() => lanes.close());
     const engine = await startEngine({
       controllers: config.controllers,
       client,
+      lanes,
       queueFor: ({ name }) =>
         createWorkQueue({
           redis,

@@ -57,6 +57,8 @@ export const attemptRecordSchema = z.object({
     queueMs: z.number(),
     /** For tokens of the API server's budget. */
     limiterMs: z.number(),
+    /** For its turn among our own writers of an object. */
+    laneMs: z.number().default(0),
     /** Between in-handler tries after a conflict. */
     conflictMs: z.number(),
     /** Until the job is tried again because of this outcome. */

@@ -2,17 +2,21 @@ import {
   isKonvergeError,
   KonvergeError,
   type ApiObject,
+  type JsonObject,
   type JsonValue,
   type ObjectMeta,
   type ResourceType,
 } from "@konverge/core";
 import {
   ignoreNotFound,
+  isConflict,
   setControllerReference,
   type KubeClient,
   type MutateOptions,
+  type MutateResult,
   type NamespacedName,
 } from "@konverge/kube";
+import type { ObjectLanes } from "@konverge/queue";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import type { ObjectCache } from "./object-cache.ts";
 
@@ -94,6 +98,9 @@ export interface AttemptKube {
 export interface AttemptKubeOptions {
   readonly client: KubeClient;
   readonly cache: ObjectCache;
+  readonly lanes: ObjectLanes;
+  /** Aborted when the attempt must end. */
+  readonly signal: AbortSignal;
   readonly trace: AttemptTrace;
   readonly namespace: string | undefined;
   /** In-handler tries after a conflict. */
@@ -103,7 +110,7 @@ export interface AttemptKubeOptions {
 }
 
 export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
-  const { client, cache, trace, retry, assertOpen } = options;
+  const { client, cache, lanes, signal, trace, retry, assertOpen } = options;
 
   const locate = (target: string | NamespacedName): NamespacedName => {
     const name = typeof target === "string" ? target : target.name;
@@ -121,6 +128,31 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
     }
   };
 
+  /** All writers of an object take turns, whatever key they run under; each hands on what it knows of the object. */
+  const inLane = async <T extends ApiObject>(
+    { type, name, subresource }: LaneTarget,
+    write: (carried: JsonObject | undefined) => Promise<MutateResult<T>>,
+  ): Promise<MutateResult<T>> => {
+    const turn = await lanes.enter(laneOf(type, name), signal);
+    trace.noteLane(turn.waitedMs);
+    // A scale is an object of its own; of what is sensitive nothing leaves the attempt (P12).
+    const mayCarry = subresource !== "scale" && !client.isSensitive(type);
+    let known: JsonObject | undefined;
+    // Our own writers take turns, so whoever won against one is a stranger.
+    let stranger = false;
+    try {
+      const result = await write(mayCarry ? turn.carried : undefined);
+      if (mayCarry) known = result.object as unknown as JsonObject;
+      stranger = result.lost > 0;
+      return result;
+    } catch (error) {
+      stranger = isConflict(error);
+      throw error;
+    } finally {
+      turn.leave(known, { stranger });
+    }
+  };
+
   const mutate = <T extends ApiObject>(
     target: T | NamedTarget<T>,
     change: (draft: T) => void | Promise<void>,
@@ -128,12 +160,15 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
   ): Promise<T> =>
     call(async () => {
       const { type, uid, floor, ...name } = await resolve(client, target, options.namespace);
-      const result = await client.mutate(type, name, change, {
-        ...(subresource === undefined ? {} : { subresource }),
-        ...(retry === undefined ? {} : { retry }),
-        ...(uid === undefined ? {} : { uid }),
-        ...(floor === undefined ? {} : { floor }),
-      });
+      const result = await inLane({ type, name, subresource }, (carried) =>
+        client.mutate(type, name, change, {
+          ...(subresource === undefined ? {} : { subresource }),
+          ...(retry === undefined ? {} : { retry }),
+          ...(uid === undefined ? {} : { uid }),
+          ...(floor === undefined ? {} : { floor }),
+          ...(carried === undefined ? {} : { carried }),
+        }),
+      );
       if (result.kind === "updated") {
         trace.noteWrite({
           verb: "patch",
@@ -208,6 +243,18 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
       change: (draft: StatusDraft<T>) => void | Promise<void>,
     ) => mutate<T>(target, (draft) => change(draft as StatusDraft<T>), { subresource: "status" }),
   };
+}
+
+interface LaneTarget {
+  readonly type: ResourceType;
+  readonly name: NamespacedName;
+  readonly subresource: MutateOptions["subresource"] | undefined;
+}
+
+/** One lane per object, whatever version of its kind it is written through. */
+function laneOf(type: ResourceType, { namespace = "_", name }: NamespacedName): string {
+  const resource = type.group === "" ? type.resource : `${type.resource}.${type.group}`;
+  return [resource, namespace, name].map(encodeURIComponent).join("/");
 }
 
 interface ResolvedTarget<T extends ApiObject> extends NamespacedName {

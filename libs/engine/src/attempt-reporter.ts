@@ -56,6 +56,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         durationMs: record.durationMs,
         queueMs: record.waits.queueMs,
         limiterMs: record.waits.limiterMs,
+        laneMs: record.waits.laneMs,
         conflicts,
         writes: record.writes.length,
         apiCalls: record.calls.n,
@@ -110,6 +111,7 @@ function buildRecord(
     waits: {
       queueMs: Math.max(0, attempt.startedAtMs - attempt.requestedAtMs),
       limiterMs: Math.round(trace.calls.limiterMs),
+      laneMs: Math.round(trace.laneMs),
       conflictMs: Math.round(trace.conflicts.reduce((sum, { waitedMs }) => sum + waitedMs, 0)),
       backoffMs: 0,
     },

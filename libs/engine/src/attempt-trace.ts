@@ -17,10 +17,13 @@ export interface WriteTrace {
 /** What one attempt did, gathered while it runs. */
 export interface AttemptTrace {
   readonly calls: { n: number; ms: number; limiterMs: number };
+  /** Waited for the turn to write an object, in ms. */
+  readonly laneMs: number;
   readonly writes: readonly WriteTrace[];
   readonly conflicts: readonly ConflictRecord[];
   /** The first refusal by the gate, also one that the handler swallowed. */
   readonly deferred: KonvergeError | undefined;
+  readonly noteLane: (waitedMs: number) => void;
   readonly noteCall: (call: CallRecord) => void;
   readonly noteConflict: (conflict: ConflictRecord) => void;
   readonly noteWrite: (write: WriteTrace) => void;
@@ -35,8 +38,15 @@ export function createAttemptTrace(): AttemptTrace {
   const writes: WriteTrace[] = [];
   const conflicts: ConflictRecord[] = [];
   let deferred: KonvergeError | undefined;
+  let laneMs = 0;
   return {
     calls,
+    get laneMs() {
+      return laneMs;
+    },
+    noteLane: (waitedMs) => {
+      laneMs += waitedMs;
+    },
     writes,
     conflicts,
     get deferred() {

@@ -16,7 +16,7 @@ import {
   type LeaderElectionOptions,
   type Reflector,
 } from "@konverge/kube";
-import type { QueueWorker, WorkQueue } from "@konverge/queue";
+import type { ObjectLanes, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { Metrics } from "@konverge/telemetry";
 import { createAttemptReporter } from "./attempt-reporter.ts";
 import type { ConflictRetry, Controller } from "./define-controller.ts";
@@ -31,6 +31,8 @@ export interface EngineOptions {
   readonly client: KubeClient;
   /** One queue per controller, of the same cluster as the client. */
   readonly queueFor: (controller: Controller) => WorkQueue;
+  /** The turn-taking of all writers of the cluster. */
+  readonly lanes: ObjectLanes;
   /** Unique per process; shown in records and Leases. */
   readonly workerId: string;
   readonly log: Log;
@@ -107,6 +109,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
           controller,
           client,
           cache,
+          lanes: options.lanes,
           conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
           log: report.logFor(attempt),
         });

@@ -7,7 +7,7 @@ import {
   type Outcome,
 } from "@konverge/core";
 import { isNotFound, type KubeClient, type MutateOptions } from "@konverge/kube";
-import { AttemptCancelledError, type AttemptLease } from "@konverge/queue";
+import { AttemptCancelledError, type AttemptLease, type ObjectLanes } from "@konverge/queue";
 import { createAttemptKube, deepFreeze } from "./attempt-kube.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { classifyError } from "./classify-error.ts";
@@ -28,6 +28,7 @@ export interface RunAttemptOptions {
   readonly controller: Controller;
   readonly client: KubeClient;
   readonly cache: ObjectCache;
+  readonly lanes: ObjectLanes;
   readonly conflictRetry: ConflictRetry;
   readonly log: Log;
 }
@@ -78,7 +79,7 @@ interface Running {
 
 async function runHandler(
   attempt: AttemptLease,
-  { controller, client, cache, conflictRetry, log }: RunAttemptOptions,
+  { controller, client, cache, lanes, conflictRetry, log }: RunAttemptOptions,
   { trace, signal, state }: Running,
 ): Promise<Outcome> {
   const { key } = attempt;
@@ -113,6 +114,8 @@ async function runHandler(
       kube: createAttemptKube({
         client: scoped,
         cache,
+        lanes,
+        signal,
         trace,
         namespace: key.namespace,
         retry: mutateRetry(conflictRetry),

@@ -111,14 +111,21 @@ export interface MutateOptions extends CallOptions {
   readonly retry?: Ladder | "none";
   /** Refuse a successor of the same name. */
   readonly uid?: string;
+  /**
+   * The object as it was a moment ago, by someone who should know: the first try is built on it instead of on a read. That
+   * nothing is to be changed is never concluded from it. Not used when it is older than the floor or another object.
+   */
+  readonly carried?: JsonObject;
 }
 
 export interface MutateResult<T> {
   /** `unchanged`: nothing was written, or the server had it so already. */
   readonly kind: "updated" | "unchanged";
   readonly object: T;
-  /** Reads of the object, at least 1. */
+  /** Times that the change was made, at least 1. */
   readonly tries: number;
+  /** Of them, those that lost a race. */
+  readonly lost: number;
   /** Version on which the change was built. */
   readonly beforeVersion: string;
   /** The merge patch that landed, without its preconditions; for sensitive kinds its values are redacted (P12). */

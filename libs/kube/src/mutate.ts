@@ -12,7 +12,14 @@ import {
 import type { ConflictRecord } from "./call-record.ts";
 import { findWinners } from "./conflict-winners.ts";
 import { makeDraft, patchOf } from "./draft.ts";
-import { isOptimisticConflict, isReplaced, isResourceVersionTooLarge } from "./kube-api-error.ts";
+import {
+  isBadRequest,
+  isInvalid,
+  isNotFound,
+  isOptimisticConflict,
+  isReplaced,
+  isResourceVersionTooLarge,
+} from "./kube-api-error.ts";
 import type { ChangeDraft, MutateOptions, MutateResult } from "./kube-client.ts";
 import { redactValues } from "./sensitive-kinds.ts";
 
@@ -50,36 +57,50 @@ export async function mutateObject<T extends ApiObject>(
   const { subresource, floor } = options;
   let uid = options.uid;
   let lost: LostTry | undefined;
+  let losses = 0;
+  let carried = usableCarry(options);
   for (let number = 1; ; number++) {
     if (lost?.delayMs !== undefined && lost.delayMs > 0) await sleepMs(lost.delayMs, access.signal);
     const beganAtMs = performance.now();
-    const read = await readFor(access, {
-      floor: lost === undefined ? floor : undefined,
-      uid,
-      lost,
-    });
+    const isCarried = carried !== undefined;
+    const read =
+      carried ??
+      (await readFor(access, { floor: lost === undefined ? floor : undefined, uid, lost }));
+    carried = undefined;
     if (lost !== undefined) report(access, lost, { found: read, subresource });
-    uid ??= textOf(read, "uid");
+    if (!isCarried) uid ??= textOf(read, "uid");
     const edited = makeDraft(read, subresource);
-    await change(edited.draft as unknown as T);
+    try {
+      await change(edited.draft as unknown as T);
+    } catch (error) {
+      if (isCarried) continue;
+      throw error;
+    }
     const patch = patchOf(edited, subresource);
     const beforeVersion = textOf(read, "resourceVersion") ?? "";
-    if (patch === undefined) return unchanged(read, number, beforeVersion);
+    if (patch === undefined) {
+      if (isCarried) continue;
+      return unchanged(read, { tries: number, lost: losses }, beforeVersion);
+    }
     try {
       const written = await access.write(guard(patch, read));
       // The server had it so already, for example a default that the draft removed.
       if (textOf(written, "resourceVersion") === beforeVersion)
-        return unchanged(written, number, beforeVersion);
+        return unchanged(written, { tries: number, lost: losses }, beforeVersion);
       return {
         kind: "updated",
         object: written as unknown as T,
         tries: number,
+        lost: losses,
         beforeVersion,
         patch: access.sensitive ? redactValues(patch) : patch,
       };
     } catch (error) {
+      // What is refused may be the fault of what was not read.
+      if (isCarried && !isOptimisticConflict(error) && isRefused(error)) continue;
       if (isReplaced(error)) throw replaced(access.ref, error);
       if (!isOptimisticConflict(error)) throw error;
+      losses += 1;
       const tookMs = performance.now() - beganAtMs;
       const delayMs = delayAfter(number, tookMs, { retry: options.retry, random: access.random });
       lost = { error, read, number, atMs: Date.now(), delayMs };
@@ -89,6 +110,18 @@ export async function mutateObject<T extends ApiObject>(
       }
     }
   }
+}
+
+const isRefused = (error: unknown): boolean =>
+  isReplaced(error) || isInvalid(error) || isBadRequest(error) || isNotFound(error);
+
+/** Undefined where a read is needed: no carry, or one of another object or from before the floor. */
+function usableCarry({ carried, uid, floor }: MutateOptions): JsonObject | undefined {
+  if (carried === undefined) return undefined;
+  if (uid !== undefined && textOf(carried, "uid") !== uid) return undefined;
+  if (floor === undefined) return carried;
+  const order = compareResourceVersions(textOf(carried, "resourceVersion") ?? "", floor);
+  return order !== undefined && order >= 0 ? carried : undefined;
 }
 
 interface ReadFor {
@@ -196,8 +229,12 @@ function replaced(ref: ObjectRef, cause?: unknown): KonvergeError {
   );
 }
 
-function unchanged<T>(object: JsonObject, tries: number, beforeVersion: string): MutateResult<T> {
-  return { kind: "unchanged", object: object as unknown as T, tries, beforeVersion };
+function unchanged<T>(
+  object: JsonObject,
+  counts: Pick<MutateResult<T>, "tries" | "lost">,
+  beforeVersion: string,
+): MutateResult<T> {
+  return { kind: "unchanged", object: object as unknown as T, ...counts, beforeVersion };
 }
 
 function textOf(object: JsonObject, field: "uid" | "resourceVersion"): string | undefined {

@@ -11,6 +11,8 @@ export type {
 export { createWorkQueue } from "./create-work-queue.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
 export { AttemptCancelledError } from "./lease-keeper.ts";
+export { createObjectLanes } from "./object-lanes.ts";
+export type { LaneTurn, ObjectLanes, ObjectLanesOptions } from "./object-lanes.ts";
 export { openRawQueue } from "./raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./raw-queue.ts";
 export type { RedisTarget } from "./redis-client.ts";

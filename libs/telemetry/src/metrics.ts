@@ -8,6 +8,7 @@ export interface AttemptMetrics {
   readonly durationMs: number;
   readonly queueMs: number;
   readonly limiterMs: number;
+  readonly laneMs: number;
   readonly conflicts: number;
   readonly writes: number;
   readonly apiCalls: number;
@@ -99,6 +100,10 @@ export function createMetrics(options: { readonly version: string }): Metrics {
     "rate_limiter_wait_seconds_total",
     "Time that attempts waited for tokens.",
   );
+  const lane = perController(
+    "lane_wait_seconds_total",
+    "Time that attempts waited for their turn to write an object.",
+  );
   const duration = histogram("reconcile_time_seconds", "Duration of an attempt.", "controller");
   const queueing = histogram(
     "workqueue_queue_duration_seconds",
@@ -143,6 +148,7 @@ export function createMetrics(options: { readonly version: string }): Metrics {
       writes.inc({ controller }, attempt.writes);
       calls.inc({ controller }, attempt.apiCalls);
       limiter.inc({ controller }, attempt.limiterMs / 1_000);
+      lane.inc({ controller }, attempt.laneMs / 1_000);
       retries.inc({ controller }, attempt.retried ? 1 : 0);
       duration.observe({ controller }, attempt.durationMs / 1_000);
       queueing.observe({ controller }, attempt.queueMs / 1_000);
