@@ -270,27 +270,27 @@ const REASON = ["--reason", WHY];
 const NO_GUARD = /<cluster>: .*start a worker of it, or .*guard list/;
 const NO_RATE = /'rate'.* from 0.001 to 100000, or "configured"/;
 test.each([
-  ["no guard yet", [...ISOLATE, ...REASON], NO_GUARD],
-  ["an unknown cluster", ["guard", "show", "nobody"], NO_GUARD],
-  ["no reason", ISOLATE, /--reason/],
-  ["an empty reason", [...ISOLATE, "--reason", " "], /--reason: say why/],
-  ["nobody", [...ISOLATE, ...REASON, "--by", ""], /--by: say who/],
-  ["no cluster", ["guard", "show"], /'cluster'/],
-  ["an unknown format", ["guard", "list", "-o", "xml"], /--output.*table, json/],
-  ["a rate of 0", [...RATE, "0", ...REASON], NO_RATE],
-  ["a negative rate", [...RATE, "-5", ...REASON], NO_RATE],
-  ["NaN", [...RATE, "NaN", ...REASON], NO_RATE],
-  ["a huge rate", [...RATE, "1e9", ...REASON], NO_RATE],
-  ["no rate at all", [...RATE, "", ...REASON], NO_RATE],
-])("%s is exit code 2, and one line that names it and the cure", async (_what, args, why) => {
+  ["no guard yet", [...ISOLATE, ...REASON], NO_GUARD, 3],
+  ["an unknown cluster", ["guard", "show", "nobody"], NO_GUARD, 3],
+  ["no reason", ISOLATE, /--reason/, 2],
+  ["an empty reason", [...ISOLATE, "--reason", " "], /--reason: say why/, 2],
+  ["nobody", [...ISOLATE, ...REASON, "--by", ""], /--by: say who/, 2],
+  ["no cluster", ["guard", "show"], /'cluster'/, 2],
+  ["an unknown format", ["guard", "list", "-o", "xml"], /--output.*table, json/, 2],
+  ["a rate of 0", [...RATE, "0", ...REASON], NO_RATE, 2],
+  ["a negative rate", [...RATE, "-5", ...REASON], NO_RATE, 2],
+  ["NaN", [...RATE, "NaN", ...REASON], NO_RATE, 2],
+  ["a huge rate", [...RATE, "1e9", ...REASON], NO_RATE, 2],
+  ["no rate at all", [...RATE, "", ...REASON], NO_RATE, 2],
+])("%s is one line that names it and the cure", async (_what, args, why, code) => {
   const ended = await konverge(args);
   expect(ended.stderr).toMatch(why);
   expect(ended.stderr).toMatch(/^.+\n$/);
-  expect(ended).toMatchObject({ code: 2, stdout: "" });
+  expect(ended).toMatchObject({ code, stdout: "" });
 });
 
 test.each([
-  ["away", "redis://ada:s3cret@127.0.0.1:1?password=s3cret", 1, "Redis at redis://127.0.0.1:1 "],
+  ["away", "redis://ada:s3cret@127.0.0.1:1?password=s3cret", 6, "Redis at redis://127.0.0.1:1 "],
   ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: write a URL"],
   ["a URL with a bare %", "redis://:s3cret%@127.0.0.1:1", 2, "KONVERGE_REDIS_URL: write a %"],
 ])("P12: Redis %s is said in one line without its secrets", async (_what, url, code, why) => {

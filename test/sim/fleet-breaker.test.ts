@@ -231,15 +231,20 @@ test(
 );
 
 /** Keys that call until their call went well, with full jitter between tries. */
-function retry(worker: VirtualWorker, random: () => number, onDone: () => void, tries = 0): void {
-  void worker.call({ ...getCall, priority: tries === 0 ? "event" : "retry" }).then((end) => {
-    if (end.kind === "sent" && end.result.kind === "response" && end.result.status === 200) {
-      return onDone();
-    }
-    const refused = end.kind === "refused" ? (end.error as { retryAfterMs?: number }) : {};
-    const afterMs = refused.retryAfterMs ?? random() * Math.min(30_000, 250 * 2 ** tries);
-    worker.schedule(afterMs, () => retry(worker, random, onDone, tries + 1));
-  });
+async function retry(
+  worker: VirtualWorker,
+  random: () => number,
+  onDone: () => void,
+  tries = 0,
+): Promise<void> {
+  const end = await worker.call({ ...getCall, priority: tries === 0 ? "event" : "retry" });
+  if (end.kind === "sent" && end.result.kind === "response" && end.result.status === 200) {
+    onDone();
+    return;
+  }
+  const refused = end.kind === "refused" ? (end.error as { retryAfterMs?: number }) : {};
+  const afterMs = refused.retryAfterMs ?? random() * Math.min(30_000, 250 * 2 ** tries);
+  worker.schedule(afterMs, () => void retry(worker, random, onDone, tries + 1));
 }
 
 test.each([
@@ -266,7 +271,7 @@ test.each([
     await fleet.clock.run(beginMs);
     let done = 0;
     for (const worker of fleet.workers) {
-      for (let i = 0; i < 50; i += 1) retry(worker, fleet.random, () => (done += 1));
+      for (let i = 0; i < 50; i += 1) void retry(worker, fleet.random, () => (done += 1));
     }
     await fleet.clock.run(healedMs + 120_000);
     expect(done).toBe(1_000);

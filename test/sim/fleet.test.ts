@@ -259,7 +259,7 @@ async function waitBesideEvents(priority: CallPriority, where: "here" | "elsewhe
   const ends = Array.from({ length: 10 }, () => first.call({ ...getCall, priority }));
   await fleet.clock.run(20_000);
   const waits = ends.map(async (pending) => {
-    const end = await Promise.race([pending, undefined]);
+    const end = await Promise.race([pending, Promise.resolve(undefined)]);
     return end?.kind === "sent" ? end.waitedMs : Infinity;
   });
   return (await Promise.all(waits)).toSorted((a, b) => a - b) as [number, ...number[]];
@@ -293,10 +293,12 @@ test(`P5 L5: callers that give up, before or after, neither add calls nor hold u
     clock.schedule(beginMs, () => {
       const abort = random() < 0.5 ? new AbortController() : undefined;
       if (abort !== undefined) clock.schedule(random() * 800, () => abort.abort());
-      void worker.call(getCall, abort?.signal).then((end) => {
+      const call = async () => {
+        const end = await worker.call(getCall, abort?.signal);
         if (end.kind === "refused") ends[abort?.signal.aborted === true ? "refused" : "kept"] += 1;
         else ends[end.result.kind === "aborted" ? "aborted" : "sent"] += 1;
-      });
+      };
+      void call();
     });
   }
   await clock.run(20_000);

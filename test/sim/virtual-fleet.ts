@@ -32,7 +32,7 @@ export interface Sent extends Use {
   endMs: number;
 }
 
-export type CallEnd =
+type CallEnd =
   | { readonly kind: "sent"; readonly result: CallResult; readonly waitedMs: number }
   | { readonly kind: "refused"; readonly error: unknown };
 

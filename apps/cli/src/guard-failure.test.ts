@@ -15,7 +15,7 @@ test.each([
   const away = new KonvergeError("redis_unavailable", "Redis cannot be used", { cause });
   expect(explain(away, url)).toEqual({
     line: `Redis at ${address} cannot be used: connect ECONNREFUSED; start it, or correct KONVERGE_REDIS_URL`,
-    exitCode: 1,
+    exitCode: 6,
   });
 });
 
@@ -38,5 +38,5 @@ test("an unknown cluster is bad input, and cannot steer the terminal", () => {
     "a\u001B[2J\nb",
   );
   expect(line).toMatch(/^<cluster>: .* "a\?\[2J b" yet; .*konverge guard list/);
-  expect(exitCode).toBe(2);
+  expect(exitCode).toBe(3);
 });

@@ -21,13 +21,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   "/ratePerSecond": "<rate>",
 };
 
-const USAGE = 2;
-const REDIS_AWAY = 1;
-
-/**
- * A cluster that nobody guards is an argument to be mended like any other, so 2 and not the 3 of the error table; Redis
- * away is the one failure that no other argument mends, and is 1.
- */
+/** In the words of the command line; the exit code is the error table's. */
 export function explainGuardFailure(error: KonvergeError, context: FailureContext): GuardFailure {
   switch (error.code) {
     case "redis_unavailable": {
@@ -36,7 +30,7 @@ export function explainGuardFailure(error: KonvergeError, context: FailureContex
       const cure = "start it, or correct KONVERGE_REDIS_URL";
       return {
         line: oneLine(`Redis${where} cannot be used: ${why}; ${cure}`),
-        exitCode: REDIS_AWAY,
+        exitCode: ERRORS[error.code].exitCode,
       };
     }
     case "not_found": {
@@ -45,7 +39,7 @@ export function explainGuardFailure(error: KonvergeError, context: FailureContex
         line: oneLine(
           `<cluster>: no worker has guarded a cluster "${context.cluster}" yet; ${cure}`,
         ),
-        exitCode: USAGE,
+        exitCode: ERRORS[error.code].exitCode,
       };
     }
     default: {

@@ -18,7 +18,8 @@ const call = guardFetch(guard);
 
 let left = Number(count);
 const work = async () => {
-  while (left-- > 0) {
+  while (left > 0) {
+    left -= 1;
     try {
       const response = await call(url, { signal: AbortSignal.timeout(5_000) });
       await response.arrayBuffer();

@@ -30,7 +30,7 @@ installation in it by KONVERGE_PREFIX; no cluster and no HTTP API is needed.
 
 Orders hold for all workers at once, also for those that start later, and are kept, with who gave them and why. Work
 that may not call the API server waits: it does not fail and uses up no attempt.
-Exit codes: 0 done, 1 Redis is away, 2 something to correct in what was typed or set.`;
+Exit codes: 0 done, 2 something to correct in what was typed or set, 3 no such guard, 6 Redis is away.`;
 
 export function addGuardCommand(program: Command): void {
   const guard = program
