@@ -1,20 +1,20 @@
-import { defineController } from "konverge";
+import { defineController, ignoreNotFound } from "konverge";
 import { ConfigMap } from "./config-map.ts";
 import { Autoscaler, NodePool } from "./resources.ts";
 
 /**
  * Reads the load from a ConfigMap named `load`, the most that one pool may have from one named `quota`, and writes the
- * pool's replicas: another operator's object.
+ * pool's replicas: another operator's object. Without the ConfigMaps there is no load, and no quota.
  */
 export const autoscaler = defineController({
   name: "autoscaler",
   for: Autoscaler,
   async reconcile({ object: scaler, kube, requeueAfter }) {
     const { poolRef, min, max, targetLoad } = scaler.spec;
-    const loads = await kube.get(ConfigMap, "load");
-    const load = Number(loads.data?.[poolRef] ?? 0);
-    const quota = await kube.get(ConfigMap, "quota");
-    const most = Math.min(max, Number(quota.data?.["machinesPerPool"] ?? max));
+    const loads = await kube.get(ConfigMap, "load").catch(ignoreNotFound);
+    const load = Number(loads?.data?.[poolRef] ?? 0);
+    const quota = await kube.get(ConfigMap, "quota").catch(ignoreNotFound);
+    const most = Math.min(max, Number(quota?.data?.["machinesPerPool"] ?? max));
     const replicas = Math.min(most, Math.max(min, Math.ceil(load / targetLoad)));
 
     await kube.mutate({ type: NodePool, name: poolRef }, (pool) => {

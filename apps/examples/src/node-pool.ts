@@ -1,4 +1,4 @@
-import { defineController, setCondition } from "konverge";
+import { defineController, ignoreNotFound, setCondition } from "konverge";
 import { ConfigMap } from "./config-map.ts";
 import { Machine, NodePool } from "./resources.ts";
 
@@ -12,7 +12,8 @@ export const nodePool = defineController({
       { length: pool.spec.replicas },
       (_, n) => `${pool.metadata.name}-${n}`,
     );
-    const image = (await kube.get(ConfigMap, "machine")).data?.["image"] ?? "";
+    const settings = await kube.get(ConfigMap, "machine").catch(ignoreNotFound);
+    const image = settings?.data?.["image"] ?? "";
     const machines = await kube.list(Machine, { ownedBy: pool });
     const present = new Set(machines.map(({ metadata }) => metadata.name));
 
