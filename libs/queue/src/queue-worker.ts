@@ -95,7 +95,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   const shutDown = async (graceMs: number) => {
     runner.refuse();
     await within(CLOSE_MS, worker.pause(true));
-    await Promise.race([runner.idle(), killed.promise, sleepMs(graceMs)]);
+    await within(graceMs, Promise.race([runner.idle(), killed.promise]));
     if (runner.active > 0) {
       keeper.abortAll(new AttemptCancelledError("shutdown", "the worker is stopping"));
       await within(ABORTED_GRACE_MS, runner.idle());
