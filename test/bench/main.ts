@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import type { Figure } from "./measure.ts";
+import { benchContention } from "./contention.ts";
 import { benchGuard } from "./guard.ts";
 import { benchOutage } from "./outage.ts";
 import { benchQueue } from "./queue.ts";
@@ -9,6 +10,7 @@ import { benchWritePath } from "./write-path.ts";
 const SUITES: Readonly<Record<string, (log: (line: string) => void) => Promise<Figure[]>>> = {
   "write-path": benchWritePath,
   queue: benchQueue,
+  contention: benchContention,
   guard: benchGuard,
   outage: benchOutage,
   sim: benchSim,

@@ -1,0 +1,125 @@
+import { createGuard } from "@konverge/guard";
+import { defineController, defineResource, startEngine, type Log } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createObjectLanes, createWorkQueue } from "@konverge/queue";
+import { createMetrics } from "@konverge/telemetry";
+import type { ApiObject, ResourceType } from "@konverge/core";
+import { z } from "zod";
+
+/** What the parent sends, and what a worker process answers. */
+export type ContentionOrder = { readonly kind: "go" } | { readonly kind: "stop" };
+export type ContentionWord =
+  | { readonly kind: "ready" | "armed" | "wrote" }
+  | { readonly kind: "calls"; readonly calls: number };
+
+export interface ContentionConfig {
+  readonly redisUrl: string;
+  readonly kubeconfigPath: string;
+  readonly prefix: string;
+  readonly workerId: string;
+  readonly ratePerSecond: number;
+}
+
+export const CONTROLLER = "writers";
+export const HOT = { namespace: "default", name: "hot" };
+export const CONFIG_MAP: ResourceType<ApiObject & { data?: Record<string, string> }> = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+export const Writer = defineResource({
+  group: "bench.konverge.dev",
+  version: "v1",
+  kind: "Writer",
+  spec: z.object({}),
+});
+
+const silent: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: (fields, message) => console.error(message, fields),
+  child: () => silent,
+};
+
+/** A worker process whose attempts all write one object; run with its configuration as the one argument. */
+async function main(config: ContentionConfig): Promise<void> {
+  const { prefix, workerId, ratePerSecond } = config;
+  const redis = { url: config.redisUrl };
+  const tell = (word: ContentionWord) => process.send?.(word);
+  let isArmed = false;
+  let calls = 0;
+  const guard = await createGuard({
+    redis,
+    cluster: "default",
+    prefix,
+    workerId,
+    limits: { ratePerSecond, burst: 2 * ratePerSecond },
+  });
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: config.kubeconfigPath }),
+    gate: {
+      // Nothing but the attempts' writes concerns a ConfigMap here.
+      admit(call, options) {
+        if (isArmed && call.resource === CONFIG_MAP.resource) calls += 1;
+        return guard.admit(call, options);
+      },
+    },
+    userAgent: "konverge-bench",
+  });
+  const lanes = createObjectLanes({
+    redis,
+    cluster: "default",
+    prefix,
+    processId: workerId,
+    onError: (error) => console.error(error),
+  });
+  const engine = await startEngine({
+    controllers: [
+      defineController({
+        name: CONTROLLER,
+        for: Writer,
+        concurrency: 128,
+        async reconcile({ kube }) {
+          // The first list is reconciled too, before the race.
+          if (!isArmed) return;
+          await kube.mutate({ type: CONFIG_MAP, ...HOT }, (draft) => {
+            draft.data = { ...draft.data, count: String(Number(draft.data?.["count"] ?? 0) + 1) };
+          });
+          tell({ kind: "wrote" });
+        },
+      }),
+    ],
+    client,
+    lanes,
+    queueFor: ({ name }) =>
+      createWorkQueue({ redis, controller: name, cluster: "default", prefix }),
+    workerId,
+    log: silent,
+    metrics: createMetrics({ version: "bench" }),
+    installation: prefix,
+  });
+  process.on("message", (order: ContentionOrder) => {
+    if (order.kind === "go") {
+      isArmed = true;
+      tell({ kind: "armed" });
+      return;
+    }
+    isArmed = false;
+    tell({ kind: "calls", calls });
+    void (async () => {
+      await engine.stop({ graceMs: 1_000 });
+      lanes.close();
+      await client.close();
+      await guard.close();
+      process.disconnect();
+    })();
+  });
+  tell({ kind: "ready" });
+}
+
+if (process.send !== undefined && process.argv[2] !== undefined) {
+  await main(JSON.parse(process.argv[2]) as ContentionConfig);
+}

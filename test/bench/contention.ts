@@ -1,0 +1,331 @@
+import { execFile, fork, type ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { createLocalGate, type ObjectKey } from "@konverge/core";
+import { startControlPlane } from "@konverge/infra-envtest";
+import { obtainRedis } from "@konverge/infra-redis";
+import { createKubeClient, isNotFound, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { createWorkQueue, type WorkQueue } from "@konverge/queue";
+import {
+  CONFIG_MAP,
+  CONTROLLER,
+  HOT,
+  Writer,
+  type ContentionConfig,
+  type ContentionOrder,
+  type ContentionWord,
+} from "./contention-child.ts";
+import { median, round2, type Figure } from "./measure.ts";
+
+const execute = promisify(execFile);
+const CHILD = fileURLToPath(new URL("contention-child.ts", import.meta.url));
+const PEER = fileURLToPath(new URL("peers/client-go", import.meta.url));
+const WRITERS = [1, 2, 5, 10, 20, 50, 100];
+const MOST = 100;
+const ROUNDS = 3;
+const RATE = 20_000;
+const CRD = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+} as const;
+
+interface Result {
+  readonly writes: number;
+  readonly gaveUp: number;
+  /** Calls for the contested object. */
+  readonly calls: number;
+  readonly ms: number;
+}
+
+/** N jobs that write one object at the same time, next to N writers with client-go's RetryOnConflict. */
+export async function benchContention(log: (line: string) => void): Promise<Figure[]> {
+  const redis = await obtainRedis({ log });
+  try {
+    await using plane = await startControlPlane({ log });
+    const { kubeconfigPath } = plane;
+    const client = createKubeClient({
+      credentials: loadKubeCredentials({ kubeconfigPath }),
+      gate: createLocalGate({ ratePerSecond: 1e6, burst: 1e6 }),
+      userAgent: "konverge-bench",
+    });
+    await prepare(client);
+    const peer = await buildPeer(log);
+    const figures: Figure[] = [];
+    for (const processes of [1, 8]) {
+      for (const writers of WRITERS) {
+        log(`contention: ${writers} writers, ${processes} processes`);
+        const ours: Result[] = [];
+        const once: Result[] = [];
+        const untilDone: Result[] = [];
+        for (let round = 0; round < ROUNDS; round++) {
+          ours.push(
+            await race({ redisUrl: redis.url, kubeconfigPath, writers, processes, client }),
+          );
+          if (peer === undefined || processes > 1) continue;
+          const args = ["-kubeconfig", kubeconfigPath, "-writers", String(writers)];
+          once.push(await runPeer(peer, args));
+          untilDone.push(await runPeer(peer, [...args, "-until-done"]));
+        }
+        figures.push(...figuresOf({ writers, processes, ours, once, untilDone }));
+      }
+    }
+    await client.close();
+    return figures;
+  } finally {
+    await redis.stop();
+  }
+}
+
+async function prepare(client: KubeClient): Promise<void> {
+  await client.create(CONFIG_MAP, { metadata: HOT, data: { count: "0" } });
+  await client.create(CRD, Writer.crd());
+  for (;;) {
+    try {
+      await client.list(Writer, { namespace: "default" });
+      break;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+  for (let n = 0; n < MOST; n++) {
+    const metadata = { namespace: "default", name: `writer-${n}` };
+    await client.create(Writer, { metadata, spec: {} });
+  }
+}
+
+interface Race {
+  readonly redisUrl: string;
+  readonly kubeconfigPath: string;
+  readonly writers: number;
+  readonly processes: number;
+  readonly client: KubeClient;
+}
+
+/** From the first request to the last write, over HTTP's own way in: the queue. */
+async function race({
+  redisUrl,
+  kubeconfigPath,
+  writers,
+  processes,
+  client,
+}: Race): Promise<Result> {
+  const prefix = `bench-${crypto.randomUUID()}`;
+  const children = Array.from({ length: processes }, (_, n) => {
+    const config: ContentionConfig = {
+      redisUrl,
+      kubeconfigPath,
+      prefix,
+      workerId: `worker-${n}`,
+      ratePerSecond: RATE,
+    };
+    return watchChild(fork(CHILD, [JSON.stringify(config)], { execArgv: process.execArgv }));
+  });
+  const queue = createWorkQueue({
+    redis: { url: redisUrl },
+    controller: CONTROLLER,
+    cluster: "default",
+    prefix,
+  });
+  try {
+    await Promise.all(children.map((child) => child.said("ready")));
+    await settle(queue);
+    const before = await count(client);
+    await Promise.all(children.map((child) => child.order({ kind: "go" }, "armed")));
+    const startedMs = performance.now();
+    const written = Promise.withResolvers<number>();
+    let writes = 0;
+    for (const child of children) {
+      child.onWrote(() => {
+        writes += 1;
+        if (writes === writers) written.resolve(performance.now() - startedMs);
+      });
+    }
+    await Promise.all(
+      Array.from({ length: writers }, (_, n) =>
+        queue.request(keyOf(n), { kind: "cli" }, { class: "interactive" }),
+      ),
+    );
+    const ms = await written.promise;
+    const ended = await Promise.all(
+      children.map((child) => child.order({ kind: "stop" }, "calls")),
+    );
+    const calls = ended.reduce((sum, word) => sum + (word.kind === "calls" ? word.calls : 0), 0);
+    const landed = (await count(client)) - before;
+    return { writes: landed, gaveUp: writers - landed, calls, ms };
+  } finally {
+    await queue.close();
+    await Promise.all(children.map((child) => child.ended()));
+  }
+}
+
+const keyOf = (n: number): ObjectKey => ({
+  controller: CONTROLLER,
+  cluster: "default",
+  resource: Writer.resource,
+  group: Writer.group,
+  namespace: "default",
+  name: `writer-${n}`,
+});
+
+async function count(client: KubeClient): Promise<number> {
+  return Number((await client.get(CONFIG_MAP, HOT)).data?.["count"] ?? 0);
+}
+
+/** The first list has been reconciled by every key. */
+async function settle(queue: WorkQueue): Promise<void> {
+  for (;;) {
+    const states = await Promise.all(
+      Array.from({ length: MOST }, (_, n) => queue.getKey(keyOf(n))),
+    );
+    if (states.every((state) => state?.phase === "idle" && state.finished > 0)) return;
+  }
+}
+
+function watchChild(child: ChildProcess) {
+  const waiting = new Map<string, (word: ContentionWord) => void>();
+  const heard = new Map<string, ContentionWord>();
+  let wrote = () => {};
+  child.on("message", (word: ContentionWord) => {
+    if (word.kind === "wrote") wrote();
+    else if (waiting.has(word.kind)) waiting.get(word.kind)?.(word);
+    else heard.set(word.kind, word);
+  });
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const said = (kind: ContentionWord["kind"]) =>
+    new Promise<ContentionWord>((resolve, reject) => {
+      const early = heard.get(kind);
+      if (early !== undefined) resolve(early);
+      else waiting.set(kind, resolve);
+      void exited.then(() => reject(new Error(`a worker ended before it said ${kind}`)));
+    });
+  return {
+    said,
+    order(order: ContentionOrder, answer: ContentionWord["kind"]) {
+      const answered = said(answer);
+      child.send(order);
+      return answered;
+    },
+    onWrote(listener: () => void) {
+      wrote = listener;
+    },
+    async ended() {
+      const timer = setTimeout(() => child.kill("SIGKILL"), 5_000);
+      await exited;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Undefined, with the reason said, where there is no Go. */
+async function buildPeer(log: (line: string) => void): Promise<string | undefined> {
+  const binary = join(PEER, "client-go-peer");
+  if (existsSync(binary)) return binary;
+  try {
+    log("contention: building the client-go peer");
+    await execute("go", ["build", "-o", binary, "."], { cwd: PEER });
+    return binary;
+  } catch (error) {
+    log(`contention: without client-go: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+async function runPeer(binary: string, args: readonly string[]): Promise<Result> {
+  const { stdout } = await execute(binary, args);
+  return JSON.parse(stdout) as Result;
+}
+
+interface Measured {
+  readonly writers: number;
+  readonly processes: number;
+  readonly ours: readonly Result[];
+  readonly once: readonly Result[];
+  readonly untilDone: readonly Result[];
+}
+
+function figuresOf({ writers, processes, ours, once, untilDone }: Measured): Figure[] {
+  const name = `${writers} writers of one object, ${processes} ${processes === 1 ? "process" : "processes"}`;
+  const middle = (runs: readonly Result[], read: (result: Result) => number) =>
+    median(runs.map(read));
+  const perWrite = (run: Result) => run.calls / Math.max(1, run.writes);
+  const figure = (
+    metric: string,
+    unit: string,
+    [mine, peer]: readonly [number, number | null],
+    peerName: string | null,
+    check: { readonly goal: number | null; readonly ok: boolean },
+  ): Figure => ({
+    suite: "contention",
+    case: name,
+    metric,
+    unit,
+    ours: round2(mine),
+    peer: peer === null ? null : round2(peer),
+    peerName,
+    ratio: peer === null ? null : round2(peer / mine),
+    ...check,
+  });
+  const calls = middle(ours, perWrite);
+  const figures = [
+    figure("calls for the object per write", "calls", [calls, null], null, {
+      goal: writers >= 10 ? 1.1 : null,
+      ok: writers < 10 || calls <= 1.1,
+    }),
+    figure(
+      "writers that gave up",
+      "writers",
+      [middle(ours, (result) => result.gaveUp), null],
+      null,
+      {
+        goal: 0,
+        ok: ours.every((result) => result.gaveUp === 0),
+      },
+    ),
+  ];
+  if (once.length === 0) {
+    figures.push(
+      figure("time to the last write", "ms", [middle(ours, ({ ms }) => ms), null], null, {
+        goal: null,
+        ok: true,
+      }),
+    );
+  }
+  for (const [peerName, runs] of [
+    ["client-go RetryOnConflict, once", once],
+    ["client-go RetryOnConflict, until done", untilDone],
+  ] as const) {
+    if (runs.length === 0) continue;
+    const isGoal = writers === 100 && runs === untilDone;
+    const theirs = middle(runs, perWrite);
+    const [mineMs, theirMs] = [
+      middle(ours, (result) => result.ms),
+      middle(runs, (result) => result.ms),
+    ];
+    figures.push(
+      figure("calls per write", "calls", [calls, theirs], peerName, {
+        goal: isGoal ? 40 : null,
+        ok: !isGoal || theirs / calls >= 40,
+      }),
+      {
+        ...figure(
+          "writers that gave up",
+          "writers",
+          [0, middle(runs, (result) => result.gaveUp)],
+          peerName,
+          { goal: null, ok: true },
+        ),
+        ratio: null,
+      },
+      figure("time to the last write", "ms", [mineMs, theirMs], peerName, {
+        goal: isGoal ? 8 : null,
+        ok: !isGoal || theirMs / mineMs >= 8,
+      }),
+    );
+  }
+  return figures;
+}
