@@ -227,7 +227,7 @@ const CONFIG_MAP: ResourceType<ConfigMap> = {
   scope: "Namespaced",
 };
 const WIDTH = 16;
-const OPERATIONS = 2_400;
+const OPERATIONS = 1_200;
 
 /** Read-modify-write on a real API server at a rate that does not bind: what the guard takes from the way of each call. */
 async function benchThroughput(redisUrl: string, log: (line: string) => void): Promise<Figure[]> {
@@ -266,7 +266,7 @@ async function benchThroughput(redisUrl: string, log: (line: string) => void): P
       case: "read-modify-write, 16 at a time, rate 20,000/s",
       metric: "rate",
       unit: "1/s",
-      rounds: 7,
+      rounds: 25,
       ours: side(guarded),
       peers: [{ name: "the same without the guard", goal: 0.95, side: side(free) }],
     });
