@@ -12,6 +12,7 @@ export {
   allOf,
   annotationsChanged,
   anyOf,
+  CLASSIC_RATE,
   conditions,
   defineConfig,
   defineController,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findClusterIssues as issuesOf } from "./cluster-options.ts";
+import { CLASSIC_RATE, findClusterIssues as issuesOf } from "./cluster-options.ts";
 
 test("every wrong limit of every cluster is told at once, by the name that was written, with the cure", () => {
   const issues = issuesOf({
@@ -50,4 +50,10 @@ test("what an option's documentation says is accepted", () => {
   expect(
     issuesOf({ default: { rate: 10, burst: 20, minRate: 1, maxInFlight: 4, context: "kind" } }),
   ).toEqual([]);
+});
+
+test("the classic rate is sound by itself and with other options", () => {
+  expect(issuesOf({ default: CLASSIC_RATE, edge: { ...CLASSIC_RATE, maxInFlight: 4 } })).toEqual(
+    [],
+  );
 });

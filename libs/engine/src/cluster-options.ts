@@ -1,4 +1,5 @@
 import {
+  CLASSIC_GUARD_LIMITS,
   findGuardLimitIssues,
   findInFlightIssue,
   type ErrorIssue,
@@ -19,6 +20,13 @@ export interface ClusterOptions {
   /** API calls at once per process, and its connections. Default 64. Too few leave the rate unused. */
   readonly maxInFlight?: number;
 }
+
+/** The 10 calls per second with a burst of 20 that controllers in Go have long been given: `clusters: { default: CLASSIC_RATE }`. */
+export const CLASSIC_RATE: Required<Pick<ClusterOptions, "rate" | "burst" | "minRate">> = {
+  rate: CLASSIC_GUARD_LIMITS.ratePerSecond,
+  burst: CLASSIC_GUARD_LIMITS.burst,
+  minRate: CLASSIC_GUARD_LIMITS.minRatePerSecond,
+};
 
 /** A table, so that a new option cannot be forgotten here. */
 const KNOWN: Readonly<Record<keyof ClusterOptions, true>> = {

@@ -9,7 +9,7 @@ export {
   resourceVersionChanged,
 } from "./change-predicate.ts";
 export type { ChangePredicate, ObjectChange } from "./change-predicate.ts";
-export { clusterLimits } from "./cluster-options.ts";
+export { CLASSIC_RATE, clusterLimits } from "./cluster-options.ts";
 export type { ClusterOptions } from "./cluster-options.ts";
 export { defineConfig } from "./define-config.ts";
 export type { Config } from "./define-config.ts";

@@ -1,3 +1,4 @@
+export { CLASSIC_GUARD_LIMITS, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 export { createGuard } from "./create-guard.ts";
 export type { Guard, GuardEvent, GuardOptions } from "./create-guard.ts";
 export type { GuardView } from "./guard-view.ts";
