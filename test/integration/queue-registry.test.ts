@@ -43,6 +43,28 @@ test("what a worker announces is known to a process that knows nothing", async (
   });
 });
 
+test("a worker that lives tells its controllers again to a Redis that lost them", async () => {
+  const worker = registry();
+  await worker.announce([controller("a")]);
+  worker.heartbeat({
+    workerId: "w",
+    controllers: ["a"],
+    version: "1",
+    startedAt: new Date().toISOString(),
+    host: "h",
+  });
+  await until("the worker is listed", async () => (await worker.listWorkers()).length === 1);
+  const keys = await harness.redis.keys(`${harness.prefix}*`);
+  await harness.redis.del(...keys);
+  const other = registry();
+  await until(
+    "the controller is known again",
+    async () => (await other.list()).length === 1,
+    20_000,
+  );
+  expect(await other.listClusters()).toEqual([CLUSTER]);
+});
+
 test("a controller of another cluster is refused", async () => {
   await expect(
     registry().announce([{ ...controller("a"), cluster: "other" }]),

@@ -43,7 +43,10 @@ export interface ControllerRegistry {
   list(): Promise<AnnouncedController[]>;
   /** @throws KonvergeError `unknown_controller`, naming those that are known. */
   get(name: string): Promise<AnnouncedController>;
-  /** Keeps `worker` on the list of live workers until stopped; one that dies falls off after 15 s. */
+  /**
+   * Keeps `worker` on the list of live workers, and what was announced here, until stopped; one that dies falls off after
+   * 15 s.
+   */
   heartbeat(worker: AnnouncedWorker): StopHeartbeat;
   listWorkers(): Promise<AnnouncedWorker[]>;
   /** Every cluster of this prefix for which controllers were ever announced, by name. */
@@ -68,6 +71,15 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
   const workersKey = `${root}/workers`;
   const stops = new Set<StopHeartbeat>();
 
+  const announced = new Map<string, AnnouncedController>();
+
+  const store = async () => {
+    if (announced.size === 0) return;
+    const fields = [...announced].flatMap(([name, rest]) => [name, JSON.stringify(rest)]);
+    // Two commands: the list of clusters lies in another slot of a Redis Cluster.
+    await redis.hset(controllersKey, ...fields);
+    await redis.sadd(clustersKey(prefix), cluster);
+  };
   const list = async () => {
     const stored = await withRedis(redis, () => redis.hvals(controllersKey));
     return stored
@@ -84,16 +96,8 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
           `controller "${foreign.name}" is of cluster "${foreign.cluster}", this registry of "${cluster}"`,
         );
       }
-      if (controllers.length === 0) return;
-      const fields = controllers.flatMap(({ name, ...rest }) => [
-        name,
-        JSON.stringify({ name, ...rest }),
-      ]);
-      // Two commands: the list of clusters lies in another slot of a Redis Cluster.
-      await withRedis(redis, async () => {
-        await redis.hset(controllersKey, ...fields);
-        await redis.sadd(clustersKey(prefix), cluster);
-      });
+      for (const controller of controllers) announced.set(controller.name, controller);
+      await withRedis(redis, store);
     },
     list,
     async get(name) {
@@ -108,7 +112,11 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
     heartbeat(worker) {
       let last: Promise<void> = Promise.resolve();
       const beat = () => {
-        last = withRedis(redis, () => keepAlive(redis, workersKey, worker)).catch(onError);
+        // The controllers again: a Redis that lost its data would not know them until the next start of a worker.
+        last = withRedis(redis, async () => {
+          await keepAlive(redis, workersKey, worker);
+          await store();
+        }).catch(onError);
       };
       beat();
       const timer = setInterval(beat, HEARTBEAT_MS);
