@@ -187,6 +187,20 @@ const MOVED: readonly Row[] = [
     answer: ["halfOpen", 3, 0, 1_000_000, ""],
   },
   {
+    name: "nor sooner than the server asks it to",
+    state: TICKET,
+    ask: {
+      generation: 3,
+      ticket: "t1",
+      verdict: "neutral",
+      retryAfterUs: 5_000_000,
+      want: 1,
+      need: 1,
+      probe: "t2",
+    },
+    answer: ["halfOpen", 3, 0, 5_000_000, ""],
+  },
+  {
     name: "a verdict under another ticket is ignored",
     state: TICKET,
     ask: { generation: 3, ticket: "t0", verdict: "ok", want: 1, need: 1 },

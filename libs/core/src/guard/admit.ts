@@ -194,7 +194,7 @@ function takeVerdict(
 ): Admission["opened"] {
   state.ticket = "";
   // A probe that told nothing must not lead straight to the next.
-  state.ticketUntilUs = nowUs + BREAKER.openUs;
+  state.ticketUntilUs = nowUs + Math.max(BREAKER.openUs, ask.retryAfterUs);
   if (ask.verdict === "failed") {
     open(state, ask, nowUs);
     return "probe";

@@ -162,7 +162,7 @@ if mode == 'closed' and reported == generation and ok + failed + throttled > 0 t
   end
 elseif mode == 'halfOpen' and askTicket ~= '' and askTicket == ticket and nowUs < ticketUntilUs then
   -- A probe that told nothing must not lead straight to the next.
-  ticket, ticketUntilUs = '', nowUs + ${BREAKER.openUs}
+  ticket, ticketUntilUs = '', nowUs + max(${BREAKER.openUs}, retryAfterUs)
   if verdict == 'failed' then
     open('probe', '')
   elseif verdict == 'ok' then
