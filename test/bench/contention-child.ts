@@ -18,6 +18,8 @@ export interface ContentionConfig {
   readonly prefix: string;
   readonly workerId: string;
   readonly ratePerSecond: number;
+  /** Each writer leaves its own name too, so that a write that was lost can be told. */
+  readonly marks?: boolean;
 }
 
 export const CONTROLLER = "writers";
@@ -82,11 +84,13 @@ async function main(config: ContentionConfig): Promise<void> {
         name: CONTROLLER,
         for: Writer,
         concurrency: 128,
-        async reconcile({ kube }) {
+        async reconcile({ kube, object }) {
           // The first list is reconciled too, before the race.
           if (!isArmed) return;
           await kube.mutate({ type: CONFIG_MAP, ...HOT }, (draft) => {
-            draft.data = { ...draft.data, count: String(Number(draft.data?.["count"] ?? 0) + 1) };
+            const count = String(Number(draft.data?.["count"] ?? 0) + 1);
+            const mark = config.marks === true ? { [object.metadata.name]: count } : {};
+            draft.data = { ...draft.data, ...mark, count };
           });
           tell({ kind: "wrote" });
         },

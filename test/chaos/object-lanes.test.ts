@@ -1,0 +1,144 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createLocalGate, type ObjectKey } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createWorkQueue } from "@konverge/queue";
+import { createApiServer } from "@konverge/testkit";
+import { expect, test } from "vitest";
+import {
+  CONFIG_MAP,
+  CONTROLLER,
+  HOT,
+  Writer,
+  type ContentionConfig,
+  type ContentionOrder,
+  type ContentionWord,
+} from "../bench/contention-child.ts";
+import { until } from "../integration/queue-harness.ts";
+import { seededRandom } from "../sim/seeded-random.ts";
+
+const redisUrl = process.env["REDIS_URL"] ?? "";
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const WRITERS = 40;
+const WORKERS = 4;
+const ROUNDS = isLong ? 10 : 2;
+/** Longer than a lane is held by a process that says nothing. */
+const STOP_MS = 3_000;
+const CHILD = fileURLToPath(new URL("../bench/contention-child.ts", import.meta.url));
+const CRD = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+} as const;
+
+test(
+  `P1, P3: no write of many writers of one object is lost, their workers killed and stopped at random (seed ${seed})`,
+  { timeout: 600_000 },
+  async () => {
+    const random = seededRandom(seed);
+    const prefix = `chaos-lanes-${process.pid}`;
+    await using cleanup = new AsyncDisposableStack();
+    const server = await createApiServer({});
+    cleanup.defer(() => server.close());
+    const folder = await mkdtemp(join(tmpdir(), "konverge-chaos-"));
+    cleanup.defer(() => rm(folder, { recursive: true }));
+    const kubeconfigPath = join(folder, "kubeconfig");
+    await writeFile(kubeconfigPath, server.kubeconfig);
+    const client = createKubeClient({
+      credentials: loadKubeCredentials({ kubeconfigPath }),
+      gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
+      userAgent: "konverge-test",
+    });
+    cleanup.defer(() => client.close());
+    await client.create(CRD, Writer.crd());
+    await client.create(CONFIG_MAP, { metadata: HOT, data: {} });
+    for (let n = 0; n < WRITERS; n++) {
+      const metadata = { namespace: "default", name: `writer-${n}` };
+      await client.create(Writer, { metadata, spec: {} });
+    }
+    const children = new Set<ChildProcess>();
+    let serial = 0;
+    let writes = 0;
+    const startWorker = async () => {
+      const config: ContentionConfig = {
+        redisUrl,
+        kubeconfigPath,
+        prefix,
+        workerId: `worker-${++serial}`,
+        ratePerSecond: 5_000,
+        marks: true,
+      };
+      const child = fork(CHILD, [JSON.stringify(config)], { execArgv: process.execArgv });
+      children.add(child);
+      child.once("exit", () => children.delete(child));
+      const ready = Promise.withResolvers<void>();
+      child.on("message", (word: ContentionWord) => {
+        if (word.kind === "wrote") writes += 1;
+        if (word.kind === "ready") child.send({ kind: "go" } satisfies ContentionOrder);
+        if (word.kind === "armed") ready.resolve();
+      });
+      await ready.promise;
+    };
+    cleanup.defer(async () => {
+      const ended = [...children].map(
+        (child) => new Promise((resolve) => child.once("exit", resolve)),
+      );
+      for (const child of children) child.kill("SIGKILL");
+      await Promise.all(ended);
+    });
+    await Promise.all(Array.from({ length: WORKERS }, startWorker));
+
+    const queue = createWorkQueue({
+      redis: { url: redisUrl },
+      controller: CONTROLLER,
+      cluster: "default",
+      prefix,
+    });
+    cleanup.defer(() => queue.close());
+    for (let round = 0; round < ROUNDS; round++) {
+      await client.mutate(CONFIG_MAP, HOT, (draft) => {
+        draft.data = {};
+      });
+      const writesBefore = writes;
+      const accepted = await Promise.all(
+        Array.from({ length: WRITERS }, (_, n) =>
+          queue.request(keyOf(n), { kind: "cli" }, { class: "interactive" }),
+        ),
+      );
+      await until("the fight is on", () => writes > writesBefore + random() * 10);
+      const [killed, stopped] = [...children].toSorted(() => random() - 0.5);
+      killed?.kill("SIGKILL");
+      stopped?.kill("SIGSTOP");
+      const goOn = setTimeout(() => stopped?.kill("SIGCONT"), STOP_MS);
+      await startWorker();
+      for (const { id } of accepted) {
+        const finished = async () => (await queue.getRequest(id))?.phase === "finished";
+        await until(`request ${id} is finished`, finished, 60_000);
+      }
+      clearTimeout(goOn);
+      stopped?.kill("SIGCONT");
+      const { data = {} } = await client.get(CONFIG_MAP, HOT);
+      const { count, ...marks } = data;
+      expect(Object.keys(marks)).toHaveLength(WRITERS);
+      // Each write counts up from what it read: two that overwrote each other would share a number.
+      expect(new Set(Object.values(marks)).size).toBe(WRITERS);
+      expect(Number(count)).toBeGreaterThanOrEqual(WRITERS);
+    }
+  },
+);
+
+const keyOf = (n: number): ObjectKey => ({
+  controller: CONTROLLER,
+  cluster: "default",
+  resource: Writer.resource,
+  group: Writer.group,
+  namespace: "default",
+  name: `writer-${n}`,
+});
