@@ -137,11 +137,13 @@ describe.each(testServers())("engine on $name", (target) => {
       return records.length === 2;
     });
     const [last] = await queue.listAttempts(key("a"));
-    expect(JSON.parse(last?.record ?? "{}")).toMatchObject({
+    const record = JSON.parse(last?.record ?? "{}");
+    expect(record).toMatchObject({
       outcome: "done",
       writes: [{ verb: "patch", subresource: "status", patch: { status: { size: 2 } } }],
-      calls: { n: 3 },
     });
+    // Two where the first attempt's write came last, and was carried over to this one.
+    expect([2, 3]).toContain(record.calls.n);
   });
 
   test("P7: with conflictRetry job a lost race is a job retry on the conflict ladder and no failure", async () => {
