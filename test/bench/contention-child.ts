@@ -1,10 +1,11 @@
 import { createGuard } from "@konverge/guard";
 import { defineController, defineResource, startEngine, type Log } from "@konverge/engine";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createKubeClient, isNotFound, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { createObjectLanes, createWorkQueue } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
-import type { ApiObject, ResourceType } from "@konverge/core";
+import type { ObjectKey } from "@konverge/core";
 import { z } from "zod";
+import { CONFIG_MAP } from "./config-map.ts";
 
 /** What the parent sends, and what a worker process answers. */
 export type ContentionOrder = { readonly kind: "go" } | { readonly kind: "stop" };
@@ -24,19 +25,48 @@ export interface ContentionConfig {
 
 export const CONTROLLER = "writers";
 export const HOT = { namespace: "default", name: "hot" };
-export const CONFIG_MAP: ResourceType<ApiObject & { data?: Record<string, string> }> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 export const Writer = defineResource({
   group: "bench.konverge.dev",
   version: "v1",
   kind: "Writer",
   spec: z.object({}),
 });
+
+/** The key of the n-th writer. */
+export const writerKey = (n: number): ObjectKey => ({
+  controller: CONTROLLER,
+  cluster: "default",
+  resource: Writer.resource,
+  group: Writer.group,
+  namespace: "default",
+  name: `writer-${n}`,
+});
+
+const CRD = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+} as const;
+
+/** Makes the contested object and its writers. */
+export async function prepareWriters(client: KubeClient, writers: number): Promise<void> {
+  await client.create(CONFIG_MAP, { metadata: HOT, data: { count: "0" } });
+  await client.create(CRD, Writer.crd());
+  for (;;) {
+    try {
+      await client.list(Writer, { namespace: "default" });
+      break;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+  for (let n = 0; n < writers; n++) {
+    const metadata = { namespace: "default", name: `writer-${n}` };
+    await client.create(Writer, { metadata, spec: {} });
+  }
+}
 
 const silent: Log = {
   debug: () => undefined,

@@ -3,20 +3,21 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { createLocalGate, type ObjectKey } from "@konverge/core";
+import { createLocalGate } from "@konverge/core";
 import { startControlPlane } from "@konverge/infra-envtest";
 import { obtainRedis } from "@konverge/infra-redis";
-import { createKubeClient, isNotFound, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import {
-  CONFIG_MAP,
   CONTROLLER,
   HOT,
-  Writer,
+  prepareWriters,
+  writerKey,
   type ContentionConfig,
   type ContentionOrder,
   type ContentionWord,
 } from "./contention-child.ts";
+import { CONFIG_MAP } from "./config-map.ts";
 import { median, round2, type Figure } from "./measure.ts";
 
 const execute = promisify(execFile);
@@ -26,14 +27,6 @@ const WRITERS = [1, 2, 5, 10, 20, 50, 100];
 const MOST = 100;
 const ROUNDS = 3;
 const RATE = 20_000;
-const CRD = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-} as const;
-
 interface Result {
   readonly writes: number;
   readonly gaveUp: number;
@@ -53,7 +46,7 @@ export async function benchContention(log: (line: string) => void): Promise<Figu
       gate: createLocalGate({ ratePerSecond: 1e6, burst: 1e6 }),
       userAgent: "konverge-bench",
     });
-    await prepare(client);
+    await prepareWriters(client, MOST);
     const peer = await buildPeer(log);
     const figures: Figure[] = [];
     for (const processes of [1, 8]) {
@@ -78,23 +71,6 @@ export async function benchContention(log: (line: string) => void): Promise<Figu
     return figures;
   } finally {
     await redis.stop();
-  }
-}
-
-async function prepare(client: KubeClient): Promise<void> {
-  await client.create(CONFIG_MAP, { metadata: HOT, data: { count: "0" } });
-  await client.create(CRD, Writer.crd());
-  for (;;) {
-    try {
-      await client.list(Writer, { namespace: "default" });
-      break;
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-  }
-  for (let n = 0; n < MOST; n++) {
-    const metadata = { namespace: "default", name: `writer-${n}` };
-    await client.create(Writer, { metadata, spec: {} });
   }
 }
 
@@ -147,7 +123,7 @@ async function race({
     }
     await Promise.all(
       Array.from({ length: writers }, (_, n) =>
-        queue.request(keyOf(n), { kind: "cli" }, { class: "interactive" }),
+        queue.request(writerKey(n), { kind: "cli" }, { class: "interactive" }),
       ),
     );
     const ms = await written.promise;
@@ -163,15 +139,6 @@ async function race({
   }
 }
 
-const keyOf = (n: number): ObjectKey => ({
-  controller: CONTROLLER,
-  cluster: "default",
-  resource: Writer.resource,
-  group: Writer.group,
-  namespace: "default",
-  name: `writer-${n}`,
-});
-
 async function count(client: KubeClient): Promise<number> {
   return Number((await client.get(CONFIG_MAP, HOT)).data?.["count"] ?? 0);
 }
@@ -180,7 +147,7 @@ async function count(client: KubeClient): Promise<number> {
 async function settle(queue: WorkQueue): Promise<void> {
   for (;;) {
     const states = await Promise.all(
-      Array.from({ length: MOST }, (_, n) => queue.getKey(keyOf(n))),
+      Array.from({ length: MOST }, (_, n) => queue.getKey(writerKey(n))),
     );
     if (states.every((state) => state?.phase === "idle" && state.finished > 0)) return;
   }

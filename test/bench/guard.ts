@@ -1,11 +1,4 @@
-import {
-  createLocalGate,
-  type AdmitAsk,
-  guardLimits,
-  type ApiObject,
-  type Gate,
-  type ResourceType,
-} from "@konverge/core";
+import { createLocalGate, type AdmitAsk, guardLimits, type Gate } from "@konverge/core";
 import { createGuard } from "@konverge/guard";
 import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
 import { createGuardStore } from "../../libs/guard/src/guard-store.ts";
@@ -13,7 +6,9 @@ import { startControlPlane } from "@konverge/infra-envtest";
 import { obtainRedis } from "@konverge/infra-redis";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { Redis } from "ioredis";
+import { quietAsk } from "../sim/quiet-ask.ts";
 import { largestExcess } from "../sim/largest-excess.ts";
+import { CONFIG_MAP } from "./config-map.ts";
 import {
   flexibleLimiter,
   jitterAlone,
@@ -111,22 +106,12 @@ async function cpuPerAdmit(url: string): Promise<number> {
   const store = createGuardStore(redis, guardKeys(`bench-${crypto.randomUUID()}`, "bench"));
   await store.configure(guardLimits({ ratePerSecond: 20_000, burst: 20_000 }), "bench");
   const ask = (n: number): AdmitAsk => ({
+    ...quietAsk,
     worker: `worker-${n % 4}`,
-    runId: "run",
-    generation: 1,
     ok: 5,
-    failed: 0,
-    trailing: 0,
-    slow: 0,
-    throttled: 0,
-    retryAfterUs: 0,
-    ticket: "",
-    verdict: "",
     want: 5,
     need: 1,
     floor: 0.1,
-    probe: "",
-    random: 0.5,
   });
   await rateOf(4_000, 100, (_, n) => store.admit(ask(n)));
   await redis.config("RESETSTAT");
@@ -216,16 +201,6 @@ async function benchOutages(redisUrl: string, log: (line: string) => void): Prom
   return figures;
 }
 
-interface ConfigMap extends ApiObject {
-  data?: Record<string, string>;
-}
-const CONFIG_MAP: ResourceType<ConfigMap> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 const WIDTH = 16;
 const OPERATIONS = 1_200;
 

@@ -1,5 +1,5 @@
 import { simulateBrownout, type BrownoutResult } from "../sim/brownout.ts";
-import { seededRandom } from "../sim/seeded-random.ts";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
 import type { Figure } from "./measure.ts";
 
 const FAULTS = [

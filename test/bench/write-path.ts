@@ -1,20 +1,11 @@
 import { CoreV1Api, KubeConfig } from "@kubernetes/client-node";
 import { startControlPlane } from "@konverge/infra-envtest";
-import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
+import { createLocalGate, type ApiObject } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { Pool } from "undici";
+import { CONFIG_MAP } from "./config-map.ts";
 import { contest, rateOf, type Figure } from "./measure.ts";
 
-interface ConfigMap extends ApiObject {
-  data?: Record<string, string>;
-}
-const CONFIG_MAP: ResourceType<ConfigMap> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 const WIDTH = 16;
 const OPERATIONS = 480;
 const ROUNDS = 5;
@@ -100,7 +91,7 @@ function bareClient(kubeconfig: string) {
         path,
         headers: { accept: "application/json" },
       });
-      const { metadata } = (await read.body.json()) as ConfigMap;
+      const { metadata } = (await read.body.json()) as ApiObject;
       const { resourceVersion, uid } = metadata;
       const written = await pool.request({
         method: "PATCH",

@@ -4,22 +4,23 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createLocalGate, type ObjectKey } from "@konverge/core";
+import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createWorkQueue } from "@konverge/queue";
 import { createApiServer } from "@konverge/testkit";
 import { expect, test } from "vitest";
 import {
-  CONFIG_MAP,
   CONTROLLER,
   HOT,
-  Writer,
+  prepareWriters,
+  writerKey,
   type ContentionConfig,
   type ContentionOrder,
   type ContentionWord,
 } from "../bench/contention-child.ts";
+import { CONFIG_MAP } from "../bench/config-map.ts";
 import { until } from "../integration/queue-harness.ts";
-import { seededRandom } from "../sim/seeded-random.ts";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
@@ -30,13 +31,6 @@ const ROUNDS = isLong ? 10 : 2;
 /** Longer than a lane is held by a process that says nothing. */
 const STOP_MS = 3_000;
 const CHILD = fileURLToPath(new URL("../bench/contention-child.ts", import.meta.url));
-const CRD = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-} as const;
 
 test(
   `P1, P3: no write of many writers of one object is lost, their workers killed and stopped at random (seed ${seed})`,
@@ -57,12 +51,7 @@ test(
       userAgent: "konverge-test",
     });
     cleanup.defer(() => client.close());
-    await client.create(CRD, Writer.crd());
-    await client.create(CONFIG_MAP, { metadata: HOT, data: {} });
-    for (let n = 0; n < WRITERS; n++) {
-      const metadata = { namespace: "default", name: `writer-${n}` };
-      await client.create(Writer, { metadata, spec: {} });
-    }
+    await prepareWriters(client, WRITERS);
     const children = new Set<ChildProcess>();
     let serial = 0;
     let writes = 0;
@@ -109,7 +98,7 @@ test(
       const writesBefore = writes;
       const accepted = await Promise.all(
         Array.from({ length: WRITERS }, (_, n) =>
-          queue.request(keyOf(n), { kind: "cli" }, { class: "interactive" }),
+          queue.request(writerKey(n), { kind: "cli" }, { class: "interactive" }),
         ),
       );
       await until("the fight is on", () => writes > writesBefore + random() * 10);
@@ -133,12 +122,3 @@ test(
     }
   },
 );
-
-const keyOf = (n: number): ObjectKey => ({
-  controller: CONTROLLER,
-  cluster: "default",
-  resource: Writer.resource,
-  group: Writer.group,
-  namespace: "default",
-  name: `writer-${n}`,
-});

@@ -10,7 +10,7 @@ import {
   type GuardState,
 } from "@konverge/core";
 import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
-import { admitScript } from "../../libs/guard/src/scripts/admit.ts";
+import { admitArguments, admitScript } from "../../libs/guard/src/scripts/admit.ts";
 import { orderScript } from "../../libs/guard/src/scripts/order.ts";
 import { runScript, withInjectedClock } from "../../libs/guard/src/scripts/script.ts";
 
@@ -111,23 +111,7 @@ test(
             };
             const expected = admit(state, ask, limits, nowUs);
             const answer = await runScript(redis, stepScript, names, [
-              keys.channel,
-              ask.worker,
-              ask.runId,
-              ask.generation,
-              ask.ok,
-              ask.failed,
-              ask.trailing,
-              ask.slow,
-              ask.throttled,
-              ask.retryAfterUs,
-              ask.ticket,
-              ask.verdict,
-              ask.want,
-              ask.need,
-              ask.floor,
-              ask.probe,
-              ask.random,
+              ...admitArguments(keys.channel, ask),
               ...clock(nowUs),
             ]);
             const { mode, generation, granted, waitUs, ticket, ratePerSecond, live } =

@@ -2,8 +2,9 @@ import type { AdmitAsk } from "@konverge/core";
 import { Redis } from "ioredis";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
-import { admitScript } from "../../libs/guard/src/scripts/admit.ts";
+import { admitArguments, admitScript } from "../../libs/guard/src/scripts/admit.ts";
 import { orderScript } from "../../libs/guard/src/scripts/order.ts";
+import { quietAsk } from "../sim/quiet-ask.ts";
 import { runScript, withInjectedClock } from "../../libs/guard/src/scripts/script.ts";
 
 const redis = new Redis(process.env["REDIS_URL"] ?? "", { replyMapping: "legacy" });
@@ -229,42 +230,13 @@ test.each([...CLOSED, ...MOVED])(
     for (const worker of live ?? []) await redis.zadd(keys[1] ?? "", NOW_US, worker);
     for (const worker of failing ?? []) await redis.zadd(keys[2] ?? "", NOW_US, worker);
     const full: AdmitAsk = {
-      worker: "a",
-      runId: "r1",
+      ...quietAsk,
       generation: Number(state?.["generation"] ?? 1),
-      ok: 0,
-      failed: 0,
-      trailing: 0,
-      slow: 0,
-      throttled: 0,
-      retryAfterUs: 0,
-      ticket: "",
-      verdict: "",
-      want: 0,
-      need: 0,
-      floor: 0,
-      probe: "",
       random: 0,
       ...ask,
     };
     const found = (await runScript(redis, admit, keys, [
-      channel,
-      full.worker,
-      full.runId,
-      full.generation,
-      full.ok,
-      full.failed,
-      full.trailing,
-      full.slow,
-      full.throttled,
-      full.retryAfterUs,
-      full.ticket,
-      full.verdict,
-      full.want,
-      full.need,
-      full.floor,
-      full.probe,
-      full.random,
+      ...admitArguments(channel, full),
       ...clockAt(NOW_US),
     ])) as unknown[];
     expect(found.slice(0, 5)).toEqual(answer);

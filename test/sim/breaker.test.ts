@@ -10,6 +10,7 @@ import {
   type GuardState,
 } from "@konverge/core";
 import * as fc from "fast-check";
+import { quietAsk } from "./quiet-ask.ts";
 import { expect, test } from "vitest";
 import { openDurationUs } from "../../libs/core/src/guard/breaker-rules.ts";
 import { createOutcomeTally } from "../../libs/guard/src/outcome-tally.ts";
@@ -20,25 +21,6 @@ const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const numRuns = isLong ? 5_000 : 120;
 const limits = guardLimits({ ratePerSecond: 100 });
 const START_US = 1.8e15;
-
-const quiet: AdmitAsk = {
-  worker: "a",
-  runId: "r1",
-  generation: 1,
-  ok: 0,
-  failed: 0,
-  trailing: 0,
-  slow: 0,
-  throttled: 0,
-  retryAfterUs: 0,
-  ticket: "",
-  verdict: "",
-  want: 0,
-  need: 0,
-  floor: 0,
-  probe: "",
-  random: 0.5,
-};
 
 /** Outcomes as any worker may report them, in or out of time. */
 const report = fc.record({
@@ -86,7 +68,7 @@ function live(history: readonly Step[], inspect: (one: Admitted) => void): void 
     if (one.evicted === "failing") before = { ...before, failing: new Map() };
     const ticket = { newest: tickets.at(-1), older: tickets.at(-2), none: "" }[one.ticket] ?? "";
     const ask: AdmitAsk = {
-      ...quiet,
+      ...quietAsk,
       ...one.report,
       trailing: Math.floor(one.report.failed / 2),
       generation: Math.max(0, before.generation - one.behind),
@@ -256,7 +238,7 @@ test(`P6 B4: no storm of refusals and of what tells nothing opens the breaker (s
         }
         const { retryAfterMs, ...counted } = tally.take(1);
         const ask: AdmitAsk = {
-          ...quiet,
+          ...quietAsk,
           ...counted,
           ok: counted.ok * times,
           slow: counted.slow * times,
@@ -297,7 +279,7 @@ test(`P6 B5: one worker that fails in everything does not open the breaker while
         let healthyUs = nowUs;
         let state = newGuardState(limits, nowUs, "r1");
         const tell = (change: Partial<AdmitAsk>, atUs: number) =>
-          admit(state, { ...quiet, generation: state.generation, ...change }, limits, atUs);
+          admit(state, { ...quietAsk, generation: state.generation, ...change }, limits, atUs);
         const tellWell = (atUs: number) => {
           for (let i = 0; i < count; i += 1) ({ state } = tell({ worker: `w${i}`, ok }, atUs));
         };
@@ -395,7 +377,7 @@ test(`P6 B9: when Redis forgets an open breaker, nobody finds more than an empty
         const isKnowing = knows || isFirst;
         const admission = admit(
           state,
-          { ...quiet, worker, runId, want, need: 1, generation: isKnowing ? generation : 0 },
+          { ...quietAsk, worker, runId, want, need: 1, generation: isKnowing ? generation : 0 },
           limits,
           nowUs,
         );

@@ -1,4 +1,5 @@
 import {
+  formatApiVersion,
   isKonvergeError,
   KonvergeError,
   type ApiObject,
@@ -10,6 +11,7 @@ import {
 import {
   ignoreNotFound,
   isConflict,
+  resourceName,
   setControllerReference,
   type KubeClient,
   type MutateOptions,
@@ -253,8 +255,7 @@ interface LaneTarget {
 
 /** One lane per object, whatever version of its kind it is written through. */
 function laneOf(type: ResourceType, { namespace = "_", name }: NamespacedName): string {
-  const resource = type.group === "" ? type.resource : `${type.resource}.${type.group}`;
-  return [resource, namespace, name].map(encodeURIComponent).join("/");
+  return [resourceName(type), namespace, name].map(encodeURIComponent).join("/");
 }
 
 interface ResolvedTarget<T extends ApiObject> extends NamespacedName {
@@ -313,7 +314,7 @@ function buildObject<T extends ApiObject>(
     ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
   };
   const object = {
-    apiVersion: type.group === "" ? type.version : `${type.group}/${type.version}`,
+    apiVersion: formatApiVersion(type.group, type.version),
     kind: type.kind,
     metadata,
     ...body,

@@ -2,6 +2,7 @@ import {
   conflictLadder,
   ensureError,
   failureLadder,
+  formatApiVersion,
   isKonvergeError,
   KonvergeError,
   rejectedLadder,
@@ -163,7 +164,7 @@ function followWorkable(workers: readonly QueueWorker[], log: Log): (workable: b
 async function checkServed(controller: Controller, client: KubeClient): Promise<void> {
   const types = [controller.for, ...controller.owns, ...controller.watches.map(({ type }) => type)];
   for (const { group, version, kind, resource } of types) {
-    const apiVersion = group === "" ? version : `${group}/${version}`;
+    const apiVersion = formatApiVersion(group, version);
     const served = await client.resolveType(apiVersion, kind).catch((error: unknown) => {
       throw new KonvergeError(
         "crd_mismatch",

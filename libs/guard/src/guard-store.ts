@@ -9,7 +9,7 @@ import {
 } from "@konverge/core";
 import type { Redis } from "ioredis";
 import type { GuardKeys } from "./guard-keys.ts";
-import { admitScript } from "./scripts/admit.ts";
+import { admitArguments, admitScript } from "./scripts/admit.ts";
 import { orderScript } from "./scripts/order.ts";
 import { runScript } from "./scripts/script.ts";
 
@@ -94,25 +94,12 @@ export function createGuardStore(redis: Redis, keys: GuardKeys): GuardStore {
       return redis.status === "ready";
     },
     async admit(ask) {
-      const answer = (await runScript(redis, admitScript, names, [
-        keys.channel,
-        ask.worker,
-        ask.runId,
-        ask.generation,
-        ask.ok,
-        ask.failed,
-        ask.trailing,
-        ask.slow,
-        ask.throttled,
-        ask.retryAfterUs,
-        ask.ticket,
-        ask.verdict,
-        ask.want,
-        ask.need,
-        ask.floor,
-        ask.probe,
-        ask.random,
-      ])) as readonly [string, ...unknown[]];
+      const answer = (await runScript(
+        redis,
+        admitScript,
+        names,
+        admitArguments(keys.channel, ask),
+      )) as readonly [string, ...unknown[]];
       if (answer[0] === "unset") return { kind: "unset" };
       const [mode, generation, granted, waitUs, ticket, rate, live, revision, transition] =
         answer as [BreakerMode, number, number, number, string, number, number, number, string];

@@ -65,6 +65,7 @@ export type { Authorization, KubeCredentials, TlsMaterial } from "./kube-credent
 export type { KubeconfigOptions } from "./kubeconfig.ts";
 export { ownerOf, setControllerReference, setOwnerReference } from "./owner-references.ts";
 export type { Owned } from "./owner-references.ts";
+export { resourceName } from "./resource-path.ts";
 export type { NamespacedName } from "./resource-path.ts";
 export { createReflector } from "./reflector.ts";
 export type { Reflector, ReflectorEvent, ReflectorOptions } from "./reflector.ts";

@@ -1,5 +1,5 @@
-import { BREAKER, MAX_LEASE } from "@konverge/core";
-import { defineScript, type Script } from "./script.ts";
+import { BREAKER, MAX_LEASE, type AdmitAsk } from "@konverge/core";
+import { defineScript, type Script, type ScriptArgument } from "./script.ts";
 
 /**
  * One step of a cluster's guard: takes a worker's report, moves the breaker, adapts the rate, and leases tokens. Field by
@@ -258,3 +258,26 @@ end
 return { mode, generation, granted, waitUs, handed, floor(rate * 1000), live, num(20), transition }
 `,
 );
+
+/** ARGV of the script, in its order. */
+export function admitArguments(channel: string, ask: AdmitAsk): ScriptArgument[] {
+  return [
+    channel,
+    ask.worker,
+    ask.runId,
+    ask.generation,
+    ask.ok,
+    ask.failed,
+    ask.trailing,
+    ask.slow,
+    ask.throttled,
+    ask.retryAfterUs,
+    ask.ticket,
+    ask.verdict,
+    ask.want,
+    ask.need,
+    ask.floor,
+    ask.probe,
+    ask.random,
+  ];
+}

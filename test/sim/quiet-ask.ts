@@ -1,0 +1,21 @@
+import type { AdmitAsk } from "@konverge/core";
+
+/** A worker that has nothing to report and wants nothing; tests say what is different. */
+export const quietAsk: AdmitAsk = {
+  worker: "a",
+  runId: "r1",
+  generation: 1,
+  ok: 0,
+  failed: 0,
+  trailing: 0,
+  slow: 0,
+  throttled: 0,
+  retryAfterUs: 0,
+  ticket: "",
+  verdict: "",
+  want: 0,
+  need: 0,
+  floor: 0,
+  probe: "",
+  random: 0.5,
+};
