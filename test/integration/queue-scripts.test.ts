@@ -13,15 +13,18 @@ let hash = "";
 let stream = "";
 let timers = "";
 let firing = "";
+let fair = "";
+let ageing = "";
+const MEMBER = "c/k8s/r.g/demo/k";
 
 beforeEach(() => {
   const root = `${harness.prefix}:{c}`;
-  [hash, stream, timers, firing] = [
-    `${root}/key/k`,
-    `${root}/attempts/k`,
-    `${root}/t`,
-    `${root}/f`,
-  ];
+  hash = `${root}/key/${MEMBER}`;
+  stream = `${root}/attempts/${MEMBER}`;
+  timers = `${root}/timers`;
+  firing = `${root}/firing`;
+  fair = `${root}/fair`;
+  ageing = `${root}/ageing`;
 });
 
 interface RequestArgs {
@@ -38,13 +41,18 @@ const request = ({
   version = "",
   generation = "",
 }: RequestArgs = {}) =>
-  runScript(harness.redis, requestScript, [hash], [rank, news, trigger, version, generation, 3]);
+  runScript(
+    harness.redis,
+    requestScript,
+    [hash, fair, ageing],
+    [rank, news, trigger, version, generation, 3, MEMBER],
+  );
 const begin = async (owner: string, leaseMs = LONG_MS) => {
-  const args = [leaseMs, "w", 50, LONG_MS, owner];
+  const args = [leaseMs, "w", 50, LONG_MS, MEMBER, owner];
   const [answer] = (await runScript(
     harness.redis,
     beginScript,
-    [hash, stream],
+    [fair, ageing, hash, stream],
     args,
   )) as unknown[][];
   return answer?.map((value) => (typeof value === "number" && value > 1e12 ? "time" : value));
@@ -67,7 +75,7 @@ const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
     dead = 0,
   } = args;
   const each = [
-    "k",
+    MEMBER,
     epoch,
     owner,
     outcome,
@@ -84,7 +92,7 @@ const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
   const [answer] = (await runScript(
     harness.redis,
     endScript,
-    [timers, hash, stream],
+    [timers, fair, ageing, hash, stream],
     [50, LONG_MS, ...each],
   )) as unknown[];
   return answer;
@@ -101,17 +109,17 @@ const leaseIsOver = () =>
   });
 
 describe("request", () => {
-  // Answer: number, joined, class, wake, raised.
+  // Answer: number, joined, priority (place and distance of the class), wake, raised.
   test.each([
-    { name: "first", calls: [{}], answer: [1, 0, 2, 1, 0] },
-    { name: "second joins", calls: [{}, {}], answer: [2, 1, 2, 1, 0] },
+    { name: "first", calls: [{}], answer: [1, 0, 17, 1, 0] },
+    { name: "second joins", calls: [{}, {}], answer: [2, 1, 17, 1, 0] },
     { name: "better class raises", calls: [{ rank: 4 }, { rank: 1 }], answer: [2, 1, 1, 1, 1] },
     {
       name: "worse class changes nothing",
       calls: [{ rank: 1 }, { rank: 4 }],
       answer: [2, 1, 1, 1, 0],
     },
-    { name: "without news nothing wakes", calls: [{ news: 0 as const }], answer: [1, 0, 2, 0, 0] },
+    { name: "without news nothing wakes", calls: [{ news: 0 as const }], answer: [1, 0, 17, 0, 0] },
   ])("$name", async ({ calls, answer }) => {
     let last: unknown;
     for (const call of calls) last = await request(call);
@@ -124,7 +132,7 @@ describe("request", () => {
     { hold: "deferred", news: 1 as const, wake: 0, raised: 1 },
   ])("in $hold with news $news: wake $wake", async ({ hold, news, wake, raised }) => {
     await harness.redis.hset(hash, "hold", hold);
-    expect(await request({ news })).toEqual([1, 0, 2, wake, raised]);
+    expect(await request({ news })).toEqual([1, 0, 17, wake, raised]);
   });
 
   test("keeps the highest comparable version and the newest triggers", async () => {
@@ -274,18 +282,31 @@ describe("end", () => {
   test("the same end twice is stored once", async () => {
     await request();
     await begin("o1");
-    expect(await end(1, "o1", { counting: "failure", final: 0 })).toEqual(["stored", 0]);
-    expect(await end(1, "o1", { counting: "failure", final: 0 })).toEqual(["stored", 0]);
+    const retried = await end(1, "o1", { counting: "failure", final: 0 });
+    expect(retried).toEqual(["stored", expect.any(Number)]);
+    expect(await end(1, "o1", { counting: "failure", final: 0 })).toEqual(retried);
     expect(await fields("failures")).toEqual(["1"]);
     expect(await harness.redis.xlen(stream)).toBe(1);
   });
 
-  test("tells of news that came meanwhile", async () => {
+  test.each([
+    { meanwhile: undefined, place: "a place among the retries", priority: 2 + 64 },
+    {
+      meanwhile: { rank: 2 },
+      place: "the place of what was requested meanwhile",
+      priority: 2 + 16,
+    },
+  ])("a retry leaves with $place", async ({ meanwhile, priority }) => {
     await request();
     await begin("o1");
-    await request({ news: 0 });
-    await request({ news: 1 });
-    expect(await end(1, "o1")).toEqual(["stored", 1]);
+    if (meanwhile !== undefined) await request(meanwhile);
+    const answer = await end(1, "o1", {
+      outcome: "retry",
+      counting: "failure",
+      final: 0,
+      hold: "backoff",
+    });
+    expect(answer).toEqual(["stored", priority]);
   });
 
   test("arms the timer, and the earliest wins", async () => {

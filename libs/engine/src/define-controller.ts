@@ -8,6 +8,7 @@ import {
   type Trigger,
 } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
+import { findFairnessIssues, type Fairness } from "@konverge/queue";
 import type { AttemptKube } from "./attempt-kube.ts";
 import type { ChangePredicate } from "./change-predicate.ts";
 import { toMs, type Duration } from "./duration.ts";
@@ -70,6 +71,10 @@ export interface ControllerOptions<T extends ApiObject> {
   readonly backoff?: { readonly conflict?: Ladder; readonly failure?: Ladder };
   /** Failures in a row before the key is a dead letter. Default: never, since an outage must not kill keys. */
   readonly maxFailures?: number;
+  /** Longest wait of a request in a backlog before it comes next, default 60 s. Too short makes the queue first come, first served. */
+  readonly ageing?: Duration;
+  /** How often a namespace starts for each start of one with weight 1, while both wait. Default 1 each. */
+  readonly weights?: Readonly<Record<string, number>>;
   /** Makes the world as the object says. May run many times; must be idempotent. */
   readonly reconcile: (context: ReconcileContext<T>) => Promise<ReconcileResult | void>;
 }
@@ -87,6 +92,7 @@ export interface Controller {
   readonly conflictRetry: ConflictRetry | undefined;
   readonly backoff: { readonly conflict?: Ladder; readonly failure?: Ladder };
   readonly maxFailures: number | undefined;
+  readonly fairness: Fairness;
   readonly reconcile: (context: ReconcileContext) => Promise<ReconcileResult | void>;
 }
 
@@ -101,6 +107,8 @@ export function defineController<T extends ApiObject>(options: ControllerOptions
     resync = "10h",
     backoff = {},
     maxFailures,
+    ageing = "60s",
+    weights = {},
   } = options;
   const refuse = (what: string) =>
     new KonvergeError("invalid_config", `controller "${name}": ${what}`);
@@ -122,6 +130,9 @@ export function defineController<T extends ApiObject>(options: ControllerOptions
       cause: error,
     });
   }
+  const fairness = { ageingMs: toMs(ageing, `controller "${name}": ageing`), weights };
+  const wrong = findFairnessIssues(fairness)[0];
+  if (wrong !== undefined) throw refuse(wrong.detail);
   // Method bivariance is not available for properties: the one place where T is erased.
   const erased = options as unknown as ControllerOptions<ApiObject>;
   return {
@@ -136,6 +147,7 @@ export function defineController<T extends ApiObject>(options: ControllerOptions
     conflictRetry: options.conflictRetry,
     backoff,
     maxFailures,
+    fairness,
     reconcile: erased.reconcile,
   };
 }

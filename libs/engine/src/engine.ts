@@ -105,6 +105,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         rejected: rejectedLadder,
       },
       ...(controller.maxFailures === undefined ? {} : { maxFailures: controller.maxFailures }),
+      fairness: controller.fairness,
       handle: async (attempt) => {
         const run = await runAttempt(attempt, {
           controller,

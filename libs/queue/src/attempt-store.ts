@@ -6,6 +6,7 @@ import { beginScript } from "./scripts/begin.ts";
 import { endScript } from "./scripts/end.ts";
 import { renewScript } from "./scripts/renew.ts";
 import { runScript } from "./scripts/script.ts";
+import { wakeScript } from "./scripts/wake.ts";
 import { createTickBatch, type Handed } from "./tick-batch.ts";
 import type { EndPlan } from "./end-plan.ts";
 import type { RequestClass } from "./work-queue.ts";
@@ -51,14 +52,16 @@ interface EndCall {
 
 export interface Ended {
   readonly fenced: boolean;
-  /** News came while the attempt ran. */
-  readonly news: boolean;
+  /** The place of the job that waits from now on, or 0 when nothing does. */
+  readonly priority: number;
 }
 
 /** The scripts of attempts, as functions: the only place that knows the order of their arguments and answers. */
 export interface AttemptStore {
   begin(id: string, owner: string): Promise<Begun>;
   end(call: EndCall): Handed<Ended>;
+  /** The priority with which a key that backs off may start at once because of news, or 0. */
+  wake(id: string): Promise<number>;
   /** True for each lease that is still ours. */
   renew(leases: readonly { readonly id: string; readonly epoch: number }[]): Promise<boolean[]>;
 }
@@ -74,9 +77,14 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
   const { redis, names, workerId, leaseMs } = options;
   const beginBatch = createTickBatch<{ id: string; owner: string }, Begun>(BATCH, async (calls) => {
     const keys = calls.flatMap(({ id }) => [names.keyHash(id), names.attempts(id)]);
-    const owners = calls.map(({ owner }) => owner);
+    const args = calls.flatMap(({ id, owner }) => [id, owner]);
     const common = [leaseMs, workerId, ATTEMPTS_KEPT, RETENTION_MS];
-    const answers = await runScript(redis, beginScript, keys, [...common, ...owners]);
+    const answers = await runScript(
+      redis,
+      beginScript,
+      [names.fair, names.ageing, ...keys],
+      [...common, ...args],
+    );
     return rows(answers).map(decodeBegun);
   });
   const endBatch = createTickBatch<EndCall, Ended>(BATCH, async (calls) => {
@@ -100,15 +108,21 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
     const answers = await runScript(
       redis,
       endScript,
-      [names.timers, ...keys],
+      [names.timers, names.fair, names.ageing, ...keys],
       [...common, ...args],
     );
-    return rows(answers).map(([state, news]) => ({ fenced: state === "fenced", news: news === 1 }));
+    return rows(answers).map(([state, priority]) => ({
+      fenced: state === "fenced",
+      priority: Number(priority),
+    }));
   });
 
   return {
     begin: (id, owner) => beginBatch({ id, owner }).answer,
     end: endBatch,
+    async wake(id) {
+      return Number(await runScript(redis, wakeScript, [names.keyHash(id), names.fair], [id]));
+    },
     async renew(leases) {
       const keys = leases.map(({ id }) => names.keyHash(id));
       const epochs = leases.map(({ epoch }) => epoch);

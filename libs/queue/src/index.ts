@@ -10,6 +10,8 @@ export type {
 } from "./controller-registry.ts";
 export { createWorkQueue } from "./create-work-queue.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
+export { findFairnessIssues } from "./fairness.ts";
+export type { Fairness } from "./fairness.ts";
 export { AttemptCancelledError } from "./lease-keeper.ts";
 export { createObjectLanes } from "./object-lanes.ts";
 export type { LaneTurn, ObjectLanes, ObjectLanesOptions } from "./object-lanes.ts";

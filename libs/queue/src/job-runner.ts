@@ -4,7 +4,6 @@ import type { Redis } from "ioredis";
 import type { AttemptStore, Begun, Ended } from "./attempt-store.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import { priorityOf, rankOf } from "./request-class.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { RetrySignal } from "./retry-signal.ts";
 import type { JobPayload } from "./requester.ts";
@@ -15,7 +14,6 @@ const BUSY_MAX_MS = 1_000;
 const BUSY_JITTER_MS = 50;
 const MAX_RECORD_BYTES = 16 * 1_024;
 const MAX_ERROR_CHARS = 1_000;
-const RETRY_PRIORITY = priorityOf(rankOf("retry"));
 
 export interface JobRunner {
   /** Jobs between begin and end. */
@@ -120,10 +118,13 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       await handed.sent;
       return;
     }
-    const { fenced } = await closed;
+    const { fenced, priority } = await closed;
     if (plan.timerMs !== undefined) options.onTimerArmed(plan.timerMs);
     // Another worker has this job now; BullMQ refuses whatever we do to it.
     if (fenced) throw new RetrySignal("fenced", 1);
+    // The job leaves with its new place: with the old one it would overtake all that came since.
+    if (plan.job !== "complete" && job.priority !== priority)
+      await job.changePriority({ priority });
     await moveOn(job, token, plan, end.outcome);
   };
 
@@ -150,10 +151,10 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
 
   /** BullMQ keeps a parked follow-up until the retry has ended; news may not wait for a backoff. */
   const wakeForNews = async (job: Job<JobPayload>) => {
-    const [news, rank] = await redis.hmget(names.keyHash(job.data.key), "news", "class");
-    if (news !== "1" || rank === null || rank === undefined) return;
+    const priority = await store.wake(job.data.key);
+    if (priority === 0) return;
     try {
-      await job.changePriority({ priority: priorityOf(Number(rank)) });
+      await job.changePriority({ priority });
       await job.promote();
     } catch (error) {
       // Somebody else has woken it, or it runs already.
@@ -238,7 +239,6 @@ async function moveOn(
     case "putBack":
       return await putBack(job, token);
     case "retry":
-      if (job.priority !== RETRY_PRIORITY) await job.changePriority({ priority: RETRY_PRIORITY });
       throw new RetrySignal(outcome.kind, plan.delayMs);
   }
 }

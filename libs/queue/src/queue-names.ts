@@ -8,6 +8,12 @@ export interface QueueNames {
   /** Sorted sets of keys: timers by due time, and those that are being requested. */
   readonly timers: string;
   readonly firing: string;
+  /** Hash with the places given to each tenant, and sorted set of keys by the time they have aged. */
+  readonly fair: string;
+  readonly ageing: string;
+  /** What `keyHash` puts a key behind, and what BullMQ puts its own names behind. */
+  readonly keyRoot: string;
+  readonly bullRoot: string;
   readonly keyHash: (id: string) => string;
   readonly attempts: (id: string) => string;
 }
@@ -43,6 +49,10 @@ export function queueNames(prefix: string, cluster: string, controller: string):
     bullName: encoded,
     timers: `${root}/timers/${encoded}`,
     firing: `${root}/firing/${encoded}`,
+    fair: `${root}/fair/${encoded}`,
+    ageing: `${root}/ageing/${encoded}`,
+    keyRoot: `${root}/key/`,
+    bullRoot: `${root}:${encoded}:`,
     keyHash: (id) => `${root}/key/${id}`,
     attempts: (id) => `${root}/attempts/${id}`,
   };

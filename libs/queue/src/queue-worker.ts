@@ -6,7 +6,9 @@ import {
   sleepMs,
 } from "@konverge/core";
 import { Worker, type Job } from "bullmq";
+import { startAgeingPump } from "./ageing-pump.ts";
 import { createAttemptStore } from "./attempt-store.ts";
+import { checkedFairness } from "./fairness.ts";
 import { createJobRunner } from "./job-runner.ts";
 import { AttemptCancelledError, createLeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "./queue-names.ts";
@@ -37,6 +39,7 @@ export interface StartWorkerOptions {
 /** Takes jobs from one queue until it is stopped. */
 export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   const { names, leaseMs, requestTimer, work } = options;
+  const fairness = checkedFairness(work.fairness ?? {});
   const consumer = openConsumer(options.target);
   const { redis } = consumer;
   const onError = (error: Error) => {
@@ -45,6 +48,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   const store = createAttemptStore({ redis, names, workerId: work.workerId, leaseMs });
   const keeper = createLeaseKeeper({ leaseMs, renew: (leases) => store.renew(leases) });
   const pump = startTimerPump({ redis, names, fire: requestTimer, onError });
+  const ageing = startAgeingPump({ redis, names, fairness, onError });
   const {
     conflict = conflictLadder,
     failure = failureLadder,
@@ -100,7 +104,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
       keeper.abortAll(new AttemptCancelledError("shutdown", "the worker is stopping"));
       await within(ABORTED_GRACE_MS, runner.idle());
     }
-    await within(CLOSE_MS, Promise.all([pump.stop(), runner.settled()]));
+    await within(CLOSE_MS, Promise.all([pump.stop(), ageing.stop(), runner.settled()]));
     // Forced when a handler does not return: its key runs elsewhere once the lease has run out.
     await within(CLOSE_MS, worker.close(runner.active > 0));
     keeper.close();

@@ -21,11 +21,6 @@ export function classOf(rank: number): RequestClass {
   return found;
 }
 
-/** BullMQ's priority of a band: at least 1, since 0 would always win; gaps leave room between the bands. */
-export function priorityOf(rank: number): number {
-  return rank * 10;
-}
-
 /** Whether a request of this class tells something that the key does not know yet. */
 export function isNewsByDefault(requestClass: RequestClass): boolean {
   return requestClass === "interactive" || requestClass === "event";

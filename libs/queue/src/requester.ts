@@ -1,7 +1,7 @@
 import { formatKey, KonvergeError, type ObjectKey, type Trigger } from "@konverge/core";
 import type { JobsOptions, Queue } from "bullmq";
 import type { Redis } from "ioredis";
-import { isNewsByDefault, priorityOf, rankOf } from "./request-class.ts";
+import { isNewsByDefault, rankOf } from "./request-class.ts";
 import { formatRequestId } from "./request-id.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { requestScript } from "./scripts/request.ts";
@@ -38,7 +38,7 @@ export function createRequester(redis: Redis, queue: Queue, names: QueueNames): 
     const answer = (await runScript(
       redis,
       requestScript,
-      [names.keyHash(id)],
+      [names.keyHash(id), names.fair, names.ageing],
       [
         rankOf(requestClass),
         isNews ? 1 : 0,
@@ -46,15 +46,16 @@ export function createRequester(redis: Redis, queue: Queue, names: QueueNames): 
         trigger.resourceVersion ?? "",
         trigger.generation ?? "",
         TRIGGERS_KEPT,
+        id,
       ],
     )) as [number, number, number, number, number];
-    const [number, joined, rank, wake, raised] = answer;
+    const [number, joined, priority, wake, raised] = answer;
     const job = await queue.add("reconcile", { key: id } satisfies JobPayload, {
       ...JOB_OPTIONS,
-      priority: priorityOf(rank),
+      priority,
       deduplication: { id, keepLastIfActive: true, reschedule: wake === 1 },
     });
-    if (raised === 1) await raise(queue, job.id, priorityOf(rank));
+    if (raised === 1) await raise(queue, job.id, priority);
     return { id: formatRequestId(id, number), key: id, number, coalesced: joined === 1 };
   };
 }

@@ -1,3 +1,4 @@
+import type { Fairness } from "./fairness.ts";
 import type { Ladder, ObjectKey, Outcome, OutcomeKind, Trigger } from "@konverge/core";
 
 /** What a request is for; decides its place in the queue and whether it may wake a key that backs off. */
@@ -100,6 +101,8 @@ export interface WorkOptions {
   readonly ladders?: QueueLadders;
   /** Failures in a row after which a key is dead. Default: never. */
   readonly maxFailures?: number;
+  /** How namespaces share the queue. */
+  readonly fairness?: Partial<Fairness>;
   /** Identifies this worker in records; unique per process. */
   readonly workerId: string;
   /** Runs one attempt. It must not throw: what the user's handler throws is an outcome. */

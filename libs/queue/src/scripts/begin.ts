@@ -3,9 +3,9 @@ import { defineScript, type Script } from "./script.ts";
 /**
  * Takes the key lease for attempts that are about to start. Several at once, because each call has a fixed cost.
  *
- * KEYS: per attempt, key hash and attempt stream.
- * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its owner: a text that no
- * other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
+ * KEYS: 1 fair (hash), 2 ageing (sorted set); then per attempt key hash and attempt stream.
+ * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its key and its owner: a
+ * text that no other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
  * Answer, per attempt:
  * - { "run", epoch, attempt, failures, conflicts, triggers, floor, requestedAt, startedAt, class }
  * - { "busy", ms left of another epoch's lease }
@@ -19,6 +19,7 @@ export const beginScript: Script = defineScript(
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local leaseMs, worker, kept, retentionMs = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local aged, highest = {}, 0
 
 local function int(text) return tonumber(text) or 0 end
 
@@ -45,9 +46,9 @@ local function recordLost(key, stream)
   redis.call('PEXPIRE', stream, retentionMs)
 end
 
-local function begin(key, stream, owner)
+local function begin(key, stream, member, owner)
   local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
-    'conflicts', 'class', 'since', 'triggers', 'floor', 'generation', 'hold', 'lost', 'dead', 'covered')
+    'conflicts', 'class', 'since', 'triggers', 'floor', 'generation', 'hold', 'lost', 'dead', 'covered', 'tag')
   local open = h[1] and h[1] ~= ''
   local number, pending, finished = int(h[2]), int(h[3]), int(h[4])
   local failures, lost = int(h[7]), int(h[15])
@@ -94,13 +95,21 @@ local function begin(key, stream, owner)
   if h[14] and h[14] ~= '' then
     put('hold', '')
     put('nextAt', '')
+    put('woken', '')
   end
   redis.call('HSET', key, unpack(set))
+  local tag = tonumber(h[18]) or 0
+  if tag > highest then highest = tag end
+  if class > 2 then aged[#aged + 1] = member end
   return { 'run', epoch, attempts, failures, int(h[8]), triggers, floor, int(since), now, class }
 end
 
 local answers = {}
-for i = 1, #KEYS / 2 do answers[i] = begin(KEYS[2 * i - 1], KEYS[2 * i], ARGV[4 + i]) end
+for i = 1, #KEYS / 2 - 1 do
+  answers[i] = begin(KEYS[2 * i + 1], KEYS[2 * i + 2], ARGV[3 + 2 * i], ARGV[4 + 2 * i])
+end
+if #aged > 0 then redis.call('ZREM', KEYS[2], unpack(aged)) end
+if highest > (tonumber(redis.call('HGET', KEYS[1], 'v')) or 0) then redis.call('HSET', KEYS[1], 'v', highest) end
 return answers
 `,
 );

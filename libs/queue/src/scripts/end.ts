@@ -1,32 +1,41 @@
+import { fairTagLua } from "./fair-tag.ts";
 import { defineScript, type Script } from "./script.ts";
 
 /**
  * Stores how attempts ended and gives their leases back. Fenced: when another epoch has taken over, nothing is changed.
  *
- * KEYS: 1 timers (sorted set); then per attempt key hash and attempt stream.
+ * KEYS: 1 timers (sorted set), 2 fair (hash), 3 ageing (sorted set); then per attempt key hash and attempt stream.
  * ARGV: 1 attempts kept per key, 2 retention in ms; then per attempt 13: key, epoch, owner, outcome, counting (reset,
  * failure, conflict, uncount, keep), final (1 or 0), hold ("", backoff, deferred), delay in ms, timer in ms or "", dead
  * (1 or 0), error code, error message, record.
- * Answer, per attempt: { "stored" or "fenced", news (1 when news arrived while it ran) }. The same end twice is stored once.
+ * Answer, per attempt: { "stored" or "fenced", priority of the job that waits from now on, or 0 }. The same end twice is
+ * stored once.
  */
 export const endScript: Script = defineScript(
   "end",
-  String.raw`
+  fairTagLua +
+    String.raw`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local fair, ageing = KEYS[2], KEYS[3]
 local kept, retentionMs = ARGV[1], ARGV[2]
 local function int(text) return tonumber(text) or 0 end
 
 local function finish(key, stream, at)
   local member, epoch, owner, outcome, counting = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local final, hold, delayMs, timerMs = ARGV[at + 5] == '1', ARGV[at + 6], ARGV[at + 7], ARGV[at + 8]
-  local h = redis.call('HMGET', key, 'epoch', 'owner', 'covered', 'news', 'attempts', 'failures', 'conflicts',
-    'startedAt', 'worker', 'runGeneration', 'generation', 'pending', 'lost', 'outcome')
-  local news = h[4] == '1' and 1 or 0
+  local h = redis.call('HMGET', key, 'epoch', 'owner', 'covered', 'class', 'attempts', 'failures', 'conflicts',
+    'startedAt', 'worker', 'runGeneration', 'generation', 'pending', 'lost', 'outcome', 'tag')
+  local pending = int(h[12])
   if h[1] ~= epoch then return { 'fenced', 0 } end
   -- Closed already: by this same end, or by a begin that took the attempt for lost.
-  if h[2] ~= owner then return { h[2] == '' and h[14] ~= 'lost' and 'stored' or 'fenced', news } end
+  if h[2] ~= owner then
+    if h[2] ~= '' or h[14] == 'lost' then return { 'fenced', 0 } end
+    local class = pending > 0 and int(h[4]) or 3
+    return { 'stored', final and 0 or priorityOf(int(h[15]), readFair(fair, class, member).base, class) }
+  end
 
+  local priority = 0
   local set = { 'owner', '', 'outcome', outcome, 'endedAt', now }
   local size = #set
   local function put(field, value)
@@ -47,6 +56,18 @@ local function finish(key, stream, at)
     put('hold', hold)
     put('nextAt', now + math.floor(tonumber(delayMs)))
   end
+  if not final then
+    -- What was requested meanwhile has its place already; without, the retry takes one in the flow of retries.
+    local class = pending > 0 and int(h[4]) or 3
+    local state = readFair(fair, class, member)
+    local tag = pending > 0 and tonumber(h[15]) or nil
+    if not tag then
+      tag = takeTag(fair, state)
+      put('tag', tag)
+    end
+    priority = priorityOf(tag, state.base, class)
+    redis.call('ZADD', ageing, now + math.floor(tonumber(delayMs)), member)
+  end
   if ARGV[at + 9] == '1' then
     local generation = h[10] or ''
     put('deadGeneration', generation)
@@ -64,12 +85,12 @@ local function finish(key, stream, at)
   end
   redis.call(unpack(entry))
   redis.call('PEXPIRE', stream, retentionMs)
-  if outcome == 'gone' and int(h[12]) == 0 then redis.call('PEXPIRE', key, retentionMs) end
-  return { 'stored', news }
+  if outcome == 'gone' and pending == 0 then redis.call('PEXPIRE', key, retentionMs) end
+  return { 'stored', priority }
 end
 
 local answers = {}
-for i = 1, (#KEYS - 1) / 2 do answers[i] = finish(KEYS[2 * i], KEYS[2 * i + 1], 3 + (i - 1) * 13) end
+for i = 1, (#KEYS - 3) / 2 do answers[i] = finish(KEYS[2 * i + 2], KEYS[2 * i + 3], 3 + (i - 1) * 13) end
 return answers
 `,
 );
