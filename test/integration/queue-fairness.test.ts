@@ -63,10 +63,7 @@ test("a resync starts within its ageing bound, however many tenants have more ur
     queue,
     async ({ key }) => {
       if (key.namespace === "z") resyncMs = performance.now() - requestedAt;
-      else {
-        const again = { ...key, name: `${key.name}` };
-        await queue.request(again, { kind: "http" }, { class: "interactive" });
-      }
+      else await queue.request(key, { kind: "http" }, { class: "interactive" });
       return { kind: "done" };
     },
     { concurrency: 4, fairness: { ageingMs } },
