@@ -1,52 +1,22 @@
-import {
-  formatApiVersion,
-  isKonvergeError,
-  KonvergeError,
-  type ApiObject,
-  type JsonObject,
-  type JsonValue,
-  type ObjectMeta,
-  type ResourceType,
-} from "@konverge/core";
+import { isKonvergeError, type ApiObject, type ResourceType } from "@konverge/core";
 import {
   ignoreNotFound,
-  isConflict,
-  resourceName,
-  setControllerReference,
   type KubeClient,
   type MutateOptions,
-  type MutateResult,
   type NamespacedName,
 } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/queue";
 import type { AttemptTrace } from "./attempt-trace.ts";
+import { deepFreeze } from "./deep-freeze.ts";
+import { createLaneWriter } from "./lane-writer.ts";
+import { buildObject, type NewObject } from "./new-object.ts";
 import type { ObjectCache } from "./object-cache.ts";
+import { nameOf, resolveTarget, type NamedTarget } from "./object-target.ts";
 
 /** A draft whose status is there, if empty. */
 export type StatusDraft<T> = T & {
   status: T extends { status?: infer Status } ? NonNullable<Status> : Record<string, unknown>;
 };
-
-/** An object to create: `spec` may leave out what has a default. */
-export type NewObject<T extends ApiObject> = {
-  readonly name: string;
-  /** Default: the namespace of the owner, else of the reconciled object. */
-  readonly namespace?: string;
-  readonly labels?: Record<string, string>;
-  readonly annotations?: Record<string, string>;
-  readonly finalizers?: readonly string[];
-  /** Sets the controller reference, so that the owner is reconciled when this object changes. */
-  readonly ownedBy?: ApiObject;
-} & {
-  readonly [Field in Exclude<keyof T, "apiVersion" | "kind" | "metadata" | "status">]?: Partial<
-    T[Field]
-  >;
-};
-
-/** Names an object by its kind when there is no copy of it at hand; without a namespace, in the reconciled object's. */
-export interface NamedTarget<T extends ApiObject> extends NamespacedName {
-  readonly type: ResourceType<T>;
-}
 
 /**
  * The API server as a handler sees it: every call is bound to the attempt, asks the gate, and is recorded. Reads give
@@ -112,7 +82,8 @@ export interface AttemptKubeOptions {
 }
 
 export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
-  const { client, cache, lanes, signal, trace, retry, assertOpen } = options;
+  const { client, cache, trace, retry, assertOpen } = options;
+  const inLane = createLaneWriter(options);
 
   const locate = (target: string | NamespacedName): NamespacedName => {
     const name = typeof target === "string" ? target : target.name;
@@ -130,38 +101,13 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
     }
   };
 
-  /** All writers of an object take turns, whatever key they run under; each hands on what it knows of the object. */
-  const inLane = async <T extends ApiObject>(
-    { type, name, subresource }: LaneTarget,
-    write: (carried: JsonObject | undefined) => Promise<MutateResult<T>>,
-  ): Promise<MutateResult<T>> => {
-    const turn = await lanes.enter(laneOf(type, name), signal);
-    trace.noteLane(turn.waitedMs);
-    // A scale is an object of its own; of what is sensitive nothing leaves the attempt (P12).
-    const mayCarry = subresource !== "scale" && !client.isSensitive(type);
-    let known: JsonObject | undefined;
-    // Our own writers take turns, so whoever won against one is a stranger.
-    let stranger = false;
-    try {
-      const result = await write(mayCarry ? turn.carried : undefined);
-      if (mayCarry) known = result.object as unknown as JsonObject;
-      stranger = result.lost > 0;
-      return result;
-    } catch (error) {
-      stranger = isConflict(error);
-      throw error;
-    } finally {
-      turn.leave(known, { stranger });
-    }
-  };
-
   const mutate = <T extends ApiObject>(
     target: T | NamedTarget<T>,
     change: (draft: T) => void | Promise<void>,
     { subresource }: Pick<MutateOptions, "subresource"> = {},
   ): Promise<T> =>
     call(async () => {
-      const { type, uid, floor, ...name } = await resolve(client, target, options.namespace);
+      const { type, uid, floor, ...name } = await resolveTarget(client, target, options.namespace);
       const result = await inLane({ type, name, subresource }, (carried) =>
         client.mutate(type, name, change, {
           ...(subresource === undefined ? {} : { subresource }),
@@ -223,7 +169,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
           uid,
           floor: _floor,
           ...name
-        } = await resolve(client, object, options.namespace);
+        } = await resolveTarget(client, object, options.namespace);
         const deleted = await client
           .delete(type, name, uid === undefined ? {} : { uid })
           .then(() => true)
@@ -247,86 +193,6 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
   };
 }
 
-interface LaneTarget {
-  readonly type: ResourceType;
-  readonly name: NamespacedName;
-  readonly subresource: MutateOptions["subresource"] | undefined;
-}
-
-/** One lane per object, whatever version of its kind it is written through. */
-function laneOf(type: ResourceType, { namespace = "_", name }: NamespacedName): string {
-  return [resourceName(type), namespace, name].map(encodeURIComponent).join("/");
-}
-
-interface ResolvedTarget<T extends ApiObject> extends NamespacedName {
-  readonly type: ResourceType<T>;
-  readonly uid?: string;
-  readonly floor?: string;
-}
-
-async function resolve<T extends ApiObject>(
-  client: KubeClient,
-  target: T | NamedTarget<T>,
-  ownNamespace: string | undefined,
-): Promise<ResolvedTarget<T>> {
-  if ("type" in target && "name" in target) {
-    const { type, name } = target;
-    const namespace = type.scope === "Cluster" ? undefined : (target.namespace ?? ownNamespace);
-    return { type, name, ...(namespace === undefined ? {} : { namespace }) };
-  }
-  const { apiVersion, kind, metadata } = target;
-  // The compiler's T is what the caller says; the server's type is found by apiVersion and kind.
-  const type = (await client.resolveType(apiVersion, kind)) as ResourceType<T>;
-  return {
-    type,
-    ...nameOf(target),
-    ...(metadata.uid === undefined ? {} : { uid: metadata.uid }),
-    ...(metadata.resourceVersion === undefined ? {} : { floor: metadata.resourceVersion }),
-  };
-}
-
-function nameOf({ metadata: { namespace, name } }: ApiObject): NamespacedName {
-  return namespace === undefined ? { name } : { namespace, name };
-}
-
 function isOwnedBy(object: ApiObject, uid: string): boolean {
   return object.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
-}
-
-function buildObject<T extends ApiObject>(
-  type: ResourceType<T>,
-  input: NewObject<T>,
-  fallbackNamespace: string | undefined,
-): T {
-  const { name, namespace, labels, annotations, finalizers, ownedBy, ...body } = input;
-  const inNamespace = namespace ?? ownedBy?.metadata.namespace ?? fallbackNamespace;
-  if (type.scope === "Namespaced" && inNamespace === undefined) {
-    throw new KonvergeError(
-      "draft_invalid",
-      `create ${type.kind} "${name}": namespace is missing; name one`,
-    );
-  }
-  const metadata: ObjectMeta = {
-    name,
-    ...(type.scope === "Namespaced" && inNamespace !== undefined ? { namespace: inNamespace } : {}),
-    ...(labels === undefined ? {} : { labels }),
-    ...(annotations === undefined ? {} : { annotations }),
-    ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
-  };
-  const object = {
-    apiVersion: formatApiVersion(type.group, type.version),
-    kind: type.kind,
-    metadata,
-    ...body,
-  };
-  if (ownedBy !== undefined) setControllerReference(object, ownedBy);
-  return object as unknown as T;
-}
-
-/** Freezes in depth, so that changing what was read throws at the place of the mistake. */
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  for (const member of Object.values(value as Record<string, JsonValue>)) deepFreeze(member);
-  return value;
 }

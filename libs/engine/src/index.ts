@@ -1,4 +1,4 @@
-export type { AttemptKube, NamedTarget, NewObject, StatusDraft } from "./attempt-kube.ts";
+export type { AttemptKube, StatusDraft } from "./attempt-kube.ts";
 export {
   allOf,
   annotationsChanged,
@@ -28,3 +28,5 @@ export type { Duration } from "./duration.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine, EngineOptions } from "./engine.ts";
 export type { Log } from "./log.ts";
+export type { NewObject } from "./new-object.ts";
+export type { NamedTarget } from "./object-target.ts";

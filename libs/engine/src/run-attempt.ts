@@ -8,9 +8,10 @@ import {
 } from "@konverge/core";
 import { isNotFound, type KubeClient, type MutateOptions } from "@konverge/kube";
 import { AttemptCancelledError, type AttemptLease, type ObjectLanes } from "@konverge/queue";
-import { createAttemptKube, deepFreeze } from "./attempt-kube.ts";
+import { createAttemptKube } from "./attempt-kube.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { classifyError } from "./classify-error.ts";
+import { deepFreeze } from "./deep-freeze.ts";
 import type {
   ConflictRetry,
   Controller,

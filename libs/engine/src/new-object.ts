@@ -1,0 +1,55 @@
+import {
+  formatApiVersion,
+  KonvergeError,
+  type ApiObject,
+  type ObjectMeta,
+  type ResourceType,
+} from "@konverge/core";
+import { setControllerReference } from "@konverge/kube";
+
+/** An object to create: `spec` may leave out what has a default. */
+export type NewObject<T extends ApiObject> = {
+  readonly name: string;
+  /** Default: the namespace of the owner, else of the reconciled object. */
+  readonly namespace?: string;
+  readonly labels?: Record<string, string>;
+  readonly annotations?: Record<string, string>;
+  readonly finalizers?: readonly string[];
+  /** Sets the controller reference, so that the owner is reconciled when this object changes. */
+  readonly ownedBy?: ApiObject;
+} & {
+  readonly [Field in Exclude<keyof T, "apiVersion" | "kind" | "metadata" | "status">]?: Partial<
+    T[Field]
+  >;
+};
+
+/** The object to send. @throws KonvergeError `draft_invalid` without a namespace where one is needed */
+export function buildObject<T extends ApiObject>(
+  type: ResourceType<T>,
+  input: NewObject<T>,
+  fallbackNamespace: string | undefined,
+): T {
+  const { name, namespace, labels, annotations, finalizers, ownedBy, ...body } = input;
+  const inNamespace = namespace ?? ownedBy?.metadata.namespace ?? fallbackNamespace;
+  if (type.scope === "Namespaced" && inNamespace === undefined) {
+    throw new KonvergeError(
+      "draft_invalid",
+      `create ${type.kind} "${name}": namespace is missing; name one`,
+    );
+  }
+  const metadata: ObjectMeta = {
+    name,
+    ...(type.scope === "Namespaced" && inNamespace !== undefined ? { namespace: inNamespace } : {}),
+    ...(labels === undefined ? {} : { labels }),
+    ...(annotations === undefined ? {} : { annotations }),
+    ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
+  };
+  const object = {
+    apiVersion: formatApiVersion(type.group, type.version),
+    kind: type.kind,
+    metadata,
+    ...body,
+  };
+  if (ownedBy !== undefined) setControllerReference(object, ownedBy);
+  return object as unknown as T;
+}
