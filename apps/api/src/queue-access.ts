@@ -1,8 +1,9 @@
-import { KonvergeError, type ObjectKey } from "@konverge/core";
+import { KonvergeError, type ObjectKey, type Trigger } from "@konverge/core";
 import {
   createControllerRegistry,
   createWorkQueue,
   openRawQueue,
+  type AcceptedRequest,
   type AnnouncedController,
   type AnnouncedWorker,
   type ControllerRegistry,
@@ -29,9 +30,16 @@ export interface QueueAccessOptions {
   readonly redisUrl: string;
   readonly prefix: string;
   readonly onError: (error: Error) => void;
+  /** Told of every acknowledged request. */
+  readonly onRequested?: (controller: string, trigger: Trigger, accepted: AcceptedRequest) => void;
 }
 
-export function openQueueAccess({ redisUrl, prefix, onError }: QueueAccessOptions): QueueAccess {
+export function openQueueAccess({
+  redisUrl,
+  prefix,
+  onError,
+  onRequested = () => undefined,
+}: QueueAccessOptions): QueueAccess {
   const redis = { url: redisUrl };
   const registries = new Map<string, ControllerRegistry>();
   const queues = new Map<string, WorkQueue>();
@@ -48,7 +56,15 @@ export function openQueueAccess({ redisUrl, prefix, onError }: QueueAccessOption
       const announced = await registry(cluster).get(controller);
       const id = `${cluster}/${controller}`;
       const queue =
-        queues.get(id) ?? createWorkQueue({ redis, prefix, cluster, controller, onError });
+        queues.get(id) ??
+        createWorkQueue({
+          redis,
+          prefix,
+          cluster,
+          controller,
+          onError,
+          onRequested: (trigger, accepted) => onRequested(controller, trigger, accepted),
+        });
       queues.set(id, queue);
       return { queue, announced };
     },

@@ -33,10 +33,13 @@ export async function startApi(options: {
     );
   }
   const log = createLogger({ service: "api", version, level: settings.logLevel });
+  const metrics = createMetrics({ version, ofProcess: true });
   const access = openQueueAccess({
     redisUrl: settings.redisUrl,
     prefix: settings.prefix,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
+    onRequested: (controller, { kind }, { coalesced }) =>
+      metrics.requested({ controller, trigger: kind, coalesced }),
   });
   const guards = openGuardControl({
     redis: { url: settings.redisUrl },
@@ -45,7 +48,7 @@ export async function startApi(options: {
   const { fetch } = createApi({
     access,
     guards,
-    metrics: createMetrics({ version }),
+    metrics,
     token,
     cluster: settings.cluster,
     onError: (error) => log.error({ err: error }, "request failed"),

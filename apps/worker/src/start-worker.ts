@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
 import { ensureError, KonvergeError, type Gate } from "@konverge/core";
 import { defineConfig, startEngine, type Config } from "@konverge/engine";
+import type { Guard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import {
   bindCluster,
@@ -45,7 +46,7 @@ export async function startWorker({
     );
   }
   const log = createLogger({ service: "worker", version, level: settings.logLevel });
-  const metrics = createMetrics({ version });
+  const metrics = createMetrics({ version, ofProcess: true });
   const workerId = `${hostname()}-${process.pid}`;
   const cleanup = new AsyncDisposableStack();
   try {
@@ -69,7 +70,7 @@ export async function startWorker({
       inFlight: guard.inFlight,
       ...guard.counts,
     }));
-    const client = connect({ settings, cluster, version, gate: counted(guard, metrics) });
+    const client = connect({ settings, cluster, version, guard, metrics });
     cleanup.defer(() => client.close());
     await bindCluster({ redis, prefix, cluster: clusterName, uid: await readClusterUid(client) });
 
@@ -110,6 +111,8 @@ export async function startWorker({
           cluster: clusterName,
           prefix,
           onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
+          onRequested: ({ kind }, { coalesced }) =>
+            metrics.requested({ controller: name, trigger: kind, coalesced }),
         }),
       workerId,
       log,
@@ -156,21 +159,24 @@ function connect({
   settings,
   cluster,
   version,
-  gate,
+  guard,
+  metrics,
 }: {
   readonly settings: Settings;
   readonly cluster: Config["clusters"][string];
   readonly version: string;
-  readonly gate: Gate;
+  readonly guard: Guard;
+  readonly metrics: Metrics;
 }): KubeClient {
   const kubeconfigPath = cluster.kubeconfig ?? settings.kubeconfig;
   const context = cluster.context ?? settings.context;
+  const credentials = loadKubeCredentials({
+    ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
+    ...(context === undefined ? {} : { context }),
+  });
   return createKubeClient({
-    credentials: loadKubeCredentials({
-      ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
-      ...(context === undefined ? {} : { context }),
-    }),
-    gate,
+    credentials,
+    gate: counted(guard, metrics, new URL(credentials.server).host),
     userAgent: `konverge-worker/${version}`,
     requestTimeoutMs: settings.requestTimeout,
     // As many as the guard lets through at once.
@@ -179,7 +185,7 @@ function connect({
 }
 
 /** Counts every call where all calls pass. */
-function counted(gate: Gate, metrics: Metrics): Gate {
+function counted(gate: Gate, metrics: Metrics, host: string): Gate {
   return {
     async admit(call, options) {
       const permit = await gate.admit(call, options);
@@ -190,8 +196,10 @@ function counted(gate: Gate, metrics: Metrics): Gate {
           const code = result.kind === "response" ? result.status : 0;
           metrics.apiCall({
             verb: call.verb,
+            host,
             code,
             seconds: (performance.now() - startedMs) / 1_000,
+            waitedSeconds: permit.waitedMs / 1_000,
           });
           permit.settle(result);
         },

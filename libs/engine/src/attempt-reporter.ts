@@ -32,22 +32,23 @@ const MAX_RECORD_BYTES = 16_000;
 export function createAttemptReporter(options: AttemptReporterOptions): AttemptReporter {
   const { controller, metrics, workerId } = options;
   const log = options.log.child({ controller: controller.name });
-  const running = new Map<AttemptLease, AttemptRecord>();
+  // Weak: an end that Redis never took closes nothing.
+  const records = new WeakMap<AttemptLease, AttemptRecord>();
 
   return {
     logFor: (attempt) => {
-      metrics.attemptStarted(controller.name);
+      metrics.attemptStarted(controller.name, attempt);
       const { namespace, name } = attempt.key;
       return log.child({ key: attempt.id, namespace, name, attempt: attempt.attempt });
     },
     finished: (attempt, run) => {
+      metrics.attemptEnded(attempt);
       const record = buildRecord(attempt, run, { controller: controller.name, worker: workerId });
-      running.set(attempt, record);
+      records.set(attempt, record);
       return fitRecord(record);
     },
     closed: (attempt, { outcome }, { fenced, retryAfterMs }) => {
-      const record = running.get(attempt);
-      running.delete(attempt);
+      const record = records.get(attempt);
       if (record === undefined) return;
       const conflicts = conflictCount(record);
       metrics.attemptFinished({
@@ -61,6 +62,8 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         writes: record.writes.length,
         apiCalls: record.calls.n,
         retried: retryAfterMs !== undefined && outcome.kind !== "requeueAfter",
+        timedOut: record.error?.code === "timed_out",
+        fenced,
       });
       const fields = {
         key: attempt.id,

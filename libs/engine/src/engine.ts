@@ -83,6 +83,14 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const queue = options.queueFor(controller);
     return { controller, queue, source: createRequestSource(controller, queue), leading: false };
   });
+  for (const part of parts) {
+    const { controller, queue } = part;
+    metrics.addController(controller.name, concurrencyOf(controller, options));
+    metrics.observeQueue(controller.name, {
+      isProducer: () => part.leading,
+      counts: () => queue.counts(),
+    });
+  }
   const reflectors = startReflectors(parts, options);
   const cache = createObjectCache(reflectors);
   const stopped = new AbortController();
@@ -98,7 +106,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const report = createAttemptReporter({ controller, log, metrics, workerId: options.workerId });
     return queue.work({
       workerId: options.workerId,
-      concurrency: Math.min(controller.concurrency, options.concurrency ?? Infinity),
+      concurrency: concurrencyOf(controller, options),
       ladders: {
         conflict: controller.backoff.conflict ?? conflictLadder,
         failure: controller.backoff.failure ?? failureLadder,
@@ -143,6 +151,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   };
 }
 
+function concurrencyOf(controller: Controller, options: EngineOptions): number {
+  return Math.min(controller.concurrency, options.concurrency ?? Infinity);
+}
+
 /** While the API server may not be called, jobs stay where they are: to fetch them and put them back helps nobody. */
 function followWorkable(workers: readonly QueueWorker[], log: Log): (workable: boolean) => void {
   let resuming: ReturnType<typeof setTimeout> | undefined;
@@ -185,7 +197,10 @@ async function checkServed(controller: Controller, client: KubeClient): Promise<
 type ReflectorMap = ReadonlyMap<string, Reflector<ApiObject>>;
 
 /** One watch per kind and process, however many controllers look at it. */
-function startReflectors(parts: readonly Part[], { client, log }: EngineOptions): ReflectorMap {
+function startReflectors(
+  parts: readonly Part[],
+  { client, log, metrics }: EngineOptions,
+): ReflectorMap {
   const types = new Map<string, ResourceType>();
   for (const { controller } of parts) {
     for (const type of [
@@ -202,8 +217,12 @@ function startReflectors(parts: readonly Part[], { client, log }: EngineOptions)
       client,
       type,
       onEvent: (change) => dispatch(parts, id, change),
-      onError: (error) => log.warn({ err: error, resource: id }, "watch interrupted"),
+      onError: (error) => {
+        metrics.watchInterrupted(id);
+        log.warn({ err: error, resource: id }, "watch interrupted");
+      },
     });
+    metrics.addWatch(id);
     reflector.start();
     reflectors.set(id, reflector);
   }

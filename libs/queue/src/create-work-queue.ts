@@ -1,11 +1,11 @@
-import { formatKey, KonvergeError, parseKey } from "@konverge/core";
+import { formatKey, KonvergeError, parseKey, type Trigger } from "@konverge/core";
 import { Queue } from "bullmq";
 import { createKeyReader } from "./key-reader.ts";
 import { DEFAULT_PREFIX, queueNames, type QueueNames } from "./queue-names.ts";
 import { startQueueWorker } from "./queue-worker.ts";
 import { closeRedis, openProducer, withRedis, type RedisTarget } from "./redis-client.ts";
 import { assertOwnKey, createRequester } from "./requester.ts";
-import type { QueueWorker, WorkQueue } from "./work-queue.ts";
+import type { AcceptedRequest, QueueWorker, WorkQueue } from "./work-queue.ts";
 
 /** Kept events of BullMQ, about; nothing of ours reads them. */
 const EVENTS_KEPT = 1_000;
@@ -26,6 +26,8 @@ export interface WorkQueueOptions {
   readonly leaseMs?: number;
   /** Told when the connection for requests fails; requests themselves reject. Default: nobody. */
   readonly onError?: (error: Error) => void;
+  /** Told of every request that was acknowledged to this process, its timers' included. Must not throw. */
+  readonly onRequested?: (trigger: Trigger, accepted: AcceptedRequest) => void;
 }
 
 /**
@@ -51,7 +53,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
 
   const request: WorkQueue["request"] = async (key, trigger, requestOptions) => {
     assertOwnKey(key, controller, cluster);
-    return await withRedis(redis, () => requester(key, trigger, requestOptions));
+    const accepted = await withRedis(redis, () => requester(key, trigger, requestOptions));
+    options.onRequested?.(trigger, accepted);
+    return accepted;
   };
 
   return {

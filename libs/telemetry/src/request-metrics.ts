@@ -1,0 +1,107 @@
+import type { TriggerKind } from "@konverge/core";
+import { Counter, Gauge, type Registry } from "prom-client";
+
+/** What is counted of the way to an attempt: watches, leadership, requests, the queue. */
+export interface RequestMetrics {
+  /**
+   * Shows a queue at each scrape, while `isProducer`: it is the same queue for all processes, and the sum of what each
+   * of them says would be a lie.
+   */
+  observeQueue(controller: string, queue: ObservedQueue): void;
+  /** An acknowledged request that this process made. */
+  requested(request: {
+    readonly controller: string;
+    readonly trigger: TriggerKind;
+    readonly coalesced: boolean;
+  }): void;
+  /** `resource`: `plural.group`. */
+  addWatch(resource: string): void;
+  watchInterrupted(resource: string): void;
+}
+
+export interface ObservedQueue {
+  readonly isProducer: () => boolean;
+  readonly counts: () => Promise<{ readonly waiting: number; readonly delayed: number }>;
+}
+
+export function createRequestMetrics(registry: Registry): RequestMetrics {
+  const registers = [registry];
+  const queues = new Map<string, ObservedQueue>();
+  const adds = new Counter({
+    name: "konverge_workqueue_adds_total",
+    help: "Requests that found none of their key waiting.",
+    labelNames: ["name", "controller"],
+    registers,
+  });
+  const requests = new Counter({
+    name: "konverge_requests_total",
+    help: "Acknowledged requests by what made them, and whether they joined a waiting one.",
+    labelNames: ["controller", "trigger", "coalesced"],
+    registers,
+  });
+  const interruptions = new Counter({
+    name: "konverge_watch_interruptions_total",
+    help: "Watches that broke and were begun again.",
+    labelNames: ["resource"],
+    registers,
+  });
+  type Counts = Awaited<ReturnType<ObservedQueue["counts"]>>;
+  let reading: Promise<Map<string, Counts>> | undefined;
+  /** One look at each queue for all gauges of a scrape. */
+  const readQueues = () => {
+    reading ??= readAll().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
+  const readAll = async () => {
+    const counted = new Map<string, Counts>();
+    await Promise.all(
+      [...queues].map(async ([controller, queue]) => {
+        if (!queue.isProducer()) return;
+        // Without Redis nobody knows; a series that is missing says so, one that stands still would not.
+        const counts = await queue.counts().catch(() => undefined);
+        if (counts !== undefined) counted.set(controller, counts);
+      }),
+    );
+    return counted;
+  };
+  const queueGauge = (name: string, help: string, value: (counts: Counts) => number) =>
+    new Gauge({
+      name: `konverge_workqueue_${name}`,
+      help: `${help} Told by the elected producer.`,
+      labelNames: ["name", "controller"],
+      registers,
+      async collect() {
+        const counted = await readQueues();
+        this.reset();
+        for (const [controller, counts] of counted) {
+          this.set({ name: controller, controller }, value(counts));
+        }
+      },
+    });
+  queueGauge("depth", "Keys that wait for an attempt.", ({ waiting }) => waiting);
+  queueGauge("delayed", "Keys that back off or are deferred.", ({ delayed }) => delayed);
+  const leading: Gauge<"name"> = new Gauge({
+    name: "konverge_leader_election_master_status",
+    help: "1 while this process is the elected producer of the controller.",
+    labelNames: ["name"],
+    registers,
+    collect() {
+      for (const [name, { isProducer }] of queues) leading.set({ name }, isProducer() ? 1 : 0);
+    },
+  });
+
+  return {
+    observeQueue(controller, queue) {
+      queues.set(controller, queue);
+      adds.inc({ name: controller, controller }, 0);
+    },
+    requested({ controller, trigger, coalesced }) {
+      requests.inc({ controller, trigger, coalesced: String(coalesced) });
+      if (!coalesced) adds.inc({ name: controller, controller });
+    },
+    addWatch: (resource) => interruptions.inc({ resource }, 0),
+    watchInterrupted: (resource) => interruptions.inc({ resource }),
+  };
+}

@@ -1,0 +1,56 @@
+import type { CallVerb } from "@konverge/core";
+import { Counter, Histogram, type Registry } from "prom-client";
+
+/** One API call that was sent. */
+export interface ApiCallMetrics {
+  readonly verb: CallVerb;
+  /** Of the API server, with its port. */
+  readonly host: string;
+  /** 0 when there was no answer. */
+  readonly code: number;
+  readonly seconds: number;
+  /** For its token. */
+  readonly waitedSeconds: number;
+}
+
+/** client-go names calls by their HTTP method, in labels called `method` and, in its histograms, `verb`. */
+const METHODS: Readonly<Record<CallVerb, string>> = {
+  get: "GET",
+  list: "GET",
+  watch: "GET",
+  create: "POST",
+  update: "PUT",
+  patch: "PATCH",
+  apply: "PATCH",
+  delete: "DELETE",
+};
+
+/** client-go's, as the Kubernetes components set them. */
+const SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
+
+/** client-go's metrics of API calls. What is returned counts one. */
+export function createRestClientMetrics(registry: Registry): (call: ApiCallMetrics) => void {
+  const registers = [registry];
+  const requests = new Counter({
+    name: "konverge_rest_client_requests_total",
+    help: "API calls by status code, method and host; code <error> means no answer.",
+    labelNames: ["code", "method", "host"],
+    registers,
+  });
+  const histogram = (name: string, help: string) =>
+    new Histogram({
+      name: `konverge_rest_client_${name}`,
+      help,
+      labelNames: ["verb", "host"],
+      buckets: SECONDS,
+      registers,
+    });
+  const latency = histogram("request_duration_seconds", "Duration of an API call.");
+  const limiter = histogram("rate_limiter_duration_seconds", "Wait of an API call for its token.");
+  return ({ verb, host, code, seconds, waitedSeconds }) => {
+    const method = METHODS[verb];
+    requests.inc({ code: code === 0 ? "<error>" : String(code), method, host });
+    latency.observe({ verb: method, host }, seconds);
+    limiter.observe({ verb: method, host }, waitedSeconds);
+  };
+}

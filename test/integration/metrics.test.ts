@@ -1,0 +1,129 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readSettings } from "@konverge/contracts";
+import { createLocalGate, type ResourceType } from "@konverge/core";
+import { defineConfig, defineController } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { createApiServer, type EmbeddedApiServer } from "@konverge/testkit";
+import { startWorker, type RunningWorker } from "@konverge/worker";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { installWidgets, type Widget } from "./kube-servers.ts";
+import { until, useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+const folder = mkdtempSync(join(tmpdir(), "konverge-metrics-"));
+let server: EmbeddedApiServer;
+let client: KubeClient;
+let worker: RunningWorker;
+let Widgets: ResourceType<Widget>;
+let runs = 0;
+
+beforeAll(async () => {
+  server = await createApiServer({});
+  const kubeconfig = join(folder, "kubeconfig");
+  writeFileSync(kubeconfig, server.kubeconfig);
+  client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
+    userAgent: "konverge-test/1",
+  });
+  Widgets = await installWidgets(client, "metrics.test.konverge.dev");
+  const widgets = defineController({
+    name: "widgets",
+    for: Widgets,
+    reconcile: async ({ object, kube }) => {
+      runs += 1;
+      await kube.mutateStatus(object, (draft) => {
+        draft.status["seen"] = true;
+      });
+    },
+  });
+  const settings = readSettings({
+    env: {
+      KONVERGE_REDIS_URL: harness.url,
+      KONVERGE_PREFIX: `metrics-${process.pid}`,
+      KONVERGE_KUBECONFIG: kubeconfig,
+      KONVERGE_METRICS_PORT: "0",
+      KONVERGE_LOG_LEVEL: "silent",
+    },
+  });
+  worker = await startWorker({
+    config: defineConfig({ controllers: [widgets] }),
+    settings,
+    version: "1.2.3",
+  });
+});
+afterAll(async () => {
+  await worker?.stop();
+  await client?.close();
+  await server?.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** Name and labels of every series, without what the kinds of metrics add. */
+async function served(): Promise<Map<string, string>> {
+  const text = await (await fetch(worker.metricsUrl)).text();
+  const kinds = new Map(
+    [...text.matchAll(/^# TYPE (\w+) (\w+)/gm)].map(([, name, kind]) => [name, kind]),
+  );
+  const series = [...text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)].map(
+    ([, sample = "", labels = ""]) => {
+      const base = sample.replace(/_(?:bucket|sum|count)$/, "");
+      const name = kinds.get(base) === "histogram" ? base : sample;
+      const names = [...labels.matchAll(/(\w+)="/g)].map(([, label = ""]) => label);
+      return [name, names.filter((label) => label !== "le").join()] as const;
+    },
+  );
+  return new Map([
+    ...[...kinds.keys()].map((name) => [name ?? "", "no series"] as const),
+    ...series,
+  ]);
+}
+
+function documented(): Map<string, string> {
+  const rows = readFileSync("docs/metrics.md", "utf8").matchAll(
+    /^\| `(konverge_\w+)\{([\w,]+)\}`/gm,
+  );
+  return new Map([...rows].map(([, name = "", labels = ""]) => [name, labels]));
+}
+
+test("a worker serves every metric of docs/metrics.md with its labels, and none that is not there", async () => {
+  await client.create(Widgets, { metadata: { namespace: "default", name: "one" }, spec: {} });
+  const wanted = documented();
+  expect(wanted.size).toBeGreaterThan(20);
+  let found = new Map<string, string>();
+  await until("the worker leads and has reconciled", async () => {
+    found = await served();
+    return ["konverge_workqueue_depth", "konverge_requests_total"].every(
+      (name) => found.get(name) !== "no series",
+    );
+  });
+  const own = [...found].filter(([name]) => !/^(?:process|nodejs)_/.test(name));
+  expect(Object.fromEntries(own)).toEqual(Object.fromEntries(wanted));
+});
+
+test("attempts and calls are counted, and no label names an object", async () => {
+  const text = await until("every run is counted", async () => {
+    const body = await (await fetch(worker.metricsUrl)).text();
+    const counted = `konverge_reconcile_total{controller="widgets",result="success"} ${runs}\n`;
+    return runs > 0 && body.includes(counted) ? body : undefined;
+  });
+  for (const line of [
+    'konverge_writes_total{controller="widgets"} 1',
+    `konverge_reconcile_noop_total{controller="widgets"} ${runs - 1}`,
+    'konverge_reconcile_errors_total{controller="widgets"} 0',
+    'konverge_leader_election_master_status{name="widgets"} 1',
+    'konverge_active_workers{controller="widgets"} 0',
+    'konverge_workqueue_depth{name="widgets",controller="widgets"} 0',
+  ]) {
+    expect(text).toContain(`${line}\n`);
+  }
+  expect(text).toMatch(
+    /konverge_requests_total\{controller="widgets",trigger="(?:watch|resync)",coalesced="false"\} \d/,
+  );
+  expect(text).toMatch(
+    /rest_client_requests_total\{code="200",method="PATCH",host="[^"]+:\d+"\} \d/,
+  );
+  expect(text).not.toMatch(/="(?:default\/)?one"/);
+});
