@@ -1,6 +1,4 @@
 import { execFile, fork, type ChildProcess } from "node:child_process";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createLocalGate } from "@konverge/core";
@@ -18,11 +16,11 @@ import {
   type ContentionWord,
 } from "./contention-child.ts";
 import { CONFIG_MAP } from "./config-map.ts";
-import { median, round2, type Figure } from "./measure.ts";
+import { buildGoPeer } from "./go-peer.ts";
+import { median, round2, type BenchOptions, type Figure } from "./measure.ts";
 
 const execute = promisify(execFile);
 const CHILD = fileURLToPath(new URL("contention-child.ts", import.meta.url));
-const PEER = fileURLToPath(new URL("peers/client-go", import.meta.url));
 const WRITERS = [1, 2, 5, 10, 20, 50, 100];
 const MOST = 100;
 const ROUNDS = 3;
@@ -36,7 +34,7 @@ interface Result {
 }
 
 /** N jobs that write one object at the same time, next to N writers with client-go's RetryOnConflict. */
-export async function benchContention(log: (line: string) => void): Promise<Figure[]> {
+export async function benchContention({ log }: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   try {
     await using plane = await startControlPlane({ log });
@@ -47,7 +45,7 @@ export async function benchContention(log: (line: string) => void): Promise<Figu
       userAgent: "konverge-bench",
     });
     await prepareWriters(client, MOST);
-    const peer = await buildPeer(log);
+    const peer = await buildGoPeer("client-go", (line) => log(`contention: ${line}`));
     const figures: Figure[] = [];
     for (const processes of [1, 8]) {
       for (const writers of WRITERS) {
@@ -186,20 +184,6 @@ function watchChild(child: ChildProcess) {
       clearTimeout(timer);
     },
   };
-}
-
-/** Undefined, with the reason said, where there is no Go. */
-async function buildPeer(log: (line: string) => void): Promise<string | undefined> {
-  const binary = join(PEER, "client-go-peer");
-  if (existsSync(binary)) return binary;
-  try {
-    log("contention: building the client-go peer");
-    await execute("go", ["build", "-o", binary, "."], { cwd: PEER });
-    return binary;
-  } catch (error) {
-    log(`contention: without client-go: ${error instanceof Error ? error.message : String(error)}`);
-    return undefined;
-  }
 }
 
 async function runPeer(binary: string, args: readonly string[]): Promise<Result> {

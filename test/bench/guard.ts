@@ -19,7 +19,7 @@ import {
   type LoadResult,
   type MakeArm,
 } from "./guard-arms.ts";
-import { contest, median, rateOf, round2, type Figure } from "./measure.ts";
+import { contest, median, rateOf, round2, type BenchOptions, type Figure } from "./measure.ts";
 
 const RATE = 500;
 const BURST = 500;
@@ -44,7 +44,7 @@ const failing = {
 } as const;
 
 /** What the guard costs, and what it keeps, next to what people use instead. */
-export async function benchGuard(log: (line: string) => void): Promise<Figure[]> {
+export async function benchGuard({ log }: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   try {
     return [

@@ -1,16 +1,18 @@
 import { parseArgs } from "node:util";
-import type { Figure } from "./measure.ts";
+import type { BenchOptions, Figure } from "./measure.ts";
 import { benchContention } from "./contention.ts";
+import { benchController } from "./controller.ts";
 import { benchGuard } from "./guard.ts";
 import { benchOutage } from "./outage.ts";
 import { benchQueue } from "./queue.ts";
 import { benchSim } from "./sim.ts";
 import { benchWritePath } from "./write-path.ts";
 
-const SUITES: Readonly<Record<string, (log: (line: string) => void) => Promise<Figure[]>>> = {
+const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
   "write-path": benchWritePath,
   queue: benchQueue,
   contention: benchContention,
+  controller: benchController,
   guard: benchGuard,
   outage: benchOutage,
   sim: benchSim,
@@ -28,10 +30,15 @@ if (unknown.length > 0 || !["table", "json"].includes(values.output)) {
   );
 }
 
+const objects = Number(values.objects);
+if (!Number.isSafeInteger(objects) || objects < 1) {
+  exitWithUsage(`--objects ${values.objects}: write a whole number from 1`);
+}
+
 const figures: Figure[] = [];
 for (const name of wanted) {
   log(`${name}: both sides in turn, medians of several rounds`);
-  for (const figure of (await SUITES[name]?.(log)) ?? []) {
+  for (const figure of (await SUITES[name]?.({ log, objects, long: values.long })) ?? []) {
     figures.push(figure);
     if (values.output === "json") console.log(JSON.stringify(figure));
   }
@@ -56,7 +63,11 @@ function readArguments() {
   try {
     return parseArgs({
       allowPositionals: true,
-      options: { output: { type: "string", short: "o", default: "table" } },
+      options: {
+        output: { type: "string", short: "o", default: "table" },
+        objects: { type: "string", default: "1000" },
+        long: { type: "boolean", default: false },
+      },
     });
   } catch (error) {
     return exitWithUsage(error instanceof Error ? error.message : String(error));
@@ -65,6 +76,6 @@ function readArguments() {
 
 function exitWithUsage(wrong: string): never {
   const suites = Object.keys(SUITES).join("|");
-  log(`${wrong}; usage: npm run bench -- [${suites}]... [-o table|json]`);
+  log(`${wrong}; usage: npm run bench -- [${suites}]... [-o table|json] [--objects N] [--long]`);
   process.exit(2);
 }

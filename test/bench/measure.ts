@@ -14,6 +14,15 @@ export interface Figure {
   readonly ok: boolean;
 }
 
+/** What a suite is asked for. */
+export interface BenchOptions {
+  readonly log: (line: string) => void;
+  /** How many objects the suite `controller` changes. */
+  readonly objects: number;
+  /** The largest sizes too. */
+  readonly long: boolean;
+}
+
 /** Runs one side once and returns operations per second. */
 type Side = () => Promise<number>;
 
@@ -80,6 +89,12 @@ export function median(values: readonly number[]): number {
   const middle = Math.floor(sorted.length / 2);
   const upper = sorted[middle] ?? Number.NaN;
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** The value that `share` of all are at most: 0.5 is the median of many, 0.99 the slowest hundredth. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }
 
 export function round2(value: number): number {

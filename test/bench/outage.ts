@@ -3,7 +3,7 @@ import { obtainRedis } from "@konverge/testkit";
 import { runArm, type ArmResult, type Fault } from "../chaos/outage-experiment.ts";
 import { prepareKeys } from "../chaos/outage-load.ts";
 import { canRestart, startOutagePlane } from "../chaos/outage-plane.ts";
-import type { Figure } from "./measure.ts";
+import type { BenchOptions, Figure } from "./measure.ts";
 import { drawOutages, type OutageRun } from "./outage-picture.ts";
 
 const KEYS = 1_000;
@@ -16,7 +16,7 @@ const FAULTS: readonly { readonly fault: Fault; readonly title: string }[] = [
 ];
 
 /** Calls sent during three faults of a real API server, with jittered retries alone and with the guard. Draws the picture of the docs. */
-export async function benchOutage(log: (line: string) => void): Promise<Figure[]> {
+export async function benchOutage({ log }: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   const figures: Figure[] = [];
   const runs: OutageRun[] = [];

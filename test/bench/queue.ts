@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto";
 import { obtainRedis } from "@konverge/infra-redis";
 import { createWorkQueue } from "@konverge/queue";
 import { Queue, Worker } from "bullmq";
-import { contest, type Figure } from "./measure.ts";
+import { contest, type BenchOptions, type Figure } from "./measure.ts";
 
 const JOBS = 4_000;
 const ROUNDS = 5;
 
 /** No-op reconciles of different keys, from a full queue, against a bare BullMQ worker with plain jobs. */
-export async function benchQueue(log: (line: string) => void): Promise<Figure[]> {
+export async function benchQueue({ log }: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   try {
     const figures: Figure[] = [];

@@ -1,6 +1,6 @@
 import { simulateBrownout, type BrownoutResult } from "../sim/brownout.ts";
 import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
-import type { Figure } from "./measure.ts";
+import type { BenchOptions, Figure } from "./measure.ts";
 
 const FAULTS = [
   { name: "brownout, 2 of 20 seats for 20 s", faultSeats: 2 },
@@ -9,7 +9,7 @@ const FAULTS = [
 const SEED = 7;
 
 /** 1,000 workers and 100,000 keys on a virtual clock: the production code of the guard, no network, no Redis. */
-export async function benchSim(log: (line: string) => void): Promise<Figure[]> {
+export async function benchSim({ log }: BenchOptions): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const { name, faultSeats } of FAULTS) {
     log(`sim: ${name}`);

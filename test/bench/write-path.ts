@@ -2,9 +2,9 @@ import { CoreV1Api, KubeConfig } from "@kubernetes/client-node";
 import { startControlPlane } from "@konverge/infra-envtest";
 import { createLocalGate, type ApiObject } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
-import { Pool } from "undici";
+import { openBareClient, type BareClient } from "./bare-client.ts";
 import { CONFIG_MAP } from "./config-map.ts";
-import { contest, rateOf, type Figure } from "./measure.ts";
+import { contest, rateOf, type BenchOptions, type Figure } from "./measure.ts";
 
 const WIDTH = 16;
 const OPERATIONS = 480;
@@ -13,14 +13,14 @@ const namespace = "default";
 const nameOf = (lane: number) => `bench-${lane}`;
 
 /** Read-modify-write of 16 objects, 16 at a time, against a real API server: GET, change one value, write. */
-export async function benchWritePath(log: (line: string) => void): Promise<Figure[]> {
+export async function benchWritePath({ log }: BenchOptions): Promise<Figure[]> {
   await using plane = await startControlPlane({ log });
   const ours = createKubeClient({
     credentials: loadKubeCredentials({ kubeconfigPath: plane.kubeconfigPath }),
     gate: createLocalGate({ ratePerSecond: 1e6, burst: 1e6 }),
     userAgent: "konverge-bench",
   });
-  const { bare, close } = bareClient(plane.kubeconfig);
+  const bare = openBareClient(plane.kubeconfig, 64);
   const config = new KubeConfig();
   config.loadFromString(plane.kubeconfig);
   const theirs = config.makeApiClient(CoreV1Api);
@@ -57,50 +57,21 @@ export async function benchWritePath(log: (line: string) => void): Promise<Figur
         {
           name: "undici, the same requests",
           goal: 0.9,
-          side: () => rateOf(OPERATIONS, WIDTH, (lane) => bare(nameOf(lane), String(++count))),
+          side: () =>
+            rateOf(OPERATIONS, WIDTH, (lane) => countUp(bare, nameOf(lane), String(++count))),
         },
       ],
     });
   } finally {
     await ours.close();
-    await close();
+    await bare.close();
   }
 }
 
 /** The least code that does the same: GET, parse, merge patch with resourceVersion and uid. */
-function bareClient(kubeconfig: string) {
-  const config = new KubeConfig();
-  config.loadFromString(kubeconfig);
-  const decode = (text: string | undefined) => Buffer.from(text ?? "", "base64").toString();
-  const user = config.getCurrentUser();
-  const cluster = config.getCurrentCluster();
-  const pool = new Pool(cluster?.server ?? "", {
-    connections: 64,
-    connect: {
-      ca: decode(cluster?.caData),
-      cert: decode(user?.certData),
-      key: decode(user?.keyData),
-    },
-  });
-  return {
-    close: () => pool.close(),
-    bare: async (name: string, count: string) => {
-      const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
-      const read = await pool.request({
-        method: "GET",
-        path,
-        headers: { accept: "application/json" },
-      });
-      const { metadata } = (await read.body.json()) as ApiObject;
-      const { resourceVersion, uid } = metadata;
-      const written = await pool.request({
-        method: "PATCH",
-        path,
-        headers: { accept: "application/json", "content-type": "application/merge-patch+json" },
-        body: JSON.stringify({ metadata: { resourceVersion, uid }, data: { count } }),
-      });
-      const answer = await written.body.json();
-      if (written.statusCode !== 200) throw new Error(`PATCH ${name}: ${JSON.stringify(answer)}`);
-    },
-  };
+async function countUp(bare: BareClient, name: string, count: string): Promise<void> {
+  const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+  const { metadata } = (await bare.send("GET", path)) as ApiObject;
+  const { resourceVersion, uid } = metadata;
+  await bare.send("PATCH", path, { metadata: { resourceVersion, uid }, data: { count } });
 }

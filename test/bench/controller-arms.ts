@@ -1,0 +1,170 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { createWorkQueue } from "@konverge/queue";
+import { CONTROLLER, type ControllerWorkerConfig } from "./controller-worker.ts";
+import { buildGoPeer } from "./go-peer.ts";
+import { startPeerProcess, type PeerProcess } from "./peer-process.ts";
+
+const execute = promisify(execFile);
+/** Our guard's rate where it must not bind: many times what the server can do. */
+const FREE_RATE = 20_000;
+
+/** One way to run the controller. */
+export interface Arm {
+  readonly name: string;
+  readonly ours: boolean;
+  /** Runs in the first round only, on every `n`-th of the objects: it is slow on purpose. */
+  readonly onceOnEvery?: number;
+  /** Starts its processes; they are ready when they have nothing to do. */
+  start(): Promise<readonly PeerProcess[]>;
+}
+
+export interface ArmOptions {
+  readonly redisUrl: string;
+  readonly kubeconfigPath: string;
+  readonly log: (line: string) => void;
+}
+
+export async function makeArms(options: ArmOptions): Promise<Arm[]> {
+  const arms = [
+    ...[1, 2, 4].map((workers) =>
+      ourArm(
+        `ours, ${workers} ${workers === 1 ? "worker" : "workers"}, 16 at a time each, ${FREE_RATE}/s`,
+        options,
+        { workers, ratePerSecond: FREE_RATE },
+      ),
+    ),
+    ourArm("ours, 1 worker, defaults (16 at a time, 500/s)", options, { workers: 1 }),
+  ];
+  const controllerRuntime = await buildGoPeer("controller-runtime", options.log);
+  if (controllerRuntime !== undefined) {
+    const run = (name: string, args: readonly string[]): Arm => ({
+      name: `controller-runtime, ${name}`,
+      ours: false,
+      start: () =>
+        startAll(1, () =>
+          startPeerProcess(controllerRuntime, ["-kubeconfig", options.kubeconfigPath, ...args]),
+        ),
+    });
+    arms.push(
+      run("1 at a time, no client limit (its defaults)", []),
+      run("16 at a time, no client limit", ["-concurrency", "16"]),
+      run("64 at a time, no client limit", ["-concurrency", "64"]),
+      {
+        ...run("16 at a time, 20/s and 30 as it had them before 0.21", [
+          "-concurrency",
+          "16",
+          "-qps",
+          "20",
+          "-burst",
+          "30",
+        ]),
+        onceOnEvery: 10,
+      },
+    );
+  }
+  arms.push(clientNodeArm(options));
+  const dotI = await installDotI(options.log);
+  if (dotI !== undefined) arms.push(dotIArm(dotI, options));
+  return arms;
+}
+
+function ourArm(
+  name: string,
+  { redisUrl, kubeconfigPath }: ArmOptions,
+  { workers, ratePerSecond }: { readonly workers: number; readonly ratePerSecond?: number },
+): Arm {
+  return {
+    name,
+    ours: true,
+    async start() {
+      const prefix = `bench-${crypto.randomUUID()}`;
+      const config: ControllerWorkerConfig = {
+        redisUrl,
+        kubeconfigPath,
+        prefix,
+        ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
+      };
+      const processes = await startAll(workers, () =>
+        startNode("controller-worker.ts", [JSON.stringify(config)]),
+      );
+      await drained(redisUrl, prefix);
+      return processes;
+    },
+  };
+}
+
+/** A start requests every object once; what follows must not be measured with that. */
+async function drained(redisUrl: string, prefix: string): Promise<void> {
+  const queue = createWorkQueue({
+    redis: { url: redisUrl },
+    controller: CONTROLLER,
+    cluster: "default",
+    prefix,
+  });
+  try {
+    let sawWork = false;
+    for (;;) {
+      const { waiting, active, delayed } = await queue.counts();
+      const open = waiting + active + delayed;
+      if (open > 0) sawWork = true;
+      else if (sawWork) return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  } finally {
+    await queue.close();
+  }
+}
+
+function clientNodeArm({ kubeconfigPath }: ArmOptions): Arm {
+  return {
+    name: "client-node by hand, 16 at a time",
+    ours: false,
+    start: () => startAll(1, () => startNode("controller-client-node.ts", [kubeconfigPath])),
+  };
+}
+
+function dotIArm(main: string, { kubeconfigPath }: ArmOptions): Arm {
+  return {
+    name: "@dot-i/k8s-operator, 1 at a time",
+    ours: false,
+    start: () =>
+      startAll(1, () =>
+        startPeerProcess(process.execPath, [main], { ...process.env, KUBECONFIG: kubeconfigPath }),
+      ),
+  };
+}
+
+/** Undefined, with the reason said, where it cannot be installed. */
+async function installDotI(log: (line: string) => void): Promise<string | undefined> {
+  const folder = fileURLToPath(new URL("peers/dot-i", import.meta.url));
+  try {
+    if (!existsSync(`${folder}/node_modules`)) {
+      log("installing @dot-i/k8s-operator beside the lock file: it needs an old client-node");
+      await execute("npm", ["ci", "--no-audit", "--no-fund"], { cwd: folder });
+    }
+    return `${folder}/main.js`;
+  } catch (error) {
+    log(`without @dot-i/k8s-operator: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+/** With the arguments that this process was given, so that `--cpu-prof` reaches the workers. */
+function startNode(file: string, args: readonly string[]): PeerProcess {
+  const path = fileURLToPath(new URL(file, import.meta.url));
+  return startPeerProcess(process.execPath, [...process.execArgv, path, ...args]);
+}
+
+async function startAll(count: number, start: () => PeerProcess): Promise<PeerProcess[]> {
+  const processes = Array.from({ length: count }, start);
+  try {
+    await Promise.all(processes.map(({ ready }) => ready));
+    return processes;
+  } catch (error) {
+    await Promise.allSettled(processes.map((each) => each.stop()));
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+import { defineResource } from "@konverge/engine";
+import { isNotFound, type KubeClient } from "@konverge/kube";
+import { z } from "zod";
+
+/** What the controllers of the benchmark reconcile: `status.seen` must become `spec.step`. */
+export const Gauge = defineResource({
+  group: "bench.konverge.dev",
+  version: "v1",
+  kind: "Gauge",
+  spec: z.object({ step: z.int() }),
+  status: z.object({ seen: z.int() }),
+});
+
+export const GAUGES_IN = "default";
+export const gaugeName = (n: number): string => `gauge-${String(n).padStart(5, "0")}`;
+export const gaugePath = (name: string): string =>
+  `/apis/${Gauge.group}/${Gauge.version}/namespaces/${GAUGES_IN}/${Gauge.resource}/${name}`;
+
+const CRD = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+} as const;
+const WIDTH = 16;
+
+/** Makes the kind and `count` gauges, all of them as they should be: a controller that starts has nothing to write. */
+export async function createGauges(client: KubeClient, count: number): Promise<void> {
+  await client.create(CRD, Gauge.crd());
+  for (;;) {
+    try {
+      await client.list(Gauge, { namespace: GAUGES_IN });
+      break;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+  let next = 0;
+  const make = async () => {
+    while (next < count) {
+      const metadata = { namespace: GAUGES_IN, name: gaugeName(next++) };
+      await client.create(Gauge, { metadata, spec: { step: 0 } });
+      await client.mutate(
+        Gauge,
+        metadata,
+        (draft) => {
+          draft.status = { seen: 0 };
+        },
+        { subresource: "status" },
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: WIDTH }, make));
+}
