@@ -12,7 +12,8 @@ import {
 import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
 import { admitArguments, admitScript } from "../../libs/guard/src/scripts/admit.ts";
 import { orderScript } from "../../libs/guard/src/scripts/order.ts";
-import { runScript, withInjectedClock } from "../../libs/guard/src/scripts/script.ts";
+import { runScript } from "@konverge/redis";
+import { withInjectedClock } from "./injected-clock.ts";
 
 const redis = new Redis(process.env["REDIS_URL"] ?? "", { replyMapping: "legacy" });
 afterAll(() => redis.quit());

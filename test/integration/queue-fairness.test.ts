@@ -3,7 +3,7 @@ import type { ObjectKey } from "@konverge/core";
 import type { RequestClass, WorkQueue } from "@konverge/queue";
 import { queueNames } from "../../libs/queue/src/queue-names.ts";
 import { rebaseScript } from "../../libs/queue/src/scripts/rebase.ts";
-import { runScript } from "../../libs/queue/src/scripts/script.ts";
+import { runScript } from "@konverge/redis";
 import { CLUSTER, CONTROLLER, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
 const harness = useQueues();

@@ -4,7 +4,7 @@ import { endScript } from "../../libs/queue/src/scripts/end.ts";
 import { fireScript } from "../../libs/queue/src/scripts/fire.ts";
 import { renewScript } from "../../libs/queue/src/scripts/renew.ts";
 import { requestScript } from "../../libs/queue/src/scripts/request.ts";
-import { runScript } from "../../libs/queue/src/scripts/script.ts";
+import { runScript } from "@konverge/redis";
 import { until, useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();

@@ -11,8 +11,10 @@ test.each([
   ["unix:///run/redis.sock?password=s3cret", "unix:///run/redis.sock"],
   ["s3cret", "its URL"],
 ])("P12: of %s no more than the address is said", (url, address) => {
-  const cause = new Error("connect ECONNREFUSED");
-  const away = new KonvergeError("redis_unavailable", "Redis cannot be used", { cause });
+  const away = new KonvergeError(
+    "redis_unavailable",
+    "Redis cannot be used: connect ECONNREFUSED; start it, or correct KONVERGE_REDIS_URL",
+  );
   expect(explain(away, url)).toEqual({
     line: `Redis at ${address} cannot be used: connect ECONNREFUSED; start it, or correct KONVERGE_REDIS_URL`,
     exitCode: 6,

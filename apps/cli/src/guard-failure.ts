@@ -1,4 +1,4 @@
-import { ensureError, ERRORS, type KonvergeError } from "@konverge/core";
+import { ERRORS, showRedisUrl, type KonvergeError } from "@konverge/core";
 
 /** How a guard command ends that could not do what was asked. */
 interface GuardFailure {
@@ -25,11 +25,9 @@ const OPTIONS: Readonly<Record<string, string>> = {
 export function explainGuardFailure(error: KonvergeError, context: FailureContext): GuardFailure {
   switch (error.code) {
     case "redis_unavailable": {
-      const why = ensureError(error.cause ?? error.message).message.replace(/\.$/, "");
-      const where = context.redisUrl === undefined ? "" : ` at ${addressOf(context.redisUrl)}`;
-      const cure = "start it, or correct KONVERGE_REDIS_URL";
+      const where = context.redisUrl === undefined ? "" : ` at ${showRedisUrl(context.redisUrl)}`;
       return {
-        line: oneLine(`Redis${where} cannot be used: ${why}; ${cure}`),
+        line: oneLine(error.message.replace(/^Redis/, `Redis${where}`)),
         exitCode: ERRORS[error.code].exitCode,
       };
     }
@@ -52,13 +50,6 @@ export function explainGuardFailure(error: KonvergeError, context: FailureContex
       };
     }
   }
-}
-
-/** Where Redis is, without the secrets that its URL may hold in several places. */
-function addressOf(redisUrl: string): string {
-  if (!URL.canParse(redisUrl)) return "its URL";
-  const { protocol, host, pathname } = new URL(redisUrl);
-  return host === "" ? `${protocol}//${pathname}` : `${protocol}//${host}`;
 }
 
 /** What others wrote must not steer this terminal, nor begin a line. */

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { invalidConfig, type ErrorIssue } from "@konverge/core";
+import { ensureError, invalidConfig, parseRedisUrl, type ErrorIssue } from "@konverge/core";
 import { z } from "zod";
 import { duration } from "./duration.ts";
 
@@ -12,13 +12,13 @@ interface SettingMeta {
 const meta = (env: string, description: string, secret = false): Record<string, unknown> =>
   ({ env, description, secret }) satisfies SettingMeta;
 
-/** A password with a bare % would end the process inside of the Redis client, without saying which setting it was. */
-function isDecodable(text: string): boolean {
+/** Wrong forms are told here, by the setting's name, and not by the Redis client. */
+function checkRedisUrl({ value, issues }: z.core.ParsePayload<string>): void {
   try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
+    parseRedisUrl(value);
+  } catch (error) {
+    // Without the value, which may hold a password.
+    issues.push({ code: "custom", message: ensureError(error).message, input: "", path: [] });
   }
 }
 
@@ -30,10 +30,16 @@ const port = z.coerce.number().int("write a whole number").min(0).max(65_535);
  */
 export const settingsSchema = z.strictObject({
   redisUrl: z
-    .url({ protocol: /^(rediss?|unix)$/, error: "write a URL such as redis://127.0.0.1:6379" })
-    .refine(isDecodable, "write a % that is meant as such as %25")
+    .string()
+    .check(checkRedisUrl)
     .default("redis://127.0.0.1:6379")
-    .meta(meta("KONVERGE_REDIS_URL", "Redis. REDIS_URL is read when this is not set.", true)),
+    .meta(
+      meta(
+        "KONVERGE_REDIS_URL",
+        "Redis, in one of the forms below. REDIS_URL is read when this is not set.",
+        true,
+      ),
+    ),
   prefix: z
     .string()
     .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "write lower-case letters, digits and dashes")

@@ -72,6 +72,8 @@ export { formatKey, parseKey } from "./object-key.ts";
 export type { ObjectKey } from "./object-key.ts";
 export { isFinal } from "./outcome.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
+export { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
+export type { RedisAddress, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";
 export type { Trigger, TriggerKind } from "./request-trigger.ts";
 export { compareResourceVersions } from "./resource-version.ts";

@@ -1,4 +1,5 @@
 import {
+  checkRedisVersion,
   ensureError,
   findInFlightIssue,
   guardLimits,
@@ -7,12 +8,18 @@ import {
   type Gate,
   type GuardLimits,
 } from "@konverge/core";
+import {
+  openOnceOnly,
+  openSubscriber,
+  readServerInfo,
+  runIdOf,
+  type RedisTarget,
+} from "@konverge/redis";
 import type { BreakerNews } from "./breaker-view.ts";
 import type { GuardKeys } from "./guard-keys.ts";
 import { guardKeys } from "./guard-keys.ts";
 import { createGuardStore, type Transition } from "./guard-store.ts";
 import type { Health } from "./local-health.ts";
-import { connectRedis, readRunId, type RedisTarget } from "./redis-connection.ts";
 import { createTokenShare, type TokenShare } from "./token-share.ts";
 
 export interface GuardOptions {
@@ -87,7 +94,7 @@ export async function createGuard(options: GuardOptions): Promise<Guard> {
   }
   const keys = guardKeys(options.prefix ?? DEFAULT_PREFIX, cluster);
   const emit = options.onEvent ?? (() => undefined);
-  const redis = connectRedis(options.redis);
+  const redis = openOnceOnly(options.redis);
   const store = createGuardStore(redis, keys);
   const listeners = new Set<(workable: boolean) => void>();
   let runId = "";
@@ -170,24 +177,35 @@ export async function createGuard(options: GuardOptions): Promise<Guard> {
   });
 
   const connected = async () => {
-    runId = (await readRunId(redis)) || "unknown";
+    const info = await readServerInfo(redis, keys.state);
+    checkRedisVersion(info);
+    runId = runIdOf(info) || "unknown";
     if (!announced) ownRevision = await configure();
     lastError = "";
     share.refresh();
   };
   const first = Promise.withResolvers<void>();
   first.promise.catch(() => undefined);
-  redis.on("ready", () => {
+  const greet = () => {
     connected().then(first.resolve, (error: unknown) => {
       first.reject(error);
       onError(ensureError(error));
       // Nothing works without the first words; a new connection says them again.
-      redis.disconnect(true);
+      if (redis.status !== "end") redis.disconnect(true);
     });
-  });
+  };
+  redis.on("ready", greet);
   redis.on("close", () => {
     runId = "";
   });
+  // On a Redis Cluster the connection stays while another node may take this guard's slot over.
+  for (const change of ["+node", "-node"]) {
+    redis.on(change, () => {
+      if (runId === "") return;
+      runId = "";
+      greet();
+    });
+  }
   redis.on("error", onError);
   const subscriber = listenFor(keys, options.redis, share, onError);
 
@@ -239,7 +257,7 @@ function listenFor(
   share: TokenShare,
   onError: (error: Error) => void,
 ) {
-  const subscriber = connectRedis(target);
+  const subscriber = openSubscriber(target);
   subscriber.on("error", onError);
   subscriber.on("ready", () => {
     subscriber.subscribe(keys.channel).catch((error: unknown) => onError(ensureError(error)));

@@ -1,8 +1,8 @@
-import { ensureError, findRateIssue, KonvergeError } from "@konverge/core";
+import { findRateIssue, KonvergeError } from "@konverge/core";
+import { closeRedis, openOnceOnly, withRedis, type RedisTarget } from "@konverge/redis";
 import { guardKeys } from "./guard-keys.ts";
 import { createGuardStore, type GuardStore, type Order } from "./guard-store.ts";
 import { readGuard, type GuardView } from "./guard-view.ts";
-import { connectRedis, type RedisTarget } from "./redis-connection.ts";
 
 /** What people do with guards, without being a worker. Every order is kept with who gave it and why. */
 export interface GuardControl extends AsyncDisposable {
@@ -17,54 +17,15 @@ export interface GuardControl extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Whoever waits for an answer gets one within a second. */
-const DEADLINE_MS = 900;
-
 export function openGuardControl(options: {
   readonly redis: RedisTarget;
   readonly prefix: string;
 }): GuardControl {
-  const redis = connectRedis(options.redis);
-  const silence = `no answer within ${DEADLINE_MS} ms`;
-  let lastError = silence;
-  redis.on("error", (error) => {
-    lastError = error.message;
-  });
-  redis.on("ready", () => {
-    lastError = silence;
-  });
-  const withStore = async <T>(
-    cluster: string,
-    work: (store: GuardStore) => Promise<T>,
-  ): Promise<T> => {
-    const deadline = Promise.withResolvers<never>();
-    const timer = setTimeout(() => deadline.reject(new Error(lastError)), DEADLINE_MS);
-    try {
-      if (redis.status !== "ready") await Promise.race([becomesReady(), deadline.promise]);
-      const done = work(createGuardStore(redis, guardKeys(options.prefix, cluster)));
-      return await Promise.race([done, deadline.promise]);
-    } catch (error) {
-      if (error instanceof KonvergeError) throw error;
-      throw new KonvergeError(
-        "redis_unavailable",
-        `Redis cannot be used: ${ensureError(error).message}`,
-        { cause: error, retryAfterMs: 1_000 },
-      );
-    } finally {
-      clearTimeout(timer);
-    }
-  };
-  let ready: Promise<void> | undefined;
-  // One listener, however many wait: callers that gave up must not leave theirs behind.
-  const becomesReady = () => {
-    ready ??= new Promise<void>((resolve) => {
-      redis.once("ready", () => {
-        ready = undefined;
-        resolve();
-      });
-    });
-    return ready;
-  };
+  const redis = openOnceOnly(options.redis);
+  // Failures reach the caller; without a listener they would be thrown once more.
+  redis.on("error", () => undefined);
+  const withStore = <T>(cluster: string, work: (store: GuardStore) => Promise<T>): Promise<T> =>
+    withRedis(redis, () => work(createGuardStore(redis, guardKeys(options.prefix, cluster))));
   const checked = (order: Order): Order => {
     for (const field of ["by", "reason"] as const) {
       const { length } = order[field].trim();
@@ -76,10 +37,7 @@ export function openGuardControl(options: {
     }
     return order;
   };
-  const close = async () => {
-    if (redis.status === "ready") await redis.quit().catch(() => undefined);
-    redis.disconnect();
-  };
+  const close = () => closeRedis(redis);
   return {
     read: (cluster) => withStore(cluster, (store) => readGuard(store, cluster)),
     isolate: (cluster, order) =>

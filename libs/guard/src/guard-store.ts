@@ -7,11 +7,10 @@ import {
   type BreakerMode,
   type GuardLimits,
 } from "@konverge/core";
-import type { Redis } from "ioredis";
+import { readClockUs, runScript, type RedisClient } from "@konverge/redis";
 import type { GuardKeys } from "./guard-keys.ts";
 import { admitArguments, admitScript } from "./scripts/admit.ts";
 import { orderScript } from "./scripts/order.ts";
-import { runScript } from "./scripts/script.ts";
 
 /** A change of the breaker, as it is kept and logged: with the evidence that caused it. */
 export interface Transition {
@@ -75,7 +74,7 @@ export interface GuardStore {
   }>;
 }
 
-export function createGuardStore(redis: Redis, keys: GuardKeys): GuardStore {
+export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStore {
   const names = [keys.state, keys.live, keys.failing, keys.transitions];
   const runOrder = async (args: readonly (string | number)[]) => {
     const answer = await runScript(redis, orderScript, names, [keys.channel, ...args]);
@@ -134,9 +133,8 @@ export function createGuardStore(redis: Redis, keys: GuardKeys): GuardStore {
       await runOrder(["setRate", by, reason, ratePerSecond ?? ""]);
     },
     async read() {
-      const time = await redis.time();
       // The script forgets silent workers only when another one reports, and while it is not closed nobody does.
-      const sinceUs = Number(time[0]) * 1e6 + Number(time[1]) - BREAKER.quorumUs;
+      const sinceUs = (await readClockUs(redis, keys.state)) - BREAKER.quorumUs;
       const [fields, liveWorkers, failingWorkers, transitions] = await Promise.all([
         redis.hgetall(keys.state),
         redis.zrangebyscore(keys.live, sinceUs, "+inf"),

@@ -1,10 +1,9 @@
 import { ensureError } from "@konverge/core";
-import type { Redis } from "ioredis";
+import { type RedisClient, runScript } from "@konverge/redis";
 import { fairnessArguments, type Fairness } from "./fairness.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { ageScript } from "./scripts/age.ts";
 import { rebaseScript } from "./scripts/rebase.ts";
-import { runScript } from "./scripts/script.ts";
 
 /** Keys and jobs per call; each takes Redis some 5 us. */
 const AT_ONCE = 200;
@@ -18,7 +17,7 @@ export interface AgeingPump {
 }
 
 export interface AgeingPumpOptions {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly names: QueueNames;
   readonly fairness: Fairness;
   readonly onError: (error: Error) => void;

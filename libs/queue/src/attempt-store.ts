@@ -1,11 +1,10 @@
 import type { OutcomeKind, Trigger } from "@konverge/core";
-import type { Redis } from "ioredis";
+import { type RedisClient, runScript } from "@konverge/redis";
 import { classOf } from "./request-class.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { beginScript } from "./scripts/begin.ts";
 import { endScript } from "./scripts/end.ts";
 import { renewScript } from "./scripts/renew.ts";
-import { runScript } from "./scripts/script.ts";
 import { wakeScript } from "./scripts/wake.ts";
 import { createTickBatch, type Handed } from "./tick-batch.ts";
 import type { EndPlan } from "./end-plan.ts";
@@ -67,7 +66,7 @@ export interface AttemptStore {
 }
 
 export interface AttemptStoreOptions {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly names: QueueNames;
   readonly workerId: string;
   readonly leaseMs: number;

@@ -1,7 +1,12 @@
 import { KonvergeError } from "@konverge/core";
-import type { Redis } from "ioredis";
+import {
+  closeRedis,
+  openProducer,
+  type RedisClient,
+  type RedisTarget,
+  withRedis,
+} from "@konverge/redis";
 import { clusterRoot, DEFAULT_PREFIX } from "./queue-names.ts";
-import { closeRedis, openProducer, withRedis, type RedisTarget } from "./redis-client.ts";
 
 export interface ClusterBinding {
   readonly redis: RedisTarget;
@@ -39,7 +44,7 @@ export async function bindCluster(binding: ClusterBinding): Promise<void> {
 }
 
 /** The uid that holds the name: ours when it was free. */
-async function claim(redis: Redis, key: string, uid: string): Promise<string> {
+async function claim(redis: RedisClient, key: string, uid: string): Promise<string> {
   await redis.setnx(key, uid);
   return (await redis.get(key)) ?? uid;
 }

@@ -1,7 +1,13 @@
 import { KonvergeError } from "@konverge/core";
-import type { Redis } from "ioredis";
 import { clusterRoot, clustersKey, DEFAULT_PREFIX } from "./queue-names.ts";
-import { closeRedis, openProducer, withRedis, type RedisTarget } from "./redis-client.ts";
+import {
+  closeRedis,
+  openProducer,
+  readClockUs,
+  withRedis,
+  type RedisClient,
+  type RedisTarget,
+} from "@konverge/redis";
 
 /** A heartbeat is missed three times before a worker counts as gone. */
 const HEARTBEAT_MS = 5_000;
@@ -130,10 +136,10 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
       return stop;
     },
     async listWorkers() {
-      const [stored, time] = await withRedis(redis, () =>
-        Promise.all([redis.hvals(workersKey), redis.time()]),
+      const [stored, timeUs] = await withRedis(redis, () =>
+        Promise.all([redis.hvals(workersKey), readClockUs(redis, workersKey)]),
       );
-      const nowMs = Number(time[0]) * 1_000;
+      const nowMs = timeUs / 1_000;
       return stored
         .map((text) => JSON.parse(text) as StoredWorker)
         .filter(({ seenAtMs }) => seenAtMs + WORKER_TTL_MS > nowMs)
@@ -162,9 +168,9 @@ interface StoredWorker extends AnnouncedWorker {
 }
 
 /** Fields of a hash have no expiry of their own before Redis 7.4, so the time is stored, and dead ones are swept here. */
-async function keepAlive(redis: Redis, key: string, worker: AnnouncedWorker): Promise<void> {
-  const [stored, time] = await Promise.all([redis.hgetall(key), redis.time()]);
-  const nowMs = Number(time[0]) * 1_000;
+async function keepAlive(redis: RedisClient, key: string, worker: AnnouncedWorker): Promise<void> {
+  const [stored, timeUs] = await Promise.all([redis.hgetall(key), readClockUs(redis, key)]);
+  const nowMs = Math.floor(timeUs / 1_000);
   const dead = Object.entries(stored)
     .filter(([, text]) => (JSON.parse(text) as StoredWorker).seenAtMs + WORKER_TTL_MS * 2 < nowMs)
     .map(([id]) => id);

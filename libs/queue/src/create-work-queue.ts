@@ -3,7 +3,7 @@ import { Queue } from "bullmq";
 import { createKeyReader } from "./key-reader.ts";
 import { DEFAULT_PREFIX, queueNames, type QueueNames } from "./queue-names.ts";
 import { startQueueWorker } from "./queue-worker.ts";
-import { closeRedis, openProducer, withRedis, type RedisTarget } from "./redis-client.ts";
+import { closeRedis, openProducer, withRedis, type RedisTarget } from "@konverge/redis";
 import { assertOwnKey, createRequester } from "./requester.ts";
 import type { AcceptedRequest, QueueWorker, WorkQueue } from "./work-queue.ts";
 

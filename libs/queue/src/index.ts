@@ -17,7 +17,7 @@ export { createObjectLanes } from "./object-lanes.ts";
 export type { LaneTurn, ObjectLanes, ObjectLanesOptions } from "./object-lanes.ts";
 export { openRawQueue } from "./raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./raw-queue.ts";
-export type { RedisTarget } from "./redis-client.ts";
+export type { RedisTarget } from "@konverge/redis";
 export { checkRedis } from "./redis-facts.ts";
 export type { RedisFacts } from "./redis-facts.ts";
 export type {

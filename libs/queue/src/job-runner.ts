@@ -1,6 +1,6 @@
 import { ensureError, KonvergeError, parseKey, type Outcome } from "@konverge/core";
 import { DelayedError, WaitingError, type Job } from "bullmq";
-import type { Redis } from "ioredis";
+import type { RedisClient } from "@konverge/redis";
 import type { AttemptStore, Begun, Ended } from "./attempt-store.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -31,7 +31,7 @@ export interface JobRunner {
 }
 
 export interface JobRunnerOptions {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly names: QueueNames;
   readonly store: AttemptStore;
   readonly keeper: LeaseKeeper;

@@ -1,5 +1,5 @@
 import { KonvergeError, type OutcomeKind } from "@konverge/core";
-import type { Redis } from "ioredis";
+import type { RedisClient } from "@konverge/redis";
 import { decodeTriggers } from "./attempt-store.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { parseRequestId } from "./request-id.ts";
@@ -18,7 +18,7 @@ const PAGE = 8;
 
 type StreamEntry = [id: string, fields: string[]];
 
-export function createKeyReader(redis: Redis, names: QueueNames): KeyReader {
+export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReader {
   const readHash = async (id: string): Promise<Hash | undefined> => {
     const hash = await redis.hgetall(names.keyHash(id));
     return Object.keys(hash).length === 0 ? undefined : hash;

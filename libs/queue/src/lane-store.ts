@@ -1,8 +1,13 @@
 import { ensureError, KonvergeError } from "@konverge/core";
 import { clusterRoot } from "./queue-names.ts";
-import { openProducer, withRedis, type RedisTarget } from "./redis-client.ts";
+import {
+  openProducer,
+  openSubscriber,
+  type RedisTarget,
+  runScript,
+  withRedis,
+} from "@konverge/redis";
 import { leaveLaneScript, takeLaneScript } from "./scripts/lane.ts";
-import { runScript } from "./scripts/script.ts";
 
 /** What one holder of a lane hands to the next: our last write of the object, and how old that knowledge is. */
 export interface CarryText {
@@ -51,7 +56,7 @@ export function createLaneStore(options: LaneStoreOptions): LaneStore {
   const { prefix, cluster, processId, holdMs, onHanded, onError } = options;
   const root = clusterRoot(prefix, cluster);
   const redis = openProducer(options.redis);
-  const subscriber = redis.duplicate({ enableOfflineQueue: true, maxRetriesPerRequest: null });
+  const subscriber = openSubscriber(options.redis);
   const channels = `${root}/lanes/`;
   const keysOf = (lane: string) => [`${root}/lane/${lane}`, `${root}/lane-waiting/${lane}`];
   for (const connection of [redis, subscriber]) connection.on("error", onError);

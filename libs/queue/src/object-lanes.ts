@@ -1,7 +1,7 @@
 import { ensureError, parseJson, type JsonObject } from "@konverge/core";
 import { createLaneStore, type CarryText, type LaneStore } from "./lane-store.ts";
 import { DEFAULT_PREFIX } from "./queue-names.ts";
-import type { RedisTarget } from "./redis-client.ts";
+import type { RedisTarget } from "@konverge/redis";
 
 /** An object as the last holder of its lane left it; never older than 2 s. */
 type Carried = JsonObject;

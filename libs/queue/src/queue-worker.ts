@@ -12,7 +12,7 @@ import { checkedFairness } from "./fairness.ts";
 import { createJobRunner } from "./job-runner.ts";
 import { AttemptCancelledError, createLeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "./queue-names.ts";
-import { openConsumer, type RedisTarget } from "./redis-client.ts";
+import { openConsumer, type RedisTarget } from "@konverge/redis";
 import { BACKOFF_TYPE, type JobPayload } from "./requester.ts";
 import { delayOfRetry } from "./retry-signal.ts";
 import { startTimerPump } from "./timer-pump.ts";

@@ -1,6 +1,6 @@
 import { Queue } from "bullmq";
 import { DEFAULT_PREFIX, queueNames } from "./queue-names.ts";
-import { closeRedis, openProducer, type RedisTarget } from "./redis-client.ts";
+import { closeRedis, openProducer, type RedisTarget } from "@konverge/redis";
 
 export interface RawQueueOptions {
   readonly redis: RedisTarget;

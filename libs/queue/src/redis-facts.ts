@@ -1,5 +1,11 @@
 import { checkRedisVersion, KonvergeError } from "@konverge/core";
-import { openProducer, closeRedis, withRedis, type RedisTarget } from "./redis-client.ts";
+import {
+  closeRedis,
+  openProducer,
+  primariesOf,
+  withRedis,
+  type RedisTarget,
+} from "@konverge/redis";
 
 export interface RedisFacts {
   readonly version: string;
@@ -17,7 +23,18 @@ export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
   // Failures reach the caller through withRedis; without a listener they would be thrown once more.
   redis.on("error", () => undefined);
   try {
-    return judgeRedis(await withRedis(redis, () => redis.info()));
+    const infos = await withRedis(redis, () =>
+      Promise.all(primariesOf(redis).map((node) => node.info())),
+    );
+    const [first, ...others] = infos.map(judgeRedis);
+    if (first === undefined) {
+      throw new KonvergeError(
+        "redis_unavailable",
+        "the Redis Cluster names no primary; wait for it",
+      );
+    }
+    const warnings = [first, ...others].flatMap((facts) => facts.warnings);
+    return { version: first.version, warnings: [...new Set(warnings)] };
   } finally {
     await closeRedis(redis);
   }

@@ -1,11 +1,10 @@
 import { formatKey, KonvergeError, type ObjectKey, type Trigger } from "@konverge/core";
 import type { JobsOptions, Queue } from "bullmq";
-import type { Redis } from "ioredis";
+import { type RedisClient, runScript } from "@konverge/redis";
 import { isNewsByDefault, rankOf } from "./request-class.ts";
 import { formatRequestId } from "./request-id.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { requestScript } from "./scripts/request.ts";
-import { runScript } from "./scripts/script.ts";
 import type { AcceptedRequest, RequestOptions } from "./work-queue.ts";
 
 /** Triggers kept between two attempts. */
@@ -31,7 +30,7 @@ export type Requester = (
  * Requests a key: first its hash, then the job. In this order a job that is about to start sees the request; when the
  * second part fails, nothing was acknowledged and the number is only skipped.
  */
-export function createRequester(redis: Redis, queue: Queue, names: QueueNames): Requester {
+export function createRequester(redis: RedisClient, queue: Queue, names: QueueNames): Requester {
   return async (key, trigger, { class: requestClass = "event", news } = {}) => {
     const id = formatKey(key);
     const isNews = news ?? isNewsByDefault(requestClass);

@@ -1,8 +1,7 @@
 import { ensureError } from "@konverge/core";
-import type { Redis } from "ioredis";
+import { type RedisClient, runScript } from "@konverge/redis";
 import type { QueueNames } from "./queue-names.ts";
 import { fireScript } from "./scripts/fire.ts";
-import { runScript } from "./scripts/script.ts";
 
 /** Longest sleep, in ms: how late a timer can be that another process has armed. */
 const MAX_SLEEP_MS = 500;
@@ -17,7 +16,7 @@ export interface TimerPump {
 }
 
 export interface TimerPumpOptions {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly names: QueueNames;
   /** Requests the key; the timer is acknowledged only when this resolves. */
   readonly fire: (id: string) => Promise<void>;

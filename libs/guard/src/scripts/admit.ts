@@ -1,5 +1,5 @@
 import { BREAKER, MAX_LEASE, type AdmitAsk } from "@konverge/core";
-import { defineScript, type Script, type ScriptArgument } from "./script.ts";
+import { defineScript, type Script, type ScriptArgument } from "@konverge/redis";
 
 /**
  * One step of a cluster's guard: takes a worker's report, moves the breaker, adapts the rate, and leases tokens. Field by

@@ -1,5 +1,5 @@
 import { BREAKER } from "@konverge/core";
-import { defineScript, type Script } from "./script.ts";
+import { defineScript, type Script } from "@konverge/redis";
 
 /**
  * What changes a guard from outside: the limits of a starting worker, and the orders of people.

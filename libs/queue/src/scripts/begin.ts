@@ -1,4 +1,4 @@
-import { defineScript, type Script } from "./script.ts";
+import { defineScript, type Script } from "@konverge/redis";
 
 /**
  * Takes the key lease for attempts that are about to start. Several at once, because each call has a fixed cost.

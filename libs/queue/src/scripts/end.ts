@@ -1,5 +1,5 @@
+import { defineScript, type Script } from "@konverge/redis";
 import { fairTagLua } from "./fair-tag.ts";
-import { defineScript, type Script } from "./script.ts";
 
 /**
  * Stores how attempts ended and gives their leases back. Fenced: when another epoch has taken over, nothing is changed.

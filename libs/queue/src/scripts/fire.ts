@@ -1,4 +1,4 @@
-import { defineScript, type Script } from "./script.ts";
+import { defineScript, type Script } from "@konverge/redis";
 
 /**
  * Claims due timers. A claim that nobody acknowledges (ZREM from `firing`) is due again, so a pump that dies loses none;

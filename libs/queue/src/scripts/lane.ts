@@ -1,4 +1,4 @@
-import { defineScript, type Script } from "./script.ts";
+import { defineScript, type Script } from "@konverge/redis";
 
 /**
  * Asks for the lane of an object, prolongs it, or comes back for one that was handed over.

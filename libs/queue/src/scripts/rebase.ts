@@ -1,5 +1,5 @@
 import { fairTagLua } from "./fair-tag.ts";
-import { defineScript, type Script } from "./script.ts";
+import { defineScript, type Script } from "@konverge/redis";
 import { waitingJobLua } from "./waiting-job.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { defineScript, type Script } from "./script.ts";
+import { defineScript, type Script } from "@konverge/redis";
 
 /**
  * Prolongs key leases, together with BullMQ's locks.

@@ -1,6 +1,6 @@
+import { defineScript, type Script } from "@konverge/redis";
 import { fairTagLua } from "./fair-tag.ts";
 import { newsLua } from "./news.ts";
-import { defineScript, type Script } from "./script.ts";
 
 /**
  * Merges a request into the hash of its key. Runs before the job is added, so that a job which starts in between covers

@@ -1,6 +1,6 @@
 import { fairTagLua } from "./fair-tag.ts";
 import { newsLua } from "./news.ts";
-import { defineScript, type Script } from "./script.ts";
+import { defineScript, type Script } from "@konverge/redis";
 
 /**
  * Asks whether a key that has just begun to back off may start at once, because of news that came while it ran.

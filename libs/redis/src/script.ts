@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Redis } from "ioredis";
+import type { RedisClient } from "./redis-target.ts";
 
 /** A Lua script. Its file says what KEYS, ARGV and the answer are; the clock is Redis's own (TIME). */
 export interface Script {
@@ -10,28 +10,17 @@ export interface Script {
 
 export type ScriptArgument = string | number;
 
-const CLOCK = "redis.call('TIME')";
-
 export function defineScript(name: string, lua: string): Script {
-  if (!lua.includes(CLOCK)) throw new RangeError(`script ${name} reads no clock`);
   return { name, lua, sha: createHash("sha1").update(lua).digest("hex") };
 }
 
-/** The same text with the clock as its last two arguments, seconds and microseconds: what tests run in a real Redis. */
-export function withInjectedClock({ name, lua }: Script): Script {
-  return defineText(
-    `${name}-with-clock`,
-    lua.replaceAll(CLOCK, "{ ARGV[#ARGV - 1], ARGV[#ARGV] }"),
-  );
-}
-
-function defineText(name: string, lua: string): Script {
-  return { name, lua, sha: createHash("sha1").update(lua).digest("hex") };
-}
-
-/** Runs a script by its hash; a Redis that has forgotten it (restart, failover, SCRIPT FLUSH) gets the text. */
+/**
+ * Runs a script by its hash; a Redis that has forgotten it (restart, failover, another node of a cluster) gets the text.
+ * @param keys at least one: on a Redis Cluster it decides which node runs the script
+ * @throws what Redis answers, naming the script.
+ */
 export async function runScript(
-  redis: Redis,
+  redis: RedisClient,
   script: Script,
   keys: readonly string[],
   args: readonly ScriptArgument[],

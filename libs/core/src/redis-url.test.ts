@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
+
+test("one server: the client reads the URL itself", () => {
+  for (const url of ["redis://:p@h:1/2", "rediss://h", "unix:///run/redis.sock"]) {
+    expect(parseRedisUrl(url)).toEqual({ kind: "single", url });
+  }
+});
+
+test("a Redis Cluster: several nodes, a default port, IPv6, a user, TLS", () => {
+  expect(parseRedisUrl("redis+cluster://a:7001,b,[::1]:7003")).toEqual({
+    kind: "cluster",
+    tls: false,
+    nodes: [
+      { host: "a", port: 7001 },
+      { host: "b", port: 6379 },
+      { host: "::1", port: 7003 },
+    ],
+  });
+  expect(parseRedisUrl("rediss+cluster://me:p%40:ss@a")).toEqual({
+    kind: "cluster",
+    tls: true,
+    username: "me",
+    password: "p@:ss",
+    nodes: [{ host: "a", port: 6379 }],
+  });
+});
+
+test("Sentinels: the name of the primary, and a database", () => {
+  expect(parseRedisUrl("redis+sentinel://:p@a,b:1/mymaster/3")).toEqual({
+    kind: "sentinel",
+    tls: false,
+    password: "p",
+    nodes: [
+      { host: "a", port: 26379 },
+      { host: "b", port: 1 },
+    ],
+    name: "mymaster",
+    db: 3,
+  });
+});
+
+test.each([
+  ["localhost", /write redis:/],
+  ["http://a", /write redis:/],
+  ["redis+cluster://", /write redis:/],
+  ["redis+cluster://a:b", /write redis:/],
+  ["redis+cluster://a:0", /write redis:/],
+  ["redis+cluster://a,,b", /write redis:/],
+  ["redis+cluster://a/1", /one database/],
+  ["redis+sentinel://a", /name of the primary/],
+  ["redis+sentinel://a/m/x", /name of the primary/],
+  ["redis://:s3cret%@a", /%25/],
+])("%s says what to write, and never itself", (url, cure) => {
+  expect(() => parseRedisUrl(url)).toThrow(cure);
+  expect(() => parseRedisUrl(url)).not.toThrow(/s3cret/);
+});
+
+test("P12: what is shown holds no secret", () => {
+  expect(showRedisUrl("redis+cluster://u:s3cret@a:1,b")).toBe("redis+cluster://a:1,b:6379");
+  expect(showRedisUrl("rediss+sentinel://:s3cret@a/m")).toBe("rediss+sentinel://a:26379");
+  expect(showRedisUrl("redis://u:s3cret@a:1?password=s3cret")).toBe("redis://a:1");
+  expect(showRedisUrl("unix:///run/redis.sock?password=s3cret")).toBe("unix:///run/redis.sock");
+  expect(showRedisUrl("s3cret")).toBe("its URL");
+});

@@ -1,0 +1,75 @@
+import { Cluster, type Redis } from "ioredis";
+import { connect, type RedisClient, type RedisTarget } from "./redis-target.ts";
+
+/** How long a producer waits for Redis, in ms: callers of the HTTP API get their 503 within a second. */
+export const PRODUCER_DEADLINE_MS = 900;
+/** An ask for tokens that takes longer is worth nothing: they are dead. */
+const ONCE_MS = 1_000;
+/** Two nodes that name each other, while slots move, must not be asked in a tight circle. */
+const MOVED_DELAY_MS = 20;
+
+/** A connection for calls that somebody waits for: it fails at once when Redis is away. */
+export function openProducer(target: RedisTarget): RedisClient {
+  return connect(target, {
+    single: {
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: PRODUCER_DEADLINE_MS,
+      connectTimeout: PRODUCER_DEADLINE_MS,
+    },
+    // A node that is gone is tried every 100 ms until the producer's time is over.
+    cluster: { maxRedirections: 8, retryDelayOnMoved: MOVED_DELAY_MS },
+  });
+}
+
+/** A connection that fails at once when Redis is away, and never sends a command twice. */
+export function openOnceOnly(target: RedisTarget): RedisClient {
+  return connect(target, {
+    single: {
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: ONCE_MS,
+      connectTimeout: ONCE_MS * 5,
+    },
+    cluster: { maxRedirections: 4, retryDelayOnFailover: 0, retryDelayOnClusterDown: 0 },
+  });
+}
+
+/** A connection for messages: it comes back by itself, and subscribes again. */
+export function openSubscriber(target: RedisTarget): RedisClient {
+  return connect(target, { single: { maxRetriesPerRequest: null }, cluster: {} });
+}
+
+/** A worker's connection, and the copies that BullMQ makes of it to block on. */
+export interface Consumer {
+  readonly redis: RedisClient;
+  /** Hangs up all of them, also one that never got through and that BullMQ would wait for. */
+  disconnect(): void;
+}
+
+/** Connections for a worker: commands wait until Redis is back, on a Redis Cluster until their slot has a primary. */
+export function openConsumer(target: RedisTarget): Consumer {
+  const redis = connect(target, {
+    single: { maxRetriesPerRequest: null },
+    cluster: { maxRedirections: Infinity, retryDelayOnMoved: MOVED_DELAY_MS },
+  });
+  const connections: RedisClient[] = [redis];
+  const keep = <Client extends RedisClient>(copy: Client): Client => {
+    connections.push(copy);
+    return copy;
+  };
+  if (redis instanceof Cluster) {
+    const duplicate = redis.duplicate.bind(redis);
+    redis.duplicate = (...override) => keep(duplicate(...override));
+  } else {
+    const duplicate: Redis["duplicate"] = redis.duplicate.bind(redis);
+    redis.duplicate = (override) => keep(duplicate(override));
+  }
+  return {
+    redis,
+    disconnect() {
+      for (const connection of connections) connection.disconnect();
+    },
+  };
+}

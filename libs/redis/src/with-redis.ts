@@ -1,0 +1,96 @@
+import { ensureError, isKonvergeError } from "@konverge/core";
+import { explainTrouble } from "./explain-trouble.ts";
+import { PRODUCER_DEADLINE_MS } from "./open-redis.ts";
+import type { RedisClient } from "./redis-target.ts";
+
+const RETRY_AFTER_MS = 1_000;
+
+/**
+ * Runs `call` as soon as the connection is up.
+ * @throws KonvergeError `redis_unavailable` when it did not succeed within `deadlineMs`, with what the connection said last
+ */
+export async function withRedis<T>(
+  redis: RedisClient,
+  call: () => Promise<T>,
+  deadlineMs: number = PRODUCER_DEADLINE_MS,
+): Promise<T> {
+  const link = linkOf(redis);
+  const deadline = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => deadline.reject(link.lastError ?? new Error(`no answer within ${deadlineMs} ms`)),
+    deadlineMs,
+  );
+  try {
+    if (redis.status !== "ready") await Promise.race([link.becomesReady(), deadline.promise]);
+    return await Promise.race([call(), deadline.promise]);
+  } catch (thrown) {
+    const error = ensureError(thrown);
+    throw isKonvergeError(error) ? error : explainTrouble(error, RETRY_AFTER_MS);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Says goodbye within `deadlineMs`, else hangs up. */
+export async function closeRedis(redis: RedisClient, deadlineMs = 500): Promise<void> {
+  if (redis.status === "ready") {
+    const timer = setTimeout(() => redis.disconnect(), deadlineMs);
+    // A connection that breaks while it is closed is closed.
+    await redis.quit().catch(() => undefined);
+    clearTimeout(timer);
+  }
+  redis.disconnect();
+}
+
+/** What is known of a connection, however many wait for it: callers that gave up must not leave listeners behind. */
+interface Link {
+  /** Why it is not up. */
+  lastError: Error | undefined;
+  becomesReady(): Promise<void>;
+}
+
+const links = new WeakMap<RedisClient, Link>();
+
+function linkOf(redis: RedisClient): Link {
+  const known = links.get(redis);
+  if (known !== undefined) return known;
+  let waiting: Promise<void> | undefined;
+  const link: Link = {
+    lastError: undefined,
+    becomesReady() {
+      waiting ??= nextReady(redis).finally(() => {
+        waiting = undefined;
+      });
+      // Everyone who waits may have given up by then.
+      waiting.catch(() => undefined);
+      return waiting;
+    },
+  };
+  redis.on("error", (error: Error) => {
+    link.lastError = error;
+  });
+  redis.on("ready", () => {
+    link.lastError = undefined;
+  });
+  links.set(redis, link);
+  return link;
+}
+
+function nextReady(redis: RedisClient): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const closed = new Error("the connection is closed");
+  if (redis.status === "end") {
+    reject(closed);
+    return promise;
+  }
+  const settle = (done: () => void) => () => {
+    redis.off("ready", onReady);
+    redis.off("end", onEnd);
+    done();
+  };
+  const onReady = settle(resolve);
+  const onEnd = settle(() => reject(closed));
+  redis.on("ready", onReady);
+  redis.on("end", onEnd);
+  return promise;
+}
