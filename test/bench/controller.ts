@@ -7,7 +7,7 @@ import { openBareClient, type BareClient } from "./bare-client.ts";
 import { makeArms, type Arm } from "./controller-arms.ts";
 import { createGauges, Gauge, gaugeName, gaugePath } from "./gauge.ts";
 import { startGaugeLoad, type GaugeLoad } from "./gauge-load.ts";
-import { median, percentile, rateOf, round2, type BenchOptions, type Figure } from "./measure.ts";
+import { figureOf, percentile, rateOf, round2, type BenchOptions, type Figure } from "./measure.ts";
 import { cpuMs, peakMemoryMiB, type PeerProcess } from "./peer-process.ts";
 
 const ROUNDS = 3;
@@ -83,18 +83,15 @@ async function findCeiling(bare: BareClient, objects: number): Promise<Figure[]>
       );
       if (round > 0) rates.push(rate);
     }
-    figures.push({
-      suite: "controller",
-      case: `server saturates: ${writers} raw kept-alive writers of status, no controller`,
-      metric: "writes",
-      unit: "1/s",
-      ours: round2(median(rates)),
-      peer: null,
-      peerName: null,
-      ratio: null,
-      goal: null,
-      ok: true,
-    });
+    figures.push(
+      figureOf({
+        suite: "controller",
+        case: `server saturates: ${writers} raw kept-alive writers of status, no controller`,
+        metric: "writes",
+        unit: "1/s",
+        ours: rates,
+      }),
+    );
   }
   return figures;
 }
@@ -204,37 +201,27 @@ function figuresOf(results: ReadonlyMap<Arm, readonly Result[]>, objects: number
       const mine = ours.map(read).slice(0, values.length);
       if (values.some(Number.isNaN) || mine.some(Number.isNaN)) continue;
       if (arm.ours) {
-        const value = round2(median(values));
-        const isMemory = unit === "MiB";
-        figures.push({
-          ...common,
-          case: `${objects} objects, ${arm.name}`,
-          ours: value,
-          peer: null,
-          peerName: null,
-          ratio: null,
-          goal: isMemory ? MAX_MIB : null,
-          ok: !isMemory || value <= MAX_MIB,
-        });
+        figures.push(
+          figureOf({
+            ...common,
+            case: `${objects} objects, ${arm.name}`,
+            ours: values,
+            goal: unit === "MiB" ? MAX_MIB : null,
+            goalIs: "most",
+          }),
+        );
         continue;
       }
-      const ratio = round2(
-        median(mine.map((value, round) => value / (values[round] ?? Number.NaN))),
+      const goal = GOALS.find(([start]) => name === THROUGHPUT && arm.name.startsWith(start))?.[1];
+      figures.push(
+        figureOf({
+          ...common,
+          case: `${objects} objects, ours with 1 worker next to a peer`,
+          ours: mine,
+          peer: { name: arm.name, values },
+          goal: goal ?? null,
+        }),
       );
-      const goal =
-        name === THROUGHPUT
-          ? (GOALS.find(([start]) => arm.name.startsWith(start))?.[1] ?? null)
-          : null;
-      figures.push({
-        ...common,
-        case: `${objects} objects, ours with 1 worker next to a peer`,
-        ours: round2(median(mine)),
-        peer: round2(median(values)),
-        peerName: arm.name,
-        ratio,
-        goal,
-        ok: goal === null || ratio >= goal,
-      });
     }
   }
   return figures;

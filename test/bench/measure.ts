@@ -50,22 +50,47 @@ export async function contest(options: Contest): Promise<Figure[]> {
     }
   }
   const { suite, metric, unit } = options;
-  return peers.map(({ name, goal }, index) => {
-    const peer = theirs[index] ?? [];
-    const ratio = round2(median(mine.map((value, round) => value / (peer[round] ?? Number.NaN))));
-    return {
+  return peers.map(({ name, goal }, index) =>
+    figureOf({
       suite,
       case: options.case,
       metric,
       unit,
-      ours: round2(median(mine)),
-      peer: round2(median(peer)),
-      peerName: name,
-      ratio,
       goal,
-      ok: ratio >= goal,
-    };
-  });
+      ours: mine,
+      peer: { name, values: theirs[index] ?? [] },
+    }),
+  );
+}
+
+export interface Measured extends Pick<Figure, "suite" | "case" | "metric" | "unit"> {
+  /** One value a round. */
+  readonly ours: readonly number[];
+  /** Of the same rounds. */
+  readonly peer?: { readonly name: string; readonly values: readonly number[] };
+  /** Of the ratio where there is a peer, else of our value. Default: none. */
+  readonly goal?: number | null;
+  /** Default: the goal is the least that will do. */
+  readonly goalIs?: "least" | "most";
+}
+
+/** Medians over the rounds, and the median of the rounds' ratios. */
+export function figureOf({ ours, peer, goal = null, goalIs = "least", ...what }: Measured): Figure {
+  const values = peer?.values ?? [];
+  const ratio =
+    peer === undefined
+      ? null
+      : round2(median(ours.map((value, round) => value / (values[round] ?? Number.NaN))));
+  const judged = ratio ?? round2(median(ours));
+  return {
+    ...what,
+    ours: round2(median(ours)),
+    peer: peer === undefined ? null : round2(median(values)),
+    peerName: peer?.name ?? null,
+    ratio,
+    goal,
+    ok: goal === null || (goalIs === "least" ? judged >= goal : judged <= goal),
+  };
 }
 
 /** Operations per second of `count` runs of `operation`, `width` at a time. */

@@ -1,0 +1,83 @@
+import { figureOf, type Figure } from "./measure.ts";
+import type { OwnRedis, RedisTotals } from "./own-redis.ts";
+import { addMany, openBare, openOurs, takeMany, type QueueSide } from "./queue-sides.ts";
+
+const JOBS = 10_000;
+const CONCURRENCY = 10;
+const ROUNDS = 3;
+const CASE = `cost in Redis, ${JOBS} keys, ${CONCURRENCY} at a time`;
+
+interface Cost {
+  readonly request: RedisTotals;
+  readonly reconcile: RedisTotals;
+  /** Redis memory of one waiting request, and of one key that nothing is to be done for, in bytes. */
+  readonly waitingBytes: number;
+  readonly restingBytes: number;
+}
+
+/** What one request and one no-op reconcile cost Redis, next to a plain job. */
+export async function benchQueueCost(own: OwnRedis): Promise<Figure[]> {
+  const ours: Cost[] = [];
+  const bare: Cost[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    ours.push(await costOf(own, openOurs(own.url)));
+    bare.push(await costOf(own, openBare(own.url)));
+  }
+  const figure = (metric: string, unit: string, read: (cost: Cost) => number) =>
+    figureOf({
+      suite: "queue",
+      case: CASE,
+      metric,
+      unit,
+      ours: ours.map(read),
+      peer: { name: "bare BullMQ", values: bare.map(read) },
+    });
+  return [
+    figure("script calls per request", "calls", ({ request }) => request.scripts),
+    figure("commands per request, scripts' own too", "calls", ({ request }) => request.commands),
+    figure("Redis CPU per request", "us", ({ request }) => request.cpuUs),
+    figure("script calls per reconcile", "calls", ({ reconcile }) => reconcile.scripts),
+    figure(
+      "commands per reconcile, scripts' own too",
+      "calls",
+      ({ reconcile }) => reconcile.commands,
+    ),
+    figure("Redis CPU per reconcile", "us", ({ reconcile }) => reconcile.cpuUs),
+    figure("memory per waiting request", "bytes", ({ waitingBytes }) => waitingBytes),
+    // A plain job leaves nothing behind, so there is nothing to compare with.
+    figureOf({
+      suite: "queue",
+      case: CASE,
+      metric: "memory per key at rest, after one attempt without a record",
+      unit: "bytes",
+      ours: ours.map(({ restingBytes }) => restingBytes),
+    }),
+  ];
+}
+
+async function costOf(own: OwnRedis, side: QueueSide): Promise<Cost> {
+  await own.redis.flushall();
+  const emptyBytes = await own.usedMemory();
+  const start = await own.totals();
+  await addMany(side, 0, JOBS);
+  const added = await own.totals();
+  const waitingBytes = (await own.usedMemory()) - emptyBytes;
+  const { count } = await takeMany(side, JOBS, CONCURRENCY);
+  const taken = await own.totals();
+  const restingBytes = (await own.usedMemory()) - emptyBytes;
+  await side.close();
+  return {
+    request: each(start, added, JOBS),
+    reconcile: each(added, taken, count),
+    waitingBytes: waitingBytes / JOBS,
+    restingBytes: restingBytes / JOBS,
+  };
+}
+
+function each(before: RedisTotals, after: RedisTotals, count: number): RedisTotals {
+  return {
+    scripts: (after.scripts - before.scripts) / count,
+    commands: (after.commands - before.commands) / count,
+    cpuUs: (after.cpuUs - before.cpuUs) / count,
+  };
+}
