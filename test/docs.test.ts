@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describeSettings } from "@konverge/contracts";
+import { describeSettings, HINTS } from "@konverge/contracts";
 import { ERRORS } from "@konverge/core";
 import { expect, test } from "vitest";
 
@@ -92,4 +92,12 @@ test.each(PARTS)(
 test("docs/errors.md has an anchor for each error code, and no other", () => {
   const anchors = [...read("docs/errors.md").matchAll(/^## (\w+)$/gm)].map(([, code]) => code);
   expect(anchors).toEqual(Object.keys(ERRORS).toSorted());
+});
+
+test("docs/hints.md has a section with a cure in code for each hint, and no other", () => {
+  const sections = read("docs/hints.md").split(/^## /m).slice(1);
+  expect(sections.map((section) => section.split("\n", 1)[0])).toEqual(Object.keys(HINTS));
+  for (const section of sections) {
+    expect(section).toMatch(/\*\*Seen\*\*.*\*\*Why it hurts\*\*.*\*\*Cure\*\*.*```ts\n/s);
+  }
 });

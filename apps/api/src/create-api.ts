@@ -6,6 +6,7 @@ import { secureHeaders } from "hono/secure-headers";
 import { guardAccess } from "./access-guard.ts";
 import { answerUnserved } from "./answer-unserved.ts";
 import { guardRoutes, listGuards } from "./guard-routes.ts";
+import { attemptRoutes, fightRoutes, rollupRoutes } from "./history-routes.ts";
 import { jobBoard } from "./job-board.ts";
 import { objectPages, objectRoutes } from "./object-routes.ts";
 import { renderOverview } from "./overview-page.ts";
@@ -50,6 +51,9 @@ export function createApi(options: ApiOptions): {
   );
   app.route("/v1/reconciles", reconcileRoutes(access));
   app.route("/v1/objects", objectRoutes(access));
+  app.route("/v1/attempts", attemptRoutes(access));
+  app.route("/v1/fights", fightRoutes(access));
+  app.route("/v1/rollups", rollupRoutes(access));
   app.route("/v1/guards", guardRoutes(guarded));
   app.get("/v1/controllers", async (context) =>
     context.json({ items: await access.controllers(cluster) }),

@@ -1,4 +1,9 @@
-import type { AttemptRecord, ObjectHistory } from "@konverge/contracts";
+import {
+  HINTS,
+  type AttemptRecord,
+  type Contention,
+  type ObjectHistory,
+} from "@konverge/contracts";
 import { html } from "hono/html";
 import { layout, type Html } from "./page-layout.ts";
 
@@ -6,7 +11,7 @@ type Write = AttemptRecord["writes"][number];
 type Conflict = Write["conflicts"][number];
 
 /** What happened to one object, newest first: why each attempt ran, what it wrote, who won against it. */
-export function renderObjectPage(history: ObjectHistory): Html {
+export function renderObjectPage(history: ObjectHistory, contention: Contention): Html {
   const [controller = "", cluster = "", type = "", namespace = "", name = ""] =
     history.key.split("/");
   return layout(
@@ -25,6 +30,7 @@ export function renderObjectPage(history: ObjectHistory): Html {
         <dt>In a row</dt>
         <dd>${history.failures} failures, ${history.conflicts} conflicts</dd>
       </dl>
+      ${hintSection(history)} ${fightSection(contention)}
       <h2>Attempts</h2>
       <div class="scroll">
         <table>
@@ -45,6 +51,46 @@ export function renderObjectPage(history: ObjectHistory): Html {
       </div>
       ${history.attempts.length === 0 ? html`<p class="dim">No attempt has ended yet.</p>` : ""}`,
   );
+}
+
+/** What the attempts that are shown did wrong, each once. */
+function hintSection({ attempts }: ObjectHistory): Html | string {
+  const hints = new Map(
+    attempts.flatMap(({ hints: given = [] }) => given).map((hint) => [hint.code, hint]),
+  );
+  if (hints.size === 0) return "";
+  return html`<h2>Hints</h2>
+    <ul>
+      ${[...hints.values()].map(
+        ({ code, message }) =>
+          html`<li class="bad">
+            ${message} <span class="dim">${code in HINTS ? `docs/hints.md#${code}` : ""}</span>
+          </li>`,
+      )}
+    </ul>`;
+}
+
+function fightSection({ contenders, loop }: Contention): Html | string {
+  if (contenders.length === 0 && loop === undefined) return "";
+  return html`<h2>Fights</h2>
+    ${
+      loop === undefined
+        ? ""
+        : html`<p class="race">
+            Runs in circles since ${time(new Date(loop.sinceMs).toISOString())}; its starts are
+            slowed down, the next is at ${time(new Date(loop.untilMs).toISOString())} unless a
+            person asks.
+          </p>`
+    }
+    <ul>
+      ${contenders.map(
+        ({ kind, manager, path, count, lastAt }) =>
+          html`<li>
+            ${kind === "taken" ? `we took ${path} from ${manager}` : `${manager} won${path === "" ? "" : ` with ${path}`}`},
+            ${count} times, last at ${time(lastAt)}
+          </li>`,
+      )}
+    </ul>`;
 }
 
 function attemptRow(record: AttemptRecord): Html {

@@ -1,12 +1,14 @@
 import { KonvergeError, type ObjectKey, type Trigger } from "@konverge/core";
 import {
   createControllerRegistry,
+  createHistoryReader,
   createWorkQueue,
   openRawQueue,
   type AcceptedRequest,
   type AnnouncedController,
   type AnnouncedWorker,
   type ControllerRegistry,
+  type HistoryReader,
   type RawQueue,
   type WorkQueue,
 } from "@konverge/queue";
@@ -22,6 +24,8 @@ export interface QueueAccess {
   workers(cluster: string): Promise<AnnouncedWorker[]>;
   /** Every cluster that has controllers. */
   clusters(): Promise<string[]>;
+  /** What explains the attempts of a cluster. */
+  history(cluster: string): HistoryReader;
   rawQueue(controller: AnnouncedController): RawQueue;
   close(): Promise<void>;
 }
@@ -43,6 +47,7 @@ export function openQueueAccess({
   const redis = { url: redisUrl };
   const registries = new Map<string, ControllerRegistry>();
   const queues = new Map<string, WorkQueue>();
+  const histories = new Map<string, HistoryReader>();
   const raw: RawQueue[] = [];
 
   const registry = (cluster: string): ControllerRegistry => {
@@ -72,6 +77,12 @@ export function openQueueAccess({
     workers: (cluster) => registry(cluster).listWorkers(),
     // Any cluster's connection will do.
     clusters: () => (registries.values().next().value ?? registry("default")).listClusters(),
+    history(cluster) {
+      const known =
+        histories.get(cluster) ?? createHistoryReader({ redis, prefix, cluster, onError });
+      histories.set(cluster, known);
+      return known;
+    },
     rawQueue({ cluster, name }) {
       const opened = openRawQueue({ redis, prefix, cluster, controller: name, onError });
       raw.push(opened);
@@ -80,6 +91,7 @@ export function openQueueAccess({
     async close() {
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await Promise.all([...registries.values()].map((known) => known.close()));
+      await Promise.all([...histories.values()].map((history) => history.close()));
       await Promise.all(raw.map((queue) => queue.close()));
     },
   };

@@ -25,7 +25,19 @@ export async function readJson<Schema extends z.ZodType>(
     const why = error instanceof Error ? error.message : String(error);
     throw new KonvergeError("invalid_body", `the body is not JSON: ${why}`, { cause: error });
   }
-  const parsed = schema.safeParse(body);
+  return check(body, schema);
+}
+
+/** The query of a request, checked. @throws KonvergeError `invalid_request` with a pointer for each thing that is wrong */
+export function readQuery<Schema extends z.ZodType>(
+  request: HonoRequest,
+  schema: Schema,
+): z.output<Schema> {
+  return check(request.query(), schema);
+}
+
+function check<Schema extends z.ZodType>(input: unknown, schema: Schema): z.output<Schema> {
+  const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.flatMap((issue) => {
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [undefined];

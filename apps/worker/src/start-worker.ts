@@ -9,11 +9,14 @@ import {
   bindCluster,
   checkRedis,
   createControllerRegistry,
+  createHistoryWriter,
   createWorkQueue,
   createObjectLanes,
 } from "@konverge/queue";
 import { createLogger, createMetrics, type Metrics } from "@konverge/telemetry";
 import { startGuard } from "./start-guard.ts";
+
+const BYTES_PER_MIB = 1_048_576;
 
 export interface WorkerOptions {
   readonly config: Config;
@@ -100,10 +103,19 @@ export async function startWorker({
       onError: (error) => log.debug({ err: error }, "lane without Redis"),
     });
     cleanup.defer(() => lanes.close());
+    const history = createHistoryWriter({
+      redis,
+      prefix,
+      cluster: clusterName,
+      budgetBytes: settings.recordBudgetMiB * BYTES_PER_MIB,
+      onError: (error) => log.debug({ err: error }, "history without Redis"),
+    });
+    cleanup.defer(() => history.close());
     const engine = await startEngine({
       controllers: config.controllers,
       client,
       lanes,
+      history,
       queueFor: ({ name }) =>
         createWorkQueue({
           redis,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { HINTS, type HintCode } from "./hint.ts";
 
 /** A field manager that won against our write. */
 const winner = z.object({
@@ -21,6 +22,7 @@ const write = z.object({
   /** `plural.group`. */
   resource: z.string(),
   name: z.string(),
+  namespace: z.string().optional(),
   subresource: z.string().optional(),
   fieldManager: z.string().optional(),
   fromVersion: z.string().optional(),
@@ -28,6 +30,16 @@ const write = z.object({
   /** The merge patch that landed; values of Secrets are taken out, large ones cut. */
   patch: z.record(z.string(), z.unknown()).optional(),
   conflicts: z.array(conflict),
+  /** Fields that another manager owned before. */
+  taken: z.array(z.object({ manager: z.string(), path: z.string() })).optional(),
+});
+
+const hintCodes = Object.keys(HINTS) as [HintCode, ...HintCode[]];
+
+/** Something that the handler probably does wrong; docs/hints.md explains each. */
+const hint = z.object({
+  code: z.enum(hintCodes),
+  message: z.string(),
 });
 
 const trigger = z.object({
@@ -36,6 +48,7 @@ const trigger = z.object({
   reason: z.string().optional(),
   resourceVersion: z.string().optional(),
   generation: z.number().optional(),
+  version: z.string().optional(),
   traceparent: z.string().optional(),
 });
 
@@ -43,6 +56,8 @@ const trigger = z.object({
 export const attemptRecordSchema = z.object({
   id: z.string(),
   key: z.string(),
+  /** Grows by one with every attempt of the key. */
+  epoch: z.number().optional(),
   controller: z.string(),
   uid: z.string().optional(),
   attempt: z.number(),
@@ -83,13 +98,31 @@ export const attemptRecordSchema = z.object({
     "lost",
   ]),
   afterMs: z.number().optional(),
-  error: z.object({ code: z.string(), message: z.string() }).optional(),
+  /** Why it was deferred or cancelled. */
+  cause: z.string().optional(),
+  error: z
+    .object({
+      code: z.string(),
+      /** Of the API server. */
+      reason: z.string().optional(),
+      message: z.string(),
+    })
+    .optional(),
   writes: z.array(write),
   /** Conflicts of writes that did not land in this attempt. */
   conflicts: z.array(
-    conflict.extend({ resource: z.string(), name: z.string(), subresource: z.string().optional() }),
+    conflict.extend({
+      resource: z.string(),
+      namespace: z.string().optional(),
+      name: z.string(),
+      subresource: z.string().optional(),
+    }),
   ),
   calls: z.object({ n: z.number(), ms: z.number() }),
+  hints: z.array(hint).optional(),
+  /** W3C trace id, where tracing is on. */
+  traceId: z.string().optional(),
 });
 
 export type AttemptRecord = z.infer<typeof attemptRecordSchema>;
+export type Hint = z.infer<typeof hint>;

@@ -1,6 +1,27 @@
 export { attemptRecordSchema } from "./attempt-record.ts";
-export type { AttemptRecord } from "./attempt-record.ts";
+export type { AttemptRecord, Hint } from "./attempt-record.ts";
 export { duration } from "./duration.ts";
+export {
+  attemptPageSchema,
+  attemptQuerySchema,
+  contentionSchema,
+  fightsQuerySchema,
+  fightsSchema,
+  rollupsQuerySchema,
+  rollupsSchema,
+} from "./history-api.ts";
+export type {
+  AttemptListQuery,
+  AttemptPage,
+  AttemptSummary,
+  Contention,
+  Fights,
+  Rollups,
+} from "./history-api.ts";
+export { hintDocs, HINTS } from "./hint.ts";
+export type { HintCode } from "./hint.ts";
+export { loopStateSchema } from "./loop-state.ts";
+export type { LoopState } from "./loop-state.ts";
 export { isSensitive, redactPatch } from "./redact.ts";
 export { describeSettings, findSettingsIssues, readSettings, settingsSchema } from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";

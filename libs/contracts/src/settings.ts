@@ -88,6 +88,17 @@ export const settingsSchema = z.strictObject({
         "How long one API call may take. Shorter notices an outage sooner; longer suits a slow server. Default 15s.",
       ),
     ),
+  recordBudgetMiB: z.coerce
+    .number()
+    .int("write a whole number")
+    .min(1, "write a whole number from 1")
+    .default(256)
+    .meta(
+      meta(
+        "KONVERGE_RECORD_BUDGET_MIB",
+        "Memory of Redis that records of attempts and their search index may take per cluster, in MiB. The oldest go first. Default 256.",
+      ),
+    ),
   leaseNamespace: z
     .string()
     .min(1)

@@ -18,6 +18,8 @@ export interface Trigger {
   /** Version of the object that was seen; a floor for the read. Only from the reconciled object itself. */
   readonly resourceVersion?: string;
   readonly generation?: number;
+  /** Version of another object whose change this is about, such as a child's. No floor, but it tells whose write it was. */
+  readonly version?: string;
   /** W3C trace context of the request. */
   readonly traceparent?: string;
 }

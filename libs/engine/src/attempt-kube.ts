@@ -125,6 +125,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
           ...(subresource === undefined ? {} : { subresource }),
           fromVersion: result.beforeVersion,
           object: result.object,
+          ...(result.before === undefined ? {} : { before: result.before }),
           ...(result.patch === undefined ? {} : { patch: result.patch }),
         });
         cache.noteWrite(type, result.object);

@@ -1,12 +1,12 @@
-import { isSensitive, redactPatch, type AttemptRecord } from "@konverge/contracts";
+import { isSensitive, redactPatch, type AttemptRecord, type Hint } from "@konverge/contracts";
 import { isKonvergeError, findCause, type Outcome } from "@konverge/core";
-import { isKubeApiError, type ConflictRecord } from "@konverge/kube";
+import { findTakenFields, isKubeApiError, resourceName, type ConflictRecord } from "@konverge/kube";
 import type { AttemptClosed, AttemptEnd, AttemptLease } from "@konverge/queue";
 import type { Metrics } from "@konverge/telemetry";
 import type { WriteTrace } from "./attempt-trace.ts";
 import type { Controller } from "./define-controller.ts";
 import type { Log } from "./log.ts";
-import { typeId } from "./object-cache.ts";
+import { findHints } from "./history/find-hints.ts";
 import type { AttemptRun } from "./run-attempt.ts";
 
 export interface AttemptReporterOptions {
@@ -14,6 +14,10 @@ export interface AttemptReporterOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly workerId: string;
+  /** What to say about a key beyond this attempt, such as that it runs in circles. */
+  readonly hintsOf?: (key: string) => readonly Hint[];
+  /** Told of each record whose attempt was not fenced. */
+  readonly onRecord?: (attempt: AttemptLease, record: AttemptRecord, bytes: number) => void;
 }
 
 /** Makes an attempt explainable: its record, one log line, its counters (P11). */
@@ -33,7 +37,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
   const { controller, metrics, workerId } = options;
   const log = options.log.child({ controller: controller.name });
   // Weak: an end that Redis never took closes nothing.
-  const records = new WeakMap<AttemptLease, AttemptRecord>();
+  const records = new WeakMap<AttemptLease, { record: AttemptRecord; bytes: number }>();
 
   return {
     logFor: (attempt) => {
@@ -43,13 +47,20 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
     },
     finished: (attempt, run) => {
       metrics.attemptEnded(attempt);
-      const record = buildRecord(attempt, run, { controller: controller.name, worker: workerId });
-      records.set(attempt, record);
-      return fitRecord(record);
+      const record = buildRecord(attempt, run, {
+        controller: controller.name,
+        worker: workerId,
+        hints: [...findHints(run, attempt.key), ...(options.hintsOf?.(attempt.id) ?? [])],
+      });
+      const text = fitRecord(record);
+      records.set(attempt, { record, bytes: Buffer.byteLength(text) });
+      return text;
     },
     closed: (attempt, { outcome }, { fenced, retryAfterMs }) => {
-      const record = records.get(attempt);
-      if (record === undefined) return;
+      const kept = records.get(attempt);
+      if (kept === undefined) return;
+      const { record } = kept;
+      if (!fenced) options.onRecord?.(attempt, record, kept.bytes);
       const conflicts = conflictCount(record);
       metrics.attemptFinished({
         controller: controller.name,
@@ -87,7 +98,11 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
 function buildRecord(
   attempt: AttemptLease,
   { outcome, trace, object }: AttemptRun,
-  { controller, worker }: { readonly controller: string; readonly worker: string },
+  {
+    controller,
+    worker,
+    hints,
+  }: { readonly controller: string; readonly worker: string; readonly hints: readonly Hint[] },
 ): AttemptRecord {
   const finishedAtMs = Date.now();
   const landed = trace.writes.map((write) => writeRecord(write, trace.conflicts, controller));
@@ -102,6 +117,7 @@ function buildRecord(
   return {
     id: `${attempt.id}#${attempt.epoch}`,
     key: attempt.id,
+    epoch: attempt.epoch,
     controller,
     ...optional("uid", object?.metadata.uid),
     attempt: attempt.attempt,
@@ -124,35 +140,47 @@ function buildRecord(
     ...optional("versionAfter", (after?.object ?? object)?.metadata.resourceVersion),
     outcome: outcome.kind,
     ...("afterMs" in outcome ? { afterMs: Math.round(outcome.afterMs) } : {}),
+    ...("cause" in outcome ? { cause: outcome.cause.slice(0, 200) } : {}),
     ...optional("error", errorOf(outcome)),
     writes: landed.map(({ record }) => record),
     conflicts: trace.conflicts
       .filter((conflict) => !settled.has(conflict))
       .map((conflict) => ({
         ...conflictRecord(conflict),
-        resource: typeId(conflict.ref),
+        resource: resourceName(conflict.ref),
+        ...optional("namespace", conflict.ref.namespace),
         name: conflict.ref.name,
         ...optional("subresource", conflict.subresource),
       })),
     calls: { n: trace.calls.n, ms: Math.round(trace.calls.ms) },
+    ...(hints.length === 0 ? {} : { hints: [...hints] }),
   };
 }
 
 function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], controller: string) {
-  const resource = typeId(write.type);
+  const resource = resourceName(write.type);
   const settledConflicts = conflicts.filter(
     ({ ref, subresource }) =>
       write.verb === "patch" &&
-      typeId(ref) === resource &&
+      resourceName(ref) === resource &&
       ref.name === write.name.name &&
       ref.namespace === write.name.namespace &&
       subresource === write.subresource,
   );
+  const fieldManager = `konverge/${controller}`;
+  const taken =
+    write.before === undefined
+      ? []
+      : findTakenFields(write.before, write.object, {
+          manager: fieldManager,
+          sensitive: isSensitive(resource),
+        });
   const record: AttemptRecord["writes"][number] = {
     verb: write.verb,
     resource,
+    ...optional("namespace", write.name.namespace),
     name: write.name.name,
-    fieldManager: `konverge/${controller}`,
+    fieldManager,
     ...optional("subresource", write.subresource),
     ...optional("fromVersion", write.fromVersion),
     ...optional(
@@ -164,6 +192,7 @@ function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], co
       write.patch === undefined ? undefined : redactPatch(resource, write.patch),
     ),
     conflicts: settledConflicts.map(conflictRecord),
+    ...(taken.length === 0 ? {} : { taken }),
   };
   return { record, settledConflicts };
 }
@@ -178,15 +207,16 @@ function conflictRecord({ readVersion, foundVersion, winners, waitedMs }: Confli
 }
 
 /** Of an error about a sensitive kind only its code and reason are kept: API servers quote whole objects. */
-function errorOf(outcome: Outcome): { code: string; message: string } | undefined {
+function errorOf(outcome: Outcome): AttemptRecord["error"] {
   if (!("error" in outcome) || outcome.error === undefined) return undefined;
   const { error } = outcome;
   const ours = findCause(error, isKonvergeError);
   const code = ours?.code ?? error.name;
-  if (isKubeApiError(ours) && ours.ref !== undefined && isSensitive(typeId(ours.ref))) {
-    return { code, message: `${ours.status} ${ours.reason}` };
+  if (isKubeApiError(ours) && ours.ref !== undefined && isSensitive(resourceName(ours.ref))) {
+    return { code, reason: ours.reason, message: `${ours.status} ${ours.reason}` };
   }
-  return { code, message: error.message.slice(0, 500) };
+  const reason = isKubeApiError(ours) && ours.reason !== "" ? { reason: ours.reason } : {};
+  return { code, ...reason, message: error.message.slice(0, 500) };
 }
 
 function conflictCount({ writes, conflicts }: AttemptRecord): number {

@@ -10,6 +10,8 @@ export interface WriteTrace {
   readonly fromVersion?: string;
   /** The object after the write; before it for a delete. */
   readonly object: ApiObject;
+  /** As it was before a patch. */
+  readonly before?: ApiObject;
   /** The merge patch that landed. */
   readonly patch?: JsonObject;
 }

@@ -17,10 +17,13 @@ import {
   type LeaderElectionOptions,
   type Reflector,
 } from "@konverge/kube";
-import type { ObjectLanes, QueueWorker, WorkQueue } from "@konverge/queue";
+import type { HistoryWriter, ObjectLanes, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { Metrics } from "@konverge/telemetry";
 import { createAttemptReporter } from "./attempt-reporter.ts";
+import { createAttemptTrace } from "./attempt-trace.ts";
 import type { ConflictRetry, Controller } from "./define-controller.ts";
+import { createAttemptHistory } from "./history/attempt-history.ts";
+import { LOOP_CAUSE } from "./history/find-loop.ts";
 import type { Log } from "./log.ts";
 import { createObjectCache, typeId } from "./object-cache.ts";
 import { createRequestSource, type RequestSource, type SeenChange } from "./request-source.ts";
@@ -34,6 +37,11 @@ export interface EngineOptions {
   readonly queueFor: (controller: Controller) => WorkQueue;
   /** The turn-taking of all writers of the cluster. */
   readonly lanes: ObjectLanes;
+  /**
+   * Stores what explains attempts beyond their own records. Left out: no search, no fights, and no key that runs in circles is
+   * found or slowed down. Closed by whoever made it.
+   */
+  readonly history?: HistoryWriter;
   /** Unique per process; shown in records and Leases. */
   readonly workerId: string;
   readonly log: Log;
@@ -102,8 +110,25 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     throw error;
   }
   const elections = parts.map((part) => startProducer(part, reflectors, options));
+  const history =
+    options.history === undefined
+      ? undefined
+      : createAttemptHistory({
+          writer: options.history,
+          client,
+          workerId: options.workerId,
+          log,
+          metrics,
+        });
   const workers: QueueWorker[] = parts.map(({ controller, queue }) => {
-    const report = createAttemptReporter({ controller, log, metrics, workerId: options.workerId });
+    const past = history?.of(controller, queue);
+    const report = createAttemptReporter({
+      controller,
+      log,
+      metrics,
+      workerId: options.workerId,
+      ...(past === undefined ? {} : { hintsOf: past.hintsOf, onRecord: past.note }),
+    });
     return queue.work({
       workerId: options.workerId,
       concurrency: concurrencyOf(controller, options),
@@ -115,6 +140,14 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ...(controller.maxFailures === undefined ? {} : { maxFailures: controller.maxFailures }),
       fairness: controller.fairness,
       handle: async (attempt) => {
+        const afterMs = past?.brake.putOffMs(attempt) ?? 0;
+        const putOffMs = typeof afterMs === "number" ? afterMs : await afterMs;
+        if (putOffMs > 0) {
+          const outcome = { kind: "deferred", afterMs: putOffMs, cause: LOOP_CAUSE } as const;
+          report.logFor(attempt);
+          const run = { outcome, trace: createAttemptTrace(), object: undefined };
+          return { outcome, record: report.finished(attempt, run) };
+        }
         const run = await runAttempt(attempt, {
           controller,
           client,
@@ -143,6 +176,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       unsubscribe();
       state.ready = false;
       await Promise.all(workers.map((worker) => worker.stop({ graceMs })));
+      await history?.stop();
       await Promise.all(elections.map((election) => election.stop()));
       await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
       await Promise.all(parts.map(({ queue }) => queue.close()));

@@ -76,6 +76,7 @@ export function createRequestSource(controller: Controller, queue: WorkQueue): R
         kind: "owner",
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
+        ...changedVersion(change),
       });
     },
     async onWatched({ map }, change) {
@@ -86,6 +87,7 @@ export function createRequestSource(controller: Controller, queue: WorkQueue): R
         kind: "watch",
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
+        ...changedVersion(change),
       });
     },
     async resync(object, reason) {
@@ -114,6 +116,10 @@ function versionsOf({ metadata }: ApiObject): Pick<Trigger, "resourceVersion" | 
       : { resourceVersion: metadata.resourceVersion }),
     ...(metadata.generation === undefined ? {} : { generation: metadata.generation }),
   };
+}
+
+function changedVersion({ object: { metadata } }: SeenChange): Pick<Trigger, "version"> {
+  return metadata.resourceVersion === undefined ? {} : { version: metadata.resourceVersion };
 }
 
 /** Controller owners of the wanted kind. Group and kind are compared, never the version. */

@@ -67,9 +67,13 @@ export { ownerOf, setControllerReference, setOwnerReference } from "./owner-refe
 export type { Owned } from "./owner-references.ts";
 export { resourceName } from "./resource-path.ts";
 export type { NamespacedName } from "./resource-path.ts";
+export { recordEvent } from "./record-event.ts";
+export type { ObjectEventInput } from "./record-event.ts";
 export { createReflector } from "./reflector.ts";
 export type { Reflector, ReflectorEvent, ReflectorOptions } from "./reflector.ts";
 export type { ObjectEvent } from "./reflector-store.ts";
 export { retryOnConflict } from "./retry-on-conflict.ts";
 export type { RetryOnConflictOptions } from "./retry-on-conflict.ts";
+export { findTakenFields } from "./taken-fields.ts";
+export type { TakenField } from "./taken-fields.ts";
 export type { WatchEvent, WatchOptions } from "./watch.ts";

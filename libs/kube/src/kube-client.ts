@@ -128,6 +128,8 @@ export interface MutateResult<T> {
   readonly lost: number;
   /** Version on which the change was built. */
   readonly beforeVersion: string;
+  /** The object on which the change was built; absent when nothing was written. */
+  readonly before?: T;
   /** The merge patch that landed, without its preconditions; for sensitive kinds its values are redacted (P12). */
   readonly patch?: JsonObject;
 }

@@ -93,6 +93,7 @@ export async function mutateObject<T extends ApiObject>(
         tries: number,
         lost: losses,
         beforeVersion,
+        before: read as unknown as T,
         patch: access.sensitive ? redactValues(patch) : patch,
       };
     } catch (error) {

@@ -61,7 +61,8 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
         ...finish(),
         counting: "uncount",
         final: false,
-        hold: "deferred",
+        // What is only slowed down may be woken by news; for the API server's sake nothing is.
+        hold: outcome.cause === "loop" ? "backoff" : "deferred",
         delayMs: outcome.afterMs,
         job: "delay",
       };

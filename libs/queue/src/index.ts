@@ -8,6 +8,27 @@ export type {
   ControllerRegistryOptions,
   StopHeartbeat,
 } from "./controller-registry.ts";
+export type { AttemptRow } from "./history/attempt-row.ts";
+export { createHistoryReader } from "./history/history-reader.ts";
+export type {
+  AttemptPage,
+  AttemptQuery,
+  Contender,
+  Fights,
+  HistoryReader,
+  HistoryReaderOptions,
+  Rollup,
+} from "./history/history-reader.ts";
+export { createHistoryWriter, fightObject } from "./history/history-writer.ts";
+export type {
+  FightNote,
+  FightPair,
+  HistoryAnswer,
+  HistoryBatch,
+  HistoryWriter,
+  HistoryWriterOptions,
+  RollupNote,
+} from "./history/history-writer.ts";
 export { createWorkQueue } from "./create-work-queue.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
 export { findFairnessIssues } from "./fairness.ts";

@@ -1,10 +1,11 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { observeGuard, type GuardMetrics } from "./guard-metrics.ts";
+import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
 import { createRestClientMetrics, type ApiCallMetrics } from "./rest-client-metrics.ts";
 
-export interface Metrics extends ReconcileMetrics, RequestMetrics {
+export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetrics {
   readonly contentType: string;
   /** One API call, by what it was and how it ended. */
   apiCall(call: ApiCallMetrics): void;
@@ -36,6 +37,7 @@ export function createMetrics({ version, ofProcess = false }: MetricsOptions): M
   return {
     ...createReconcileMetrics(registry),
     ...createRequestMetrics(registry),
+    ...createHistoryMetrics(registry),
     apiCall: createRestClientMetrics(registry),
     observeGuard: (cluster, read) => observeGuard(registry, cluster, read),
     contentType: registry.contentType,

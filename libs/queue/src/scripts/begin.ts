@@ -44,6 +44,14 @@ local function recordLost(key, stream)
   redis.call('XADD', stream, 'MAXLEN', '~', kept, '*', 'epoch', h[1], 'covered', h[4], 'outcome', 'lost',
     'startedAt', h[5], 'worker', h[6], 'record', record)
   redis.call('PEXPIRE', stream, retentionMs)
+  -- The search index is the stream "records" under the same root; attempts that end are added by their workers.
+  local slash = string.find(stream, '}/attempts/', 1, true)
+  local index, id = string.sub(stream, 1, slash + 1) .. 'records', string.sub(stream, slash + 11)
+  local row = '[' .. cjson.encode(id) .. ',' .. h[1] .. ',"lost","",[],[],' .. h[5] .. ',' .. math.max(0, now - h[5]) ..
+    ',0,0,0,' .. cjson.encode(h[6]) .. ']'
+  local last = redis.call('XREVRANGE', index, '+', '-', 'COUNT', 1)[1]
+  local sum = (last and tonumber(last[2][4]) or 0) + #row + #record + 300
+  redis.call('XADD', index, '*', 'r', row, 's', string.format('%.0f', sum))
 end
 
 local function begin(key, stream, member, owner)

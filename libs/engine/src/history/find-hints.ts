@@ -1,0 +1,70 @@
+import { HINTS, type Hint, type HintCode } from "@konverge/contracts";
+import { findCause, isKonvergeError, type ObjectKey, type Outcome } from "@konverge/core";
+import { isAlreadyExists, isKubeApiError, isNotFound, type KubeApiError } from "@konverge/kube";
+import type { WriteTrace } from "../attempt-trace.ts";
+import type { AttemptRun } from "../run-attempt.ts";
+
+/** What the engine of JavaScript says when a frozen object is changed. */
+const FROZEN =
+  /^Cannot (assign to read only property|add property|delete property|define property)|object is not extensible/;
+
+/** Classic mistakes that show in one attempt; those that need several are found by {@link findLoop}. */
+export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[] {
+  const hints: Hint[] = [];
+  const give = (code: HintCode, detail: string) => hints.push(hintOf(code, detail));
+
+  const error = errorOf(outcome);
+  const api = findCause(error, isApiError);
+  if (api !== undefined && isAlreadyExists(api) && api.verb === "create") {
+    give("already_exists", nameOf(api));
+  }
+  if (api !== undefined && isNotFound(api) && outcome.kind === "retry") {
+    const deleted = trace.writes.some(
+      ({ verb, name }) => verb === "delete" && name.name === api.ref?.name,
+    );
+    give("not_found_failed", deleted ? `${nameOf(api)}, just deleted` : nameOf(api));
+  }
+  if (findCause(error, isFrozenError) !== undefined) give("cached_object_changed", "");
+  if (trace.writes.some((write) => isOwnSpec(write, key))) give("own_spec_written", "");
+  const swallowed = trace.conflicts.find(({ foundVersion }) => foundVersion === undefined);
+  if (swallowed !== undefined && isSuccess(outcome)) {
+    give("swallowed_conflict", `${swallowed.ref.kind} ${swallowed.ref.name}`);
+  }
+  return hints;
+}
+
+/** `detail` names objects and fields, never values (P12). */
+export function hintOf(code: HintCode, detail: string): Hint {
+  return { code, message: detail === "" ? HINTS[code] : `${HINTS[code]} (${detail})` };
+}
+
+function errorOf(outcome: Outcome): Error | undefined {
+  return "error" in outcome ? outcome.error : undefined;
+}
+
+function isSuccess({ kind }: Outcome): boolean {
+  return kind === "done" || kind === "requeueAfter" || kind === "awaitChange";
+}
+
+function isApiError(candidate: unknown): candidate is KubeApiError {
+  return isKonvergeError(candidate) && isKubeApiError(candidate);
+}
+
+function isFrozenError(candidate: unknown): candidate is TypeError {
+  return candidate instanceof TypeError && FROZEN.test(candidate.message);
+}
+
+function nameOf({ ref }: KubeApiError): string {
+  return ref === undefined ? "" : `${ref.kind ?? ref.resource} ${ref.name ?? ""}`.trim();
+}
+
+/** Status has a subresource of its own, and of the metadata finalizers and labels are a controller's to write. */
+function isOwnSpec({ verb, type, name, subresource, patch, object }: WriteTrace, key: ObjectKey) {
+  const isOwn =
+    type.group === key.group &&
+    type.resource === key.resource &&
+    name.name === key.name &&
+    name.namespace === key.namespace;
+  if (!isOwn || subresource !== undefined) return false;
+  return verb === "patch" ? "spec" in (patch ?? {}) : verb === "apply" && "spec" in object;
+}

@@ -1,0 +1,137 @@
+import type { AttemptRecord } from "@konverge/contracts";
+import {
+  fightObject,
+  type FightNote,
+  type FightPair,
+  type HistoryBatch,
+  type RollupNote,
+} from "@konverge/queue";
+
+/** What one second may bring; beyond it the search index has a gap, never the queue. */
+const MOST_ROWS = 5_000;
+const MOST_FIGHTS = 200;
+const MOST_PAIRS = 20;
+const MINUTE_MS = 60_000;
+
+type Conflict = AttemptRecord["writes"][number]["conflicts"][number];
+
+/** Adds up what attempts did until it is taken. */
+export interface HistoryCollector {
+  readonly add: (record: AttemptRecord, recordBytes: number) => void;
+  readonly take: () => Pick<HistoryBatch, "rows" | "fights" | "rollups">;
+}
+
+interface Fight {
+  conflicts: number;
+  readonly pairs: Map<string, FightPair>;
+}
+
+export function createHistoryBatch(): HistoryCollector {
+  let rows: HistoryBatch["rows"][number][] = [];
+  let fights = new Map<string, Fight>();
+  let rollups = new Map<
+    string,
+    { controller: string; minute: number; counts: Record<string, number> }
+  >();
+
+  const fightOf = (object: string): Fight | undefined => {
+    const known = fights.get(object);
+    if (known !== undefined || fights.size >= MOST_FIGHTS) return known;
+    const fight: Fight = { conflicts: 0, pairs: new Map() };
+    fights.set(object, fight);
+    return fight;
+  };
+  const addPair = ({ pairs }: Fight, kind: FightPair["kind"], manager: string, path: string) => {
+    const id = `${kind}\n${manager}\n${path}`;
+    const known = pairs.get(id);
+    if (known === undefined && pairs.size >= MOST_PAIRS) return;
+    pairs.set(id, { kind, manager, path, count: (known?.count ?? 0) + 1 });
+  };
+  const addConflict = (object: string, { winners }: Conflict) => {
+    const fight = fightOf(object);
+    if (fight === undefined) return;
+    fight.conflicts += 1;
+    for (const { manager, paths } of winners) {
+      for (const path of paths.length === 0 ? [""] : paths) addPair(fight, "lost", manager, path);
+    }
+  };
+  const addRollup = (record: AttemptRecord, conflicts: number) => {
+    const { controller } = record;
+    const minute = Math.floor(Date.parse(record.finishedAt) / MINUTE_MS);
+    const id = `${minute}/${controller}`;
+    const rollup = rollups.get(id) ?? { controller, minute, counts: {} };
+    rollups.set(id, rollup);
+    const add = (name: string, by: number) => {
+      if (by !== 0) rollup.counts[name] = (rollup.counts[name] ?? 0) + Math.round(by);
+    };
+    add(`outcome.${record.outcome}`, 1);
+    add("conflicts", conflicts);
+    add("writes", record.writes.length);
+    add("calls", record.calls.n);
+    add("ms", record.durationMs);
+  };
+
+  return {
+    add: (record, recordBytes) => {
+      for (const write of record.writes) {
+        const { conflicts, taken = [] } = write;
+        if (conflicts.length === 0 && taken.length === 0) continue;
+        const object = fightObject(write);
+        for (const conflict of conflicts) addConflict(object, conflict);
+        const fight = taken.length === 0 ? undefined : fightOf(object);
+        if (fight === undefined) continue;
+        for (const { manager, path } of taken) addPair(fight, "taken", manager, path);
+      }
+      for (const conflict of record.conflicts) addConflict(fightObject(conflict), conflict);
+      const conflicts = conflictsOf(record);
+      addRollup(record, conflicts.length);
+      if (rows.length < MOST_ROWS) rows.push({ row: rowOf(record, conflicts), recordBytes });
+    },
+    take: () => {
+      const taken = {
+        rows,
+        fights: [...fights].map(([object, { conflicts, pairs }]): FightNote => {
+          return { object, conflicts, pairs: [...pairs.values()] };
+        }),
+        rollups: [...rollups.values()] satisfies RollupNote[],
+      };
+      rows = [];
+      fights = new Map();
+      rollups = new Map();
+      return taken;
+    },
+  };
+}
+
+/** Objects that the attempt took fields of, and the key that did. */
+export function writtenObjects({ key, writes }: AttemptRecord): { object: string; key: string }[] {
+  return writes
+    .filter(({ taken = [] }) => taken.length > 0)
+    .map((write) => ({ object: fightObject(write), key }));
+}
+
+function conflictsOf({ writes, conflicts }: AttemptRecord): Conflict[] {
+  return [...writes.flatMap((write) => write.conflicts), ...conflicts];
+}
+
+function rowOf(
+  record: AttemptRecord,
+  conflicts: readonly Conflict[],
+): HistoryBatch["rows"][number]["row"] {
+  const { error, hints = [] } = record;
+  const managers = conflicts.flatMap(({ winners }) => winners.map(({ manager }) => manager));
+  return {
+    key: record.key,
+    epoch: record.epoch ?? 0,
+    outcome: record.outcome,
+    errorCode: error === undefined ? "" : [error.code, error.reason ?? []].flat().join("."),
+    managers: [...new Set(managers)].slice(0, 5),
+    hints: hints.map(({ code }) => code),
+    startedAtMs: Date.parse(record.startedAt),
+    durationMs: record.durationMs,
+    conflicts: conflicts.length,
+    writes: record.writes.length,
+    calls: record.calls.n,
+    worker: record.worker,
+  };
+}

@@ -1,0 +1,153 @@
+import { loopStateSchema, type AttemptRecord, type LoopState } from "@konverge/contracts";
+import { climb, type Ladder } from "@konverge/core";
+import type { AttemptLease } from "@konverge/queue";
+import { isOwnTrigger, isPerson, writtenVersions } from "./find-loop.ts";
+
+/** Before the next start of a key that runs in circles. It converges slowly instead of not at all, whoever is right. */
+const LADDER: Ladder = {
+  baseMs: 1_000,
+  factor: 2,
+  capMs: 60_000,
+  steps: Infinity,
+  jitter: { kind: "proportional", share: 0.1 },
+};
+/** A loop that was not seen for so long is over. */
+const FORGOTTEN_AFTER_MS = 600_000;
+
+/**
+ * Slows down keys that run in circles, in all workers: the next start is put off, never dropped. A person's request ends it,
+ * and a change that is not our own; a field that goes to and fro is all foreign changes, so there only a person does.
+ */
+export interface LoopBrake {
+  /** How long the start of an attempt is to be put off, in ms; 0 for now. Free of cost unless the key is slowed down. */
+  readonly putOffMs: (attempt: AttemptLease) => number | Promise<number>;
+  readonly stateOf: (key: string) => LoopState | undefined;
+  readonly start: (
+    key: string,
+    found: Pick<LoopState, "kind" | "count" | "paths" | "managers">,
+  ) => void;
+  /** Told of each attempt that ran. */
+  readonly ended: (key: string, record: AttemptRecord) => void;
+  /** What other workers should know since the last call. */
+  readonly takeChanges: () => Map<string, string | undefined>;
+  /** Takes back what could not be told. */
+  readonly putBack: (untold: ReadonlyMap<string, string | undefined>) => void;
+  /** What all workers know. */
+  readonly learn: (shared: ReadonlyMap<string, string>) => void;
+}
+
+export interface LoopBrakeOptions {
+  readonly workerId: string;
+  /** The latest records of a key, newest first. */
+  readonly readRecords: (attempt: AttemptLease) => Promise<readonly AttemptRecord[]>;
+  readonly onEnded: (key: string, state: LoopState) => void;
+  readonly now?: () => number;
+  readonly random?: () => number;
+}
+
+export function createLoopBrake(options: LoopBrakeOptions): LoopBrake {
+  const { workerId, readRecords, onEnded, now = Date.now, random = Math.random } = options;
+  let loops = new Map<string, LoopState>();
+  let changes = new Map<string, string | undefined>();
+
+  const set = (key: string, state: LoopState) => {
+    loops.set(key, state);
+    changes.set(key, JSON.stringify(state));
+  };
+  const end = (key: string, state: LoopState) => {
+    loops.delete(key);
+    changes.set(key, undefined);
+    onEnded(key, state);
+  };
+  const delay = (step: number) => {
+    const climbed = climb(LADDER, step, random);
+    return climbed.kind === "wait" ? climbed.afterMs : LADDER.capMs;
+  };
+
+  const look = async (attempt: AttemptLease, state: LoopState): Promise<number> => {
+    const { triggers } = attempt;
+    if (state.kind !== "flip" && triggers.length > 0) {
+      // The last writes may be another worker's; `end` has stored them before this attempt began.
+      // Without an answer whether it is an echo, it is none: to run once too often harms nobody.
+      const records = await readRecords(attempt).catch((): AttemptRecord[] => []);
+      const versions = writtenVersions(records);
+      if (!triggers.every((trigger) => isOwnTrigger(trigger, versions))) {
+        end(attempt.id, state);
+        return 0;
+      }
+    }
+    return Math.max(0, state.untilMs - now());
+  };
+
+  return {
+    putOffMs: (attempt) => {
+      const state = loops.get(attempt.id);
+      if (state === undefined) return 0;
+      if (attempt.triggers.some(isPerson)) {
+        end(attempt.id, state);
+        return 0;
+      }
+      return state.untilMs <= now() ? 0 : look(attempt, state);
+    },
+    stateOf: (key) => loops.get(key),
+    start: (key, found) => {
+      if (loops.has(key)) return;
+      const atMs = now();
+      set(key, { ...found, step: 0, sinceMs: atMs, untilMs: atMs + delay(0), worker: workerId });
+    },
+    ended: (key, record) => {
+      const state = loops.get(key);
+      if (state === undefined) return;
+      if (!goesOn(state, record)) {
+        // The other side of a fight may only be slower; age ends it.
+        if (state.kind !== "flip") end(key, state);
+        return;
+      }
+      const step = state.step + 1;
+      set(key, { ...state, step, count: state.count + 1, untilMs: now() + delay(step) });
+    },
+    takeChanges: () => {
+      for (const [key, state] of loops) {
+        if (state.untilMs + FORGOTTEN_AFTER_MS < now()) end(key, state);
+      }
+      const taken = changes;
+      changes = new Map();
+      return taken;
+    },
+    putBack: (untold) => {
+      changes = new Map([...untold, ...changes]);
+    },
+    learn: (shared) => {
+      const learned = new Map<string, LoopState>();
+      for (const [key, text] of shared) {
+        const parsed = loopStateSchema.safeParse(JSON.parse(text));
+        // What another version stored is not ours to judge.
+        if (parsed.success) learned.set(key, parsed.data);
+      }
+      // What changed here since is newer.
+      for (const [key, change] of changes) {
+        const state = loops.get(key);
+        if (change === undefined) learned.delete(key);
+        else if (state !== undefined) learned.set(key, state);
+      }
+      loops = learned;
+    },
+  };
+}
+
+function goesOn(state: LoopState, record: AttemptRecord): boolean {
+  switch (state.kind) {
+    case "ownWrites":
+      return record.writes.length > 0;
+    case "requeue":
+      return record.outcome === "requeueAfter" && record.writes.length === 0;
+    case "flip":
+      return record.writes.some(({ taken = [] }) =>
+        taken.some(({ manager, path }) => isPart(state, manager, path)),
+      );
+  }
+}
+
+function isPart({ managers, paths }: LoopState, manager: string, path: string): boolean {
+  return managers.includes(manager) && paths.includes(path);
+}

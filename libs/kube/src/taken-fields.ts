@@ -1,0 +1,46 @@
+import { isJsonObject, type ApiObject, type JsonObject } from "@konverge/core";
+import { changedPaths, formatFieldPath, overlaps, ownedPaths } from "./managed-fields.ts";
+
+/** Enough to see what a fight is about. */
+const MAX_TAKEN = 10;
+
+/** A field that a write took from another manager. */
+export interface TakenField {
+  readonly manager: string;
+  /** For example `spec.replicas`. */
+  readonly path: string;
+}
+
+/** Fields that `manager` has given another value although somebody else owned them. Shared ownership counts as the other's. */
+export function findTakenFields(
+  before: ApiObject,
+  after: ApiObject,
+  { manager, sensitive }: { readonly manager: string; readonly sensitive: boolean },
+): TakenField[] {
+  const others = (before.metadata.managedFields ?? []).filter(
+    (entry) => entry.manager !== undefined && entry.manager !== manager,
+  );
+  if (others.length === 0) return [];
+  const changed = changedPaths(content(before), content(after)).filter(
+    ([first]) => first?.kind === "member",
+  );
+  if (changed.length === 0) return [];
+  const taken = new Map<string, TakenField>();
+  for (const entry of others) {
+    for (const owned of ownedPaths(entry.fieldsV1)) {
+      if (taken.size >= MAX_TAKEN) return [...taken.values()];
+      // A parent of what changed says nothing: only the field itself, or what lies in it, was taken.
+      if (!changed.some((path) => owned.length >= path.length && overlaps(owned, path))) continue;
+      const path = formatFieldPath(owned, { sensitive });
+      taken.set(`${entry.manager}\n${path}`, { manager: entry.manager ?? "", path });
+    }
+  }
+  return [...taken.values()];
+}
+
+/** What managers own; the rest of the metadata changes with every write. */
+function content(object: ApiObject): JsonObject {
+  const { metadata, ...rest } = object as unknown as JsonObject;
+  const { labels = null, annotations = null } = isJsonObject(metadata) ? metadata : {};
+  return { ...rest, metadata: { labels, annotations } };
+}

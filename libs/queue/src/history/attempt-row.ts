@@ -1,0 +1,75 @@
+import type { OutcomeKind } from "@konverge/core";
+
+/** One attempt in the search index: what it can be found by, and enough to show a line. */
+export interface AttemptRow {
+  /** `controller/cluster/resource.group/namespace/name`. */
+  readonly key: string;
+  readonly epoch: number;
+  readonly outcome: OutcomeKind | "lost";
+  /** Empty when it did not fail. */
+  readonly errorCode: string;
+  /** Field managers that won against it. */
+  readonly managers: readonly string[];
+  /** Codes of docs/hints.md. */
+  readonly hints: readonly string[];
+  readonly startedAtMs: number;
+  readonly durationMs: number;
+  readonly conflicts: number;
+  readonly writes: number;
+  readonly calls: number;
+  readonly worker: string;
+}
+
+/** A list and not an object: its names would be half of the memory. `begin` writes the same for lost attempts. */
+export function encodeRow(row: AttemptRow): string {
+  return JSON.stringify([
+    row.key,
+    row.epoch,
+    row.outcome,
+    row.errorCode,
+    row.managers,
+    row.hints,
+    row.startedAtMs,
+    row.durationMs,
+    row.conflicts,
+    row.writes,
+    row.calls,
+    row.worker,
+  ]);
+}
+
+type Encoded = [
+  key: string,
+  epoch: number,
+  outcome: AttemptRow["outcome"],
+  errorCode: string,
+  managers: string[],
+  hints: string[],
+  startedAtMs: number,
+  durationMs: number,
+  conflicts: number,
+  writes: number,
+  calls: number,
+  worker: string,
+];
+
+export function decodeRow(text: string): AttemptRow {
+  const [key, epoch, outcome, errorCode, managers, hints, startedAtMs, durationMs, ...rest] =
+    JSON.parse(text) as Encoded;
+  const [conflicts, writes, calls, worker] = rest;
+  return {
+    key,
+    epoch,
+    outcome,
+    errorCode,
+    // An empty list of Lua's is written as an object.
+    managers: Array.isArray(managers) ? managers : [],
+    hints: Array.isArray(hints) ? hints : [],
+    startedAtMs,
+    durationMs,
+    conflicts,
+    writes,
+    calls,
+    worker,
+  };
+}

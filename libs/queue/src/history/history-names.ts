@@ -1,0 +1,37 @@
+import { clusterRoot } from "../queue-names.ts";
+
+/** Where the history of a cluster is kept, beside its queues and under the same hash tag. */
+export interface HistoryNames {
+  /** Stream: one short row per attempt of the cluster, oldest first. */
+  readonly index: string;
+  /** Hash: keys that are throttled now. */
+  readonly loops: string;
+  /** Stream of the records of one key; the queue writes it. */
+  readonly attempts: (key: string) => string;
+  /** Hash: who fought over one object. */
+  readonly fights: (object: string) => string;
+  /** Sorted sets, one per hour: objects by conflicts, fields by flips. */
+  readonly hot: (hour: number) => string;
+  readonly flips: (hour: number) => string;
+  readonly rollup: (controller: string, minute: number) => string;
+  /** Exists as long as a thing about a key has been said. */
+  readonly said: (what: string) => string;
+}
+
+export const HOUR_MS = 3_600_000;
+export const MINUTE_MS = 60_000;
+
+/** @throws KonvergeError `invalid_config` */
+export function historyNames(prefix: string, cluster: string): HistoryNames {
+  const root = clusterRoot(prefix, cluster);
+  return {
+    index: `${root}/records`,
+    loops: `${root}/loops`,
+    attempts: (key) => `${root}/attempts/${key}`,
+    fights: (object) => `${root}/fights/${object}`,
+    hot: (hour) => `${root}/hot/${hour}`,
+    flips: (hour) => `${root}/flips/${hour}`,
+    rollup: (controller, minute) => `${root}/rollup/${encodeURIComponent(controller)}/${minute}`,
+    said: (what) => `${root}/said/${what}`,
+  };
+}

@@ -1,0 +1,55 @@
+import { Counter, type Registry } from "prom-client";
+
+/** What is counted of loops, fights and classic mistakes. */
+export interface HistoryMetrics {
+  /** Makes the series of a controller exist, at 0. */
+  addHistory(
+    controller: string,
+    labels: { readonly kinds: readonly string[]; readonly hints: readonly string[] },
+  ): void;
+  /** A key that runs in circles was found, and is slowed down. */
+  loopFound(loop: { readonly controller: string; readonly kind: string }): void;
+  /** Fields that went to and fro between the controller and another manager. */
+  ownershipFlipped(flip: {
+    readonly controller: string;
+    readonly manager: string;
+    readonly flips: number;
+  }): void;
+  /** An attempt showed a mistake of docs/hints.md. */
+  hintGiven(hint: { readonly controller: string; readonly hint: string }): void;
+}
+
+/** Names of managers come from outside: what is beyond is told as this one. */
+const MANAGERS_TOLD = 50;
+const OTHER = "other";
+
+export function createHistoryMetrics(registry: Registry): HistoryMetrics {
+  const counter = <Label extends string>(name: string, help: string, label: Label) =>
+    new Counter({
+      name: `konverge_${name}`,
+      help,
+      labelNames: ["controller", label],
+      registers: [registry],
+    });
+  const loops = counter("loops_total", "Keys that were found running in circles.", "kind");
+  const flips = counter(
+    "ownership_flips_total",
+    "Fields that went to and fro between the controller and a manager.",
+    "manager",
+  );
+  const hints = counter("hints_total", "Attempts that showed a classic mistake.", "hint");
+  const managers = new Set<string>();
+  return {
+    addHistory(controller, labels) {
+      for (const kind of labels.kinds) loops.inc({ controller, kind }, 0);
+      for (const hint of labels.hints) hints.inc({ controller, hint }, 0);
+      flips.inc({ controller, manager: OTHER }, 0);
+    },
+    loopFound: ({ controller, kind }) => loops.inc({ controller, kind }),
+    ownershipFlipped({ controller, manager, flips: by }) {
+      if (managers.size < MANAGERS_TOLD) managers.add(manager);
+      flips.inc({ controller, manager: managers.has(manager) ? manager : OTHER }, by);
+    },
+    hintGiven: ({ controller, hint }) => hints.inc({ controller, hint }),
+  };
+}

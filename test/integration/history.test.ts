@@ -1,0 +1,150 @@
+import { resourceVersionChanged } from "@konverge/engine";
+import type { AttemptRecord } from "@konverge/contracts";
+import type { WorkQueue } from "@konverge/queue";
+import type { ObjectKey } from "@konverge/core";
+import { describe, expect, test } from "vitest";
+import { eventsAbout, namespace, useHistory } from "./history-harness.ts";
+import { testServers } from "./kube-servers.ts";
+import { until } from "./queue-harness.ts";
+
+const QUICK = {
+  baseMs: 1,
+  factor: 1,
+  capMs: 1,
+  steps: Infinity,
+  jitter: { kind: "none" },
+} as const;
+
+async function recordsOf(queue: WorkQueue, key: ObjectKey): Promise<AttemptRecord[]> {
+  const stored = await queue.listAttempts(key, { limit: 50 });
+  return stored.map(({ record }) => JSON.parse(record) as AttemptRecord);
+}
+
+describe.each(testServers())("history on $name", (target) => {
+  const harness = useHistory(target, "history.test.konverge.dev");
+
+  test("P11: attempts are found by what they were about and how they ended, newest first", async () => {
+    const { controller } = await harness.start({
+      backoff: { failure: QUICK },
+      reconcile: async ({ object, attempt }) => {
+        if (object.metadata.name === "fails" && attempt < 3) throw new Error("not yet");
+      },
+    });
+    await harness.make("fails");
+    await harness.make("blue-pool");
+    const { reader } = harness;
+    await until("all attempts are in the index", async () => {
+      const { items } = await reader.search({ limit: 50 });
+      return items.length >= 4;
+    });
+    const find = async (query: object) => (await reader.search({ limit: 50, ...query })).items;
+    const failed = await find({ outcome: "retry" });
+    expect(failed.map(({ key }) => key.split("/").at(-1))).toEqual(["fails", "fails"]);
+    expect(await find({ name: "ue-po" })).toMatchObject([{ outcome: "done" }]);
+    expect(await find({ errorCode: "Error" })).toHaveLength(2);
+    expect(await find({ controller: controller.name, namespace })).toHaveLength(4);
+    expect(await find({ resource: "widgets" })).toHaveLength(4);
+    expect(await find({ resource: "widgets.history.test.konverge.dev" })).toHaveLength(4);
+    expect(await find({ controller: "other" })).toEqual([]);
+    expect(await find({ namespace: "other" })).toEqual([]);
+    const times = (await find({})).map(({ startedAtMs }) => startedAtMs);
+    expect(times).toEqual(times.toSorted((left, right) => right - left));
+    const page = await reader.search({ limit: 3 });
+    expect(page.items).toHaveLength(3);
+    const rest = await reader.search({ limit: 3, cursor: page.next });
+    expect(rest.items).toHaveLength(1);
+    await expect(reader.search({ limit: 3, cursor: "?" })).rejects.toMatchObject({
+      code: "invalid_request",
+    });
+    const [minute] = await reader.rollups(controller.name, 2);
+    expect(minute?.counts).toMatchObject({ "outcome.retry": 2 });
+  });
+
+  test("P11: a lost race is kept with its winner, by object and by manager", async () => {
+    let interfere = true;
+    await harness.start({
+      reconcile: async ({ object, kube }) => {
+        await kube.mutate(object, async (draft) => {
+          if (interfere) {
+            interfere = false;
+            await harness.client.mutate(harness.widgets, { namespace, name: "w" }, (other) => {
+              other.spec = { ...other.spec, foreign: true };
+            });
+          }
+          draft.metadata.labels = { ours: "true" };
+        });
+      },
+    });
+    await harness.make("w");
+    const { reader } = harness;
+    const object = "widgets.history.test.konverge.dev/default/w";
+    const [contender] = await until("the fight is stored", async () => {
+      const found = await reader.contention(object);
+      return found.length > 0 && found;
+    });
+    expect(contender).toMatchObject({
+      kind: "lost",
+      manager: "konverge-test",
+      path: "spec.foreign",
+      count: 1,
+    });
+    expect((await reader.fights(1)).hot).toEqual([{ object, conflicts: 1 }]);
+    const { items } = await reader.search({ limit: 5, manager: "konverge-test" });
+    expect(items).toMatchObject([{ conflicts: 1 }]);
+  });
+
+  test("a controller started by its own status writes is found, slowed down and told of once", async () => {
+    let runs = 0;
+    const { queue, key, metrics } = await harness.start({
+      when: resourceVersionChanged,
+      reconcile: async ({ object, kube }) => {
+        runs += 1;
+        await kube.mutateStatus(object, (draft) => {
+          draft.status["seen"] = runs;
+        });
+      },
+    });
+    await harness.make("loop");
+    const found = await until("the loop is found", () =>
+      harness.lines.find(({ message }) => message.includes("run in circles")),
+    );
+    expect(found).toMatchObject({
+      level: "warn",
+      hint: "own_status_trigger",
+      docs: "docs/hints.md#own_status_trigger",
+      name: "loop",
+    });
+    expect(found["paths"]).toEqual(["widgets.history.test.konverge.dev/status status.seen"]);
+    await until("starts are put off, and more each time", async () => {
+      const { loops } = await harness.reader.fights(1);
+      const state = [...loops.values()].map((text) => JSON.parse(text) as { step: number })[0];
+      return (state?.step ?? 0) >= 2;
+    });
+    const records = await recordsOf(queue, key("loop"));
+    const putOff = records.filter(({ cause }) => cause === "loop");
+    expect(putOff.length).toBeGreaterThan(0);
+    expect(putOff[0]).toMatchObject({
+      outcome: "deferred",
+      hints: [{ code: "own_status_trigger" }],
+      calls: { n: 0 },
+    });
+    const [event] = await until("the event is recorded", async () => {
+      const events = await eventsAbout(harness.client, "loop");
+      return events.length > 0 && events;
+    });
+    expect(event).toMatchObject({ type: "Warning", reason: "ReconcileLoop" });
+    expect(await metrics.text()).toMatch(/konverge_loops_total\{[^}]*kind="ownWrites"[^}]*\} 1/);
+
+    // A person is not made to wait, and ends it.
+    const before = runs;
+    const asked = await queue.request(key("loop"), { kind: "http" }, { class: "interactive" });
+    await until("the person's request is finished", async () => {
+      return (await queue.getRequest(asked.id)).phase === "finished";
+    });
+    expect(runs).toBeGreaterThan(before);
+    await until("the loop is over for now", () =>
+      harness.lines.some(({ message }) => message === "no loop any more"),
+    );
+    expect(await eventsAbout(harness.client, "loop")).toHaveLength(1);
+  });
+});
