@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { createWorkQueue } from "@konverge/queue";
-import { CONTROLLER, type ControllerWorkerConfig } from "./controller-worker.ts";
+import type { ControllerWorkerConfig } from "./controller-worker.ts";
+import { drained, openGaugeQueue } from "./gauge-queue.ts";
 import { buildGoPeer } from "./go-peer.ts";
 import { startPeerProcess, type PeerProcess } from "./peer-process.ts";
 
@@ -90,32 +90,12 @@ function ourArm(
       const processes = await startAll(workers, () =>
         startNode("controller-worker.ts", [JSON.stringify(config)]),
       );
-      await drained(redisUrl, prefix);
+      const queue = openGaugeQueue(redisUrl, prefix);
+      await drained(queue);
+      await queue.close();
       return processes;
     },
   };
-}
-
-/** A start requests every object once; what follows must not be measured with that. */
-async function drained(redisUrl: string, prefix: string): Promise<void> {
-  const queue = createWorkQueue({
-    redis: { url: redisUrl },
-    controller: CONTROLLER,
-    cluster: "default",
-    prefix,
-  });
-  try {
-    let sawWork = false;
-    for (;;) {
-      const { waiting, active, delayed } = await queue.counts();
-      const open = waiting + active + delayed;
-      if (open > 0) sawWork = true;
-      else if (sawWork) return;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  } finally {
-    await queue.close();
-  }
 }
 
 function clientNodeArm({ kubeconfigPath }: ArmOptions): Arm {

@@ -1,11 +1,10 @@
 /** Our side of the suite `controller`: a worker as `konverge worker` runs it, configured by the one argument. */
 import { readSettings } from "@konverge/contracts";
-import { defineConfig, defineController } from "@konverge/engine";
-import { startWorker } from "@konverge/worker";
-import { Gauge } from "./gauge.ts";
+import { defineConfig, defineController, type ControllerOptions } from "@konverge/engine";
+import { startWorker, type RunningWorker } from "@konverge/worker";
+import { Gauge, type GaugeObject } from "./gauge.ts";
+import { GAUGE_CONTROLLER } from "./gauge-queue.ts";
 import { sayReadyUntilStdinEnds } from "./peer-process.ts";
-
-export const CONTROLLER = "gauge";
 
 export interface ControllerWorkerConfig {
   readonly redisUrl: string;
@@ -15,9 +14,12 @@ export interface ControllerWorkerConfig {
   readonly ratePerSecond?: number;
 }
 
-async function main({ redisUrl, kubeconfigPath, prefix, ratePerSecond }: ControllerWorkerConfig) {
+export function startGaugeWorker(
+  { redisUrl, kubeconfigPath, prefix, ratePerSecond }: ControllerWorkerConfig,
+  options: Partial<ControllerOptions<GaugeObject>> = {},
+): Promise<RunningWorker> {
   const gauge = defineController({
-    name: CONTROLLER,
+    name: GAUGE_CONTROLLER,
     for: Gauge,
     async reconcile({ object, kube }) {
       if (object.status?.seen === object.spec.step) return;
@@ -25,12 +27,13 @@ async function main({ redisUrl, kubeconfigPath, prefix, ratePerSecond }: Control
         draft.status.seen = object.spec.step;
       });
     },
+    ...options,
   });
   const cluster = {
     kubeconfig: kubeconfigPath,
     ...(ratePerSecond === undefined ? {} : { rate: ratePerSecond, burst: 2 * ratePerSecond }),
   };
-  const worker = await startWorker({
+  return startWorker({
     config: defineConfig({ controllers: [gauge], clusters: { default: cluster } }),
     settings: readSettings({
       // The peers log nothing per reconcile either.
@@ -39,6 +42,10 @@ async function main({ redisUrl, kubeconfigPath, prefix, ratePerSecond }: Control
     }),
     version: "bench",
   });
+}
+
+async function main(config: ControllerWorkerConfig): Promise<void> {
+  const worker = await startGaugeWorker(config);
   await sayReadyUntilStdinEnds();
   await worker.stop();
 }

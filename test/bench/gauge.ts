@@ -1,4 +1,4 @@
-import { defineResource } from "@konverge/engine";
+import { defineResource, type CustomObject } from "@konverge/engine";
 import { isNotFound, type KubeClient } from "@konverge/kube";
 import { z } from "zod";
 
@@ -10,6 +10,8 @@ export const Gauge = defineResource({
   spec: z.object({ step: z.int() }),
   status: z.object({ seen: z.int() }),
 });
+
+export type GaugeObject = CustomObject<{ step: number }, { seen: number }>;
 
 export const GAUGES_IN = "default";
 export const gaugeName = (n: number): string => `gauge-${String(n).padStart(5, "0")}`;

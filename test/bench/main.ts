@@ -6,6 +6,7 @@ import { benchGuard } from "./guard.ts";
 import { benchOutage } from "./outage.ts";
 import { benchQueue } from "./queue.ts";
 import { benchSim } from "./sim.ts";
+import { benchTime } from "./time.ts";
 import { benchWritePath } from "./write-path.ts";
 
 const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
@@ -16,6 +17,7 @@ const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[
   guard: benchGuard,
   outage: benchOutage,
   sim: benchSim,
+  time: benchTime,
 };
 const log = (line: string): void => console.error(`bench: ${line}`);
 
