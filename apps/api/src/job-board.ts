@@ -24,7 +24,12 @@ export function jobBoard(access: QueueAccess, cluster: string): Hono {
     for (const controller of await access.controllers(cluster)) {
       if (shown.has(controller.name)) continue;
       shown.add(controller.name);
-      board.addQueue(new BullMQAdapter(access.rawQueue(controller).queue, { readOnlyMode: true }));
+      const queues = await access.rawQueues(controller);
+      for (const [shard, { queue }] of queues.entries()) {
+        // The board tells queues apart by their names, which the shards of one share.
+        const prefix = queues.length === 1 ? "" : `shard ${shard}: `;
+        board.addQueue(new BullMQAdapter(queue, { readOnlyMode: true, prefix }));
+      }
     }
   };
   const app = new Hono();

@@ -26,7 +26,8 @@ export interface QueueAccess {
   clusters(): Promise<string[]>;
   /** What explains the attempts of a cluster. */
   history(cluster: string): HistoryReader;
-  rawQueue(controller: AnnouncedController): RawQueue;
+  /** One per shard, each opened once. */
+  rawQueues(controller: AnnouncedController): Promise<readonly RawQueue[]>;
   close(): Promise<void>;
 }
 
@@ -59,7 +60,9 @@ export function openQueueAccess({
   return {
     async find(cluster, controller) {
       const announced = await registry(cluster).get(controller);
-      const id = `${cluster}/${controller}`;
+      // Asked each time: a request in a shard that is none any more would never run.
+      const shards = await registry(cluster).shards();
+      const id = `${cluster}/${controller}/${shards}`;
       const queue =
         queues.get(id) ??
         createWorkQueue({
@@ -67,6 +70,7 @@ export function openQueueAccess({
           prefix,
           cluster,
           controller,
+          shards,
           onError,
           onRequested: (trigger, accepted) => onRequested(controller, trigger, accepted),
         });
@@ -83,9 +87,14 @@ export function openQueueAccess({
       histories.set(cluster, known);
       return known;
     },
-    rawQueue({ cluster, name }) {
-      const opened = openRawQueue({ redis, prefix, cluster, controller: name, onError });
-      raw.push(opened);
+    async rawQueues({ cluster, name: controller }) {
+      const count = await registry(cluster).shards();
+      const common = { redis, prefix, cluster, controller, onError };
+      const opened =
+        count === 1
+          ? [openRawQueue(common)]
+          : Array.from({ length: count }, (_, shard) => openRawQueue({ ...common, shard }));
+      raw.push(...opened);
       return opened;
     },
     async close() {

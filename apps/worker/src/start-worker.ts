@@ -32,7 +32,7 @@ export interface RunningWorker {
 
 /**
  * Runs the controllers of a configuration on one cluster, in this process.
- * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch` or `crd_mismatch`, before any work is taken.
+ * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch` or `crd_mismatch`, before any work is taken.
  */
 export async function startWorker({
   config,
@@ -75,12 +75,15 @@ export async function startWorker({
     }));
     const client = connect({ settings, cluster, version, guard, metrics });
     cleanup.defer(() => client.close());
-    await bindCluster({ redis, prefix, cluster: clusterName, uid: await readClusterUid(client) });
+    const { shards = 1 } = cluster;
+    const binding = { uid: await readClusterUid(client), shards };
+    await bindCluster({ redis, prefix, cluster: clusterName, ...binding });
 
     const registry = createControllerRegistry({
       redis,
       prefix,
       cluster: clusterName,
+      binding,
       onError: (error) => log.warn({ err: error }, "registry error"),
     });
     cleanup.defer(() => registry.close());
@@ -122,6 +125,7 @@ export async function startWorker({
           controller: name,
           cluster: clusterName,
           prefix,
+          shards,
           onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
           onRequested: ({ kind }, { coalesced }) =>
             metrics.requested({ controller: name, trigger: kind, coalesced }),

@@ -34,6 +34,7 @@ export type ErrorCode =
   | "redis_unavailable"
   | "redis_unsuitable"
   | "route_not_found"
+  | "shards_mismatch"
   | "terminal"
   | "timed_out"
   | "unauthorized"
@@ -74,6 +75,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   redis_unavailable: entry("Redis cannot be reached", 503, 6),
   redis_unsuitable: entry("This Redis cannot keep the promises", 500, 2, true),
   route_not_found: entry("No such route", 404, 3, true),
+  shards_mismatch: entry("This Redis keeps the queues in another number of shards", 409, 2, true),
   terminal: entry("The handler said that trying again cannot help", 500, 1, true),
   timed_out: entry("The attempt took longer than its timeout", 504, 5),
   unauthorized: entry("A token is needed", 401, 7, true),

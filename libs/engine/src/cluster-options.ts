@@ -5,6 +5,7 @@ import {
   type ErrorIssue,
   type GuardLimits,
 } from "@konverge/core";
+import { findShardsIssue } from "@konverge/queue";
 
 /** Where one cluster is and how hard it may be driven. */
 export interface ClusterOptions {
@@ -19,6 +20,8 @@ export interface ClusterOptions {
   readonly minRate?: number;
   /** API calls at once per process, and its connections. Default 64. Too few leave the rate unused. */
   readonly maxInFlight?: number;
+  /** Parts over which the keys of its queues are spread, 1 to 64. Default 1. Cannot be changed while there is work: docs/configuration.md. */
+  readonly shards?: number;
 }
 
 /** The 10 calls per second with a burst of 20 that controllers in Go have long been given: `clusters: { default: CLASSIC_RATE }`. */
@@ -36,6 +39,7 @@ const KNOWN: Readonly<Record<keyof ClusterOptions, true>> = {
   burst: true,
   minRate: true,
   maxInFlight: true,
+  shards: true,
 };
 
 /** The guard's names in the words of a configuration. The rest of its limits cannot be configured here. */
@@ -74,6 +78,7 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
   const options = cluster as ClusterOptions;
   const inFlight =
     options.maxInFlight === undefined ? undefined : findInFlightIssue(options.maxInFlight);
+  const shards = options.shards === undefined ? undefined : findShardsIssue(options.shards);
   return [
     ...(name === "" ? [issue("", "the name is empty; give one")] : []),
     ...Object.keys(options)
@@ -83,6 +88,7 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
       issue(WRITTEN_AS[pointer] ?? pointer.slice(1), detail),
     ),
     ...(inFlight === undefined ? [] : [issue("maxInFlight", inFlight)]),
+    ...(shards === undefined ? [] : [issue("shards", shards)]),
   ];
 }
 

@@ -14,11 +14,15 @@ export interface ClusterBinding {
   readonly cluster: string;
   /** Of the cluster's kube-system namespace, which nobody deletes and recreates. */
   readonly uid: string;
+  /** Parts over which the keys of its queues are spread. Default 1. */
+  readonly shards?: number;
 }
 
 /**
  * Ties a cluster's name to its uid, the first time for good, so that two clusters called "default" never share a queue.
+ * The number of shards is bound with it: with another one, keys would have two homes.
  * @throws KonvergeError `cluster_mismatch` when this Redis knows another cluster by that name
+ * @throws KonvergeError `shards_mismatch` when its queues are split otherwise
  * @throws KonvergeError `redis_unavailable`
  */
 export async function bindCluster(binding: ClusterBinding): Promise<void> {
@@ -28,19 +32,47 @@ export async function bindCluster(binding: ClusterBinding): Promise<void> {
   const redis = openProducer(binding.redis);
   redis.on("error", () => undefined);
   try {
-    const known = await withRedis(redis, () =>
-      claim(redis, `${clusterRoot(prefix, cluster)}/uid`, uid),
-    );
-    if (known === uid) return;
+    await withRedis(redis, () => claimBinding(redis, binding));
+  } finally {
+    await closeRedis(redis);
+  }
+}
+
+/** Writes the binding where it is missing, and holds it to what is written. Throws as `bindCluster` does. */
+export async function claimBinding(
+  redis: RedisClient,
+  { cluster, uid, shards = 1, prefix = DEFAULT_PREFIX }: Omit<ClusterBinding, "redis">,
+): Promise<void> {
+  const known = await claim(redis, `${clusterRoot(prefix, cluster)}/uid`, uid);
+  if (known !== uid) {
     throw new KonvergeError(
       "cluster_mismatch",
       `this Redis knows cluster "${cluster}" by the uid ${known}, but the one at hand has ${uid}: ` +
         "give this cluster another name, use another prefix or another Redis; " +
         "if the old cluster is gone for good, delete its keys",
     );
-  } finally {
-    await closeRedis(redis);
   }
+  const split = await claim(redis, shardsKey(prefix, cluster), String(shards));
+  if (split !== String(shards)) {
+    throw new KonvergeError(
+      "shards_mismatch",
+      `this Redis keeps the queues of cluster "${cluster}" in ${split} shards, but the configuration says ${shards}: ` +
+        `set shards to ${split}; how the number is changed is told in docs/configuration.md, "Shards"`,
+    );
+  }
+}
+
+/** How many shards the queues of a cluster have: 1 where no worker has said so yet. */
+export async function readShards(
+  redis: RedisClient,
+  prefix: string,
+  cluster: string,
+): Promise<number> {
+  return Number((await redis.get(shardsKey(prefix, cluster))) ?? "1");
+}
+
+function shardsKey(prefix: string, cluster: string): string {
+  return `${clusterRoot(prefix, cluster)}/shards`;
 }
 
 /** The uid that holds the name: ours when it was free. */

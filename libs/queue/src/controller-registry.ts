@@ -1,4 +1,5 @@
 import { KonvergeError } from "@konverge/core";
+import { claimBinding, readShards } from "./cluster-binding.ts";
 import { clusterRoot, clustersKey, DEFAULT_PREFIX } from "./queue-names.ts";
 import {
   closeRedis,
@@ -55,6 +56,8 @@ export interface ControllerRegistry {
    */
   heartbeat(worker: AnnouncedWorker): StopHeartbeat;
   listWorkers(): Promise<AnnouncedWorker[]>;
+  /** The number of shards that the workers have bound this cluster's queues to; 1 before the first. */
+  shards(): Promise<number>;
   /** Every cluster of this prefix for which controllers were ever announced, by name. */
   listClusters(): Promise<string[]>;
   close(): Promise<void>;
@@ -64,6 +67,8 @@ export interface ControllerRegistryOptions {
   readonly redis: RedisTarget;
   readonly cluster: string;
   readonly prefix?: string;
+  /** Of a worker: told again with each heartbeat, to a Redis that lost it. */
+  readonly binding?: { readonly uid: string; readonly shards: number };
   /** Told about lost connections and heartbeats that did not get through. Default: nobody. */
   readonly onError?: (error: Error) => void;
 }
@@ -80,6 +85,10 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
   const announced = new Map<string, AnnouncedController>();
 
   const store = async () => {
+    // First: whoever finds a controller must find how its queue is split.
+    if (options.binding !== undefined) {
+      await claimBinding(redis, { prefix, cluster, ...options.binding });
+    }
     if (announced.size === 0) return;
     const fields = [...announced].flatMap(([name, rest]) => [name, JSON.stringify(rest)]);
     // Two commands: the list of clusters lies in another slot of a Redis Cluster.
@@ -151,6 +160,7 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
           host,
         }));
     },
+    shards: () => withRedis(redis, () => readShards(redis, prefix, cluster)),
     async listClusters() {
       const clusters = await withRedis(redis, () => redis.smembers(clustersKey(prefix)));
       return clusters.toSorted((left, right) => left.localeCompare(right));

@@ -2,9 +2,19 @@ import { formatKey, KonvergeError, parseKey, type Trigger } from "@konverge/core
 import { Queue } from "bullmq";
 import { createKeyReader } from "./key-reader.ts";
 import { DEFAULT_PREFIX, queueNames, type QueueNames } from "./queue-names.ts";
-import { startQueueWorker } from "./queue-worker.ts";
-import { closeRedis, openProducer, withRedis, type RedisTarget } from "@konverge/redis";
+import { DEFAULT_CONCURRENCY, startQueueWorker } from "./queue-worker.ts";
+import {
+  closeRedis,
+  openProducer,
+  runIdOf,
+  runScript,
+  withRedis,
+  type RedisTarget,
+} from "@konverge/redis";
 import { assertOwnKey, createRequester } from "./requester.ts";
+import { incarnationScript } from "./scripts/incarnation.ts";
+import { findShardsIssue } from "./shard-of.ts";
+import { createShardedQueue } from "./sharded-queue.ts";
 import type { AcceptedRequest, QueueWorker, WorkQueue } from "./work-queue.ts";
 
 /** Kept events of BullMQ, about; nothing of ours reads them. */
@@ -24,6 +34,8 @@ export interface WorkQueueOptions {
    * works on; too long and the keys of a dead worker wait. The same for all workers of a queue.
    */
   readonly leaseMs?: number;
+  /** Parts over which the keys are spread, 1 to 64. Default 1. The same for all processes: `bindCluster` holds them to it. */
+  readonly shards?: number;
   /** Told when the connection for requests fails; requests themselves reject. Default: nobody. */
   readonly onError?: (error: Error) => void;
   /** Told of every request that was acknowledged to this process, its timers' included. Must not throw. */
@@ -35,6 +47,16 @@ export interface WorkQueueOptions {
  * @throws KonvergeError `invalid_config`
  */
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
+  const { shards = 1 } = options;
+  const issue = findShardsIssue(shards);
+  if (issue !== undefined) throw new KonvergeError("invalid_config", `shards ${issue}`);
+  if (shards === 1) return openQueue(options);
+  const others = Array.from({ length: shards - 1 }, (_, index) => openQueue(options, index + 1));
+  return createShardedQueue([openQueue(options, 0), ...others], DEFAULT_CONCURRENCY);
+}
+
+/** A queue, or one shard of it. */
+function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   const { controller, cluster, prefix = DEFAULT_PREFIX, leaseMs = DEFAULT_LEASE_MS } = options;
   if (!(leaseMs >= MIN_LEASE_MS)) {
     throw new KonvergeError(
@@ -42,7 +64,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       `leaseMs is ${leaseMs}; at least ${MIN_LEASE_MS} is needed`,
     );
   }
-  const names = queueNames(prefix, cluster, controller);
+  const names = queueNames(prefix, cluster, controller, shard);
   const redis = openProducer(options.redis);
   const onError = options.onError ?? (() => undefined);
   redis.on("error", onError);
@@ -91,6 +113,13 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       );
       const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = counted;
       return { waiting: wait + prioritized, active, delayed };
+    },
+    async incarnation() {
+      const { incarnation } = names;
+      const [marker, info] = (await withRedis(redis, () =>
+        runScript(redis, incarnationScript, [incarnation], [crypto.randomUUID()]),
+      )) as [string, string];
+      return `${marker}@${runIdOf(info)}`;
     },
     work(work) {
       const worker = startQueueWorker({

@@ -38,6 +38,7 @@ export { createObjectLanes } from "./object-lanes.ts";
 export type { LaneTurn, ObjectLanes, ObjectLanesOptions } from "./object-lanes.ts";
 export { openRawQueue } from "./raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./raw-queue.ts";
+export { findShardsIssue } from "./shard-of.ts";
 export type { RedisTarget } from "@konverge/redis";
 export { checkRedis } from "./redis-facts.ts";
 export type { RedisFacts } from "./redis-facts.ts";

@@ -11,6 +11,11 @@ test("all names of a cluster share one hash tag, whatever its name", () => {
   expect(all.filter((name) => !name.startsWith(`${tag}/`))).toEqual([]);
 });
 
+test("a shard has a hash tag of its own, which no cluster's name can be", () => {
+  expect(queueNames("p", "c", "x", 3).bullPrefix).toBe("p:{c/3}");
+  expect(queueNames("p", "c/3", "x").bullPrefix).toBe("p:{c%2F3}");
+});
+
 test.each([
   ["a{b", "c", "x"],
   ["", "c", "x"],

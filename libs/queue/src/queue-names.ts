@@ -14,14 +14,20 @@ export interface QueueNames {
   /** What `keyHash` puts a key behind, and what BullMQ puts its own names behind. */
   readonly keyRoot: string;
   readonly bullRoot: string;
+  /** Marker whose loss tells that other data may be lost too. */
+  readonly incarnation: string;
   readonly keyHash: (id: string) => string;
   readonly attempts: (id: string) => string;
 }
 
 export const DEFAULT_PREFIX = "konverge";
 
-/** `<prefix>:{<cluster>}`: the root of all that belongs to a cluster. @throws KonvergeError `invalid_config` */
-export function clusterRoot(prefix: string, cluster: string): string {
+/**
+ * `<prefix>:{<cluster>}`: the root of all that belongs to a cluster. A shard of its queues has `{<cluster>/<shard>}`, which
+ * no cluster's name can be, as a slash is encoded there.
+ * @throws KonvergeError `invalid_config`
+ */
+export function clusterRoot(prefix: string, cluster: string, shard?: number): string {
   if (prefix === "" || /[{}\s]/.test(prefix)) {
     throw new KonvergeError(
       "invalid_config",
@@ -31,7 +37,7 @@ export function clusterRoot(prefix: string, cluster: string): string {
   if (cluster === "") {
     throw new KonvergeError("invalid_config", 'cluster is empty; name it, for example "default"');
   }
-  return `${prefix}:{${encodeURIComponent(cluster)}}`;
+  return `${prefix}:{${encodeURIComponent(cluster)}${shard === undefined ? "" : `/${shard}`}}`;
 }
 
 /** The set of all clusters of an installation; the one thing that belongs to none of them. */
@@ -39,9 +45,14 @@ export function clustersKey(prefix: string): string {
   return `${prefix}:clusters`;
 }
 
-/** Ours have a slash behind the root, BullMQ's a colon, so that neither can meet the other. */
-export function queueNames(prefix: string, cluster: string, controller: string): QueueNames {
-  const root = clusterRoot(prefix, cluster);
+/** `shard` of a queue that is split. Ours have a slash behind the root, BullMQ's a colon, so that neither can meet the other. */
+export function queueNames(
+  prefix: string,
+  cluster: string,
+  controller: string,
+  shard?: number,
+): QueueNames {
+  const root = clusterRoot(prefix, cluster, shard);
   if (controller === "") throw new KonvergeError("invalid_config", "controller is empty; name it");
   const encoded = encodeURIComponent(controller);
   return {
@@ -53,6 +64,7 @@ export function queueNames(prefix: string, cluster: string, controller: string):
     ageing: `${root}/ageing/${encoded}`,
     keyRoot: `${root}/key/`,
     bullRoot: `${root}:${encoded}:`,
+    incarnation: `${root}/incarnation/${encoded}`,
     keyHash: (id) => `${root}/key/${id}`,
     attempts: (id) => `${root}/attempts/${id}`,
   };

@@ -18,7 +18,7 @@ import { delayOfRetry } from "./retry-signal.ts";
 import { startTimerPump } from "./timer-pump.ts";
 import type { QueueWorker, WorkOptions } from "./work-queue.ts";
 
-const DEFAULT_CONCURRENCY = 16;
+export const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_GRACE_MS = 30_000;
 /** What aborted handlers get to notice it, in ms; the engine leaves them behind after 2 s. */
 const ABORTED_GRACE_MS = 3_000;

@@ -7,6 +7,8 @@ export interface RawQueueOptions {
   readonly controller: string;
   readonly cluster: string;
   readonly prefix?: string;
+  /** Of a queue that is split: which part, from 0. */
+  readonly shard?: number;
   /** Told about lost connections. Default: nobody. */
   readonly onError?: (error: Error) => void;
 }
@@ -23,7 +25,7 @@ export interface RawQueue {
  */
 export function openRawQueue(options: RawQueueOptions): RawQueue {
   const { controller, cluster, prefix = DEFAULT_PREFIX, onError = () => undefined } = options;
-  const names = queueNames(prefix, cluster, controller);
+  const names = queueNames(prefix, cluster, controller, options.shard);
   const redis = openProducer(options.redis);
   redis.on("error", onError);
   // Without skipMetasUpdate a second Queue object would overwrite the settings that the first has stored.

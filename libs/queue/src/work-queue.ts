@@ -96,7 +96,7 @@ export interface QueueLadders {
 }
 
 export interface WorkOptions {
-  /** Attempts at once in this process. Default 16. */
+  /** Attempts at once in this process, shared out over the shards: at least one each. Default 16. */
   readonly concurrency?: number;
   readonly ladders?: QueueLadders;
   /** Failures in a row after which a key is dead. Default: never. */
@@ -165,6 +165,11 @@ export interface WorkQueue {
     readonly active: number;
     readonly delayed: number;
   }>;
+  /**
+   * Changes when Redis may have lost something: its data, or with a restart or a failover its last writes. Whoever made
+   * requests then makes them again. Costs one read per shard.
+   */
+  incarnation(): Promise<string>;
   work(options: WorkOptions): QueueWorker;
   close(): Promise<void>;
 }

@@ -1,0 +1,70 @@
+import { formatKey, type ObjectKey } from "@konverge/core";
+import { parseRequestId } from "./request-id.ts";
+import { shardOf } from "./shard-of.ts";
+import type { QueueWorker, WorkOptions, WorkQueue } from "./work-queue.ts";
+
+/**
+ * One queue out of several, each with a hash tag of its own: every key has its home in one of them, so what holds for a
+ * key (P1, P2) holds as before; order and fairness hold within a shard.
+ */
+export function createShardedQueue(
+  shards: readonly [WorkQueue, ...WorkQueue[]],
+  defaultConcurrency: number,
+): WorkQueue {
+  const [first] = shards;
+  const home = (id: string): WorkQueue => shards[shardOf(id, shards.length)] ?? first;
+  const homeOf = (key: ObjectKey): WorkQueue => home(formatKey(key));
+  return {
+    controller: first.controller,
+    cluster: first.cluster,
+    request: async (key, trigger, options) => await homeOf(key).request(key, trigger, options),
+    requestAt: async (key, atMs) => await homeOf(key).requestAt(key, atMs),
+    getRequest: async (id) => await home(parseRequestId(id).key).getRequest(id),
+    getKey: async (key) => await homeOf(key).getKey(key),
+    listAttempts: async (key, options) => await homeOf(key).listAttempts(key, options),
+    async counts() {
+      const total = { waiting: 0, active: 0, delayed: 0 };
+      for (const { waiting, active, delayed } of await Promise.all(
+        shards.map((shard) => shard.counts()),
+      )) {
+        total.waiting += waiting;
+        total.active += active;
+        total.delayed += delayed;
+      }
+      return total;
+    },
+    async incarnation() {
+      return (await Promise.all(shards.map((shard) => shard.incarnation()))).join(" ");
+    },
+    work: (work) => workOnAll(shards, work, work.concurrency ?? defaultConcurrency),
+    async close() {
+      await Promise.all(shards.map((shard) => shard.close()));
+    },
+  };
+}
+
+/** A worker of each shard. The first ones get one attempt more where the slots do not divide; each gets at least one. */
+function workOnAll(shards: readonly WorkQueue[], work: WorkOptions, slots: number): QueueWorker {
+  const each = Math.floor(slots / shards.length);
+  const workers = shards.map((shard, index) => {
+    const concurrency = Math.max(1, each + (index < slots % shards.length ? 1 : 0));
+    return shard.work({ ...work, concurrency });
+  });
+  return {
+    get active() {
+      return workers.reduce((sum, { active }) => sum + active, 0);
+    },
+    pause() {
+      for (const worker of workers) worker.pause();
+    },
+    resume() {
+      for (const worker of workers) worker.resume();
+    },
+    async stop(options) {
+      await Promise.all(workers.map((worker) => worker.stop(options)));
+    },
+    async kill() {
+      await Promise.all(workers.map((worker) => worker.kill()));
+    },
+  };
+}
