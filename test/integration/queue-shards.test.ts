@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
 import { bindCluster, createControllerRegistry } from "@konverge/queue";
+import { runScript } from "@konverge/redis";
+import { queueNames } from "../../libs/queue/src/queue-names.ts";
+import { beginScript } from "../../libs/queue/src/scripts/begin.ts";
 import { CLUSTER, CONTROLLER, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
 const harness = useQueues();
@@ -57,6 +60,7 @@ test("fewer slots than shards still leave one to each", async () => {
   const worker = workOn(queue, () => ({ kind: "done" }), { concurrency: 1 });
   await Promise.all(names(40).map((name) => queue.request(keyOf(name), http)));
   await until("all ended", () => worker.closed.length === 40);
+  expect(worker.started).toHaveLength(40);
 });
 
 test("another number of shards than Redis knows is refused, with both numbers and the cure", async () => {
@@ -90,6 +94,18 @@ test("a worker that lives tells the binding again to a Redis that lost it, befor
     code: "cluster_mismatch",
   });
   await Promise.all([registry.close(), reader.close()]);
+});
+
+test("an attempt that died in a shard leaves its record there, and no search index that nobody reads", async () => {
+  const names = queueNames(harness.prefix, CLUSTER, CONTROLLER, 2);
+  const keys = [names.fair, names.ageing, names.keyHash("k"), names.attempts("k")];
+  const beginAs = (owner: string, leaseMs: number) =>
+    runScript(harness.redis, beginScript, keys, [leaseMs, "w", 50, 60_000, "k", owner]);
+  await harness.redis.hset(names.keyHash("k"), { number: 1, pending: 1, class: 2 });
+  expect(await beginAs("first", -1)).toMatchObject([["run", 1]]);
+  expect(await beginAs("second", 60_000)).toMatchObject([["run", 2]]);
+  expect(await harness.redis.xlen(names.attempts("k"))).toBe(1);
+  expect(await harness.redis.keys(`${harness.prefix}:*/records`)).toEqual([]);
 });
 
 test.each([0, 65, 1.5])("%d shards are refused", (shards) => {

@@ -110,6 +110,7 @@ export async function startWorker({
       redis,
       prefix,
       cluster: clusterName,
+      shards,
       budgetBytes: settings.recordBudgetMiB * BYTES_PER_MIB,
       onError: (error) => log.debug({ err: error }, "history without Redis"),
     });

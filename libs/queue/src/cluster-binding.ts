@@ -26,7 +26,7 @@ export interface ClusterBinding {
  * @throws KonvergeError `redis_unavailable`
  */
 export async function bindCluster(binding: ClusterBinding): Promise<void> {
-  const { cluster, uid, prefix = DEFAULT_PREFIX } = binding;
+  const { cluster, uid } = binding;
   if (uid === "")
     throw new KonvergeError("invalid_config", `the uid of cluster "${cluster}" is empty`);
   const redis = openProducer(binding.redis);

@@ -1,4 +1,5 @@
 import { clusterRoot } from "../queue-names.ts";
+import { shardOf } from "../shard-of.ts";
 
 /** Where the history of a cluster is kept, beside its queues and under the same hash tag. */
 export interface HistoryNames {
@@ -6,7 +7,7 @@ export interface HistoryNames {
   readonly index: string;
   /** Hash: keys that are throttled now. */
   readonly loops: string;
-  /** Stream of the records of one key; the queue writes it. */
+  /** Stream of the records of one key; the queue writes it, in the key's shard. */
   readonly attempts: (key: string) => string;
   /** Hash: who fought over one object. */
   readonly fights: (object: string) => string;
@@ -22,12 +23,14 @@ export const HOUR_MS = 3_600_000;
 export const MINUTE_MS = 60_000;
 
 /** @throws KonvergeError `invalid_config` */
-export function historyNames(prefix: string, cluster: string): HistoryNames {
+export function historyNames(prefix: string, cluster: string, shards = 1): HistoryNames {
   const root = clusterRoot(prefix, cluster);
+  const homeOf = (key: string) =>
+    shards === 1 ? root : clusterRoot(prefix, cluster, shardOf(key, shards));
   return {
     index: `${root}/records`,
     loops: `${root}/loops`,
-    attempts: (key) => `${root}/attempts/${key}`,
+    attempts: (key) => `${homeOf(key)}/attempts/${key}`,
     fights: (object) => `${root}/fights/${object}`,
     hot: (hour) => `${root}/hot/${hour}`,
     flips: (hour) => `${root}/flips/${hour}`,

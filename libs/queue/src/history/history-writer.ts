@@ -94,6 +94,8 @@ export interface HistoryWriterOptions {
   readonly redis: RedisTarget;
   readonly cluster: string;
   readonly prefix?: string;
+  /** Of the cluster's queues. Default 1. */
+  readonly shards?: number;
   /** What records and index of the cluster may take, in bytes. The oldest go first. */
   readonly budgetBytes: number;
   /** Told of lost connections. */
@@ -102,7 +104,7 @@ export interface HistoryWriterOptions {
 
 export function createHistoryWriter(options: HistoryWriterOptions): HistoryWriter {
   const { cluster, prefix = DEFAULT_PREFIX, budgetBytes, onError } = options;
-  const names = historyNames(prefix, cluster);
+  const names = historyNames(prefix, cluster, options.shards);
   const redis = openProducer(options.redis);
   redis.on("error", onError);
   const isTight = watchMemory(redis, names.index);

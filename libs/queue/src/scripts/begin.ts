@@ -46,6 +46,8 @@ local function recordLost(key, stream)
   redis.call('PEXPIRE', stream, retentionMs)
   -- The search index is the stream "records" under the same root; attempts that end are added by their workers.
   local slash = string.find(stream, '}/attempts/', 1, true)
+  -- Of a shard, whose tag has a slash before it, the index is elsewhere: there the record of the key must do.
+  if string.find(string.sub(stream, 1, slash), '{[^}]*/[^}]*}') then return end
   local index, id = string.sub(stream, 1, slash + 1) .. 'records', string.sub(stream, slash + 11)
   local row = '[' .. cjson.encode(id) .. ',' .. h[1] .. ',"lost","",[],[],' .. h[5] .. ',' .. math.max(0, now - h[5]) ..
     ',0,0,0,' .. cjson.encode(h[6]) .. ']'
