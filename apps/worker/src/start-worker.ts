@@ -117,6 +117,7 @@ export async function startWorker({
     cleanup.defer(() => history.close());
     const engine = await startEngine({
       controllers: config.controllers,
+      use: config.use,
       client,
       lanes,
       history,

@@ -1,3 +1,5 @@
+import type { ErrorIssue } from "./errors.ts";
+
 /** How a delay is spread, so that those who failed together do not meet again. */
 export type Jitter =
   | { readonly kind: "none" }
@@ -36,20 +38,43 @@ export function climb(ladder: Ladder, retry: number, random: () => number = Math
   return { kind: "wait", afterMs: spread(delayMs, ladder.jitter, random) };
 }
 
+/** What keeps a ladder from climbing: a JSON pointer and a cure for each part that is wrong. */
+export function findLadderIssues(ladder: Ladder): ErrorIssue[] {
+  const { baseMs, factor, capMs, steps, jitter } = ladder;
+  const issues: ErrorIssue[] = [];
+  const require = (holds: boolean, part: string, value: unknown, wanted: string) => {
+    if (!holds) issues.push({ pointer: `/${part}`, detail: `${String(value)} must be ${wanted}` });
+  };
+  const isNumber = (value: unknown): value is number => typeof value === "number";
+  require(isNumber(baseMs) && baseMs > 0 && Number.isFinite(baseMs), "baseMs", baseMs, "above 0");
+  require(isNumber(factor) &&
+    factor >= 1 &&
+    Number.isFinite(factor), "factor", factor, "at least 1");
+  const atLeast = Number.isFinite(baseMs) ? baseMs : 0;
+  require(isNumber(capMs) &&
+    Number.isFinite(capMs) &&
+    capMs >= atLeast, "capMs", capMs, `at least baseMs (${String(baseMs)}) and finite`);
+  require(isNumber(steps) &&
+    (Number.isInteger(steps) || steps === Infinity) &&
+    steps >= 0, "steps", steps, "a whole number from 0, or Infinity");
+  const kind: unknown = (jitter as Jitter | undefined)?.kind;
+  const known = ["none", "equal", "full", "proportional"];
+  require(known.some((name) => name === kind), "jitter/kind", kind, `one of ${known.join(", ")}`);
+  if (kind === "proportional") {
+    const { share } = jitter as { share?: unknown };
+    require(isNumber(share) &&
+      share >= 0 &&
+      Number.isFinite(share), "jitter/share", share, "from 0");
+  }
+  return issues;
+}
+
 /** @throws RangeError if the ladder cannot climb, so that a typo fails at start and not at the first conflict. */
 export function defineLadder(ladder: Ladder): Ladder {
-  const { baseMs, factor, capMs, steps, jitter } = ladder;
-  const climbs =
-    baseMs > 0 && factor >= 1 && Number.isFinite(capMs) && capMs >= baseMs && steps >= 0;
-  if (
-    !climbs ||
-    (jitter.kind === "proportional" && !(jitter.share >= 0 && Number.isFinite(jitter.share)))
-  ) {
-    throw new RangeError(
-      `ladder cannot climb: ${JSON.stringify(ladder)}; wanted baseMs > 0, factor >= 1, capMs >= baseMs, steps >= 0, share >= 0`,
-    );
-  }
-  return ladder;
+  const issues = findLadderIssues(ladder);
+  if (issues.length === 0) return ladder;
+  const list = issues.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`).join("; ");
+  throw new RangeError(`ladder cannot climb: ${list}`);
 }
 
 /** client-go's `retry.DefaultRetry`: 5 attempts, so 4 sleeps of 10 to 11 ms. */

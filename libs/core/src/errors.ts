@@ -24,6 +24,8 @@ export type ErrorCode =
   | "invalid_config"
   | "invalid_key"
   | "invalid_request"
+  | "invalid_result"
+  | "invalid_throw"
   | "kube_api"
   | "kube_timeout"
   | "kube_unreachable"
@@ -65,6 +67,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   invalid_config: entry("The configuration is not valid", 500, 2, true),
   invalid_key: entry("The object key is not valid", 422, 2, true),
   invalid_request: entry("The request is not valid", 422, 2, true),
+  invalid_result: entry("The handler returned what is no result", 500, 1, true),
+  invalid_throw: entry("The handler threw what is no error", 500, 1, true),
   kube_api: entry("The API server refused the call", 502, 1),
   kube_timeout: entry("The API server did not answer in time", 504, 6),
   kube_unreachable: entry("The API server cannot be reached", 503, 6),

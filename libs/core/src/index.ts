@@ -14,6 +14,7 @@ export {
   defaultRetry,
   defineLadder,
   failureLadder,
+  findLadderIssues,
   rejectedLadder,
 } from "./backoff-ladder.ts";
 export type { Climb, Jitter, Ladder } from "./backoff-ladder.ts";

@@ -1,4 +1,4 @@
-import { isKonvergeError, type ApiObject, type ResourceType } from "@konverge/core";
+import { isKonvergeError, KonvergeError, type ApiObject, type ResourceType } from "@konverge/core";
 import {
   ignoreNotFound,
   type KubeClient,
@@ -11,6 +11,7 @@ import { deepFreeze } from "./deep-freeze.ts";
 import { createLaneWriter } from "./lane-writer.ts";
 import { buildObject, type NewObject } from "./new-object.ts";
 import type { ObjectCache } from "./object-cache.ts";
+import type { OpenCalls } from "./open-calls.ts";
 import { nameOf, resolveTarget, type NamedTarget } from "./object-target.ts";
 
 /** A draft whose status is there, if empty. */
@@ -77,12 +78,13 @@ export interface AttemptKubeOptions {
   readonly namespace: string | undefined;
   /** In-handler tries after a conflict. */
   readonly retry: MutateOptions["retry"];
-  /** Throws once the attempt has ended. */
-  readonly assertOpen: () => void;
+  /** False once the attempt has ended: from then on every call is refused. */
+  readonly isOpen: () => boolean;
+  readonly openCalls: OpenCalls;
 }
 
 export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
-  const { client, cache, trace, retry, assertOpen } = options;
+  const { client, cache, trace, retry, isOpen, openCalls } = options;
   const inLane = createLaneWriter(options);
 
   const locate = (target: string | NamespacedName): NamespacedName => {
@@ -92,10 +94,19 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
   };
   /** Every call passes here: refused after the end, deferrals remembered even if the handler swallows them. */
   const call = async <R>(run: () => Promise<R>): Promise<R> => {
-    assertOpen();
+    if (!isOpen()) {
+      throw new KonvergeError(
+        "attempt_revoked",
+        "the attempt has ended; await every call before the handler returns",
+      );
+    }
+    openCalls.begin();
     try {
-      return await run();
+      const answer = await run();
+      openCalls.end();
+      return answer;
     } catch (error) {
+      openCalls.end({ thrown: error });
       if (isKonvergeError(error) && error.code === "deferred") trace.noteDeferred(error);
       throw error;
     }

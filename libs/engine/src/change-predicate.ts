@@ -50,16 +50,23 @@ export const not =
 
 /**
  * What passes whatever a predicate says: deletion, a deletion mark, a change of finalizers, another uid, a person's request.
- * A generation predicate alone would lose all of them.
+ * A generation predicate alone would lose all of them. `ownFinalizer` does not count when it was added: that was us.
  */
-export function alwaysPasses({ kind, object, previous }: ObjectChange): boolean {
+export function alwaysPasses(
+  { kind, object, previous }: ObjectChange,
+  ownFinalizer?: string,
+): boolean {
   if (kind === "deleted" || previous === undefined) return true;
   const now = object.metadata;
   const before = previous.metadata;
+  const known = before.finalizers ?? [];
+  const expected = (now.finalizers ?? []).filter(
+    (finalizer) => finalizer !== ownFinalizer || known.includes(finalizer),
+  );
   return (
     now.uid !== before.uid ||
     now.deletionTimestamp !== before.deletionTimestamp ||
-    !jsonEquals(now.finalizers ?? [], before.finalizers ?? []) ||
+    !jsonEquals(expected, known) ||
     isRequestedByPerson({ kind, object, previous })
   );
 }

@@ -1,10 +1,4 @@
-import {
-  ensureError,
-  findCause,
-  isKonvergeError,
-  type ObjectRef,
-  type Outcome,
-} from "@konverge/core";
+import type { KonvergeError, ObjectRef, Outcome } from "@konverge/core";
 import {
   isAlreadyExists,
   isConflict,
@@ -17,17 +11,35 @@ import {
   isUnauthorized,
   type KubeApiError,
 } from "@konverge/kube";
+import { findRootErrors } from "./root-errors.ts";
+import { errorOfThrown } from "./thrown-error.ts";
 
 /** Expired credentials concern the whole cluster; soon enough to notice new ones. */
 const CREDENTIALS_AGAIN_MS = 5_000;
 const STALE_READ_AGAIN_MS = 1_000;
 const REFUSED = new Set([400, 403, 405, 406, 413, 415, 422]);
 
-/** What a thrown value means for the key that was reconciled. Looks through causes. */
+/** Where several errors came together, the first of these that is among them decides. */
+const SEVERITY: readonly Outcome["kind"][] = [
+  "terminal",
+  "deferred",
+  "retry",
+  "rejected",
+  "conflict",
+  "gone",
+];
+
+/** What a thrown value means for the key that was reconciled. Looks through causes, and at each part of an AggregateError. */
 export function classifyError(thrown: unknown, reconciled: ObjectRef): Outcome {
-  const error = ensureError(thrown);
-  const ours = findCause(thrown, isKonvergeError);
-  if (ours === undefined) return { kind: "retry", error };
+  const error = errorOfThrown(thrown);
+  const outcomes = findRootErrors(thrown).map((root) =>
+    root === undefined ? retry(error, undefined) : classifyOurs(error, root, reconciled),
+  );
+  const rank = (outcome: Outcome) => SEVERITY.indexOf(outcome.kind);
+  return outcomes.reduce((worst, next) => (rank(next) < rank(worst) ? next : worst));
+}
+
+function classifyOurs(error: Error, ours: KonvergeError, reconciled: ObjectRef): Outcome {
   if (ours.code === "terminal") return { kind: "terminal", error };
   if (ours.code === "deferred") {
     return {

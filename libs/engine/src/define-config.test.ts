@@ -24,6 +24,7 @@ test("a configuration of controllers alone has one cluster named default", () =>
     controllers: [controller],
     clusters: { default: {} },
     settings: {},
+    use: [],
   });
 });
 
@@ -35,7 +36,7 @@ test("everything that is wrong is told at once, by the key that was written", ()
     cluster: {},
   };
   expect(detailsOf(config)).toEqual([
-    "cluster: is not known; known are controllers, clusters, settings",
+    "cluster: is not known; known are controllers, clusters, settings, use",
     'controllers: several are named "a"; give each its own name',
     "clusters.a.rate: is -1; write calls per second from 0.001 to 100000",
     expect.stringMatching(/^settings\.logLevel: /),

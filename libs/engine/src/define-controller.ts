@@ -1,18 +1,20 @@
 import {
-  defineLadder,
-  KonvergeError,
+  invalidConfig,
   type ApiObject,
-  type Ladder,
   type ObjectKey,
   type ResourceType,
   type Trigger,
 } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
-import { findFairnessIssues, type Fairness } from "@konverge/queue";
+import type { Fairness, QueueLadders } from "@konverge/queue";
 import type { AttemptKube } from "./attempt-kube.ts";
+import { completeLadders, type Backoff } from "./backoff.ts";
 import type { ChangePredicate } from "./change-predicate.ts";
+import { findControllerIssues } from "./controller-issues.ts";
 import { toMs, type Duration } from "./duration.ts";
+import { finalizerOf } from "./finalizer.ts";
 import type { Log } from "./log.ts";
+import type { Handler, Middleware } from "./middleware.ts";
 
 /** What a handler may answer instead of nothing. Made by `requeueAfter` and `awaitChange` of its context. */
 export type ReconcileResult =
@@ -22,6 +24,8 @@ export type ReconcileResult =
 /** What a handler gets. It is told the state of the object, never whether it was created or updated. */
 export interface ReconcileContext<T extends ApiObject = ApiObject> {
   readonly key: ObjectKey;
+  /** Which handler of the controller runs; tells middleware. */
+  readonly handler: "reconcile" | "cleanup";
   /** Why this runs: the requests since the last attempt, oldest first, capped. For people. */
   readonly triggers: readonly Trigger[];
   /** The object as read just now; frozen. Change it with `kube.mutate`. */
@@ -68,15 +72,24 @@ export interface ControllerOptions<T extends ApiObject> {
   /** Default: the process's setting, which is `both`. */
   readonly conflictRetry?: ConflictRetry;
   /** Delays between job retries; parts left out keep their defaults. */
-  readonly backoff?: { readonly conflict?: Ladder; readonly failure?: Ladder };
+  readonly backoff?: Backoff;
   /** Failures in a row before the key is a dead letter. Default: never, since an outage must not kill keys. */
   readonly maxFailures?: number;
   /** Longest wait of a request in a backlog before it comes next, default 60 s. Too short makes the queue first come, first served. */
   readonly ageing?: Duration;
   /** How often a namespace starts for each start of one with weight 1, while both wait. Default 1 each. */
   readonly weights?: Readonly<Record<string, number>>;
+  /** Runs around every `reconcile` and `cleanup`, the first one outermost; inside of the middleware of the configuration. */
+  readonly use?: readonly Middleware<T>[];
   /** Makes the world as the object says. May run many times; must be idempotent. */
-  readonly reconcile: (context: ReconcileContext<T>) => Promise<ReconcileResult | void>;
+  readonly reconcile: Handler<T>;
+  /**
+   * Undoes outside of the cluster what `reconcile` did; runs instead of it once the object is being deleted. Before the
+   * first `reconcile` the object gets the finalizer `konverge.dev/<name>`, which is removed when `cleanup` returns nothing;
+   * with `requeueAfter` or `awaitChange` it stays. Retries and timeout are those of `reconcile`.
+   * `abandon` removes the finalizers of a `cleanup` that is no more; leave it for as long as objects may have them.
+   */
+  readonly cleanup?: Handler<T> | "abandon";
 }
 
 /** A checked controller. The object type is erased: the engine treats all controllers alike. */
@@ -90,51 +103,26 @@ export interface Controller {
   readonly timeoutMs: number;
   readonly resyncMs: number;
   readonly conflictRetry: ConflictRetry | undefined;
-  readonly backoff: { readonly conflict?: Ladder; readonly failure?: Ladder };
+  readonly backoff: QueueLadders;
   readonly maxFailures: number | undefined;
   readonly fairness: Fairness;
-  readonly reconcile: (context: ReconcileContext) => Promise<ReconcileResult | void>;
+  readonly use: readonly Middleware[];
+  readonly reconcile: Handler;
+  readonly cleanup: Handler | undefined;
+  /** True when the finalizers of an earlier `cleanup` are to be removed. */
+  readonly abandonsCleanup: boolean;
+  /** Held by objects of a controller with `cleanup`. */
+  readonly finalizer: string;
 }
 
-const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
-/** @throws KonvergeError `invalid_config`, naming the field and the cure. */
+/** @throws KonvergeError `invalid_config`, naming every field that is wrong and the cure */
 export function defineController<T extends ApiObject>(options: ControllerOptions<T>): Controller {
-  const {
-    name,
-    concurrency = 16,
-    timeout = "60s",
-    resync = "10h",
-    backoff = {},
-    maxFailures,
-    ageing = "60s",
-    weights = {},
-  } = options;
-  const refuse = (what: string) =>
-    new KonvergeError("invalid_config", `controller "${name}": ${what}`);
-  if (!NAME.test(name))
-    throw refuse("name must be lower-case letters, digits and dashes, at most 63");
-  if (!(Number.isInteger(concurrency) && concurrency >= 1)) {
-    throw refuse(`concurrency ${concurrency} must be a whole number from 1`);
-  }
-  if (maxFailures !== undefined && !(Number.isInteger(maxFailures) && maxFailures >= 1)) {
-    throw refuse(
-      `maxFailures ${maxFailures} must be a whole number from 1; leave it out to never give up`,
-    );
-  }
-  try {
-    if (backoff.conflict !== undefined) defineLadder(backoff.conflict);
-    if (backoff.failure !== undefined) defineLadder(backoff.failure);
-  } catch (error) {
-    throw new KonvergeError("invalid_config", `controller "${name}": backoff: ${String(error)}`, {
-      cause: error,
-    });
-  }
-  const fairness = { ageingMs: toMs(ageing, `controller "${name}": ageing`), weights };
-  const wrong = findFairnessIssues(fairness)[0];
-  if (wrong !== undefined) throw refuse(wrong.detail);
+  const issues = findControllerIssues(options);
+  const name = String(options.name);
+  if (issues.length > 0) throw invalidConfig(issues, `controller "${name}" is`);
   // Method bivariance is not available for properties: the one place where T is erased.
   const erased = options as unknown as ControllerOptions<ApiObject>;
+  const { concurrency = 16, timeout = "60s", resync = "10h", ageing = "60s", cleanup } = erased;
   return {
     name,
     for: erased.for,
@@ -142,12 +130,16 @@ export function defineController<T extends ApiObject>(options: ControllerOptions
     watches: erased.watches ?? [],
     when: erased.when,
     concurrency,
-    timeoutMs: toMs(timeout, `controller "${name}": timeout`),
-    resyncMs: toMs(resync, `controller "${name}": resync`),
+    timeoutMs: toMs(timeout, "timeout"),
+    resyncMs: toMs(resync, "resync"),
     conflictRetry: options.conflictRetry,
-    backoff,
-    maxFailures,
-    fairness,
+    backoff: completeLadders(options.backoff),
+    maxFailures: options.maxFailures,
+    fairness: { ageingMs: toMs(ageing, "ageing"), weights: erased.weights ?? {} },
+    use: erased.use ?? [],
     reconcile: erased.reconcile,
+    cleanup: cleanup === "abandon" ? undefined : cleanup,
+    abandonsCleanup: cleanup === "abandon",
+    finalizer: finalizerOf(name),
   };
 }

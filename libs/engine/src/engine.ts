@@ -1,14 +1,4 @@
-import {
-  conflictLadder,
-  ensureError,
-  failureLadder,
-  formatApiVersion,
-  isKonvergeError,
-  KonvergeError,
-  rejectedLadder,
-  type ApiObject,
-  type ResourceType,
-} from "@konverge/core";
+import { ensureError, isKonvergeError, type ApiObject, type ResourceType } from "@konverge/core";
 import {
   createReflector,
   startLeaderElection,
@@ -21,10 +11,13 @@ import type { HistoryWriter, ObjectLanes, QueueWorker, WorkQueue } from "@konver
 import type { Metrics } from "@konverge/telemetry";
 import { createAttemptReporter } from "./attempt-reporter.ts";
 import { createAttemptTrace } from "./attempt-trace.ts";
+import { checkServed } from "./check-served.ts";
 import type { ConflictRetry, Controller } from "./define-controller.ts";
 import { createAttemptHistory } from "./history/attempt-history.ts";
 import { LOOP_CAUSE } from "./history/find-loop.ts";
+import { warnOfLeftFinalizers } from "./left-finalizers.ts";
 import type { Log } from "./log.ts";
+import { withMiddleware, type Middleware } from "./middleware.ts";
 import { createObjectCache, typeId } from "./object-cache.ts";
 import { createRequestSource, type RequestSource, type SeenChange } from "./request-source.ts";
 import { runResync } from "./resync.ts";
@@ -46,6 +39,8 @@ export interface EngineOptions {
   readonly workerId: string;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Runs around the handlers of all controllers, outside of their own middleware. */
+  readonly use?: readonly Middleware[];
   /** For controllers that do not say. Default `both`. */
   readonly conflictRetry?: ConflictRetry;
   /** Attempts at once per controller, whatever the controllers say; for a small process. */
@@ -89,7 +84,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   const parts: Part[] = controllers.map((controller) => {
     const queue = options.queueFor(controller);
-    return { controller, queue, source: createRequestSource(controller, queue), leading: false };
+    return {
+      controller,
+      queue,
+      source: createRequestSource(controller, queue, {
+        log,
+        isSensitive: (type) => client.isSensitive(type),
+      }),
+      leading: false,
+    };
   });
   for (const part of parts) {
     const { controller, queue } = part;
@@ -108,6 +111,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   } catch (error) {
     await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
     throw error;
+  }
+  for (const { controller } of parts) {
+    const objects = reflectors.get(typeId(controller.for))?.list() ?? [];
+    warnOfLeftFinalizers(controller, objects, log);
   }
   const elections = parts.map((part) => startProducer(part, reflectors, options));
   const history =
@@ -129,14 +136,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       workerId: options.workerId,
       ...(past === undefined ? {} : { hintsOf: past.hintsOf, onRecord: past.note }),
     });
+    const use = [...(options.use ?? []), ...controller.use];
+    const handlers = {
+      reconcile: withMiddleware(use, controller.reconcile),
+      cleanup: controller.cleanup && withMiddleware(use, controller.cleanup),
+    };
     return queue.work({
       workerId: options.workerId,
       concurrency: concurrencyOf(controller, options),
-      ladders: {
-        conflict: controller.backoff.conflict ?? conflictLadder,
-        failure: controller.backoff.failure ?? failureLadder,
-        rejected: rejectedLadder,
-      },
+      ladders: controller.backoff,
       ...(controller.maxFailures === undefined ? {} : { maxFailures: controller.maxFailures }),
       fairness: controller.fairness,
       handle: async (attempt) => {
@@ -150,6 +158,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         }
         const run = await runAttempt(attempt, {
           controller,
+          handlers,
           client,
           cache,
           lanes: options.lanes,
@@ -205,27 +214,6 @@ function followWorkable(workers: readonly QueueWorker[], log: Log): (workable: b
       log.info({}, "taking work again");
     }, Math.random() * RESUME_SPREAD_MS);
   };
-}
-
-/** A controller for a kind that the cluster does not serve would wait for ever; better not to start. */
-async function checkServed(controller: Controller, client: KubeClient): Promise<void> {
-  const types = [controller.for, ...controller.owns, ...controller.watches.map(({ type }) => type)];
-  for (const { group, version, kind, resource } of types) {
-    const apiVersion = formatApiVersion(group, version);
-    const served = await client.resolveType(apiVersion, kind).catch((error: unknown) => {
-      throw new KonvergeError(
-        "crd_mismatch",
-        `controller "${controller.name}": the cluster does not serve ${kind} in ${apiVersion}; install its CRD first (konverge crds --config <file> | kubectl apply -f -)`,
-        { cause: error },
-      );
-    });
-    if (served.resource !== resource) {
-      throw new KonvergeError(
-        "crd_mismatch",
-        `controller "${controller.name}": the cluster serves ${kind} as "${served.resource}", the definition says "${resource}"; set plural to "${served.resource}"`,
-      );
-    }
-  }
 }
 
 type ReflectorMap = ReadonlyMap<string, Reflector<ApiObject>>;

@@ -9,6 +9,7 @@ export {
   resourceVersionChanged,
 } from "./change-predicate.ts";
 export type { ChangePredicate, ObjectChange } from "./change-predicate.ts";
+export type { Backoff } from "./backoff.ts";
 export { CLASSIC_RATE, clusterLimits } from "./cluster-options.ts";
 export type { ClusterOptions } from "./cluster-options.ts";
 export { defineConfig } from "./define-config.ts";
@@ -28,5 +29,6 @@ export type { Duration } from "./duration.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine, EngineOptions } from "./engine.ts";
 export type { Log } from "./log.ts";
+export type { Handler, Middleware } from "./middleware.ts";
 export type { NewObject } from "./new-object.ts";
 export type { NamedTarget } from "./object-target.ts";

@@ -1,13 +1,10 @@
 import { parseApiVersion, type ApiObject, type ObjectKey, type Trigger } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
 import type { RequestClass, WorkQueue } from "@konverge/queue";
-import {
-  alwaysPasses,
-  generationChanged,
-  isRequestedByPerson,
-  type ObjectChange,
-} from "./change-predicate.ts";
+import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
+import { alwaysPasses, isRequestedByPerson, type ObjectChange } from "./change-predicate.ts";
 import type { Controller, WatchSource } from "./define-controller.ts";
+import { isTerminating } from "./finalizer.ts";
 
 /** A change as a reflector tells it; `initial` when it comes from a list and not from a watch. */
 export interface SeenChange extends ObjectChange {
@@ -26,8 +23,12 @@ export interface RequestSource {
   readonly resync: (object: ApiObject, reason: string) => Promise<void>;
 }
 
-export function createRequestSource(controller: Controller, queue: WorkQueue): RequestSource {
-  const when = controller.when ?? generationChanged;
+export function createRequestSource(
+  controller: Controller,
+  queue: WorkQueue,
+  options: ChangeFunctionsOptions,
+): RequestSource {
+  const { isWanted, namesOf } = createChangeFunctions(controller, options);
   const { group, resource, kind } = controller.for;
 
   const keyOf = ({ namespace, name }: NamespacedName): ObjectKey => ({
@@ -56,7 +57,7 @@ export function createRequestSource(controller: Controller, queue: WorkQueue): R
   return {
     async onOwnKind(change) {
       const { object, initial } = change;
-      if (!initial && !alwaysPasses(change) && !when(change)) return;
+      if (!initial && !alwaysPasses(change, controller.finalizer) && !isWanted(change)) return;
       const person = !initial && isRequestedByPerson(change);
       await request(
         nameOf(object),
@@ -65,7 +66,7 @@ export function createRequestSource(controller: Controller, queue: WorkQueue): R
           by: person ? "annotation" : `watch ${resource}`,
           ...versionsOf(object),
         },
-        requestClassOf(initial, person),
+        requestClassOf(change, person),
       );
     },
     async onOwned(change) {
@@ -79,9 +80,9 @@ export function createRequestSource(controller: Controller, queue: WorkQueue): R
         ...changedVersion(change),
       });
     },
-    async onWatched({ map }, change) {
+    async onWatched(watch, change) {
       const names = [change.object, change.previous].flatMap((object) =>
-        object === undefined ? [] : map(object),
+        object === undefined ? [] : namesOf(watch, object),
       );
       await requestAll(names, change, {
         kind: "watch",
@@ -100,9 +101,10 @@ export function createRequestSource(controller: Controller, queue: WorkQueue): R
   };
 }
 
-function requestClassOf(initial: boolean, person: boolean): RequestClass {
+/** Deletions come before retries and resyncs, also those found in a first list: somebody waits for them. */
+function requestClassOf({ initial, object }: SeenChange, person: boolean): RequestClass {
   if (person) return "interactive";
-  return initial ? "resync" : "event";
+  return initial && !isTerminating(object) ? "resync" : "event";
 }
 
 function nameOf({ metadata: { namespace, name } }: ApiObject): NamespacedName {

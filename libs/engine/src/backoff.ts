@@ -1,0 +1,68 @@
+import {
+  conflictLadder,
+  failureLadder,
+  findLadderIssues,
+  rejectedLadder,
+  type ErrorIssue,
+  type Ladder,
+} from "@konverge/core";
+import type { QueueLadders } from "@konverge/queue";
+
+/** Delays between job retries by what went wrong. Parts of a ladder that are left out keep their defaults. */
+export interface Backoff {
+  /** After a lost race. Default: full jitter, 50 ms doubling to 5 s. */
+  readonly conflict?: Partial<Ladder>;
+  /** After a failure. Default: full jitter, 250 ms doubling to 30 s. */
+  readonly failure?: Partial<Ladder>;
+  /** After a refusal by the server. Default: half jitter, 30 s doubling to 1000 s. */
+  readonly rejected?: Partial<Ladder>;
+}
+
+const DEFAULTS: QueueLadders = {
+  conflict: conflictLadder,
+  failure: failureLadder,
+  rejected: rejectedLadder,
+};
+
+/** The ladders as written, with what was left out. */
+export function completeLadders({ conflict, failure, rejected }: Backoff = {}): QueueLadders {
+  return {
+    conflict: { ...DEFAULTS.conflict, ...conflict },
+    failure: { ...DEFAULTS.failure, ...failure },
+    rejected: { ...DEFAULTS.rejected, ...rejected },
+  };
+}
+
+/** Everything that is wrong with them, each with the part's name. */
+export function findBackoffIssues(backoff: unknown): ErrorIssue[] {
+  if (backoff === undefined) return [];
+  if (!isObject(backoff)) {
+    return [{ pointer: "/backoff", detail: `backoff: write an object of ladders` }];
+  }
+  return Object.entries(backoff).flatMap(([name, ladder]) => {
+    const issue = (pointer: string, detail: string): ErrorIssue => ({
+      pointer: `/backoff/${name}${pointer}`,
+      detail: `backoff.${name}${pointer.replaceAll("/", ".")}: ${detail}`,
+    });
+    if (!isLadderName(name)) {
+      return [issue("", `is not known; known are ${Object.keys(DEFAULTS).join(", ")}`)];
+    }
+    if (!isObject(ladder)) return [issue("", "write a ladder, for example { capMs: 60_000 }")];
+    const unknown = Object.keys(ladder).filter((part) => !Object.hasOwn(DEFAULTS[name], part));
+    const known = Object.keys(DEFAULTS[name]).join(", ");
+    return [
+      ...unknown.map((part) => issue(`/${part}`, `is not known; known are ${known}`)),
+      ...findLadderIssues({ ...DEFAULTS[name], ...ladder }).map(({ pointer, detail }) =>
+        issue(pointer, detail),
+      ),
+    ];
+  });
+}
+
+function isLadderName(name: string): name is keyof Backoff {
+  return Object.hasOwn(DEFAULTS, name);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}

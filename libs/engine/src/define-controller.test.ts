@@ -1,0 +1,102 @@
+import { TerminalError, type ErrorIssue, type KonvergeError } from "@konverge/core";
+import { expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import { defineController } from "./define-controller.ts";
+import { conditions, defineResource } from "./define-resource.ts";
+import type { Middleware } from "./middleware.ts";
+
+const Pool = defineResource({
+  group: "demo.konverge.dev",
+  version: "v1",
+  kind: "Pool",
+  spec: z.object({ replicas: z.int().default(1) }),
+  status: z.object({ machines: z.int(), conditions }),
+});
+const fine = { name: "pool", for: Pool, reconcile: async () => undefined };
+
+function issuesOf(options: object): readonly ErrorIssue[] {
+  try {
+    defineController({ ...fine, ...options });
+    return [];
+  } catch (error) {
+    return (error as KonvergeError).issues;
+  }
+}
+
+test.each([
+  ["name", "Pool", "/name", "lower-case"],
+  ["for", "pools", "/for", "defineResource"],
+  ["owns", [Pool, {}], "/owns", "entry 1 must be a resource"],
+  ["owns", Pool, "/owns", "must be a list"],
+  ["watches", [{ type: Pool }], "/watches", "map must be a function"],
+  ["when", "generation", "/when", "must be a function"],
+  ["concurrency", 0, "/concurrency", "whole number from 1"],
+  ["concurrency", 1.5, "/concurrency", "whole number from 1"],
+  ["timeout", "soon", "/timeout", "is not a duration"],
+  ["timeout", 0, "/timeout", "longer than 0 ms"],
+  ["timeout", "30d", "/timeout", "24 days"],
+  ["resync", -1, "/resync", "is not a duration"],
+  ["conflictRetry", "never", "/conflictRetry", "inline, job or both"],
+  ["maxFailures", 0, "/maxFailures", "leave it out"],
+  ["ageing", "1ms", "/ageing", "longer than 99 ms"],
+  ["weights", { a: -1 }, "/weights/a", "give a number"],
+  ["use", [1], "/use", "entry 0 must be a function"],
+  ["reconcile", undefined, "/reconcile", "must be a function"],
+  ["cleanup", true, "/cleanup", '"abandon"'],
+  ["reconsile", 1, "/reconsile", "is not known"],
+  ["backoff", { failures: {} }, "/backoff/failures", "known are conflict, failure, rejected"],
+  ["backoff", { failure: 30 }, "/backoff/failure", "write a ladder"],
+  ["backoff", { failure: { base: 1 } }, "/backoff/failure/base", "known are baseMs"],
+  ["backoff", { failure: { baseMs: 0 } }, "/backoff/failure/baseMs", "above 0"],
+  ["backoff", { failure: { capMs: 1 } }, "/backoff/failure/capMs", "at least baseMs (250)"],
+  ["backoff", { conflict: { factor: 0.5 } }, "/backoff/conflict/factor", "at least 1"],
+  ["backoff", { rejected: { steps: -1 } }, "/backoff/rejected/steps", "from 0"],
+  ["backoff", { rejected: { jitter: "full" } }, "/backoff/rejected/jitter/kind", "proportional"],
+])("%s %j is refused at %s", (option, value, pointer, detail) => {
+  expect(issuesOf({ [option]: value })).toEqual([
+    { pointer, detail: expect.stringContaining(detail) },
+  ]);
+});
+
+test("everything that is wrong is said at once", () => {
+  const pointers = issuesOf({ name: "", timeout: "x", backoff: { failure: { baseMs: NaN } } });
+  expect(pointers.map(({ pointer }) => pointer)).toEqual([
+    "/name",
+    "/timeout",
+    "/backoff/failure/baseMs",
+  ]);
+});
+
+test("parts of a ladder that are left out keep their defaults", () => {
+  const { backoff } = defineController({ ...fine, backoff: { failure: { capMs: 60_000 } } });
+  expect(backoff.failure).toMatchObject({ baseMs: 250, capMs: 60_000, jitter: { kind: "full" } });
+  expect(backoff.conflict).toMatchObject({ baseMs: 50 });
+});
+
+test("the handler's context has the types of the resource", () => {
+  const never: Middleware = async (_context, next) => next();
+  defineController({
+    name: "typed",
+    for: Pool,
+    use: [never],
+    when: ({ object }) => object.spec.replicas > 0,
+    reconcile: async ({ object, kube, requeueAfter }) => {
+      expectTypeOf(object.spec.replicas).toEqualTypeOf<number>();
+      expectTypeOf(object.status?.machines).toEqualTypeOf<number | undefined>();
+      await kube.mutateStatus(object, (draft) => {
+        // The status of a draft is there, if empty: its fields may be missing.
+        expectTypeOf(draft.status.machines).toEqualTypeOf<number | undefined>();
+        // @ts-expect-error a status has no such field
+        draft.status.machine = 1;
+      });
+      // @ts-expect-error a spec has no such field
+      if (object.spec.replica === 0) throw new TerminalError("never");
+      return requeueAfter("30s");
+    },
+    cleanup: async ({ object }) => {
+      expectTypeOf(object.spec.replicas).toEqualTypeOf<number>();
+    },
+  });
+  // @ts-expect-error a number is no result
+  defineController({ ...fine, reconcile: async () => 5 });
+});

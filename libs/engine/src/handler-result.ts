@@ -1,0 +1,40 @@
+import { KonvergeError, type Outcome } from "@konverge/core";
+
+/** Longer waits are mistakes: resync comes long before. */
+export const MAX_REQUEUE_MS: number = 366 * 86_400_000;
+
+const CURE = 'return nothing, requeueAfter("30s") or awaitChange() of the context';
+
+/** The outcome of what a handler returned. Nonsense is an error that says what to return instead, and the key runs again. */
+export function toOutcome(returned: unknown): Outcome {
+  if (returned === undefined || returned === null) return { kind: "done" };
+  try {
+    return readResult(returned) ?? invalid(describe(returned));
+  } catch {
+    return invalid("an object that cannot be read");
+  }
+}
+
+function readResult(returned: unknown): Outcome | undefined {
+  if (typeof returned !== "object" || returned === null || !("kind" in returned)) return undefined;
+  if (returned.kind === "awaitChange") return { kind: "awaitChange" };
+  if (returned.kind !== "requeueAfter" || !("afterMs" in returned)) return undefined;
+  const { afterMs } = returned;
+  if (typeof afterMs === "number" && afterMs >= 0 && afterMs <= MAX_REQUEUE_MS) {
+    return { kind: "requeueAfter", afterMs };
+  }
+  return invalid(`requeueAfter with ${String(afterMs)} ms, which is not within 0 and 366 days`);
+}
+
+function invalid(what: string): Outcome {
+  const error = new KonvergeError("invalid_result", `the handler returned ${what}; ${CURE}`);
+  return { kind: "retry", error };
+}
+
+/** Names the type and the members, never the values (P12). */
+function describe(returned: unknown): string {
+  if (typeof returned !== "object" || returned === null) return `a ${typeof returned}`;
+  if (Array.isArray(returned)) return "a list";
+  const members = Object.keys(returned).slice(0, 5).join(", ");
+  return members === "" ? "an object without members" : `an object with the members ${members}`;
+}

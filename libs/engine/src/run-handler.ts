@@ -1,0 +1,195 @@
+import {
+  type ApiObject,
+  type Ladder,
+  type ObjectKey,
+  type ObjectRef,
+  type Outcome,
+} from "@konverge/core";
+import {
+  ignoreNotFound,
+  type KubeClient,
+  type MutateOptions,
+  type NamespacedName,
+} from "@konverge/kube";
+import type { AttemptLease, ObjectLanes } from "@konverge/queue";
+import { createAttemptKube, type AttemptKube } from "./attempt-kube.ts";
+import type { AttemptTrace } from "./attempt-trace.ts";
+import { classifyError } from "./classify-error.ts";
+import { deepFreeze } from "./deep-freeze.ts";
+import type { ConflictRetry, Controller, ReconcileContext } from "./define-controller.ts";
+import { toMs } from "./duration.ts";
+import { hasFinalizer, holdWithFinalizer, isTerminating, releaseFinalizer } from "./finalizer.ts";
+import { toOutcome } from "./handler-result.ts";
+import type { Log } from "./log.ts";
+import type { Handler } from "./middleware.ts";
+import type { ObjectCache } from "./object-cache.ts";
+import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
+
+export interface RunHandlerOptions {
+  readonly controller: Controller;
+  /** The controller's handlers inside of all middleware. */
+  readonly handlers: { readonly reconcile: Handler; readonly cleanup: Handler | undefined };
+  readonly client: KubeClient;
+  readonly cache: ObjectCache;
+  readonly lanes: ObjectLanes;
+  readonly conflictRetry: ConflictRetry;
+  readonly log: Log;
+}
+
+export interface Running {
+  readonly trace: AttemptTrace;
+  readonly signal: AbortSignal;
+  readonly state: { open: boolean; object: ApiObject | undefined };
+}
+
+/** Reads the object, lets `reconcile` or `cleanup` run, and keeps the controller's finalizer. Never throws. */
+export async function runHandler(
+  attempt: AttemptLease,
+  options: RunHandlerOptions,
+  running: Running,
+): Promise<Outcome> {
+  const { controller, log } = options;
+  const { key } = attempt;
+  const target = targetOf(key);
+  const ref: ObjectRef = { ...controller.for, ...target };
+  const scoped = bindClient(attempt, options, running);
+  const openCalls = createOpenCalls();
+  try {
+    const floor = attempt.floor === undefined ? {} : { resourceVersion: attempt.floor };
+    const object = await scoped.get(controller.for, target, floor).catch(ignoreNotFound);
+    if (object === undefined) return { kind: "gone" };
+    running.state.object = deepFreeze(object);
+    const kube = bindKube(attempt, { ...options, client: scoped }, { ...running, openCalls });
+    const step = await nextStep(object, options, kube);
+    if (step === undefined) return { kind: "done" };
+    const context: ReconcileContext = {
+      key,
+      handler: step.handler,
+      triggers: attempt.triggers,
+      object: step.object,
+      kube,
+      log,
+      signal: running.signal,
+      attempt: attempt.attempt,
+      requeueAfter: (after) => ({ kind: "requeueAfter", afterMs: toMs(after, "requeueAfter") }),
+      awaitChange: () => ({ kind: "awaitChange" }),
+    };
+    const outcome = toOutcome(await step.run(context));
+    await waitForCalls(openCalls, log);
+    if (step.handler === "cleanup" && outcome.kind === "done") {
+      await releaseFinalizer(kube, step.object, controller.finalizer);
+    }
+    return outcome;
+  } catch (error) {
+    // The others of a Promise.all that failed: the next attempt must not meet their writes.
+    await openCalls.drain();
+    return classifyError(error, ref);
+  }
+}
+
+interface Step {
+  readonly handler: "reconcile" | "cleanup";
+  readonly run: Handler;
+  readonly object: ApiObject;
+}
+
+/** What is to be done for the object, after the finalizer is as it must be. Undefined: nothing. */
+async function nextStep(
+  object: ApiObject,
+  { controller, handlers: { reconcile, cleanup }, log }: RunHandlerOptions,
+  kube: AttemptKube,
+): Promise<Step | undefined> {
+  const { finalizer } = controller;
+  const isHeld = hasFinalizer(object, finalizer);
+  if (cleanup !== undefined) {
+    const held =
+      isHeld || isTerminating(object) ? object : await holdWithFinalizer(kube, object, finalizer);
+    if (!isTerminating(held)) return { handler: "reconcile", run: reconcile, object: held };
+    // Without our finalizer nothing of ours waits to be cleaned up, or it is done.
+    if (!hasFinalizer(held, finalizer)) return undefined;
+    return { handler: "cleanup", run: cleanup, object: held };
+  }
+  if (!isHeld) return { handler: "reconcile", run: reconcile, object };
+  if (controller.abandonsCleanup) {
+    const released = await releaseFinalizer(kube, object, finalizer);
+    // The last one of a terminating object: with it the object went.
+    if (isTerminating(released) && released.metadata.finalizers === undefined) return undefined;
+    return { handler: "reconcile", run: reconcile, object: released };
+  }
+  if (isTerminating(object)) {
+    log.warn(
+      { finalizer },
+      'the object waits for a finalizer of this controller, which has no cleanup; give it one, or cleanup: "abandon"',
+    );
+  }
+  return { handler: "reconcile", run: reconcile, object };
+}
+
+/** A call that nobody waited for is waited for here, and its failure is the handler's. */
+async function waitForCalls(openCalls: OpenCalls, log: Log): Promise<void> {
+  if (openCalls.count === 0) return;
+  log.warn(
+    { calls: openCalls.count },
+    "the handler returned before its calls had ended; await every call",
+  );
+  await openCalls.drain();
+  const { lateErrors } = openCalls;
+  if (lateErrors.length > 0) throw new AggregateError(lateErrors, "calls nobody waited for failed");
+}
+
+function targetOf({ namespace, name }: ObjectKey): NamespacedName {
+  return namespace === undefined ? { name } : { namespace, name };
+}
+
+function bindClient(
+  attempt: AttemptLease,
+  { client, controller }: RunHandlerOptions,
+  { signal, trace }: Running,
+): KubeClient {
+  return client.scoped({
+    signal,
+    priority: attempt.class,
+    isRunning: () => trace.calls.n > 0,
+    observe: trace.noteCall,
+    onConflict: trace.noteConflict,
+    fieldManager: `konverge/${controller.name}`,
+  });
+}
+
+function bindKube(
+  { key }: AttemptLease,
+  { client, cache, lanes, conflictRetry }: RunHandlerOptions,
+  { signal, trace, state, openCalls }: Running & { readonly openCalls: OpenCalls },
+): AttemptKube {
+  return createAttemptKube({
+    client,
+    cache,
+    lanes,
+    signal,
+    trace,
+    namespace: key.namespace,
+    retry: mutateRetry(conflictRetry),
+    isOpen: () => state.open,
+    openCalls,
+  });
+}
+
+/** Never gives up, but yields to the attempt's timeout. */
+const INLINE: Ladder = {
+  baseMs: 10,
+  factor: 2,
+  capMs: 1_000,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
+
+function mutateRetry(mode: ConflictRetry): MutateOptions["retry"] {
+  switch (mode) {
+    case "job":
+      return "none";
+    case "inline":
+      return INLINE;
+    case "both":
+      return undefined;
+  }
+}
