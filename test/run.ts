@@ -12,7 +12,7 @@ import { runVitest } from "./runner/vitest-run.ts";
 
 const USAGE = `npm test [-- [--project NAME]... [-t PATTERN] [--long] [FILE]...]
   FILE        run only test files whose path contains it
-  --project   unit, integration, conformance, e2e or chaos; may be repeated
+  --project   unit, integration, contract, conformance, e2e or chaos; may be repeated
   -t          run only tests whose name matches this regular expression
   --long      more random cases and longer chaos (sets KONVERGE_TEST_LONG=1)`;
 

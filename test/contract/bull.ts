@@ -1,0 +1,190 @@
+import {
+  Queue,
+  Worker,
+  type Job,
+  type JobsOptions,
+  type QueueOptions,
+  type WorkerOptions,
+} from "bullmq";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll } from "vitest";
+import { until } from "../integration/queue-harness.ts";
+
+/** What `v` of a job's data tells apart: which request it came from. */
+export interface Payload {
+  readonly v: unknown;
+}
+
+export interface Run {
+  readonly id: string | undefined;
+  readonly v: unknown;
+  readonly attemptsMade: number;
+  readonly atMs: number;
+  endMs?: number;
+}
+
+/** A BullMQ worker that remembers what it ran. */
+interface Seen {
+  readonly worker: Worker<Payload>;
+  readonly runs: Run[];
+  readonly errors: string[];
+}
+
+type Handler = (
+  job: Job<Payload>,
+  token: string | undefined,
+  seen: Seen,
+  signal: AbortSignal | undefined,
+) => unknown;
+
+export interface Bull {
+  readonly url: string;
+  readonly redis: Redis;
+  /** The queue of the running test; its name and its own keys are fresh for each test. */
+  readonly prefix: string;
+  readonly name: string;
+  readonly queue: Queue<Payload>;
+  /** Another Queue object on the same queue. */
+  open(options?: Partial<QueueOptions>): Queue<Payload>;
+  work(handle: Handler, options?: Partial<WorkerOptions>): Seen;
+  /** Adds a job as our requester does: one key, the last one kept while active, delayed jobs rescheduled. */
+  ask(v: unknown, options?: JobsOptions): Promise<Job<Payload>>;
+  /** All runs of all workers of the test, in order of their start. */
+  readonly runs: readonly Run[];
+  /** Most runs at once. */
+  mostAtOnce(): number;
+  /** What is left of deduplication: `de:<id>` and `dn:<id>`. */
+  dedupKeys(): Promise<string[]>;
+  /** Resolves when nothing waits, runs or is delayed. */
+  quiet(): Promise<void>;
+  key(suffix: string): string;
+}
+
+export const KEY = "a";
+
+/** As our requests are made. Retries come at once unless a test says otherwise. */
+export const DEDUPED: JobsOptions = {
+  deduplication: { id: KEY, keepLastIfActive: true, reschedule: true },
+  priority: 5,
+  attempts: Number.MAX_SAFE_INTEGER,
+  backoff: { type: "custom" },
+};
+
+/** Real Redis and, for each test, a queue of its own that is deleted when the test is over. */
+export function useBull(): Bull {
+  const url = process.env["REDIS_URL"] ?? "";
+  let redis: Redis | undefined;
+  let serial = 0;
+  let prefix = "";
+  let first: Queue<Payload> | undefined;
+  const queues: Queue<Payload>[] = [];
+  const workers: Seen[] = [];
+  const connection = () => {
+    if (redis === undefined) throw new Error("Redis is not started yet");
+    return redis;
+  };
+
+  beforeAll(() => {
+    redis = new Redis(url);
+    prefix = `contract-${process.pid}-${Date.now()}-${serial++}`;
+  });
+  afterEach(async () => {
+    await Promise.all(workers.splice(0).map(({ worker }) => worker.close(true)));
+    await Promise.all(queues.splice(0).map((queue) => queue.close()));
+    first = undefined;
+    for await (const keys of connection().scanStream({ match: `${prefix}:*`, count: 1_000 })) {
+      if (keys.length > 0) await connection().unlink(...(keys as string[]));
+    }
+    prefix = `contract-${process.pid}-${Date.now()}-${serial++}`;
+  });
+  afterAll(() => redis?.quit());
+
+  const bull: Bull = {
+    url,
+    name: "q",
+    get redis() {
+      return connection();
+    },
+    get prefix() {
+      return prefix;
+    },
+    get queue() {
+      first ??= bull.open();
+      return first;
+    },
+    open(options = {}) {
+      const queue = new Queue<Payload>(bull.name, { connection: { url }, prefix, ...options });
+      queues.push(queue);
+      return queue;
+    },
+    work(handle, options = {}) {
+      const runs: Run[] = [];
+      const errors: string[] = [];
+      const { promise, resolve } = Promise.withResolvers<Seen>();
+      const worker = new Worker<Payload>(
+        bull.name,
+        // BullMQ makes a signal only for a processor that declares three parameters.
+        async (job, token, signal) => {
+          const run: Run = {
+            id: job.id,
+            v: job.data.v,
+            attemptsMade: job.attemptsMade,
+            atMs: performance.now(),
+          };
+          runs.push(run);
+          try {
+            return await handle(job, token, await promise, signal);
+          } finally {
+            run.endMs = performance.now();
+          }
+        },
+        {
+          connection: { url, maxRetriesPerRequest: null },
+          prefix,
+          removeOnComplete: { count: 1_000 },
+          maxStalledCount: 1_000_000_000,
+          settings: { backoffStrategy: () => 1 },
+          ...options,
+        },
+      );
+      worker.on("error", (error) => errors.push(error.message));
+      const seen: Seen = { worker, runs, errors };
+      workers.push(seen);
+      resolve(seen);
+      return seen;
+    },
+    ask: (v, options = {}) => bull.queue.add("job", { v }, { ...DEDUPED, ...options }),
+    get runs() {
+      return workers.flatMap(({ runs }) => runs).toSorted((a, b) => a.atMs - b.atMs);
+    },
+    mostAtOnce() {
+      const { runs } = bull;
+      return Math.max(
+        0,
+        ...runs.map(
+          ({ atMs }) =>
+            runs.filter((other) => other.atMs <= atMs && (other.endMs ?? Infinity) > atMs).length,
+        ),
+      );
+    },
+    async dedupKeys() {
+      const root = bull.key("");
+      return (await connection().keys(`${root}d[en]:*`))
+        .map((key) => key.slice(root.length))
+        .toSorted();
+    },
+    async quiet() {
+      await until("the queue is quiet", async () => {
+        const counts = await bull.queue.getJobCounts("wait", "prioritized", "active", "delayed");
+        return Object.values(counts).every((count) => count === 0);
+      });
+    },
+    key: (suffix) => `${prefix}:${bull.name}:${suffix}`,
+  };
+  return bull;
+}
+
+/** What runs looked like, without their times: [job id, v]. */
+export function shape(runs: readonly Run[]): [string | undefined, unknown][] {
+  return runs.map(({ id, v }) => [id, v]);
+}

@@ -1,0 +1,158 @@
+import { DelayedError, type Job, type JobsOptions } from "bullmq";
+import { expect, test } from "vitest";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { until } from "../integration/queue-harness.ts";
+import { DEDUPED, useBull, type Payload } from "./bull.ts";
+
+/**
+ * Random adds, failures and delays against BullMQ alone: of a key one job runs at a time, and after the last add of a key
+ * a run begins. With rogue retries it does not hold, and a lease in Redis mends it: that is why our queue has one.
+ */
+
+const bull = useBull();
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const ADDS = isLong ? 20_000 : 1_200;
+const KEYS = 20;
+const WORKERS = 3;
+
+interface Chaos {
+  /** A delayed job is woken by an add. */
+  readonly reschedule: boolean;
+  /** A failed attempt's parked follow-up is woken by promoting the retry, as our worker does. */
+  readonly promote?: true;
+  /** Chance that a step retries a failed job behind the queue's back. */
+  readonly rogue?: number;
+  /** A key is taken by SET NX before it runs; a busy one is put off. */
+  readonly lease?: true;
+}
+
+interface Found {
+  readonly most: number;
+  /** Keys of which no run began after their last add. */
+  readonly lost: string[];
+  readonly rogues: number;
+}
+
+async function play({ reschedule, promote, rogue = 0, lease }: Chaos): Promise<Found> {
+  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  console.log(`KONVERGE_TEST_SEED=${seed}`);
+  const random = seededRandom(seed);
+  const running = new Map<string, number>();
+  /** Of the adds of a key, the number of the last, and of the last that a whole run has seen when it began. */
+  const asked = new Map<string, number>();
+  const begun = new Map<string, number>();
+  const counter = (key: string) => `${bull.prefix}:asked:${key}`;
+  // As in our queue: first the number of the request is in Redis, then its job.
+  const ask = async (key: string, options: JobsOptions = {}) => {
+    asked.set(key, await bull.redis.incr(counter(key)));
+    const deduplication = { id: key, keepLastIfActive: true, reschedule };
+    await bull.queue.add("job", { v: key }, { ...DEDUPED, deduplication, ...options });
+  };
+  let most = 0;
+  let rogues = 0;
+  let calm = false;
+
+  const handle = async (job: Job<Payload>, token: string | undefined) => {
+    const key = String(job.data.v);
+    const leased = `${bull.prefix}:lease:${key}`;
+    if (lease && (await bull.redis.set(leased, "1", "PX", 30_000, "NX")) === null) {
+      await job.moveToDelayed(Date.now() + 5 + random() * 10, token);
+      throw new DelayedError();
+    }
+    const now = (running.get(key) ?? 0) + 1;
+    running.set(key, now);
+    most = Math.max(most, now);
+    let covered = 0;
+    try {
+      covered = Number(await bull.redis.get(counter(key)));
+      await new Promise((resolve) => setTimeout(resolve, random() * 6));
+    } finally {
+      running.set(key, (running.get(key) ?? 1) - 1);
+      if (lease) await bull.redis.del(leased);
+    }
+    const fate = calm ? 1 : random();
+    if (fate < 0.15) throw new Error("at random");
+    if (fate < 0.25) {
+      await job.moveToDelayed(Date.now() + random() * 30, token);
+      throw new DelayedError();
+    }
+    begun.set(key, Math.max(begun.get(key) ?? 0, covered));
+  };
+  for (let n = 0; n < WORKERS; n++) {
+    const { worker } = bull.work(handle, {
+      concurrency: 8,
+      settings: { backoffStrategy: () => 1 + random() * 40 },
+    });
+    if (promote) {
+      worker.on("failed", (job) => {
+        if (job === undefined) return;
+        // It may run again already; then there is nothing to wake.
+        job.promote().catch(() => undefined);
+      });
+    }
+  }
+
+  for (let step = 1; step <= ADDS; step++) {
+    const key = `k${Math.floor(random() * KEYS)}`;
+    // With rogues some fail for good, so that there is something to retry behind the queue's back.
+    await ask(key, rogue > 0 && random() < 0.3 ? { attempts: 1 } : {});
+    if (random() < rogue) {
+      for (const failed of await bull.queue.getJobs("failed", 0, 3)) {
+        // Retried by the step before, or running.
+        await failed
+          .retry("failed")
+          .then(() => (rogues += 1))
+          .catch(() => undefined);
+      }
+    }
+    if (random() < 0.5) await new Promise((resolve) => setTimeout(resolve, random() * 3));
+  }
+  calm = true;
+  // One more of each, so that what failed for good has been asked for since.
+  for (let n = 0; n < KEYS; n++) await ask(`k${n}`);
+  await bull.quiet();
+  await until("the last handlers", () => [...running.values()].every((count) => count === 0));
+  const lost = [...asked].filter(([key, number]) => (begun.get(key) ?? 0) < number);
+  return { most, lost: lost.map(([key]) => key), rogues };
+}
+
+const LIMIT_MS = isLong ? 300_000 : 60_000;
+
+test(
+  "S1: with reschedule, one run of a key at a time, no add lost, no key left",
+  { timeout: LIMIT_MS },
+  async () => {
+    expect(await play({ reschedule: true })).toMatchObject({ most: 1, lost: [] });
+    expect(await bull.dedupKeys()).toEqual([]);
+  },
+);
+
+test("S2: the same without reschedule", { timeout: LIMIT_MS }, async () => {
+  expect(await play({ reschedule: false })).toMatchObject({ most: 1, lost: [] });
+  expect(await bull.dedupKeys()).toEqual([]);
+});
+
+test(
+  "S3: the same with a promotion after each failed attempt, as our worker does it",
+  { timeout: LIMIT_MS },
+  async () => {
+    expect(await play({ reschedule: true, promote: true })).toMatchObject({ most: 1, lost: [] });
+    expect(await bull.dedupKeys()).toEqual([]);
+  },
+);
+
+test("S4: rogue retries run a key more than once at a time", { timeout: LIMIT_MS }, async () => {
+  const { most, rogues } = await play({ reschedule: true, promote: true, rogue: 0.3 });
+  expect(rogues).toBeGreaterThan(0);
+  expect(most).toBeGreaterThan(1);
+});
+
+test(
+  "S4: with a lease in Redis they do not, and nothing is lost",
+  { timeout: LIMIT_MS },
+  async () => {
+    const found = await play({ reschedule: true, promote: true, rogue: 0.3, lease: true });
+    expect(found).toMatchObject({ most: 1, lost: [] });
+    expect(found.rogues).toBeGreaterThan(0);
+  },
+);
