@@ -53,27 +53,31 @@ test("a tenant's one request is among the next 20 starts, whatever another tenan
 test("a resync starts within its ageing bound, however many tenants have more urgent work", async () => {
   const ageingMs = 10_000;
   const queue = harness.open();
-  const requestedAt = performance.now();
-  let resyncMs: number | undefined;
+  const starts: number[] = [];
   // As many requests wait at any time as there are tenants, so that places in the queue hardly move.
   const tenants = Array.from({ length: 2_000 }, (_, n) => inTenant(`t${n}`, "x"));
   await requestMany(queue, tenants, "interactive");
   await queue.request(inTenant("z", "resynced"), { kind: "resync" }, { class: "resync" });
+  const boundMs = performance.now() + ageingMs;
+  let resynced = false;
   const worker = workOn(
     queue,
     async ({ key }) => {
-      if (key.namespace === "z") resyncMs = performance.now() - requestedAt;
-      else await queue.request(key, { kind: "http" }, { class: "interactive" });
+      if (key.namespace === "z") resynced = true;
+      else if (!resynced) {
+        starts.push(performance.now());
+        await queue.request(key, { kind: "http" }, { class: "interactive" });
+      }
       return { kind: "done" };
     },
     { concurrency: 4, fairness: { ageingMs } },
   );
-  await until("the start of the resync", () => resyncMs, 3 * ageingMs);
-  const served = worker.started.length;
+  await until("the start of the resync", () => resynced, 3 * ageingMs);
   await worker.kill();
   // It had to wait for its age, else this says nothing.
-  expect(served).toBeGreaterThan(2_000);
-  expect(resyncMs).toBeLessThan(ageingMs);
+  expect(starts.length).toBeGreaterThan(2_000);
+  // Counted and not timed: a machine that stalls starts nothing else either.
+  expect(starts.filter((atMs) => atMs > boundMs).length).toBeLessThan(20);
 }, 60_000);
 
 test("a tenant of weight 3 starts three times as often as one of weight 1", async () => {

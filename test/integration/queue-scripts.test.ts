@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { decodeAttempt } from "../../libs/queue/src/attempt-entry.ts";
 import { beginScript } from "../../libs/queue/src/scripts/begin.ts";
 import { endScript } from "../../libs/queue/src/scripts/end.ts";
 import { fireScript } from "../../libs/queue/src/scripts/fire.ts";
@@ -47,6 +48,7 @@ const request = ({
     [hash, fair, ageing],
     [rank, news, trigger, version, generation, 3, MEMBER],
   );
+/** What `begin` answers: of a run its class, floor and triggers, and the counters, as one would say them. */
 const begin = async (owner: string, leaseMs = LONG_MS) => {
   const args = [leaseMs, "w", 50, LONG_MS, MEMBER, owner];
   const [answer] = (await runScript(
@@ -54,40 +56,42 @@ const begin = async (owner: string, leaseMs = LONG_MS) => {
     beginScript,
     [fair, ageing, hash, stream],
     args,
-  )) as unknown[][];
-  return answer?.map((value) => (typeof value === "number" && value > 1e12 ? "time" : value));
+  )) as (string | number)[][];
+  const [kind, first, run] = answer ?? [];
+  if (kind !== "run") return answer;
+  const [epoch, attempt, failures, conflicts, covered] = String(first).split(" ").map(Number);
+  const [startedAt, worker, rank, since, floor, , ...triggers] = String(run).split("\n");
+  expect([Number(startedAt) > 1e12, worker, Number(since) > 1e12]).toEqual([true, "w", true]);
+  const asked = { rank: Number(rank), floor, triggers: triggers.join(",") };
+  return [kind, { epoch, attempt, failures, conflicts, covered, ...asked }];
 };
 interface EndArgs {
   readonly outcome?: string;
-  readonly counting?: string;
+  readonly attempts?: number | "";
+  readonly failures?: number | "";
+  readonly conflicts?: number | "";
   readonly final?: 0 | 1;
   readonly hold?: string;
   readonly timerMs?: number | "";
   readonly dead?: 0 | 1;
+  readonly covered?: number;
 }
 const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
-  const {
-    outcome = "done",
-    counting = "reset",
-    final = 1,
-    hold = "",
-    timerMs = "",
-    dead = 0,
-  } = args;
   const each = [
     MEMBER,
     epoch,
     owner,
-    outcome,
-    counting,
-    final,
-    hold,
+    args.outcome ?? "done",
+    args.attempts ?? "",
+    args.failures ?? "",
+    args.conflicts ?? "",
+    args.final ?? 1,
+    args.hold ?? "",
     10,
-    timerMs,
-    dead,
-    "",
-    "",
-    "rec",
+    args.timerMs ?? "",
+    args.dead ?? 0,
+    args.covered ?? 1,
+    '[1,1,1,"done","w","",""]\nrecord',
   ];
   const [answer] = (await runScript(
     harness.redis,
@@ -144,10 +148,10 @@ describe("request", () => {
     ] as const) {
       await request({ version, trigger: `{"n":${n}}` });
     }
-    expect(await fields("floor", "triggers", "pending")).toEqual([
-      "10",
-      '{"n":2}\n{"n":3}\n{"n":4}',
-      "4",
+    expect(await fields("pending")).toEqual(["4"]);
+    expect(await begin("o1")).toMatchObject([
+      "run",
+      { floor: "10", triggers: '{"n":2},{"n":3},{"n":4}', covered: 4 },
     ]);
   });
 
@@ -166,14 +170,12 @@ describe("request", () => {
 describe("begin", () => {
   test("hands out what was collected and clears it", async () => {
     await request({ version: "5", trigger: '{"n":1}', rank: 1 });
-    expect(await begin("o1")).toEqual(["run", 1, 1, 0, 0, '{"n":1}', "5", "time", "time", 1]);
-    expect(await fields("pending", "triggers", "floor", "covered", "owner")).toEqual([
-      "0",
-      "",
-      "",
-      "1",
-      "o1",
+    const counters = { epoch: 1, attempt: 1, failures: 0, conflicts: 0, covered: 1 };
+    expect(await begin("o1")).toEqual([
+      "run",
+      { ...counters, rank: 1, floor: "5", triggers: '{"n":1}' },
     ]);
+    expect(await fields("pending", "covered", "owner")).toEqual(["0", "1", "o1"]);
   });
 
   test("is busy while another epoch lives; the same owner gets its answer again", async () => {
@@ -188,14 +190,24 @@ describe("begin", () => {
     await request({ trigger: '{"n":1}' });
     await begin("o1", 1);
     await leaseIsOver();
-    expect(await begin("o2", 1)).toEqual(["run", 2, 2, 1, 0, "", "", "time", "time", 3]);
+    expect(await begin("o2", 1)).toMatchObject([
+      "run",
+      { epoch: 2, attempt: 2, failures: 1, triggers: "", rank: 3 },
+    ]);
     await leaseIsOver();
-    expect(await begin("o3")).toEqual(["backoff", 2]);
-    expect(await begin("o4")).toEqual(["run", 3, 3, 2, 0, "", "", "time", "time", 3]);
-    const lost = await harness.redis.xrange(stream, "-", "+");
-    const record = JSON.parse(lost[0]?.[1].at(-1) ?? "") as object;
-    expect(lost).toHaveLength(2);
-    expect(record).toMatchObject({ outcome: "lost", epoch: 1, worker: "w", triggers: [{ n: 1 }] });
+    expect(await begin("o3")).toEqual(["backoff", "2"]);
+    expect(await begin("o4")).toMatchObject(["run", { epoch: 3, attempt: 3, failures: 2 }]);
+    const lost = (await harness.redis.lrange(stream, 0, -1)).map(decodeAttempt);
+    expect(lost.map(({ id, outcome, worker }) => [id, outcome, worker])).toEqual([
+      ["2", "lost", "w"],
+      ["1", "lost", "w"],
+    ]);
+    expect(JSON.parse(lost[1]?.record ?? "")).toMatchObject({
+      outcome: "lost",
+      epoch: 1,
+      worker: "w",
+      triggers: [{ n: 1 }],
+    });
   });
 
   test("an attempt that ends breaks the row of lost ones", async () => {
@@ -203,7 +215,7 @@ describe("begin", () => {
     await begin("o1", 1);
     await leaseIsOver();
     await begin("o2", 1);
-    await end(2, "o2", { outcome: "retry", counting: "failure", final: 0, hold: "backoff" });
+    await end(2, "o2", { outcome: "retry", failures: 1, final: 0, hold: "backoff" });
     await begin("o3", 1);
     await leaseIsOver();
     expect((await begin("o4"))?.[0]).toBe("run");
@@ -212,10 +224,14 @@ describe("begin", () => {
   test("a retry has no new triggers and keeps the age of the request", async () => {
     await request();
     await begin("o1");
-    const [since] = await fields("runSince");
-    await end(1, "o1", { outcome: "conflict", counting: "conflict", final: 0, hold: "backoff" });
-    expect(await begin("o2")).toEqual(["run", 2, 2, 0, 1, "", "", "time", "time", 3]);
-    expect(await fields("runSince", "hold")).toEqual([since, ""]);
+    const since = async () => (await fields("run"))[0]?.split("\n")[3];
+    const first = await since();
+    await end(1, "o1", { outcome: "conflict", conflicts: 1, final: 0, hold: "backoff" });
+    expect(await begin("o2")).toMatchObject([
+      "run",
+      { epoch: 2, attempt: 2, conflicts: 1, triggers: "", rank: 3 },
+    ]);
+    expect([await since(), ...(await fields("hold"))]).toEqual([first, ""]);
   });
 
   test("says covered when nothing was requested since the last finished attempt began", async () => {
@@ -234,7 +250,7 @@ describe("begin", () => {
   test("refuses a dead key and keeps what is pending", async () => {
     await request();
     await begin("o1");
-    await end(1, "o1", { outcome: "terminal", counting: "failure", dead: 1 });
+    await end(1, "o1", { outcome: "terminal", dead: 1 });
     await request();
     expect(await begin("o2")).toEqual(["dead"]);
     expect(await fields("pending", "epoch")).toEqual(["1", "1"]);
@@ -242,18 +258,12 @@ describe("begin", () => {
 });
 
 describe("end", () => {
-  test.each([
-    { counting: "reset", counters: ["0", "0", "0"] },
-    { counting: "failure", counters: ["4", "3", "2"] },
-    { counting: "conflict", counters: ["4", "2", "3"] },
-    { counting: "uncount", counters: ["3", "2", "2"] },
-    { counting: "keep", counters: ["4", "2", "2"] },
-  ])("counts $counting", async ({ counting, counters }) => {
+  test("stores the counters that it is told, and leaves the others", async () => {
     await request();
     await harness.redis.hset(hash, "attempts", 3, "failures", 2, "conflicts", 2);
     await begin("o1");
-    expect(await end(1, "o1", { counting })).toEqual(["stored", 0]);
-    expect(await fields("attempts", "failures", "conflicts")).toEqual(counters);
+    expect(await end(1, "o1", { attempts: 0, failures: 3 })).toEqual(["stored", 0]);
+    expect(await fields("attempts", "failures", "conflicts")).toEqual(["0", "3", "2"]);
   });
 
   test("P8: an older epoch stores nothing", async () => {
@@ -265,7 +275,7 @@ describe("end", () => {
     expect(await end(1, "o1", { timerMs: 5 })).toEqual(["fenced", 0]);
     expect(await harness.redis.hgetall(hash)).toEqual(before);
     expect(await harness.redis.exists(timers)).toBe(0);
-    expect(await harness.redis.xlen(stream)).toBe(1);
+    expect(await harness.redis.llen(stream)).toBe(1);
   });
 
   test("P8: an attempt that was taken for lost stores nothing, also before its successor begins", async () => {
@@ -274,7 +284,7 @@ describe("end", () => {
     await leaseIsOver();
     await begin("o2", 1);
     await leaseIsOver();
-    expect(await begin("o3")).toEqual(["backoff", 2]);
+    expect(await begin("o3")).toEqual(["backoff", "2"]);
     expect(await end(2, "o2")).toEqual(["fenced", 0]);
     expect(await fields("finished", "failures")).toEqual([null, "2"]);
   });
@@ -282,11 +292,11 @@ describe("end", () => {
   test("the same end twice is stored once", async () => {
     await request();
     await begin("o1");
-    const retried = await end(1, "o1", { counting: "failure", final: 0 });
+    const retried = await end(1, "o1", { failures: 1, final: 0 });
     expect(retried).toEqual(["stored", expect.any(Number)]);
-    expect(await end(1, "o1", { counting: "failure", final: 0 })).toEqual(retried);
+    expect(await end(1, "o1", { failures: 1, final: 0 })).toEqual(retried);
     expect(await fields("failures")).toEqual(["1"]);
-    expect(await harness.redis.xlen(stream)).toBe(1);
+    expect(await harness.redis.llen(stream)).toBe(1);
   });
 
   test.each([
@@ -302,7 +312,7 @@ describe("end", () => {
     if (meanwhile !== undefined) await request(meanwhile);
     const answer = await end(1, "o1", {
       outcome: "retry",
-      counting: "failure",
+      failures: 1,
       final: 0,
       hold: "backoff",
     });

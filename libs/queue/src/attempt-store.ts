@@ -1,5 +1,6 @@
 import type { OutcomeKind, Trigger } from "@konverge/core";
-import { type RedisClient, runScript } from "@konverge/redis";
+import { runScript, type RedisClient, type ScriptArgument } from "@konverge/redis";
+import { encodeAttempt } from "./attempt-entry.ts";
 import { classOf } from "./request-class.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { beginScript } from "./scripts/begin.ts";
@@ -10,7 +11,7 @@ import { createTickBatch, type Handed } from "./tick-batch.ts";
 import type { EndPlan } from "./end-plan.ts";
 import type { RequestClass } from "./work-queue.ts";
 
-/** Attempts kept per key, about: Redis trims streams by whole nodes. */
+/** Attempts kept per key, and a few more: lists are cut now and then. */
 const ATTEMPTS_KEPT = 50;
 /** How long the attempts of a key nobody reconciles, and all of a key whose object is gone, are kept. */
 const RETENTION_MS = 7 * 24 * 3_600_000;
@@ -30,6 +31,8 @@ export type Begun =
       readonly requestedAtMs: number;
       readonly startedAtMs: number;
       readonly class: RequestClass;
+      /** Number of the last request that it covers. */
+      readonly covered: number;
     }
   /** Another epoch runs. */
   | { readonly kind: "busy"; readonly waitMs: number }
@@ -38,9 +41,11 @@ export type Begun =
   | { readonly kind: "dead" }
   | { readonly kind: "covered" };
 
+export type RunningAttempt = Extract<Begun, { kind: "run" }>;
+
 interface EndCall {
   readonly id: string;
-  readonly epoch: number;
+  readonly begun: RunningAttempt;
   readonly owner: string;
   readonly outcome: OutcomeKind;
   readonly plan: EndPlan;
@@ -88,27 +93,12 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
   });
   const endBatch = createTickBatch<EndCall, Ended>(BATCH, async (calls) => {
     const keys = calls.flatMap(({ id }) => [names.keyHash(id), names.attempts(id)]);
-    const args = calls.flatMap(({ id, epoch, owner, outcome, plan, ...texts }) => [
-      id,
-      epoch,
-      owner,
-      outcome,
-      plan.counting,
-      plan.final ? 1 : 0,
-      plan.hold,
-      plan.delayMs,
-      plan.timerMs ?? "",
-      plan.dead ? 1 : 0,
-      texts.errorCode,
-      texts.errorMessage,
-      texts.record,
-    ]);
-    const common = [ATTEMPTS_KEPT, RETENTION_MS];
+    const args = calls.flatMap((call) => endArguments(call, workerId));
     const answers = await runScript(
       redis,
       endScript,
       [names.timers, names.fair, names.ageing, ...keys],
-      [...common, ...args],
+      [ATTEMPTS_KEPT, RETENTION_MS, ...args],
     );
     return rows(answers).map(([state, priority]) => ({
       fenced: state === "fenced",
@@ -131,15 +121,57 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
   };
 }
 
+function endArguments(call: EndCall, worker: string): ScriptArgument[] {
+  const { id, owner, begun, outcome, plan, errorCode, errorMessage } = call;
+  const { epoch, covered, startedAtMs } = begun;
+  const { attempts, failures, conflicts } = countersAfter(plan.counting, begun);
+  const meta = { epoch, covered, startedAtMs, outcome, worker, errorCode, errorMessage };
+  return [
+    id,
+    epoch,
+    owner,
+    outcome,
+    attempts,
+    failures,
+    conflicts,
+    plan.final ? 1 : 0,
+    plan.hold,
+    plan.delayMs,
+    plan.timerMs ?? "",
+    plan.dead ? 1 : 0,
+    covered,
+    encodeAttempt(meta, call.record),
+  ];
+}
+
+/** The counters in the words of the script: "" for one that stays as it is. */
+function countersAfter(counting: EndPlan["counting"], begun: RunningAttempt) {
+  const same = { attempts: "", failures: "", conflicts: "" } as const;
+  switch (counting) {
+    case "reset":
+      return {
+        attempts: 0,
+        failures: begun.failures === 0 ? "" : 0,
+        conflicts: begun.conflicts === 0 ? "" : 0,
+      };
+    case "failure":
+      return { ...same, failures: begun.failures + 1 };
+    case "conflict":
+      return { ...same, conflicts: begun.conflicts + 1 };
+    case "uncount":
+      return { ...same, attempts: begun.attempt - 1 };
+    case "keep":
+      return same;
+  }
+}
+
 type Row = readonly (string | number)[];
 
 function rows(answer: unknown): readonly Row[] {
   return answer as Row[];
 }
 
-function decodeBegun(row: Row): Begun {
-  const [kind, first, attempt, failures, conflicts, triggers, floor, requestedAt, startedAt, rank] =
-    row;
+function decodeBegun([kind, first, run]: Row): Begun {
   switch (kind) {
     case "busy":
       return { kind, waitMs: Number(first) };
@@ -149,26 +181,34 @@ function decodeBegun(row: Row): Begun {
     case "covered":
       return { kind };
     case "run":
-      return {
-        kind,
-        epoch: Number(first),
-        attempt: Number(attempt),
-        failures: Number(failures),
-        conflicts: Number(conflicts),
-        triggers: decodeTriggers(String(triggers)),
-        floor: String(floor),
-        requestedAtMs: Number(requestedAt),
-        startedAtMs: Number(startedAt),
-        class: classOf(Number(rank)),
-      };
+      return decodeRun(String(first), String(run));
     case undefined:
     default:
       throw new Error(`script begin answered "${kind}", which this version does not know`);
   }
 }
 
+function decodeRun(counters: string, run: string): RunningAttempt {
+  const [epoch = 0, attempt = 0, failures = 0, conflicts = 0, covered = 0] = counters
+    .split(" ")
+    .map(Number);
+  const [startedAt, , rank, since, floor = "-", , ...triggers] = run.split("\n");
+  return {
+    kind: "run",
+    epoch,
+    attempt,
+    failures,
+    conflicts,
+    covered,
+    triggers: decodeTriggers(triggers),
+    floor: floor === "-" ? "" : floor,
+    requestedAtMs: Number(since),
+    startedAtMs: Number(startedAt),
+    class: classOf(Number(rank)),
+  };
+}
+
 /** Triggers are kept as lines of JSON, so that a script can add and cut without parsing. */
-export function decodeTriggers(lines: string): Trigger[] {
-  if (lines === "") return [];
-  return JSON.parse(`[${lines.replaceAll("\n", ",")}]`) as Trigger[];
+export function decodeTriggers(lines: readonly string[]): Trigger[] {
+  return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as Trigger);
 }

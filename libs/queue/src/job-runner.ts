@@ -1,7 +1,7 @@
 import { ensureError, KonvergeError, parseKey, type Outcome } from "@konverge/core";
 import { DelayedError, WaitingError, type Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
-import type { AttemptStore, Begun, Ended } from "./attempt-store.ts";
+import type { AttemptStore, Ended, RunningAttempt } from "./attempt-store.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "./queue-names.ts";
@@ -39,8 +39,6 @@ export interface JobRunnerOptions {
   readonly plan: EndPlanOptions;
   readonly onTimerArmed: (afterMs: number) => void;
 }
-
-type Running = Extract<Begun, { kind: "run" }>;
 
 /** One job from begin to end. */
 export function createJobRunner(options: JobRunnerOptions): JobRunner {
@@ -89,7 +87,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
   const attempt = async (
     job: Job<JobPayload>,
     token: string | undefined,
-    start: { id: string; owner: string; askedAtMs: number; begun: Running },
+    start: { id: string; owner: string; askedAtMs: number; begun: RunningAttempt },
   ) => {
     const { id, owner, begun } = start;
     const held = keeper.hold({ id, jobId: job.id ?? id, epoch: begun.epoch }, start.askedAtMs);
@@ -100,7 +98,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     const plan = planEnd(end.outcome, begun, planOptions);
     const handed = store.end({
       id,
-      epoch: begun.epoch,
+      begun,
       owner,
       outcome: end.outcome.kind,
       plan,
@@ -203,8 +201,8 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
   };
 }
 
-function leaseOf(id: string, begun: Running, signal: AbortSignal): AttemptLease {
-  const { kind: _, floor, ...fields } = begun;
+function leaseOf(id: string, begun: RunningAttempt, signal: AbortSignal): AttemptLease {
+  const { kind: _, floor, covered: __, ...fields } = begun;
   return { key: parseKey(id), id, ...fields, ...(floor === "" ? {} : { floor }), signal };
 }
 

@@ -1,5 +1,6 @@
 import { KonvergeError, type OutcomeKind } from "@konverge/core";
 import type { RedisClient } from "@konverge/redis";
+import { decodeAttempt } from "./attempt-entry.ts";
 import { decodeTriggers } from "./attempt-store.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { parseRequestId } from "./request-id.ts";
@@ -16,7 +17,8 @@ type Hash = Readonly<Record<string, string>>;
 /** Attempts per round trip; each may carry a record of 16 KiB. */
 const PAGE = 8;
 
-type StreamEntry = [id: string, fields: string[]];
+/** Lines of the field `run` before its triggers. */
+const RUN_LINES = 6;
 
 export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReader {
   const readHash = async (id: string): Promise<Hash | undefined> => {
@@ -24,19 +26,19 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
     return Object.keys(hash).length === 0 ? undefined : hash;
   };
 
-  /** Attempts that began at or after a request, oldest first; read backwards, since they are the newest. */
+  /** Attempts that began at or after a request, oldest first; read from the newest on. */
   const attemptsSince = async (id: string, number: number): Promise<StoredAttempt[]> => {
     const found: StoredAttempt[] = [];
-    let end = "+";
     for (;;) {
-      const page = await redis.xrevrange(names.attempts(id), end, "-", "COUNT", PAGE);
-      const attempts = page.map(attemptOf);
-      const own = attempts.filter(({ covered }) => covered >= number);
+      const page = await readAttempts(id, found.length, PAGE);
+      const own = page.filter(({ covered }) => covered >= number);
       found.push(...own);
-      const last = page.at(-1);
-      if (last === undefined || own.length < PAGE) return found.toReversed();
-      end = `(${last[0]}`;
+      if (own.length < PAGE) return found.toReversed();
     }
+  };
+  const readAttempts = async (id: string, from: number, count: number) => {
+    const entries = await redis.lrange(names.attempts(id), from, from + count - 1);
+    return entries.map(decodeAttempt);
   };
 
   return {
@@ -58,29 +60,7 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
       return requestStateOf(requestId, key, number, hash, attempts);
     },
 
-    async listAttempts(id, limit) {
-      const entries = await redis.xrevrange(names.attempts(id), "+", "-", "COUNT", limit);
-      return entries.map(attemptOf);
-    },
-  };
-}
-
-function attemptOf([id, fields]: StreamEntry): StoredAttempt {
-  const entry: Record<string, string> = {};
-  for (let index = 0; index + 1 < fields.length; index += 2) {
-    entry[fields[index] ?? ""] = fields[index + 1] ?? "";
-  }
-  const { errorCode = "", errorMessage = "" } = entry;
-  return {
-    id: entry["epoch"] ?? "",
-    record: entry["record"] ?? "",
-    outcome: (entry["outcome"] ?? "lost") as OutcomeKind | "lost",
-    worker: entry["worker"] ?? "",
-    startedAtMs: int(entry["startedAt"]),
-    // Redis numbers stream entries by its clock.
-    endedAtMs: Number(id.slice(0, id.indexOf("-"))),
-    covered: int(entry["covered"]),
-    ...(errorCode === "" ? {} : { error: { code: errorCode, message: errorMessage } }),
+    listAttempts: (id, limit) => readAttempts(id, 0, limit),
   };
 }
 
@@ -99,8 +79,15 @@ function keyStateOf(id: string, hash: Hash, timerMs: number | undefined): KeySta
     conflicts: int(hash["conflicts"]),
     ...(outcome === undefined ? {} : { lastOutcome: outcome }),
     ...(nextMs === undefined || nextMs === 0 ? {} : { nextAt: new Date(nextMs).toISOString() }),
-    triggers: decodeTriggers(hash["triggers"] || hash["runTriggers"] || ""),
+    triggers: decodeTriggers(latestTriggers(hash)),
   };
+}
+
+/** Of what is asked; else of what runs or ran last. */
+function latestTriggers(hash: Hash): string[] {
+  const asked = int(hash["pending"]) > 0;
+  const lines = (asked ? hash["ask"] : hash["run"])?.split("\n") ?? [];
+  return lines.slice(asked ? 1 : RUN_LINES);
 }
 
 function phaseOf(hash: Hash): KeyState["phase"] {

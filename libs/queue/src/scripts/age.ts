@@ -1,3 +1,4 @@
+import { askLua } from "./ask.ts";
 import { fairTagLua } from "./fair-tag.ts";
 import { defineScript, type Script } from "@konverge/redis";
 import { waitingJobLua } from "./waiting-job.ts";
@@ -14,7 +15,8 @@ import { waitingJobLua } from "./waiting-job.ts";
  */
 export const ageScript: Script = defineScript(
   "age",
-  fairTagLua +
+  askLua +
+    fairTagLua +
     waitingJobLua +
     String.raw`
 local time = redis.call('TIME')
@@ -32,7 +34,7 @@ end
 local due = redis.call('ZRANGEBYSCORE', ageing, '-inf', now - tonumber(ARGV[4]), 'LIMIT', 0, tonumber(ARGV[3]))
 for _, member in ipairs(due) do
   local key = hashes .. member
-  local h = redis.call('HMGET', key, 'owner', 'pending', 'hold', 'nextAt', 'dead', 'woken', 'class')
+  local h = redis.call('HMGET', key, 'owner', 'pending', 'hold', 'nextAt', 'dead', 'woken', 'ask')
   local pending, nextAt = tonumber(h[2]) or 0, tonumber(h[4]) or 0
   local runs = h[1] and h[1] ~= ''
   local backsOff = h[3] and h[3] ~= '' and h[6] ~= '1' and nextAt > now
@@ -46,8 +48,13 @@ for _, member in ipairs(due) do
   end
   if waits and not runs and not backsOff then
     local jobId = redis.call('GET', bull .. 'de:' .. member)
-    local tag = takeTag(fair, state) - CLASS_DISTANCE[2]
-    redis.call('HSET', key, 'tag', tag, 'class', math.min(tonumber(h[7]) or 2, 2))
+    -- Where the queue is now, and there before what came later.
+    local tag = takeTag(fair, state) - state.cost - CLASS_DISTANCE[2]
+    if pending > 0 then
+      local ask = readAsk(h[7])
+      ask.tag, ask.class = tag, math.min(ask.class, 2)
+      redis.call('HSET', key, 'ask', writeAsk(ask))
+    end
     if jobId then setPriority(bull, jobId, priorityOf(tag, state.base, 2)) end
   end
 end

@@ -1,3 +1,4 @@
+import { askLua } from "./ask.ts";
 import { fairTagLua } from "./fair-tag.ts";
 import { defineScript, type Script } from "@konverge/redis";
 import { waitingJobLua } from "./waiting-job.ts";
@@ -13,7 +14,8 @@ import { waitingJobLua } from "./waiting-job.ts";
  */
 export const rebaseScript: Script = defineScript(
   "rebase",
-  fairTagLua +
+  askLua +
+    fairTagLua +
     waitingJobLua +
     String.raw`
 local SWEEP_MS = 3600000
@@ -28,9 +30,10 @@ local prioritized = bull .. 'prioritized'
 local function shouldBe(jobId, from)
   local member = redis.call('HGET', bull .. jobId, 'deid')
   if not member then return nil end
-  local k = redis.call('HMGET', hashes .. member, 'tag', 'class', 'pending')
-  local class = (tonumber(k[3]) or 0) > 0 and tonumber(k[2]) or 3
-  return priorityOf(tonumber(k[1]) or 0, from, class)
+  local k = redis.call('HMGET', hashes .. member, 'pending', 'ask', 'retryTag')
+  if (tonumber(k[1]) or 0) == 0 then return priorityOf(tonumber(k[3]) or 0, from, 3) end
+  local ask = readAsk(k[2])
+  return priorityOf(ask.tag, from, ask.class)
 end
 
 if not goal then

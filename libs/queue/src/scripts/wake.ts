@@ -1,3 +1,4 @@
+import { askLua } from "./ask.ts";
 import { fairTagLua } from "./fair-tag.ts";
 import { newsLua } from "./news.ts";
 import { defineScript, type Script } from "@konverge/redis";
@@ -10,15 +11,16 @@ import { defineScript, type Script } from "@konverge/redis";
  */
 export const wakeScript: Script = defineScript(
   "wake",
-  fairTagLua +
+  askLua +
+    fairTagLua +
     newsLua +
     String.raw`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local h = redis.call('HMGET', KEYS[1], 'news', 'pending', 'class', 'hold', 'tag')
-local class = tonumber(h[3]) or 2
-if h[1] ~= '1' or (tonumber(h[2]) or 0) == 0 or h[4] == '' then return 0 end
-if not wakes(KEYS[1], h[4] or '', class, now) then return 0 end
-return priorityOf(tonumber(h[5]) or 0, readFair(KEYS[2], class, ARGV[1]).base, class)
+local h = redis.call('HMGET', KEYS[1], 'pending', 'ask', 'hold')
+if (tonumber(h[1]) or 0) == 0 or not h[3] or h[3] == '' then return 0 end
+local ask = readAsk(h[2])
+if ask.news ~= '1' or not wakes(KEYS[1], h[3], ask.class, now) then return 0 end
+return priorityOf(ask.tag, readFair(KEYS[2], ask.class, ARGV[1]).base, ask.class)
 `,
 );
