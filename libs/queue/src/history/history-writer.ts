@@ -9,6 +9,7 @@ import {
   type RedisTarget,
 } from "@konverge/redis";
 import { DEFAULT_PREFIX } from "../queue-names.ts";
+import { dropAttemptsScript } from "../scripts/drop-attempts.ts";
 import { indexAttemptsScript } from "../scripts/index-attempts.ts";
 import { noteFightsScript } from "../scripts/note-fights.ts";
 import { decodeRow, encodeRow, type AttemptRow } from "./attempt-row.ts";
@@ -137,9 +138,9 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     const last = over.at(-1);
     if (last === undefined) return;
     const newest = new Map(over.map(({ id, text }) => [decodeRow(text).key, id]));
-    await Promise.all(
-      [...newest].map(([key, id]) => redis.xtrim(names.attempts(key), "MINID", after(id))),
-    );
+    const lists = [...newest.keys()].map((key) => names.attempts(key));
+    const untilMs = [...newest.values()].map((id) => id.slice(0, id.indexOf("-")));
+    await runScript(redis, dropAttemptsScript, lists, untilMs);
     await redis.xtrim(names.index, "MINID", after(last.id));
   };
 
