@@ -138,9 +138,12 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     const last = over.at(-1);
     if (last === undefined) return;
     const newest = new Map(over.map(({ id, text }) => [decodeRow(text).key, id]));
-    const lists = [...newest.keys()].map((key) => names.attempts(key));
-    const untilMs = [...newest.values()].map((id) => id.slice(0, id.indexOf("-")));
-    await runScript(redis, dropAttemptsScript, lists, untilMs);
+    await Promise.all(
+      [...newest].map(([key, id]) => {
+        const untilMs = id.slice(0, id.indexOf("-"));
+        return runScript(redis, dropAttemptsScript, [names.attempts(key)], [untilMs]);
+      }),
+    );
     await redis.xtrim(names.index, "MINID", after(last.id));
   };
 
