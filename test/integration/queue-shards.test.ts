@@ -105,9 +105,9 @@ test("an attempt that died in a shard leaves its record there, and no search ind
     return begun?.slice(0, 2);
   };
   await harness.redis.hset(home.keyHash("k"), { number: 1, pending: 1, class: 2, since: 1 });
-  expect(await beginAs("first", -1)).toEqual(["run", 1]);
-  expect(await beginAs("second", 60_000)).toEqual(["run", 2]);
-  expect(await harness.redis.xlen(home.attempts("k"))).toBe(1);
+  expect(await beginAs("first", -1)).toEqual(["run", "1 1 0 0 1"]);
+  expect(await beginAs("second", 60_000)).toEqual(["run", "2 2 1 0 1"]);
+  expect(await harness.redis.llen(home.attempts("k"))).toBe(1);
   expect(await harness.redis.keys(`${harness.prefix}:*/records`)).toEqual([]);
 });
 
