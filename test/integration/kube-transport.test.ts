@@ -70,6 +70,27 @@ test("a critical call is not stuck behind ordinary ones", async () => {
   expect(await stuck).toMatchObject({ code: "cancelled" });
 });
 
+test("an observer's headers are sent along, and it is told how each call ended", async () => {
+  const seen: unknown[] = [];
+  await using server = await startWireServer(({ response, request }) => {
+    seen.push(request.headers["traceparent"]);
+    if (seen.length < 4) sendJson(response, 200, object);
+    else sendStatus(response, 404, "NotFound");
+  });
+  await using client = clientFor(server);
+  const scoped = client.scoped({
+    onSend: ({ verb, method, resource, name }) => {
+      seen.push([verb, method, resource, name]);
+      const ended = ({ status, reason }: CallRecord) => void seen.push([status, reason]);
+      return { headers: { traceparent: "t" }, ended };
+    },
+  });
+  await scoped.get(CONFIG_MAP, target);
+  await expect(scoped.get(CONFIG_MAP, target)).rejects.toMatchObject({ status: 404 });
+  const sent = ["get", "GET", "configmaps", "a"];
+  expect(seen).toEqual([sent, "t", [200, undefined], sent, "t", [404, "NotFound"]]);
+});
+
 test("each permit is settled once, by how the call ended", async () => {
   await using server = await startWireServer(({ response, url, request }) => {
     if (url.pathname.endsWith("/ok")) sendJson(response, 200, object);

@@ -57,12 +57,17 @@ const begin = async (owner: string, leaseMs = LONG_MS) => {
     [fair, ageing, hash, stream],
     args,
   )) as (string | number)[][];
-  const [kind, first, run] = answer ?? [];
+  const [kind, first, run, trace] = answer ?? [];
   if (kind !== "run") return answer;
   const [epoch, attempt, failures, conflicts, covered] = String(first).split(" ").map(Number);
   const [startedAt, worker, rank, since, floor, , ...triggers] = String(run).split("\n");
   expect([Number(startedAt) > 1e12, worker, Number(since) > 1e12]).toEqual([true, "w", true]);
-  const asked = { rank: Number(rank), floor, triggers: triggers.join(",") };
+  const asked = {
+    rank: Number(rank),
+    floor,
+    triggers: triggers.join(","),
+    ...(trace === undefined ? {} : { trace }),
+  };
   return [kind, { epoch, attempt, failures, conflicts, covered, ...asked }];
 };
 interface EndArgs {
@@ -232,6 +237,35 @@ describe("begin", () => {
       { epoch: 2, attempt: 2, conflicts: 1, triggers: "", rank: 3 },
     ]);
     expect([await since(), ...(await fields("hold"))]).toEqual([first, ""]);
+  });
+
+  test("a run leaves its trace context for its retries and for nobody else; a caller's comes first", async () => {
+    const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;
+    const traced = (digit: string, kind = "watch") =>
+      request({ trigger: JSON.stringify({ kind, traceparent: trace(digit) }) });
+    const retry = { outcome: "conflict", conflicts: 1, final: 0, hold: "backoff" } as const;
+    const traceOf = async (owner: string) =>
+      JSON.stringify(await begin(owner)).match(/"trace":"([^"]+)/)?.[1];
+    await traced("a");
+    await traced("b");
+    expect(await traceOf("o1")).toBe(trace("a"));
+    expect(await traceOf("o1")).toBe(trace("a"));
+    await end(1, "o1", retry);
+    expect(await traceOf("o2")).toBe(trace("a"));
+    await end(2, "o2", retry);
+    await traced("c");
+    expect(await traceOf("o3")).toBe(trace("a"));
+    await end(3, "o3", retry);
+    await traced("c");
+    await traced("d", "http");
+    expect(await traceOf("o4")).toBe(trace("d"));
+    await end(4, "o4", retry);
+    expect(await traceOf("o5")).toBe(trace("d"));
+    await end(5, "o5", { covered: 5 });
+    await request();
+    expect(await traceOf("o6")).toBeUndefined();
+    await end(6, "o6", retry);
+    expect(await traceOf("o7")).toBeUndefined();
   });
 
   test("says covered when nothing was requested since the last finished attempt began", async () => {

@@ -1,16 +1,16 @@
-import { KonvergeError, type ObjectKey, type Trigger } from "@konverge/core";
+import { KonvergeError, type ObjectKey } from "@konverge/core";
 import {
   createControllerRegistry,
   createHistoryReader,
   createWorkQueue,
   openRawQueue,
-  type AcceptedRequest,
   type AnnouncedController,
   type AnnouncedWorker,
   type ControllerRegistry,
   type HistoryReader,
   type RawQueue,
   type WorkQueue,
+  type WorkQueueOptions,
 } from "@konverge/queue";
 
 /** The queues of all controllers that workers have announced, opened as they are asked for. */
@@ -35,16 +35,12 @@ export interface QueueAccessOptions {
   readonly redisUrl: string;
   readonly prefix: string;
   readonly onError: (error: Error) => void;
-  /** Told of every acknowledged request. */
-  readonly onRequested?: (controller: string, trigger: Trigger, accepted: AcceptedRequest) => void;
+  /** Looks on at every request. */
+  readonly observe?: NonNullable<WorkQueueOptions["observe"]>;
 }
 
-export function openQueueAccess({
-  redisUrl,
-  prefix,
-  onError,
-  onRequested = () => undefined,
-}: QueueAccessOptions): QueueAccess {
+export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
+  const { redisUrl, prefix, onError, observe } = options;
   const redis = { url: redisUrl };
   const registries = new Map<string, ControllerRegistry>();
   const queues = new Map<string, WorkQueue>();
@@ -72,7 +68,7 @@ export function openQueueAccess({
           controller,
           shards,
           onError,
-          onRequested: (trigger, accepted) => onRequested(controller, trigger, accepted),
+          ...(observe === undefined ? {} : { observe }),
         });
       queues.set(id, queue);
       return { queue, announced };

@@ -4,7 +4,13 @@ import {
   type AcceptedReconcile,
   type ReconcileState,
 } from "@konverge/contracts";
-import { KonvergeError, parseKey, sleepMs } from "@konverge/core";
+import {
+  formatTraceparent,
+  KonvergeError,
+  parseKey,
+  parseTraceparent,
+  sleepMs,
+} from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
 import { Hono } from "hono";
 import { limitBody } from "./limit-body.ts";
@@ -26,6 +32,7 @@ export function reconcileRoutes(access: QueueAccess): Hono {
       kind: "http",
       by: "http",
       ...(body.reason === undefined ? {} : { reason: body.reason }),
+      ...traceOf(context.req.header("traceparent")),
     } as const;
     const accepted = await queue.request(key, trigger, { class: "interactive" });
     const answer: AcceptedReconcile = {
@@ -48,6 +55,12 @@ export function reconcileRoutes(access: QueueAccess): Hono {
     return context.json(state);
   });
   return routes;
+}
+
+/** The caller's trace goes on through the queue, also where this process traces nothing itself. */
+function traceOf(header: string | undefined): { readonly traceparent?: string } {
+  const parent = header === undefined ? undefined : parseTraceparent(header);
+  return parent === undefined ? {} : { traceparent: formatTraceparent(parent) };
 }
 
 /** Answers as soon as the request is finished, else what is known when the wait is over or the caller has gone. */

@@ -2,7 +2,7 @@ import { serve } from "@hono/node-server";
 import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
-import { createLogger, createMetrics } from "@konverge/telemetry";
+import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { isLoopback } from "./access-guard.ts";
 import { createApi } from "./create-api.ts";
 import { openQueueAccess } from "./queue-access.ts";
@@ -33,13 +33,13 @@ export async function startApi(options: {
     );
   }
   const log = createLogger({ service: "api", version, level: settings.logLevel });
+  const tracing = await loadTracing(version);
   const metrics = createMetrics({ version, ofProcess: true });
   const access = openQueueAccess({
     redisUrl: settings.redisUrl,
     prefix: settings.prefix,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
-    onRequested: (controller, { kind }, { coalesced }) =>
-      metrics.requested({ controller, trigger: kind, coalesced }),
+    observe: observeRequests(metrics, tracing),
   });
   const guards = openGuardControl({
     redis: { url: settings.redisUrl },
@@ -71,6 +71,7 @@ export async function startApi(options: {
         if ("closeIdleConnections" in server) server.closeIdleConnections();
       });
       await Promise.all([access.close(), guards.close()]);
+      await tracing?.flush();
     },
   };
 }

@@ -13,7 +13,13 @@ import {
   createWorkQueue,
   createObjectLanes,
 } from "@konverge/queue";
-import { createLogger, createMetrics, type Metrics } from "@konverge/telemetry";
+import {
+  createLogger,
+  createMetrics,
+  loadTracing,
+  observeRequests,
+  type Metrics,
+} from "@konverge/telemetry";
 import { startGuard } from "./start-guard.ts";
 
 const BYTES_PER_MIB = 1_048_576;
@@ -50,8 +56,10 @@ export async function startWorker({
   }
   const log = createLogger({ service: "worker", version, level: settings.logLevel });
   const metrics = createMetrics({ version, ofProcess: true });
+  const tracing = await loadTracing(version);
   const workerId = `${hostname()}-${process.pid}`;
   const cleanup = new AsyncDisposableStack();
+  if (tracing !== undefined) cleanup.defer(() => tracing.flush());
   try {
     const redis = { url: settings.redisUrl };
     const { prefix, cluster: clusterName } = settings;
@@ -129,12 +137,12 @@ export async function startWorker({
           prefix,
           shards,
           onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
-          onRequested: ({ kind }, { coalesced }) =>
-            metrics.requested({ controller: name, trigger: kind, coalesced }),
+          observe: observeRequests(metrics, tracing),
         }),
       workerId,
       log,
       metrics,
+      ...(tracing === undefined ? {} : { tracing }),
       conflictRetry: settings.conflictRetry,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
       onWorkable: (listener) => guard.onWorkable(listener),

@@ -80,3 +80,5 @@ export type { Trigger, TriggerKind } from "./request-trigger.ts";
 export { compareResourceVersions } from "./resource-version.ts";
 export { takeToken } from "./token-bucket.ts";
 export type { BucketLimits } from "./token-bucket.ts";
+export { formatTraceparent, parseTraceparent } from "./traceparent.ts";
+export type { TraceParent } from "./traceparent.ts";

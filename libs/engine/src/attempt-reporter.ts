@@ -2,7 +2,7 @@ import { isSensitive, redactPatch, type AttemptRecord, type Hint } from "@konver
 import { isKonvergeError, findCause, type Outcome } from "@konverge/core";
 import { findTakenFields, isKubeApiError, resourceName, type ConflictRecord } from "@konverge/kube";
 import type { AttemptClosed, AttemptEnd, AttemptLease } from "@konverge/queue";
-import type { Metrics } from "@konverge/telemetry";
+import type { AttemptSpan, Metrics } from "@konverge/telemetry";
 import type { WriteTrace } from "./attempt-trace.ts";
 import type { Controller } from "./define-controller.ts";
 import type { Log } from "./log.ts";
@@ -23,9 +23,9 @@ export interface AttemptReporterOptions {
 /** Makes an attempt explainable: its record, one log line, its counters (P11). */
 export interface AttemptReporter {
   /** The handler's logger, with the key's fields bound. */
-  readonly logFor: (attempt: AttemptLease) => Log;
+  readonly logFor: (attempt: AttemptLease, traceId: string | undefined) => Log;
   /** Called once, when the handler has ended; returns the record as it is stored. */
-  readonly finished: (attempt: AttemptLease, run: AttemptRun) => string;
+  readonly finished: (attempt: AttemptLease, run: AttemptRun, span?: AttemptSpan) => string;
   /** Called when the queue has stored the end, or refused it. */
   readonly closed: (attempt: AttemptLease, end: AttemptEnd, closed: AttemptClosed) => void;
 }
@@ -40,18 +40,24 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
   const records = new WeakMap<AttemptLease, { record: AttemptRecord; bytes: number }>();
 
   return {
-    logFor: (attempt) => {
+    logFor: (attempt, traceId) => {
       metrics.attemptStarted(controller.name, attempt);
       const { namespace, name } = attempt.key;
-      return log.child({ key: attempt.id, namespace, name, attempt: attempt.attempt });
+      const { id: key, epoch, attempt: number } = attempt;
+      const fields = { key, namespace, name, epoch, attempt: number };
+      return log.child({ ...fields, ...optional("traceId", traceId) });
     },
-    finished: (attempt, run) => {
+    finished: (attempt, run, span) => {
       metrics.attemptEnded(attempt);
-      const record = buildRecord(attempt, run, {
-        controller: controller.name,
-        worker: workerId,
-        hints: [...findHints(run, attempt.key), ...(options.hintsOf?.(attempt.id) ?? [])],
-      });
+      const record = {
+        ...buildRecord(attempt, run, {
+          controller: controller.name,
+          worker: workerId,
+          hints: [...findHints(run, attempt.key), ...(options.hintsOf?.(attempt.id) ?? [])],
+        }),
+        ...optional("traceId", span?.traceId),
+      };
+      span?.end({ outcome: run.outcome.kind, error: record.error });
       const text = fitRecord(record);
       records.set(attempt, { record, bytes: Buffer.byteLength(text) });
       return text;
@@ -78,7 +84,9 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
       });
       const fields = {
         key: attempt.id,
+        epoch: attempt.epoch,
         attempt: attempt.attempt,
+        ...optional("traceId", record.traceId),
         trigger: attempt.triggers.at(-1)?.kind ?? "retry",
         outcome: outcome.kind,
         conflicts,

@@ -1,5 +1,6 @@
 import type { ApiObject, JsonObject, KonvergeError, ResourceType } from "@konverge/core";
 import type { CallRecord, ConflictRecord, NamespacedName } from "@konverge/kube";
+import type { AttemptSpan } from "@konverge/telemetry";
 
 /** A write that changed an object. */
 export interface WriteTrace {
@@ -35,7 +36,7 @@ export interface AttemptTrace {
 /** A handler in a loop must not fill the memory; what is beyond is counted in `calls` alone. */
 const MAX_KEPT = 100;
 
-export function createAttemptTrace(): AttemptTrace {
+export function createAttemptTrace(span?: AttemptSpan): AttemptTrace {
   const calls = { n: 0, ms: 0, limiterMs: 0 };
   const writes: WriteTrace[] = [];
   const conflicts: ConflictRecord[] = [];
@@ -48,6 +49,7 @@ export function createAttemptTrace(): AttemptTrace {
     },
     noteLane: (waitedMs) => {
       laneMs += waitedMs;
+      span?.noteLane(waitedMs);
     },
     writes,
     conflicts,
@@ -60,7 +62,9 @@ export function createAttemptTrace(): AttemptTrace {
       calls.limiterMs += waitedMs;
     },
     noteConflict: (conflict) => {
-      if (conflicts.length < MAX_KEPT) conflicts.push(conflict);
+      if (conflicts.length >= MAX_KEPT) return;
+      conflicts.push(conflict);
+      span?.noteConflict(conflict);
     },
     noteWrite: (write) => {
       if (writes.length < MAX_KEPT) writes.push(write);

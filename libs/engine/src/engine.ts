@@ -8,7 +8,7 @@ import {
   type Reflector,
 } from "@konverge/kube";
 import type { HistoryWriter, ObjectLanes, QueueWorker, WorkQueue } from "@konverge/queue";
-import type { Metrics } from "@konverge/telemetry";
+import type { Metrics, Tracing } from "@konverge/telemetry";
 import { createAttemptReporter } from "./attempt-reporter.ts";
 import { createAttemptTrace } from "./attempt-trace.ts";
 import { checkServed } from "./check-served.ts";
@@ -41,6 +41,8 @@ export interface EngineOptions {
   readonly metrics: Metrics;
   /** Runs around the handlers of all controllers, outside of their own middleware. */
   readonly use?: readonly Middleware[];
+  /** What traces attempts, from `loadTracing`. Default: nothing does, and nothing is asked per call. */
+  readonly tracing?: Tracing;
   /** For controllers that do not say. Default `both`. */
   readonly conflictRetry?: ConflictRetry;
   /** Attempts at once per controller, whatever the controllers say; for a small process. */
@@ -148,24 +150,33 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ...(controller.maxFailures === undefined ? {} : { maxFailures: controller.maxFailures }),
       fairness: controller.fairness,
       handle: async (attempt) => {
+        const span = options.tracing?.startAttempt({
+          ...attempt,
+          kind: controller.for.kind,
+          server: client.server,
+        });
         const afterMs = past?.brake.putOffMs(attempt) ?? 0;
         const putOffMs = typeof afterMs === "number" ? afterMs : await afterMs;
         if (putOffMs > 0) {
           const outcome = { kind: "deferred", afterMs: putOffMs, cause: LOOP_CAUSE } as const;
-          report.logFor(attempt);
+          report.logFor(attempt, span?.traceId);
           const run = { outcome, trace: createAttemptTrace(), object: undefined };
-          return { outcome, record: report.finished(attempt, run) };
+          return { outcome, record: report.finished(attempt, run, span) };
         }
-        const run = await runAttempt(attempt, {
+        const runOptions = {
           controller,
           handlers,
           client,
           cache,
           lanes: options.lanes,
           conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
-          log: report.logFor(attempt),
-        });
-        return { outcome: run.outcome, record: report.finished(attempt, run) };
+          log: report.logFor(attempt, span?.traceId),
+          ...(span === undefined ? {} : { span }),
+        };
+        const run = await (span === undefined
+          ? runAttempt(attempt, runOptions)
+          : span.run(() => runAttempt(attempt, runOptions)));
+        return { outcome: run.outcome, record: report.finished(attempt, run, span) };
       },
       onClosed: report.closed,
       onError: (error) => log.warn({ err: error, controller: controller.name }, "queue error"),

@@ -25,7 +25,7 @@ export async function runAttempt(
   options: RunHandlerOptions,
 ): Promise<AttemptRun> {
   const { controller, log } = options;
-  const trace = createAttemptTrace();
+  const trace = createAttemptTrace(options.span);
   const ended = new AbortController();
   const signal = AbortSignal.any([attempt.signal, ended.signal]);
   const state: { open: boolean; object: ApiObject | undefined } = { open: true, object: undefined };

@@ -12,6 +12,7 @@ import {
   type NamespacedName,
 } from "@konverge/kube";
 import type { AttemptLease, ObjectLanes } from "@konverge/queue";
+import type { AttemptSpan } from "@konverge/telemetry";
 import { createAttemptKube, type AttemptKube } from "./attempt-kube.ts";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import { classifyError } from "./classify-error.ts";
@@ -34,6 +35,8 @@ export interface RunHandlerOptions {
   readonly lanes: ObjectLanes;
   readonly conflictRetry: ConflictRetry;
   readonly log: Log;
+  /** Where traces are on. */
+  readonly span?: AttemptSpan;
 }
 
 export interface Running {
@@ -143,13 +146,14 @@ function targetOf({ namespace, name }: ObjectKey): NamespacedName {
 
 function bindClient(
   attempt: AttemptLease,
-  { client, controller }: RunHandlerOptions,
+  { client, controller, span }: RunHandlerOptions,
   { signal, trace }: Running,
 ): KubeClient {
   return client.scoped({
     signal,
     priority: attempt.class,
     isRunning: () => trace.calls.n > 0,
+    ...(span === undefined ? {} : { onSend: span.startCall }),
     observe: trace.noteCall,
     onConflict: trace.noteConflict,
     fieldManager: `konverge/${controller.name}`,

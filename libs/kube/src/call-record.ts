@@ -10,12 +10,34 @@ export interface CallScope {
   readonly isRunning?: () => boolean;
   /** True when the call is a guard's own look at whether the server is back. */
   readonly isProbe?: boolean;
+  /** Looks on at a call from the moment in which it is sent. Must not throw. */
+  readonly onSend?: (call: SentCall) => CallObserver;
   /** Told of every call that was sent, when it has ended. Must not throw. */
   readonly observe?: (call: CallRecord) => void;
   /** Told of each optimistic conflict, also of those that `mutate` settles itself. Must not throw. */
   readonly onConflict?: (conflict: ConflictRecord) => void;
   /** Who writes, for managedFields. At most 128 bytes. */
   readonly fieldManager?: string;
+}
+
+/** A call that has its connection and its token. */
+export interface SentCall {
+  readonly verb: CallVerb;
+  readonly method: string;
+  /** `plural.group`. */
+  readonly resource: string;
+  readonly subresource?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  /** For a connection and for the gate, in ms. */
+  readonly waitedMs: number;
+}
+
+/** What looks on at one call. */
+export interface CallObserver {
+  /** Sent along, such as `traceparent`. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly ended: (record: CallRecord) => void;
 }
 
 export interface CallRecord {

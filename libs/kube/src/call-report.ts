@@ -2,41 +2,66 @@ import { isJsonObject, type CallVerb, type JsonValue } from "@konverge/core";
 import type { ApiCall } from "./transport.ts";
 import { resourceName } from "./resource-path.ts";
 
-export interface CallEnd {
+interface CallEnd {
   readonly status: number;
   readonly reason?: string;
   readonly value?: JsonValue | undefined;
 }
 
+type Headers = Readonly<Record<string, string>>;
+
+/** One sent call, as those who look on see it. */
+export interface CallReport {
+  /** The headers with those that an observer wants sent along. */
+  readonly withTrace: (headers: Headers) => Headers;
+  readonly ended: (end: CallEnd) => void;
+}
+
 const WRITES: ReadonlySet<CallVerb> = new Set(["create", "update", "patch", "apply"]);
 
-const nobodyListens = (): void => undefined;
+const NOBODY_LOOKS: CallReport = { withTrace: (headers) => headers, ended: () => undefined };
 
-/** Starts the clock of one sent call; what it returns tells the scope's observer how the call ended. */
+/** Starts the clock of one sent call, and tells the scope's observers how it ended. */
 export function startCallReport(
-  { verb, ref, subresource, scope }: Pick<ApiCall, "verb" | "ref" | "subresource" | "scope">,
+  {
+    verb,
+    method,
+    ref,
+    subresource,
+    scope,
+  }: Pick<ApiCall, "verb" | "method" | "ref" | "subresource" | "scope">,
   waitedMs: number,
-): (end: CallEnd) => void {
-  const { observe, fieldManager } = scope;
-  if (observe === undefined) return nobodyListens;
+): CallReport {
+  const { observe, onSend, fieldManager } = scope;
+  if (observe === undefined && onSend === undefined) return NOBODY_LOOKS;
+  const call = {
+    verb,
+    resource: ref === undefined ? "" : resourceName(ref),
+    ...(subresource === undefined ? {} : { subresource }),
+    ...(ref?.namespace === undefined ? {} : { namespace: ref.namespace }),
+    ...(ref?.name === undefined ? {} : { name: ref.name }),
+    waitedMs,
+  };
+  const observer = onSend?.({ ...call, method });
   const startedAtMs = Date.now();
   const begunAtMs = performance.now();
-  return ({ status, reason, value }) => {
-    const resourceVersion = versionOf(value);
-    observe({
-      verb,
-      resource: ref === undefined ? "" : resourceName(ref),
-      ...(subresource === undefined ? {} : { subresource }),
-      ...(ref?.namespace === undefined ? {} : { namespace: ref.namespace }),
-      ...(ref?.name === undefined ? {} : { name: ref.name }),
-      status,
-      ...(reason === undefined || reason === "" ? {} : { reason }),
-      startedAtMs,
-      durationMs: performance.now() - begunAtMs,
-      waitedMs,
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(fieldManager === undefined || !WRITES.has(verb) ? {} : { fieldManager }),
-    });
+  return {
+    withTrace: (headers) =>
+      observer === undefined ? headers : { ...headers, ...observer.headers },
+    ended({ status, reason, value }) {
+      const resourceVersion = versionOf(value);
+      const record = {
+        ...call,
+        status,
+        ...(reason === undefined || reason === "" ? {} : { reason }),
+        startedAtMs,
+        durationMs: performance.now() - begunAtMs,
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        ...(fieldManager === undefined || !WRITES.has(verb) ? {} : { fieldManager }),
+      };
+      observer?.ended(record);
+      observe?.(record);
+    },
   };
 }
 

@@ -1,4 +1,11 @@
-export type { CallRecord, CallScope, ConflictRecord, ConflictWinner } from "./call-record.ts";
+export type {
+  CallObserver,
+  CallRecord,
+  CallScope,
+  ConflictRecord,
+  ConflictWinner,
+  SentCall,
+} from "./call-record.ts";
 export { setCondition } from "./conditions.ts";
 export type { Condition, WithConditions } from "./conditions.ts";
 export { createKubeClient } from "./create-kube-client.ts";

@@ -128,11 +128,15 @@ export function createTransport(options: TransportOptions): Transport {
     const report = startCallReport(call, performance.now() - askedAtMs);
     let answer: HttpAnswer;
     try {
-      answer = await exchange(calls.for(tls), requestOf(call, headers, calls), () => slots.give());
+      answer = await exchange(
+        calls.for(tls),
+        requestOf(call, report.withTrace(headers), calls),
+        () => slots.give(),
+      );
     } catch (thrown) {
       const error: unknown = closed.signal.aborted ? closed.signal.reason : thrown;
       permit.settle(failureOf(error, call.signal));
-      report({ status: 0 });
+      report.ended({ status: 0 });
       throw error;
     }
     const error = errorOf(call, answer);
@@ -141,11 +145,11 @@ export function createTransport(options: TransportOptions): Transport {
       listCosts.note(resourceOf(call), answer.body.length);
     if (error !== undefined) {
       if (answer.status === 401) credentials.forget();
-      report({ status: answer.status, reason: error.reason });
+      report.ended({ status: answer.status, reason: error.reason });
       throw error;
     }
     const value = isJson(answer) ? parseAnswer(answer.body, call) : undefined;
-    report({ status: answer.status, value });
+    report.ended({ status: answer.status, value });
     return { status: answer.status, headers: answer.headers, text: answer.body, value };
   };
 
@@ -171,23 +175,23 @@ export function createTransport(options: TransportOptions): Transport {
       const { headers, tls } = await credentials.authorize();
       const permit = await admit(call);
       const report = startCallReport(call, performance.now() - askedAtMs);
-      const request = requestOf(call, headers, watches);
+      const request = requestOf(call, report.withTrace(headers), watches);
       const opened = await openStream(watches.for(tls), request, {
         silentMs,
         closed: closed.signal,
       }).catch((error: unknown) => {
         permit.settle(failureOf(error, call.signal));
-        report({ status: 0 });
+        report.ended({ status: 0 });
         throw error;
       });
       if (opened.kind === "stream") {
         permit.settle({ kind: "response", status: 200 });
-        report({ status: 200 });
+        report.ended({ status: 200 });
         return opened.chunks;
       }
       const error = errorOf(call, opened.answer);
       permit.settle(responseOf(opened.answer, error));
-      report({
+      report.ended({
         status: opened.answer.status,
         ...(error === undefined ? {} : { reason: error.reason }),
       });

@@ -33,6 +33,7 @@ export type Begun =
       readonly class: RequestClass;
       /** Number of the last request that it covers. */
       readonly covered: number;
+      readonly traceparent: string | undefined;
     }
   /** Another epoch runs. */
   | { readonly kind: "busy"; readonly waitMs: number }
@@ -171,7 +172,7 @@ function rows(answer: unknown): readonly Row[] {
   return answer as Row[];
 }
 
-function decodeBegun([kind, first, run]: Row): Begun {
+function decodeBegun([kind, first, run, traceparent]: Row): Begun {
   switch (kind) {
     case "busy":
       return { kind, waitMs: Number(first) };
@@ -181,14 +182,18 @@ function decodeBegun([kind, first, run]: Row): Begun {
     case "covered":
       return { kind };
     case "run":
-      return decodeRun(String(first), String(run));
+      return decodeRun(String(first), String(run), traceparent);
     case undefined:
     default:
       throw new Error(`script begin answered "${kind}", which this version does not know`);
   }
 }
 
-function decodeRun(counters: string, run: string): RunningAttempt {
+function decodeRun(
+  counters: string,
+  run: string,
+  traceparent: Row[number] | undefined,
+): RunningAttempt {
   const [epoch = 0, attempt = 0, failures = 0, conflicts = 0, covered = 0] = counters
     .split(" ")
     .map(Number);
@@ -205,6 +210,7 @@ function decodeRun(counters: string, run: string): RunningAttempt {
     requestedAtMs: Number(since),
     startedAtMs: Number(startedAt),
     class: classOf(Number(rank)),
+    traceparent: traceparent === undefined ? undefined : String(traceparent),
   };
 }
 

@@ -1,4 +1,11 @@
-import { formatKey, KonvergeError, parseKey, type Trigger } from "@konverge/core";
+import {
+  ensureError,
+  formatKey,
+  KonvergeError,
+  parseKey,
+  type ObjectKey,
+  type Trigger,
+} from "@konverge/core";
 import { Queue } from "bullmq";
 import { createKeyReader } from "./key-reader.ts";
 import { DEFAULT_PREFIX, queueNames, type QueueNames } from "./queue-names.ts";
@@ -15,7 +22,7 @@ import { assertOwnKey, createRequester } from "./requester.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
 import { findShardsIssue } from "./shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
-import type { AcceptedRequest, QueueWorker, WorkQueue } from "./work-queue.ts";
+import type { QueueWorker, RequestObserver, WorkQueue } from "./work-queue.ts";
 
 /** Kept events of BullMQ, about; nothing of ours reads them. */
 const EVENTS_KEPT = 1_000;
@@ -38,8 +45,8 @@ export interface WorkQueueOptions {
   readonly shards?: number;
   /** Told when the connection for requests fails; requests themselves reject. Default: nobody. */
   readonly onError?: (error: Error) => void;
-  /** Told of every request that was acknowledged to this process, its timers' included. Must not throw. */
-  readonly onRequested?: (trigger: Trigger, accepted: AcceptedRequest) => void;
+  /** Looks on at every request of this process, its timers' included. Must not throw. */
+  readonly observe?: (key: ObjectKey, trigger: Trigger) => RequestObserver;
 }
 
 /**
@@ -75,9 +82,17 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
 
   const request: WorkQueue["request"] = async (key, trigger, requestOptions) => {
     assertOwnKey(key, controller, cluster);
-    const accepted = await withRedis(redis, () => requester(key, trigger, requestOptions));
-    options.onRequested?.(trigger, accepted);
-    return accepted;
+    const observer = options.observe?.(key, trigger);
+    const traceparent = observer?.traceparent;
+    const traced = traceparent === undefined ? trigger : { ...trigger, traceparent };
+    try {
+      const accepted = await withRedis(redis, () => requester(key, traced, requestOptions));
+      observer?.ended(accepted);
+      return accepted;
+    } catch (error) {
+      observer?.ended(ensureError(error));
+      throw error;
+    }
   };
 
   return {

@@ -51,6 +51,7 @@ export type {
   QueueLadders,
   QueueWorker,
   RequestClass,
+  RequestObserver,
   RequestOptions,
   RequestState,
   StoredAttempt,

@@ -202,8 +202,15 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
 }
 
 function leaseOf(id: string, begun: RunningAttempt, signal: AbortSignal): AttemptLease {
-  const { kind: _, floor, covered: __, ...fields } = begun;
-  return { key: parseKey(id), id, ...fields, ...(floor === "" ? {} : { floor }), signal };
+  const { kind: _, floor, traceparent, covered: __, ...fields } = begun;
+  return {
+    key: parseKey(id),
+    id,
+    ...fields,
+    ...(floor === "" ? {} : { floor }),
+    ...(traceparent === undefined ? {} : { traceparent }),
+    signal,
+  };
 }
 
 function errorTexts(outcome: Outcome): { errorCode: string; errorMessage: string } {

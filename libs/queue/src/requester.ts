@@ -1,4 +1,10 @@
-import { formatKey, KonvergeError, type ObjectKey, type Trigger } from "@konverge/core";
+import {
+  formatKey,
+  KonvergeError,
+  parseTraceparent,
+  type ObjectKey,
+  type Trigger,
+} from "@konverge/core";
 import type { JobsOptions, Queue } from "bullmq";
 import { type RedisClient, runScript } from "@konverge/redis";
 import { isNewsByDefault, rankOf } from "./request-class.ts";
@@ -84,9 +90,14 @@ async function raise(queue: Queue, jobId: string | undefined, priority: number):
 }
 
 function clipped(trigger: Trigger): Trigger {
-  const { by, reason } = trigger;
+  const { kind, by, reason, traceparent, ...rest } = trigger;
   return {
-    ...trigger,
+    // First, since a script looks for it and for the trace behind it.
+    kind,
+    ...rest,
+    ...(traceparent === undefined || parseTraceparent(traceparent) === undefined
+      ? {}
+      : { traceparent }),
     ...(by === undefined ? {} : { by: by.slice(0, MAX_TEXT) }),
     ...(reason === undefined ? {} : { reason: reason.slice(0, MAX_TEXT) }),
   };

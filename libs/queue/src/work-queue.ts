@@ -24,6 +24,14 @@ export interface AcceptedRequest {
   readonly coalesced: boolean;
 }
 
+/** What looks on at one request. */
+export interface RequestObserver {
+  /** W3C trace context to go on with in place of the trigger's. */
+  readonly traceparent?: string | undefined;
+  /** Redis has the request, or does not. */
+  readonly ended: (result: AcceptedRequest | Error) => void;
+}
+
 /** How a request stands. `attempt` is the one that finished it, or the last one so far. */
 export interface RequestState {
   readonly id: string;
@@ -72,6 +80,8 @@ export interface AttemptLease {
   readonly requestedAtMs: number;
   readonly startedAtMs: number;
   readonly class: RequestClass;
+  /** W3C trace context of the caller's request, else of the oldest with one; the same in the retries, which have no triggers. */
+  readonly traceparent?: string;
   /** Aborted with a reason when the lease is lost or the worker is killed. */
   readonly signal: AbortSignal;
 }

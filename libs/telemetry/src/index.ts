@@ -1,8 +1,11 @@
 export type { GuardMetrics } from "./guard-metrics.ts";
+export { loadTracing } from "./load-tracing.ts";
 export { createLogger } from "./logger.ts";
 export type { LoggerOptions } from "./logger.ts";
 export { createMetrics } from "./metrics.ts";
 export type { Metrics, MetricsOptions } from "./metrics.ts";
+export { observeRequests } from "./observe-requests.ts";
 export type { AttemptMetrics, ReconcileMetrics } from "./reconcile-metrics.ts";
 export type { ObservedQueue, RequestMetrics } from "./request-metrics.ts";
 export type { ApiCallMetrics } from "./rest-client-metrics.ts";
+export type { AttemptSpan, Tracing } from "./tracing.ts";

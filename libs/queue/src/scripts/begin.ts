@@ -8,7 +8,7 @@ import { askLua } from "./ask.ts";
  * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its key and its owner: a
  * text that no other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
  * Answer, per attempt:
- * - { "run", "epoch attempt failures conflicts covered", run }
+ * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }
  * - { "busy", ms left of another epoch's lease }
  * - { "backoff", failures }: an epoch never ended, not for the first time in a row
  * - { "dead" }: refused until a person asks or the generation changes; what was requested stays
@@ -33,6 +33,20 @@ local function readRun(text)
   local startedAt, by, since, triggers =
     string.match(text or '', '^(%d+)\n([^\n]*)\n%d\n(%d+)\n[^\n]*\n[^\n]*\n(.*)$')
   return { startedAt = startedAt or '0', worker = by or '', since = since or '0', triggers = triggers or '' }
+end
+
+-- A run leaves its trace context for its retries, with its number: one that is finished left it for nobody.
+local function traceOf(left, finished)
+  local number, trace = string.match(left or '', '^(%d+) (.+)$')
+  if number and int(number) > finished then return trace end
+end
+
+-- Of a caller where there is one, since callers look for their trace; else of the oldest that has one.
+local function findTrace(triggers, kinds)
+  for _, kind in ipairs(kinds) do
+    local trace = string.match(triggers, '"kind":"' .. kind .. '"[^\n]-"traceparent":"([%x-]+)"')
+    if trace then return trace end
+  end
 end
 
 local function recordLost(key, list, epoch, covered)
@@ -63,8 +77,9 @@ local function begin(key, list, member, owner)
   local failures, conflicts, covered = h[7] or '0', h[8] or '0', h[13] or '0'
   if open then
     if h[1] == owner then
-      return { 'run', h[5] .. ' ' .. h[6] .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. covered,
-        redis.call('HGET', key, 'run') }
+      local past = redis.call('HMGET', key, 'run', 'runTrace')
+      return { 'run', h[5] .. ' ' .. h[6] .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. covered, past[1],
+        traceOf(past[2], int(h[4])) }
     end
     local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
     if leftMs > 0 then return { 'busy', leftMs } end
@@ -88,7 +103,11 @@ local function begin(key, list, member, owner)
     tag = redis.call('HGET', key, 'retryTag')
   end
   -- A retry is as old as what it tries to fulfil.
-  if finished < int(covered) then since = readRun(redis.call('HGET', key, 'run')).since end
+  local trace
+  if finished < int(covered) then
+    local past = redis.call('HMGET', key, 'run', 'runTrace')
+    since, trace = readRun(past[1]).since, traceOf(past[2], finished)
+  end
   tag = int(tag)
   if tag > highest then highest = tag end
   if not class or class > '2' then aged[#aged + 1] = member end
@@ -98,7 +117,12 @@ local function begin(key, list, member, owner)
   redis.call('HSET', key, 'owner', owner, 'leaseUntil', leaseUntil, 'epoch', epoch, 'covered', number, 'attempts',
     attempts, 'run', run, 'pending', '0')
   if h[10] and h[10] ~= '' then redis.call('HSET', key, 'hold', '', 'nextAt', '', 'woken', '') end
-  return { 'run', epoch .. ' ' .. attempts .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. number, run }
+  if triggers and string.find(triggers, '"traceparent"', 1, true) then
+    local left = trace
+    trace = findTrace(triggers, { 'http', 'cli', 'signal' }) or left or findTrace(triggers, { '%l+' })
+    if trace and trace ~= left then redis.call('HSET', key, 'runTrace', number .. ' ' .. trace) end
+  end
+  return { 'run', epoch .. ' ' .. attempts .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. number, run, trace }
 end
 
 local answers = {}

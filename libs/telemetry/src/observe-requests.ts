@@ -1,0 +1,27 @@
+import type { ObjectKey, Trigger } from "@konverge/core";
+import type { RequestMetrics } from "./request-metrics.ts";
+import type { Tracing } from "./tracing.ts";
+
+interface Observed {
+  readonly traceparent?: string;
+  readonly ended: (result: { readonly coalesced: boolean } | Error) => void;
+}
+
+/** What a queue calls at each of its requests, so that they are counted and traced. */
+export function observeRequests(
+  metrics: Pick<RequestMetrics, "requested">,
+  tracing: Tracing | undefined,
+): (key: ObjectKey, trigger: Trigger) => Observed {
+  return (key, trigger) => {
+    const span = tracing?.startRequest(key, trigger);
+    return {
+      ...(span === undefined ? {} : { traceparent: span.traceparent }),
+      ended(result) {
+        span?.end(result);
+        if (result instanceof Error) return;
+        const { controller } = key;
+        metrics.requested({ controller, trigger: trigger.kind, coalesced: result.coalesced });
+      },
+    };
+  };
+}

@@ -1,0 +1,56 @@
+import { context, trace, type HrTime } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import {
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  TracerProvider,
+  type ReadableSpan,
+} from "@opentelemetry/sdk-trace";
+
+/** A span as the tests look at it; also what crosses from a child process as a line of JSON. */
+export interface SeenSpan {
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentId: string | undefined;
+  /** OpenTelemetry's numbers: 2 is an error. */
+  readonly status: number;
+  readonly message: string | undefined;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly links: readonly string[];
+  readonly events: readonly { readonly name: string; readonly attributes: unknown }[];
+  readonly startMs: number;
+}
+
+/** Registers an SDK in this process, as a user would; returns what has ended since. */
+export function captureSpans(): { readonly ended: () => SeenSpan[]; readonly reset: () => void } {
+  const exporter = new InMemorySpanExporter();
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  trace.setGlobalTracerProvider(
+    new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
+  );
+  return {
+    ended: () => exporter.getFinishedSpans().map(seen),
+    reset: () => exporter.reset(),
+  };
+}
+
+function seen(span: ReadableSpan): SeenSpan {
+  const { traceId, spanId } = span.spanContext();
+  return {
+    name: span.name,
+    traceId,
+    spanId,
+    parentId: span.parentSpanContext?.spanId,
+    status: span.status.code,
+    message: span.status.message,
+    attributes: span.attributes,
+    links: span.links.map((link) => link.context.spanId),
+    events: span.events.map(({ name, attributes }) => ({ name, attributes })),
+    startMs: toMs(span.startTime),
+  };
+}
+
+function toMs([seconds, nanoseconds]: HrTime): number {
+  return seconds * 1_000 + nanoseconds / 1e6;
+}
