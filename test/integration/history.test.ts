@@ -147,4 +147,60 @@ describe.each(testServers())("history on $name", (target) => {
     );
     expect(await eventsAbout(harness.client, "loop")).toHaveLength(1);
   });
+
+  test("a loop that one process found is slowed down in all of them", async () => {
+    const runs = [0, 0];
+    const reconcileIn =
+      (at: number): NonNullable<Parameters<typeof harness.start>[0]["reconcile"]> =>
+      async ({ object, kube }) => {
+        runs[at] = (runs[at] ?? 0) + 1;
+        await kube.mutateStatus(object, (draft) => {
+          draft.status["seen"] = `${at}/${runs[at]}`;
+        });
+      };
+    const common = { name: "looping", when: resourceVersionChanged };
+    await harness.start({ ...common, reconcile: reconcileIn(0) });
+    await harness.start({ ...common, reconcile: reconcileIn(1) });
+    await harness.make("loop");
+    const state = async () => {
+      const { loops } = await harness.reader.fights(1);
+      const [text] = loops.values();
+      return text === undefined ? undefined : (JSON.parse(text) as { step: number });
+    };
+    await until("the loop is found, and goes on slowly", async () => {
+      return ((await state())?.step ?? 0) >= 1;
+    });
+    const before = runs[0]! + runs[1]!;
+    const step = (await state())?.step ?? 0;
+    await until("another step", async () => ((await state())?.step ?? 0) > step);
+    // Each start is one step; the state is shared once a second.
+    expect(runs[0]! + runs[1]! - before).toBeLessThanOrEqual(4);
+    const found = harness.lines.filter(({ message }) => message.includes("run in circles"));
+    expect(found).toHaveLength(1);
+  });
+
+  test("an apply that was refused names the owners of its fields", async () => {
+    const { queue, key } = await harness.start({
+      reconcile: async ({ object, kube }) => {
+        const { apiVersion, kind } = object;
+        await kube.apply(harness.widgets, {
+          apiVersion,
+          kind,
+          metadata: { name: "applied", namespace },
+          spec: { size: 9 },
+        });
+      },
+    });
+    await harness.make("applied");
+    const record = await until("the refusal is recorded", async () => {
+      const [last] = await recordsOf(queue, key("applied"));
+      return last;
+    });
+    expect(record).toMatchObject({
+      outcome: "rejected",
+      error: { code: "kube_api", reason: "Conflict" },
+      conflicts: [{ winners: [{ manager: "konverge-test", paths: ["spec.size"] }] }],
+    });
+    expect(record.waits.backoffMs).toBeGreaterThanOrEqual(15_000);
+  });
 });

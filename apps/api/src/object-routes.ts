@@ -1,11 +1,12 @@
-import { attemptRecordSchema, type AttemptRecord, type ObjectHistory } from "@konverge/contracts";
+import type { ObjectHistory } from "@konverge/contracts";
 import { formatKey, KonvergeError, type ObjectKey } from "@konverge/core";
-import type { StoredAttempt, WorkQueue } from "@konverge/queue";
+import type { WorkQueue } from "@konverge/queue";
 import { Hono } from "hono";
 import { html } from "hono/html";
 import { readContention } from "./history-routes.ts";
 import { renderObjectPage } from "./object-page.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
+import { readRecord } from "./read-record.ts";
 
 const MAX_ATTEMPTS = 50;
 const NO_NAMESPACE = "_";
@@ -69,36 +70,5 @@ async function readHistory(access: QueueAccess, target: Target): Promise<ObjectH
     ...(state.lastOutcome === undefined ? {} : { lastOutcome: state.lastOutcome }),
     ...(state.nextAt === undefined ? {} : { nextAt: state.nextAt }),
     attempts: stored.map((attempt) => readRecord(state.key, queue.controller, attempt)),
-  };
-}
-
-/**
- * The engine's record, or what the queue itself knows: of an attempt whose worker died that is all there is, and a user
- * of the queue alone may keep no records.
- */
-function readRecord(key: string, controller: string, stored: StoredAttempt): AttemptRecord {
-  const kept = attemptRecordSchema.safeParse(
-    stored.record === "" ? undefined : JSON.parse(stored.record),
-  );
-  if (kept.success) return kept.data;
-  const { id, outcome, worker, startedAtMs, endedAtMs, error } = stored;
-  const startedAt = new Date(startedAtMs).toISOString();
-  return {
-    id: `${key}#${id}`,
-    key,
-    controller,
-    attempt: 1,
-    worker,
-    triggers: [],
-    requestedAt: startedAt,
-    startedAt,
-    finishedAt: new Date(endedAtMs ?? startedAtMs).toISOString(),
-    durationMs: Math.max(0, (endedAtMs ?? startedAtMs) - startedAtMs),
-    waits: { queueMs: 0, limiterMs: 0, laneMs: 0, conflictMs: 0, backoffMs: 0 },
-    outcome,
-    ...(error === undefined ? {} : { error }),
-    writes: [],
-    conflicts: [],
-    calls: { n: 0, ms: 0 },
   };
 }

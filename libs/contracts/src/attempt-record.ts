@@ -124,5 +124,15 @@ export const attemptRecordSchema = z.object({
   traceId: z.string().optional(),
 });
 
+/** What the queue keeps of an attempt that nobody ended. */
+export const lostRecordSchema = z.object({
+  outcome: z.literal("lost"),
+  epoch: z.number(),
+  attempt: z.number(),
+  /** Unix ms. */
+  requestedAtMs: z.number(),
+  triggers: z.array(trigger),
+});
+
 export type AttemptRecord = z.infer<typeof attemptRecordSchema>;
 export type Hint = z.infer<typeof hint>;

@@ -1,4 +1,4 @@
-export { attemptRecordSchema } from "./attempt-record.ts";
+export { attemptRecordSchema, lostRecordSchema } from "./attempt-record.ts";
 export type { AttemptRecord, Hint } from "./attempt-record.ts";
 export { duration } from "./duration.ts";
 export {

@@ -1,5 +1,6 @@
 import { isKonvergeError, KonvergeError, type ApiObject, type ResourceType } from "@konverge/core";
 import {
+  findOwners,
   ignoreNotFound,
   type KubeClient,
   type MutateOptions,
@@ -192,7 +193,11 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
       }),
     apply: (type, object, { force } = {}) =>
       call(async () => {
-        const applied = await client.apply(type, object, force === undefined ? {} : { force });
+        const how = force === undefined ? {} : { force };
+        const applied = await client.apply(type, object, how).catch((error: unknown) => {
+          noteOwners(trace, type, object, error);
+          throw error;
+        });
         trace.noteWrite({ verb: "apply", type, name: nameOf(applied), object: applied });
         cache.noteWrite(type, applied);
         return deepFreeze(applied);
@@ -207,4 +212,23 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
 
 function isOwnedBy(object: ApiObject, uid: string): boolean {
   return object.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
+}
+
+/** Who owns the fields that an apply was refused for: a fight, even if the handler takes it as an answer. */
+function noteOwners(
+  trace: AttemptTrace,
+  type: ResourceType,
+  object: ApiObject,
+  error: unknown,
+): void {
+  const winners = findOwners(error);
+  if (winners.length === 0) return;
+  trace.noteConflict({
+    ref: { ...type, ...nameOf(object) },
+    atMs: Date.now(),
+    try: 1,
+    readVersion: object.metadata.resourceVersion ?? "",
+    winners,
+    waitedMs: 0,
+  });
 }

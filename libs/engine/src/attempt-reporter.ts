@@ -24,8 +24,12 @@ export interface AttemptReporterOptions {
 export interface AttemptReporter {
   /** The handler's logger, with the key's fields bound. */
   readonly logFor: (attempt: AttemptLease, traceId: string | undefined) => Log;
-  /** Called once, when the handler has ended; returns the record as it is stored. */
-  readonly finished: (attempt: AttemptLease, run: AttemptRun, span?: AttemptSpan) => string;
+  /** Called once, when the handler has ended; returns what makes the record, told for how long the key waits now. */
+  readonly finished: (
+    attempt: AttemptLease,
+    run: AttemptRun,
+    span?: AttemptSpan,
+  ) => (backoffMs: number) => string;
   /** Called when the queue has stored the end, or refused it. */
   readonly closed: (attempt: AttemptLease, end: AttemptEnd, closed: AttemptClosed) => void;
 }
@@ -58,9 +62,12 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         ...optional("traceId", span?.traceId),
       };
       span?.end({ outcome: run.outcome.kind, error: record.error });
-      const text = fitRecord(record);
-      records.set(attempt, { record, bytes: Buffer.byteLength(text) });
-      return text;
+      return (backoffMs) => {
+        const complete = { ...record, waits: { ...record.waits, backoffMs } };
+        const text = fitRecord(complete);
+        records.set(attempt, { record: complete, bytes: Buffer.byteLength(text) });
+        return text;
+      };
     },
     closed: (attempt, { outcome }, { fenced, retryAfterMs }) => {
       const kept = records.get(attempt);
@@ -92,7 +99,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         conflicts,
         writes: record.writes.length,
         calls: record.calls.n,
-        waitMs: { ...record.waits, backoffMs: retryAfterMs ?? 0 },
+        waitMs: record.waits,
         durationMs: record.durationMs,
         ...(fenced ? { fenced } : {}),
         ...(record.error === undefined ? {} : { err: record.error }),
@@ -119,7 +126,9 @@ function buildRecord(
     ({ object: written }) => written.metadata.uid === object?.metadata.uid,
   );
   const status = (
-    object as { readonly status?: { readonly observedGeneration?: unknown } } | undefined
+    (after?.object ?? object) as
+      | { readonly status?: { readonly observedGeneration?: unknown } }
+      | undefined
   )?.status;
   const observed = status?.observedGeneration;
   return {

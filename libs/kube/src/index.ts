@@ -72,6 +72,7 @@ export type { Authorization, KubeCredentials, TlsMaterial } from "./kube-credent
 export type { KubeconfigOptions } from "./kubeconfig.ts";
 export { ownerOf, setControllerReference, setOwnerReference } from "./owner-references.ts";
 export type { Owned } from "./owner-references.ts";
+export { findOwners } from "./ownership-conflict.ts";
 export { resourceName } from "./resource-path.ts";
 export type { NamespacedName } from "./resource-path.ts";
 export { recordEvent } from "./record-event.ts";

@@ -103,7 +103,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       outcome: end.outcome.kind,
       plan,
       ...errorTexts(end.outcome),
-      record: fitting(end.record ?? "", id),
+      record: fitting(recordOf(end, plan), id),
     });
     const closed = handed.answer.then((ended) => {
       report(lease, end, plan, ended);
@@ -211,6 +211,11 @@ function leaseOf(id: string, begun: RunningAttempt, signal: AbortSignal): Attemp
     ...(traceparent === undefined ? {} : { traceparent }),
     signal,
   };
+}
+
+function recordOf({ record = "" }: AttemptEnd, { job, delayMs }: EndPlan): string {
+  if (typeof record === "string") return record;
+  return record(job === "retry" || job === "delay" ? Math.round(delayMs) : 0);
 }
 
 function errorTexts(outcome: Outcome): { errorCode: string; errorMessage: string } {

@@ -86,10 +86,13 @@ export interface AttemptLease {
   readonly signal: AbortSignal;
 }
 
-/** What the handler answers. The queue stores `record` (JSON, at most 16 KiB) with the attempt, under the same fence. */
+/**
+ * What the handler answers. The queue stores `record` (JSON, at most 16 KiB) with the attempt, under the same fence; as a
+ * function it is told for how long the key waits because of this outcome, in ms.
+ */
 export interface AttemptEnd {
   readonly outcome: Outcome;
-  readonly record?: string;
+  readonly record?: string | ((backoffMs: number) => string);
 }
 
 /** What became of an attempt: `fenced` when another epoch had taken over, then nothing was stored. */

@@ -15,7 +15,7 @@ import type { Controller } from "../define-controller.ts";
 import type { Log } from "../log.ts";
 import { findLoop } from "./find-loop.ts";
 import { hintOf } from "./find-hints.ts";
-import { createLoopBrake, type LoopBrake } from "./loop-brake.ts";
+import { createLoopBrake, type FoundLoop, type LoopBrake } from "./loop-brake.ts";
 import { createHistoryBatch, writtenObjects } from "./history-batch.ts";
 import { createSuspicion } from "./suspicion.ts";
 
@@ -81,11 +81,11 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
   const found = (
     { controller, brake, log: ours }: Followed,
     key: string,
-    loop: Pick<LoopState, "kind" | "count" | "paths" | "managers"> & { readonly hint: HintCode },
+    loop: FoundLoop & { readonly hint: HintCode },
   ) => {
     if (brake.stateOf(key) !== undefined) return;
-    const { hint, ...state } = loop;
-    brake.start(key, state);
+    const { hint } = loop;
+    brake.start(key, loop);
     metrics.loopFound({ controller: controller.name, kind: loop.kind });
     const { message } = hintOf(hint, describe(loop));
     const { namespace, name } = parseKey(key);
@@ -121,7 +121,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
       if (part === undefined || part.brake.stateOf(key) !== undefined) continue;
       const loop = findLoop(await readRecords(part.queue, key, RECORDS_READ));
       if (loop !== undefined) {
-        found(part, key, { ...loop, paths: [...loop.paths], managers: [] });
+        found(part, key, { ...loop, managers: [] });
       }
     }
   };
@@ -247,12 +247,7 @@ function isLoopHint(code: HintCode): boolean {
   );
 }
 
-function describe({
-  kind,
-  count,
-  paths,
-  managers,
-}: Pick<LoopState, "kind" | "count" | "paths" | "managers">): string {
+function describe({ kind, count, paths, managers }: FoundLoop): string {
   switch (kind) {
     case "flip":
       return `${paths.join(", ")} was taken from ${managers.join(", ")} ${count} times`;

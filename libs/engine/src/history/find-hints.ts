@@ -1,6 +1,12 @@
 import { HINTS, type Hint, type HintCode } from "@konverge/contracts";
 import { findCause, isKonvergeError, type ObjectKey, type Outcome } from "@konverge/core";
-import { isAlreadyExists, isKubeApiError, isNotFound, type KubeApiError } from "@konverge/kube";
+import {
+  isAlreadyExists,
+  isKubeApiError,
+  isNotFound,
+  type ConflictRecord,
+  type KubeApiError,
+} from "@konverge/kube";
 import type { WriteTrace } from "../attempt-trace.ts";
 import type { AttemptRun } from "../run-attempt.ts";
 
@@ -26,7 +32,9 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
   }
   if (findCause(error, isFrozenError) !== undefined) give("cached_object_changed", "");
   if (trace.writes.some((write) => isOwnSpec(write, key))) give("own_spec_written", "");
-  const swallowed = trace.conflicts.find(({ foundVersion }) => foundVersion === undefined);
+  const swallowed = trace.conflicts.find(
+    (conflict) => conflict.foundVersion === undefined && !isSettled(conflict, trace.writes),
+  );
   if (swallowed !== undefined && isSuccess(outcome)) {
     give("swallowed_conflict", `${swallowed.ref.kind} ${swallowed.ref.name}`);
   }
@@ -36,6 +44,17 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
 /** `detail` names objects and fields, never values (P12). */
 export function hintOf(code: HintCode, detail: string): Hint {
   return { code, message: detail === "" ? HINTS[code] : `${HINTS[code]} (${detail})` };
+}
+
+/** A handler that tried again, and made it, swallowed nothing. */
+function isSettled({ ref }: ConflictRecord, writes: readonly WriteTrace[]): boolean {
+  return writes.some(
+    ({ type, name }) =>
+      type.group === ref.group &&
+      type.resource === ref.resource &&
+      name.name === ref.name &&
+      name.namespace === ref.namespace,
+  );
 }
 
 function errorOf(outcome: Outcome): Error | undefined {

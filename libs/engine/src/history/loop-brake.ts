@@ -22,10 +22,7 @@ export interface LoopBrake {
   /** How long the start of an attempt is to be put off, in ms; 0 for now. Free of cost unless the key is slowed down. */
   readonly putOffMs: (attempt: AttemptLease) => number | Promise<number>;
   readonly stateOf: (key: string) => LoopState | undefined;
-  readonly start: (
-    key: string,
-    found: Pick<LoopState, "kind" | "count" | "paths" | "managers">,
-  ) => void;
+  readonly start: (key: string, found: FoundLoop) => void;
   /** Told of each attempt that ran. */
   readonly ended: (key: string, record: AttemptRecord) => void;
   /** What other workers should know since the last call. */
@@ -34,6 +31,14 @@ export interface LoopBrake {
   readonly putBack: (untold: ReadonlyMap<string, string | undefined>) => void;
   /** What all workers know. */
   readonly learn: (shared: ReadonlyMap<string, string>) => void;
+}
+
+/** A loop as it was found: by how many attempts or flips, about which fields, against whom. */
+export interface FoundLoop {
+  readonly kind: LoopState["kind"];
+  readonly count: number;
+  readonly paths: readonly string[];
+  readonly managers: readonly string[];
 }
 
 export interface LoopBrakeOptions {
@@ -93,7 +98,9 @@ export function createLoopBrake(options: LoopBrakeOptions): LoopBrake {
     start: (key, found) => {
       if (loops.has(key)) return;
       const atMs = now();
-      set(key, { ...found, step: 0, sinceMs: atMs, untilMs: atMs + delay(0), worker: workerId });
+      const { kind, count } = found;
+      const what = { kind, count, paths: [...found.paths], managers: [...found.managers] };
+      set(key, { ...what, step: 0, sinceMs: atMs, untilMs: atMs + delay(0), worker: workerId });
     },
     ended: (key, record) => {
       const state = loops.get(key);

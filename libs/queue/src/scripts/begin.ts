@@ -52,7 +52,8 @@ end
 local function recordLost(key, list, epoch, covered)
   local run = readRun(redis.call('HGET', key, 'run'))
   local by = cjson.encode(run.worker)
-  local record = '{"outcome":"lost","epoch":' .. epoch .. ',"worker":' .. by .. ',"startedAtMs":' .. run.startedAt ..
+  local record = '{"outcome":"lost","epoch":' .. epoch .. ',"worker":' .. by .. ',"attempt":' ..
+    (redis.call('HGET', key, 'attempts') or '1') .. ',"requestedAtMs":' .. run.since .. ',"startedAtMs":' .. run.startedAt ..
     ',"triggers":[' .. string.gsub(run.triggers, '\n', ',') .. ']}'
   local meta = '[' .. epoch .. ',' .. covered .. ',' .. run.startedAt .. ',"lost",' .. by .. ',"",""]'
   redis.call('LPUSH', list, nowText .. '\n' .. meta .. '\n' .. record)

@@ -1,0 +1,139 @@
+import type { AttemptRecord } from "@konverge/contracts";
+import { expect, test } from "vitest";
+import { findLoop, OWN_WRITES_IN_A_ROW, REQUEUES_IN_A_ROW } from "./find-loop.ts";
+
+type Trigger = AttemptRecord["triggers"][number];
+const watch = (resourceVersion: number): Trigger => ({
+  kind: "watch",
+  by: "watch pools",
+  resourceVersion: String(resourceVersion),
+});
+const write = (toVersion: number, over = {}): AttemptRecord["writes"][number] => ({
+  verb: "patch",
+  resource: "pools.x",
+  name: "a",
+  subresource: "status",
+  toVersion: String(toVersion),
+  patch: { status: { seen: toVersion } },
+  conflicts: [],
+  ...over,
+});
+const record = (over: Partial<AttemptRecord>): AttemptRecord => ({
+  id: "k#1",
+  key: "k",
+  controller: "pools",
+  attempt: 1,
+  worker: "w",
+  triggers: [],
+  requestedAt: "",
+  startedAt: "",
+  finishedAt: "",
+  durationMs: 1,
+  waits: { queueMs: 0, limiterMs: 0, laneMs: 0, conflictMs: 0, backoffMs: 0 },
+  outcome: "done",
+  writes: [],
+  conflicts: [],
+  calls: { n: 1, ms: 1 },
+  ...over,
+});
+
+/** Newest first: each is started by what the one before wrote. */
+const chain = (length: number, each: (at: number) => Partial<AttemptRecord> = () => ({})) =>
+  Array.from({ length }, (_, at) =>
+    record({ triggers: [watch(100 + at)], writes: [write(101 + at)], ...each(at) }),
+  ).toReversed();
+
+/** One more than counted, since the first was started by somebody else. */
+const LOOP = OWN_WRITES_IN_A_ROW + 1;
+
+test("a chain of own writes is a loop, and its fields are named", () => {
+  expect(findLoop(chain(LOOP))).toEqual({
+    kind: "ownWrites",
+    hint: "own_status_trigger",
+    count: OWN_WRITES_IN_A_ROW,
+    paths: ["pools.x/status status.seen"],
+  });
+});
+
+test("whatever was written: a spec, a child", () => {
+  const spec = chain(LOOP, (at) => ({
+    writes: [write(101 + at, { subresource: undefined, patch: { spec: { size: at } } })],
+  }));
+  expect(findLoop(spec)).toMatchObject({
+    hint: "own_write_trigger",
+    paths: ["pools.x spec.size"],
+  });
+  const child = chain(LOOP, (at) => ({
+    triggers: [{ kind: "owner", by: "watch Machine", version: String(100 + at) }],
+    writes: [
+      write(101 + at, {
+        resource: "machines.x",
+        name: "m",
+        subresource: undefined,
+        patch: undefined,
+      }),
+    ],
+  }));
+  expect(findLoop(child)).toMatchObject({ kind: "ownWrites", hint: "own_write_trigger" });
+});
+
+test.each<[string, AttemptRecord[]]>([
+  ["fewer in a row", chain(LOOP - 1)],
+  ["the last one wrote nothing", chain(LOOP, (at) => (at === LOOP - 1 ? { writes: [] } : {}))],
+  [
+    "somebody else's change in between",
+    chain(LOOP, (at) => (at === 5 ? { triggers: [watch(105), watch(7)] } : {})),
+  ],
+  [
+    "a person in between",
+    chain(LOOP, (at) => (at === 5 ? { triggers: [watch(105), { kind: "http" }] } : {})),
+  ],
+  [
+    "a person's annotation",
+    chain(LOOP, (at) => (at === 5 ? { triggers: [{ ...watch(105), by: "annotation" }] } : {})),
+  ],
+  ["nothing", []],
+])("no loop: %s", (_what, records) => {
+  expect(findLoop(records)).toBeUndefined();
+});
+
+test("timers and resyncs in between change nothing, and starts that were put off pass their triggers on", () => {
+  const records = chain(LOOP, (at) =>
+    at === 5 ? { triggers: [watch(105), { kind: "schedule" }, { kind: "resync" }] } : {},
+  );
+  const putOff = records.flatMap((each) => [
+    { ...each, triggers: [] },
+    record({ outcome: "deferred", cause: "loop", triggers: each.triggers }),
+  ]);
+  expect(findLoop(records)).toMatchObject({ count: OWN_WRITES_IN_A_ROW });
+  expect(findLoop(putOff)).toMatchObject({ count: OWN_WRITES_IN_A_ROW });
+});
+
+const polls = (length: number, over: Partial<AttemptRecord> = {}) =>
+  Array.from({ length }, () =>
+    record({
+      outcome: "requeueAfter",
+      afterMs: 1_000,
+      versionBefore: "7",
+      triggers: [{ kind: "schedule", by: "timer" }],
+      ...over,
+    }),
+  );
+
+test("asking again and again without a change is a loop", () => {
+  expect(findLoop(polls(REQUEUES_IN_A_ROW))).toMatchObject({
+    kind: "requeue",
+    hint: "requeue_never_ends",
+    count: REQUEUES_IN_A_ROW,
+  });
+});
+
+test.each<[string, AttemptRecord[]]>([
+  ["fewer", polls(REQUEUES_IN_A_ROW - 1)],
+  ["rarely", polls(REQUEUES_IN_A_ROW, { afterMs: 300_000 })],
+  ["with a write", polls(REQUEUES_IN_A_ROW, { writes: [write(1)] })],
+  ["with changes of the object", [...polls(10), ...polls(10, { versionBefore: "8" })]],
+  ["with changes of others", polls(REQUEUES_IN_A_ROW, { triggers: [watch(9)] })],
+])("no loop of asking: %s", (_what, records) => {
+  expect(findLoop(records)).toBeUndefined();
+});

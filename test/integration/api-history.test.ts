@@ -1,0 +1,220 @@
+import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
+import {
+  attemptPageSchema,
+  contentionSchema,
+  fightsSchema,
+  problemSchema,
+  rollupsSchema,
+} from "@konverge/contracts";
+import { parseKey } from "@konverge/core";
+import { openGuardControl, type GuardControl } from "@konverge/guard";
+import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
+import { createMetrics } from "@konverge/telemetry";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+let access: QueueAccess;
+let guards: GuardControl;
+
+beforeEach(async () => {
+  const redis = { url: harness.url };
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
+  await registry.announce([
+    {
+      name: "node-pool",
+      cluster: "default",
+      group: "demo.konverge.dev",
+      version: "v1",
+      kind: "NodePool",
+      resource: "nodepools",
+      scope: "Namespaced",
+    },
+  ]);
+  await registry.close();
+  access = openQueueAccess({
+    redisUrl: harness.url,
+    prefix: harness.prefix,
+    onError: () => undefined,
+  });
+  guards = openGuardControl({ redis, prefix: harness.prefix });
+});
+afterEach(async () => {
+  await access.close();
+  await guards.close();
+});
+
+function call(path: string): Response | Promise<Response> {
+  const api = createApi({
+    access,
+    guards,
+    metrics: createMetrics({ version: "test" }),
+    token: undefined,
+    cluster: "default",
+    onError: () => undefined,
+  });
+  const headers = { host: "localhost:7070" };
+  return api.fetch(new Request(`http://localhost:7070${path}`, { headers }));
+}
+
+const HISTORY_ROW = {
+  key: "node-pool/default/nodepools.demo.konverge.dev/demo/blue",
+  epoch: 3,
+  outcome: "rejected",
+  errorCode: "kube_api.Invalid",
+  managers: ["hpa"],
+  hints: ["own_spec_written"],
+  startedAtMs: Date.parse("2026-01-01T00:00:00Z"),
+  durationMs: 7,
+  conflicts: 1,
+  writes: 0,
+  calls: 2,
+  worker: "w-1",
+} as const;
+const LOOP = {
+  kind: "flip",
+  count: 3,
+  step: 1,
+  sinceMs: 1,
+  untilMs: Date.parse("2026-01-01T00:00:00Z"),
+  paths: ["spec.replicas"],
+  managers: ["hpa"],
+  worker: "w-1",
+};
+
+/** What a worker's history leaves in Redis. */
+async function remember(): Promise<void> {
+  const writer = createHistoryWriter({
+    redis: { url: harness.url },
+    cluster: "default",
+    prefix: harness.prefix,
+    budgetBytes: 1_000_000,
+    onError: () => undefined,
+  });
+  const object = "nodepools.demo.konverge.dev/demo/blue";
+  const taken = { kind: "taken", manager: "hpa", path: "spec.replicas", count: 3 } as const;
+  const lost = { kind: "lost", manager: "<b>kubectl</b>", path: "spec.size", count: 2 } as const;
+  await writer.flush({
+    rows: [
+      { row: HISTORY_ROW, recordBytes: 100 },
+      { row: { ...HISTORY_ROW, key: HISTORY_ROW.key.replace("blue", "red") }, recordBytes: 100 },
+    ],
+    fights: [{ object, conflicts: 2, pairs: [taken, lost] }],
+    rollups: [
+      {
+        controller: "node-pool",
+        minute: Math.floor(Date.now() / 60_000),
+        counts: { "outcome.done": 4, "outcome.retry": 1, calls: 9, ms: 50 },
+      },
+    ],
+    say: [],
+    sayAgainMs: 1,
+    loops: new Map([[HISTORY_ROW.key, JSON.stringify(LOOP)]]),
+  });
+  await writer.close();
+}
+const answerOf = async (path: string): Promise<unknown> => {
+  const response = await call(path);
+  expect(response.status, path).toBe(200);
+  return await response.json();
+};
+
+test("GET /v1/attempts finds attempts by each of its filters, page by page", async () => {
+  await remember();
+  const listed = async (query: string) =>
+    attemptPageSchema.parse(await answerOf(`/v1/attempts?${query}`));
+  const { items } = await listed("name=blu");
+  expect(items).toEqual([
+    {
+      id: `${HISTORY_ROW.key}#3`,
+      key: HISTORY_ROW.key,
+      controller: "node-pool",
+      resource: "nodepools.demo.konverge.dev",
+      namespace: "demo",
+      name: "blue",
+      outcome: "rejected",
+      errorCode: "kube_api.Invalid",
+      managers: ["hpa"],
+      hints: ["own_spec_written"],
+      startedAt: "2026-01-01T00:00:00.000Z",
+      durationMs: 7,
+      conflicts: 1,
+      writes: 0,
+      calls: 2,
+      worker: "w-1",
+    },
+  ]);
+  for (const query of [
+    "",
+    "kind=NodePool",
+    "kind=nodepools",
+    "kind=nodepools.demo.konverge.dev",
+    "namespace=demo",
+    "controller=node-pool",
+    "outcome=rejected",
+    "error=Invalid",
+    "error=kube_api",
+    "manager=hpa",
+    "hint=own_spec_written",
+  ]) {
+    expect((await listed(query)).items, query).toHaveLength(2);
+  }
+  for (const query of ["kind=Pod", "namespace=x", "controller=x", "outcome=done", "error=x"]) {
+    expect((await listed(query)).items, query).toEqual([]);
+  }
+  const first = await listed("limit=1");
+  expect(first.items).toMatchObject([{ name: "red" }]);
+  const second = await listed(`limit=1&cursor=${first.next}`);
+  expect(second.items).toMatchObject([{ name: "blue" }]);
+});
+
+test.each([
+  ["/v1/attempts?limit=0", "/limit"],
+  ["/v1/attempts?limit=1000", "/limit"],
+  ["/v1/attempts?limit=many", "/limit"],
+  ["/v1/attempts?cursor=x", "/cursor"],
+  ["/v1/attempts?nmae=x", "/nmae"],
+  ["/v1/attempts?name=", "/name"],
+  ["/v1/fights?hours=25", "/hours"],
+  ["/v1/rollups", "/controller"],
+])("%s is a 422 that says what to write", async (path, pointer) => {
+  const problem = problemSchema.parse(await (await call(path)).json());
+  expect(problem).toMatchObject({ status: 422, code: "invalid_request" });
+  expect(problem.errors?.map((error) => error.pointer)).toEqual([pointer]);
+  expect(problem.errors?.[0]?.detail).toMatch(/write|remove/);
+});
+
+test("who fights is told by object, over the cluster, and on the object's page", async () => {
+  await remember();
+  const { queue } = await access.find("default", "node-pool");
+  await queue.request(parseKey(HISTORY_ROW.key), { kind: "http" });
+  const path = "default/node-pool/demo/blue";
+  const contention = contentionSchema.parse(await answerOf(`/v1/objects/${path}/contention`));
+  expect(contention).toMatchObject({
+    resource: "nodepools.demo.konverge.dev",
+    namespace: "demo",
+    name: "blue",
+    loop: LOOP,
+  });
+  expect(contention.contenders.map(({ kind, manager, count }) => [kind, manager, count])).toEqual(
+    expect.arrayContaining([
+      ["taken", "hpa", 3],
+      ["lost", "<b>kubectl</b>", 2],
+    ]),
+  );
+  const fights = fightsSchema.parse(await answerOf("/v1/fights"));
+  expect(fights).toMatchObject({
+    hot: [{ name: "blue", namespace: "demo", conflicts: 2 }],
+    flips: [{ name: "blue", manager: "hpa", path: "spec.replicas", count: 3 }],
+    loops: [{ key: HISTORY_ROW.key, kind: "flip" }],
+  });
+  const page = await (await call(`/o/${path}`)).text();
+  expect(page).toContain("we took spec.replicas from hpa");
+  expect(page).toContain("Runs in circles");
+  expect(page).not.toContain("<b>kubectl");
+  const rollups = rollupsSchema.parse(await answerOf("/v1/rollups?controller=node-pool"));
+  expect(rollups.items).toMatchObject([
+    { attempts: 5, outcomes: { done: 4, retry: 1 }, calls: 9, ms: 50, conflicts: 0 },
+  ]);
+  expect((await call("/v1/rollups?controller=none")).status).toBe(404);
+});
