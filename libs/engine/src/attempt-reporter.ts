@@ -1,5 +1,5 @@
 import { isSensitive, redactPatch, type AttemptRecord, type Hint } from "@konverge/contracts";
-import { isKonvergeError, findCause, type Outcome } from "@konverge/core";
+import { isKonvergeError, findCause, type Outcome, type OutcomeKind } from "@konverge/core";
 import { findTakenFields, isKubeApiError, resourceName, type ConflictRecord } from "@konverge/kube";
 import type { AttemptClosed, AttemptEnd, AttemptLease } from "@konverge/queue";
 import type { AttemptSpan, Metrics } from "@konverge/telemetry";
@@ -36,6 +36,9 @@ export interface AttemptReporter {
 
 /** The queue refuses larger ones; a record is an explanation, not a copy. */
 const MAX_RECORD_BYTES = 16_000;
+
+/** Ends of a good day: where nothing was written either, there is nothing to tell. */
+const WELL: ReadonlySet<OutcomeKind> = new Set(["done", "awaitChange", "requeueAfter", "gone"]);
 
 export function createAttemptReporter(options: AttemptReporterOptions): AttemptReporter {
   const { controller, metrics, workerId } = options;
@@ -104,8 +107,13 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         ...(fenced ? { fenced } : {}),
         ...(record.error === undefined ? {} : { err: record.error }),
       };
-      if (record.error === undefined || outcome.kind === "conflict") log.info(fields, "reconciled");
-      else log.warn(fields, "reconcile failed");
+      if (record.error !== undefined && outcome.kind !== "conflict") {
+        log.warn(fields, "reconcile failed");
+        return;
+      }
+      const changedNothing = record.writes.length === 0 && conflicts === 0 && !fenced;
+      if (changedNothing && WELL.has(outcome.kind)) log.debug(fields, "reconciled");
+      else log.info(fields, "reconciled");
     },
   };
 }

@@ -19,6 +19,7 @@ const REDACTED = [
   "*.password",
   "*.authorization",
   "*.headers",
+  "*.data",
   "*.stringData",
   "err.body",
   "err.response",

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { createLogger } from "./logger.ts";
+
+function written(log: (logger: ReturnType<typeof createLogger>) => void): string[] {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  log(createLogger({ service: "worker", version: "1.2.3", level: "info", destination }));
+  return lines;
+}
+
+test("a line says who wrote it, at which level, and below the level nothing is written", () => {
+  const lines = written((log) => {
+    log.debug({}, "hidden");
+    log.child({ controller: "c", traceId: "t" }).info({ writes: 1 }, "reconciled");
+  });
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    {
+      level: "info",
+      service: "worker",
+      version: "1.2.3",
+      controller: "c",
+      traceId: "t",
+      writes: 1,
+      msg: "reconciled",
+    },
+  ]);
+});
+
+test.each([
+  { object: { data: { password: "c4n4ry" }, stringData: { password: "c4n4ry" } } },
+  { token: "c4n4ry", password: "c4n4ry", authorization: "c4n4ry" },
+  { request: { headers: { authorization: "c4n4ry" } } },
+  { err: Object.assign(new Error("refused"), { body: "c4n4ry", details: "c4n4ry" }) },
+])("P12: %j is written without its secret", (fields) => {
+  const [line] = written((log) => log.warn(fields, "careless"));
+  expect(line).toContain("careless");
+  expect(line).not.toContain("c4n4ry");
+});
