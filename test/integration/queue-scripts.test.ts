@@ -50,13 +50,11 @@ const request = ({
   );
 /** What `begin` answers: of a run its class, floor and triggers, and the counters, as one would say them. */
 const begin = async (owner: string, leaseMs = LONG_MS) => {
-  const args = [leaseMs, "w", 50, LONG_MS, MEMBER, owner];
-  const [answer] = (await runScript(
-    harness.redis,
-    beginScript,
-    [fair, ageing, hash, stream],
-    args,
-  )) as (string | number)[][];
+  const args = [leaseMs, "w", 50, LONG_MS, owner];
+  const [answer] = (await runScript(harness.redis, beginScript, [fair, ageing, hash], args)) as (
+    | string
+    | number
+  )[][];
   const [kind, first, run, trace] = answer ?? [];
   if (kind !== "run") return answer;
   const [epoch, attempt, failures, conflicts, covered] = String(first).split(" ").map(Number);
@@ -82,22 +80,10 @@ interface EndArgs {
   readonly covered?: number;
 }
 const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
-  const each = [
-    MEMBER,
-    epoch,
-    owner,
-    args.outcome ?? "done",
-    args.attempts ?? "",
-    args.failures ?? "",
-    args.conflicts ?? "",
-    args.final ?? 1,
-    args.hold ?? "",
-    10,
-    args.timerMs ?? "",
-    args.dead ?? 0,
-    args.covered ?? 1,
-    '[1,1,1,"done","w","",""]\nrecord',
-  ];
+  const { attempts = "", failures = "", conflicts = "", final = 1, hold = "" } = args;
+  const rest = [attempts, failures, conflicts, final, hold, 10, args.timerMs ?? "", args.dead ?? 0];
+  const entry = '[1,1,1,"done","w","",""]\nrecord';
+  const each = [epoch, owner, args.outcome ?? "done", args.covered ?? 1, entry, rest.join(",")];
   const [answer] = (await runScript(
     harness.redis,
     endScript,

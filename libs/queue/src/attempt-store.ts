@@ -81,14 +81,14 @@ export interface AttemptStoreOptions {
 export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
   const { redis, names, workerId, leaseMs } = options;
   const beginBatch = createTickBatch<{ id: string; owner: string }, Begun>(BATCH, async (calls) => {
-    const keys = calls.flatMap(({ id }) => [names.keyHash(id), names.attempts(id)]);
-    const args = calls.flatMap(({ id, owner }) => [id, owner]);
+    const keys = calls.map(({ id }) => names.keyHash(id));
+    const owners = calls.map(({ owner }) => owner);
     const common = [leaseMs, workerId, ATTEMPTS_KEPT, RETENTION_MS];
     const answers = await runScript(
       redis,
       beginScript,
       [names.fair, names.ageing, ...keys],
-      [...common, ...args],
+      [...common, ...owners],
     );
     return rows(answers).map(decodeBegun);
   });
@@ -123,26 +123,24 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
 }
 
 function endArguments(call: EndCall, worker: string): ScriptArgument[] {
-  const { id, owner, begun, outcome, plan, errorCode, errorMessage } = call;
+  const { owner, begun, outcome, plan, errorCode, errorMessage } = call;
   const { epoch, covered, startedAtMs } = begun;
   const { attempts, failures, conflicts } = countersAfter(plan.counting, begun);
   const meta = { epoch, covered, startedAtMs, outcome, worker, errorCode, errorMessage };
-  return [
-    id,
-    epoch,
-    owner,
-    outcome,
+  const entry = encodeAttempt(meta, call.record);
+  const isPlain = attempts === 0 && failures === "" && conflicts === "" && plan.job === "complete";
+  if (isPlain && plan.timerMs === undefined) return [epoch, owner, outcome, covered, entry, ""];
+  const rest = [
     attempts,
     failures,
     conflicts,
     plan.final ? 1 : 0,
     plan.hold,
-    plan.delayMs,
-    plan.timerMs ?? "",
+    Math.round(plan.delayMs),
+    plan.timerMs === undefined ? "" : Math.round(plan.timerMs),
     plan.dead ? 1 : 0,
-    covered,
-    encodeAttempt(meta, call.record),
   ];
+  return [epoch, owner, outcome, covered, entry, rest.join(",")];
 }
 
 /** The counters in the words of the script: "" for one that stays as it is. */

@@ -13,6 +13,8 @@ import type { AttemptEnd, AttemptLease, WorkOptions } from "./work-queue.ts";
 const BUSY_MAX_MS = 1_000;
 const BUSY_JITTER_MS = 50;
 const MAX_RECORD_BYTES = 16 * 1_024;
+/** Of a UUID, 48 bits: two workers of a key must not share it. */
+const NONCE_CHARS = 13;
 const MAX_ERROR_CHARS = 1_000;
 
 export interface JobRunner {
@@ -44,7 +46,7 @@ export interface JobRunnerOptions {
 export function createJobRunner(options: JobRunnerOptions): JobRunner {
   const { redis, names, store, keeper, work, plan: planOptions } = options;
   const { random } = planOptions;
-  const nonce = crypto.randomUUID();
+  const nonce = crypto.randomUUID().slice(0, NONCE_CHARS);
   const running = new Set<Promise<void>>();
   const sent = new Set<Promise<unknown>>();
   let starts = 0;

@@ -4,9 +4,9 @@ import { askLua } from "./ask.ts";
 /**
  * Takes the key lease for attempts that are about to start. Several at once, because each call has a fixed cost.
  *
- * KEYS: 1 fair (hash), 2 ageing (sorted set); then per attempt key hash and attempt list.
- * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its key and its owner: a
- * text that no other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
+ * KEYS: 1 fair (hash), 2 ageing (sorted set); then per attempt its key hash. Its list of attempts is named after that.
+ * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its owner: a text that no
+ * other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
  * Answer, per attempt:
  * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }
  * - { "busy", ms left of another epoch's lease }
@@ -27,6 +27,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local worker, kept, retentionMs = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local nowText, leaseUntil = string.format('%d', now), string.format('%d', now + tonumber(ARGV[1]))
 local aged, highest = {}, 0
+-- Root of the cluster's or shard's names, and key.
+local KEY_HASH = '^(.-}/)key/(.*)$'
 
 local function int(text) return tonumber(text) or 0 end
 local function readRun(text)
@@ -49,7 +51,9 @@ local function findTrace(triggers, kinds)
   end
 end
 
-local function recordLost(key, list, epoch, covered)
+local function recordLost(key, epoch, covered)
+  local root, id = string.match(key, KEY_HASH)
+  local list = root .. 'attempts/' .. id
   local run = readRun(redis.call('HGET', key, 'run'))
   local by = cjson.encode(run.worker)
   local record = '{"outcome":"lost","epoch":' .. epoch .. ',"worker":' .. by .. ',"attempt":' ..
@@ -60,10 +64,9 @@ local function recordLost(key, list, epoch, covered)
   redis.call('LTRIM', list, 0, kept - 1)
   redis.call('PEXPIRE', list, retentionMs)
   -- The search index is the stream "records" under the same root; attempts that end are added by their workers.
-  local slash = string.find(list, '}/attempts/', 1, true)
   -- Of a shard, whose tag has a slash before it, the index is elsewhere: there the record of the key must do.
-  if string.find(string.sub(list, 1, slash), '{[^}]*/[^}]*}') then return end
-  local index, id = string.sub(list, 1, slash + 1) .. 'records', string.sub(list, slash + 11)
+  if string.find(root, '{[^}]*/[^}]*}') then return end
+  local index = root .. 'records'
   local row = '[' .. cjson.encode(id) .. ',' .. epoch .. ',"lost","",[],[],' .. run.startedAt .. ',' ..
     math.max(0, now - run.startedAt) .. ',0,0,0,' .. by .. ']'
   local last = redis.call('XREVRANGE', index, '+', '-', 'COUNT', 1)[1]
@@ -71,7 +74,7 @@ local function recordLost(key, list, epoch, covered)
   redis.call('XADD', index, '*', 'r', row, 's', string.format('%.0f', sum))
 end
 
-local function begin(key, list, member, owner)
+local function begin(key, owner)
   local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
     'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'generation')
   local open = h[1] and h[1] ~= ''
@@ -86,7 +89,7 @@ local function begin(key, list, member, owner)
     if leftMs > 0 then return { 'busy', leftMs } end
     failures = string.format('%d', int(failures) + 1)
     local lost = int(h[11]) + 1
-    recordLost(key, list, h[5], covered)
+    recordLost(key, h[5], covered)
     redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost)
     if lost >= 2 then
       redis.call('HSET', key, 'hold', 'backoff')
@@ -111,7 +114,7 @@ local function begin(key, list, member, owner)
   end
   tag = int(tag)
   if tag > highest then highest = tag end
-  if not class or class > '2' then aged[#aged + 1] = member end
+  if not class or class > '2' then aged[#aged + 1] = select(2, string.match(key, KEY_HASH)) end
   local epoch, attempts = string.format('%d', int(h[5]) + 1), string.format('%d', int(h[6]) + 1)
   local run = nowText .. '\n' .. worker .. '\n' .. (class or '3') .. '\n' .. (since or nowText) .. '\n' .. (floor or '-') ..
     '\n' .. (h[14] or '') .. '\n' .. (triggers or '')
@@ -127,9 +130,7 @@ local function begin(key, list, member, owner)
 end
 
 local answers = {}
-for i = 1, #KEYS / 2 - 1 do
-  answers[i] = begin(KEYS[2 * i + 1], KEYS[2 * i + 2], ARGV[3 + 2 * i], ARGV[4 + 2 * i])
-end
+for i = 1, #KEYS - 2 do answers[i] = begin(KEYS[i + 2], ARGV[i + 4]) end
 if #aged > 0 then redis.call('ZREM', KEYS[2], unpack(aged)) end
 if highest > (tonumber(redis.call('HGET', KEYS[1], 'v')) or 0) then redis.call('HSET', KEYS[1], 'v', highest) end
 return answers

@@ -8,9 +8,10 @@ import { fairTagLua } from "./fair-tag.ts";
  * changing it.
  *
  * KEYS: 1 timers (sorted set), 2 fair (hash), 3 ageing (sorted set); then per attempt key hash and attempt list.
- * ARGV: 1 attempts kept per key, 2 retention in ms; then per attempt 14: key, epoch, owner, outcome, then the new
- * attempts, failures and conflicts ("" for unchanged), final (1 or 0), hold ("", backoff, deferred), delay in ms, timer in
- * ms or "", dead (1 or 0), number covered, entry for the list of attempts (its head is put before it).
+ * ARGV: 1 attempts kept per key, 2 retention in ms; then per attempt 6: epoch, owner, outcome, number covered, entry for
+ * the list of attempts (its head is put before it), and "" for an attempt that succeeded and left nothing to reset or arm;
+ * else, with commas: the new attempts, failures and conflicts (empty for unchanged), final (1 or 0), hold (empty, backoff,
+ * deferred), delay in ms, timer in ms or empty, dead (1 or 0).
  * Answer, per attempt: { "stored" or "fenced", priority of the job that waits from now on, or 0 }. The same end twice is
  * stored once.
  */
@@ -19,7 +20,8 @@ export const endScript: Script = defineScript(
   askLua +
     fairTagLua +
     String.raw`
-local WIDTH = 14
+local WIDTH = 6
+local REST = '^(%d*),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d)$'
 -- Lists are cut now and then, and live on now and then; each time would cost as much as the entry itself.
 local SLACK, REFRESH_EVERY = 8, 8
 local time = redis.call('TIME')
@@ -30,6 +32,7 @@ local kept, retentionMs = tonumber(ARGV[1]), ARGV[2]
 local STORED = { 'stored', 0 }
 local nowText = string.format('%d', now)
 
+local function memberOf(key) return string.match(key, '^.-}/key/(.*)$') end
 local function askOf(key, pending)
   if not pending or pending == '0' then return nil end
   return readAsk(redis.call('HGET', key, 'ask'))
@@ -40,12 +43,11 @@ local function place(key, base, ask)
 end
 
 -- Where a key waits for its retry. What was requested meanwhile has its place already; without, the retry takes one.
-local function wait(key, at, pending)
-  local delayMs, hold = math.floor(tonumber(ARGV[at + 9])), ARGV[at + 8]
+local function wait(key, member, pending, hold, delayMs)
   if hold ~= '' then redis.call('HSET', key, 'hold', hold, 'nextAt', now + delayMs) end
-  local state, ask = readFair(fair, 3, ARGV[at]), askOf(key, pending)
+  local state, ask = readFair(fair, 3, member), askOf(key, pending)
   if not ask then redis.call('HSET', key, 'retryTag', takeTag(fair, state)) end
-  redis.call('ZADD', ageing, now + delayMs, ARGV[at])
+  redis.call('ZADD', ageing, now + delayMs, member)
   return place(key, state.base, ask)
 end
 
@@ -57,34 +59,38 @@ local function bury(key)
 end
 
 local function finish(key, list, at)
-  local epoch, outcome, final = ARGV[at + 1], ARGV[at + 3], ARGV[at + 7] == '1'
+  local epoch, outcome, rest = ARGV[at], ARGV[at + 2], ARGV[at + 5]
+  local attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead = '0', '', '', '1', '', '0', '', '0'
+  if rest ~= '' then
+    attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead = string.match(rest, REST)
+  end
+  local final = isFinal == '1'
   local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost')
   if h[1] ~= epoch then return { 'fenced', 0 } end
   -- Closed already: by this same end, or by a begin that took the attempt for lost.
-  if h[2] ~= ARGV[at + 2] then
+  if h[2] ~= ARGV[at + 1] then
     if h[2] ~= '' or redis.call('HGET', key, 'outcome') == 'lost' then return { 'fenced', 0 } end
-    if final then return { 'stored', 0 } end
-    return { 'stored', place(key, readFair(fair, 3, ARGV[at]).base, askOf(key, h[3])) }
+    if final then return STORED end
+    return { 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])) }
   end
 
   local priority = 0
   if final then
-    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'finished', ARGV[at + 12])
+    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'finished', ARGV[at + 3], 'attempts',
+      attempts ~= '' and attempts or redis.call('HGET', key, 'attempts'))
   else
     redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText)
-    priority = wait(key, at, h[3])
+    priority = wait(key, memberOf(key), h[3], hold, tonumber(delayMs))
   end
-  if ARGV[at + 4] ~= '' then redis.call('HSET', key, 'attempts', ARGV[at + 4]) end
-  if ARGV[at + 5] ~= '' then redis.call('HSET', key, 'failures', ARGV[at + 5]) end
-  if ARGV[at + 6] ~= '' then redis.call('HSET', key, 'conflicts', ARGV[at + 6]) end
+  if attempts ~= '' and not final then redis.call('HSET', key, 'attempts', attempts) end
+  if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
+  if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
   if h[4] and h[4] ~= '0' then redis.call('HSET', key, 'lost', '0') end
-  if ARGV[at + 11] == '1' then bury(key) end
-  local length = redis.call('LPUSH', list, nowText .. '\n' .. ARGV[at + 13])
+  if isDead == '1' then bury(key) end
+  local length = redis.call('LPUSH', list, nowText .. '\n' .. ARGV[at + 4])
   if length > kept + SLACK then redis.call('LTRIM', list, 0, kept - 1) end
   if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 then redis.call('PEXPIRE', list, retentionMs) end
-  if ARGV[at + 10] ~= '' then
-    redis.call('ZADD', KEYS[1], 'LT', now + math.floor(tonumber(ARGV[at + 10])), ARGV[at])
-  end
+  if timerMs ~= '' then redis.call('ZADD', KEYS[1], 'LT', now + tonumber(timerMs), memberOf(key)) end
   if outcome == 'gone' then
     redis.call('HSET', key, 'gone', '1')
     if h[3] == '0' then redis.call('PEXPIRE', key, retentionMs) end
