@@ -16,6 +16,12 @@ let timers = "";
 let firing = "";
 let fair = "";
 let ageing = "";
+let index = "";
+let deadSet = "";
+let pauses = "";
+let parked = "";
+let aborts = "";
+let resuming = "";
 const MEMBER = "c/k8s/r.g/demo/k";
 
 beforeEach(() => {
@@ -26,6 +32,12 @@ beforeEach(() => {
   firing = `${root}/firing`;
   fair = `${root}/fair`;
   ageing = `${root}/ageing`;
+  index = `${root}/index`;
+  deadSet = `${root}/dead`;
+  pauses = `${root}/pauses`;
+  parked = `${root}/parked`;
+  aborts = `${root}/aborts`;
+  resuming = `${root}/resuming`;
 });
 
 interface RequestArgs {
@@ -45,16 +57,18 @@ const request = ({
   runScript(
     harness.redis,
     requestScript,
-    [hash, fair, ageing],
-    [rank, news, trigger, version, generation, 3, MEMBER],
+    [hash, fair, ageing, index, deadSet],
+    [rank, news, trigger, version, generation, 3, MEMBER, ""],
   );
 /** What `begin` answers: of a run its class, floor and triggers, and the counters, as one would say them. */
 const begin = async (owner: string, leaseMs = LONG_MS) => {
   const args = [leaseMs, "w", 50, LONG_MS, owner];
-  const [answer] = (await runScript(harness.redis, beginScript, [fair, ageing, hash], args)) as (
-    | string
-    | number
-  )[][];
+  const [answer] = (await runScript(
+    harness.redis,
+    beginScript,
+    [fair, ageing, pauses, parked, aborts, hash],
+    args,
+  )) as (string | number)[][];
   const [kind, first, run, trace] = answer ?? [];
   if (kind !== "run") return answer;
   const [epoch, attempt, failures, conflicts, covered] = String(first).split(" ").map(Number);
@@ -87,7 +101,7 @@ const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
   const [answer] = (await runScript(
     harness.redis,
     endScript,
-    [timers, fair, ageing, hash, stream],
+    [timers, fair, ageing, index, deadSet, aborts, hash, stream],
     [50, LONG_MS, ...each],
   )) as unknown[];
   return answer;
@@ -383,9 +397,12 @@ test("renew prolongs its own epoch alone", async () => {
 
 test("fire claims what is due, again when a claim is not acknowledged, and never more than asked", async () => {
   const fire = (limit: number, claimMs: number) =>
-    runScript(harness.redis, fireScript, [timers, firing], [limit, claimMs]) as Promise<
-      [number, ...string[]]
-    >;
+    runScript(
+      harness.redis,
+      fireScript,
+      [timers, firing, resuming, aborts],
+      [limit, claimMs],
+    ) as Promise<[number, number, ...string[]]>;
   const far = Date.now() + 3_600_000;
   for (const [due, member] of [
     [1, "a"],
@@ -394,10 +411,11 @@ test("fire claims what is due, again when a claim is not acknowledged, and never
   ] as const) {
     await harness.redis.zadd(timers, due, member);
   }
-  expect((await fire(1, LONG_MS)).slice(1)).toEqual(["a"]);
-  expect((await fire(9, 0)).slice(1)).toEqual(["b"]);
-  expect((await fire(9, LONG_MS)).slice(1)).toEqual(["b"]);
-  const [waitMs, ...claimed] = await fire(9, LONG_MS);
+  expect((await fire(1, LONG_MS)).slice(2)).toEqual(["a"]);
+  expect((await fire(9, 0)).slice(2)).toEqual(["b"]);
+  expect((await fire(9, LONG_MS)).slice(2)).toEqual(["b"]);
+  const [waitMs, ordered, ...claimed] = await fire(9, LONG_MS);
+  expect(ordered).toBe(0);
   expect(claimed).toEqual([]);
   expect(waitMs).toBeGreaterThan(0);
   expect(waitMs).toBeLessThanOrEqual(LONG_MS);

@@ -98,7 +98,7 @@ test("a worker that lives tells the binding again to a Redis that lost it, befor
 
 test("an attempt that died in a shard leaves its record there, and no search index that nobody reads", async () => {
   const home = queueNames(harness.prefix, CLUSTER, CONTROLLER, 2);
-  const keys = [home.fair, home.ageing, home.keyHash("k")];
+  const keys = [home.fair, home.ageing, home.pauses, home.parked, home.aborts, home.keyHash("k")];
   const beginAs = async (owner: string, leaseMs: number) => {
     const args = [leaseMs, "w", 50, 60_000, owner];
     const [begun] = (await runScript(harness.redis, beginScript, keys, args)) as unknown[][];

@@ -27,6 +27,8 @@ export function renderObjectPage(history: ObjectHistory, contention: Contention)
         <dd>
           ${history.phase}${history.nextAt === undefined ? "" : html`, next at ${time(history.nextAt)}`}
         </dd>
+        ${history.paused === undefined ? "" : pauseRow(history.paused)}
+        ${history.dead === undefined ? "" : deathRow(history.dead)}
         <dt>In a row</dt>
         <dd>${history.failures} failures, ${history.conflicts} conflicts</dd>
       </dl>
@@ -91,6 +93,26 @@ function fightSection({ contenders, loop }: Contention): Html | string {
           </li>`,
       )}
     </ul>`;
+}
+
+function pauseRow({ scope, by, reason, since }: NonNullable<ObjectHistory["paused"]>): Html {
+  const what =
+    scope.kind === "namespace"
+      ? `the namespace ${scope.namespace}`
+      : scope.kind === "key"
+        ? "this object"
+        : "the whole controller";
+  return html`<dt>Paused</dt>
+    <dd><span class="race">⏸ ${what}</span> by ${by} since ${time(since)}: ${reason}</dd>`;
+}
+
+function deathRow({ since, error }: NonNullable<ObjectHistory["dead"]>): Html {
+  const cause = error === undefined ? "" : `: ${error.code}: ${error.message}`;
+  return html`<dt>Dead letter</dt>
+    <dd>
+      <span class="bad">✗ since</span> ${time(since)}${cause}
+      <span class="dim">until the generation changes or a person asks</span>
+    </dd>`;
 }
 
 function attemptRow(record: AttemptRecord): Html {

@@ -5,6 +5,7 @@ import { Hono } from "hono";
 import { html } from "hono/html";
 import { readContention } from "./history-routes.ts";
 import { renderObjectPage } from "./object-page.ts";
+import { keyItem } from "./key-item.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
 import { readRecord } from "./read-record.ts";
 
@@ -63,12 +64,7 @@ async function readHistory(access: QueueAccess, target: Target): Promise<ObjectH
     throw new KonvergeError("not_found", `nothing was ever requested for ${formatKey(key)}`);
   }
   return {
-    key: state.key,
-    phase: state.phase,
-    failures: state.failures,
-    conflicts: state.conflicts,
-    ...(state.lastOutcome === undefined ? {} : { lastOutcome: state.lastOutcome }),
-    ...(state.nextAt === undefined ? {} : { nextAt: state.nextAt }),
+    ...keyItem(state),
     attempts: stored.map((attempt) => readRecord(state.key, queue.controller, attempt)),
   };
 }

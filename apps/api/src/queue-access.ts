@@ -35,12 +35,14 @@ export interface QueueAccessOptions {
   readonly redisUrl: string;
   readonly prefix: string;
   readonly onError: (error: Error) => void;
+  /** Keys of a queue that may wait before requests for more are refused. Default: no bound. */
+  readonly maxWaiting?: number;
   /** Looks on at every request. */
   readonly observe?: NonNullable<WorkQueueOptions["observe"]>;
 }
 
 export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
-  const { redisUrl, prefix, onError, observe } = options;
+  const { redisUrl, prefix, onError, observe, maxWaiting = Infinity } = options;
   const redis = { url: redisUrl };
   const registries = new Map<string, ControllerRegistry>();
   const queues = new Map<string, WorkQueue>();
@@ -68,6 +70,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
           controller,
           shards,
           onError,
+          maxWaiting,
           ...(observe === undefined ? {} : { observe }),
         });
       queues.set(id, queue);

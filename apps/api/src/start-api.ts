@@ -38,6 +38,7 @@ export async function startApi(options: {
   const access = openQueueAccess({
     redisUrl: settings.redisUrl,
     prefix: settings.prefix,
+    maxWaiting: settings.maxWaiting,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
     observe: observeRequests(metrics, tracing),
   });

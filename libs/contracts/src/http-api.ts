@@ -1,6 +1,7 @@
 import { GUARD_RATES } from "@konverge/core";
 import { z } from "zod";
 import { attemptRecordSchema } from "./attempt-record.ts";
+import { keyFields } from "./queue-api.ts";
 
 const sayName = "write a name of 1 to 253 characters";
 const name = z.string(sayName).min(1, sayName).max(253, sayName);
@@ -43,12 +44,7 @@ export const reconcileStateSchema = z.object({
 
 /** Answer of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}`. */
 export const objectHistorySchema = z.object({
-  key: z.string(),
-  phase: z.enum(["idle", "waiting", "running", "backoff", "dead"]),
-  failures: z.number(),
-  conflicts: z.number(),
-  lastOutcome: z.string().optional(),
-  nextAt: z.string().optional(),
+  ...keyFields,
   /** Newest first. */
   attempts: z.array(attemptRecordSchema),
 });

@@ -25,6 +25,8 @@ export type { LoopState } from "./loop-state.ts";
 export { isSensitive, redactPatch } from "./redact.ts";
 export { describeSettings, findSettingsIssues, readSettings, settingsSchema } from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
+export { KEY_PHASES, pauseSchema } from "./queue-api.ts";
+export type { KeyItem, PauseView } from "./queue-api.ts";
 export {
   acceptedReconcileSchema,
   createReconcileSchema,

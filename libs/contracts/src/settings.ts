@@ -77,6 +77,17 @@ export const settingsSchema = z.strictObject({
         "What a write that lost a race does: again in the handler (inline), as a job retry (job), or first the one, then the other (both).",
       ),
     ),
+  maxWaiting: z.coerce
+    .number()
+    .int("write a whole number")
+    .min(1)
+    .default(100_000)
+    .meta(
+      meta(
+        "KONVERGE_MAX_WAITING",
+        "Keys of a controller that may wait before the HTTP API refuses requests for more (queue_full). Each takes about 2 KiB in Redis. Default 100000.",
+      ),
+    ),
   drainGrace: duration
     .default(30_000)
     .meta(meta("KONVERGE_DRAIN_GRACE", "How long running attempts may take to end at a stop.")),

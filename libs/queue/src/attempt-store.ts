@@ -14,7 +14,7 @@ import type { RequestClass } from "./work-queue.ts";
 /** Attempts kept per key, and a few more: lists are cut now and then. */
 const ATTEMPTS_KEPT = 50;
 /** How long the attempts of a key nobody reconciles, and all of a key whose object is gone, are kept. */
-const RETENTION_MS = 7 * 24 * 3_600_000;
+export const RETENTION_MS: number = 7 * 24 * 3_600_000;
 /** Attempts per script call. One call for all would save most, but then Redis and this process wait for each other in turn. */
 const BATCH = 8;
 
@@ -40,7 +40,9 @@ export type Begun =
   /** Attempts of this key die with their workers; it waits before the next. */
   | { readonly kind: "backoff"; readonly failures: number }
   | { readonly kind: "dead" }
-  | { readonly kind: "covered" };
+  | { readonly kind: "covered" }
+  /** Parked until the pause is ended. */
+  | { readonly kind: "paused" };
 
 export type RunningAttempt = Extract<Begun, { kind: "run" }>;
 
@@ -87,7 +89,7 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
     const answers = await runScript(
       redis,
       beginScript,
-      [names.fair, names.ageing, ...keys],
+      [names.fair, names.ageing, names.pauses, names.parked, names.aborts, ...keys],
       [...common, ...owners],
     );
     return rows(answers).map(decodeBegun);
@@ -98,7 +100,7 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
     const answers = await runScript(
       redis,
       endScript,
-      [names.timers, names.fair, names.ageing, ...keys],
+      [names.timers, names.fair, names.ageing, names.index, names.dead, names.aborts, ...keys],
       [ATTEMPTS_KEPT, RETENTION_MS, ...args],
     );
     return rows(answers).map(([state, priority]) => ({
@@ -178,6 +180,7 @@ function decodeBegun([kind, first, run, traceparent]: Row): Begun {
       return { kind, failures: Number(first) };
     case "dead":
     case "covered":
+    case "paused":
       return { kind };
     case "run":
       return decodeRun(String(first), String(run), traceparent);

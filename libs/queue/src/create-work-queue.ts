@@ -7,6 +7,7 @@ import {
   type Trigger,
 } from "@konverge/core";
 import { Queue } from "bullmq";
+import { createQueueControl } from "./create-queue-control.ts";
 import { createKeyReader } from "./key-reader.ts";
 import { DEFAULT_PREFIX, queueNames, type QueueNames } from "./queue-names.ts";
 import { DEFAULT_CONCURRENCY, startQueueWorker } from "./queue-worker.ts";
@@ -22,6 +23,7 @@ import { assertOwnKey, createRequester } from "./requester.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
 import { findShardsIssue } from "./shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
+import { requestMany } from "./request-many.ts";
 import type { QueueWorker, RequestObserver, WorkQueue } from "./work-queue.ts";
 
 /** Kept events of BullMQ, about; nothing of ours reads them. */
@@ -43,6 +45,12 @@ export interface WorkQueueOptions {
   readonly leaseMs?: number;
   /** Parts over which the keys are spread, 1 to 64. Default 1. The same for all processes: `bindCluster` holds them to it. */
   readonly shards?: number;
+  /**
+   * Keys that may wait, parked ones included, before requests from outside (triggers `http` and `cli`) for further keys are
+   * refused; exceeded at most by what is on its way at that moment. Default: no bound. Too low refuses a burst that would
+   * have been worked off in seconds; too high fills Redis: about 2 KiB a key.
+   */
+  readonly maxWaiting?: number;
   /** Told when the connection for requests fails; requests themselves reject. Default: nobody. */
   readonly onError?: (error: Error) => void;
   /** Looks on at every request of this process, its timers' included. Must not throw. */
@@ -58,8 +66,12 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const issue = findShardsIssue(shards);
   if (issue !== undefined) throw new KonvergeError("invalid_config", `shards ${issue}`);
   if (shards === 1) return openQueue(options);
-  const others = Array.from({ length: shards - 1 }, (_, index) => openQueue(options, index + 1));
-  return createShardedQueue([openQueue(options, 0), ...others], DEFAULT_CONCURRENCY);
+  const each =
+    options.maxWaiting === undefined
+      ? options
+      : { ...options, maxWaiting: Math.ceil(options.maxWaiting / shards) };
+  const others = Array.from({ length: shards - 1 }, (_, index) => openQueue(each, index + 1));
+  return createShardedQueue([openQueue(each, 0), ...others], DEFAULT_CONCURRENCY);
 }
 
 /** A queue, or one shard of it. */
@@ -71,13 +83,18 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       `leaseMs is ${leaseMs}; at least ${MIN_LEASE_MS} is needed`,
     );
   }
+  const { maxWaiting = Infinity } = options;
+  if (!(maxWaiting > 0)) {
+    throw new KonvergeError("invalid_config", `maxWaiting is ${maxWaiting}; give a number above 0`);
+  }
   const names = queueNames(prefix, cluster, controller, shard);
   const redis = openProducer(options.redis);
   const onError = options.onError ?? (() => undefined);
   redis.on("error", onError);
   const queue = openBullQueue(names, redis, onError);
   const reader = createKeyReader(redis, names);
-  const requester = createRequester(redis, queue, names);
+  const requester = createRequester(redis, queue, names, maxWaiting);
+  const control = createQueueControl({ redis, names, controller, cluster, requester });
   const workers = new Set<QueueWorker>();
 
   const request: WorkQueue["request"] = async (key, trigger, requestOptions) => {
@@ -98,7 +115,9 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   return {
     controller,
     cluster,
+    control,
     request,
+    requestMany: (items) => requestMany(items, request),
     async requestAt(key, atMs) {
       assertOwnKey(key, controller, cluster);
       if (!Number.isFinite(atMs) || atMs < 0) {

@@ -67,7 +67,7 @@ test.each<[Outcome, Partial<EndPlan>]>([
   ],
   [
     { kind: "cancelled", cause: "person" },
-    { counting: "keep", delayMs: 2_000, job: "retry" },
+    { counting: "keep", final: true, job: "complete" },
   ],
 ])("after 1 failure and 2 conflicts, %j", (outcome, expected) => {
   expect(plan(outcome, 1, 2)).toMatchObject(expected);

@@ -71,7 +71,8 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
         case "timeout":
           return failed(failing(ladders.failure, counters.failures));
         case "person":
-          return retry("keep", failing(ladders.failure, counters.failures));
+          // Only when all requests that the attempt covers were withdrawn.
+          return { ...finish(), counting: "keep", final: true };
         case "shutdown":
         case "leaseLost":
           return { ...finish(), counting: "uncount", final: false, job: "putBack" };

@@ -36,6 +36,19 @@ export type { Fairness } from "./fairness.ts";
 export { AttemptCancelledError } from "./lease-keeper.ts";
 export { createObjectLanes } from "./object-lanes.ts";
 export type { LaneTurn, ObjectLanes, ObjectLanesOptions } from "./object-lanes.ts";
+export type { PauseScope } from "./pause-scope.ts";
+export type {
+  CancelResult,
+  DeadSelection,
+  GivenOrder,
+  KeyFilter,
+  KeyPage,
+  KeyQuery,
+  KeySummary,
+  Order,
+  Pause,
+  QueueControl,
+} from "./queue-control.ts";
 export { openRawQueue } from "./raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./raw-queue.ts";
 export { findShardsIssue } from "./shard-of.ts";
@@ -51,8 +64,10 @@ export type {
   QueueLadders,
   QueueWorker,
   RequestClass,
+  RequestItem,
   RequestObserver,
   RequestOptions,
+  RequestResult,
   RequestState,
   StoredAttempt,
   WorkOptions,

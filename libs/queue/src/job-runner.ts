@@ -82,6 +82,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       }
       case "dead":
       case "covered":
+      case "paused":
         return undefined;
     }
   };
@@ -122,6 +123,8 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     if (plan.timerMs !== undefined) options.onTimerArmed(plan.timerMs);
     // Another worker has this job now; BullMQ refuses whatever we do to it.
     if (fenced) throw new RetrySignal("fenced", 1);
+    // Cancelled meanwhile: nothing waits for another attempt.
+    if (priority === 0) return;
     // The job leaves with its new place: with the old one it would overtake all that came since.
     if (plan.job !== "complete" && job.priority !== priority)
       await job.changePriority({ priority });
@@ -139,8 +142,9 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     }
   };
 
-  const report = (lease: AttemptLease, end: AttemptEnd, plan: EndPlan, { fenced }: Ended) => {
-    const waits = !fenced && (plan.job === "retry" || plan.job === "delay");
+  const report = (lease: AttemptLease, end: AttemptEnd, plan: EndPlan, ended: Ended) => {
+    const { fenced, priority } = ended;
+    const waits = priority > 0 && (plan.job === "retry" || plan.job === "delay");
     try {
       work.onClosed?.(lease, end, { fenced, ...(waits ? { retryAfterMs: plan.delayMs } : {}) });
     } catch (error) {

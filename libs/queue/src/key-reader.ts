@@ -1,6 +1,8 @@
 import { KonvergeError, type OutcomeKind } from "@konverge/core";
 import type { RedisClient } from "@konverge/redis";
 import { decodeAttempt } from "./attempt-entry.ts";
+import { decodePause, pauseFieldsOf } from "./pause-scope.ts";
+import type { Order } from "./queue-control.ts";
 import { decodeTriggers } from "./attempt-store.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { parseRequestId } from "./request-id.ts";
@@ -43,9 +45,18 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
 
   return {
     async getKey(id) {
-      const [hash, timer] = await Promise.all([readHash(id), redis.zscore(names.timers, id)]);
+      const fields = pauseFieldsOf(id);
+      const [hash, timer, notes] = await Promise.all([
+        readHash(id),
+        redis.zscore(names.timers, id),
+        redis.hmget(names.pauses, ...fields),
+      ]);
       if (hash === undefined) return undefined;
-      return keyStateOf(id, hash, timer === null ? undefined : Number(timer));
+      const at = notes.findIndex((note) => note !== null);
+      return keyStateOf(id, hash, {
+        timerMs: timer === null ? undefined : Number(timer),
+        pause: at === -1 ? undefined : [fields[at] ?? "", notes[at] ?? ""],
+      });
     },
 
     async getRequest(requestId) {
@@ -57,20 +68,45 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
       // Somebody who waits for a request asks often: as long as no attempt has begun, the hash says it all.
       const begun = int(hash["covered"]) >= number;
       const attempts = begun ? await attemptsSince(key, number) : [];
-      return requestStateOf(requestId, key, number, hash, attempts);
+      const state = requestStateOf(requestId, key, number, hash, attempts);
+      if (hash["cancels"] !== "1") return state;
+      const note = await redis.hget(names.cancelled(key), String(number));
+      return note === null ? state : cancelledStateOf(state, note, hash, attempts);
     },
 
     listAttempts: (id, limit) => readAttempts(id, 0, limit),
   };
 }
 
-function keyStateOf(id: string, hash: Hash, timerMs: number | undefined): KeyState {
+/** What of a key's hash a list shows. */
+export const HASH_FIELDS: readonly string[] = [
+  "owner",
+  "dead",
+  "death",
+  "hold",
+  "nextAt",
+  "number",
+  "covered",
+  "finished",
+  "epoch",
+  "failures",
+  "conflicts",
+  "outcome",
+];
+
+/** What lies beside the hash of a key: its timer, and the pause that holds it back, as field and note. */
+interface BesideHash {
+  readonly timerMs: number | undefined;
+  readonly pause: readonly [field: string, note: string] | undefined;
+}
+
+export function keyStateOf(id: string, hash: Hash, { timerMs, pause }: BesideHash): KeyState {
   const hold = hash["hold"] ?? "";
   const nextMs = hold === "" ? timerMs : int(hash["nextAt"]);
   const outcome = lastOutcomeOf(hash);
   return {
     key: id,
-    phase: phaseOf(hash),
+    phase: phaseOf(hash, pause !== undefined),
     requested: int(hash["number"]),
     covered: int(hash["covered"]),
     finished: int(hash["finished"]),
@@ -79,6 +115,8 @@ function keyStateOf(id: string, hash: Hash, timerMs: number | undefined): KeySta
     conflicts: int(hash["conflicts"]),
     ...(outcome === undefined ? {} : { lastOutcome: outcome }),
     ...(nextMs === undefined || nextMs === 0 ? {} : { nextAt: new Date(nextMs).toISOString() }),
+    ...(pause === undefined ? {} : { paused: decodePause(...pause) }),
+    ...(hash["dead"] === "1" ? { dead: deathOf(hash["death"] ?? "") } : {}),
     triggers: decodeTriggers(latestTriggers(hash)),
   };
 }
@@ -90,9 +128,17 @@ function latestTriggers(hash: Hash): string[] {
   return lines.slice(asked ? 1 : RUN_LINES);
 }
 
-function phaseOf(hash: Hash): KeyState["phase"] {
+/** The end of the attempt that the key died of. */
+function deathOf(entry: string): NonNullable<KeyState["dead"]> {
+  const { endedAtMs, error } = decodeAttempt(`${entry}\n`);
+  return { since: new Date(endedAtMs).toISOString(), ...(error === undefined ? {} : { error }) };
+}
+
+/** A pause lets what runs come to its end, and holds back all else. */
+function phaseOf(hash: Hash, paused: boolean): KeyState["phase"] {
   if (hash["owner"]) return "running";
   if (hash["dead"] === "1") return "dead";
+  if (paused) return "paused";
   if (hash["hold"]) return "backoff";
   return int(hash["finished"]) < int(hash["number"]) ? "waiting" : "idle";
 }
@@ -127,6 +173,33 @@ function requestStateOf(
   if (!finished) return base;
   const endedAtMs = last?.endedAtMs ?? int(hash["endedAt"]);
   return { ...base, finishedAt: new Date(endedAtMs).toISOString() };
+}
+
+/** A request that a person withdrew: over at once, or when the attempt that it was the last reason for has ended. */
+function cancelledStateOf(
+  state: RequestState,
+  note: string,
+  hash: Hash,
+  attempts: readonly StoredAttempt[],
+): RequestState {
+  const cancel = JSON.parse(note) as Order & { readonly atMs: number; readonly epoch?: number };
+  const { atMs, epoch, by, reason } = cancel;
+  if (epoch !== undefined && hash["owner"] && int(hash["epoch"]) === epoch) return state;
+  const aborted = attempts.find(({ id }) => id === String(epoch));
+  const done = aborted !== undefined && FINAL.has(aborted.outcome);
+  const tried = attempts.filter(({ endedAtMs }) => endedAtMs <= (aborted?.endedAtMs ?? atMs));
+  return {
+    id: state.id,
+    key: state.key,
+    phase: "finished",
+    attempts: tried.length,
+    finishedAt: new Date(aborted?.endedAtMs ?? atMs).toISOString(),
+    // It was quicker than the cancellation.
+    ...(done && aborted.outcome !== "lost"
+      ? { outcome: aborted.outcome }
+      : { outcome: "cancelled" }),
+    ...(done ? {} : { error: { code: "cancelled", message: `by ${by}: ${reason}` } }),
+  };
 }
 
 function phaseOfRequest(finished: boolean, running: boolean): RequestState["phase"] {

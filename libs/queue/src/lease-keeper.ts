@@ -3,9 +3,9 @@ import { KonvergeError } from "@konverge/core";
 /** Why an attempt was told to stop; the reason of its signal. */
 export class AttemptCancelledError extends KonvergeError {
   override readonly name = "AttemptCancelledError";
-  readonly reason: "leaseLost" | "shutdown";
+  readonly reason: "leaseLost" | "shutdown" | "person";
 
-  constructor(reason: "leaseLost" | "shutdown", message: string) {
+  constructor(reason: AttemptCancelledError["reason"], message: string) {
     super("cancelled", message);
     this.reason = reason;
   }
@@ -29,6 +29,8 @@ export interface LeaseKeeper {
   renewed(jobIds: readonly string[]): Promise<void>;
   /** BullMQ could not: somebody else may run these keys by now. */
   lost(jobIds: readonly string[]): void;
+  /** Aborts what a person has cancelled, by key and epoch; others' attempts are left alone. */
+  cancel(aborts: Readonly<Record<string, string>>): void;
   /** Also those whose begin is still on its way. */
   abortAll(reason: AttemptCancelledError): void;
   close(): void;
@@ -87,6 +89,12 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
       for (const jobId of jobIds) {
         const lease = held.get(jobId);
         if (lease !== undefined) abort(lease, "the lock of its job could not be renewed");
+      }
+    },
+    cancel(aborts) {
+      for (const { id, epoch, controller } of held.values()) {
+        if (aborts[id] !== String(epoch) || controller.signal.aborted) continue;
+        controller.abort(new AttemptCancelledError("person", `a person cancelled ${id}`));
       }
     },
     abortAll(reason) {

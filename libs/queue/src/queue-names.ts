@@ -11,6 +11,21 @@ export interface QueueNames {
   /** Hash with the places given to each tenant, and sorted set of keys by the time they have aged. */
   readonly fair: string;
   readonly ageing: string;
+  /** Sorted sets of keys by name: all whose object is not known to be gone, the dead ones, and those that wait for a pause to end. */
+  readonly index: string;
+  readonly dead: string;
+  readonly parked: string;
+  /** Hash of what is paused, and, while a pause is being ended, how far that has come. */
+  readonly pauses: string;
+  readonly resuming: string;
+  /** Hash of attempts that a person cancelled, until their workers have ended them. */
+  readonly aborts: string;
+  /** List of what people ordered, newest first. */
+  readonly orders: string;
+  /** Hash of the cancelled requests of a key. */
+  readonly cancelled: (id: string) => string;
+  /** BullMQ's sorted set of waiting jobs. */
+  readonly bullWaiting: string;
   /** What `keyHash` puts a key behind, and what BullMQ puts its own names behind. */
   readonly keyRoot: string;
   readonly bullRoot: string;
@@ -62,6 +77,15 @@ export function queueNames(
     firing: `${root}/firing/${encoded}`,
     fair: `${root}/fair/${encoded}`,
     ageing: `${root}/ageing/${encoded}`,
+    index: `${root}/index/${encoded}`,
+    dead: `${root}/dead/${encoded}`,
+    parked: `${root}/parked/${encoded}`,
+    pauses: `${root}/pauses/${encoded}`,
+    resuming: `${root}/resuming/${encoded}`,
+    aborts: `${root}/aborts/${encoded}`,
+    orders: `${root}/orders/${encoded}`,
+    cancelled: (id) => `${root}/cancelled/${id}`,
+    bullWaiting: `${root}:${encoded}:prioritized`,
     keyRoot: `${root}/key/`,
     bullRoot: `${root}:${encoded}:`,
     incarnation: `${root}/incarnation/${encoded}`,

@@ -16,6 +16,7 @@ import { openConsumer, type RedisTarget } from "@konverge/redis";
 import { BACKOFF_TYPE, type JobPayload } from "./requester.ts";
 import { delayOfRetry } from "./retry-signal.ts";
 import { startTimerPump } from "./timer-pump.ts";
+import { unpark } from "./unpark.ts";
 import type { QueueWorker, WorkOptions } from "./work-queue.ts";
 
 export const DEFAULT_CONCURRENCY = 16;
@@ -47,7 +48,16 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   };
   const store = createAttemptStore({ redis, names, workerId: work.workerId, leaseMs });
   const keeper = createLeaseKeeper({ leaseMs, renew: (leases) => store.renew(leases) });
-  const pump = startTimerPump({ redis, names, fire: requestTimer, onError });
+  const pump = startTimerPump({
+    redis,
+    names,
+    fire: requestTimer,
+    async carryOut() {
+      await unpark(redis, names);
+      keeper.cancel(await redis.hgetall(names.aborts));
+    },
+    onError,
+  });
   const ageing = startAgeingPump({ redis, names, fairness, onError });
   const {
     conflict = conflictLadder,

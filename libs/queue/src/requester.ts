@@ -29,21 +29,47 @@ export interface JobPayload {
 export type Requester = (
   key: ObjectKey,
   trigger: Trigger,
-  options?: RequestOptions,
+  options?: RequestOptions & {
+    /** True for what may never be refused, whoever asks. */
+    readonly unbounded?: boolean;
+  },
 ) => Promise<AcceptedRequest>;
+
+/** Whose requests are refused when the queue is full; all others' would be lost work. */
+const FROM_OUTSIDE: ReadonlySet<Trigger["kind"]> = new Set(["http", "cli"]);
+/** When to come again, in ms. */
+const FULL_RETRY_MS = 5_000;
 
 /**
  * Requests a key: first its hash, then the job. In this order a job that is about to start sees the request; when the
  * second part fails, nothing was acknowledged and the number is only skipped.
  */
-export function createRequester(redis: RedisClient, queue: Queue, names: QueueNames): Requester {
-  return async (key, trigger, { class: requestClass = "event", news } = {}) => {
+export function createRequester(
+  redis: RedisClient,
+  queue: Queue,
+  names: QueueNames,
+  maxWaiting: number = Infinity,
+): Requester {
+  return async (key, trigger, options = {}) => {
+    const { class: requestClass = "event", news, unbounded = false } = options;
     const id = formatKey(key);
+    const bounded =
+      maxWaiting !== Infinity &&
+      !unbounded &&
+      requestClass !== "retry" &&
+      FROM_OUTSIDE.has(trigger.kind);
     const isNews = news ?? isNewsByDefault(requestClass);
     const answer = (await runScript(
       redis,
       requestScript,
-      [names.keyHash(id), names.fair, names.ageing],
+      [
+        names.keyHash(id),
+        names.fair,
+        names.ageing,
+        names.index,
+        names.dead,
+        ...(bounded ? [names.parked, names.bullWaiting] : []),
+      ],
       [
         rankOf(requestClass),
         isNews ? 1 : 0,
@@ -52,9 +78,17 @@ export function createRequester(redis: RedisClient, queue: Queue, names: QueueNa
         trigger.generation ?? "",
         TRIGGERS_KEPT,
         id,
+        bounded ? maxWaiting : "",
       ],
     )) as [number, number, number, number, number];
     const [number, joined, priority, wake, raised] = answer;
+    if (number === 0) {
+      throw new KonvergeError(
+        "queue_full",
+        `${joined} keys wait for controller "${key.controller}", and at most ${maxWaiting} may; try again later`,
+        { retryAfterMs: FULL_RETRY_MS },
+      );
+    }
     const job = await queue.add("reconcile", { key: id } satisfies JobPayload, {
       ...JOB_OPTIONS,
       priority,

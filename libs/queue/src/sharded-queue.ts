@@ -1,6 +1,8 @@
 import { formatKey, type ObjectKey } from "@konverge/core";
 import { parseRequestId } from "./request-id.ts";
+import { requestMany } from "./request-many.ts";
 import { shardOf } from "./shard-of.ts";
+import { createShardedControl } from "./sharded-control.ts";
 import type { QueueWorker, WorkOptions, WorkQueue } from "./work-queue.ts";
 
 /**
@@ -14,10 +16,17 @@ export function createShardedQueue(
   const [first] = shards;
   const home = (id: string): WorkQueue => shards[shardOf(id, shards.length)] ?? first;
   const homeOf = (key: ObjectKey): WorkQueue => home(formatKey(key));
+  const request: WorkQueue["request"] = async (key, trigger, options) =>
+    await homeOf(key).request(key, trigger, options);
   return {
     controller: first.controller,
     cluster: first.cluster,
-    request: async (key, trigger, options) => await homeOf(key).request(key, trigger, options),
+    control: createShardedControl(
+      shards.map(({ control }) => control),
+      (id) => home(id).control,
+    ),
+    request,
+    requestMany: (items) => requestMany(items, request),
     requestAt: async (key, atMs) => await homeOf(key).requestAt(key, atMs),
     getRequest: async (id) => await home(parseRequestId(id).key).getRequest(id),
     getKey: async (key) => await homeOf(key).getKey(key),

@@ -20,11 +20,14 @@ export interface TimerPumpOptions {
   readonly names: QueueNames;
   /** Requests the key; the timer is acknowledged only when this resolves. */
   readonly fire: (id: string) => Promise<void>;
+  /** Carries out what people have ordered; called while there is something to do. */
+  readonly carryOut: () => Promise<void>;
   readonly onError: (error: Error) => void;
 }
 
 /** Turns due timers into requests. Every worker runs one; the claims in Redis keep them from doing the same twice. */
-export function startTimerPump({ redis, names, fire, onError }: TimerPumpOptions): TimerPump {
+export function startTimerPump(options: TimerPumpOptions): TimerPump {
+  const { redis, names, fire, carryOut, onError } = options;
   let stopped = false;
   let running: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
@@ -48,12 +51,13 @@ export function startTimerPump({ redis, names, fire, onError }: TimerPumpOptions
     if (stopped) return;
     let sleepMs = MAX_SLEEP_MS;
     try {
-      const [waitMs, ...due] = (await runScript(
+      const [waitMs, ordered, ...due] = (await runScript(
         redis,
         fireScript,
-        [names.timers, names.firing],
+        [names.timers, names.firing, names.resuming, names.aborts],
         [CLAIMED_AT_ONCE, CLAIM_MS],
-      )) as [number, ...string[]];
+      )) as [number, number, ...string[]];
+      if (ordered > 0) await carryOut();
       await Promise.all(
         due.map(async (id) => {
           await fire(id);

@@ -1,5 +1,13 @@
 import type { Fairness } from "./fairness.ts";
-import type { Ladder, ObjectKey, Outcome, OutcomeKind, Trigger } from "@konverge/core";
+import type { Pause, QueueControl } from "./queue-control.ts";
+import type {
+  KonvergeError,
+  Ladder,
+  ObjectKey,
+  Outcome,
+  OutcomeKind,
+  Trigger,
+} from "@konverge/core";
 
 /** What a request is for; decides its place in the queue and whether it may wake a key that backs off. */
 export type RequestClass = "interactive" | "event" | "retry" | "resync";
@@ -32,6 +40,17 @@ export interface RequestObserver {
   readonly ended: (result: AcceptedRequest | Error) => void;
 }
 
+export interface RequestItem {
+  readonly key: ObjectKey;
+  readonly trigger: Trigger;
+  readonly options?: RequestOptions;
+}
+
+/** What became of one of many requests. */
+export type RequestResult =
+  | { readonly kind: "accepted"; readonly accepted: AcceptedRequest }
+  | { readonly kind: "refused"; readonly error: KonvergeError };
+
 /** How a request stands. `attempt` is the one that finished it, or the last one so far. */
 export interface RequestState {
   readonly id: string;
@@ -46,7 +65,7 @@ export interface RequestState {
 /** What Redis knows about a key. */
 export interface KeyState {
   readonly key: string;
-  readonly phase: "idle" | "waiting" | "running" | "backoff" | "dead";
+  readonly phase: "idle" | "waiting" | "running" | "backoff" | "dead" | "paused";
   /** Number of the last request, of the last one an attempt covered, and of the last one that is finished. */
   readonly requested: number;
   readonly covered: number;
@@ -58,6 +77,13 @@ export interface KeyState {
   readonly lastOutcome?: OutcomeKind;
   /** ISO 8601; the next start if one is planned (backoff or timer). */
   readonly nextAt?: string;
+  /** The narrowest pause that holds it back. While an attempt runs, or the key is dead, the phase says that instead. */
+  readonly paused?: Pause;
+  /** Since when it is dead (ISO 8601), and of what. */
+  readonly dead?: {
+    readonly since: string;
+    readonly error?: { readonly code: string; readonly message: string };
+  };
   /** People only: the latest triggers, oldest first, at most 20. */
   readonly triggers: readonly Trigger[];
 }
@@ -162,8 +188,15 @@ export interface StoredAttempt {
 export interface WorkQueue {
   readonly controller: string;
   readonly cluster: string;
-  /** Resolves once Redis has it. @throws KonvergeError `redis_unavailable` */
+  /** Pauses, dead letters, cancellation and search. */
+  readonly control: QueueControl;
+  /** Resolves once Redis has it. @throws KonvergeError `redis_unavailable`, `queue_full` */
   request(key: ObjectKey, trigger: Trigger, options?: RequestOptions): Promise<AcceptedRequest>;
+  /**
+   * Up to 1,000 requests, pipelined; one result per item, in order. What is refused keeps none of the others from being
+   * accepted. @throws KonvergeError `invalid_request` for more than 1,000
+   */
+  requestMany(items: readonly RequestItem[]): Promise<RequestResult[]>;
   /** Requests `key` at `atMs` (epoch ms); the earliest of several wishes wins. */
   requestAt(key: ObjectKey, atMs: number): Promise<void>;
   /** @throws KonvergeError `not_found` for an id that was never given. */

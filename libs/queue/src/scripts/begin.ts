@@ -1,10 +1,12 @@
 import { defineScript, type Script } from "@konverge/redis";
 import { askLua } from "./ask.ts";
+import { pauseLua } from "./pause.ts";
 
 /**
  * Takes the key lease for attempts that are about to start. Several at once, because each call has a fixed cost.
  *
- * KEYS: 1 fair (hash), 2 ageing (sorted set); then per attempt its key hash. Its list of attempts is named after that.
+ * KEYS: 1 fair (hash), 2 ageing (sorted set), 3 pauses (hash), 4 parked (sorted set), 5 aborts (hash); then per attempt its
+ * key hash. Its list of attempts is named after that.
  * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its owner: a text that no
  * other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
  * Answer, per attempt:
@@ -12,7 +14,9 @@ import { askLua } from "./ask.ts";
  * - { "busy", ms left of another epoch's lease }
  * - { "backoff", failures }: an epoch never ended, not for the first time in a row
  * - { "dead" }: refused until a person asks or the generation changes; what was requested stays
- * - { "covered" }: nothing was requested since the last finished attempt began
+ * - { "covered" }: nothing was requested since the last finished attempt began, or a person has withdrawn it
+ * - { "paused" }: what was requested stays, and the key is parked until the pause is ended. Where nothing is paused that costs
+ *   one EXISTS a call
  *
  * `run` is a field of the key hash as well: startedAt, worker, class, since (when the oldest request that it covers was
  * made), floor or "-", generation, a line each; then the triggers. Numbers are kept as texts where they are only handed
@@ -21,6 +25,7 @@ import { askLua } from "./ask.ts";
 export const beginScript: Script = defineScript(
   "begin",
   askLua +
+    pauseLua +
     String.raw`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -29,8 +34,10 @@ local nowText, leaseUntil = string.format('%d', now), string.format('%d', now + 
 local aged, highest = {}, 0
 -- Root of the cluster's or shard's names, and key.
 local KEY_HASH = '^(.-}/)key/(.*)$'
+local anyPause = redis.call('EXISTS', KEYS[3]) == 1
 
 local function int(text) return tonumber(text) or 0 end
+local function memberOf(key) return select(2, string.match(key, KEY_HASH)) end
 local function readRun(text)
   local startedAt, by, since, triggers =
     string.match(text or '', '^(%d+)\n([^\n]*)\n%d\n(%d+)\n[^\n]*\n[^\n]*\n(.*)$')
@@ -91,14 +98,31 @@ local function begin(key, owner)
     local lost = int(h[11]) + 1
     recordLost(key, h[5], covered)
     redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost)
-    if lost >= 2 then
+    if redis.call('HGET', KEYS[5], memberOf(key)) == h[5] then
+      -- Cancelled while it was dying: nobody is left to run it for.
+      redis.call('HDEL', KEYS[5], memberOf(key))
+      redis.call('HSET', key, 'finished', covered)
+      h[4], open = covered, false
+    elseif lost >= 2 then
       redis.call('HSET', key, 'hold', 'backoff')
       return { 'backoff', failures }
     end
   end
   if h[12] == '1' then return { 'dead' } end
   local number, finished, pending = h[2] or '0', int(h[4]), h[3] and h[3] ~= '0'
-  if not pending and h[2] and finished >= int(number) and not open then return { 'covered' } end
+  -- The number is higher when what waited was withdrawn.
+  if not pending and h[2] and finished >= int(covered) and not open then
+    if finished < int(number) then redis.call('HSET', key, 'covered', number, 'finished', number) end
+    return { 'covered' }
+  end
+  if anyPause then
+    local member = memberOf(key)
+    if isPaused(KEYS[3], member) then
+      redis.call('ZADD', KEYS[4], 0, member)
+      redis.call('ZREM', KEYS[2], member)
+      return { 'paused' }
+    end
+  end
 
   local class, since, tag, floor, triggers
   if pending then
@@ -114,7 +138,7 @@ local function begin(key, owner)
   end
   tag = int(tag)
   if tag > highest then highest = tag end
-  if not class or class > '2' then aged[#aged + 1] = select(2, string.match(key, KEY_HASH)) end
+  if not class or class > '2' then aged[#aged + 1] = memberOf(key) end
   local epoch, attempts = string.format('%d', int(h[5]) + 1), string.format('%d', int(h[6]) + 1)
   local run = nowText .. '\n' .. worker .. '\n' .. (class or '3') .. '\n' .. (since or nowText) .. '\n' .. (floor or '-') ..
     '\n' .. (h[14] or '') .. '\n' .. (triggers or '')
@@ -130,7 +154,7 @@ local function begin(key, owner)
 end
 
 local answers = {}
-for i = 1, #KEYS - 2 do answers[i] = begin(KEYS[i + 2], ARGV[i + 4]) end
+for i = 1, #KEYS - 5 do answers[i] = begin(KEYS[i + 5], ARGV[i + 4]) end
 if #aged > 0 then redis.call('ZREM', KEYS[2], unpack(aged)) end
 if highest > (tonumber(redis.call('HGET', KEYS[1], 'v')) or 0) then redis.call('HSET', KEYS[1], 'v', highest) end
 return answers

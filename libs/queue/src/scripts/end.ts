@@ -7,13 +7,14 @@ import { fairTagLua } from "./fair-tag.ts";
  * What the attempt itself knows (its counters, the number it covers) comes with it, since its lease kept others from
  * changing it.
  *
- * KEYS: 1 timers (sorted set), 2 fair (hash), 3 ageing (sorted set); then per attempt key hash and attempt list.
+ * KEYS: 1 timers (sorted set), 2 fair (hash), 3 ageing, 4 index, 5 dead (sorted sets), 6 aborts (hash); then per attempt
+ * key hash and attempt list.
  * ARGV: 1 attempts kept per key, 2 retention in ms; then per attempt 6: epoch, owner, outcome, number covered, entry for
  * the list of attempts (its head is put before it), and "" for an attempt that succeeded and left nothing to reset or arm;
  * else, with commas: the new attempts, failures and conflicts (empty for unchanged), final (1 or 0), hold (empty, backoff,
  * deferred), delay in ms, timer in ms or empty, dead (1 or 0).
  * Answer, per attempt: { "stored" or "fenced", priority of the job that waits from now on, or 0 }. The same end twice is
- * stored once.
+ * stored once. An attempt that a person cancelled is the last of its requests, however it ended.
  */
 export const endScript: Script = defineScript(
   "end",
@@ -29,6 +30,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local fair, ageing = KEYS[2], KEYS[3]
 local kept, retentionMs = tonumber(ARGV[1]), ARGV[2]
 
+local anyAbort = redis.call('EXISTS', KEYS[6]) == 1
 local STORED = { 'stored', 0 }
 local nowText = string.format('%d', now)
 
@@ -51,11 +53,14 @@ local function wait(key, member, pending, hold, delayMs)
   return place(key, state.base, ask)
 end
 
-local function bury(key)
+local function bury(key, entry)
   local h = redis.call('HMGET', key, 'run', 'generation')
   local generation = string.match(h[1] or '', '^%d+\n[^\n]*\n%d\n%d+\n[^\n]*\n([^\n]*)\n') or ''
   redis.call('HSET', key, 'deadGeneration', generation)
-  if (h[2] or '') == generation then redis.call('HSET', key, 'dead', '1') end
+  if (h[2] or '') ~= generation then return end
+  local meta = string.match(entry, '^[^\n]*')
+  redis.call('HSET', key, 'dead', '1', 'death', nowText .. '\n' .. meta)
+  redis.call('ZADD', KEYS[5], 0, memberOf(key))
 end
 
 local function finish(key, list, at)
@@ -67,6 +72,10 @@ local function finish(key, list, at)
   local final = isFinal == '1'
   local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost')
   if h[1] ~= epoch then return { 'fenced', 0 } end
+  if anyAbort and redis.call('HGET', KEYS[6], memberOf(key)) == epoch then
+    redis.call('HDEL', KEYS[6], memberOf(key))
+    final = true
+  end
   -- Closed already: by this same end, or by a begin that took the attempt for lost.
   if h[2] ~= ARGV[at + 1] then
     if h[2] ~= '' or redis.call('HGET', key, 'outcome') == 'lost' then return { 'fenced', 0 } end
@@ -86,20 +95,23 @@ local function finish(key, list, at)
   if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
   if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
   if h[4] and h[4] ~= '0' then redis.call('HSET', key, 'lost', '0') end
-  if isDead == '1' then bury(key) end
+  if isDead == '1' then bury(key, ARGV[at + 4]) end
   local length = redis.call('LPUSH', list, nowText .. '\n' .. ARGV[at + 4])
   if length > kept + SLACK then redis.call('LTRIM', list, 0, kept - 1) end
   if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 then redis.call('PEXPIRE', list, retentionMs) end
   if timerMs ~= '' then redis.call('ZADD', KEYS[1], 'LT', now + tonumber(timerMs), memberOf(key)) end
   if outcome == 'gone' then
     redis.call('HSET', key, 'gone', '1')
-    if h[3] == '0' then redis.call('PEXPIRE', key, retentionMs) end
+    if h[3] == '0' then
+      redis.call('PEXPIRE', key, retentionMs)
+      redis.call('ZREM', KEYS[4], memberOf(key))
+    end
   end
   return final and STORED or { 'stored', priority }
 end
 
 local answers = {}
-for i = 1, (#KEYS - 3) / 2 do answers[i] = finish(KEYS[2 * i + 2], KEYS[2 * i + 3], 3 + (i - 1) * WIDTH) end
+for i = 1, (#KEYS - 6) / 2 do answers[i] = finish(KEYS[2 * i + 5], KEYS[2 * i + 6], 3 + (i - 1) * WIDTH) end
 return answers
 `,
 );

@@ -7,11 +7,13 @@ import { newsLua } from "./news.ts";
  * Merges a request into the hash of its key. Runs before the job is added, so that a job which starts in between covers
  * the request already.
  *
- * KEYS: 1 key hash, 2 fair (hash), 3 ageing (sorted set).
+ * KEYS: 1 key hash, 2 fair (hash), 3 ageing, 4 index, 5 dead (sorted sets); where the queue is bounded also 6 parked, 7
+ * BullMQ's waiting jobs (sorted sets).
  * ARGV: 1 class (1 interactive .. 4 resync), 2 news (1 or 0), 3 trigger (JSON without line breaks), 4 resourceVersion or
- * "", 5 generation or "", 6 most triggers to keep, 7 key.
+ * "", 5 generation or "", 6 most triggers to keep, 7 key, 8 most waiting keys or "" for no bound.
  * Answer: number, joined (1 when another request was waiting), priority (for BullMQ; the best of what waits), wake, raised
- * (the priority of the job that waits already must change).
+ * (the priority of the job that waits already must change); or 0, waiting keys: refused, nothing was changed. Refused is only
+ * what would add a job: a key that runs, waits, or backs off has one.
  *
  * Wakes a key from its backoff only for news, and as often as its bucket allows (news.ts); a person always does.
  * A resourceVersion counts as floor only where versions compare (digits; longer is newer, KEP-5504).
@@ -29,6 +31,13 @@ local class, news = tonumber(ARGV[1]), ARGV[2]
 local trigger, version, generation, cap, member = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local hash = redis.call('HMGET', key, 'number', 'pending', 'ask', 'hold', 'dead', 'deadGeneration', 'gone')
 local number, pending, hold = (tonumber(hash[1]) or 0) + 1, tonumber(hash[2]) or 0, hash[4] or ''
+if ARGV[8] ~= '' and pending == 0 and hold == '' then
+  local run = redis.call('HMGET', key, 'owner', 'finished')
+  if (run[1] or '') == '' and (tonumber(run[2]) or 0) >= number - 1 then
+    local depth = redis.call('ZCARD', KEYS[6]) + redis.call('ZCARD', KEYS[7])
+    if depth >= tonumber(ARGV[8]) then return { 0, depth } end
+  end
+end
 
 local ask, waiting = nil, 0
 if pending > 0 then
@@ -64,11 +73,13 @@ if hash[5] == '1' and (class == 1 or (generation ~= '' and generation ~= hash[6]
   put('dead', '')
   put('failures', 0)
   put('conflicts', 0)
+  redis.call('ZREM', KEYS[5], member)
 end
 if hash[7] == '1' then
   put('gone', '')
   redis.call('PERSIST', key)
 end
+if number == 1 or hash[7] == '1' then redis.call('ZADD', KEYS[4], 0, member) end
 redis.call('HSET', key, unpack(set))
 -- Where nothing waits, nothing has to age.
 if pending == 0 and (ask.class > 2 or ask.tag - state.v > AGEING_BACKLOG) then

@@ -1,0 +1,406 @@
+import { describe, expect, test } from "vitest";
+import type { Outcome } from "@konverge/core";
+import { AttemptCancelledError } from "@konverge/queue";
+import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const harness = useQueues();
+const done: Outcome = { kind: "done" };
+const http = { kind: "http" } as const;
+const watch = { kind: "watch" } as const;
+const ada = { by: "ada", reason: "a bad release" };
+const elsewhere = (name: string) => ({ ...keyOf(name), namespace: "other" });
+
+describe("pause", () => {
+  test.each([
+    { scope: { kind: "controller" }, held: ["a", "b", "c"] },
+    { scope: { kind: "namespace", namespace: "demo" }, held: ["a", "b"] },
+    { scope: { kind: "key", key: keyOf("a") }, held: ["a"] },
+  ] as const)(
+    "P1: $scope.kind holds back $held, and lets all of them go",
+    async ({ scope, held }) => {
+      const queue = harness.open();
+      await queue.control.pause(scope, ada);
+      const keys = [keyOf("a"), keyOf("b"), elsewhere("c")];
+      for (const key of keys) await queue.request(key, watch);
+      const worker = workOn(queue, () => done);
+      await expectNothingLeft(harness, queue);
+      const runs = () => worker.started.map(({ key }) => key.name).toSorted();
+      const free = ["a", "b", "c"].filter((name) => !held.some((other) => other === name));
+      expect(runs()).toEqual(free);
+      expect(await queue.getKey(keyOf("a"))).toMatchObject({
+        phase: "paused",
+        requested: 1,
+        finished: 0,
+        paused: { scope, ...ada },
+      });
+      expect(await queue.control.listPauses()).toMatchObject([{ scope, ...ada }]);
+
+      expect(await queue.control.resume(scope, ada)).toEqual({ resumed: held.length });
+      await until("all ran", () => worker.started.length === 3);
+      await expectNothingLeft(harness, queue);
+      expect(runs()).toEqual(["a", "b", "c"]);
+      expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "idle", finished: 2 });
+    },
+  );
+
+  test("a person's request on a paused key is acknowledged and waits", async () => {
+    const queue = harness.open();
+    await queue.control.pause({ kind: "key", key: keyOf("a") }, ada);
+    const worker = workOn(queue, () => done);
+    const { id } = await queue.request(keyOf("a"), http, { class: "interactive" });
+    await expectNothingLeft(harness, queue);
+    expect(await queue.getRequest(id)).toMatchObject({ phase: "waiting" });
+    expect(worker.started).toHaveLength(0);
+  });
+
+  test("an attempt that runs may end; its retry waits for the resume", async () => {
+    const queue = harness.open();
+    const first = hold();
+    const worker = workOn(queue, async () => {
+      if (worker.started.length > 1) return done;
+      await first.wait();
+      return { kind: "conflict", error: new Error("409") };
+    });
+    await queue.request(keyOf("a"), watch);
+    await until("the first attempt", () => worker.started.length === 1);
+    await queue.control.pause({ kind: "controller" }, ada);
+    expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "running", paused: ada });
+    first.release();
+    await expectNothingLeft(harness, queue);
+    expect(worker.started[0]?.signal.aborted).toBe(false);
+    expect(worker.started).toHaveLength(1);
+    await queue.control.resume({ kind: "controller" }, ada);
+    await until("the retry", () => worker.started.length === 2);
+    expect(worker.started[1]).toMatchObject({ attempt: 2, conflicts: 1 });
+  });
+
+  test("P1: a resume whose process dies after its first step is finished by a worker", async () => {
+    const queue = harness.open();
+    await queue.control.pause({ kind: "controller" }, ada);
+    const worker = workOn(queue, () => done);
+    for (const name of ["a", "b"]) await queue.request(keyOf(name), watch);
+    await expectNothingLeft(harness, queue);
+    const root = `${harness.prefix}:{default}`;
+    // All that the resume has done by then.
+    await harness.redis
+      .multi()
+      .del(`${root}/pauses/node-pool`)
+      .set(`${root}/resuming/node-pool`, "")
+      .exec();
+    await until("both ran", () => worker.started.length === 2);
+  });
+
+  test("what is wrong is said", async () => {
+    const { control } = harness.open();
+    const scope = { kind: "controller" } as const;
+    await expect(control.pause(scope, { by: " ", reason: "x" })).rejects.toMatchObject({
+      code: "invalid_request",
+      issues: [{ pointer: "/by" }],
+    });
+    await expect(control.resume(scope, ada)).rejects.toMatchObject({ code: "not_found" });
+    const key = { ...keyOf("a"), controller: "other" };
+    await expect(control.pause({ kind: "key", key }, ada)).rejects.toMatchObject({
+      code: "invalid_key",
+    });
+  });
+});
+
+describe("cancel", () => {
+  test("a request that waits alone runs nothing", async () => {
+    const queue = harness.open();
+    const { id } = await queue.request(keyOf("a"), http, { class: "interactive" });
+    expect(await queue.control.cancel(id, ada)).toBe("withdrawn");
+    expect(await queue.getRequest(id)).toMatchObject({
+      phase: "finished",
+      outcome: "cancelled",
+      attempts: 0,
+      error: { code: "cancelled", message: "by ada: a bad release" },
+    });
+    const worker = workOn(queue, () => done);
+    await expectNothingLeft(harness, queue);
+    expect(worker.started).toHaveLength(0);
+    expect(await queue.control.cancel(id, ada)).toBe("finished");
+    await expect(queue.control.cancel(`${id}9`, ada)).rejects.toMatchObject({ code: "not_found" });
+    const later = await queue.request(keyOf("a"), http);
+    await expectNothingLeft(harness, queue);
+    expect(worker.started).toHaveLength(1);
+    expect(await queue.getRequest(later.id)).toMatchObject({ outcome: "done" });
+  });
+
+  test("P1: what others requested of the same key runs all the same", async () => {
+    const queue = harness.open();
+    const mine = await queue.request(keyOf("a"), http);
+    const other = await queue.request(keyOf("a"), watch);
+    expect(await queue.control.cancel(mine.id, ada)).toBe("shared");
+    workOn(queue, () => done);
+    await expectNothingLeft(harness, queue);
+    expect(await queue.getRequest(mine.id)).toMatchObject({
+      phase: "finished",
+      outcome: "cancelled",
+    });
+    expect(await queue.getRequest(other.id)).toMatchObject({ phase: "finished", outcome: "done" });
+  });
+
+  test("an attempt is aborted over processes when nobody else wants it, and its key does not run again", async () => {
+    const [queue, elsewhereOpen] = [harness.open(), harness.open()];
+    const worker = workOn(queue, async ({ signal }) => {
+      if (worker.started.length > 1) return done;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      return { kind: "cancelled", cause: "person", error: signal.reason as Error };
+    });
+    const first = await queue.request(keyOf("a"), http);
+    await until("the attempt", () => worker.started.length === 1);
+    const second = await queue.request(keyOf("a"), watch);
+    expect(await elsewhereOpen.control.cancel(first.id, ada)).toBe("aborting");
+    await until("the follow-up of the other request", () => worker.started.length === 2);
+    await expectNothingLeft(harness, queue);
+    const reason: unknown = worker.started[0]?.signal.reason;
+    expect(reason).toBeInstanceOf(AttemptCancelledError);
+    expect(reason).toMatchObject({ reason: "person" });
+    expect(worker.closed.map(({ outcome }) => outcome)).toEqual(["cancelled", "done"]);
+    expect(await queue.getRequest(first.id)).toMatchObject({
+      phase: "finished",
+      outcome: "cancelled",
+      attempts: 1,
+    });
+    expect(await queue.getRequest(second.id)).toMatchObject({ outcome: "done", attempts: 1 });
+    expect(await harness.redis.keys(`${harness.prefix}:{default}/aborts/*`)).toEqual([]);
+  });
+
+  test("an attempt that fails before it notices is not tried again, one that succeeds has succeeded", async () => {
+    const queue = harness.open();
+    const outcomes: Outcome[] = [{ kind: "retry", error: new Error("no") }, done];
+    for (const [index, outcome] of outcomes.entries()) {
+      const held = hold();
+      const worker = workOn(queue, async () => {
+        await held.wait();
+        return outcome;
+      });
+      const { id } = await queue.request(keyOf(`${index}`), http);
+      await until("the attempt", () => worker.started.length === 1);
+      expect(await queue.control.cancel(id, ada)).toBe("aborting");
+      held.release();
+      await expectNothingLeft(harness, queue);
+      expect(worker.started).toHaveLength(1);
+      const expected = index === 0 ? "cancelled" : "done";
+      expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", outcome: expected });
+      await worker.stop();
+    }
+  });
+
+  test("an attempt that dies while it is being cancelled is not made up for", async () => {
+    const queue = harness.open({ leaseMs: 200 });
+    const { id } = await queue.request(keyOf("a"), http);
+    const dying = workOn(queue, () => new Promise<Outcome>(() => undefined));
+    await until("the attempt", () => dying.started.length === 1);
+    expect(await queue.control.cancel(id, ada)).toBe("aborting");
+    void dying.kill();
+    const other = harness.open({ leaseMs: 200 });
+    const worker = workOn(other, () => done);
+    await until("the request", async () => (await other.getRequest(id)).phase === "finished");
+    expect(await other.getRequest(id)).toMatchObject({ outcome: "cancelled" });
+    await expectNothingLeft(harness, other);
+    expect(worker.started).toHaveLength(0);
+  });
+});
+
+describe("dead letters", () => {
+  const dies = async () => {
+    const queue = harness.open();
+    const state = { heals: false };
+    const worker = workOn(queue, () =>
+      state.heals ? done : { kind: "terminal", error: new Error("cannot") },
+    );
+    for (const key of [keyOf("web-1"), keyOf("web-2"), keyOf("db"), elsewhere("web-3")]) {
+      await queue.request(key, watch);
+    }
+    await expectNothingLeft(harness, queue);
+    state.heals = true;
+    return { queue, worker };
+  };
+
+  test("are listed with their cause, and a dry run counts those that match", async () => {
+    const { queue } = await dies();
+    const { items } = await queue.control.listKeys({ phase: "dead", namespace: "demo" });
+    expect(items.map(({ key }) => key.split("/").at(-1))).toEqual(["db", "web-1", "web-2"]);
+    expect(items[0]?.dead).toMatchObject({ error: { code: "terminal", message: "cannot" } });
+    const count = async (match: object) =>
+      (await queue.control.release({ match }, ada, { dryRun: true })).count;
+    expect(
+      await Promise.all([count({}), count({ name: "web" }), count({ namespace: "other" })]),
+    ).toEqual([4, 3, 1]);
+    expect(await queue.control.listOrders()).toEqual([]);
+  });
+
+  test("are released by key or by match, and run as a person's requests", async () => {
+    const { queue, worker } = await dies();
+    expect(await queue.control.release({ key: keyOf("db") }, ada)).toEqual({ count: 1 });
+    expect(
+      await queue.control.release({ match: { name: "web", namespace: "demo" } }, ada, {
+        via: "http",
+      }),
+    ).toEqual({ count: 2 });
+    await until("three more", () => worker.started.length === 7);
+    await expectNothingLeft(harness, queue);
+    expect(worker.started.at(-1)).toMatchObject({ class: "interactive", failures: 0 });
+    expect(worker.started.at(-1)?.triggers).toMatchObject([
+      { kind: "http", by: "ada", reason: "released: a bad release" },
+    ]);
+    const { items } = await queue.control.listKeys({ phase: "dead" });
+    expect(items.map(({ key }) => key.split("/").at(-1))).toEqual(["web-3"]);
+    await expect(queue.control.release({ key: keyOf("db") }, ada)).rejects.toMatchObject({
+      code: "not_found",
+    });
+    expect(await queue.control.listOrders()).toMatchObject([
+      { kind: "release", by: "ada", count: 2 },
+      { kind: "release", count: 1 },
+    ]);
+  });
+});
+
+describe("search", () => {
+  test("finds keys by phase, namespace and any part of the name, in pages", async () => {
+    const queue = harness.open();
+    const namespaces = ["a", "demo", "z"];
+    const keys = namespaces.flatMap((namespace) =>
+      Array.from({ length: 400 }, (_, n) => ({ ...keyOf(`web-${n}`), namespace })),
+    );
+    const results = await queue.requestMany(
+      keys.slice(0, 1_000).map((key) => ({ key, trigger: watch })),
+    );
+    expect(results.every(({ kind }) => kind === "accepted")).toBe(true);
+    await queue.requestMany(keys.slice(1_000).map((key) => ({ key, trigger: watch })));
+    await queue.control.pause({ kind: "namespace", namespace: "z" }, ada);
+
+    const all = async (query: object, limit = 1_000) => {
+      const found: string[] = [];
+      for (let after: string | undefined = ""; after !== undefined;) {
+        const page: Awaited<ReturnType<typeof queue.control.listKeys>> =
+          await queue.control.listKeys({ ...query, after, limit });
+        found.push(...page.items.map(({ key }) => key.split("/").slice(3).join("/")));
+        after = page.next;
+      }
+      return found;
+    };
+    expect(new Set(await all({}, 7)).size).toBe(1_200);
+    expect(await all({ namespace: "demo" })).toHaveLength(400);
+    expect(await all({ namespace: "none" })).toEqual([]);
+    expect((await all({ name: "b-39" }, 2)).length).toBe(3 * 11);
+    expect(await all({ namespace: "z", name: "eb-7", phase: "paused" }, 3)).toHaveLength(11);
+    expect(await all({ phase: "waiting" })).toHaveLength(800);
+    await expect(queue.control.listKeys({ limit: 0 })).rejects.toMatchObject({
+      code: "invalid_request",
+    });
+  });
+
+  test("a key whose object is gone is found no more, until it comes back", async () => {
+    const queue = harness.open();
+    workOn(queue, ({ floor }) => (floor === undefined ? { kind: "gone" } : done));
+    const found = async () => (await queue.control.listKeys()).items.length;
+    await queue.request(keyOf("a"), watch);
+    await expectNothingLeft(harness, queue);
+    await until("forgotten", async () => (await found()) === 0);
+    await queue.request(keyOf("a"), { ...watch, resourceVersion: "5" });
+    await expectNothingLeft(harness, queue);
+    expect(await found()).toBe(1);
+  });
+});
+
+describe("back pressure", () => {
+  test("P1: at the bound only requests from outside that would add a key are refused", async () => {
+    const queue = harness.open({ maxWaiting: 3 });
+    await queue.control.pause({ kind: "key", key: keyOf("parked") }, ada);
+    const parking = workOn(queue, () => done);
+    await queue.request(keyOf("parked"), watch);
+    await expectNothingLeft(harness, queue);
+    await parking.stop();
+    const coalesced = async (name: string) => (await queue.request(keyOf(name), http)).coalesced;
+    expect([await coalesced("a"), await coalesced("b")]).toEqual([false, false]);
+    await expect(coalesced("c")).rejects.toMatchObject({ code: "queue_full", retryAfterMs: 5_000 });
+    expect([await coalesced("b"), await coalesced("parked")]).toEqual([true, true]);
+    expect(await queue.getKey(keyOf("c"))).toBeUndefined();
+    for (const requestClass of ["event", "resync", "interactive"] as const) {
+      await expect(queue.request(keyOf("c"), http, { class: requestClass })).rejects.toMatchObject({
+        code: "queue_full",
+      });
+    }
+    await queue.request(keyOf("c"), http, { class: "retry" });
+    for (const kind of ["watch", "owner", "resync", "schedule", "signal", "retry"] as const) {
+      await queue.request(keyOf(kind), { kind });
+    }
+    const worker = workOn(queue, () => done);
+    await expectNothingLeft(harness, queue);
+    expect(worker.started).toHaveLength(9);
+    expect(await queue.request(keyOf("d"), http)).toMatchObject({ coalesced: false });
+  });
+
+  test("a thousand requests are the most at once", async () => {
+    const queue = harness.open();
+    const items = Array.from({ length: 1_001 }, () => ({ key: keyOf("a"), trigger: http }));
+    await expect(queue.requestMany(items)).rejects.toMatchObject({ code: "invalid_request" });
+    const results = await queue.requestMany([
+      { key: keyOf("a"), trigger: http },
+      { key: { ...keyOf("a"), controller: "other" }, trigger: http },
+    ]);
+    expect(results.map(({ kind }) => kind)).toEqual(["accepted", "refused"]);
+  });
+
+  test("a batch that meets the bound gets as far as it can", async () => {
+    const queue = harness.open({ maxWaiting: 100 });
+    const items = Array.from({ length: 250 }, (_, n) => ({ key: keyOf(`${n}`), trigger: http }));
+    const results = await queue.requestMany(items);
+    const codes = results.map((result) =>
+      result.kind === "refused" ? result.error.code : "accepted",
+    );
+    expect(codes.slice(0, 100).every((code) => code === "accepted")).toBe(true);
+    expect(codes.slice(100).every((code) => code === "queue_full")).toBe(true);
+  });
+});
+
+test("over shards: pauses, search, cancellation and release mean all of them", async () => {
+  const queue = harness.open({ shards: 4 });
+  const state = { heals: false };
+  const worker = workOn(queue, () =>
+    state.heals ? done : { kind: "terminal", error: new Error("cannot") },
+  );
+  const names = Array.from({ length: 24 }, (_, n) => `pool-${n}`);
+  const scope = { kind: "namespace", namespace: "demo" } as const;
+  await queue.control.pause(scope, ada);
+  const results = await queue.requestMany(
+    names.map((name) => ({ key: keyOf(name), trigger: http })),
+  );
+  await expectNothingLeft(harness, queue);
+  expect(worker.started).toHaveLength(0);
+  expect(await queue.control.listPauses()).toMatchObject([{ scope, ...ada }]);
+  const [first] = results;
+  if (first?.kind !== "accepted") throw new Error("the first request was refused");
+  expect(await queue.control.cancel(first.accepted.id, ada)).toBe("withdrawn");
+
+  const listed: string[] = [];
+  for (let after: string | undefined = ""; after !== undefined;) {
+    const page: Awaited<ReturnType<typeof queue.control.listKeys>> = await queue.control.listKeys({
+      phase: "paused",
+      after,
+      limit: 5,
+    });
+    listed.push(...page.items.map(({ key }) => key));
+    after = page.next;
+  }
+  expect(listed).toHaveLength(24);
+  expect(listed).toEqual(listed.toSorted());
+
+  expect(await queue.control.resume(scope, ada)).toEqual({ resumed: 23 });
+  await expect(queue.control.resume(scope, ada)).rejects.toMatchObject({ code: "not_found" });
+  await until("all died", () => worker.closed.length === 23);
+  const match = { name: "pool-1" };
+  expect(await queue.control.release({ match }, ada, { dryRun: true })).toEqual({ count: 11 });
+  state.heals = true;
+  expect(await queue.control.release({ match }, ada)).toEqual({ count: 11 });
+  await until("they ran", () => worker.closed.length === 34);
+  expect(await queue.control.listOrders()).toMatchObject([
+    { kind: "release", count: 11 },
+    { kind: "resume" },
+    { kind: "cancel" },
+    { kind: "pause" },
+  ]);
+});
