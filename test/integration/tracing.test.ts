@@ -295,12 +295,14 @@ test("a failing attempt is an error; after ten attempts each has a trace of its 
 
 test("waiting for a lane is a span, and what a watch saw begins a trace", async () => {
   const held = Promise.withResolvers<void>();
+  let asked = 0;
   let inside = 0;
   const { start } = prepare({
     when: () => true,
     concurrency: 2,
     reconcile: async ({ object, kube }) => {
       if (!object.metadata.name.startsWith("six")) return;
+      asked += 1;
       await kube.mutate({ type: Widgets, name: "six-a" }, async (draft) => {
         inside += 1;
         if (inside === 1) await held.promise;
@@ -311,8 +313,8 @@ test("waiting for a lane is a span, and what a watch saw begins a trace", async 
   await make("six-a");
   await make("six-b");
   await start();
-  await until("one is inside", () => inside === 1);
-  // Long enough to be told from the price of asking; the other is in the line or not, the wait is real either way.
+  await until("one is inside and the other asks", () => inside === 1 && asked === 2);
+  // For a wait that is longer than the price of asking.
   setTimeout(held.resolve, 50);
   await Promise.all([ended("six-a", "done"), ended("six-b", "done")]);
   const waits = spans.ended().filter(({ name }) => name === "wait for lane");
