@@ -33,7 +33,11 @@ interface Result {
 }
 
 /** Change to written: every object's spec is changed once, and its status must follow; ours next to peers, in turn. */
-export async function benchController({ log, objects }: BenchOptions): Promise<Figure[]> {
+export async function benchController({
+  log,
+  objects,
+  arm: wanted = "",
+}: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   try {
     await using plane = await startControlPlane({ log });
@@ -47,11 +51,17 @@ export async function benchController({ log, objects }: BenchOptions): Promise<F
     await createGauges(client, objects);
     const ceilings = await findCeiling(bare, objects);
     const load = await startGaugeLoad(client, bare);
-    const arms = await makeArms({
+    const all = await makeArms({
       redisUrl: redis.url,
       kubeconfigPath: plane.kubeconfigPath,
       log: (line) => log(`controller: ${line}`),
     });
+    const arms = all.filter(({ name }) => name.includes(wanted));
+    if (arms.length === 0) {
+      throw new Error(
+        `--arm ${wanted}: is part of no name of ${all.map(({ name }) => name).join("; ")}`,
+      );
+    }
     const results = new Map<Arm, Result[]>(arms.map((arm) => [arm, []]));
     for (let round = 1; round <= ROUNDS; round++) {
       for (const arm of arms) {

@@ -40,7 +40,12 @@ if (!Number.isSafeInteger(objects) || objects < 1) {
 const figures: Figure[] = [];
 for (const name of wanted) {
   log(`${name}: both sides in turn, medians of several rounds`);
-  for (const figure of (await SUITES[name]?.({ log, objects, long: values.long })) ?? []) {
+  for (const figure of (await SUITES[name]?.({
+    log,
+    objects,
+    long: values.long,
+    ...(values.arm === undefined ? {} : { arm: values.arm }),
+  })) ?? []) {
     figures.push(figure);
     if (values.output === "json") console.log(JSON.stringify(figure));
   }
@@ -69,6 +74,7 @@ function readArguments() {
         output: { type: "string", short: "o", default: "table" },
         objects: { type: "string", default: "1000" },
         long: { type: "boolean", default: false },
+        arm: { type: "string" },
       },
     });
   } catch (error) {
@@ -78,6 +84,8 @@ function readArguments() {
 
 function exitWithUsage(wrong: string): never {
   const suites = Object.keys(SUITES).join("|");
-  log(`${wrong}; usage: npm run bench -- [${suites}]... [-o table|json] [--objects N] [--long]`);
+  log(
+    `${wrong}; usage: npm run bench -- [${suites}]... [-o table|json] [--objects N] [--arm TEXT] [--long]`,
+  );
   process.exit(2);
 }

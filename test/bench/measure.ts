@@ -19,6 +19,8 @@ export interface BenchOptions {
   readonly log: (line: string) => void;
   /** How many objects the suite `controller` changes. */
   readonly objects: number;
+  /** Only those of its arms whose names contain this; for tuning. */
+  readonly arm?: string;
   /** The largest sizes too. */
   readonly long: boolean;
 }
