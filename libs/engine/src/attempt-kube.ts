@@ -9,6 +9,7 @@ import {
 import type { ObjectLanes } from "@konverge/queue";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import { deepFreeze } from "./deep-freeze.ts";
+import { newerOf, type FreshReads } from "./fresh-reads.ts";
 import { createLaneWriter } from "./lane-writer.ts";
 import { buildObject, type NewObject } from "./new-object.ts";
 import type { ObjectCache } from "./object-cache.ts";
@@ -82,10 +83,11 @@ export interface AttemptKubeOptions {
   /** False once the attempt has ended: from then on every call is refused. */
   readonly isOpen: () => boolean;
   readonly openCalls: OpenCalls;
+  readonly freshReads: FreshReads;
 }
 
 export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
-  const { client, cache, trace, retry, isOpen, openCalls } = options;
+  const { client, cache, trace, retry, isOpen, openCalls, freshReads } = options;
   const inLane = createLaneWriter(options);
 
   const locate = (target: string | NamespacedName): NamespacedName => {
@@ -120,15 +122,19 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
   ): Promise<T> =>
     call(async () => {
       const { type, uid, floor, ...name } = await resolveTarget(client, target, options.namespace);
-      const result = await inLane({ type, name, subresource }, (carried) =>
-        client.mutate(type, name, change, {
+      const result = await inLane({ type, name, subresource }, (handedOn) => {
+        // A scale is an object of its own. Where each lost race costs a whole attempt, no race is entered to save a call.
+        const mayUseRead = subresource !== "scale" && retry !== "none";
+        const read = mayUseRead ? freshReads.take(target) : undefined;
+        const carried = newerOf(handedOn, read);
+        return client.mutate(type, name, change, {
           ...(subresource === undefined ? {} : { subresource }),
           ...(retry === undefined ? {} : { retry }),
           ...(uid === undefined ? {} : { uid }),
           ...(floor === undefined ? {} : { floor }),
           ...(carried === undefined ? {} : { carried }),
-        }),
-      );
+        });
+      });
       if (result.kind === "updated") {
         trace.noteWrite({
           verb: "patch",
@@ -142,13 +148,16 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
         });
         cache.noteWrite(type, result.object);
       }
-      return deepFreeze(result.object);
+      return freshReads.note(deepFreeze(result.object));
     });
 
   return {
-    get: (type, target) => call(async () => deepFreeze(await client.get(type, locate(target)))),
+    get: (type, target) =>
+      call(async () => freshReads.note(deepFreeze(await client.get(type, locate(target))))),
     find: (type, target) =>
-      call(async () => deepFreeze(await client.get(type, locate(target)).catch(ignoreNotFound))),
+      call(async () =>
+        freshReads.note(deepFreeze(await client.get(type, locate(target)).catch(ignoreNotFound))),
+      ),
     list: (
       type,
       { ownedBy, labelSelector, namespace = ownedBy?.metadata.namespace ?? options.namespace } = {},
@@ -173,7 +182,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
         const created = await client.create(type, buildObject(type, object, options.namespace));
         trace.noteWrite({ verb: "create", type, name: nameOf(created), object: created });
         cache.noteWrite(type, created);
-        return deepFreeze(created);
+        return freshReads.note(deepFreeze(created));
       }),
     delete: (object) =>
       call(async () => {
@@ -200,7 +209,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
         });
         trace.noteWrite({ verb: "apply", type, name: nameOf(applied), object: applied });
         cache.noteWrite(type, applied);
-        return deepFreeze(applied);
+        return freshReads.note(deepFreeze(applied));
       }),
     mutate,
     mutateStatus: <T extends ApiObject>(

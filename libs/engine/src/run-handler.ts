@@ -20,6 +20,7 @@ import { deepFreeze } from "./deep-freeze.ts";
 import type { ConflictRetry, Controller, ReconcileContext } from "./define-controller.ts";
 import { toMs } from "./duration.ts";
 import { hasFinalizer, holdWithFinalizer, isTerminating, releaseFinalizer } from "./finalizer.ts";
+import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
 import { toOutcome } from "./handler-result.ts";
 import type { Log } from "./log.ts";
 import type { Handler } from "./middleware.ts";
@@ -61,8 +62,13 @@ export async function runHandler(
     const floor = attempt.floor === undefined ? {} : { resourceVersion: attempt.floor };
     const object = await scoped.get(controller.for, target, floor).catch(ignoreNotFound);
     if (object === undefined) return { kind: "gone" };
-    running.state.object = deepFreeze(object);
-    const kube = bindKube(attempt, { ...options, client: scoped }, { ...running, openCalls });
+    const freshReads = createFreshReads();
+    running.state.object = freshReads.note(deepFreeze(object));
+    const kube = bindKube(
+      attempt,
+      { ...options, client: scoped },
+      { ...running, openCalls, freshReads },
+    );
     const step = await nextStep(object, options, kube);
     if (step === undefined) return { kind: "done" };
     const context: ReconcileContext = {
@@ -163,7 +169,13 @@ function bindClient(
 function bindKube(
   { key }: AttemptLease,
   { client, cache, lanes, conflictRetry }: RunHandlerOptions,
-  { signal, trace, state, openCalls }: Running & { readonly openCalls: OpenCalls },
+  {
+    signal,
+    trace,
+    state,
+    openCalls,
+    freshReads,
+  }: Running & { readonly openCalls: OpenCalls; readonly freshReads: FreshReads },
 ): AttemptKube {
   return createAttemptKube({
     client,
@@ -175,6 +187,7 @@ function bindKube(
     retry: mutateRetry(conflictRetry),
     isOpen: () => state.open,
     openCalls,
+    freshReads,
   });
 }
 
