@@ -1,11 +1,9 @@
-import { ensureError, isKonvergeError, type ApiObject, type ResourceType } from "@konverge/core";
+import { ensureError, isKonvergeError } from "@konverge/core";
 import {
-  createReflector,
   startLeaderElection,
   type KubeClient,
   type LeaderElection,
   type LeaderElectionOptions,
-  type Reflector,
 } from "@konverge/kube";
 import type { HistoryWriter, ObjectLanes, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { Metrics, Tracing } from "@konverge/telemetry";
@@ -19,9 +17,10 @@ import { warnOfLeftFinalizers } from "./left-finalizers.ts";
 import type { Log } from "./log.ts";
 import { withMiddleware, type Middleware } from "./middleware.ts";
 import { createObjectCache, typeId } from "./object-cache.ts";
-import { createRequestSource, type RequestSource, type SeenChange } from "./request-source.ts";
+import { createRequestSource } from "./request-source.ts";
 import { runResync } from "./resync.ts";
 import { runAttempt } from "./run-attempt.ts";
+import { startReflectors, type ReflectorMap, type Watcher } from "./start-reflectors.ts";
 
 export interface EngineOptions {
   readonly controllers: readonly Controller[];
@@ -68,9 +67,7 @@ export interface Engine {
 
 const RESUME_SPREAD_MS = 500;
 
-interface Part {
-  readonly controller: Controller;
-  readonly source: RequestSource;
+interface Part extends Watcher {
   readonly queue: WorkQueue;
   leading: boolean;
 }
@@ -225,55 +222,6 @@ function followWorkable(workers: readonly QueueWorker[], log: Log): (workable: b
       log.info({}, "taking work again");
     }, Math.random() * RESUME_SPREAD_MS);
   };
-}
-
-type ReflectorMap = ReadonlyMap<string, Reflector<ApiObject>>;
-
-/** One watch per kind and process, however many controllers look at it. */
-function startReflectors(
-  parts: readonly Part[],
-  { client, log, metrics }: EngineOptions,
-): ReflectorMap {
-  const types = new Map<string, ResourceType>();
-  for (const { controller } of parts) {
-    for (const type of [
-      controller.for,
-      ...controller.owns,
-      ...controller.watches.map((watch) => watch.type),
-    ]) {
-      types.set(typeId(type), type);
-    }
-  }
-  const reflectors = new Map<string, Reflector<ApiObject>>();
-  for (const [id, type] of types) {
-    const reflector = createReflector<ApiObject>({
-      client,
-      type,
-      onEvent: (change) => dispatch(parts, id, change),
-      onError: (error) => {
-        metrics.watchInterrupted(id);
-        log.warn({ err: error, resource: id }, "watch interrupted");
-      },
-    });
-    metrics.addWatch(id);
-    reflector.start();
-    reflectors.set(id, reflector);
-  }
-  return reflectors;
-}
-
-/** Only the elected producer requests; the others keep their caches warm. */
-async function dispatch(parts: readonly Part[], id: string, change: SeenChange): Promise<void> {
-  const requests: Promise<void>[] = [];
-  for (const { controller, source, leading } of parts) {
-    if (!leading) continue;
-    if (typeId(controller.for) === id) requests.push(source.onOwnKind(change));
-    if (controller.owns.some((type) => typeId(type) === id)) requests.push(source.onOwned(change));
-    for (const watch of controller.watches) {
-      if (typeId(watch.type) === id) requests.push(source.onWatched(watch, change));
-    }
-  }
-  await Promise.all(requests);
 }
 
 function startProducer(
