@@ -229,7 +229,7 @@ function startProducer(
   reflectors: ReflectorMap,
   options: EngineOptions,
 ): LeaderElection {
-  const { controller, source } = part;
+  const { controller, source, queue } = part;
   const log = options.log.child({ controller: controller.name });
   return startLeaderElection({
     client: options.client.scoped({ priority: "critical" }),
@@ -248,7 +248,17 @@ function startProducer(
       if (store === undefined) return;
       // Whatever happened while nobody led is in the store: request all of it, and again as the resync interval says.
       const onError = (error: Error) => log.warn({ err: error }, "resync request failed");
-      runResync({ controller, store, source, signal: leading, onError }).catch((error: unknown) => {
+      const onLost = () =>
+        log.warn({}, "redis may have lost requests: every object is requested again");
+      runResync({
+        controller,
+        store,
+        source,
+        incarnation: () => queue.incarnation(),
+        signal: leading,
+        onError,
+        onLost,
+      }).catch((error: unknown) => {
         if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
       });
     },

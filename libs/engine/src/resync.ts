@@ -7,40 +7,88 @@ export interface ResyncOptions {
   readonly controller: Controller;
   readonly store: ObjectStore;
   readonly source: RequestSource;
+  /** Changes when Redis may have lost requests. */
+  readonly incarnation: () => Promise<string>;
   readonly signal: AbortSignal;
   /** Told of each request that Redis did not take. */
   readonly onError: (error: Error) => void;
+  /** Told when Redis may have lost requests, before they are made again. */
+  readonly onLost: () => void;
   /** Wait after such a request. */
   readonly retryMs?: number;
+  /** How often a loss is looked for, in ms. Default 5 s: so much later the work goes on that only Redis knew of. */
+  readonly checkMs?: number;
 }
 
 /**
- * Requests every object at once when leadership begins, then once per resync interval, spread over it. A request that
- * fails is repeated: to skip it would lose the work that the change before it announced.
+ * Requests every object at once when leadership begins, and when Redis may have lost what was requested; then once per resync
+ * interval, spread over it.
  */
 export async function runResync(options: ResyncOptions): Promise<void> {
-  const { controller, store, source, signal, onError, retryMs = 1_000 } = options;
+  const { store, incarnation, signal, onError, onLost, retryMs = 1_000 } = options;
   await store.synced;
-  let reason = "producer elected";
+  for (let reason = "producer elected"; ; reason = "redis may have lost requests") {
+    // Before the first request, so that a loss during the first round is noticed as well.
+    const known = await insist(incarnation, { signal, onError, retryMs });
+    const lost = new AbortController();
+    const round = AbortSignal.any([signal, lost.signal]);
+    const noticed = untilChanged(known, options, round).then(() => lost.abort());
+    try {
+      await Promise.all([requestAll(options, reason, round), noticed]);
+    } catch (error) {
+      if (signal.aborted || !lost.signal.aborted) throw error;
+    } finally {
+      lost.abort();
+    }
+    onLost();
+  }
+}
+
+/** A request that fails is repeated: to skip it would lose the work that the change before it announced. */
+async function requestAll(
+  { controller, store, source, onError, retryMs = 1_000 }: ResyncOptions,
+  firstReason: string,
+  signal: AbortSignal,
+): Promise<void> {
+  let reason = firstReason;
   let pauseMs = 0;
-  while (!signal.aborted) {
+  for (;;) {
     const objects = [...store.list()];
     for (const object of objects) {
-      for (;;) {
-        if (signal.aborted) return;
-        if (pauseMs > 0) await sleepMs(pauseMs, signal);
-        try {
-          await source.resync(object, reason);
-          break;
-        } catch (error) {
-          onError(ensureError(error));
-          await sleepMs(retryMs, signal);
-        }
-      }
+      signal.throwIfAborted();
+      if (pauseMs > 0) await sleepMs(pauseMs, signal);
+      await insist(() => source.resync(object, reason), { signal, onError, retryMs });
     }
     reason = "resync interval";
     // setTimeout holds at most 2^31 - 1 ms.
     pauseMs = Math.min(controller.resyncMs / Math.max(1, store.list().length), 2 ** 31 - 1);
     if (store.list().length === 0) await sleepMs(Math.min(controller.resyncMs, 60_000), signal);
+  }
+}
+
+async function untilChanged(
+  known: string,
+  { incarnation, checkMs = 5_000 }: ResyncOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await sleepMs(checkMs, signal);
+    // What a Redis has lost that is away now is seen when it is back.
+    if ((await incarnation().catch(() => known)) !== known) return;
+  }
+}
+
+async function insist<T>(
+  call: () => Promise<T>,
+  { signal, onError, retryMs }: Pick<ResyncOptions, "signal" | "onError"> & { retryMs: number },
+): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await call();
+    } catch (error) {
+      onError(ensureError(error));
+      await sleepMs(retryMs, signal);
+    }
   }
 }
