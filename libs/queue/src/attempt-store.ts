@@ -46,7 +46,7 @@ export type Begun =
 
 export type RunningAttempt = Extract<Begun, { kind: "run" }>;
 
-interface EndCall {
+export interface EndCall {
   readonly id: string;
   readonly begun: RunningAttempt;
   readonly owner: string;

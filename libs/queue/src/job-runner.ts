@@ -1,7 +1,7 @@
-import { ensureError, KonvergeError, parseKey, type Outcome } from "@konverge/core";
+import { ensureError, KonvergeError, parseKey, sleepMs, type Outcome } from "@konverge/core";
 import { DelayedError, WaitingError, type Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
-import type { AttemptStore, Ended, RunningAttempt } from "./attempt-store.ts";
+import type { AttemptStore, EndCall, Ended, RunningAttempt } from "./attempt-store.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "./queue-names.ts";
@@ -16,6 +16,8 @@ const MAX_RECORD_BYTES = 16 * 1_024;
 /** Of a UUID, 48 bits: two workers of a key must not share it. */
 const NONCE_CHARS = 13;
 const MAX_ERROR_CHARS = 1_000;
+/** How soon an end that Redis refused is tried again, in ms. */
+const END_RETRY_MS = 500;
 
 export interface JobRunner {
   /** Jobs between begin and end. */
@@ -99,7 +101,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     keeper.release(held);
 
     const plan = planEnd(end.outcome, begun, planOptions);
-    const handed = store.end({
+    const ending = {
       id,
       begun,
       owner,
@@ -107,8 +109,10 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       plan,
       ...errorTexts(end.outcome),
       record: fitting(recordOf(end, plan), id),
-    });
-    const closed = handed.answer.then((ended) => {
+    };
+    const handed = store.end(ending);
+    const stored = handed.answer.catch((error: unknown) => insist(ending, ensureError(error)));
+    const closed = stored.then((ended) => {
       report(lease, end, plan, ended);
       return ended;
     });
@@ -129,6 +133,20 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     if (plan.job !== "complete" && job.priority !== priority)
       await job.changePriority({ priority });
     await moveOn(job, token, plan, end.outcome);
+  };
+
+  /** A Redis that refuses (BUSY, READONLY) is asked again: the job may be finished, and then nobody else says how it ended. */
+  const insist = async (ending: EndCall, refusal: Error): Promise<Ended> => {
+    work.onError(refusal);
+    for (;;) {
+      if (refusing) throw refusal;
+      await sleepMs(END_RETRY_MS);
+      try {
+        return await store.end(ending).answer;
+      } catch {
+        // The same as the first, which was told.
+      }
+    }
   };
 
   const handle = async (lease: AttemptLease): Promise<AttemptEnd> => {

@@ -30,6 +30,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local fair, ageing = KEYS[2], KEYS[3]
 local kept, retentionMs = tonumber(ARGV[1]), ARGV[2]
 
+-- A full Redis refuses what needs memory, unless the script has written already: a command that needs none, and here does
+-- nothing, lets attempts end, and that makes room (redis.io, "Eval scripts with memory limits").
+redis.call('PERSIST', KEYS[1])
+
 local anyAbort = redis.call('EXISTS', KEYS[6]) == 1
 local STORED = { 'stored', 0 }
 local nowText = string.format('%d', now)
