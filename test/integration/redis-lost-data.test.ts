@@ -83,14 +83,22 @@ async function start(options: {
     controllers: [controller],
     client,
     lanes,
-    queueFor: ({ name }) =>
-      createWorkQueue({
+    queueFor: ({ name }) => {
+      const queue = createWorkQueue({
         ...common,
         controller: name,
         leaseMs: 2_000,
         shards: options.shards,
-        onRequested: (_trigger, { key }) => acknowledged.push(key),
-      }),
+      });
+      return {
+        ...queue,
+        request: async (...args) => {
+          const accepted = await queue.request(...args);
+          acknowledged.push(accepted.key);
+          return accepted;
+        },
+      };
+    },
     workerId: "w",
     log,
     metrics: createMetrics({ version: "test" }),
