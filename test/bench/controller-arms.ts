@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { ControllerWorkerConfig } from "./controller-worker.ts";
 import { drained, openGaugeQueue } from "./gauge-queue.ts";
+import { buildAsShipped } from "./as-shipped.ts";
 import { buildGoPeer } from "./go-peer.ts";
 import { startPeerProcess, type PeerProcess } from "./peer-process.ts";
 
@@ -28,15 +29,17 @@ export interface ArmOptions {
 }
 
 export async function makeArms(options: ArmOptions): Promise<Arm[]> {
+  const programs = await buildAsShipped(["controller-worker.ts", "controller-client-node.ts"]);
+  const worker = programs["controller-worker.ts"];
   const arms = [
     ...[1, 2, 4].map((workers) =>
       ourArm(
         `ours, ${workers} ${workers === 1 ? "worker" : "workers"}, 16 at a time each, ${FREE_RATE}/s`,
         options,
-        { workers, ratePerSecond: FREE_RATE },
+        { worker, workers, ratePerSecond: FREE_RATE },
       ),
     ),
-    ourArm("ours, 1 worker, defaults (16 at a time, 500/s)", options, { workers: 1 }),
+    ourArm("ours, 1 worker, defaults (16 at a time, 500/s)", options, { worker, workers: 1 }),
   ];
   const controllerRuntime = await buildGoPeer("controller-runtime", options.log);
   if (controllerRuntime !== undefined) {
@@ -65,7 +68,7 @@ export async function makeArms(options: ArmOptions): Promise<Arm[]> {
       },
     );
   }
-  arms.push(clientNodeArm(options));
+  arms.push(clientNodeArm(programs["controller-client-node.ts"], options));
   const dotI = await installDotI(options.log);
   if (dotI !== undefined) arms.push(dotIArm(dotI, options));
   return arms;
@@ -74,7 +77,11 @@ export async function makeArms(options: ArmOptions): Promise<Arm[]> {
 function ourArm(
   name: string,
   { redisUrl, kubeconfigPath }: ArmOptions,
-  { workers, ratePerSecond }: { readonly workers: number; readonly ratePerSecond?: number },
+  {
+    worker,
+    workers,
+    ratePerSecond,
+  }: { readonly worker: string; readonly workers: number; readonly ratePerSecond?: number },
 ): Arm {
   return {
     name,
@@ -87,9 +94,7 @@ function ourArm(
         prefix,
         ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
       };
-      const processes = await startAll(workers, () =>
-        startNode("controller-worker.ts", [JSON.stringify(config)]),
-      );
+      const processes = await startAll(workers, () => startNode(worker, [JSON.stringify(config)]));
       const queue = openGaugeQueue(redisUrl, prefix);
       await drained(queue);
       await queue.close();
@@ -98,11 +103,11 @@ function ourArm(
   };
 }
 
-function clientNodeArm({ kubeconfigPath }: ArmOptions): Arm {
+function clientNodeArm(program: string, { kubeconfigPath }: ArmOptions): Arm {
   return {
     name: "client-node by hand, 16 at a time",
     ours: false,
-    start: () => startAll(1, () => startNode("controller-client-node.ts", [kubeconfigPath])),
+    start: () => startAll(1, () => startNode(program, [kubeconfigPath])),
   };
 }
 
@@ -132,10 +137,10 @@ async function installDotI(log: (line: string) => void): Promise<string | undefi
   }
 }
 
-/** With the arguments that this process was given, so that `--cpu-prof` reaches the workers. */
-function startNode(file: string, args: readonly string[]): PeerProcess {
-  const path = fileURLToPath(new URL(file, import.meta.url));
-  return startPeerProcess(process.execPath, [...process.execArgv, path, ...args]);
+/** With the arguments that this process was given, so that `--cpu-prof` reaches the workers, but on the built libraries. */
+function startNode(program: string, args: readonly string[]): PeerProcess {
+  const own = process.execArgv.filter((argument) => !argument.startsWith("--conditions"));
+  return startPeerProcess(process.execPath, [...own, program, ...args]);
 }
 
 async function startAll(count: number, start: () => PeerProcess): Promise<PeerProcess[]> {
