@@ -9,7 +9,7 @@ import {
   type EngineOptions,
   type Log,
 } from "@konverge/engine";
-import type { KubeClient } from "@konverge/kube";
+import type { KubeClient, KubeconfigOptions } from "@konverge/kube";
 import {
   createObjectLanes,
   createWorkQueue,
@@ -22,6 +22,8 @@ import { installWidgets, removeWidgets, type TestServer, type Widget } from "./k
 import { useQueues, type QueueHarness } from "./queue-harness.ts";
 
 export const namespace = "default";
+/** Short, so that what a lost worker leaves behind is soon taken over. */
+export const LEASE_MS = 1_000;
 
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
@@ -66,6 +68,7 @@ export interface EngineHarness {
   readonly queues: QueueHarness;
   readonly client: KubeClient;
   readonly Widgets: ResourceType<Widget>;
+  readonly kubeconfig: KubeconfigOptions;
   start(
     options: Omit<ControllerOptions<Widget>, "name" | "for"> & { readonly name?: string },
     engineOptions?: Partial<EngineOptions>,
@@ -84,8 +87,12 @@ export function useEngines(target: TestServer, group: string): EngineHarness {
   const opened = new Set<WorkQueue>();
   const lanes = new Set<ObjectLanes>();
   let serial = 0;
-  const open: { client?: KubeClient; close?: () => Promise<void>; Widgets?: ResourceType<Widget> } =
-    {};
+  const open: {
+    client?: KubeClient;
+    close?: () => Promise<void>;
+    kubeconfig?: KubeconfigOptions;
+    Widgets?: ResourceType<Widget>;
+  } = {};
   const client = (): KubeClient => {
     if (open.client === undefined) throw new Error("the server is not started yet");
     return open.client;
@@ -99,6 +106,7 @@ export function useEngines(target: TestServer, group: string): EngineHarness {
     const server = await target.open();
     open.client = server.client;
     open.close = () => server.close();
+    open.kubeconfig = server.kubeconfig;
     open.Widgets = await installWidgets(server.client, group);
   });
   afterEach(async () => {
@@ -130,6 +138,7 @@ export function useEngines(target: TestServer, group: string): EngineHarness {
       controller: name,
       cluster: "default",
       prefix: queues.prefix,
+      leaseMs: LEASE_MS,
     });
     opened.add(queue);
     return queue;
@@ -199,6 +208,9 @@ export function useEngines(target: TestServer, group: string): EngineHarness {
     },
     get Widgets() {
       return widgets();
+    },
+    get kubeconfig() {
+      return open.kubeconfig ?? {};
     },
     startController,
     start: ({ name = `widgets-${++serial}`, ...options }, engineOptions) =>

@@ -10,6 +10,7 @@ import {
   isAlreadyExists,
   loadKubeCredentials,
   type KubeClient,
+  type KubeconfigOptions,
 } from "@konverge/kube";
 import { createApiServer } from "@konverge/testkit";
 import { until } from "./kube-wire-server.ts";
@@ -17,7 +18,12 @@ import { until } from "./kube-wire-server.ts";
 export interface TestServer {
   readonly name: string;
   /** A client and what ends it; both servers are spoken to alike. */
-  open(): Promise<{ readonly client: KubeClient; close(): Promise<void> }>;
+  open(): Promise<{
+    readonly client: KubeClient;
+    /** For another process. */
+    readonly kubeconfig: KubeconfigOptions;
+    close(): Promise<void>;
+  }>;
 }
 
 const connect = (
@@ -40,6 +46,7 @@ const embedded: TestServer = {
     const client = connect(server.kubeconfig, undefined);
     return {
       client,
+      kubeconfig: { kubeconfigText: server.kubeconfig },
       async close() {
         await client.close();
         await server.close();
@@ -56,7 +63,7 @@ export function testServers(): TestServer[] {
     name: "kube-apiserver",
     async open() {
       const client = connect(undefined, path);
-      return { client, close: () => client.close() };
+      return { client, kubeconfig: { kubeconfigPath: path }, close: () => client.close() };
     },
   };
   return [embedded, real];

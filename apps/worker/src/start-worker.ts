@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
 import { ensureError, KonvergeError, type Gate } from "@konverge/core";
-import { defineConfig, startEngine, type Config } from "@konverge/engine";
+import { defineConfig, reportStrayErrors, startEngine, type Config } from "@konverge/engine";
 import type { Guard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import {
@@ -60,6 +60,7 @@ export async function startWorker({
   const workerId = `${hostname()}-${process.pid}`;
   const cleanup = new AsyncDisposableStack();
   if (tracing !== undefined) cleanup.defer(() => tracing.flush());
+  cleanup.defer(reportStrayErrors({ log }));
   try {
     const redis = { url: settings.redisUrl };
     const { prefix, cluster: clusterName } = settings;

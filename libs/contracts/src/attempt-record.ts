@@ -119,6 +119,8 @@ export const attemptRecordSchema = z.object({
     }),
   ),
   calls: z.object({ n: z.number(), ms: z.number() }),
+  /** How long the worker's event loop stood still during the attempt, in ms; absent when it did not. */
+  blockedMs: z.number().optional(),
   hints: z.array(hint).optional(),
   /** W3C trace id, where tracing is on. */
   traceId: z.string().optional(),

@@ -22,6 +22,8 @@ export interface ResourceType<T extends ApiObject = ApiObject> {
   /** Plural, as in the URL. */
   readonly resource: string;
   readonly scope: "Namespaced" | "Cluster";
+  /** True when its objects hold secrets: nothing of their content may be recorded, logged or carried over. */
+  readonly sensitive?: boolean;
   readonly objectType?: T;
 }
 

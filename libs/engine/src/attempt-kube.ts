@@ -2,6 +2,7 @@ import { isKonvergeError, KonvergeError, type ApiObject, type ResourceType } fro
 import {
   findOwners,
   ignoreNotFound,
+  type ChangeDraft,
   type KubeClient,
   type MutateOptions,
   type NamespacedName,
@@ -115,6 +116,25 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
     }
   };
 
+  /** What is read or about to be written of a sensitive kind may not get out with an error or a log line. */
+  const note = (type: ResourceType, object: ApiObject) => {
+    if (client.isSensitive(type)) trace.secrets.note(object);
+  };
+  const seen = <T extends ApiObject>(type: ResourceType<T>, object: T): T => {
+    note(type, object);
+    return freshReads.note(deepFreeze(object));
+  };
+  const noting =
+    <T extends ApiObject>(type: ResourceType<T>, change: ChangeDraft<T>): ChangeDraft<T> =>
+    async (draft) => {
+      note(type, draft);
+      try {
+        await change(draft);
+      } finally {
+        note(type, draft);
+      }
+    };
+
   const mutate = <T extends ApiObject>(
     target: T | NamedTarget<T>,
     change: (draft: T) => void | Promise<void>,
@@ -127,7 +147,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
         const mayUseRead = subresource !== "scale" && retry !== "none";
         const read = mayUseRead ? freshReads.take(target) : undefined;
         const carried = newerOf(handedOn, read);
-        return client.mutate(type, name, change, {
+        return client.mutate(type, name, noting(type, change), {
           ...(subresource === undefined ? {} : { subresource }),
           ...(retry === undefined ? {} : { retry }),
           ...(uid === undefined ? {} : { uid }),
@@ -144,20 +164,21 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
           fromVersion: result.beforeVersion,
           object: result.object,
           ...(result.before === undefined ? {} : { before: result.before }),
+          sensitive: client.isSensitive(type),
           ...(result.patch === undefined ? {} : { patch: result.patch }),
         });
         cache.noteWrite(type, result.object);
       }
-      return freshReads.note(deepFreeze(result.object));
+      return seen(type, result.object);
     });
 
   return {
-    get: (type, target) =>
-      call(async () => freshReads.note(deepFreeze(await client.get(type, locate(target))))),
+    get: (type, target) => call(async () => seen(type, await client.get(type, locate(target)))),
     find: (type, target) =>
-      call(async () =>
-        freshReads.note(deepFreeze(await client.get(type, locate(target)).catch(ignoreNotFound))),
-      ),
+      call(async () => {
+        const found = await client.get(type, locate(target)).catch(ignoreNotFound);
+        return found && seen(type, found);
+      }),
     list: (
       type,
       { ownedBy, labelSelector, namespace = ownedBy?.metadata.namespace ?? options.namespace } = {},
@@ -175,14 +196,19 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
         const owner = ownedBy?.metadata.uid;
         return items
           .filter((item) => owner === undefined || isOwnedBy(item, owner))
-          .map((item) => deepFreeze(item));
+          .map((item) => {
+            note(type, item);
+            return deepFreeze(item);
+          });
       }),
     create: <T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>) =>
       call(async () => {
-        const created = await client.create(type, buildObject(type, object, options.namespace));
+        const wanted = buildObject(type, object, options.namespace);
+        note(type, wanted);
+        const created = await client.create(type, wanted);
         trace.noteWrite({ verb: "create", type, name: nameOf(created), object: created });
         cache.noteWrite(type, created);
-        return freshReads.note(deepFreeze(created));
+        return seen(type, created);
       }),
     delete: (object) =>
       call(async () => {
@@ -202,6 +228,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
       }),
     apply: (type, object, { force } = {}) =>
       call(async () => {
+        note(type, object);
         const how = force === undefined ? {} : { force };
         const applied = await client.apply(type, object, how).catch((error: unknown) => {
           noteOwners(trace, type, object, error);
@@ -209,7 +236,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
         });
         trace.noteWrite({ verb: "apply", type, name: nameOf(applied), object: applied });
         cache.noteWrite(type, applied);
-        return freshReads.note(deepFreeze(applied));
+        return seen(type, applied);
       }),
     mutate,
     mutateStatus: <T extends ApiObject>(

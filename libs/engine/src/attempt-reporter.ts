@@ -1,4 +1,4 @@
-import { isSensitive, redactPatch, type AttemptRecord, type Hint } from "@konverge/contracts";
+import { redactPatch, type AttemptRecord, type Hint } from "@konverge/contracts";
 import { isKonvergeError, findCause, type Outcome, type OutcomeKind } from "@konverge/core";
 import { findTakenFields, isKubeApiError, resourceName, type ConflictRecord } from "@konverge/kube";
 import type { AttemptClosed, AttemptEnd, AttemptLease } from "@konverge/queue";
@@ -120,7 +120,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
 
 function buildRecord(
   attempt: AttemptLease,
-  { outcome, trace, object }: AttemptRun,
+  { outcome, trace, object, blockedMs }: AttemptRun,
   {
     controller,
     worker,
@@ -178,6 +178,7 @@ function buildRecord(
         ...optional("subresource", conflict.subresource),
       })),
     calls: { n: trace.calls.n, ms: Math.round(trace.calls.ms) },
+    ...optional("blockedMs", blockedMs),
     ...(hints.length === 0 ? {} : { hints: [...hints] }),
   };
 }
@@ -198,7 +199,7 @@ function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], co
       ? []
       : findTakenFields(write.before, write.object, {
           manager: fieldManager,
-          sensitive: isSensitive(resource),
+          sensitive: write.sensitive === true,
         });
   const record: AttemptRecord["writes"][number] = {
     verb: write.verb,
@@ -231,15 +232,12 @@ function conflictRecord({ readVersion, foundVersion, winners, waitedMs }: Confli
   };
 }
 
-/** Of an error about a sensitive kind only its code and reason are kept: API servers quote whole objects. */
+/** Its text is safe already: the attempt has redacted it. */
 function errorOf(outcome: Outcome): AttemptRecord["error"] {
   if (!("error" in outcome) || outcome.error === undefined) return undefined;
   const { error } = outcome;
   const ours = findCause(error, isKonvergeError);
   const code = ours?.code ?? error.name;
-  if (isKubeApiError(ours) && ours.ref !== undefined && isSensitive(resourceName(ours.ref))) {
-    return { code, reason: ours.reason, message: `${ours.status} ${ours.reason}` };
-  }
   const reason = isKubeApiError(ours) && ours.reason !== "" ? { reason: ours.reason } : {};
   return { code, ...reason, message: error.message.slice(0, 500) };
 }

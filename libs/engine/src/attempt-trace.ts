@@ -1,6 +1,7 @@
 import type { ApiObject, JsonObject, KonvergeError, ResourceType } from "@konverge/core";
 import type { CallRecord, ConflictRecord, NamespacedName } from "@konverge/kube";
 import type { AttemptSpan } from "@konverge/telemetry";
+import { createAttemptSecrets, type AttemptSecrets } from "./attempt-secrets.ts";
 
 /** A write that changed an object. */
 export interface WriteTrace {
@@ -13,6 +14,8 @@ export interface WriteTrace {
   readonly object: ApiObject;
   /** As it was before a patch. */
   readonly before?: ApiObject;
+  /** True when nothing of its content may be told (P12). */
+  readonly sensitive?: boolean;
   /** The merge patch that landed. */
   readonly patch?: JsonObject;
 }
@@ -26,6 +29,8 @@ export interface AttemptTrace {
   readonly conflicts: readonly ConflictRecord[];
   /** The first refusal by the gate, also one that the handler swallowed. */
   readonly deferred: KonvergeError | undefined;
+  /** What it saw in sensitive objects. */
+  readonly secrets: AttemptSecrets;
   readonly noteLane: (waitedMs: number) => void;
   readonly noteCall: (call: CallRecord) => void;
   readonly noteConflict: (conflict: ConflictRecord) => void;
@@ -53,6 +58,7 @@ export function createAttemptTrace(span?: AttemptSpan): AttemptTrace {
     },
     writes,
     conflicts,
+    secrets: createAttemptSecrets(),
     get deferred() {
       return deferred;
     },

@@ -33,6 +33,8 @@ export interface ResourceDefinition<Spec extends z.ZodType, Status extends z.Zod
   readonly spec: Spec;
   /** Its presence turns the status subresource on. */
   readonly status?: Status;
+  /** True when its objects hold secrets: then they are treated as Secrets are, in records, logs, errors and lanes. */
+  readonly sensitive?: boolean;
 }
 
 /** The field's standard list of conditions, merged by type. */
@@ -75,6 +77,7 @@ export function defineResource<Spec extends z.ZodType, Status extends z.ZodType 
     scope,
     singular,
     shortNames,
+    ...(definition.sensitive === true ? { sensitive: true } : {}),
     crd: () => ({
       apiVersion: "apiextensions.k8s.io/v1",
       kind: "CustomResourceDefinition",

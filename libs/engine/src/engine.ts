@@ -11,10 +11,12 @@ import { createAttemptReporter } from "./attempt-reporter.ts";
 import { createAttemptTrace } from "./attempt-trace.ts";
 import { checkServed } from "./check-served.ts";
 import type { ConflictRetry, Controller } from "./define-controller.ts";
+import { followWorkable } from "./follow-workable.ts";
 import { createAttemptHistory } from "./history/attempt-history.ts";
 import { LOOP_CAUSE } from "./history/find-loop.ts";
 import { warnOfLeftFinalizers } from "./left-finalizers.ts";
 import type { Log } from "./log.ts";
+import { watchLoop } from "./loop-watch.ts";
 import { withMiddleware, type Middleware } from "./middleware.ts";
 import { createObjectCache, typeId } from "./object-cache.ts";
 import { createRequestSource } from "./request-source.ts";
@@ -65,8 +67,6 @@ export interface Engine {
   stop(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
-const RESUME_SPREAD_MS = 500;
-
 interface Part extends Watcher {
   readonly queue: WorkQueue;
   leading: boolean;
@@ -104,6 +104,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const reflectors = startReflectors(parts, options);
   const cache = createObjectCache(reflectors);
   const stopped = new AbortController();
+  const loop = watchLoop(log);
   const state = { ready: false };
   try {
     await Promise.all([...reflectors.values()].map(({ synced }) => synced));
@@ -163,6 +164,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         const runOptions = {
           controller,
           handlers,
+          loop,
           client,
           cache,
           lanes: options.lanes,
@@ -197,6 +199,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await Promise.all(elections.map((election) => election.stop()));
       await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
       await Promise.all(parts.map(({ queue }) => queue.close()));
+      loop.stop();
       log.info({}, "engine stopped");
     },
   };
@@ -204,24 +207,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
 function concurrencyOf(controller: Controller, options: EngineOptions): number {
   return Math.min(controller.concurrency, options.concurrency ?? Infinity);
-}
-
-/** While the API server may not be called, jobs stay where they are: to fetch them and put them back helps nobody. */
-function followWorkable(workers: readonly QueueWorker[], log: Log): (workable: boolean) => void {
-  let resuming: ReturnType<typeof setTimeout> | undefined;
-  return (workable) => {
-    clearTimeout(resuming);
-    if (!workable) {
-      for (const worker of workers) worker.pause();
-      log.info({}, "taking no work while the API server may not be called");
-      return;
-    }
-    // Not all processes in the same moment.
-    resuming = setTimeout(() => {
-      for (const worker of workers) worker.resume();
-      log.info({}, "taking work again");
-    }, Math.random() * RESUME_SPREAD_MS);
-  };
 }
 
 function startProducer(

@@ -32,3 +32,5 @@ export type { Log } from "./log.ts";
 export type { Handler, Middleware } from "./middleware.ts";
 export type { NewObject } from "./new-object.ts";
 export type { NamedTarget } from "./object-target.ts";
+export { reportStrayErrors } from "./stray-errors.ts";
+export type { StrayErrorOptions } from "./stray-errors.ts";

@@ -2,7 +2,10 @@ import { KonvergeError, sleepMs, type ApiObject, type Outcome } from "@konverge/
 import { AttemptCancelledError, type AttemptLease } from "@konverge/queue";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import type { Log } from "./log.ts";
+import type { LoopWatch } from "./loop-watch.ts";
+import { redactError } from "./redact-error.ts";
 import { runHandler, type RunHandlerOptions } from "./run-handler.ts";
+import { inAttempt } from "./stray-errors.ts";
 
 /** How long a handler may take to notice that it was aborted before it is left behind. */
 const ABORT_GRACE_MS = 2_000;
@@ -14,6 +17,12 @@ export interface AttemptRun {
   readonly trace: AttemptTrace;
   /** The object as read at the start; undefined when it was gone or could not be read. */
   readonly object: ApiObject | undefined;
+  /** How long this process's event loop stood still meanwhile, in ms. */
+  readonly blockedMs?: number;
+}
+
+export interface RunAttemptOptions extends RunHandlerOptions {
+  readonly loop: LoopWatch;
 }
 
 /**
@@ -22,10 +31,18 @@ export interface AttemptRun {
  */
 export async function runAttempt(
   attempt: AttemptLease,
-  options: RunHandlerOptions,
+  options: RunAttemptOptions,
 ): Promise<AttemptRun> {
-  const { controller, log } = options;
+  const { controller, client, log } = options;
   const trace = createAttemptTrace(options.span);
+  const sensitiveKind = client.isSensitive(controller.for) ? controller.for.kind : undefined;
+  const redact = (error: Error) =>
+    redactError(error, {
+      secrets: trace.secrets,
+      sensitiveKind,
+      isSensitive: (type) => client.isSensitive(type),
+    });
+  const watched = options.loop.began(attempt.key);
   const ended = new AbortController();
   const signal = AbortSignal.any([attempt.signal, ended.signal]);
   const state: { open: boolean; object: ApiObject | undefined } = { open: true, object: undefined };
@@ -38,11 +55,20 @@ export async function runAttempt(
     );
   }, controller.timeoutMs);
   try {
-    const running = runHandler(attempt, options, { trace, signal, state }).then((outcome) =>
+    const running = inAttempt({ key: attempt.key, redact }, () =>
+      runHandler(attempt, options, { trace, signal, state }),
+    );
+    const ending = running.then((outcome) =>
       signal.aborted ? abortOutcome(attempt, signal, outcome) : outcome,
     );
-    const outcome = await Promise.race([running, leftBehind(attempt, signal)]);
-    return { outcome: afterwards(outcome, trace, log), trace, object: state.object };
+    const outcome = await Promise.race([ending, leftBehind(attempt, signal)]);
+    const blockedMs = Math.round(watched.ended());
+    return {
+      outcome: withSafeError(afterwards(outcome, trace, log), redact),
+      trace,
+      object: state.object,
+      ...(blockedMs > 0 ? { blockedMs } : {}),
+    };
   } finally {
     clearTimeout(timer);
     state.open = false;
@@ -79,6 +105,11 @@ function abortOutcome(
     cause,
     ...(ending?.error === undefined ? {} : { error: ending.error }),
   };
+}
+
+function withSafeError(outcome: Outcome, redact: (error: Error) => Error): Outcome {
+  if (!("error" in outcome) || outcome.error === undefined) return outcome;
+  return { ...outcome, error: redact(outcome.error) };
 }
 
 /** A deferral wins over whatever the handler made of it; a conflict that it swallowed is said aloud. */

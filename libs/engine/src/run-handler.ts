@@ -21,6 +21,7 @@ import type { ConflictRetry, Controller, ReconcileContext } from "./define-contr
 import { toMs } from "./duration.ts";
 import { hasFinalizer, holdWithFinalizer, isTerminating, releaseFinalizer } from "./finalizer.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
+import { createHandlerLog } from "./handler-log.ts";
 import { toOutcome } from "./handler-result.ts";
 import type { Log } from "./log.ts";
 import type { Handler } from "./middleware.ts";
@@ -62,6 +63,7 @@ export async function runHandler(
     const floor = attempt.floor === undefined ? {} : { resourceVersion: attempt.floor };
     const object = await scoped.get(controller.for, target, floor).catch(ignoreNotFound);
     if (object === undefined) return { kind: "gone" };
+    if (scoped.isSensitive(controller.for)) running.trace.secrets.note(object);
     const freshReads = createFreshReads();
     running.state.object = freshReads.note(deepFreeze(object));
     const kube = bindKube(
@@ -77,7 +79,7 @@ export async function runHandler(
       triggers: attempt.triggers,
       object: step.object,
       kube,
-      log,
+      log: createHandlerLog(log, running.trace.secrets),
       signal: running.signal,
       attempt: attempt.attempt,
       requeueAfter: (after) => ({ kind: "requeueAfter", afterMs: toMs(after, "requeueAfter") }),
@@ -143,7 +145,8 @@ async function waitForCalls(openCalls: OpenCalls, log: Log): Promise<void> {
   );
   await openCalls.drain();
   const { lateErrors } = openCalls;
-  if (lateErrors.length > 0) throw new AggregateError(lateErrors, "calls nobody waited for failed");
+  if (lateErrors.length === 1) throw lateErrors[0];
+  if (lateErrors.length > 1) throw new AggregateError(lateErrors, "calls nobody waited for failed");
 }
 
 function targetOf({ namespace, name }: ObjectKey): NamespacedName {

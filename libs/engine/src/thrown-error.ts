@@ -1,6 +1,8 @@
 import { KonvergeError } from "@konverge/core";
 
-const MAX_MESSAGE = 2_000;
+/** Cut again, shorter, once secrets are taken out: a secret that is cut in two would not be found. */
+const MAX_MESSAGE = 20_000;
+const MAX_PARTS = 5;
 const CURE = 'throw new Error("what went wrong") instead';
 
 /**
@@ -14,14 +16,26 @@ export function errorOfThrown(thrown: unknown): Error {
     if (typeof name !== "string" || typeof message !== "string") {
       return invalid("an Error whose name or message is no text");
     }
-    if (message.length <= MAX_MESSAGE && name.length <= MAX_MESSAGE) return thrown;
-    const short = new Error(`${message.slice(0, MAX_MESSAGE)}... (${message.length} characters)`, {
-      cause,
-    });
-    return Object.assign(short, { name: name.slice(0, 100) });
+    const parts = partsOf(thrown);
+    const isShort = message.length <= MAX_MESSAGE && name.length <= MAX_MESSAGE;
+    if (isShort && parts === "") return thrown;
+    const text = isShort
+      ? message
+      : `${message.slice(0, MAX_MESSAGE)}... (${message.length} characters)`;
+    const readable = new Error(text + parts, { cause });
+    return Object.assign(readable, { name: name.slice(0, 100) });
   } catch {
     return invalid("an object that throws when it is read");
   }
+}
+
+/** An AggregateError alone says nothing of what failed. */
+function partsOf(error: Error): string {
+  if (!("errors" in error) || !Array.isArray(error.errors) || error.errors.length === 0) return "";
+  const texts = error.errors.slice(0, MAX_PARTS).map((part: unknown) => {
+    return part instanceof Error ? part.message.slice(0, MAX_MESSAGE) : describe(part);
+  });
+  return `: ${texts.join("; ")}`;
 }
 
 function invalid(what: string): Error {

@@ -238,7 +238,7 @@ export interface KubeClient {
   resolveType(apiVersion: string, kind: string): Promise<ResourceType>;
   serverVersion(): Promise<ServerVersion>;
   /** True when objects of the type hold secrets, so that none of their content may be recorded (P12). */
-  isSensitive(type: Pick<ResourceType, "group" | "resource">): boolean;
+  isSensitive(type: Pick<ResourceType, "group" | "resource" | "sensitive">): boolean;
   /** The same client, calling in another way. Scopes nest: what is given replaces, signals add up. */
   scoped(scope: CallScope): KubeClient;
   /** Ends all calls and watches, of all scopes. */

@@ -89,6 +89,11 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
       throw error;
     }
   };
+  /** Asked with the type itself, which may say that it is sensitive; the reference of a call does not. */
+  const about = (type: ResourceType, target: Parameters<typeof refOf>[1]): ErrorRef => {
+    isSensitive(type);
+    return refOf(type, target);
+  };
   const json = async (...args: Parameters<typeof call>): Promise<JsonObject> =>
     asObject(await call(...args), args[0].path);
 
@@ -103,7 +108,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
     ) {
       const path = objectPath(type, target, subresource) + query({ resourceVersion });
       return (await json(
-        { verb: "get", method: "GET", path, subresource, ref: refOf(type, target) },
+        { verb: "get", method: "GET", path, subresource, ref: about(type, target) },
         signal,
       )) as T;
     },
@@ -126,7 +131,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
           resourceVersion: listOptions.resourceVersion,
         });
       const list = await json(
-        { verb: "list", method: "GET", path, ref: refOf(type, { namespace }) },
+        { verb: "list", method: "GET", path, ref: about(type, { namespace }) },
         signal,
       );
       return toPage<T>(list, type);
@@ -142,7 +147,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
           contentType,
           body: JSON.stringify(body),
           subresource,
-          ref: refOf(type, target),
+          ref: about(type, target),
         },
         signal,
       );
@@ -193,7 +198,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
           path: objectPath(type, target),
           contentType: "application/json",
           body: JSON.stringify(body),
-          ref: refOf(type, target),
+          ref: about(type, target),
         },
         signal,
       );
@@ -240,9 +245,9 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
       contentType = "application/json",
       signal,
     }) {
-      const about = parsePath(path);
-      const { subresource, ...ref } = about ?? {};
-      const verb = rawVerb(method, about, contentType);
+      const place = parsePath(path);
+      const { subresource, ...ref } = place ?? {};
+      const verb = rawVerb(method, place, contentType);
       if (verb === "get" && String(parameters["watch"] ?? "") !== "") {
         throw new KonvergeError(
           "invalid_request",
@@ -256,7 +261,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
           path: path + query(parameters),
           ...(body === undefined ? {} : { body: JSON.stringify(body), contentType }),
           subresource,
-          ...(about === undefined ? {} : { ref: ref as ErrorRef }),
+          ...(place === undefined ? {} : { ref: ref as ErrorRef }),
         },
         signal,
       );

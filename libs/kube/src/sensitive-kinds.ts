@@ -7,12 +7,19 @@ import {
 } from "@konverge/core";
 import { resourceName } from "./resource-path.ts";
 
-export type IsSensitive = (type: Pick<ResourceType, "group" | "resource">) => boolean;
+export type IsSensitive = (type: Pick<ResourceType, "group" | "resource" | "sensitive">) => boolean;
 
-/** Secrets are sensitive, and what `resources` names as `plural.group` (P12). */
+/**
+ * Secrets are sensitive, what `resources` names as `plural.group`, and every type that says so itself (P12). The latter is
+ * remembered: the same objects are also found by names alone, as in errors and owner references.
+ */
 export function makeIsSensitive(resources: readonly string[] = []): IsSensitive {
   const names = new Set(["secrets", ...resources]);
-  return (type) => names.has(resourceName(type));
+  return (type) => {
+    const name = resourceName(type);
+    if (type.sensitive === true) names.add(name);
+    return names.has(name);
+  };
 }
 
 const REDACTED = "<redacted>";

@@ -1,0 +1,84 @@
+/** The texts that an attempt has seen in sensitive objects, so that none of them gets out with an error or a log line (P12). */
+export interface AttemptSecrets {
+  readonly isEmpty: boolean;
+  /** Remembers every text of an object but those that name it. */
+  note(object: object): void;
+  /** Replaces what was noted: as it was, base64-encoded or decoded, or escaped as in JSON. */
+  scrub(text: string): string;
+}
+
+const REDACTED = "(redacted)";
+/** Shorter texts hold nothing and are everywhere. */
+const MIN_CHARS = 3;
+/** Shorter ones count only as whole words. */
+const WORD_CHARS = 6;
+/** Of a value in several lines each line alone may get out. */
+const MIN_LINE_CHARS = 8;
+/** From here on a text is withheld as a whole: to look for everything would take too long. */
+const MAX_VALUES = 20_000;
+/** A draft may hold a cycle until it is checked. */
+const MAX_DEPTH = 64;
+/** What names an object, or is the server's own. */
+const PUBLIC = new Set(["apiVersion", "kind", "type", "immutable"]);
+const METADATA = ["labels", "annotations"];
+
+export function createAttemptSecrets(): AttemptSecrets {
+  const values = new Set<string>();
+
+  const noteText = (text: string) => {
+    if (values.size > MAX_VALUES) return;
+    for (const form of [text, decoded(text), Buffer.from(text).toString("base64")]) {
+      if (form === undefined || form.length < MIN_CHARS) continue;
+      values.add(form);
+      const escaped = JSON.stringify(form).slice(1, -1);
+      if (escaped !== form) values.add(escaped);
+      const lines = form.split(/\r?\n/);
+      if (lines.length > 1) {
+        for (const line of lines) if (line.length >= MIN_LINE_CHARS) values.add(line);
+      }
+    }
+  };
+  const noteLeaves = (value: unknown, depth = 0) => {
+    if (typeof value === "string") noteText(value);
+    else if (typeof value === "number") noteText(String(value));
+    else if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
+      for (const member of Object.values(value)) noteLeaves(member, depth + 1);
+    }
+  };
+
+  return {
+    get isEmpty() {
+      return values.size === 0;
+    },
+    note(object) {
+      for (const [field, value] of Object.entries(object)) {
+        if (PUBLIC.has(field)) continue;
+        if (field !== "metadata") noteLeaves(value);
+        else for (const name of METADATA) noteLeaves((value as Record<string, unknown>)[name]);
+      }
+    },
+    scrub(text) {
+      if (values.size === 0) return text;
+      if (values.size > MAX_VALUES) return REDACTED;
+      // The longest first: one value may be a part of another.
+      const found = [...values].filter((value) => text.includes(value));
+      return found
+        .toSorted((one, other) => other.length - one.length)
+        .reduce((scrubbed, value) => replaceValue(scrubbed, value), text);
+    },
+  };
+}
+
+function replaceValue(text: string, value: string): string {
+  if (value.length >= WORD_CHARS) return text.replaceAll(value, REDACTED);
+  const literal = value.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
+  const word = new RegExp(`(?<![\\p{L}\\p{N}])${literal}(?![\\p{L}\\p{N}])`, "gu");
+  return text.replaceAll(word, REDACTED);
+}
+
+/** What a base64 text says, if it is one and says text. */
+function decoded(text: string): string | undefined {
+  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
+  const plain = Buffer.from(text, "base64").toString("utf8");
+  return plain.includes("\uFFFD") ? undefined : plain;
+}

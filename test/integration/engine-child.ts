@@ -1,0 +1,74 @@
+/** An engine in a process of its own, with a handler that does what no handler should. Tells its log as lines of JSON. */
+import { createLocalGate, type ResourceType } from "@konverge/core";
+import { defineController, reportStrayErrors, startEngine } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
+import { createObjectLanes, createWorkQueue } from "@konverge/queue";
+import { createLogger, createMetrics } from "@konverge/telemetry";
+
+export interface EngineChildConfig {
+  readonly url: string;
+  readonly prefix: string;
+  readonly kubeconfig: KubeconfigOptions;
+  readonly controller: string;
+  readonly widgets: ResourceType;
+  readonly leaseMs: number;
+  /** How long the handler of the object `blocks` computes without a break. */
+  readonly blockMs: number;
+  readonly canary: string;
+}
+
+const config = JSON.parse(process.argv[2] ?? "{}") as EngineChildConfig;
+const { url, prefix, leaseMs } = config;
+const redis = { url };
+const log = createLogger({ service: "child", version: "test" });
+reportStrayErrors({ log });
+
+const controller = defineController({
+  name: config.controller,
+  for: config.widgets,
+  reconcile: async ({ object, log: handlerLog }) => {
+    switch (object.metadata.name) {
+      case "blocks": {
+        handlerLog.info({}, "begins to block");
+        const endMs = performance.now() + config.blockMs;
+        while (performance.now() < endMs) Math.sqrt(endMs);
+        return;
+      }
+      case "strays":
+        setTimeout(() => {
+          throw new Error("thrown by a timer");
+        }, 20);
+        setTimeout(() => void Promise.reject(new Error(`rejected late ${config.canary}`)), 20);
+        void (async () => {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          throw undefined;
+        })();
+        return;
+      default:
+        handlerLog.info({ name: object.metadata.name }, "is alive");
+    }
+  },
+});
+const client = createKubeClient({
+  credentials: loadKubeCredentials(config.kubeconfig),
+  gate: createLocalGate({ ratePerSecond: 2_000, burst: 2_000 }),
+  userAgent: "konverge-test-child/1",
+});
+await startEngine({
+  controllers: [controller],
+  client,
+  lanes: createObjectLanes({
+    redis,
+    cluster: "default",
+    prefix,
+    processId: "child",
+    onError: () => undefined,
+  }),
+  queueFor: ({ name }) =>
+    createWorkQueue({ redis, controller: name, cluster: "default", prefix, leaseMs }),
+  workerId: "child",
+  log,
+  metrics: createMetrics({ version: "test" }),
+  installation: `child-${process.pid}`,
+  leaseNamespace: "default",
+});
