@@ -7,7 +7,8 @@ import { createKeyIndex } from "./key-index.ts";
 import { decodePause, fieldOfScope, type PauseScope } from "./pause-scope.ts";
 import type { CancelResult, GivenOrder, Order, QueueControl } from "./queue-control.ts";
 import type { QueueNames } from "./queue-names.ts";
-import { assertOwnKey, type Requester } from "./requester.ts";
+import { assertOwnKey } from "./job-payload.ts";
+import type { Requester } from "./requester.ts";
 import { parseRequestId } from "./request-id.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { pauseScript, resumeScript } from "./scripts/pause.ts";
@@ -29,7 +30,7 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
   const call = <T>(work: () => Promise<T>): Promise<T> => withRedis(redis, work);
 
   const checkScope = (scope: PauseScope): string => {
-    if (scope.kind === "key") assertOwnKey(scope.key, controller, cluster);
+    if (scope.kind === "key") assertOwnKey(scope.key, { controller, cluster });
     if (scope.kind === "namespace" && scope.namespace === "") {
       throw new KonvergeError("invalid_request", "namespace is empty; name it", {
         issues: [{ pointer: "/namespace", detail: "is empty; name it" }],
@@ -67,7 +68,7 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
     },
     async cancel(requestId, given) {
       const { key, number } = parseRequestId(requestId);
-      assertOwnKey(parseRequestKey(requestId, key), controller, cluster);
+      assertOwnKey(parseRequestKey(requestId, key), { controller, cluster });
       const order = checkOrder(given);
       const keys = [
         names.keyHash(key),

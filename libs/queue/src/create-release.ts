@@ -4,7 +4,7 @@ import { checkOrder } from "./check-order.ts";
 import type { QueueControlOptions } from "./create-queue-control.ts";
 import type { KeyIndex } from "./key-index.ts";
 import type { DeadSelection, Order, QueueControl } from "./queue-control.ts";
-import { assertOwnKey } from "./requester.ts";
+import { assertOwnKey } from "./job-payload.ts";
 import { logOrderScript } from "./scripts/pause.ts";
 
 /** Requests that are on their way at once. */
@@ -44,7 +44,7 @@ export function createRelease(
     const order = checkOrder(given);
     let count = 0;
     if ("key" in selection) {
-      assertOwnKey(selection.key, controller, cluster);
+      assertOwnKey(selection.key, { controller, cluster });
       const id = formatKey(selection.key);
       if (!(await isDead(id))) throw new KonvergeError("not_found", `${id} is not dead`);
       if (!dryRun) await request([id], order, via);

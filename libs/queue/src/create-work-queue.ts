@@ -8,6 +8,7 @@ import {
 } from "@konverge/core";
 import { Queue } from "bullmq";
 import { createQueueControl } from "./create-queue-control.ts";
+import { assertOwnKey } from "./job-payload.ts";
 import { createKeyReader } from "./key-reader.ts";
 import { DEFAULT_PREFIX, queueNames, type QueueNames } from "./queue-names.ts";
 import { DEFAULT_CONCURRENCY, startQueueWorker } from "./queue-worker.ts";
@@ -19,7 +20,7 @@ import {
   withRedis,
   type RedisTarget,
 } from "@konverge/redis";
-import { assertOwnKey, createRequester } from "./requester.ts";
+import { createRequester } from "./requester.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
 import { findShardsIssue } from "./shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
@@ -98,7 +99,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   const workers = new Set<QueueWorker>();
 
   const request: WorkQueue["request"] = async (key, trigger, requestOptions) => {
-    assertOwnKey(key, controller, cluster);
+    assertOwnKey(key, options);
     const observer = options.observe?.(key, trigger);
     const traceparent = observer?.traceparent;
     const traced = traceparent === undefined ? trigger : { ...trigger, traceparent };
@@ -119,7 +120,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
     request,
     requestMany: (items) => requestMany(items, request),
     async requestAt(key, atMs) {
-      assertOwnKey(key, controller, cluster);
+      assertOwnKey(key, options);
       if (!Number.isFinite(atMs) || atMs < 0) {
         throw new KonvergeError("invalid_request", `atMs is ${atMs}; give a time in ms since 1970`);
       }
@@ -128,11 +129,11 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
     },
     getRequest: (id) => withRedis(redis, () => reader.getRequest(id)),
     async getKey(key) {
-      assertOwnKey(key, controller, cluster);
+      assertOwnKey(key, options);
       return await withRedis(redis, () => reader.getKey(formatKey(key)));
     },
     async listAttempts(key, { limit = DEFAULT_ATTEMPTS_LISTED } = {}) {
-      assertOwnKey(key, controller, cluster);
+      assertOwnKey(key, options);
       if (!(Number.isSafeInteger(limit) && limit > 0)) {
         throw new KonvergeError(
           "invalid_request",
@@ -159,6 +160,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       const worker = startQueueWorker({
         target: options.redis,
         names,
+        owner: options,
         leaseMs,
         requestTimer: async (id) => {
           const trigger = { kind: "schedule", by: "timer" } as const;

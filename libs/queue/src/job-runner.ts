@@ -1,12 +1,12 @@
-import { ensureError, KonvergeError, parseKey, sleepMs, type Outcome } from "@konverge/core";
+import { ensureError, KonvergeError, sleepMs, type ObjectKey, type Outcome } from "@konverge/core";
 import { DelayedError, WaitingError, type Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
 import type { AttemptStore, EndCall, Ended, RunningAttempt } from "./attempt-store.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
+import { keyOfPayload, type JobPayload, type QueueOwner } from "./job-payload.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { RetrySignal } from "./retry-signal.ts";
-import type { JobPayload } from "./requester.ts";
 import type { AttemptEnd, AttemptLease, WorkOptions } from "./work-queue.ts";
 
 /** Longest time before a busy key is looked at again, in ms. */
@@ -37,6 +37,7 @@ export interface JobRunner {
 export interface JobRunnerOptions {
   readonly redis: RedisClient;
   readonly names: QueueNames;
+  readonly owner: QueueOwner;
   readonly store: AttemptStore;
   readonly keeper: LeaseKeeper;
   readonly work: WorkOptions;
@@ -63,6 +64,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
 
   const run = async (job: Job<JobPayload>, token: string | undefined) => {
     if (refusing) return await putBack(job, token);
+    const key = keyOfPayload(job.data, options.owner);
     const id = job.data.key;
     starts += 1;
     const owner = `${nonce}:${starts}`;
@@ -70,7 +72,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     const begun = await store.begin(id, owner);
     switch (begun.kind) {
       case "run":
-        return await attempt(job, token, { id, owner, askedAtMs, begun });
+        return await attempt(job, token, { key, id, owner, askedAtMs, begun });
       case "busy":
         return await delay(
           job,
@@ -92,11 +94,11 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
   const attempt = async (
     job: Job<JobPayload>,
     token: string | undefined,
-    start: { id: string; owner: string; askedAtMs: number; begun: RunningAttempt },
+    start: { key: ObjectKey; id: string; owner: string; askedAtMs: number; begun: RunningAttempt },
   ) => {
     const { id, owner, begun } = start;
     const held = keeper.hold({ id, jobId: job.id ?? id, epoch: begun.epoch }, start.askedAtMs);
-    const lease = leaseOf(id, begun, held.controller.signal);
+    const lease = leaseOf(start.key, id, begun, held.controller.signal);
     const end = await handle(lease);
     keeper.release(held);
 
@@ -225,10 +227,15 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
   };
 }
 
-function leaseOf(id: string, begun: RunningAttempt, signal: AbortSignal): AttemptLease {
+function leaseOf(
+  key: ObjectKey,
+  id: string,
+  begun: RunningAttempt,
+  signal: AbortSignal,
+): AttemptLease {
   const { kind: _, floor, traceparent, covered: __, ...fields } = begun;
   return {
-    key: parseKey(id),
+    key,
     id,
     ...fields,
     ...(floor === "" ? {} : { floor }),

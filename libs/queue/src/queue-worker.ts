@@ -9,11 +9,12 @@ import { Worker, type Job } from "bullmq";
 import { startAgeingPump } from "./ageing-pump.ts";
 import { createAttemptStore } from "./attempt-store.ts";
 import { checkedFairness } from "./fairness.ts";
+import type { JobPayload, QueueOwner } from "./job-payload.ts";
 import { createJobRunner } from "./job-runner.ts";
 import { AttemptCancelledError, createLeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { openConsumer, type RedisTarget } from "@konverge/redis";
-import { BACKOFF_TYPE, type JobPayload } from "./requester.ts";
+import { BACKOFF_TYPE } from "./requester.ts";
 import { delayOfRetry } from "./retry-signal.ts";
 import { startTimerPump } from "./timer-pump.ts";
 import { unpark } from "./unpark.ts";
@@ -31,6 +32,7 @@ const MAX_STALLED = 1_000_000_000;
 export interface StartWorkerOptions {
   readonly target: RedisTarget;
   readonly names: QueueNames;
+  readonly owner: QueueOwner;
   readonly leaseMs: number;
   /** Requests a key whose timer is due. */
   readonly requestTimer: (id: string) => Promise<void>;
@@ -39,7 +41,7 @@ export interface StartWorkerOptions {
 
 /** Takes jobs from one queue until it is stopped. */
 export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
-  const { names, leaseMs, requestTimer, work } = options;
+  const { names, owner, leaseMs, requestTimer, work } = options;
   const fairness = checkedFairness(work.fairness ?? {});
   const consumer = openConsumer(options.target);
   const { redis } = consumer;
@@ -67,6 +69,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   const runner = createJobRunner({
     redis,
     names,
+    owner,
     store,
     keeper,
     work: { ...work, onError },

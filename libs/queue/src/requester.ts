@@ -7,6 +7,7 @@ import {
 } from "@konverge/core";
 import type { JobsOptions, Queue } from "bullmq";
 import { type RedisClient, runScript } from "@konverge/redis";
+import type { JobPayload } from "./job-payload.ts";
 import { isNewsByDefault, rankOf } from "./request-class.ts";
 import { formatRequestId } from "./request-id.ts";
 import type { QueueNames } from "./queue-names.ts";
@@ -20,11 +21,6 @@ const MAX_TEXT = 500;
 
 /** Name of the custom backoff: the delay is drawn from the key's counters, not from BullMQ's. */
 export const BACKOFF_TYPE = "konverge";
-
-/** The payload of a job: the key and nothing else, since what a coalesced add carries is dropped. */
-export interface JobPayload {
-  readonly key: string;
-}
 
 export type Requester = (
   key: ObjectKey,
@@ -135,14 +131,4 @@ function clipped(trigger: Trigger): Trigger {
     ...(by === undefined ? {} : { by: by.slice(0, MAX_TEXT) }),
     ...(reason === undefined ? {} : { reason: reason.slice(0, MAX_TEXT) }),
   };
-}
-
-/** @throws KonvergeError `invalid_key` for a key of another queue: it would never run here. */
-export function assertOwnKey(key: ObjectKey, controller: string, cluster: string): void {
-  if (key.controller === controller && key.cluster === cluster) return;
-  throw new KonvergeError(
-    "invalid_key",
-    `key of controller "${key.controller}" on cluster "${key.cluster}" does not belong to the queue of ` +
-      `"${controller}" on "${cluster}"`,
-  );
 }

@@ -1,4 +1,4 @@
-import { ensureError } from "@konverge/core";
+import { ensureError, KonvergeError } from "@konverge/core";
 import { type RedisClient, runScript } from "@konverge/redis";
 import type { QueueNames } from "./queue-names.ts";
 import { fireScript } from "./scripts/fire.ts";
@@ -60,7 +60,11 @@ export function startTimerPump(options: TimerPumpOptions): TimerPump {
       if (ordered > 0) await carryOut();
       await Promise.all(
         due.map(async (id) => {
-          await fire(id);
+          await fire(id).catch((error: unknown) => {
+            // Somebody else wrote it: it would be as wrong the next time.
+            if (!isInvalidKey(error)) throw error;
+            onError(error);
+          });
           await redis.zrem(names.firing, id);
         }),
       );
@@ -82,4 +86,8 @@ export function startTimerPump(options: TimerPumpOptions): TimerPump {
       await running;
     },
   };
+}
+
+function isInvalidKey(error: unknown): error is KonvergeError {
+  return error instanceof KonvergeError && error.code === "invalid_key";
 }
