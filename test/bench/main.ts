@@ -3,6 +3,7 @@ import type { BenchOptions, Figure } from "./measure.ts";
 import { benchContention } from "./contention.ts";
 import { benchController } from "./controller.ts";
 import { benchGuard } from "./guard.ts";
+import { benchHistory } from "./history.ts";
 import { benchOutage } from "./outage.ts";
 import { benchQueue } from "./queue.ts";
 import { benchSim } from "./sim.ts";
@@ -15,6 +16,7 @@ const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[
   contention: benchContention,
   controller: benchController,
   guard: benchGuard,
+  history: benchHistory,
   outage: benchOutage,
   sim: benchSim,
   time: benchTime,
