@@ -123,7 +123,7 @@ describe.each(testServers())("hints on $name", (target) => {
     const said = () => harness.lines.filter((line) => line["hint"] === hint);
     const [line] = await until("the hint is said", () => said().length > 0 && said());
     expect(line).toMatchObject({ level: "warn", docs: `docs/hints.md#${hint}` });
-    expect(line?.message).toMatch(message);
+    expect(line?.["detail"]).toMatch(message);
     const stored = await queue.listAttempts(key("wrong"));
     const records = stored.map(({ record }) => JSON.parse(record) as AttemptRecord);
     const found = records.flatMap(({ hints = [] }) => hints).find(({ code }) => code === hint);
@@ -195,7 +195,7 @@ describe.each(testServers())("hints on $name", (target) => {
     });
     await until("the change is reconciled", () => runs > seen);
     await until("and the loop is over", () =>
-      harness.lines.some(({ message }) => message === "no loop any more"),
+      harness.lines.some(({ message }) => message === "reconciles run in circles no more"),
     );
   });
 

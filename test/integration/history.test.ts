@@ -104,9 +104,9 @@ describe.each(testServers())("history on $name", (target) => {
         });
       },
     });
-    await harness.make("loop");
+    const made = await harness.make("loop");
     const found = await until("the loop is found", () =>
-      harness.lines.find(({ message }) => message.includes("run in circles")),
+      harness.lines.find(({ message }) => message === "reconciles run in circles"),
     );
     expect(found).toMatchObject({
       level: "warn",
@@ -132,18 +132,28 @@ describe.each(testServers())("history on $name", (target) => {
       const events = await eventsAbout(harness.client, "loop");
       return events.length > 0 && events;
     });
-    expect(event).toMatchObject({ type: "Warning", reason: "ReconcileLoop" });
+    expect(event).toMatchObject({
+      type: "Warning",
+      reason: "ReconcileLoop",
+      involvedObject: { uid: made.metadata.uid },
+    });
     expect(await metrics.text()).toMatch(/konverge_loops_total\{[^}]*kind="ownWrites"[^}]*\} 1/);
 
     // A person is not made to wait, and ends it.
     const before = runs;
+    const [text = "{}"] = (await harness.reader.fights(1)).loops.values();
+    const { untilMs } = JSON.parse(text) as { readonly untilMs: number };
     const asked = await queue.request(key("loop"), { kind: "http" }, { class: "interactive" });
     await until("the person's request is finished", async () => {
       return (await queue.getRequest(asked.id)).phase === "finished";
     });
     expect(runs).toBeGreaterThan(before);
+    const asking = (await recordsOf(queue, key("loop"))).find(({ triggers }) =>
+      triggers.some(({ kind }) => kind === "http"),
+    );
+    expect(Date.parse(asking?.startedAt ?? "")).toBeLessThan(untilMs);
     await until("the loop is over for now", () =>
-      harness.lines.some(({ message }) => message === "no loop any more"),
+      harness.lines.some(({ message }) => message === "reconciles run in circles no more"),
     );
     expect(await eventsAbout(harness.client, "loop")).toHaveLength(1);
   });
@@ -175,7 +185,7 @@ describe.each(testServers())("history on $name", (target) => {
     await until("another step", async () => ((await state())?.step ?? 0) > step);
     // Each start is one step; the state is shared once a second.
     expect(runs[0]! + runs[1]! - before).toBeLessThanOrEqual(4);
-    const found = harness.lines.filter(({ message }) => message.includes("run in circles"));
+    const found = harness.lines.filter(({ message }) => message === "reconciles run in circles");
     expect(found).toHaveLength(1);
   });
 

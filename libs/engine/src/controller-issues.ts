@@ -80,6 +80,9 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   maxFailures: optional(wholeFrom1("; leave it out to never give up")),
   ageing: optional(duration("ageing", { aboveMs: 99 })),
   weights: () => undefined,
+  loops: optional((value) =>
+    value === "slow" || value === "tell" ? undefined : `"${String(value)}" must be slow or tell`,
+  ),
   use: optional(
     listOf((value) =>
       isFunction(value) ? undefined : "must be a function (context, next) => result",

@@ -79,6 +79,11 @@ export interface ControllerOptions<T extends ApiObject> {
   readonly ageing?: Duration;
   /** How often a namespace starts for each start of one with weight 1, while both wait. Default 1 each. */
   readonly weights?: Readonly<Record<string, number>>;
+  /**
+   * What is done about a key that runs in circles (docs/hints.md): its starts are put off by 1 s and then longer, up to
+   * 1 min (`slow`, the default), or it is only told (`tell`).
+   */
+  readonly loops?: "slow" | "tell";
   /** Runs around every `reconcile` and `cleanup`, the first one outermost; inside of the middleware of the configuration. */
   readonly use?: readonly Middleware<T>[];
   /** Makes the world as the object says. May run many times; must be idempotent. */
@@ -106,6 +111,7 @@ export interface Controller {
   readonly backoff: QueueLadders;
   readonly maxFailures: number | undefined;
   readonly fairness: Fairness;
+  readonly loops: "slow" | "tell";
   readonly use: readonly Middleware[];
   readonly reconcile: Handler;
   readonly cleanup: Handler | undefined;
@@ -136,6 +142,7 @@ export function defineController<T extends ApiObject>(options: ControllerOptions
     backoff: completeLadders(options.backoff),
     maxFailures: options.maxFailures,
     fairness: { ageingMs: toMs(ageing, "ageing"), weights: erased.weights ?? {} },
+    loops: erased.loops ?? "slow",
     use: erased.use ?? [],
     reconcile: erased.reconcile,
     cleanup: cleanup === "abandon" ? undefined : cleanup,

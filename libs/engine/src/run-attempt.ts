@@ -1,6 +1,7 @@
 import { KonvergeError, sleepMs, type ApiObject, type Outcome } from "@konverge/core";
 import { AttemptCancelledError, type AttemptLease } from "@konverge/queue";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
+import { findSwallowed } from "./history/find-hints.ts";
 import type { Log } from "./log.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 import { redactError } from "./redact-error.ts";
@@ -118,8 +119,8 @@ function afterwards(outcome: Outcome, trace: AttemptTrace, log: Log): Outcome {
   if (deferred !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "deferred") {
     return { kind: "deferred", afterMs: deferred.retryAfterMs ?? 1_000, cause: deferred.message };
   }
-  const swallowed = trace.conflicts.find(({ foundVersion }) => foundVersion === undefined);
-  if (swallowed !== undefined && outcome.kind !== "conflict" && outcome.kind !== "cancelled") {
+  const swallowed = findSwallowed(outcome, trace);
+  if (swallowed !== undefined) {
     log.warn(
       { outcome: outcome.kind, object: swallowed.ref.name, readVersion: swallowed.readVersion },
       "the handler swallowed a conflict; let it pass, so that the key is tried again",

@@ -16,7 +16,7 @@ import type { Log } from "../log.ts";
 import { findLoop } from "./find-loop.ts";
 import { hintOf } from "./find-hints.ts";
 import { createLoopBrake, type FoundLoop, type LoopBrake } from "./loop-brake.ts";
-import { createHistoryBatch, writtenObjects } from "./history-batch.ts";
+import { createHistoryBatch, takenFrom } from "./history-batch.ts";
 import { createSuspicion } from "./suspicion.ts";
 
 const FLUSH_MS = 1_000;
@@ -26,6 +26,7 @@ const SAY_AGAIN_MS = 3_600_000;
 const FLIPS_IN_A_ROW = 3;
 const RECORDS_READ = 64;
 const RECORDS_READ_TO_BRAKE = 16;
+const EPISODE_MS = 60_000;
 const SAYINGS_KEPT = 1_000;
 const LOOP_KINDS: readonly LoopState["kind"][] = ["ownWrites", "requeue", "flip"];
 
@@ -56,6 +57,8 @@ export interface AttemptHistoryOptions {
   readonly metrics: Metrics;
 }
 
+type Writer = Pick<AttemptRecord, "key" | "uid">;
+
 interface Followed {
   readonly controller: Controller;
   readonly queue: WorkQueue;
@@ -71,7 +74,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
   /** What to do once nobody else has said it. */
   const sayings = new Map<string, () => void>();
   /** Who wrote the objects of the batch, to slow them down when there is a fight. */
-  let writers = new Map<string, string>();
+  let writers = new Map<string, Writer>();
   let failing = false;
 
   const say = (what: string, saying: () => void) => {
@@ -79,9 +82,9 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
   };
 
   const found = (
-    { controller, brake, log: ours }: Followed,
+    { controller, brake, log: ownLog }: Followed,
     key: string,
-    loop: FoundLoop & { readonly hint: HintCode },
+    loop: FoundLoop & { readonly hint: HintCode; readonly uid: string | undefined },
   ) => {
     if (brake.stateOf(key) !== undefined) return;
     const { hint } = loop;
@@ -89,20 +92,27 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
     metrics.loopFound({ controller: controller.name, kind: loop.kind });
     const { message } = hintOf(hint, describe(loop));
     const { namespace, name } = parseKey(key);
-    say(`loop/${loop.kind}/${key}/${Math.floor(Date.now() / FLUSH_MS)}`, () => {
+    // Two workers may find it at once; another episode is told again.
+    say(`loop/${loop.kind}/${key}/${Math.floor(Date.now() / EPISODE_MS)}`, () => {
       const { count, paths, managers } = loop;
       const docs = hintDocs(hint);
-      ours.warn(
-        { key, namespace, name, hint, count, paths, managers, docs },
-        "reconciles run in circles; their starts are slowed down",
+      ownLog.warn(
+        { key, namespace, name, hint, count, paths, managers, loops: controller.loops, docs },
+        "reconciles run in circles",
       );
       recordEvent(client.scoped({ priority: "resync" }), {
-        regarding: { ...controller.for, name, ...(namespace === undefined ? {} : { namespace }) },
+        regarding: {
+          ...controller.for,
+          name,
+          ...(namespace === undefined ? {} : { namespace }),
+          // By which kubectl describe looks for them.
+          ...(loop.uid === undefined ? {} : { uid: loop.uid }),
+        },
         type: "Warning",
         reason: loop.kind === "flip" ? "OwnershipFlip" : "ReconcileLoop",
-        message: `${controller.name}: ${message}. Its starts are slowed down. See ${docs}`,
+        message: `${controller.name}: ${message}. ${controller.loops === "slow" ? "Its starts are slowed down. " : ""}See ${docs}`,
         component: `konverge/${controller.name}`,
-      }).catch((error: unknown) => ours.debug({ err: ensureError(error) }, "event not recorded"));
+      }).catch((error: unknown) => ownLog.debug({ err: ensureError(error) }, "event not recorded"));
     });
   };
 
@@ -119,17 +129,19 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
     for (const key of suspicion.take()) {
       const part = followed.get(parseKey(key).controller);
       if (part === undefined || part.brake.stateOf(key) !== undefined) continue;
-      const loop = findLoop(await readRecords(part.queue, key, RECORDS_READ));
-      if (loop !== undefined) {
-        found(part, key, { ...loop, managers: [] });
-      }
+      const records = await readRecords(part.queue, key, RECORDS_READ);
+      const loop = findLoop(records);
+      if (loop === undefined) continue;
+      const uid = records.find((record) => record.uid !== undefined)?.uid;
+      found(part, key, { ...loop, managers: [], uid });
     }
   };
 
-  const noteFlips = ({ episodes }: HistoryAnswer, wrote: ReadonlyMap<string, string>) => {
+  const noteFlips = ({ episodes }: HistoryAnswer, wrote: ReadonlyMap<string, Writer>) => {
     for (const { object, pair, count } of episodes) {
-      const key = wrote.get(object);
-      if (pair.kind !== "taken" || count < FLIPS_IN_A_ROW || key === undefined) continue;
+      const by = wrote.get(object);
+      if (pair.kind !== "taken" || count < FLIPS_IN_A_ROW || by === undefined) continue;
+      const { key, uid } = by;
       const part = followed.get(parseKey(key).controller);
       if (part === undefined) continue;
       const { manager, path } = pair;
@@ -140,6 +152,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
         count,
         paths: [path],
         managers: [manager],
+        uid,
       });
     }
   };
@@ -187,14 +200,16 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
 
   return {
     of: (controller, queue) => {
-      const ours = log.child({ controller: controller.name });
+      const ownLog = log.child({ controller: controller.name });
       const brake = createLoopBrake({
         workerId,
+        loops: controller.loops,
         readRecords: ({ id }) => readRecords(queue, id, RECORDS_READ_TO_BRAKE),
-        onEnded: (key, { kind, step }) => ours.info({ key, kind, step }, "no loop any more"),
+        onEnded: (key, { kind, step }) =>
+          ownLog.info({ key, kind, step }, "reconciles run in circles no more"),
       });
       metrics.addHistory(controller.name, { kinds: LOOP_KINDS, hints: Object.keys(HINTS) });
-      followed.set(controller.name, { controller, queue, log: ours, brake });
+      followed.set(controller.name, { controller, queue, log: ownLog, brake });
       return {
         brake,
         hintsOf: (key) => {
@@ -203,12 +218,15 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
         },
         note: (attempt, record, recordBytes) => {
           batch.add(record, recordBytes);
-          for (const { object, key } of writtenObjects(record)) writers.set(object, key);
+          for (const object of takenFrom(record)) writers.set(object, record);
           for (const { code, message } of record.hints ?? []) {
             if (isLoopHint(code)) continue;
             metrics.hintGiven({ controller: controller.name, hint: code });
             say(`hint/${code}/${attempt.id}`, () =>
-              ours.warn({ key: attempt.id, hint: code, docs: hintDocs(code) }, message),
+              ownLog.warn(
+                { key: attempt.id, hint: code, detail: message, docs: hintDocs(code) },
+                "the handler probably makes a classic mistake",
+              ),
             );
           }
           if (record.cause === "loop") return;

@@ -7,7 +7,7 @@ import {
   type ConflictRecord,
   type KubeApiError,
 } from "@konverge/kube";
-import type { WriteTrace } from "../attempt-trace.ts";
+import type { AttemptTrace, WriteTrace } from "../attempt-trace.ts";
 import type { AttemptRun } from "../run-attempt.ts";
 
 /** What the engine of JavaScript says when a frozen object is changed. */
@@ -32,10 +32,8 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
   }
   if (findCause(error, isFrozenError) !== undefined) give("cached_object_changed", "");
   if (trace.writes.some((write) => isOwnSpec(write, key))) give("own_spec_written", "");
-  const swallowed = trace.conflicts.find(
-    (conflict) => conflict.foundVersion === undefined && !isSettled(conflict, trace.writes),
-  );
-  if (swallowed !== undefined && isSuccess(outcome)) {
+  const swallowed = findSwallowed(outcome, trace);
+  if (swallowed !== undefined) {
     give("swallowed_conflict", `${swallowed.ref.kind} ${swallowed.ref.name}`);
   }
   return hints;
@@ -44,6 +42,17 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
 /** `detail` names objects and fields, never values (P12). */
 export function hintOf(code: HintCode, detail: string): Hint {
   return { code, message: detail === "" ? HINTS[code] : `${HINTS[code]} (${detail})` };
+}
+
+/** A conflict that the handler caught, and then ended as if there had been none. */
+export function findSwallowed(
+  { kind }: Outcome,
+  { conflicts, writes }: AttemptTrace,
+): ConflictRecord | undefined {
+  if (kind !== "done" && kind !== "requeueAfter" && kind !== "awaitChange") return undefined;
+  return conflicts.find(
+    (conflict) => conflict.foundVersion === undefined && !isSettled(conflict, writes),
+  );
 }
 
 /** A handler that tried again, and made it, swallowed nothing. */
@@ -59,10 +68,6 @@ function isSettled({ ref }: ConflictRecord, writes: readonly WriteTrace[]): bool
 
 function errorOf(outcome: Outcome): Error | undefined {
   return "error" in outcome ? outcome.error : undefined;
-}
-
-function isSuccess({ kind }: Outcome): boolean {
-  return kind === "done" || kind === "requeueAfter" || kind === "awaitChange";
 }
 
 function isApiError(candidate: unknown): candidate is KubeApiError {

@@ -103,11 +103,9 @@ export function createHistoryBatch(): HistoryCollector {
   };
 }
 
-/** Objects that the attempt took fields of, and the key that did. */
-export function writtenObjects({ key, writes }: AttemptRecord): { object: string; key: string }[] {
-  return writes
-    .filter(({ taken = [] }) => taken.length > 0)
-    .map((write) => ({ object: fightObject(write), key }));
+/** Objects that the attempt took fields of. */
+export function takenFrom({ writes }: AttemptRecord): string[] {
+  return writes.filter(({ taken = [] }) => taken.length > 0).map(fightObject);
 }
 
 function conflictsOf({ writes, conflicts }: AttemptRecord): Conflict[] {

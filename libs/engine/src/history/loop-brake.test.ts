@@ -16,11 +16,12 @@ const ran = (over: object = {}) =>
 const echo: Trigger = { kind: "watch", by: "watch pools", resourceVersion: "5" };
 const foreign: Trigger = { kind: "watch", by: "watch pools", resourceVersion: "6" };
 
-function open() {
+function open(loops: "slow" | "tell" = "slow") {
   const clock = { nowMs: 1_000_000 };
   const ended: string[] = [];
   const brake = createLoopBrake({
     workerId: "w",
+    loops,
     readRecords: async () => [ran()],
     onEnded: (key) => ended.push(key),
     now: () => clock.nowMs,
@@ -47,6 +48,13 @@ test("echoes wait, longer each time, up to a minute", async () => {
     brake.ended(KEY, ran());
   }
   expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
+});
+
+test("where loops are only told, nothing waits", () => {
+  const { brake } = open("tell");
+  brake.start(KEY, OWN);
+  expect(brake.putOffMs(attempt(echo))).toBe(0);
+  expect(brake.stateOf(KEY)).toMatchObject(OWN);
 });
 
 test.each<[string, Trigger]>([

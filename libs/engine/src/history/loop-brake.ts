@@ -43,6 +43,8 @@ export interface FoundLoop {
 
 export interface LoopBrakeOptions {
   readonly workerId: string;
+  /** `tell`: nothing is put off. */
+  readonly loops: "slow" | "tell";
   /** The latest records of a key, newest first. */
   readonly readRecords: (attempt: AttemptLease) => Promise<readonly AttemptRecord[]>;
   readonly onEnded: (key: string, state: LoopState) => void;
@@ -92,7 +94,8 @@ export function createLoopBrake(options: LoopBrakeOptions): LoopBrake {
         end(attempt.id, state);
         return 0;
       }
-      return state.untilMs <= now() ? 0 : look(attempt, state);
+      const isDue = state.untilMs <= now() || options.loops === "tell";
+      return isDue ? 0 : look(attempt, state);
     },
     stateOf: (key) => loops.get(key),
     start: (key, found) => {

@@ -26,6 +26,7 @@ const MEMBERS_KEPT = 500;
 const LOOPS_KEPT = 200;
 /** Rows dropped per flush when there is need, beyond twice those that were added. */
 const DROPPED_AT_LEAST = 200;
+const ROWS_PER_CALL = 500;
 const DROPPED_WHEN_FULL = 2_000;
 /** From this share of Redis's memory on, records make room for the queue. */
 const TIGHT_SHARE = 0.85;
@@ -111,22 +112,28 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
   const isTight = watchMemory(redis, names.index);
 
   const index = async ({ rows }: HistoryBatch): Promise<void> => {
-    const most = Math.max(DROPPED_AT_LEAST, 2 * rows.length);
     const beyond = (await isTight()) ? FREED_WHEN_TIGHT_BYTES : 0;
     if (rows.length === 0 && beyond === 0) return;
-    const texts = rows.flatMap(({ row, recordBytes }) => {
-      const text = encodeRow(row);
-      return [text, Buffer.byteLength(text) + recordBytes + 2 * ENTRY_OVERHEAD_BYTES];
-    });
     try {
-      const args = [budgetBytes, most, beyond, ...texts];
-      const answer = await runScript(redis, indexAttemptsScript, [names.index], args);
-      const [, ...over] = answer as [number, ...string[]];
-      await drop(pairsOf(over));
+      // At least once, to free what is to be freed; in parts, since Redis does nothing else meanwhile.
+      for (let start = 0; start === 0 || start < rows.length; start += ROWS_PER_CALL) {
+        await indexPart(rows.slice(start, start + ROWS_PER_CALL), start === 0 ? beyond : 0);
+      }
     } catch (error) {
       if (!isOutOfMemory(error)) throw error;
       await makeRoom();
     }
+  };
+  const indexPart = async (rows: HistoryBatch["rows"], beyond: number): Promise<void> => {
+    const texts = rows.flatMap(({ row, recordBytes }) => {
+      const text = encodeRow(row);
+      return [text, Buffer.byteLength(text) + recordBytes + 2 * ENTRY_OVERHEAD_BYTES];
+    });
+    const most = Math.max(DROPPED_AT_LEAST, 2 * rows.length);
+    const args = [budgetBytes, most, beyond, ...texts];
+    const answer = await runScript(redis, indexAttemptsScript, [names.index], args);
+    const [, ...over] = answer as [number, ...string[]];
+    await drop(pairsOf(over));
   };
   /** Reading and trimming are allowed even to a Redis that is full. */
   const makeRoom = async (): Promise<void> => {
