@@ -13,6 +13,8 @@ import { renderOverview } from "./overview-page.ts";
 import { PAGE_POLICY } from "./page-layout.ts";
 import { answerProblem } from "./problem.ts";
 import type { QueueAccess } from "./queue-access.ts";
+import { createQueueDesk } from "./queue-desk.ts";
+import { queueRoutes } from "./queue-routes.ts";
 import { reconcileRoutes } from "./reconcile-routes.ts";
 
 export interface ApiOptions {
@@ -32,6 +34,7 @@ export function createApi(options: ApiOptions): {
 } {
   const { access, guards, metrics, token, cluster, onError } = options;
   const guarded = { guards, clusters: () => access.clusters() };
+  const desk = createQueueDesk(access);
   const app = new Hono();
   app.onError((error, context) => {
     const response = answerProblem(context, error);
@@ -49,7 +52,8 @@ export function createApi(options: ApiOptions): {
   app.get("/metrics", async (context) =>
     context.body(await metrics.text(), 200, { "content-type": metrics.contentType }),
   );
-  app.route("/v1/reconciles", reconcileRoutes(access));
+  app.route("/v1/reconciles", reconcileRoutes(access, desk));
+  app.route("/v1", queueRoutes(desk));
   app.route("/v1/objects", objectRoutes(access));
   app.route("/v1/attempts", attemptRoutes(access));
   app.route("/v1/fights", fightRoutes(access));

@@ -10,22 +10,30 @@ const DOCS = "/docs/errors.md#";
 /** Answers an error as `application/problem+json` (RFC 9457), by the one table of error codes. */
 export function answerProblem(context: Context, thrown: unknown): Response {
   const error = toKonvergeError(thrown);
-  const { title, httpStatus } = ERRORS[error.code];
+  const { httpStatus } = ERRORS[error.code];
   const problem: Problem = {
     type: `${DOCS}${error.code}`,
-    title,
-    status: httpStatus,
-    detail: error.message,
     instance: context.req.path,
-    code: error.code,
-    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
-    ...(error.issues.length === 0 ? {} : { errors: [...error.issues] }),
+    ...problemOf(error),
   };
   const headers = new Headers({ "content-type": PROBLEM });
   if (httpStatus === 503)
     headers.set("retry-after", String(Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)));
   if (httpStatus === 401) headers.set("www-authenticate", 'Bearer realm="konverge"');
   return new Response(JSON.stringify(problem), { status: httpStatus, headers });
+}
+
+/** What a problem says of an error, wherever it happened. */
+export function problemOf(error: KonvergeError): Omit<Problem, "type" | "instance"> {
+  const { title, httpStatus } = ERRORS[error.code];
+  return {
+    title,
+    status: httpStatus,
+    detail: error.message,
+    code: error.code,
+    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+    ...(error.issues.length === 0 ? {} : { errors: [...error.issues] }),
+  };
 }
 
 function toKonvergeError(thrown: unknown): KonvergeError {

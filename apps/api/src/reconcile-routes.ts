@@ -1,28 +1,27 @@
 import {
   createReconcileSchema,
+  createReconcilesSchema,
   duration,
+  orderSchema,
   type AcceptedReconcile,
   type ReconcileState,
 } from "@konverge/contracts";
-import {
-  formatTraceparent,
-  KonvergeError,
-  parseKey,
-  parseTraceparent,
-  sleepMs,
-} from "@konverge/core";
+import { formatTraceparent, KonvergeError, parseTraceparent, sleepMs } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
 import { Hono } from "hono";
 import { limitBody } from "./limit-body.ts";
 import { readJson } from "./read-json.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
+import { keyOfRequest, type QueueDesk } from "./queue-desk.ts";
+import { requestBatch } from "./reconcile-batch.ts";
 
 const MAX_BODY_KIB = 64;
+const MAX_BATCH_KIB = 1_024;
 const MAX_WAIT_MS = 60_000;
 const POLL_MS = 100;
 
-/** `POST /v1/reconciles` and `GET /v1/reconciles/{id}`. */
-export function reconcileRoutes(access: QueueAccess): Hono {
+/** `POST /v1/reconciles`, `POST /v1/reconciles/batch`, `GET /v1/reconciles/{id}` and `POST /v1/reconciles/{id}/cancel`. */
+export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Hono {
   const routes = new Hono();
   routes.post("/", limitBody(MAX_BODY_KIB), async (context) => {
     const body = await readJson(context.req, createReconcileSchema);
@@ -43,10 +42,18 @@ export function reconcileRoutes(access: QueueAccess): Hono {
     context.header("location", `/v1/reconciles/${encodeURIComponent(accepted.id)}`);
     return context.json(answer, 202);
   });
+  routes.post("/batch", limitBody(MAX_BATCH_KIB), async ({ req, json }) => {
+    const { items } = await readJson(req, createReconcilesSchema);
+    const trigger = { kind: "http", by: "http", ...traceOf(req.header("traceparent")) } as const;
+    return json(await requestBatch(access, items, trigger));
+  });
+  routes.post("/:id/cancel", limitBody(MAX_BODY_KIB), async ({ req, json }) =>
+    json(await desk.cancel(req.param("id"), await readJson(req, orderSchema))),
+  );
   routes.get("/:id", async (context) => {
     const id = context.req.param("id");
     const waitMs = parseWait(context.req.query("wait"));
-    const { cluster, controller } = keyOfId(id);
+    const { cluster, controller } = keyOfRequest(id);
     const { queue } = await access.find(cluster, controller);
     const state: ReconcileState = await waitFor(queue, id, {
       waitMs,
@@ -75,15 +82,6 @@ async function waitFor(
     const leftMs = endMs - performance.now();
     if (state.phase === "finished" || leftMs <= 0 || signal.aborted) return state;
     await sleepMs(Math.min(POLL_MS, leftMs));
-  }
-}
-
-function keyOfId(id: string) {
-  const end = id.lastIndexOf("@");
-  try {
-    return parseKey(end === -1 ? id : id.slice(0, end));
-  } catch (error) {
-    throw new KonvergeError("not_found", `no request has the id "${id}"`, { cause: error });
   }
 }
 

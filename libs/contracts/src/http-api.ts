@@ -31,6 +31,13 @@ export const acceptedReconcileSchema = z.object({
   coalesced: z.boolean(),
 });
 
+const sayItems = "send 1 to 1000 items";
+
+/** Body of `POST /v1/reconciles/batch`. */
+export const createReconcilesSchema = z.strictObject({
+  items: z.array(createReconcileSchema, sayItems).min(1, sayItems).max(1_000, sayItems),
+});
+
 /** Answer of `GET /v1/reconciles/{id}`. */
 export const reconcileStateSchema = z.object({
   id: z.string(),
@@ -151,8 +158,29 @@ export const problemSchema = z.object({
   errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
 });
 
+/** Answer of `POST /v1/reconciles/batch`: a result per item, in order. */
+export const reconcileResultsSchema = z.object({
+  accepted: z.number(),
+  items: z.array(
+    z.union([
+      acceptedReconcileSchema,
+      z.object({
+        error: problemSchema.pick({
+          code: true,
+          title: true,
+          status: true,
+          detail: true,
+          retryAfterMs: true,
+          errors: true,
+        }),
+      }),
+    ]),
+  ),
+});
+
 export type CreateReconcile = z.output<typeof createReconcileSchema>;
 export type AcceptedReconcile = z.infer<typeof acceptedReconcileSchema>;
+export type ReconcileResults = z.infer<typeof reconcileResultsSchema>;
 export type ReconcileState = z.infer<typeof reconcileStateSchema>;
 export type ObjectHistory = z.infer<typeof objectHistorySchema>;
 export type GuardOrder = z.output<typeof guardOrderSchema>;

@@ -25,11 +25,40 @@ export type { LoopState } from "./loop-state.ts";
 export { isSensitive, redactPatch } from "./redact.ts";
 export { describeSettings, findSettingsIssues, readSettings, settingsSchema } from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
-export { KEY_PHASES, pauseSchema } from "./queue-api.ts";
-export type { KeyItem, PauseView } from "./queue-api.ts";
+export {
+  cancelAnswerSchema,
+  deadLetterQuerySchema,
+  KEY_PHASES,
+  keyListSchema,
+  keyQuerySchema,
+  orderListSchema,
+  orderSchema,
+  ordersQuerySchema,
+  pauseListSchema,
+  pauseOrderSchema,
+  pauseSchema,
+  releaseAnswerSchema,
+  releaseOrderSchema,
+  resumeAnswerSchema,
+} from "./queue-api.ts";
+export type {
+  CancelAnswer,
+  KeyItem,
+  KeyList,
+  KeyListQuery,
+  OrderList,
+  PauseList,
+  PauseOrder,
+  PauseView,
+  ReleaseAnswer,
+  ReleaseOrder,
+  ResumeAnswer,
+} from "./queue-api.ts";
 export {
   acceptedReconcileSchema,
+  createReconcilesSchema,
   createReconcileSchema,
+  reconcileResultsSchema,
   guardListSchema,
   guardOrderSchema,
   guardRateSchema,
@@ -46,5 +75,6 @@ export type {
   GuardView,
   ObjectHistory,
   Problem,
+  ReconcileResults,
   ReconcileState,
 } from "./http-api.ts";

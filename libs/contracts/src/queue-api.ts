@@ -31,5 +31,118 @@ export const keyFields = {
     .optional(),
 };
 
+const sayText = "write a text of 1 to 253 characters";
+const text = z.string(sayText).min(1, sayText).max(253, sayText);
+const sayWho = "say who, in at most 200 characters";
+const sayWhy = "say why, in at most 200 characters";
+const sayLimit = "write a whole number from 1 to 1000";
+
+/** Body of `POST /v1/reconciles/{id}/cancel`: every order is kept with who gave it and why. */
+export const orderSchema = z.strictObject({
+  by: z.string(sayWho).trim().min(1, sayWho).max(200, sayWho),
+  reason: z.string(sayWhy).trim().min(1, sayWhy).max(200, sayWhy),
+});
+
+/** Answer of the same. The state is that of a moment later, so an aborted attempt may still run. */
+export const cancelAnswerSchema = z.object({
+  id: z.string(),
+  result: z.enum(["finished", "withdrawn", "shared", "aborting"]),
+});
+
+/** Query of `GET /v1/keys` and `GET /v1/dead-letters`; all that is given must hold. */
+export const keyQuerySchema = z.strictObject({
+  cluster: text.default("default"),
+  controller: text.optional(),
+  phase: z.enum(KEY_PHASES, `write one of ${KEY_PHASES.join(", ")}`).optional(),
+  /** `_` for cluster-scoped objects. */
+  namespace: text.optional(),
+  /** Any part of the object's name. */
+  name: text.optional(),
+  limit: z.coerce.number(sayLimit).int(sayLimit).min(1, sayLimit).max(1_000, sayLimit).default(100),
+  /** `next` of an earlier answer. */
+  cursor: z.string().max(2_000).optional(),
+});
+export const deadLetterQuerySchema = keyQuerySchema.omit({ phase: true });
+
+/** Answer of both, by key. A page may be short and still have a `next`. */
+export const keyListSchema = z.object({
+  items: z.array(z.object(keyFields)),
+  next: z.string().optional(),
+});
+
+/**
+ * Body of `POST /v1/pauses` and `POST /v1/pauses/resume`: an object (controller, namespace where it has one, name), a
+ * namespace (of one controller, or of all that are known), or a controller.
+ */
+export const pauseOrderSchema = z
+  .strictObject({
+    cluster: text.default("default"),
+    controller: text.optional(),
+    namespace: text.optional(),
+    name: text.optional(),
+    ...orderSchema.shape,
+  })
+  .superRefine(({ controller, namespace, name }, context) => {
+    if (controller !== undefined || (namespace !== undefined && name === undefined)) return;
+    const message =
+      name === undefined ? "name a controller, a namespace, or both" : "say whose key it is";
+    context.addIssue({ code: "custom", path: ["controller"], message });
+  });
+
+/** Answer of `GET /v1/pauses` and `POST /v1/pauses`, with the controller of each. */
+export const pauseListSchema = z.object({
+  items: z.array(z.object({ controller: z.string(), ...pauseSchema.shape })),
+});
+/** Answer of `POST /v1/pauses/resume`: keys that were waiting for it. */
+export const resumeAnswerSchema = z.object({ resumed: z.number() });
+
+/** Body of `POST /v1/dead-letters/release`: one object by `name`, or all that match. */
+export const releaseOrderSchema = z
+  .strictObject({
+    cluster: text.default("default"),
+    controller: text,
+    namespace: text.optional(),
+    name: text.optional(),
+    /** Any part of the name. */
+    contains: text.optional(),
+    /** Only says how many there are. */
+    dryRun: z.boolean("write true or false").default(false),
+    ...orderSchema.shape,
+  })
+  .superRefine(({ name, contains }, context) => {
+    if (name === undefined || contains === undefined) return;
+    const message = "give either name or contains";
+    context.addIssue({ code: "custom", path: ["contains"], message });
+  });
+export const releaseAnswerSchema = z.object({ count: z.number(), dryRun: z.boolean() });
+
+/** Query of `GET /v1/orders`. */
+export const ordersQuerySchema = z.strictObject({
+  cluster: text.default("default"),
+  controller: text,
+});
+/** Answer of the same: what people ordered, newest first, at most 200. */
+export const orderListSchema = z.object({
+  items: z.array(
+    z.object({
+      kind: z.enum(["pause", "resume", "cancel", "release"]),
+      scope: z.string(),
+      by: z.string(),
+      reason: z.string(),
+      at: z.string(),
+      count: z.number().optional(),
+    }),
+  ),
+});
+
 export type KeyItem = z.infer<z.ZodObject<typeof keyFields>>;
 export type PauseView = z.infer<typeof pauseSchema>;
+export type CancelAnswer = z.infer<typeof cancelAnswerSchema>;
+export type KeyListQuery = z.output<typeof keyQuerySchema>;
+export type KeyList = z.infer<typeof keyListSchema>;
+export type PauseOrder = z.output<typeof pauseOrderSchema>;
+export type PauseList = z.infer<typeof pauseListSchema>;
+export type ResumeAnswer = z.infer<typeof resumeAnswerSchema>;
+export type ReleaseOrder = z.output<typeof releaseOrderSchema>;
+export type ReleaseAnswer = z.infer<typeof releaseAnswerSchema>;
+export type OrderList = z.infer<typeof orderListSchema>;
