@@ -164,6 +164,7 @@ test("a replica without the latest writes takes over: a change that was acknowle
   );
   copy.on("error", () => undefined);
   primary.on("error", () => undefined);
+  await primary.set("marker", "");
   await until(
     "the replica is up to date",
     async () =>

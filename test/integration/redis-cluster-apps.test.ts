@@ -1,0 +1,132 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { startApi } from "@konverge/api";
+import { readSettings } from "@konverge/contracts";
+import { createLocalGate } from "@konverge/core";
+import { defineConfig, defineController } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createApiServer } from "@konverge/testkit";
+import { startWorker } from "@konverge/worker";
+import { installWidgets } from "./kube-servers.ts";
+import { until } from "./queue-harness.ts";
+import { startRedisCluster } from "./redis-cluster-fixture.ts";
+
+const namespace = "default";
+const OBJECTS = 30;
+
+test("worker and HTTP API on a Redis Cluster with shards: all runs, all is shown, one node's restart loses nothing", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const folder = mkdtempSync(join(tmpdir(), "konverge-apps-"));
+  cleanup.defer(() => rmSync(folder, { recursive: true }));
+  const redis = cleanup.use(await startRedisCluster());
+  const server = await createApiServer({});
+  cleanup.defer(() => server.close());
+  const kubeconfig = join(folder, "kubeconfig");
+  writeFileSync(kubeconfig, server.kubeconfig);
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
+    userAgent: "konverge-test/1",
+  });
+  cleanup.defer(() => client.close());
+  const Widgets = await installWidgets(client, "apps.test.konverge.dev");
+  const runs = new Map<string, number>();
+  const widgets = defineController({
+    name: "widgets",
+    for: Widgets,
+    reconcile: async ({ object, kube }) => {
+      const { name } = object.metadata;
+      runs.set(name, (runs.get(name) ?? 0) + 1);
+      await kube.mutateStatus(object, (draft) => {
+        draft.status["runs"] = runs.get(name) ?? 0;
+      });
+    },
+  });
+  const settings = readSettings({
+    env: {
+      KONVERGE_REDIS_URL: redis.url,
+      KONVERGE_KUBECONFIG: kubeconfig,
+      KONVERGE_METRICS_PORT: "0",
+      KONVERGE_API_PORT: "0",
+      KONVERGE_LOG_LEVEL: "silent",
+    },
+  });
+  const configOf = (shards: number) =>
+    defineConfig({ controllers: [widgets], clusters: { default: { shards } } });
+  const run = (shards: number) =>
+    startWorker({ config: configOf(shards), settings, version: "1.2.3" });
+
+  const worker = await run(6);
+  cleanup.defer(() => worker.stop());
+  await expect(run(3)).rejects.toMatchObject({ code: "shards_mismatch" });
+  const names = Array.from({ length: OBJECTS }, (_, n) => `w-${n}`);
+  await Promise.all(
+    names.map((name) => client.create(Widgets, { metadata: { namespace, name }, spec: {} })),
+  );
+  await until("every object ran", () => runs.size === OBJECTS);
+
+  const api = await startApi({ settings, version: "1.2.3" });
+  cleanup.defer(() => api.stop());
+  const post = (name: string) =>
+    fetch(`${api.url}/v1/reconciles`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ controller: "widgets", namespace, name }),
+    });
+  const ids = await Promise.all(
+    names.map(async (name) => {
+      const response = await post(name);
+      expect(response.status).toBe(202);
+      return ((await response.json()) as { readonly id: string }).id;
+    }),
+  );
+  const allFinished = async () => {
+    for (const id of ids) {
+      await until(
+        `the end of ${id}`,
+        async () => {
+          const answer = await fetch(`${api.url}/v1/reconciles/${encodeURIComponent(id)}`);
+          const state = (await answer.json()) as { readonly phase?: string };
+          return state.phase === "finished";
+        },
+        30_000,
+      );
+    }
+  };
+  await allFinished();
+  const homes = await Promise.all(
+    redis.primaries.map(async ({ port }) => {
+      const node = new Redis({ port });
+      const keys = await node.keys("konverge:{default/*}/key/*");
+      node.disconnect();
+      return keys.length;
+    }),
+  );
+  expect(homes.reduce((sum, count) => sum + count, 0)).toBe(OBJECTS);
+  expect(homes.filter((count) => count > 0).length).toBeGreaterThan(1);
+  for (const path of ["/", "/queues", "/v1/guards"]) {
+    expect((await fetch(`${api.url}${path}`)).status, path).toBe(200);
+  }
+
+  await redis.primaries[2]?.kill();
+  const restarted = redis.restart(2);
+  ids.length = 0;
+  for (const name of names) {
+    ids.push(
+      await until(
+        `${name} is taken`,
+        async () => {
+          const response = await post(name);
+          const body = (await response.json()) as { readonly id: string };
+          return response.status === 202 && body.id;
+        },
+        30_000,
+      ),
+    );
+  }
+  await restarted;
+  await allFinished();
+}, 120_000);

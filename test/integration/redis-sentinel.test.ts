@@ -1,0 +1,112 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { createGuard } from "@konverge/guard";
+import { findRedisServer } from "@konverge/infra-redis";
+import { createWorkQueue } from "@konverge/queue";
+import { guard as dieWithUs, startRedis } from "@konverge/testkit";
+import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "./queue-harness.ts";
+
+const http = { kind: "http" } as const;
+
+/** A Sentinel on a free port, which agrees with itself. */
+async function startSentinel(
+  dir: string,
+  primaryPort: number,
+): Promise<{ port: number; stop: () => void }> {
+  const server = findRedisServer();
+  if (server === undefined) throw new Error("no redis-server");
+  const spare = await startRedis();
+  const { port } = spare;
+  await spare.stop();
+  const file = join(dir, "sentinel.conf");
+  writeFileSync(
+    file,
+    [
+      `port ${port}`,
+      "bind 127.0.0.1",
+      `dir ${dir}`,
+      `sentinel monitor mymaster 127.0.0.1 ${primaryPort} 1`,
+      "sentinel down-after-milliseconds mymaster 500",
+      "sentinel failover-timeout mymaster 2000",
+    ].join("\n"),
+  );
+  const child = spawn(server.path, [file, "--sentinel"], {
+    stdio: "ignore",
+    env: {
+      ...process.env,
+      ...(server.libraryPath === undefined ? {} : { LD_LIBRARY_PATH: server.libraryPath }),
+    },
+  });
+  const guardian = dieWithUs({ pids: child.pid === undefined ? [] : [child.pid] });
+  child.once("exit", () => guardian.release());
+  return { port, stop: () => child.kill("SIGKILL") };
+}
+
+test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledged is lost, queue and guard go on", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const dir = mkdtempSync(join(tmpdir(), "konverge-sentinel-"));
+  cleanup.defer(() => rmSync(dir, { recursive: true, force: true }));
+  const primary = await startRedis();
+  cleanup.defer(() => primary.stop());
+  const replica = await startRedis({ extraArgs: ["--replicaof", `127.0.0.1 ${primary.port}`] });
+  cleanup.defer(() => replica.stop());
+  const sentinel = await startSentinel(dir, primary.port);
+  cleanup.defer(() => sentinel.stop());
+  const asked = new Redis({ port: sentinel.port });
+  asked.on("error", () => undefined);
+  cleanup.defer(() => asked.disconnect());
+  await until(
+    "the Sentinel knows the replica",
+    async () => {
+      const known = await asked.call("SENTINEL", "REPLICAS", "mymaster").catch(() => []);
+      return JSON.stringify(known).includes(String(replica.port));
+    },
+    30_000,
+  );
+
+  const redis = { url: `redis+sentinel://127.0.0.1:${sentinel.port}/mymaster` };
+  const queue = createWorkQueue({
+    redis,
+    controller: CONTROLLER,
+    cluster: CLUSTER,
+    leaseMs: 2_000,
+  });
+  cleanup.defer(() => queue.close());
+  const guard = await createGuard({ redis, cluster: CLUSTER, workerId: "w" });
+  cleanup.defer(() => guard.close());
+  const held = hold();
+  const worker = workOn(queue, async ({ id }) => {
+    if (id.endsWith("/running")) await held.wait();
+    const permit = await guard.admit({ verb: "get", resource: "pods", priority: "event" });
+    permit.settle({ kind: "response", status: 200 });
+    return { kind: "done" };
+  });
+  const running = await queue.request(keyOf("running"), http);
+  await until("it runs", () => worker.active === 1);
+  const replicated = new Redis(primary.url);
+  replicated.on("error", () => undefined);
+  cleanup.defer(() => replicated.disconnect());
+  await replicated.set("marker", "");
+  await until("the replica has it", async () => (await replicated.wait(1, 1_000)) === 1);
+  await primary.kill();
+  await expect(queue.request(keyOf("refused"), http)).rejects.toMatchObject({
+    code: "redis_unavailable",
+  });
+  const after = await until(
+    "the new primary takes requests",
+    () => queue.request(keyOf("after"), http).catch(() => undefined),
+    60_000,
+  );
+  held.release();
+  for (const { id } of [running, after]) {
+    await until(
+      `the end of ${id}`,
+      async () => (await queue.getRequest(id).catch(() => undefined))?.phase === "finished",
+      30_000,
+    );
+  }
+}, 120_000);
