@@ -7,11 +7,11 @@ const MAX_DEPTH = 10;
  * The logger that a handler gets. Once the attempt has read a sensitive object, every text of its lines is searched for what
  * was read there (P12); before that it costs nothing.
  */
-export function createHandlerLog(log: Log, secrets: AttemptSecrets): Log {
+export function createHandlerLog(sink: Log, secrets: AttemptSecrets): Log {
   const write =
     (level: "debug" | "info" | "warn" | "error") => (fields: object, message: string) => {
-      if (secrets.isEmpty) log[level](fields, message);
-      else log[level](scrubValue(fields, secrets, 0) as object, secrets.scrub(String(message)));
+      if (secrets.isEmpty) sink[level](fields, message);
+      else sink[level](scrubValue(fields, secrets, 0) as object, secrets.scrub(String(message)));
     };
   return {
     debug: write("debug"),
@@ -20,7 +20,7 @@ export function createHandlerLog(log: Log, secrets: AttemptSecrets): Log {
     error: write("error"),
     child: (bindings) =>
       createHandlerLog(
-        log.child(scrubValue(bindings, secrets, 0) as Record<string, unknown>),
+        sink.child(scrubValue(bindings, secrets, 0) as Record<string, unknown>),
         secrets,
       ),
   };

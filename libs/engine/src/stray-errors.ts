@@ -29,29 +29,19 @@ export interface StrayErrorOptions {
  */
 export function reportStrayErrors(options: StrayErrorOptions): () => void {
   const { log, onFatal = () => process.exit(1) } = options;
-  const report = (thrown: unknown, origin: AttemptOrigin | undefined, message: string) => {
-    const safe = errorOfThrown(thrown);
-    const { name, message: text, stack } = origin?.redact(safe) ?? safe;
-    const err = { type: name, message: text, ...(origin === undefined ? { stack } : {}) };
-    if (origin === undefined) return log.error({ err }, message);
-    const { controller, namespace, name: object } = origin.key;
-    log.error({ controller, namespace, name: object, err }, message);
-  };
   const onRejection = (reason: unknown) => {
-    report(
-      reason,
-      origins.getStore(),
+    log.error(
+      fieldsOf(reason),
       "a promise was rejected and nobody handled it; await it in the handler",
     );
   };
   const onException = (thrown: unknown) => {
-    const origin = origins.getStore();
-    if (origin !== undefined) {
-      report(thrown, origin, "a timer or listener that a handler left behind threw");
+    if (origins.getStore() === undefined) {
+      log.error(fieldsOf(thrown), "an exception that nobody caught; the process ends");
+      onFatal();
       return;
     }
-    report(thrown, undefined, "an exception that nobody caught; the process ends");
-    onFatal();
+    log.error(fieldsOf(thrown), "a timer or listener that a handler left behind threw");
   };
   process.on("unhandledRejection", onRejection);
   process.on("uncaughtException", onException);
@@ -59,4 +49,17 @@ export function reportStrayErrors(options: StrayErrorOptions): () => void {
     process.off("unhandledRejection", onRejection);
     process.off("uncaughtException", onException);
   };
+}
+
+/** What was thrown, and by which attempt; of the latter nothing but what may leave it (P12). */
+function fieldsOf(thrown: unknown): object {
+  const error = errorOfThrown(thrown);
+  const origin = origins.getStore();
+  if (origin === undefined) {
+    const { name, message, stack } = error;
+    return { err: { type: name, message, stack } };
+  }
+  const { name: type, message } = origin.redact(error);
+  const { controller, namespace, name } = origin.key;
+  return { controller, namespace, name, err: { type, message } };
 }
