@@ -3,7 +3,7 @@ import { runScript, type RedisClient, type ScriptArgument } from "@konverge/redi
 import { encodeAttempt } from "./attempt-entry.ts";
 import { classOf } from "./request-class.ts";
 import type { QueueNames } from "./queue-names.ts";
-import { beginScript } from "./scripts/begin.ts";
+import { beginNextScript, beginScript } from "./scripts/begin.ts";
 import { endScript } from "./scripts/end.ts";
 import { renewScript } from "./scripts/renew.ts";
 import { wakeScript } from "./scripts/wake.ts";
@@ -66,6 +66,15 @@ export interface Ended {
 /** The scripts of attempts, as functions: the only place that knows the order of their arguments and answers. */
 export interface AttemptStore {
   begin(id: string, owner: string): Promise<Begun>;
+  /**
+   * Begins the job that BullMQ hands out next under `token`, once it has finished `finishing`; undefined when it hands out none.
+   * To be sent behind that finish.
+   */
+  beginNext(
+    token: string,
+    finishing: string,
+    owner: string,
+  ): Promise<{ readonly jobId: string; readonly id: string; readonly begun: Begun } | undefined>;
   end(call: EndCall): Handed<Ended>;
   /** The priority with which a key that backs off may start at once because of news, or 0. */
   wake(id: string): Promise<number>;
@@ -82,14 +91,15 @@ export interface AttemptStoreOptions {
 
 export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
   const { redis, names, workerId, leaseMs } = options;
+  const common = [leaseMs, workerId, ATTEMPTS_KEPT, RETENTION_MS];
+  const beginKeys = [names.fair, names.ageing, names.pauses, names.parked, names.aborts];
   const beginBatch = createTickBatch<{ id: string; owner: string }, Begun>(BATCH, async (calls) => {
     const keys = calls.map(({ id }) => names.keyHash(id));
     const owners = calls.map(({ owner }) => owner);
-    const common = [leaseMs, workerId, ATTEMPTS_KEPT, RETENTION_MS];
     const answers = await runScript(
       redis,
       beginScript,
-      [names.fair, names.ageing, names.pauses, names.parked, names.aborts, ...keys],
+      [...beginKeys, ...keys],
       [...common, ...owners],
     );
     return rows(answers).map(decodeBegun);
@@ -111,6 +121,16 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
 
   return {
     begin: (id, owner) => beginBatch({ id, owner }).answer,
+    async beginNext(token, finishing, owner) {
+      const [jobId, id, answer] = (await runScript(
+        redis,
+        beginNextScript,
+        [...beginKeys, `${names.bullRoot}active`],
+        [...common, owner, token, finishing, names.bullRoot, names.keyRoot],
+      )) as [string?, string?, Row?];
+      if (jobId === undefined || id === undefined || answer === undefined) return undefined;
+      return { jobId, id, begun: decodeBegun(answer) };
+    },
     end: endBatch,
     async wake(id) {
       return Number(await runScript(redis, wakeScript, [names.keyHash(id), names.fair], [id]));

@@ -2,6 +2,7 @@ import { ensureError, KonvergeError, sleepMs, type ObjectKey, type Outcome } fro
 import { DelayedError, WaitingError, type Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
 import type { AttemptStore, EndCall, Ended, RunningAttempt } from "./attempt-store.ts";
+import { createBeginAhead, type BegunAhead } from "./begin-ahead.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "./job-payload.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -13,6 +14,8 @@ import type { AttemptEnd, AttemptLease, WorkOptions } from "./work-queue.ts";
 const BUSY_MAX_MS = 1_000;
 const BUSY_JITTER_MS = 50;
 const MAX_RECORD_BYTES = 16 * 1_024;
+/** Attempts at once up to which a round trip is what a reconcile waits for; above, it is Redis's own time. */
+const AHEAD_BELOW = 2;
 /** Of a UUID, 48 bits: two workers of a key must not share it. */
 const NONCE_CHARS = 13;
 const MAX_ERROR_CHARS = 1_000;
@@ -53,6 +56,8 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
   const running = new Set<Promise<void>>();
   const sent = new Set<Promise<unknown>>();
   let starts = 0;
+  const nextOwner = () => `${nonce}:${(starts += 1)}`;
+  const ahead = createBeginAhead(store, nextOwner);
   let refusing = false;
 
   const background = (promise: Promise<unknown>) => {
@@ -63,13 +68,14 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
   };
 
   const run = async (job: Job<JobPayload>, token: string | undefined) => {
-    if (refusing) return await putBack(job, token);
+    const early = await ahead.take(job, token);
+    if (refusing) {
+      if (early !== undefined) await giveBack(early);
+      return await putBack(job, token);
+    }
     const key = keyOfPayload(job.data, options.owner);
     const id = job.data.key;
-    starts += 1;
-    const owner = `${nonce}:${starts}`;
-    const askedAtMs = performance.now();
-    const begun = await store.begin(id, owner);
+    const { owner, askedAtMs, begun } = early ?? (await beginNow(id));
     switch (begun.kind) {
       case "run":
         return await attempt(job, token, { key, id, owner, askedAtMs, begun });
@@ -89,6 +95,20 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       case "paused":
         return undefined;
     }
+  };
+
+  const beginNow = async (id: string): Promise<BegunAhead> => {
+    const owner = nextOwner();
+    const askedAtMs = performance.now();
+    return { id, owner, askedAtMs, begun: await store.begin(id, owner) };
+  };
+  /** Ends an attempt that never reached its handler. */
+  const giveBack = async ({ id, owner, begun }: BegunAhead) => {
+    if (begun.kind !== "run") return;
+    const outcome = { kind: "cancelled", cause: "shutdown" } as const;
+    const plan = planEnd(outcome, begun, planOptions);
+    const texts = { errorCode: "", errorMessage: "", record: "" };
+    await store.end({ id, begun, owner, outcome: outcome.kind, plan, ...texts }).answer;
   };
 
   const attempt = async (
@@ -123,6 +143,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     if (plan.job === "complete" && plan.timerMs === undefined && !plan.dead) {
       background(closed);
       await handed.sent;
+      if (token !== undefined && running.size <= AHEAD_BELOW && !refusing) ahead.follow(job, token);
       return;
     }
     const { fenced, priority } = await closed;
@@ -132,8 +153,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     // Cancelled meanwhile: nothing waits for another attempt.
     if (priority === 0) return;
     // The job leaves with its new place: with the old one it would overtake all that came since.
-    if (plan.job !== "complete" && job.priority !== priority)
-      await job.changePriority({ priority });
+    if (job.priority !== priority) await job.changePriority({ priority });
     await moveOn(job, token, plan, end.outcome);
   };
 
@@ -222,6 +242,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       while (running.size > 0) await Promise.allSettled(running);
     },
     async settled() {
+      await Promise.all((await ahead.rest()).map(giveBack));
       while (sent.size > 0) await Promise.all(sent);
     },
   };

@@ -2,31 +2,10 @@ import { defineScript, type Script } from "@konverge/redis";
 import { askLua } from "./ask.ts";
 import { pauseLua } from "./pause.ts";
 
-/**
- * Takes the key lease for attempts that are about to start. Several at once, because each call has a fixed cost.
- *
- * KEYS: 1 fair (hash), 2 ageing (sorted set), 3 pauses (hash), 4 parked (sorted set), 5 aborts (hash); then per attempt its
- * key hash. Its list of attempts is named after that.
- * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its owner: a text that no
- * other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
- * Answer, per attempt:
- * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }
- * - { "busy", ms left of another epoch's lease }
- * - { "backoff", failures }: an epoch never ended, not for the first time in a row
- * - { "dead" }: refused until a person asks or the generation changes; what was requested stays
- * - { "covered" }: nothing was requested since the last finished attempt began, or a person has withdrawn it
- * - { "paused" }: what was requested stays, and the key is parked until the pause is ended. Where nothing is paused that costs
- *   one EXISTS a call
- *
- * `run` is a field of the key hash as well: startedAt, worker, class, since (when the oldest request that it covers was
- * made), floor or "-", generation, a line each; then the triggers. Numbers are kept as texts where they are only handed
- * on: Redis takes longer to write a number of Lua's than to do anything else here.
- */
-export const beginScript: Script = defineScript(
-  "begin",
+const beginLua =
   askLua +
-    pauseLua +
-    String.raw`
+  pauseLua +
+  String.raw`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local worker, kept, retentionMs = ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -153,10 +132,67 @@ local function begin(key, owner)
   return { 'run', epoch .. ' ' .. attempts .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. number, run, trace }
 end
 
+-- Places and ages of what began.
+local function settle()
+  if #aged > 0 then redis.call('ZREM', KEYS[2], unpack(aged)) end
+  if highest > (tonumber(redis.call('HGET', KEYS[1], 'v')) or 0) then redis.call('HSET', KEYS[1], 'v', highest) end
+end
+`;
+
+/**
+ * Takes the key lease for attempts that are about to start. Several at once, because each call has a fixed cost.
+ *
+ * KEYS: 1 fair (hash), 2 ageing (sorted set), 3 pauses (hash), 4 parked (sorted set), 5 aborts (hash); then per attempt its
+ * key hash. Its list of attempts is named after that.
+ * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its owner: a text that no
+ * other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
+ * Answer, per attempt:
+ * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }
+ * - { "busy", ms left of another epoch's lease }
+ * - { "backoff", failures }: an epoch never ended, not for the first time in a row
+ * - { "dead" }: refused until a person asks or the generation changes; what was requested stays
+ * - { "covered" }: nothing was requested since the last finished attempt began, or a person has withdrawn it
+ * - { "paused" }: what was requested stays, and the key is parked until the pause is ended. Where nothing is paused that costs
+ *   one EXISTS a call
+ *
+ * `run` is a field of the key hash as well: startedAt, worker, class, since (when the oldest request that it covers was
+ * made), floor or "-", generation, a line each; then the triggers. Numbers are kept as texts where they are only handed
+ * on: Redis takes longer to write a number of Lua's than to do anything else here.
+ */
+export const beginScript: Script = defineScript(
+  "begin",
+  beginLua +
+    String.raw`
 local answers = {}
 for i = 1, #KEYS - 5 do answers[i] = begin(KEYS[i + 5], ARGV[i + 4]) end
-if #aged > 0 then redis.call('ZREM', KEYS[2], unpack(aged)) end
-if highest > (tonumber(redis.call('HGET', KEYS[1], 'v')) or 0) then redis.call('HSET', KEYS[1], 'v', highest) end
+settle()
 return answers
+`,
+);
+
+/**
+ * Begins the job that BullMQ has just handed to this worker, found by its lock: sent behind BullMQ's finish of the job before
+ * it, so that a worker with little to do at once saves a round trip per reconcile.
+ *
+ * KEYS: 1 to 5 as above, 6 BullMQ's active list.
+ * ARGV: 1 to 4 as above, 5 owner, 6 lock token, 7 job that is being finished, 8 root of BullMQ's keys, 9 root of key hashes.
+ * Answer: { job, key, answer as above }, or nothing when there was no job or it is not at the head any more.
+ *
+ * Names of the key hash and of jobs are built here; they share the hash tag of KEYS.
+ */
+export const beginNextScript: Script = defineScript(
+  "begin-next",
+  beginLua +
+    String.raw`
+for _, jobId in ipairs(redis.call('LRANGE', KEYS[6], 0, 3)) do
+  if jobId ~= ARGV[7] and redis.call('GET', ARGV[8] .. jobId .. ':lock') == ARGV[6] then
+    local member = redis.call('HGET', ARGV[8] .. jobId, 'deid')
+    if not member then return {} end
+    local answer = begin(ARGV[9] .. member, ARGV[5])
+    settle()
+    return { jobId, member, answer }
+  end
+end
+return {}
 `,
 );
