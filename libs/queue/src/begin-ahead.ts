@@ -62,11 +62,12 @@ export function createBeginAhead(store: AttemptStore, nextOwner: () => string): 
       const id = job.data.key;
       try {
         const found = await entry.answer;
-        if (found?.jobId !== job.id) return undefined;
+        if (found === undefined || found.jobId !== job.id) return undefined;
         asked.delete(token);
-        return found === undefined ? undefined : { id, owner, askedAtMs, begun: found.begun };
+        return { id, owner, askedAtMs, begun: found.begun };
       } catch {
         // Whether it was begun nobody knows: the same owner is told the same again.
+        asked.delete(token);
         return { id, owner, askedAtMs, begun: await store.begin(id, owner) };
       }
     },
