@@ -1,6 +1,6 @@
 import type { Job } from "bullmq";
 import type { AttemptStore, Begun } from "./attempt-store.ts";
-import type { JobPayload } from "./requester.ts";
+import type { JobPayload } from "./job-payload.ts";
 
 /** A job whose attempt began before BullMQ handed it out. */
 export interface BegunAhead {
