@@ -1,5 +1,5 @@
 import type { AttemptRecord, HintCode } from "@konverge/contracts";
-import type { ResourceType } from "@konverge/core";
+import type { ApiObject, ResourceType } from "@konverge/core";
 import type { ControllerOptions } from "@konverge/engine";
 import { describe, expect, test } from "vitest";
 import { eventsAbout, namespace, useHistory } from "./history-harness.ts";
@@ -22,6 +22,11 @@ const ConfigMap: ResourceType = {
   resource: "configmaps",
   scope: "Namespaced",
 };
+
+interface SecretObject extends ApiObject {
+  data?: Record<string, string>;
+}
+const Secret: ResourceType<SecretObject> = { ...ConfigMap, kind: "Secret", resource: "secrets" };
 
 /** Each is what somebody once wrote. */
 const MISTAKES: readonly Mistake[] = [
@@ -162,6 +167,83 @@ describe.each(testServers())("hints on $name", (target) => {
       return found.length >= 4 && found;
     });
     for (const { record } of stored) expect(JSON.parse(record)).not.toHaveProperty("hints");
+  });
+
+  test("a child that is written on every run is a loop too, and its field is named", async () => {
+    let runs = 0;
+    await harness.start({
+      owns: [ConfigMap],
+      reconcile: async ({ object, kube }) => {
+        runs += 1;
+        const [child] = await kube.list(ConfigMap, { ownedBy: object });
+        if (child === undefined) await kube.create(ConfigMap, { name: "child", ownedBy: object });
+        else {
+          await kube.mutate(child, (draft) => {
+            (draft as { data?: object }).data = { runs: String(runs) };
+          });
+        }
+      },
+    });
+    await harness.make("parent");
+    const line = await until("the loop is told", () =>
+      harness.lines.find(({ message }) => message === "reconciles run in circles"),
+    );
+    expect(line).toMatchObject({
+      hint: "own_write_trigger",
+      name: "parent",
+      paths: ["configmaps data.runs"],
+    });
+    await harness.client.delete(ConfigMap, { namespace, name: "child" });
+  });
+
+  test("P12: of a fight about a Secret names and paths are kept, and no value", async () => {
+    const canary = `canary-${crypto.randomUUID()}`;
+    const secret = { namespace, name: "hush" };
+    const valueOf = (text: string) => Buffer.from(`${canary}-${text}`).toString("base64");
+    const setByOther = async (serial: number) =>
+      await harness.client.mutate(Secret, secret, (draft) => {
+        draft.data = { password: valueOf(`theirs-${serial}`) };
+        draft.metadata.labels = { hint: `${canary}-${serial}` };
+      });
+    await harness.client.create(Secret, { metadata: secret, data: { password: valueOf("first") } });
+    const { queue, key } = await harness.start({
+      reconcile: async ({ kube }) => {
+        await kube.mutate<SecretObject>({ type: Secret, ...secret }, (draft) => {
+          draft.data = { password: valueOf("ours") };
+          draft.metadata.labels = { hint: `${canary}-ours` };
+        });
+      },
+    });
+    await harness.make("keeper");
+    const object = "secrets/default/hush";
+    let serial = 0;
+    await until("the fight is kept", async () => {
+      await setByOther((serial += 1));
+      const asked = await queue.request(key("keeper"), { kind: "http" }, { class: "interactive" });
+      await until("it is written back", async () => {
+        return (await queue.getRequest(asked.id)).phase === "finished";
+      });
+      const contenders = await harness.reader.contention(object);
+      return contenders.some(({ inEpisode }) => inEpisode >= 3);
+    });
+    const [event] = await until("the fight is told", async () => {
+      const events = await eventsAbout(harness.client, "keeper");
+      return events.length > 0 && events;
+    });
+    const contenders = await harness.reader.contention(object);
+    expect(contenders.map(({ path }) => path)).toContain("data.password");
+    const told = JSON.stringify([
+      contenders,
+      await harness.reader.fights(1).then(({ loops, ...rest }) => [rest, [...loops]]),
+      await harness.reader.search({ limit: 200 }),
+      await queue.listAttempts(key("keeper"), { limit: 50 }),
+      harness.lines,
+      event,
+    ]);
+    expect(told).toContain("data.password");
+    expect(told).not.toContain(canary);
+    expect(told).not.toContain(Buffer.from(canary).toString("base64").slice(0, 40));
+    await harness.client.delete(Secret, secret);
   });
 
   test("requeueAfter that never ends is said, and slowed down without being lost", async () => {

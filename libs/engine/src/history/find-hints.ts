@@ -24,7 +24,8 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
   if (api !== undefined && isAlreadyExists(api) && api.verb === "create") {
     give("already_exists", nameOf(api));
   }
-  if (api !== undefined && isNotFound(api) && outcome.kind === "retry") {
+  // A create that finds nothing misses its namespace.
+  if (api !== undefined && isNotFound(api) && api.verb !== "create" && outcome.kind === "retry") {
     const deleted = trace.writes.some(
       ({ verb, name }) => verb === "delete" && name.name === api.ref?.name,
     );
