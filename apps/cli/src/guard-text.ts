@@ -1,4 +1,5 @@
 import type { GuardView, Transition } from "@konverge/guard";
+import { columns, plain } from "./columns.ts";
 
 const HEAD = ["CLUSTER", "BREAKER", "RATE", "LIMIT", "LIVE", "FAILING", "LAST TRANSITION"];
 
@@ -66,26 +67,6 @@ function transitionText({ atMs, from, to, by, why, reason, worker, ...rest }: Tr
 
 function noteText({ by, reason, at }: { by: string; reason: string; at: string }): string {
   return `by ${by} at ${at}: ${reason}`;
-}
-
-function columns(rows: readonly (readonly string[])[]): string {
-  const clean = rows.map((row) => row.map(plain));
-  const widths = (clean[0] ?? []).map((_, column) =>
-    Math.max(...clean.map((row) => row[column]?.length ?? 0)),
-  );
-  return clean
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("   ")
-        .trimEnd(),
-    )
-    .join("\n");
-}
-
-/** What others wrote must not steer this terminal. */
-function plain(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, "?");
 }
 
 function round(rate: number): string {

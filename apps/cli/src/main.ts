@@ -4,7 +4,9 @@ import { addApiCommand } from "./commands/api.ts";
 import { addApiserverCommand } from "./commands/apiserver.ts";
 import { addCrdsCommand } from "./commands/crds.ts";
 import { addDemoCommand } from "./commands/demo.ts";
+import { addDeadLetterCommand } from "./commands/dead-letter.ts";
 import { addGuardCommand } from "./commands/guard.ts";
+import { addQueueCommand } from "./commands/queue.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
 import { readVersion } from "./version.ts";
 
@@ -22,6 +24,8 @@ addApiserverCommand(program);
 addCrdsCommand(program);
 addDemoCommand(program);
 addGuardCommand(program);
+addQueueCommand(program);
+addDeadLetterCommand(program);
 
 try {
   await program.parseAsync();

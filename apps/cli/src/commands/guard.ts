@@ -1,4 +1,3 @@
-import { userInfo } from "node:os";
 import { readSettings, type GuardList, type Settings } from "@konverge/contracts";
 import { findRateIssue, isKonvergeError, KonvergeError } from "@konverge/core";
 import { openGuardControl, type GuardControl, type GuardView, type Order } from "@konverge/guard";
@@ -6,6 +5,7 @@ import { createControllerRegistry } from "@konverge/queue";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { explainGuardFailure } from "../guard-failure.ts";
 import { guardDetails, guardRows } from "../guard-text.ts";
+import { systemUser } from "../system-user.ts";
 
 interface ShowFlags {
   readonly output: "table" | "json";
@@ -154,17 +154,6 @@ async function readView(control: GuardControl, cluster: string): Promise<GuardVi
   const view = await control.read(cluster);
   if (view !== undefined) return view;
   throw new KonvergeError("not_found", `no worker has guarded a cluster "${cluster}" yet`);
-}
-
-function systemUser(): string {
-  try {
-    return userInfo().username;
-  } catch (error) {
-    // A container may run under an id that has no name.
-    throw new KonvergeError("invalid_request", "--by: this system has no name for you; say who", {
-      cause: error,
-    });
-  }
 }
 
 function parseRate(text: string): number | typeof CONFIGURED {

@@ -1,0 +1,99 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { keyListSchema } from "@konverge/contracts";
+import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
+import { beforeEach, expect, test } from "vitest";
+import { keyOf, until, useQueues, workOn } from "../integration/queue-harness.ts";
+
+const harness = useQueues();
+const run = promisify(execFile);
+const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
+const WHY = ["--reason", "a bad release", "--by", "ada"];
+let queue: WorkQueue;
+
+beforeEach(async () => {
+  const registry = createControllerRegistry({
+    redis: { url: harness.url },
+    cluster: "default",
+    prefix: harness.prefix,
+  });
+  const type = { cluster: "default", group: "demo.konverge.dev", version: "v1", kind: "NodePool" };
+  await registry.announce([
+    { ...type, name: "node-pool", resource: "nodepools", scope: "Namespaced" },
+  ]);
+  await registry.close();
+  queue = harness.open();
+});
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+async function konverge(args: readonly string[], redisUrl = harness.url): Promise<Ended> {
+  const env = { ...process.env, KONVERGE_REDIS_URL: redisUrl, KONVERGE_PREFIX: harness.prefix };
+  try {
+    const { stdout, stderr } = await run(process.execPath, [...MAIN, ...args], {
+      env,
+      timeout: 30_000,
+    });
+    return { code: 0, stdout, stderr };
+  } catch (error) {
+    return error as Ended;
+  }
+}
+
+test("keys are listed, paused, resumed and cancelled, and orders are kept", async () => {
+  const accepted = await queue.request(keyOf("blue"), { kind: "http" });
+  const pause = ["node-pool", "-n", "demo", "--name", "blue", ...WHY];
+  const paused = await konverge(["queue", "pause", ...pause]);
+  expect(paused).toMatchObject({ code: 0, stderr: "" });
+  expect(paused.stdout).toMatch(
+    /^CONTROLLER +SCOPE.*\nnode-pool .*demo\/blue +ada .*a bad release\n$/,
+  );
+  const listed = await konverge(["queue", "list", "--phase", "paused", "-o", "json"]);
+  expect(keyListSchema.parse(JSON.parse(listed.stdout)).items).toMatchObject([
+    { key: accepted.key, phase: "paused", paused: { by: "ada" } },
+  ]);
+  expect((await konverge(["queue", "list"])).stdout).toMatch(/paused +0 .*by ada since/);
+  expect((await konverge(["queue", "cancel", accepted.id, ...WHY])).stdout).toBe("withdrawn\n");
+  const resumed = await konverge(["queue", "resume", ...pause]);
+  expect(resumed.stdout).toBe("resumed, 0 keys were waiting\n");
+  expect((await konverge(["queue", "pauses"])).stdout).toBe("nothing is paused\n");
+  const orders = await konverge(["queue", "orders", "node-pool"]);
+  expect(orders.stdout).toMatch(/resume .*\n.*cancel .*\n.*pause /);
+});
+
+test("dead letters are listed, counted and released", async () => {
+  const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
+  for (const name of ["a-1", "a-2", "b"]) await queue.request(keyOf(name), { kind: "watch" });
+  await until("all died", () => worker.closed.length === 3);
+  await worker.stop();
+  expect((await konverge(["dead-letter", "list"])).stdout).toMatch(/terminal: cannot\n.*a-2 /);
+  const release = ["dead-letter", "release", "node-pool", ...WHY];
+  const counted = await konverge([...release, "--contains", "a", "--dry-run"]);
+  expect(counted.stdout).toBe("2 would be released\n");
+  expect((await konverge([...release, "--all"])).stdout).toBe("3 released\n");
+  expect((await konverge(["dead-letter", "list"])).stdout).toBe("no dead letter\n");
+  expect((await queue.counts()).waiting).toBe(3);
+});
+
+test.each([
+  [["dead-letter", "release", "node-pool", ...WHY], 2, "--all: say which keys, or --all"],
+  [["queue", "pause", ...WHY], 2, "<controller>: name a controller, a namespace, or both"],
+  [["queue", "list", "--phase", "ded"], 2, "--phase: write one of idle, waiting"],
+  [["queue", "resume", "node-pool", ...WHY], 3, "the controller is not paused"],
+  [["queue", "orders", "other"], 3, 'has no controller "other"; known: node-pool'],
+])("%j ends with %i: %s", async (args, code, line) => {
+  const ended = await konverge(args);
+  expect(ended.code).toBe(code);
+  expect(ended.stderr).toContain(`konverge: `);
+  expect(ended.stderr).toContain(line);
+  expect(ended.stderr.trimEnd()).not.toContain("\n");
+});
+
+test("without Redis it says so in one line and ends with 6", async () => {
+  const ended = await konverge(["queue", "list"], "redis://127.0.0.1:1");
+  expect(ended.code).toBe(6);
+  expect(ended.stderr).toMatch(/^konverge: Redis at redis:\/\/127.0.0.1:1 cannot be used: .*\n$/);
+});
