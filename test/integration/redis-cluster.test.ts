@@ -10,6 +10,7 @@ import {
   type RequestState,
   type WorkQueue,
 } from "@konverge/queue";
+import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
 import { CONTROLLER, hold, keyOf, until, workOn, type TestWorker } from "./queue-harness.ts";
 import { startRedisCluster, type RunningRedisCluster } from "./redis-cluster-fixture.ts";
 
@@ -64,6 +65,10 @@ test("queues, registry, binding, lanes and guard of three clusters work, each on
   const { url, primaries } = await start();
   const redis = { url };
   expect((await checkRedis(redis)).warnings).toEqual([]);
+  const [node] = primaries;
+  await expect(checkRedis({ url: node?.url ?? "" })).rejects.toMatchObject({
+    code: "redis_unsuitable",
+  });
 
   for (const cluster of KUBES) {
     await bindCluster({ redis, cluster, uid: `uid-${cluster}` });
@@ -146,7 +151,7 @@ test("a lane is handed from process to process, and a breaker is seen by all, ov
 });
 
 test("P1: a node dies and its replica takes over: nothing acknowledged is lost, the other clusters do not notice", async () => {
-  const { url, primaries } = await start({ replica: true });
+  const { url, primaries, replica } = await start({ replica: true });
   const queues = new Map(KUBES.map((cluster) => [cluster, open(url, cluster)]));
   const [hit = "", ...others] = KUBES;
   const held = hold();
@@ -167,6 +172,14 @@ test("P1: a node dies and its replica takes over: nothing acknowledged is lost, 
   await until("the attempts run", () =>
     workers.every(({ started }) => started.some(({ id }) => id.endsWith("/running"))),
   );
+  const guard = await createGuard({ redis: { url }, cluster: hit, workerId: "g" });
+  cleanup.add(() => guard.close());
+  const { state } = guardKeys("konverge", hit);
+  const callOnce = async () => {
+    const permit = await guard.admit({ verb: "get", resource: "pods", priority: "event" });
+    permit.settle({ kind: "response", status: 200 });
+  };
+  await callOnce();
   await primaries[0]?.kill();
   // The others go on at once.
   for (const cluster of others) {
@@ -179,6 +192,15 @@ test("P1: a node dies and its replica takes over: nothing acknowledged is lost, 
   accepted.push({ queue, id: (await insist(queue, hit, "after")).id });
   held.release();
   for (const { queue: own, id } of accepted) expect((await finished(own, id)).outcome).toBe("done");
+
+  // P5: the new primary may not know the last grants, so the guard must have noticed it, which empties the bucket.
+  const successor = new Redis({ port: replica?.port ?? 0 });
+  cleanup.add(async () => successor.disconnect());
+  const runId = /run_id:(\S+)/.exec(await successor.info("server"))?.[1];
+  await until("the guard knows the new primary", async () => {
+    await callOnce().catch(() => undefined);
+    return (await successor.hget(state, "runId")) === runId;
+  });
 }, 60_000);
 
 test("P1: a node without a replica dies and comes back with its AOF: 503 with the cure meanwhile, then all ends", async () => {

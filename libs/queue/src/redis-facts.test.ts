@@ -12,6 +12,12 @@ test.each(["6.0.16", "5.0.7"])("refuses %s, for ZADD LT is missing", (version) =
   expect(() => judgeRedis(info(version))).toThrow(/at least 6\.2 is needed/);
 });
 
+test("refuses a node of a Redis Cluster that is spoken to as one server, and names the URL to write", () => {
+  const node = `${info("7.0.0")}redis_mode:cluster\r\n`;
+  expect(() => judgeRedis(node)).toThrow(/redis\+cluster:\/\//);
+  expect(judgeRedis(node, true).warnings).toEqual([]);
+});
+
 test("refuses eviction and only warns without AOF", () => {
   expect(() => judgeRedis(info("7.0.0", "volatile-lru"))).toThrow(/volatile-lru/);
   expect(judgeRedis(info("7.0.0", "noeviction", 0)).warnings).toHaveLength(1);

@@ -6,6 +6,7 @@ import {
   withRedis,
   type RedisTarget,
 } from "@konverge/redis";
+import { Cluster } from "ioredis";
 
 export interface RedisFacts {
   readonly version: string;
@@ -15,7 +16,7 @@ export interface RedisFacts {
 
 /**
  * Looks whether Redis can keep what the queue promises.
- * @throws KonvergeError `redis_unsuitable` when it is too old or may evict keys
+ * @throws KonvergeError `redis_unsuitable` when it is too old, may evict keys, or is a Redis Cluster that the URL calls one server
  * @throws KonvergeError `redis_unavailable`
  */
 export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
@@ -23,10 +24,11 @@ export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
   // Failures reach the caller through withRedis; without a listener they would be thrown once more.
   redis.on("error", () => undefined);
   try {
+    const isCluster = redis instanceof Cluster;
     const infos = await withRedis(redis, () =>
       Promise.all(primariesOf(redis).map((node) => node.info())),
     );
-    const [first, ...others] = infos.map(judgeRedis);
+    const [first, ...others] = infos.map((info) => judgeRedis(info, isCluster));
     if (first === undefined) {
       throw new KonvergeError(
         "redis_unavailable",
@@ -40,8 +42,8 @@ export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
   }
 }
 
-/** The judgement over the answer of INFO. @throws KonvergeError `redis_unsuitable` */
-export function judgeRedis(info: string): RedisFacts {
+/** The judgement over the answer of INFO, by a server that is spoken to alone or as a node of a Redis Cluster. @throws KonvergeError `redis_unsuitable` */
+export function judgeRedis(info: string, isCluster = false): RedisFacts {
   const fields = new Map(
     info.split(/\r?\n/).map((line) => {
       const colon = line.indexOf(":");
@@ -54,6 +56,12 @@ export function judgeRedis(info: string): RedisFacts {
     throw new KonvergeError(
       "redis_unsuitable",
       `Redis may evict keys (maxmemory-policy ${policy}), which would lose requests; set maxmemory-policy noeviction`,
+    );
+  }
+  if (fields.get("redis_mode") === "cluster" && !isCluster) {
+    throw new KonvergeError(
+      "redis_unsuitable",
+      "Redis is a node of a Redis Cluster, but its URL names one server; write redis+cluster://host:port,host:port",
     );
   }
   const warnings: string[] = [];
