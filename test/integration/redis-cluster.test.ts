@@ -65,8 +65,8 @@ test("queues, registry, binding, lanes and guard of three clusters work, each on
   const { url, primaries } = await start();
   const redis = { url };
   expect((await checkRedis(redis)).warnings).toEqual([]);
-  const [node] = primaries;
-  await expect(checkRedis({ url: node?.url ?? "" })).rejects.toMatchObject({
+  const [first] = primaries;
+  await expect(checkRedis({ url: first?.url ?? "" })).rejects.toMatchObject({
     code: "redis_unsuitable",
   });
 
