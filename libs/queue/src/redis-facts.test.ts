@@ -22,3 +22,13 @@ test("refuses eviction and only warns without AOF", () => {
   expect(() => judgeRedis(info("7.0.0", "volatile-lru"))).toThrow(/volatile-lru/);
   expect(judgeRedis(info("7.0.0", "noeviction", 0)).warnings).toHaveLength(1);
 });
+
+test.each([
+  { aheadMs: 3_600_000, warnings: [expect.stringContaining("3600 s ahead of that of Redis")] },
+  { aheadMs: -5_000, warnings: [expect.stringContaining("5 s behind that of Redis")] },
+  { aheadMs: 1_500, warnings: [] },
+])("a clock that is ahead of Redis's by $aheadMs ms", ({ aheadMs, warnings }) => {
+  const redisMs = 1_795_261_670_086;
+  const told = `${info("7.0.0")}server_time_usec:${redisMs}387\r\n`;
+  expect(judgeRedis(told, false, redisMs + aheadMs).warnings).toEqual(warnings);
+});

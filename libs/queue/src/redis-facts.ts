@@ -8,6 +8,9 @@ import {
 } from "@konverge/redis";
 import { Cluster } from "ioredis";
 
+/** More than an answer's way, in ms. */
+const MAX_CLOCK_SKEW_MS = 2_000;
+
 export interface RedisFacts {
   readonly version: string;
   /** What works but may surprise, for the log: one sentence each, with the cure. */
@@ -42,8 +45,16 @@ export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
   }
 }
 
-/** The judgement over the answer of INFO, by a server that is spoken to alone or as a node of a Redis Cluster. @throws KonvergeError `redis_unsuitable` */
-export function judgeRedis(info: string, isCluster = false): RedisFacts {
+/**
+ * The judgement over the answer of INFO at `nowMs` of our own clock, by a server that is spoken to alone or as a node of a
+ * Redis Cluster.
+ * @throws KonvergeError `redis_unsuitable`
+ */
+export function judgeRedis(
+  info: string,
+  isCluster = false,
+  nowMs: number = Date.now(),
+): RedisFacts {
   const fields = new Map(
     info.split(/\r?\n/).map((line) => {
       const colon = line.indexOf(":");
@@ -68,6 +79,14 @@ export function judgeRedis(info: string, isCluster = false): RedisFacts {
   if (fields.get("aof_enabled") === "0") {
     warnings.push(
       "Redis has its append-only file off: a restart forgets requests made since the last snapshot; set appendonly yes",
+    );
+  }
+  // Redis 6.2 does not tell its time here.
+  const aheadMs = nowMs - Number(fields.get("server_time_usec") ?? nowMs * 1_000) / 1_000;
+  if (Math.abs(aheadMs) > MAX_CLOCK_SKEW_MS) {
+    const seconds = Math.round(Math.abs(aheadMs) / 1_000);
+    warnings.push(
+      `the clock of this machine is ${seconds} s ${aheadMs > 0 ? "ahead of" : "behind"} that of Redis: backoffs end too early or too late by as much; synchronise both by NTP`,
     );
   }
   return { version, warnings };

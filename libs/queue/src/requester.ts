@@ -76,8 +76,8 @@ export function createRequester(
         id,
         bounded ? maxWaiting : "",
       ],
-    )) as [number, number, number, number, number];
-    const [number, joined, priority, wake, raised] = answer;
+    )) as [number, number, number, number, number, number];
+    const [number, joined, priority, wake, raised, nowMs] = answer;
     if (number === 0) {
       throw new KonvergeError(
         "queue_full",
@@ -88,6 +88,8 @@ export function createRequester(
     const job = await queue.add("reconcile", { key: id } satisfies JobPayload, {
       ...JOB_OPTIONS,
       priority,
+      // Redis's time, not ours: a job that is woken is due at this time.
+      timestamp: nowMs,
       deduplication: { id, keepLastIfActive: true, reschedule: wake === 1 },
     });
     if (raised === 1) await raise(queue, job.id, priority);

@@ -12,7 +12,7 @@ import { newsLua } from "./news.ts";
  * ARGV: 1 class (1 interactive .. 4 resync), 2 news (1 or 0), 3 trigger (JSON without line breaks), 4 resourceVersion or
  * "", 5 generation or "", 6 most triggers to keep, 7 key, 8 most waiting keys or "" for no bound.
  * Answer: number, joined (1 when another request was waiting), priority (for BullMQ; the best of what waits), wake, raised
- * (the priority of the job that waits already must change); or 0, waiting keys: refused, nothing was changed. Refused is only
+ * (the priority of the job that waits already must change), now in ms; or 0, waiting keys: refused, nothing was changed. Refused is only
  * what would add a job: a key that runs, waits, or backs off has one.
  *
  * Wakes a key from its backoff only for news, and as often as its bucket allows (news.ts); a person always does.
@@ -88,6 +88,6 @@ end
 
 local wake = (news == '1' and wakes(key, hold, class, now)) and 1 or 0
 local raised = (class < waiting or (hold ~= '' and class < 3)) and 1 or 0
-return { number, pending > 0 and 1 or 0, priorityOf(ask.tag, state.base, ask.class), wake, raised }
+return { number, pending > 0 and 1 or 0, priorityOf(ask.tag, state.base, ask.class), wake, raised, now }
 `,
 );

@@ -1,0 +1,150 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { formatKey, type Outcome } from "@konverge/core";
+import { afterEach, expect, test } from "vitest";
+import type { ClockChildConfig } from "./queue-clock-child.ts";
+import {
+  CLUSTER,
+  CONTROLLER,
+  expectNothingLeft,
+  keyOf,
+  until,
+  useQueues,
+  workOn,
+} from "./queue-harness.ts";
+
+/** Processes whose clocks are wrong. Redis's clock decides about requests, leases and timers; about backoffs BullMQ asks the workers'. */
+
+const harness = useQueues();
+const CHILD = fileURLToPath(new URL("queue-clock-child.ts", import.meta.url));
+const HOUR_MS = 3_600_000;
+const http = { kind: "http" } as const;
+const done: Outcome = { kind: "done" };
+const failed: Outcome = { kind: "retry", error: new Error("broken") };
+const hour = {
+  baseMs: HOUR_MS,
+  factor: 1,
+  capMs: HOUR_MS,
+  steps: Infinity,
+  jitter: { kind: "none" },
+} as const;
+const ladders = { conflict: hour, failure: hour, rejected: hour };
+
+const children: ChildProcess[] = [];
+afterEach(async () => {
+  await Promise.all(children.splice(0).map(kill));
+});
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
+}
+
+function start(config: Pick<ClockChildConfig, "aheadMs" | "mode"> & { backoffMs?: number }) {
+  const { url, prefix } = harness;
+  const whole = { url, prefix, key: formatKey(keyOf("a")), backoffMs: HOUR_MS, ...config };
+  const child = spawn(
+    process.execPath,
+    ["--conditions=@konverge/source", CHILD, JSON.stringify(whole satisfies ClockChildConfig)],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  children.push(child);
+  const said: Record<string, unknown>[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    said.push(JSON.parse(line) as Record<string, unknown>);
+  });
+  return { process: child, said };
+}
+
+/** In how many ms from now BullMQ lets the key's job start, by Redis's clock. */
+async function dueInMs(): Promise<number | undefined> {
+  const delayed = `${harness.prefix}:{${CLUSTER}}:${CONTROLLER}:delayed`;
+  const [, score] = await harness.redis.zrange(delayed, "0", "0", "WITHSCORES");
+  return score === undefined ? undefined : Math.floor(Number(score) / 4_096) - Date.now();
+}
+
+test.each([
+  ["ahead", 2 * HOUR_MS],
+  ["behind", -2 * HOUR_MS],
+])("a request from a process whose clock is %s ends a backoff at once", async (_, aheadMs) => {
+  const queue = harness.open();
+  const worker = workOn(queue, () => (worker.started.length > 1 ? done : failed), { ladders });
+  await queue.request(keyOf("a"), http);
+  await until("the backoff", async () => (await queue.counts()).delayed === 1);
+  const { said } = start({ aheadMs, mode: "request" });
+  await until("the request", () => said.length === 1);
+  await expectNothingLeft(harness, queue);
+  expect(await queue.getRequest(String(said[0]?.["requested"]))).toMatchObject({
+    phase: "finished",
+    outcome: "done",
+  });
+});
+
+test("a worker whose clock is ahead starts what backs off for less than that early, for all workers", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, () => failed, { ladders, concurrency: 1 });
+  const { id } = await queue.request(keyOf("a"), http);
+  await until("the backoff", async () => (await queue.counts()).delayed === 1);
+  await worker.stop();
+  const { said } = start({ aheadMs: 2 * HOUR_MS, mode: "work" });
+  await until("the early start", () => said.length === 1);
+  await expectNothingLeft(harness, queue);
+  expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
+});
+
+test("what failed on a worker whose clock is ahead waits that much longer elsewhere, unless there is news", async () => {
+  const queue = harness.open();
+  const { id } = await queue.request(keyOf("a"), http);
+  const child = start({ aheadMs: 2 * HOUR_MS, mode: "work", backoffMs: HOUR_MS });
+  const dueMs = await until("the backoff", dueInMs);
+  await kill(child.process);
+  expect(dueMs).toBeGreaterThan(2 * HOUR_MS);
+  workOn(queue, () => done);
+  await queue.request(keyOf("a"), http, { class: "interactive" });
+  await expectNothingLeft(harness, queue);
+  expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
+});
+
+test("what failed on a worker whose clock is behind does not back off elsewhere, by as much", async () => {
+  const queue = harness.open();
+  const { id } = await queue.request(keyOf("a"), http);
+  const child = start({ aheadMs: -2 * HOUR_MS, mode: "work", backoffMs: HOUR_MS });
+  const dueMs = await until("the backoff", dueInMs);
+  await kill(child.process);
+  expect(dueMs).toBeLessThan(0);
+  const worker = workOn(queue, () => done);
+  await expectNothingLeft(harness, queue);
+  expect(worker.started).toHaveLength(1);
+  expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
+});
+
+test.each([
+  ["ahead", 2 * HOUR_MS],
+  ["behind", -2 * HOUR_MS],
+])("P2: a worker whose clock is %s takes no key from one that runs it", async (_, aheadMs) => {
+  const queue = harness.open();
+  const gate = Promise.withResolvers<void>();
+  const worker = workOn(
+    queue,
+    async () => {
+      await gate.promise;
+      return done;
+    },
+    { concurrency: 1 },
+  );
+  await queue.request(keyOf("a"), http);
+  await until("the attempt", () => worker.started.length === 1);
+  const { said } = start({ aheadMs, mode: "work" });
+  // Both keys are news to a worker that is free; it may have the second alone.
+  await queue.request(keyOf("a"), http);
+  await queue.request(keyOf("b"), http);
+  await until("the other key", () => said.length > 0);
+  expect(said).toHaveLength(1);
+  gate.resolve();
+  await until("the end", () => worker.closed.length > 0);
+  expect(worker.closed[0]).toMatchObject({ outcome: "done", fenced: false });
+});
