@@ -23,15 +23,25 @@ export interface RedactErrorOptions {
   readonly isSensitive: (type: { readonly group: string; readonly resource: string }) => boolean;
 }
 
-/** The error as it may leave the attempt (P12): into Redis, logs, traces and pages. */
+/** The error as it may leave the attempt (P12): into Redis, logs, traces and pages. Its message, name and code are short. */
 export function redactError(error: Error, options: RedactErrorOptions): Error {
   const { secrets, sensitiveKind } = options;
+  const name = wordOf(error.name, secrets) ?? "Error";
+  const code = "code" in error ? wordOf(error.code, secrets) : undefined;
   if (sensitiveKind !== undefined) {
-    return withText(error, ownText(error, options) ?? `withheld: a ${sensitiveKind} is sensitive`);
+    const message = ownText(error, options) ?? `withheld: a ${sensitiveKind} is sensitive`;
+    return rebuilt(error, { message, name, code });
   }
   const message = cut(secrets.scrub(error.message));
-  const name = secrets.scrub(error.name);
-  return message === error.message && name === error.name ? error : withText(error, message, name);
+  const isFit =
+    message === error.message && name === error.name && (!("code" in error) || code === error.code);
+  return isFit ? error : rebuilt(error, { message, name, code });
+}
+
+/** A name or a code, if it is one: whoever throws may write into them what he likes. */
+function wordOf(value: unknown, secrets: AttemptSecrets): string | undefined {
+  if (typeof value !== "string" || !/^[\w.-]{1,80}$/.test(value)) return undefined;
+  return secrets.scrub(value) === value ? value : undefined;
 }
 
 function ownText(error: Error, { isSensitive }: RedactErrorOptions): string | undefined {
@@ -44,8 +54,14 @@ function ownText(error: Error, { isSensitive }: RedactErrorOptions): string | un
   return `${ours.verb ?? "call"} ${ours.ref?.resource ?? ""}: ${ours.status} ${ours.reason}`;
 }
 
-/** The same error with another text, and without causes that have theirs. */
-function withText(error: Error, message: string, name = error.name): Error {
+interface SafeWords {
+  readonly message: string;
+  readonly name: string;
+  readonly code: string | undefined;
+}
+
+/** The same error in other words, and without causes that have theirs. */
+function rebuilt(error: Error, { message, name, code }: SafeWords): Error {
   const ours = findCause(error, isKonvergeError);
   if (isKubeApiError(ours)) {
     const { status, reason, causes, retryAfterMs, ref, verb } = ours;
@@ -59,8 +75,8 @@ function withText(error: Error, message: string, name = error.name): Error {
     });
   }
   if (ours !== undefined) return new KonvergeError(ours.code, message);
-  const redacted = error instanceof TypeError ? new TypeError(message) : new Error(message);
-  return Object.assign(redacted, { name });
+  const safe = error instanceof TypeError ? new TypeError(message) : new Error(message);
+  return Object.assign(safe, { name }, code === undefined ? {} : { code });
 }
 
 function cut(message: string): string {
