@@ -213,4 +213,39 @@ describe.each(testServers())("history on $name", (target) => {
     });
     expect(record.waits.backoffMs).toBeGreaterThanOrEqual(15_000);
   });
+
+  test("who loses every race is told once, with the winner", async () => {
+    let interfere = true;
+    const { queue, key } = await harness.start({
+      backoff: { conflict: QUICK, failure: QUICK },
+      reconcile: async ({ object, kube }) => {
+        await kube.mutate(object, async (draft) => {
+          if (interfere) {
+            await harness.client.mutate(harness.widgets, { namespace, name: "storm" }, (other) => {
+              other.metadata.annotations = { at: String(performance.now()) };
+            });
+          }
+          draft.metadata.labels = { ours: "true" };
+        });
+      },
+    });
+    const made = await harness.make("storm");
+    const told = () =>
+      harness.lines.filter(({ message }) => message === "every write lost its race");
+    await until("it is told", () => told().length > 0);
+    interfere = false;
+    await until("it wins in the end", async () => {
+      return (await queue.getKey(key("storm")))?.lastOutcome === "done";
+    });
+    expect(told()).toMatchObject([{ level: "warn", conflicts: 50, managers: ["konverge-test"] }]);
+    const [event] = await until("the event is recorded", async () => {
+      const events = await eventsAbout(harness.client, "storm");
+      return events.length > 0 && events;
+    });
+    expect(event).toMatchObject({
+      reason: "ConflictStorm",
+      message: expect.stringContaining("konverge-test"),
+      involvedObject: { uid: made.metadata.uid },
+    });
+  });
 });

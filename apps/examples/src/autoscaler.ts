@@ -9,6 +9,8 @@ import { Autoscaler, NodePool } from "./resources.ts";
 export const autoscaler = defineController({
   name: "autoscaler",
   for: Autoscaler,
+  // It looks at the load once a second on purpose.
+  loops: "tell",
   async reconcile({ object: scaler, kube, requeueAfter }) {
     const { poolRef, min, max, targetLoad } = scaler.spec;
     const loads = await kube.get(ConfigMap, "load").catch(ignoreNotFound);

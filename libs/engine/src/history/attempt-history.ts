@@ -8,7 +8,7 @@ import {
   type LoopState,
 } from "@konverge/contracts";
 import { ensureError, parseKey } from "@konverge/core";
-import { recordEvent, type KubeClient } from "@konverge/kube";
+import type { KubeClient } from "@konverge/kube";
 import type { AttemptLease, HistoryAnswer, HistoryWriter, WorkQueue } from "@konverge/queue";
 import type { Metrics } from "@konverge/telemetry";
 import type { Controller } from "../define-controller.ts";
@@ -16,14 +16,18 @@ import type { Log } from "../log.ts";
 import { findLoop } from "./find-loop.ts";
 import { hintOf } from "./find-hints.ts";
 import { createLoopBrake, type FoundLoop, type LoopBrake } from "./loop-brake.ts";
+import { describeLoop, hintOfLoop, isLoopHint } from "./describe-loop.ts";
 import { createHistoryBatch, takenFrom } from "./history-batch.ts";
 import { createSuspicion } from "./suspicion.ts";
+import { tellEvent } from "./tell-event.ts";
 
 const FLUSH_MS = 1_000;
 /** A hint about a key is not said again for so long, by whatever worker. */
 const SAY_AGAIN_MS = 3_600_000;
 /** Takes of one field from one manager within an episode: us, them, us, them, us. */
 const FLIPS_IN_A_ROW = 3;
+/** Lost attempts in a row after which a person is told. The queue changes its ladder then. */
+const CONFLICTS_TOLD = 50;
 const RECORDS_READ = 64;
 const RECORDS_READ_TO_BRAKE = 16;
 const EPISODE_MS = 60_000;
@@ -90,7 +94,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
     const { hint } = loop;
     brake.start(key, loop);
     metrics.loopFound({ controller: controller.name, kind: loop.kind });
-    const { message } = hintOf(hint, describe(loop));
+    const { message } = hintOf(hint, describeLoop(loop));
     const { namespace, name } = parseKey(key);
     // Two workers may find it at once; another episode is told again.
     say(`loop/${loop.kind}/${key}/${Math.floor(Date.now() / EPISODE_MS)}`, () => {
@@ -100,19 +104,33 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
         { key, namespace, name, hint, count, paths, managers, loops: controller.loops, docs },
         "reconciles run in circles",
       );
-      recordEvent(client.scoped({ priority: "resync" }), {
-        regarding: {
-          ...controller.for,
-          name,
-          ...(namespace === undefined ? {} : { namespace }),
-          // By which kubectl describe looks for them.
-          ...(loop.uid === undefined ? {} : { uid: loop.uid }),
+      const slowed = controller.loops === "slow" ? "Its starts are slowed down. " : "";
+      tellEvent(
+        {
+          key,
+          uid: loop.uid,
+          reason: loop.kind === "flip" ? "OwnershipFlip" : "ReconcileLoop",
+          message: `${message}. ${slowed}See ${docs}`,
         },
-        type: "Warning",
-        reason: loop.kind === "flip" ? "OwnershipFlip" : "ReconcileLoop",
-        message: `${controller.name}: ${message}. ${controller.loops === "slow" ? "Its starts are slowed down. " : ""}See ${docs}`,
-        component: `konverge/${controller.name}`,
-      }).catch((error: unknown) => ownLog.debug({ err: ensureError(error) }, "event not recorded"));
+        { client, controller, log: ownLog },
+      );
+    });
+  };
+
+  /** The next attempts climb the failure ladder; whoever wins all the time should be known by then. */
+  const foundStorm = ({ controller, log: ownLog }: Followed, record: AttemptRecord) => {
+    const { key, uid, conflicts } = record;
+    const managers = [
+      ...new Set(conflicts.flatMap(({ winners }) => winners.map(({ manager }) => manager))),
+    ];
+    say(`storm/${key}/${Math.floor(Date.now() / EPISODE_MS)}`, () => {
+      ownLog.warn({ key, conflicts: CONFLICTS_TOLD, managers }, "every write lost its race");
+      const against = managers.length === 0 ? "writers that are not known" : managers.join(", ");
+      const message = `${CONFLICTS_TOLD} attempts in a row lost their race against ${against}`;
+      tellEvent(
+        { key, uid, reason: "ConflictStorm", message },
+        { client, controller, log: ownLog },
+      );
     });
   };
 
@@ -209,12 +227,13 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
           ownLog.info({ key, kind, step }, "reconciles run in circles no more"),
       });
       metrics.addHistory(controller.name, { kinds: LOOP_KINDS, hints: Object.keys(HINTS) });
-      followed.set(controller.name, { controller, queue, log: ownLog, brake });
+      const part = { controller, queue, log: ownLog, brake };
+      followed.set(controller.name, part);
       return {
         brake,
         hintsOf: (key) => {
           const state = brake.stateOf(key);
-          return state === undefined ? [] : [hintOf(hintOfLoop(state), describe(state))];
+          return state === undefined ? [] : [hintOf(hintOfLoop(state), describeLoop(state))];
         },
         note: (attempt, record, recordBytes) => {
           batch.add(record, recordBytes);
@@ -229,6 +248,9 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
               ),
             );
           }
+          if (record.outcome === "conflict" && attempt.conflicts + 1 === CONFLICTS_TOLD) {
+            foundStorm(part, record);
+          }
           if (record.cause === "loop") return;
           brake.ended(attempt.id, record);
           suspicion.note(attempt.id, record);
@@ -241,39 +263,6 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
       await tick();
     },
   };
-}
-
-function hintOfLoop({ kind, paths }: LoopState): HintCode {
-  switch (kind) {
-    case "flip":
-      return "ownership_flip";
-    case "requeue":
-      return "requeue_never_ends";
-    case "ownWrites":
-      return paths.every((path) => path.includes("status"))
-        ? "own_status_trigger"
-        : "own_write_trigger";
-  }
-}
-
-function isLoopHint(code: HintCode): boolean {
-  return (
-    code === "own_write_trigger" ||
-    code === "own_status_trigger" ||
-    code === "requeue_never_ends" ||
-    code === "ownership_flip"
-  );
-}
-
-function describe({ kind, count, paths, managers }: FoundLoop): string {
-  switch (kind) {
-    case "flip":
-      return `${paths.join(", ")} was taken from ${managers.join(", ")} ${count} times`;
-    case "ownWrites":
-      return `${count} times in a row, writing ${paths.join(", ")}`;
-    case "requeue":
-      return `${count} times in a row`;
-  }
 }
 
 function ofController<Value>(byKey: ReadonlyMap<string, Value>, name: string): Map<string, Value> {
