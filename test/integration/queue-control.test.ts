@@ -49,7 +49,10 @@ describe("pause", () => {
     const worker = workOn(queue, () => done);
     const { id } = await queue.request(keyOf("a"), http, { class: "interactive" });
     await expectNothingLeft(harness, queue);
-    expect(await queue.getRequest(id)).toMatchObject({ phase: "waiting" });
+    expect(await queue.getRequest(id)).toMatchObject({
+      phase: "waiting",
+      paused: { ...ada, scope: { kind: "key" }, since: expect.stringMatching(/^20.*Z$/) },
+    });
     expect(worker.started).toHaveLength(0);
   });
 
@@ -85,7 +88,7 @@ describe("pause", () => {
     await harness.redis
       .multi()
       .del(`${root}/pauses/node-pool`)
-      .set(`${root}/resuming/node-pool`, "")
+      .set(`${root}/resuming/node-pool`, "1 ")
       .exec();
     await until("both ran", () => worker.started.length === 2);
   });

@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import type { Ladder, Outcome } from "@konverge/core";
+import type { AttemptCancelledError, PauseScope } from "@konverge/queue";
 import { expectNothingLeft, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
 const harness = useQueues();
 const KEYS = 12;
 const STEPS = 1_500;
 const WORKERS = 3;
+const ORDER = { by: "test", reason: "random" };
 
 /** Mulberry32: small, good enough, and the same for the same seed. */
 function makeRandom(seed: number): () => number {
@@ -26,7 +28,7 @@ const ladder: Ladder = {
   jitter: { kind: "full" },
 };
 
-test("P1, P2: under random requests, outcomes and deaths one attempt a key runs at a time and none is lost", async () => {
+test("P1, P2: under random requests, outcomes, pauses, cancellations and deaths one attempt a key runs at a time and none is lost", async () => {
   const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = makeRandom(seed);
@@ -63,7 +65,10 @@ test("P1, P2: under random requests, outcomes and deaths one attempt a key runs 
           });
         });
         running.set(id, (running.get(id) ?? 0) - 1);
-        if (signal.aborted) return { kind: "cancelled", cause: "shutdown" };
+        if (signal.aborted) {
+          const { reason } = signal.reason as AttemptCancelledError;
+          return { kind: "cancelled", cause: reason };
+        }
         return calm ? { kind: "done" } : pick(outcomes)();
       },
       {
@@ -75,6 +80,7 @@ test("P1, P2: under random requests, outcomes and deaths one attempt a key runs 
     );
   const workers = Array.from({ length: WORKERS }, (_, n) => startWorker(n));
   const ids: string[] = [];
+  const cancelled = new Set<string>();
   for (let step = 0; step < STEPS; step++) {
     const key = keyOf(`k${Math.floor(random() * KEYS)}`);
     const choice = random();
@@ -82,7 +88,21 @@ test("P1, P2: under random requests, outcomes and deaths one attempt a key runs 
       const index = Math.floor(random() * workers.length);
       await workers[index]?.kill();
       workers[index] = startWorker(WORKERS + step);
+    } else if (choice < 0.04) {
+      const scope = pick<PauseScope>([
+        { kind: "controller" },
+        { kind: "namespace", namespace: "demo" },
+        { kind: "key", key },
+      ]);
+      await queue.control.pause(scope, ORDER);
+    } else if (choice < 0.07) {
+      for (const { scope } of await queue.control.listPauses()) {
+        await queue.control.resume(scope, ORDER);
+      }
     } else if (choice < 0.1) {
+      const id = pick(["", ...ids.slice(-3)]);
+      if (id !== "" && (await queue.control.cancel(id, ORDER)) !== "finished") cancelled.add(id);
+    } else if (choice < 0.18) {
       await queue.requestAt(key, Date.now() + random() * 40);
     } else {
       const requestClass = pick(["interactive", "event", "retry", "resync"] as const);
@@ -92,6 +112,9 @@ test("P1, P2: under random requests, outcomes and deaths one attempt a key runs 
     if (choice > 0.9) await new Promise((resolve) => setTimeout(resolve, random() * 4));
   }
   calm = true;
+  for (const { scope } of await queue.control.listPauses()) {
+    await queue.control.resume(scope, ORDER);
+  }
   await expectNothingLeft(harness, queue);
   await until(
     "timers",
@@ -108,7 +131,15 @@ test("P1, P2: under random requests, outcomes and deaths one attempt a key runs 
     const state = await queue.getKey(keyOf(`k${n}`));
     expect(state).toMatchObject({ phase: "idle", finished: state?.requested });
   }
-  for (const id of ids) expect(await queue.getRequest(id)).toMatchObject({ phase: "finished" });
+  for (const id of ids) {
+    const { phase, outcome } = await queue.getRequest(id);
+    expect([id, phase]).toEqual([id, "finished"]);
+    // What nobody cancelled has had a whole run, whatever was cancelled beside it.
+    if (!cancelled.has(id)) expect([id, outcome]).not.toEqual([id, "cancelled"]);
+  }
+  for (const set of ["parked", "aborts", "resuming", "pauses"]) {
+    expect(await harness.redis.exists(`${harness.prefix}:{default}/${set}/node-pool`)).toBe(0);
+  }
   const errors = workers.flatMap((worker) => worker.errors);
   expect(errors).toEqual([]);
 });

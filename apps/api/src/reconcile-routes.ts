@@ -7,8 +7,9 @@ import {
   type ReconcileState,
 } from "@konverge/contracts";
 import { formatTraceparent, KonvergeError, parseTraceparent, sleepMs } from "@konverge/core";
-import type { WorkQueue } from "@konverge/queue";
+import type { RequestState, WorkQueue } from "@konverge/queue";
 import { Hono } from "hono";
+import { pauseView } from "./key-item.ts";
 import { limitBody } from "./limit-body.ts";
 import { readJson } from "./read-json.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
@@ -55,11 +56,13 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Hono {
     const waitMs = parseWait(context.req.query("wait"));
     const { cluster, controller } = keyOfRequest(id);
     const { queue } = await access.find(cluster, controller);
-    const state: ReconcileState = await waitFor(queue, id, {
+    const { paused, ...state } = await waitFor(queue, id, {
       waitMs,
       signal: context.req.raw.signal,
     });
-    return context.json(state);
+    const answer: ReconcileState =
+      paused === undefined ? state : { ...state, paused: pauseView(paused) };
+    return context.json(answer);
   });
   return routes;
 }
@@ -75,7 +78,7 @@ async function waitFor(
   queue: WorkQueue,
   id: string,
   { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
-): Promise<ReconcileState> {
+): Promise<RequestState> {
   const endMs = performance.now() + waitMs;
   for (;;) {
     const state = await queue.getRequest(id);

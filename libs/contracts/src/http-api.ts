@@ -1,7 +1,7 @@
 import { GUARD_RATES } from "@konverge/core";
 import { z } from "zod";
 import { attemptRecordSchema } from "./attempt-record.ts";
-import { keyFields } from "./queue-api.ts";
+import { keyFields, pauseSchema } from "./queue-api.ts";
 
 const sayName = "write a name of 1 to 253 characters";
 const name = z.string(sayName).min(1, sayName).max(253, sayName);
@@ -47,6 +47,8 @@ export const reconcileStateSchema = z.object({
   attempts: z.number(),
   finishedAt: z.string().optional(),
   error: z.object({ code: z.string(), message: z.string() }).optional(),
+  /** The pause that it waits for. */
+  paused: pauseSchema.optional(),
 });
 
 /** Answer of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}`. */

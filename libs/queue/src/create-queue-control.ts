@@ -12,7 +12,7 @@ import type { Requester } from "./requester.ts";
 import { parseRequestId } from "./request-id.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { pauseScript, resumeScript } from "./scripts/pause.ts";
-import { unpark } from "./unpark.ts";
+import { RESUME_CLAIM_MS, unpark } from "./unpark.ts";
 
 const ORDERS_KEPT = 200;
 
@@ -48,14 +48,15 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
     async resume(scope, given) {
       const field = checkScope(scope);
       const keys = [names.pauses, names.orders, names.parked, names.resuming];
-      const args = [field, orderText("resume", scopeText(scope), checkOrder(given))];
+      const order = orderText("resume", scopeText(scope), checkOrder(given));
+      const args = [field, order, RESUME_CLAIM_MS];
       if ((await call(() => runScript(redis, resumeScript, keys, args))) === 0) {
         throw new KonvergeError("not_found", `${scopeText(scope)} is not paused`);
       }
       // Any worker would do the rest too, if this process ended here.
       let resumed = 0;
       for (;;) {
-        const step = await call(() => unpark(redis, names));
+        const step = await call(() => unpark(redis, names, RESUME_CLAIM_MS));
         resumed += step.resumed;
         if (!step.more) return { resumed };
       }

@@ -43,20 +43,23 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
     return entries.map(decodeAttempt);
   };
 
+  /** The narrowest that holds the key back. */
+  const readPause = async (id: string): Promise<BesideHash["pause"]> => {
+    const fields = pauseFieldsOf(id);
+    const notes = await redis.hmget(names.pauses, ...fields);
+    const at = notes.findIndex((note) => note !== null);
+    return at === -1 ? undefined : [fields[at] ?? "", notes[at] ?? ""];
+  };
+
   return {
     async getKey(id) {
-      const fields = pauseFieldsOf(id);
-      const [hash, timer, notes] = await Promise.all([
+      const [hash, timer, pause] = await Promise.all([
         readHash(id),
         redis.zscore(names.timers, id),
-        redis.hmget(names.pauses, ...fields),
+        readPause(id),
       ]);
       if (hash === undefined) return undefined;
-      const at = notes.findIndex((note) => note !== null);
-      return keyStateOf(id, hash, {
-        timerMs: timer === null ? undefined : Number(timer),
-        pause: at === -1 ? undefined : [fields[at] ?? "", notes[at] ?? ""],
-      });
+      return keyStateOf(id, hash, { timerMs: timer === null ? undefined : Number(timer), pause });
     },
 
     async getRequest(requestId) {
@@ -69,9 +72,11 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
       const begun = int(hash["covered"]) >= number;
       const attempts = begun ? await attemptsSince(key, number) : [];
       const state = requestStateOf(requestId, key, number, hash, attempts);
-      if (hash["cancels"] !== "1") return state;
-      const note = await redis.hget(names.cancelled(key), String(number));
-      return note === null ? state : cancelledStateOf(state, note, hash, attempts);
+      const note =
+        hash["cancels"] === "1" ? await redis.hget(names.cancelled(key), String(number)) : null;
+      if (note !== null) return cancelledStateOf(state, note, hash, attempts);
+      const pause = state.phase === "waiting" ? await readPause(key) : undefined;
+      return pause === undefined ? state : { ...state, paused: decodePause(...pause) };
     },
 
     listAttempts: (id, limit) => readAttempts(id, 0, limit),

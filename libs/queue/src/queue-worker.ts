@@ -55,7 +55,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     names,
     fire: requestTimer,
     async carryOut() {
-      await unpark(redis, names);
+      await unpark(redis, names, 0);
       keeper.cancel(await redis.hgetall(names.aborts));
     },
     onError,

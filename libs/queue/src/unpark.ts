@@ -5,16 +5,20 @@ import { unparkScript } from "./scripts/unpark.ts";
 /** Keys per step; each takes Redis some 3 us. */
 const AT_ONCE = 500;
 
-/** Takes a step in resuming parked keys; nothing when nothing is being resumed. */
+/** How long the process that resumes may say nothing before a worker does its work, in ms. */
+export const RESUME_CLAIM_MS = 5_000;
+
+/** Takes a step in resuming parked keys, with `claimMs` 0 only where nobody else does; nothing when nothing is being resumed. */
 export async function unpark(
   redis: RedisClient,
   names: QueueNames,
+  claimMs: number,
 ): Promise<{ readonly resumed: number; readonly more: boolean }> {
   const [resumed, more] = (await runScript(
     redis,
     unparkScript,
     [names.resuming, names.parked, names.pauses, names.timers],
-    [AT_ONCE],
+    [AT_ONCE, claimMs],
   )) as [number, number];
   return { resumed, more: more === 1 };
 }

@@ -60,6 +60,8 @@ export interface RequestState {
   readonly attempts: number;
   readonly finishedAt?: string;
   readonly error?: { readonly code: string; readonly message: string };
+  /** The pause that it waits for. */
+  readonly paused?: Pause;
 }
 
 /** What Redis knows about a key. */

@@ -40,11 +40,11 @@ return redis.call('HSET', KEYS[1], ARGV[1], noteAt(ARGV[2], now))
 );
 
 /**
- * Ends a pause. From here on the keys that are parked are being resumed (unpark.ts), which a worker finishes when this
- * process does not.
+ * Ends a pause. From here on the keys that are parked are being resumed (unpark.ts): by this process, and when it says
+ * nothing for the time of its claim, by any worker.
  *
  * KEYS: 1 pauses (hash), 2 orders (list), 3 parked (sorted set), 4 resuming (text). ARGV: 1 field of the scope, 2 order
- * (JSON object).
+ * (JSON object), 3 claim in ms.
  * Answer: 1, or 0 when the scope was not paused.
  */
 export const resumeScript: Script = defineScript(
@@ -53,8 +53,9 @@ export const resumeScript: Script = defineScript(
     String.raw`
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
 local time = redis.call('TIME')
-logOrder(KEYS[2], noteAt(ARGV[2], time[1] * 1000 + math.floor(time[2] / 1000)))
-if redis.call('EXISTS', KEYS[3]) == 1 then redis.call('SET', KEYS[4], '') end
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+logOrder(KEYS[2], noteAt(ARGV[2], now))
+if redis.call('EXISTS', KEYS[3]) == 1 then redis.call('SET', KEYS[4], string.format('%d ', now + ARGV[3])) end
 return 1
 `,
 );
