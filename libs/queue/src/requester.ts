@@ -18,6 +18,8 @@ import type { AcceptedRequest, RequestOptions } from "./work-queue.ts";
 const TRIGGERS_KEPT = 20;
 /** Characters of each text of a trigger; texts are for people and come from anywhere. */
 const MAX_TEXT = 500;
+/** Characters of a resourceVersion; of those that compare none has more than 20. */
+const MAX_VERSION = 100;
 
 /** Name of the custom backoff: the delay is drawn from the key's counters, not from BullMQ's. */
 export const BACKOFF_TYPE = "konverge";
@@ -55,6 +57,7 @@ export function createRequester(
       requestClass !== "retry" &&
       FROM_OUTSIDE.has(trigger.kind);
     const isNews = news ?? isNewsByDefault(requestClass);
+    const told = clipped(trigger);
     const answer = (await runScript(
       redis,
       requestScript,
@@ -69,9 +72,9 @@ export function createRequester(
       [
         rankOf(requestClass),
         isNews ? 1 : 0,
-        JSON.stringify(clipped(trigger)),
-        trigger.resourceVersion ?? "",
-        trigger.generation ?? "",
+        JSON.stringify(told),
+        told.resourceVersion ?? "",
+        told.generation ?? "",
         TRIGGERS_KEPT,
         id,
         bounded ? maxWaiting : "",
@@ -122,11 +125,14 @@ async function raise(queue: Queue, jobId: string | undefined, priority: number):
 }
 
 function clipped(trigger: Trigger): Trigger {
-  const { kind, by, reason, traceparent, ...rest } = trigger;
+  const { kind, by, reason, traceparent, resourceVersion = "", generation, version = "" } = trigger;
   return {
     // First, since a script looks for it and for the trace behind it.
     kind,
-    ...rest,
+    ...(resourceVersion === "" || resourceVersion.length > MAX_VERSION ? {} : { resourceVersion }),
+    ...(version === "" || version.length > MAX_VERSION ? {} : { version }),
+    // Scripts keep it in a line of its own.
+    ...(Number.isSafeInteger(generation) ? { generation } : {}),
     ...(traceparent === undefined || parseTraceparent(traceparent) === undefined
       ? {}
       : { traceparent }),
