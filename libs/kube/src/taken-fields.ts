@@ -4,6 +4,9 @@ import { changedPaths, formatFieldPath, overlaps, ownedPaths } from "./managed-f
 /** Enough to see what a fight is about. */
 const MAX_TAKEN = 10;
 
+/** Each is compared with every field that others own; a write that changes more is no fight about a field. */
+const MAX_CHANGED = 50;
+
 /** A field that a write took from another manager. */
 export interface TakenField {
   readonly manager: string;
@@ -21,9 +24,7 @@ export function findTakenFields(
     (entry) => entry.manager !== undefined && entry.manager !== manager,
   );
   if (others.length === 0) return [];
-  const changed = changedPaths(content(before), content(after)).filter(
-    ([first]) => first?.kind === "member",
-  );
+  const changed = changedPaths(content(before), content(after)).slice(0, MAX_CHANGED);
   if (changed.length === 0) return [];
   const taken = new Map<string, TakenField>();
   for (const entry of others) {
