@@ -1,5 +1,5 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createObjectCache, type ObjectStore } from "./object-cache.ts";
 
 const type: ResourceType = {
@@ -23,11 +23,15 @@ function setUp(objects: ApiObject[], lastVersion: string) {
     list() {
       return this.objects;
     },
+    get(_namespace, name) {
+      return this.objects.find(({ metadata }) => metadata.name === name);
+    },
   };
-  const cache = createObjectCache(new Map([["machines.g", store]]));
+  const clock = { ms: 0 };
+  const cache = createObjectCache(new Map([["machines.g", store]]), () => clock.ms);
   const names = async () =>
     (await cache.list(type, "n"))?.map(({ metadata }) => metadata.name).toSorted();
-  return { store, cache, names };
+  return { store, cache, names, clock };
 }
 
 test("an own create is listed before the watch tells of it, and not twice after", async () => {
@@ -56,4 +60,35 @@ test("an own delete is hidden at once, unless finalizers hold the object", async
 test("a type that nobody watches is not answered from the cache", async () => {
   const { cache } = setUp([], "5");
   expect(await cache.list({ ...type, resource: "others" }, "n")).toBeUndefined();
+});
+
+describe("find", () => {
+  const a = { namespace: "n", name: "a" };
+
+  test("answers from the watch what is not older than the floor", () => {
+    const { cache, store } = setUp([machine("a", "9")], "9");
+    expect(cache.find(type, a, "9")).toBe(store.objects[0]);
+    expect(cache.find(type, a, "10")).toBeUndefined();
+    expect(cache.find(type, { ...a, name: "b" }, "1")).toBeUndefined();
+    expect(cache.find({ ...type, version: "v2" }, a, "9")).toBeUndefined();
+    expect(cache.find(type, a, "not a number")).toBeUndefined();
+  });
+
+  test("never answers what is older than an own write", () => {
+    const { cache, store } = setUp([machine("a", "9")], "9");
+    cache.noteWrite(type, machine("a", "11"));
+    expect(cache.find(type, a, "9")).toBeUndefined();
+    store.objects = [machine("a", "11")];
+    store.lastVersion = "11";
+    expect(cache.find(type, a, "9")).toBe(store.objects[0]);
+  });
+
+  test("leaves a contested object to the API server for five seconds", () => {
+    const { cache, clock } = setUp([machine("a", "9")], "9");
+    cache.noteConflict({ ...type, ...a });
+    clock.ms = 4_999;
+    expect(cache.find(type, a, "9")).toBeUndefined();
+    clock.ms = 5_000;
+    expect(cache.find(type, a, "9")).toBeDefined();
+  });
 });

@@ -1,4 +1,11 @@
-import { compareResourceVersions, type ApiObject, type ResourceType } from "@konverge/core";
+import {
+  compareResourceVersions,
+  formatApiVersion,
+  type ApiObject,
+  type ObjectRef,
+  type ResourceType,
+} from "@konverge/core";
+import type { NamespacedName } from "@konverge/kube";
 
 /** Where watched objects are kept. A reflector of libs/kube is one. */
 export interface ObjectStore {
@@ -7,6 +14,7 @@ export interface ObjectStore {
   /** The version up to which the store has seen everything. */
   readonly lastVersion: string | undefined;
   list(): readonly ApiObject[];
+  get(namespace: string | undefined, name: string): ApiObject | undefined;
 }
 
 /** Cached reads of a worker, never older than the worker's own writes. */
@@ -16,9 +24,25 @@ export interface ObjectCache {
     type: ResourceType<T>,
     namespace: string | undefined,
   ): Promise<T[] | undefined>;
+  /**
+   * The object, if it is known here at version `floor` or later, and with all that this worker wrote. Undefined when only
+   * the API server can say, and for a while after a write of the object lost a race: where others write all the time,
+   * what a watch delivered is old already, and a write built on it costs a call instead of saving one.
+   */
+  find<T extends ApiObject>(
+    type: ResourceType<T>,
+    name: NamespacedName,
+    floor: string,
+  ): T | undefined;
   noteWrite(type: ResourceType, object: ApiObject): void;
   noteDelete(type: ResourceType, object: ApiObject): void;
+  noteConflict(ref: ObjectRef): void;
 }
+
+/** How long an object is read from the API server after a conflict, in ms. */
+const CONTESTED_MS = 5_000;
+/** Objects remembered as contested; beyond that the oldest are forgotten. */
+const CONTESTED_KEPT = 1_000;
 
 interface OwnWrite {
   readonly object: ApiObject;
@@ -29,8 +53,12 @@ interface OwnWrite {
  * Lays this worker's own writes over what its watches have delivered so far, as client-go's MutationCache does: a
  * handler that just created a child must not create it again because the watch is a few milliseconds behind.
  */
-export function createObjectCache(stores: ReadonlyMap<string, ObjectStore>): ObjectCache {
+export function createObjectCache(
+  stores: ReadonlyMap<string, ObjectStore>,
+  clock: () => number = () => performance.now(),
+): ObjectCache {
   const ownWrites = new Map<string, Map<string, OwnWrite>>();
+  const contestedAtMs = new Map<string, number>();
 
   const note = (type: ResourceType, object: ApiObject, deleted: boolean) => {
     const id = typeId(type);
@@ -59,6 +87,30 @@ export function createObjectCache(stores: ReadonlyMap<string, ObjectStore>): Obj
       );
       return found as T[];
     },
+    find<T extends ApiObject>(type: ResourceType<T>, name: NamespacedName, floor: string) {
+      const store = stores.get(typeId(type));
+      const object = store?.get(name.namespace, name.name);
+      if (store === undefined || object === undefined) return undefined;
+      // One watch a resource: its objects have the version that the watch asks for.
+      if (object.apiVersion !== formatApiVersion(type.group, type.version)) return undefined;
+      const order = compareResourceVersions(object.metadata.resourceVersion ?? "", floor);
+      if (order === undefined || order < 0) return undefined;
+      if (clock() - (contestedAtMs.get(objectId(type, name)) ?? -Infinity) < CONTESTED_MS) {
+        return undefined;
+      }
+      const uid = object.metadata.uid ?? "";
+      const write = ownWrites.get(typeId(type))?.get(uid);
+      if (write !== undefined && !isSeen(write, object, store.lastVersion)) return undefined;
+      ownWrites.get(typeId(type))?.delete(uid);
+      return object as T;
+    },
+    noteConflict(ref) {
+      const id = objectId(ref, ref);
+      contestedAtMs.delete(id);
+      contestedAtMs.set(id, clock());
+      const [oldest] = contestedAtMs.keys();
+      if (contestedAtMs.size > CONTESTED_KEPT && oldest !== undefined) contestedAtMs.delete(oldest);
+    },
     noteWrite: (type, object) => note(type, object, false),
     noteDelete: (type, object) => {
       // With finalizers it stays visible until they are done; the watch will tell.
@@ -70,6 +122,13 @@ export function createObjectCache(stores: ReadonlyMap<string, ObjectStore>): Obj
 /** Names a type by group and resource: all versions are one set of objects. */
 export function typeId({ group, resource }: Pick<ResourceType, "group" | "resource">): string {
   return `${resource}.${group}`;
+}
+
+function objectId(
+  type: Pick<ResourceType, "group" | "resource">,
+  { namespace, name }: NamespacedName,
+): string {
+  return `${typeId(type)}/${namespace ?? ""}/${name}`;
 }
 
 function isSeen(

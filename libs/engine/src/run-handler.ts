@@ -60,8 +60,7 @@ export async function runHandler(
   const scoped = bindClient(attempt, options, running);
   const openCalls = createOpenCalls();
   try {
-    const floor = attempt.floor === undefined ? {} : { resourceVersion: attempt.floor };
-    const object = await scoped.get(controller.for, target, floor).catch(ignoreNotFound);
+    const object = await readObject(attempt, options, scoped, target);
     if (object === undefined) return { kind: "gone" };
     if (scoped.isSensitive(controller.for)) running.trace.secrets.note(object);
     const freshReads = createFreshReads();
@@ -96,6 +95,23 @@ export async function runHandler(
     await openCalls.drain();
     return classifyError(error, ref);
   }
+}
+
+/**
+ * The object to reconcile, not older than what its request knew: from this worker's watch when that has come as far, else
+ * from the API server. Who asks as a person wants to be answered by the API server.
+ */
+async function readObject(
+  { floor, class: requestClass }: AttemptLease,
+  { controller, cache }: RunHandlerOptions,
+  scoped: KubeClient,
+  target: NamespacedName,
+): Promise<ApiObject | undefined> {
+  if (floor === undefined) return await scoped.get(controller.for, target).catch(ignoreNotFound);
+  const known =
+    requestClass === "interactive" ? undefined : cache.find(controller.for, target, floor);
+  if (known !== undefined) return known;
+  return await scoped.get(controller.for, target, { resourceVersion: floor }).catch(ignoreNotFound);
 }
 
 interface Step {
@@ -155,7 +171,7 @@ function targetOf({ namespace, name }: ObjectKey): NamespacedName {
 
 function bindClient(
   attempt: AttemptLease,
-  { client, controller, span }: RunHandlerOptions,
+  { client, controller, cache, span }: RunHandlerOptions,
   { signal, trace }: Running,
 ): KubeClient {
   return client.scoped({
@@ -164,7 +180,10 @@ function bindClient(
     isRunning: () => trace.calls.n > 0,
     ...(span === undefined ? {} : { onSend: span.startCall }),
     observe: trace.noteCall,
-    onConflict: trace.noteConflict,
+    onConflict: (conflict) => {
+      trace.noteConflict(conflict);
+      cache.noteConflict(conflict.ref);
+    },
     fieldManager: `konverge/${controller.name}`,
   });
 }
