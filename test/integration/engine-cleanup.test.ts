@@ -1,4 +1,5 @@
-import { ignoreNotFound } from "@konverge/kube";
+import { createLocalGate } from "@konverge/core";
+import { createKubeClient, ignoreNotFound, loadKubeCredentials } from "@konverge/kube";
 import { describe, expect, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers, type Widget } from "./kube-servers.ts";
@@ -111,6 +112,38 @@ describe.each(testServers())("cleanup on $name", (target) => {
     const before = (await records("d")).length;
     await until("it was looked at", async () => (await records("d")).length > before);
     expect(cleanups).toBe(1);
+  });
+
+  test("an object deleted between our read and our finalizer gets none, and ends done", async () => {
+    const open = createLocalGate({ ratePerSecond: 2_000, burst: 2_000 });
+    let deleted = false;
+    const client = createKubeClient({
+      credentials: loadKubeCredentials(harness.kubeconfig),
+      gate: {
+        admit: async (call, options) => {
+          if (call.verb === "patch" && !deleted) {
+            deleted = true;
+            await remove("raced");
+          }
+          return open.admit(call, options);
+        },
+      },
+      userAgent: "konverge-test/1",
+    });
+    const calls: string[] = [];
+    const { records } = await harness.start(
+      {
+        reconcile: async () => void calls.push("reconcile"),
+        cleanup: async () => void calls.push("cleanup"),
+      },
+      { client },
+    );
+    await harness.make("raced", {}, { finalizers: [FOREIGN] });
+    const first = await until("it is recorded", async () => (await records("raced")).at(-1));
+    expect(first.outcome).toBe("done");
+    expect(await finalizersOf("raced")).toEqual([FOREIGN]);
+    expect(calls).toEqual([]);
+    await client.close();
   });
 
   test("an object that goes in the middle of its cleanup ends gone", async () => {

@@ -16,8 +16,8 @@ const ConfigMaps: ResourceType = {
 
 describe.each(testServers())("the options of a controller on $name", (target) => {
   const harness = useEngines(target, "options.test.konverge.dev");
-  const change = (name: string, change: (draft: Widget) => void) =>
-    harness.client.mutate(harness.Widgets, { namespace, name }, change);
+  const change = (name: string, edit: (draft: Widget) => void) =>
+    harness.client.mutate(harness.Widgets, { namespace, name }, edit);
   const open = createLocalGate({ ratePerSecond: 2_000, burst: 2_000 });
   /** A client whose calls pass `gate`. */
   const guarded = (gate: Gate) =>
