@@ -4,13 +4,14 @@ import { defineController, reportStrayErrors, startEngine } from "@konverge/engi
 import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
 import { createObjectLanes, createWorkQueue } from "@konverge/queue";
 import { createLogger, createMetrics } from "@konverge/telemetry";
+import type { Widget } from "./kube-servers.ts";
 
 export interface EngineChildConfig {
   readonly url: string;
   readonly prefix: string;
   readonly kubeconfig: KubeconfigOptions;
   readonly controller: string;
-  readonly widgets: ResourceType;
+  readonly widgets: ResourceType<Widget>;
   readonly leaseMs: number;
   /** How long the handler of the object `blocks` computes without a break. */
   readonly blockMs: number;
@@ -26,7 +27,7 @@ reportStrayErrors({ log });
 const controller = defineController({
   name: config.controller,
   for: config.widgets,
-  reconcile: async ({ object, log: handlerLog }) => {
+  reconcile: async ({ object, kube, signal, log: handlerLog }) => {
     switch (object.metadata.name) {
       case "blocks": {
         handlerLog.info({}, "begins to block");
@@ -44,6 +45,33 @@ const controller = defineController({
           throw undefined;
         })();
         return;
+      case "freezes": {
+        const write = async (by: string) => {
+          try {
+            await kube.mutate(object, (draft) => {
+              draft.spec = { ...draft.spec, by };
+            });
+            handlerLog.info({ by, code: "written" }, "has tried to write");
+          } catch (error) {
+            const { code } = error as { readonly code?: string };
+            handlerLog.info({ by, code }, "has tried to write");
+          }
+        };
+        let lastMs = performance.now();
+        handlerLog.info({}, "may be frozen");
+        // Each tick is short, so a gap is a stop of the whole process.
+        for (;;) {
+          await new Promise((resolve) => setTimeout(resolve, 10));
+          const gapMs = performance.now() - lastMs;
+          lastMs = performance.now();
+          if (gapMs > leaseMs) break;
+        }
+        await write("the first thing after the stop");
+        while (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 10));
+        handlerLog.info({ reason: String(signal.reason) }, "has been aborted");
+        await write("after the abort");
+        return;
+      }
       default:
         handlerLog.info({ name: object.metadata.name }, "is alive");
     }

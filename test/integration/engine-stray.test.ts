@@ -104,6 +104,41 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     expect(all.at(-1)).toMatchObject({ outcome: "lost", worker: "child" });
   });
 
+  test("P8: a process that was stopped for longer than its lease writes nothing after its successor, not even at once", async () => {
+    const widget = await harness.make("freezes");
+    const { child, lines, said } = await startChild();
+    await said("may be frozen");
+    child.kill("SIGSTOP");
+    const { records } = await harness.start({
+      name: CONTROLLER,
+      reconcile: async ({ object, kube }) => {
+        await kube.mutate(object, (draft) => {
+          draft.spec = { ...draft.spec, by: "the successor" };
+        });
+      },
+    });
+    await until(
+      "the successor's record",
+      async () => (await records("freezes")).some(({ outcome }) => outcome === "done"),
+      30_000,
+    );
+    child.kill("SIGCONT");
+    expect(await said("has been aborted")).toMatchObject({
+      reason: expect.stringMatching(/the lease of .* was lost/),
+    });
+    const tried = await until("both tries", () => {
+      const found = lines.filter(({ msg }) => msg === "has tried to write");
+      return found.length === 2 && found;
+    });
+    for (const { code } of tried) expect(["cancelled", "attempt_revoked"]).toContain(code);
+    const { name, namespace } = widget.metadata;
+    const now = await harness.client.get(harness.Widgets, { name, namespace: namespace ?? "" });
+    expect(now.spec).toMatchObject({ by: "the successor" });
+    const all = await records("freezes");
+    expect(all.at(-1)).toMatchObject({ outcome: "lost", worker: "child" });
+    expect(all.filter(({ worker }) => worker === "child")).toHaveLength(1);
+  });
+
   test("a handler that blocks for less ends as it would, and its record says for how long", async () => {
     const { records } = await harness.start({
       reconcile: async ({ attempt, triggers }) => {
