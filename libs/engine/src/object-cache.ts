@@ -138,5 +138,8 @@ function isSeen(
 ): boolean {
   if (write.deleted) return stored === undefined;
   const written = write.object.metadata.resourceVersion ?? "";
-  return (compareResourceVersions(storeVersion ?? "", written) ?? 0) >= 0;
+  // The object itself may have come before the store as a whole is said to have come as far.
+  return [storeVersion, stored?.metadata.resourceVersion].some(
+    (version) => (compareResourceVersions(version ?? "", written) ?? -1) >= 0,
+  );
 }
