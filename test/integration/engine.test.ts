@@ -312,6 +312,40 @@ describe.each(testServers())("engine on $name", (target) => {
     ]);
   });
 
+  test("a person's cancellation aborts the handler, revokes its access, and is in the record", async () => {
+    const lateCalls: string[] = [];
+    const { queue, key } = await start({
+      reconcile: async ({ object, kube, signal }) => {
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        await kube.mutateStatus(object, () => undefined).catch((error: unknown) => {
+          lateCalls.push(ensureError(error).message);
+        });
+        throw signal.reason;
+      },
+    });
+    await make("runaway");
+    const state = await until("it runs", async () => {
+      const found = await queue.getKey(key("runaway"));
+      return found?.phase === "running" && found;
+    });
+    const requests = Array.from({ length: state.requested }, (_, n) => `${state.key}@${n + 1}`);
+    const order = { by: "ada", reason: "wrong object" };
+    const results = [];
+    for (const id of requests) results.push(await queue.control.cancel(id, order));
+    expect(results).toContain("aborting");
+    await until("it ended", async () => (await queue.getKey(key("runaway")))?.phase === "idle");
+    const records = await queue.listAttempts(key("runaway"));
+    expect(records.map(({ record }) => JSON.parse(record))).toMatchObject([
+      { outcome: "cancelled" },
+    ]);
+    expect(lateCalls).toHaveLength(1);
+    expect(await queue.getRequest(requests.at(-1) ?? "")).toMatchObject({
+      phase: "finished",
+      outcome: "cancelled",
+      error: { message: "by ada: wrong object" },
+    });
+  });
+
   test("a kind that the cluster does not serve refuses to start, with the cure", async () => {
     const missing = { ...Widgets, kind: "Gadget", resource: "gadgets" };
     const controller = defineController({
