@@ -317,9 +317,11 @@ describe.each(testServers())("engine on $name", (target) => {
     const { queue, key } = await start({
       reconcile: async ({ object, kube, signal }) => {
         await new Promise((resolve) => signal.addEventListener("abort", resolve));
-        await kube.mutateStatus(object, () => undefined).catch((error: unknown) => {
-          lateCalls.push(ensureError(error).message);
-        });
+        await kube
+          .mutateStatus(object, () => undefined)
+          .catch((error: unknown) => {
+            lateCalls.push(ensureError(error).message);
+          });
         throw signal.reason;
       },
     });
