@@ -1,5 +1,5 @@
 /**
- * How an attempt ended. The queue acts on it alone (docs/concepts.md, "Outcomes"):
+ * How an attempt ended. The queue acts on it alone (docs/outcomes.md):
  * what is counted, when the key runs again, whether the API server is to blame.
  */
 export type Outcome =
