@@ -1,7 +1,7 @@
 /** Our side of the suite `controller`: a worker as `konverge worker` runs it, configured by the one argument. */
 import { readSettings } from "@konverge/contracts";
 import { defineConfig, defineController, type ControllerOptions } from "@konverge/engine";
-import { startWorker, type RunningWorker } from "@konverge/worker";
+import { startWorkerProcess, type WorkerProcess } from "@konverge/worker";
 import { Gauge, type GaugeObject } from "./gauge.ts";
 import { GAUGE_CONTROLLER } from "./gauge-queue.ts";
 import { sayReadyUntilStdinEnds } from "./peer-process.ts";
@@ -17,7 +17,7 @@ export interface ControllerWorkerConfig {
 export function startGaugeWorker(
   { redisUrl, kubeconfigPath, prefix, ratePerSecond }: ControllerWorkerConfig,
   options: Partial<ControllerOptions<GaugeObject>> = {},
-): Promise<RunningWorker> {
+): Promise<WorkerProcess> {
   const gauge = defineController({
     name: GAUGE_CONTROLLER,
     for: Gauge,
@@ -33,7 +33,7 @@ export function startGaugeWorker(
     kubeconfig: kubeconfigPath,
     ...(ratePerSecond === undefined ? {} : { rate: ratePerSecond, burst: 2 * ratePerSecond }),
   };
-  return startWorker({
+  return startWorkerProcess({
     config: defineConfig({ controllers: [gauge], clusters: { default: cluster } }),
     settings: readSettings({
       // The peers log nothing per reconcile either.

@@ -6,7 +6,7 @@ import { createLocalGate, type ResourceType } from "@konverge/core";
 import { defineConfig, defineController } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { createApiServer, type EmbeddedApiServer } from "@konverge/testkit";
-import { startWorker, type RunningWorker } from "@konverge/worker";
+import { startWorkerProcess, type WorkerProcess } from "@konverge/worker";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { installWidgets, type Widget } from "./kube-servers.ts";
 import { until, useQueues } from "./queue-harness.ts";
@@ -15,7 +15,7 @@ const harness = useQueues();
 const folder = mkdtempSync(join(tmpdir(), "konverge-metrics-"));
 let server: EmbeddedApiServer;
 let client: KubeClient;
-let worker: RunningWorker;
+let worker: WorkerProcess;
 let Widgets: ResourceType<Widget>;
 let runs = 0;
 
@@ -48,7 +48,7 @@ beforeAll(async () => {
       KONVERGE_LOG_LEVEL: "silent",
     },
   });
-  worker = await startWorker({
+  worker = await startWorkerProcess({
     config: defineConfig({ controllers: [widgets] }),
     settings,
     version: "1.2.3",

@@ -49,6 +49,7 @@ test("a worker that lives tells its controllers again to a Redis that lost them"
   worker.heartbeat({
     workerId: "w",
     controllers: ["a"],
+    role: "work" as const,
     version: "1",
     startedAt: new Date().toISOString(),
     host: "h",
@@ -86,6 +87,7 @@ test("live workers are listed until they stop or fall silent", async () => {
   const worker = {
     workerId: "w1",
     controllers: ["a"],
+    role: "work" as const,
     version: "1.0.0",
     startedAt: "2026-01-01T00:00:00.000Z",
     host: "h",

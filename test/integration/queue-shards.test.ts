@@ -83,7 +83,14 @@ test("a worker that lives tells the binding again to a Redis that lost it, befor
   const kind = { group: "", version: "v1", kind: "Pod", resource: "pods" } as const;
   await registry.announce([{ name: CONTROLLER, cluster: CLUSTER, ...kind, scope: "Namespaced" }]);
   const at = new Date().toISOString();
-  registry.heartbeat({ workerId: "w", controllers: [], version: "0", startedAt: at, host: "h" });
+  registry.heartbeat({
+    workerId: "w",
+    controllers: [],
+    role: "all",
+    version: "0",
+    startedAt: at,
+    host: "h",
+  });
   await until("the first heartbeat", async () => (await registry.listWorkers()).length === 1);
   const lost = await harness.redis.keys(`${harness.prefix}:*`);
   await harness.redis.unlink(...lost);

@@ -9,7 +9,7 @@ import { createLocalGate } from "@konverge/core";
 import { defineConfig, defineController } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createApiServer } from "@konverge/testkit";
-import { startWorker } from "@konverge/worker";
+import { startWorkerProcess } from "@konverge/worker";
 import { installWidgets } from "./kube-servers.ts";
 import { until } from "./queue-harness.ts";
 import { startRedisCluster } from "./redis-cluster-fixture.ts";
@@ -57,7 +57,7 @@ test("worker and HTTP API on a Redis Cluster with shards: all runs, all is shown
   const configOf = (shards: number) =>
     defineConfig({ controllers: [widgets], clusters: { default: { shards } } });
   const run = (shards: number) =>
-    startWorker({ config: configOf(shards), settings, version: "1.2.3" });
+    startWorkerProcess({ config: configOf(shards), settings, version: "1.2.3" });
 
   const worker = await run(6);
   cleanup.defer(() => worker.stop());

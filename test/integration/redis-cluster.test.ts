@@ -86,7 +86,14 @@ test("queues, registry, binding, lanes and guard of three clusters work, each on
     } as const;
     await registry.announce([{ name: CONTROLLER, cluster, ...kind }]);
     const at = new Date().toISOString();
-    registry.heartbeat({ workerId: "w", controllers: [], version: "0", startedAt: at, host: "h" });
+    registry.heartbeat({
+      workerId: "w",
+      controllers: [],
+      role: "all",
+      version: "0",
+      startedAt: at,
+      host: "h",
+    });
     await until("the worker is listed", async () => (await registry.listWorkers()).length === 1);
     expect(await registry.listClusters()).toContain(cluster);
 

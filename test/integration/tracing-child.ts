@@ -1,7 +1,7 @@
 /** A worker in a process of its own with an SDK of its own. Tells its spans as lines of JSON when it stops. */
 import { readSettings } from "@konverge/contracts";
 import { defineConfig, defineController } from "@konverge/engine";
-import { startWorker } from "@konverge/worker";
+import { startWorkerProcess } from "@konverge/worker";
 import { captureSpans } from "./trace-capture.ts";
 import type { Widget } from "./kube-servers.ts";
 import type { ResourceType } from "@konverge/core";
@@ -14,7 +14,7 @@ export interface ChildConfig {
 }
 
 const spans = captureSpans();
-const worker = await startWorker({
+const worker = await startWorkerProcess({
   config: defineConfig({
     controllers: [
       defineController({

@@ -57,7 +57,7 @@ export function renderOverview({ controllers, workers, guards }: Overview): Html
         workers.length === 0
           ? html`<p class="bad">No worker is running.</p>`
           : html`<ul>
-              ${workers.map(({ workerId, controllers: runs, startedAt }) => html`<li>${workerId}: ${runs.join(", ")} <span class="dim">since ${startedAt}</span></li>`)}
+              ${workers.map(({ workerId, role, controllers: runs, startedAt }) => html`<li>${workerId} (${role}): ${runs.join(", ")} <span class="dim">since ${startedAt}</span></li>`)}
             </ul>`
       }`,
   );

@@ -47,3 +47,5 @@ export {
   setCondition,
   setControllerReference,
 } from "@konverge/kube";
+export { startWorker } from "./start-worker.ts";
+export type { RunningWorker, WorkerOptions } from "@konverge/worker";

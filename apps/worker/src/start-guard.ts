@@ -1,9 +1,6 @@
 import type { Settings } from "@konverge/contracts";
-import { clusterLimits, type Config } from "@konverge/engine";
+import { clusterLimits, type Config, type Log } from "@konverge/engine";
 import { createGuard, type Guard, type GuardEvent } from "@konverge/guard";
-import type { createLogger } from "@konverge/telemetry";
-
-type Log = ReturnType<typeof createLogger>;
 
 export interface StartGuardOptions {
   readonly settings: Settings;

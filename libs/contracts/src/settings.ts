@@ -62,6 +62,15 @@ export const settingsSchema = z.strictObject({
     .min(1)
     .optional()
     .meta(meta("KONVERGE_CONTEXT", "Context of the kubeconfig. Default: its current one.")),
+  role: z
+    .enum(["watch", "work", "all"])
+    .default("all")
+    .meta(
+      meta(
+        "KONVERGE_ROLE",
+        "What this worker does: be elected to watch and make requests (watch), run handlers (work), or both (all). A fleet needs both.",
+      ),
+    ),
   concurrency: z.coerce
     .number()
     .int("write a whole number")

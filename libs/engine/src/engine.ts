@@ -1,10 +1,4 @@
-import { ensureError, isKonvergeError } from "@konverge/core";
-import {
-  startLeaderElection,
-  type KubeClient,
-  type LeaderElection,
-  type LeaderElectionOptions,
-} from "@konverge/kube";
+import type { KubeClient, LeaderElectionOptions } from "@konverge/kube";
 import type { HistoryWriter, ObjectLanes, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { Metrics, Tracing } from "@konverge/telemetry";
 import { createAttemptReporter } from "./attempt-reporter.ts";
@@ -20,9 +14,10 @@ import { watchLoop } from "./loop-watch.ts";
 import { withMiddleware, type Middleware } from "./middleware.ts";
 import { createObjectCache, typeId } from "./object-cache.ts";
 import { createRequestSource } from "./request-source.ts";
-import { runResync } from "./resync.ts";
 import { runAttempt } from "./run-attempt.ts";
-import { startReflectors, type ReflectorMap, type Watcher } from "./start-reflectors.ts";
+import { startProducer, type Producer } from "./start-producer.ts";
+import { startReflectors } from "./start-reflectors.ts";
+import type { WorkerRole } from "./worker-role.ts";
 
 export interface EngineOptions {
   readonly controllers: readonly Controller[];
@@ -38,6 +33,8 @@ export interface EngineOptions {
   readonly history?: HistoryWriter;
   /** Unique per process; shown in records and Leases. */
   readonly workerId: string;
+  /** What this process does of the two. Default `all`. */
+  readonly role?: WorkerRole;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Runs around the handlers of all controllers, outside of their own middleware. */
@@ -65,23 +62,20 @@ export interface Engine {
   readonly ready: boolean;
   /** Stops taking work, waits for running attempts up to `graceMs`, aborts the rest, gives up leadership. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
-}
-
-interface Part extends Watcher {
-  readonly queue: WorkQueue;
-  leading: boolean;
+  /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */
+  kill(): Promise<void>;
 }
 
 /**
  * Runs controllers on one cluster: watches become requests (only in the elected producer), requests become attempts (in
- * every process). Resolves when the first lists are in and work is being taken.
+ * every process that works). Resolves when the first lists are in and work is being taken.
  * @throws KonvergeError `crd_mismatch` when the cluster does not serve a kind.
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { controllers, client, log, metrics } = options;
+  const { controllers, client, log, metrics, role = "all" } = options;
   await Promise.all(controllers.map((controller) => checkServed(controller, client)));
 
-  const parts: Part[] = controllers.map((controller) => {
+  const parts: Producer[] = controllers.map((controller) => {
     const queue = options.queueFor(controller);
     return {
       controller,
@@ -95,28 +89,32 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   });
   for (const part of parts) {
     const { controller, queue } = part;
-    metrics.addController(controller.name, concurrencyOf(controller, options));
+    metrics.addController(
+      controller.name,
+      role === "watch" ? 0 : concurrencyOf(controller, options),
+    );
     metrics.observeQueue(controller.name, {
       isProducer: () => part.leading,
       counts: () => queue.counts(),
     });
   }
-  const reflectors = startReflectors(parts, options);
+  const reflectors = startReflectors(parts, { client, log, metrics, role });
   const cache = createObjectCache(reflectors);
-  const stopped = new AbortController();
   const loop = watchLoop(log);
   const state = { ready: false };
   try {
-    await Promise.all([...reflectors.values()].map(({ synced }) => synced));
+    await reflectors.synced();
   } catch (error) {
-    await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
+    loop.stop();
+    await reflectors.stop();
     throw error;
   }
-  for (const { controller } of parts) {
+  const producers = role === "work" ? [] : parts;
+  for (const { controller } of producers) {
     const objects = reflectors.get(typeId(controller.for))?.list() ?? [];
     warnOfLeftFinalizers(controller, objects, log);
   }
-  const elections = parts.map((part) => startProducer(part, reflectors, options));
+  const elections = producers.map((part) => startProducer(part, reflectors, options));
   const history =
     options.history === undefined
       ? undefined
@@ -127,7 +125,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
           log,
           metrics,
         });
-  const workers: QueueWorker[] = parts.map(({ controller, queue }) => {
+  const workers: QueueWorker[] = (role === "watch" ? [] : parts).map(({ controller, queue }) => {
     const past = history?.of(controller, queue);
     const report = createAttemptReporter({
       controller,
@@ -183,74 +181,37 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   });
   const unsubscribe = options.onWorkable?.(followWorkable(workers, log)) ?? (() => undefined);
   state.ready = true;
-  log.info({ controllers: controllers.map(({ name }) => name) }, "engine started");
+  log.info({ role, controllers: controllers.map(({ name }) => name) }, "engine started");
+
+  let stopping: Promise<void> | undefined;
+  const shutDown = async (graceMs: number) => {
+    unsubscribe();
+    state.ready = false;
+    await Promise.all(workers.map((worker) => worker.stop({ graceMs })));
+    await history?.stop();
+    await Promise.all(elections.map((election) => election.stop()));
+    await reflectors.stop();
+    await Promise.all(parts.map(({ queue }) => queue.close()));
+    loop.stop();
+    log.info({}, "engine stopped");
+  };
 
   return {
     get ready() {
       return state.ready;
     },
-    async stop({ graceMs = 30_000 } = {}) {
-      if (stopped.signal.aborted) return;
-      stopped.abort();
-      unsubscribe();
-      state.ready = false;
-      await Promise.all(workers.map((worker) => worker.stop({ graceMs })));
-      await history?.stop();
-      await Promise.all(elections.map((election) => election.stop()));
-      await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
-      await Promise.all(parts.map(({ queue }) => queue.close()));
-      loop.stop();
-      log.info({}, "engine stopped");
+    stop({ graceMs = 30_000 } = {}) {
+      stopping ??= shutDown(graceMs);
+      return stopping;
+    },
+    async kill() {
+      stopping ??= shutDown(0);
+      await Promise.all(workers.map((worker) => worker.kill()));
+      await stopping;
     },
   };
 }
 
 function concurrencyOf(controller: Controller, options: EngineOptions): number {
   return Math.min(controller.concurrency, options.concurrency ?? Infinity);
-}
-
-function startProducer(
-  part: Part,
-  reflectors: ReflectorMap,
-  options: EngineOptions,
-): LeaderElection {
-  const { controller, source, queue } = part;
-  const log = options.log.child({ controller: controller.name });
-  return startLeaderElection({
-    client: options.client.scoped({ priority: "critical" }),
-    namespace: options.leaseNamespace ?? "default",
-    name: `${options.installation ?? "konverge"}-${controller.name}`,
-    identity: options.workerId,
-    ...options.election,
-    onStartedLeading: (leading) => {
-      log.info({}, "producer elected");
-      part.leading = true;
-      leading.addEventListener("abort", () => {
-        part.leading = false;
-        log.info({}, "producer resigned");
-      });
-      const store = reflectors.get(typeId(controller.for));
-      if (store === undefined) return;
-      // Whatever happened while nobody led is in the store: request all of it, and again as the resync interval says.
-      const onError = (error: Error) => log.warn({ err: error }, "resync request failed");
-      const onLost = () =>
-        log.warn({}, "redis may have lost requests: every object is requested again");
-      runResync({
-        controller,
-        store,
-        source,
-        incarnation: () => queue.incarnation(),
-        signal: leading,
-        onError,
-        onLost,
-      }).catch((error: unknown) => {
-        if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
-      });
-    },
-    onError: (error) => {
-      // That nothing may be sent is told by the guard, once.
-      const level = isKonvergeError(error) && error.code === "deferred" ? "debug" : "warn";
-      log[level]({ err: error }, "election try failed");
-    },
-  });
 }

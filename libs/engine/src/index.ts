@@ -34,3 +34,4 @@ export type { NewObject } from "./new-object.ts";
 export type { NamedTarget } from "./object-target.ts";
 export { reportStrayErrors } from "./stray-errors.ts";
 export type { StrayErrorOptions } from "./stray-errors.ts";
+export type { WorkerRole } from "./worker-role.ts";

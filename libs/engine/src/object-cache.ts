@@ -17,6 +17,13 @@ export interface ObjectStore {
   get(namespace: string | undefined, name: string): ApiObject | undefined;
 }
 
+/** By the id of their kind. */
+export interface ObjectStores {
+  /** May start one. */
+  get(id: string): ObjectStore | undefined;
+  has(id: string): boolean;
+}
+
 /** Cached reads of a worker, never older than the worker's own writes. */
 export interface ObjectCache {
   /** Undefined when the type is not watched by this worker. */
@@ -54,7 +61,7 @@ interface OwnWrite {
  * handler that just created a child must not create it again because the watch is a few milliseconds behind.
  */
 export function createObjectCache(
-  stores: ReadonlyMap<string, ObjectStore>,
+  stores: ObjectStores,
   clock: () => number = () => performance.now(),
 ): ObjectCache {
   const ownWrites = new Map<string, Map<string, OwnWrite>>();
@@ -88,7 +95,9 @@ export function createObjectCache(
       return found as T[];
     },
     find<T extends ApiObject>(type: ResourceType<T>, name: NamespacedName, floor: string) {
-      const store = stores.get(typeId(type));
+      const id = typeId(type);
+      // Not worth a watch: it saves one call, a list saves as many as there are pages.
+      const store = stores.has(id) ? stores.get(id) : undefined;
       const object = store?.get(name.namespace, name.name);
       if (store === undefined || object === undefined) return undefined;
       // One watch a resource: its objects have the version that the watch asks for.

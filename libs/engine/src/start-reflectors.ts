@@ -1,10 +1,11 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import { createReflector, type KubeClient, type Reflector } from "@konverge/kube";
 import type { Metrics } from "@konverge/telemetry";
-import type { Controller } from "./define-controller.ts";
+import type { Controller, WatchSource } from "./define-controller.ts";
 import type { Log } from "./log.ts";
 import { typeId } from "./object-cache.ts";
 import type { RequestSource, SeenChange } from "./request-source.ts";
+import type { WorkerRole } from "./worker-role.ts";
 
 /** A controller that is told of what the watches see. */
 export interface Watcher {
@@ -18,28 +19,38 @@ interface StartReflectorsOptions {
   readonly client: KubeClient;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly role: WorkerRole;
 }
 
-/** By the id of their kind. */
-export type ReflectorMap = ReadonlyMap<string, Reflector<ApiObject>>;
+/** The watches of a process, by the id of their kind. */
+export interface Reflectors {
+  /** Undefined for a kind that no controller names. One that only a handler's list needs is started by the first such list. */
+  get(id: string): Reflector<ApiObject> | undefined;
+  /** True for one that was started. */
+  has(id: string): boolean;
+  /** Resolves when the first lists of all that were started are in. */
+  synced(): Promise<void>;
+  stop(): Promise<void>;
+}
 
-/** One watch per kind and process, however many controllers look at it. */
+/**
+ * One watch per kind and process, however many controllers look at it. A process that is never elected does not watch the
+ * reconciled kinds themselves: attempts read their object from the API server.
+ */
 export function startReflectors(
   parts: readonly Watcher[],
-  { client, log, metrics }: StartReflectorsOptions,
-): ReflectorMap {
+  { client, log, metrics, role }: StartReflectorsOptions,
+): Reflectors {
   const types = new Map<string, ResourceType>();
+  const atOnce = new Set<string>();
   for (const { controller } of parts) {
-    for (const type of [
-      controller.for,
-      ...controller.owns,
-      ...controller.watches.map((watch) => watch.type),
-    ]) {
+    for (const type of [controller.for, ...controller.owns, ...controller.watches.map(typeOf)]) {
       types.set(typeId(type), type);
+      if (type !== controller.for || role !== "work") atOnce.add(typeId(type));
     }
   }
   const reflectors = new Map<string, Reflector<ApiObject>>();
-  for (const [id, type] of types) {
+  const start = (id: string, type: ResourceType): Reflector<ApiObject> => {
     const reflector = createReflector<ApiObject>({
       client,
       type,
@@ -52,8 +63,28 @@ export function startReflectors(
     metrics.addWatch(id);
     reflector.start();
     reflectors.set(id, reflector);
-  }
-  return reflectors;
+    return reflector;
+  };
+  for (const [id, type] of types) if (atOnce.has(id)) start(id, type);
+  let stopped = false;
+  return {
+    get(id) {
+      const type = types.get(id);
+      return reflectors.get(id) ?? (type === undefined || stopped ? undefined : start(id, type));
+    },
+    has: (id) => reflectors.has(id),
+    async synced() {
+      await Promise.all([...reflectors.values()].map(({ synced }) => synced));
+    },
+    async stop() {
+      stopped = true;
+      await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
+    },
+  };
+}
+
+function typeOf({ type }: WatchSource): ResourceType {
+  return type;
 }
 
 /** Only the elected producer requests; the others keep their caches warm. */

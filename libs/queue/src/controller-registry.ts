@@ -29,6 +29,8 @@ export interface AnnouncedController {
 export interface AnnouncedWorker {
   readonly workerId: string;
   readonly controllers: readonly string[];
+  /** What it does: make requests, run handlers, or both. */
+  readonly role: "watch" | "work" | "all";
   /** Version of Konverge. */
   readonly version: string;
   /** ISO 8601. */
@@ -152,9 +154,10 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
       return stored
         .map((text) => JSON.parse(text) as StoredWorker)
         .filter(({ seenAtMs }) => seenAtMs + WORKER_TTL_MS > nowMs)
-        .map(({ workerId, controllers, version, startedAt, host }) => ({
+        .map(({ workerId, controllers, role, version, startedAt, host }) => ({
           workerId,
           controllers,
+          role,
           version,
           startedAt,
           host,

@@ -1,8 +1,13 @@
-import { startWorker } from "@konverge/worker";
-import type { Command } from "commander";
+import { startWorkerProcess } from "@konverge/worker";
+import { Option, type Command } from "commander";
 import { loadWorkerConfig } from "../load-config.ts";
 import { untilSignal } from "../until-signal.ts";
 import { readVersion } from "../version.ts";
+
+interface WorkerFlags {
+  readonly config: string;
+  readonly role?: string;
+}
 
 export function addWorkerCommand(program: Command): void {
   program
@@ -12,10 +17,21 @@ export function addWorkerCommand(program: Command): void {
       "--config <file>",
       "TypeScript or JavaScript file with a default export of defineConfig",
     )
-    .action(async ({ config: path }: { readonly config: string }) => {
-      const { config, settings } = await loadWorkerConfig(path, process.env);
-      const worker = await startWorker({ config, settings, version: readVersion() });
-      await untilSignal();
+    .addOption(
+      new Option(
+        "--role <role>",
+        "make requests (watch), run handlers (work), or both; default KONVERGE_ROLE, else all",
+      ).choices(["watch", "work", "all"]),
+    )
+    .addHelpText(
+      "after",
+      "\nSIGTERM and SIGINT drain: running attempts may end within KONVERGE_DRAIN_GRACE. A second signal aborts them\nat once, a third ends the process on the spot.",
+    )
+    .action(async ({ config: path, role }: WorkerFlags) => {
+      const env = role === undefined ? process.env : { ...process.env, KONVERGE_ROLE: role };
+      const { config, settings } = await loadWorkerConfig(path, env);
+      const worker = await startWorkerProcess({ config, settings, version: readVersion() });
+      await untilSignal(() => void worker.kill());
       await worker.stop();
     });
 }

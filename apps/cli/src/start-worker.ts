@@ -1,0 +1,11 @@
+import {
+  startWorker as startWithVersion,
+  type RunningWorker,
+  type WorkerOptions,
+} from "@konverge/worker";
+import { readVersion } from "./version.ts";
+
+/** {@inheritDoc startWithVersion} */
+export function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  return startWithVersion({ version: readVersion(), ...options });
+}

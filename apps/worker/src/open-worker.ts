@@ -1,0 +1,206 @@
+import { hostname } from "node:os";
+import type { Settings } from "@konverge/contracts";
+import { KonvergeError } from "@konverge/core";
+import { defineConfig, startEngine, type Config, type Log } from "@konverge/engine";
+import type { KubeClient } from "@konverge/kube";
+import {
+  bindCluster,
+  checkRedis,
+  createControllerRegistry,
+  createHistoryWriter,
+  createObjectLanes,
+  createWorkQueue,
+} from "@konverge/queue";
+import { loadTracing, observeRequests, type Metrics } from "@konverge/telemetry";
+import { connectCluster, readClusterUid } from "./connect-cluster.ts";
+import { startGuard } from "./start-guard.ts";
+
+const BYTES_PER_MIB = 1_048_576;
+/** Tells workers of one process apart. */
+let serial = 0;
+
+export interface OpenWorkerOptions {
+  readonly config: Config;
+  readonly settings: Settings;
+  readonly version: string;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly kubeconfigText?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** A worker without anything that is the process's own business. */
+export interface OpenWorker {
+  readonly workerId: string;
+  /** True from the first lists on until it stops, and while the API server can be reached from here. */
+  readonly ready: boolean;
+  /** Takes nothing new, waits for running attempts up to `graceMs`, aborts the rest, releases everything. */
+  stop(options?: { readonly graceMs?: number }): Promise<void>;
+  /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */
+  kill(): Promise<void>;
+}
+
+/**
+ * Runs the controllers of a configuration on one cluster. In this order: the configuration is checked, Redis and the API server
+ * are reached, the cluster is bound, producers stand for election, work is taken.
+ * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch` or
+ * `crd_mismatch`, before any work is taken
+ */
+export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker> {
+  const { config, settings, version, log, metrics, env, kubeconfigText } = options;
+  // Again, for a configuration that did not come from defineConfig.
+  defineConfig(config);
+  const cluster = config.clusters[settings.cluster];
+  if (cluster === undefined) {
+    throw new KonvergeError(
+      "invalid_config",
+      `KONVERGE_CLUSTER: "${settings.cluster}" is not among the clusters of the configuration: ${Object.keys(config.clusters).join(", ")}`,
+    );
+  }
+  const tracing = await loadTracing(version);
+  serial += 1;
+  const workerId = `${hostname()}-${process.pid}${serial === 1 ? "" : `-${serial}`}`;
+  const cleanup = new AsyncDisposableStack();
+  if (tracing !== undefined) cleanup.defer(() => tracing.flush());
+  try {
+    const redis = { url: settings.redisUrl };
+    const { prefix, cluster: clusterName } = settings;
+    const facts = await checkRedis(redis);
+    for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
+    const guard = await startGuard({
+      settings,
+      cluster,
+      workerId,
+      log,
+      probe: (signal) =>
+        readClusterUid(client.scoped({ signal, priority: "critical", isProbe: true })),
+    });
+    cleanup.defer(() => guard.close());
+    metrics.observeGuard(clusterName, () => ({
+      mode: guard.breaker.mode,
+      ratePerSecond: guard.ratePerSecond,
+      waiting: guard.waiting,
+      inFlight: guard.inFlight,
+      ...guard.counts,
+    }));
+    const access = { settings, cluster, version, guard, metrics, kubeconfigText, env };
+    const client: KubeClient = connectCluster(access);
+    cleanup.defer(() => client.close());
+    const { shards = 1 } = cluster;
+    const binding = { uid: await readClusterUid(client), shards };
+    await bindCluster({ redis, prefix, cluster: clusterName, ...binding });
+
+    const registry = createControllerRegistry({
+      redis,
+      prefix,
+      cluster: clusterName,
+      binding,
+      onError: (error) => log.warn({ err: error }, "registry error"),
+    });
+    cleanup.defer(() => registry.close());
+    await registry.announce(
+      config.controllers.map(({ name, for: type }) => ({
+        name,
+        cluster: clusterName,
+        group: type.group,
+        version: type.version,
+        kind: type.kind,
+        resource: type.resource,
+        scope: type.scope,
+      })),
+    );
+    const lanes = createObjectLanes({
+      redis,
+      prefix,
+      cluster: clusterName,
+      processId: workerId,
+      onError: (error) => log.debug({ err: error }, "lane without Redis"),
+    });
+    cleanup.defer(() => lanes.close());
+    const history = createHistoryWriter({
+      redis,
+      prefix,
+      cluster: clusterName,
+      shards,
+      budgetBytes: settings.recordBudgetMiB * BYTES_PER_MIB,
+      onError: (error) => log.debug({ err: error }, "history without Redis"),
+    });
+    cleanup.defer(() => history.close());
+    const engine = await startEngine({
+      controllers: config.controllers,
+      use: config.use,
+      client,
+      lanes,
+      history,
+      queueFor: ({ name }) =>
+        createWorkQueue({
+          redis,
+          controller: name,
+          cluster: clusterName,
+          prefix,
+          shards,
+          onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
+          observe: observeRequests(metrics, tracing),
+        }),
+      workerId,
+      role: settings.role,
+      log,
+      metrics,
+      ...(tracing === undefined ? {} : { tracing }),
+      conflictRetry: settings.conflictRetry,
+      ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
+      onWorkable: (listener) => guard.onWorkable(listener),
+      installation: prefix,
+      leaseNamespace: settings.leaseNamespace,
+      election: electionTimes(settings.leaseDuration),
+    });
+    registry.heartbeat({
+      workerId,
+      controllers: config.controllers.map(({ name }) => name),
+      role: settings.role,
+      version,
+      startedAt: new Date().toISOString(),
+      host: hostname(),
+    });
+    log.debug(
+      { workerId, role: settings.role, cluster: clusterName, server: client.server },
+      "worker started",
+    );
+    const releasing = cleanup.move();
+    let stopping: Promise<void> | undefined;
+    const release = async (ended: Promise<void>) => {
+      await ended;
+      await releasing.disposeAsync();
+      log.info({}, "worker stopped");
+    };
+    return {
+      workerId,
+      get ready() {
+        return engine.ready && guard.health !== "unwell";
+      },
+      stop({ graceMs = settings.drainGrace } = {}) {
+        if (stopping === undefined) log.info({ graceMs }, "worker stopping");
+        stopping ??= release(engine.stop({ graceMs }));
+        return stopping;
+      },
+      async kill() {
+        log.info({}, "worker aborts what runs");
+        stopping ??= release(engine.kill());
+        await engine.kill();
+        await stopping;
+      },
+    };
+  } catch (error) {
+    await cleanup.disposeAsync();
+    throw error;
+  }
+}
+
+/** client-go's proportions, 15 s : 10 s : 2 s. */
+function electionTimes(leaseDurationMs: number) {
+  return {
+    leaseDurationMs,
+    renewDeadlineMs: (leaseDurationMs * 2) / 3,
+    retryPeriodMs: (leaseDurationMs * 2) / 15,
+  };
+}

@@ -1,0 +1,79 @@
+import { createServer, type Server } from "node:http";
+import type { Settings } from "@konverge/contracts";
+import { ensureError, KonvergeError } from "@konverge/core";
+import type { Metrics } from "@konverge/telemetry";
+
+export interface ProbeServerOptions {
+  readonly settings: Settings;
+  readonly metrics: Metrics;
+  readonly isReady: () => boolean;
+}
+
+/** What a process tells the cluster that runs it: /metrics, /livez and /readyz. */
+export interface ProbeServer {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** @throws KonvergeError `invalid_config` when the port is taken */
+export async function startProbeServer({
+  settings,
+  metrics,
+  isReady,
+}: ProbeServerOptions): Promise<ProbeServer> {
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? "/", "http://worker").pathname;
+    const answer = (status: number, text: string, contentType = "text/plain; charset=utf-8") =>
+      response.writeHead(status, { "content-type": contentType }).end(text);
+    switch (path) {
+      case "/metrics":
+        metrics.text().then(
+          (text) => answer(200, text, metrics.contentType),
+          (error: unknown) => answer(500, ensureError(error).message),
+        );
+        return;
+      case "/livez":
+        answer(200, "ok\n");
+        return;
+      case "/readyz":
+        answer(
+          isReady() ? 200 : 503,
+          isReady()
+            ? "ok\n"
+            : "the first lists are not in, it stops, or it cannot reach the API server\n",
+        );
+        return;
+      default:
+        answer(404, "known are /metrics, /livez and /readyz\n");
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      reject(
+        error.code === "EADDRINUSE"
+          ? new KonvergeError(
+              "invalid_config",
+              `KONVERGE_METRICS_PORT: ${settings.metricsPort} is taken; set another one, or 0 for any`,
+              { cause: error },
+            )
+          : error,
+      );
+    });
+    server.listen(settings.metricsPort, settings.metricsHost, resolve);
+  });
+  return {
+    url: urlOf(server, settings.metricsHost),
+    async close() {
+      server.closeAllConnections();
+      await new Promise<void>((resolve, reject) => {
+        server.close((error) => (error === undefined ? resolve() : reject(error)));
+      });
+    },
+  };
+}
+
+function urlOf(server: Server, host: string): string {
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,60 @@
+import { ensureError, isKonvergeError } from "@konverge/core";
+import { startLeaderElection, type LeaderElection } from "@konverge/kube";
+import type { WorkQueue } from "@konverge/queue";
+import type { EngineOptions } from "./engine.ts";
+import { typeId } from "./object-cache.ts";
+import { runResync } from "./resync.ts";
+import type { Reflectors, Watcher } from "./start-reflectors.ts";
+
+/** A controller in a process that may be elected to make its requests. */
+export interface Producer extends Watcher {
+  readonly queue: WorkQueue;
+  leading: boolean;
+}
+
+/** Stands for election; once elected, requests everything there is, and from then on what the watches see. */
+export function startProducer(
+  part: Producer,
+  reflectors: Reflectors,
+  options: EngineOptions,
+): LeaderElection {
+  const { controller, source, queue } = part;
+  const log = options.log.child({ controller: controller.name });
+  return startLeaderElection({
+    client: options.client.scoped({ priority: "critical" }),
+    namespace: options.leaseNamespace ?? "default",
+    name: `${options.installation ?? "konverge"}-${controller.name}`,
+    identity: options.workerId,
+    ...options.election,
+    onStartedLeading: (leading) => {
+      log.info({}, "producer elected");
+      part.leading = true;
+      leading.addEventListener("abort", () => {
+        part.leading = false;
+        log.info({}, "producer resigned");
+      });
+      const store = reflectors.get(typeId(controller.for));
+      if (store === undefined) return;
+      // Whatever happened while nobody led is in the store: request all of it, and again as the resync interval says.
+      const onError = (error: Error) => log.warn({ err: error }, "resync request failed");
+      const onLost = () =>
+        log.warn({}, "redis may have lost requests: every object is requested again");
+      runResync({
+        controller,
+        store,
+        source,
+        incarnation: () => queue.incarnation(),
+        signal: leading,
+        onError,
+        onLost,
+      }).catch((error: unknown) => {
+        if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
+      });
+    },
+    onError: (error) => {
+      // That nothing may be sent is told by the guard, once.
+      const level = isKonvergeError(error) && error.code === "deferred" ? "debug" : "warn";
+      log[level]({ err: error }, "election try failed");
+    },
+  });
+}

@@ -1,0 +1,73 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLocalGate } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createApiServer } from "@konverge/testkit";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { CONFIG_MAP } from "../bench/config-map.ts";
+import { until } from "../integration/queue-harness.ts";
+
+const redisUrl = process.env["REDIS_URL"] ?? "";
+const SNIPPET = /```ts\n(.*?)```/s.exec(readFileSync("docs/embedding.md", "utf8"))?.[1] ?? "";
+
+test("the program of docs/embedding.md reconciles, drains, and ends by itself", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), "konverge-embed-"));
+  cleanup.defer(() => rm(folder, { recursive: true }));
+  const server = await createApiServer({});
+  cleanup.defer(() => server.close());
+  const kubeconfig = join(folder, "kubeconfig");
+  await writeFile(kubeconfig, server.kubeconfig);
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
+    userAgent: "konverge-test/1",
+  });
+  cleanup.defer(() => client.close());
+  const prefix = `embed-${process.pid}`;
+  cleanup.defer(async () => {
+    const redis = new Redis(redisUrl);
+    const keys = await redis.keys(`${prefix}:*`);
+    if (keys.length > 0) await redis.del(...keys);
+    await redis.quit();
+  });
+  const program = [
+    ["redis://127.0.0.1:6379", redisUrl],
+    ["/etc/my-app/kubeconfig", kubeconfig],
+    // Only so that tests on one Redis do not meet.
+    ["controllers: [labels] }", `controllers: [labels], settings: { prefix: "${prefix}" } }`],
+  ].reduce((text, [from = "", to = ""]) => {
+    expect(text).toContain(from);
+    return text.replace(from, to);
+  }, SNIPPET);
+  expect(SNIPPET.trim().split("\n").length).toBeLessThanOrEqual(20);
+
+  const child = spawn(
+    process.execPath,
+    ["--conditions=@konverge/source", "--input-type=module-typescript", "--eval", program],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+      // Read, these would be refused.
+      env: { ...process.env, KONVERGE_NO_SUCH_SETTING: "1", KUBECONFIG: "/nowhere" },
+    },
+  );
+  cleanup.defer(() => void child.kill("SIGKILL"));
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  }
+  await client.create(CONFIG_MAP, { metadata: { namespace: "default", name: "mine" } });
+  await until("the object is reconciled", async () => {
+    if (child.exitCode !== null) throw new Error(said);
+    const { metadata } = await client.get(CONFIG_MAP, { namespace: "default", name: "mine" });
+    return metadata.labels?.["seen"] === "yes";
+  });
+  child.kill("SIGTERM");
+  expect(await ended, said).toBe(0);
+  expect(said).toContain('"msg":"worker stopped"');
+});
