@@ -1,5 +1,5 @@
 /** An engine in a process of its own, with a handler that does what no handler should. Tells its log as lines of JSON. */
-import { createLocalGate, type ResourceType } from "@konverge/core";
+import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
 import { defineController, reportStrayErrors, startEngine } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
 import { createObjectLanes, createWorkQueue } from "@konverge/queue";
@@ -15,9 +15,19 @@ export interface EngineChildConfig {
   readonly leaseMs: number;
   /** How long the handler of the object `blocks` computes without a break. */
   readonly blockMs: number;
-  readonly canary: string;
+  /** Name of a Secret whose `token` the handler puts into an error that comes too late. */
+  readonly secret: string;
+  /** Something throws that no handler began. */
+  readonly fatal: boolean;
 }
 
+const SECRETS: ResourceType<ApiObject & { readonly data?: Record<string, string> }> = {
+  group: "",
+  version: "v1",
+  kind: "Secret",
+  resource: "secrets",
+  scope: "Namespaced",
+};
 const config = JSON.parse(process.argv[2] ?? "{}") as EngineChildConfig;
 const { url, prefix, leaseMs } = config;
 const redis = { url };
@@ -35,16 +45,19 @@ const controller = defineController({
         while (performance.now() < endMs) Math.sqrt(endMs);
         return;
       }
-      case "strays":
+      case "strays": {
+        const { data } = await kube.get(SECRETS, config.secret);
+        const token = Buffer.from(data?.["token"] ?? "", "base64").toString();
         setTimeout(() => {
           throw new Error("thrown by a timer");
         }, 20);
-        setTimeout(() => void Promise.reject(new Error(`rejected late ${config.canary}`)), 20);
+        setTimeout(() => void Promise.reject(new Error(`rejected late ${token}`)), 20);
         void (async () => {
           await new Promise((resolve) => setTimeout(resolve, 20));
           throw undefined;
         })();
         return;
+      }
       case "freezes": {
         const write = async (by: string) => {
           try {
@@ -100,3 +113,8 @@ await startEngine({
   installation: `child-${process.pid}`,
   leaseNamespace: "default",
 });
+if (config.fatal) {
+  setTimeout(() => {
+    throw new Error("nobody's");
+  });
+}

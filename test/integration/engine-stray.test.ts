@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import type { ApiObject, ResourceType } from "@konverge/core";
 import { afterEach, describe, expect, test } from "vitest";
 import type { EngineChildConfig } from "./engine-child.ts";
 import { LEASE_MS, useEngines } from "./engine-harness.ts";
@@ -10,6 +11,15 @@ import { until } from "./queue-harness.ts";
 
 const CHILD = fileURLToPath(new URL("engine-child.ts", import.meta.url));
 const CONTROLLER = "careless";
+const CANARY = "canary-that-comes-late";
+const SECRET = { namespace: "default", name: "stray-credentials" };
+const Secrets: ResourceType<ApiObject & { stringData?: Record<string, string> }> = {
+  group: "",
+  version: "v1",
+  kind: "Secret",
+  resource: "secrets",
+  scope: "Namespaced",
+};
 
 describe.each(testServers())("what a handler does to its process, on $name", (target) => {
   const harness = useEngines(target, "stray.test.konverge.dev");
@@ -33,7 +43,8 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
       widgets: harness.Widgets,
       leaseMs: LEASE_MS,
       blockMs: 0,
-      canary: "",
+      secret: SECRET.name,
+      fatal: false,
       ...options,
     };
     const child = spawn(
@@ -57,6 +68,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
   };
 
   test("late rejections and timers that throw are reported with controller and key, and the process lives", async () => {
+    await harness.client.create(Secrets, { metadata: SECRET, stringData: { token: CANARY } });
     await harness.make("strays");
     const { child, lines, said } = await startChild();
     await said("a timer or listener that a handler left behind threw");
@@ -69,13 +81,26 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     }
     const messages = strays.map(({ err }) => (err as { message: string }).message);
     expect(messages.toSorted()).toEqual([
-      "rejected late ",
+      // P12: the error came when the attempt was over, and what it had read is remembered all the same.
+      "rejected late (redacted)",
       expect.stringContaining("threw undefined"),
       "thrown by a timer",
     ]);
     await harness.make("next");
     await said("is alive");
     expect(child.exitCode).toBeNull();
+    expect(JSON.stringify(lines)).not.toContain(CANARY);
+    await harness.client.delete(Secrets, SECRET);
+  });
+
+  test("an exception that no handler caused ends the process, with a log line", async () => {
+    const { child, said } = await startChild({ fatal: true });
+    expect(await said("an exception that nobody caught")).toMatchObject({
+      level: "error",
+      err: { message: "nobody's" },
+    });
+    await until("it has ended", () => child.exitCode !== null);
+    expect(child.exitCode).toBe(1);
   });
 
   test("P8: a handler that blocks the event loop for longer than its lease runs again elsewhere, and is named", async () => {
