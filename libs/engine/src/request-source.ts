@@ -1,6 +1,6 @@
 import { parseApiVersion, type ApiObject, type ObjectKey, type Trigger } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
-import type { RequestClass, WorkQueue } from "@konverge/queue";
+import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
 import { alwaysPasses, isRequestedByPerson, type ObjectChange } from "./change-predicate.ts";
 import type { Controller, WatchSource } from "./define-controller.ts";
@@ -39,8 +39,8 @@ export function createRequestSource(
     ...(namespace === undefined ? {} : { namespace }),
     name,
   });
-  const request = (name: NamespacedName, trigger: Trigger, requestClass: RequestClass) =>
-    queue.request(keyOf(name), trigger, { class: requestClass });
+  const request = (name: NamespacedName, trigger: Trigger, how: RequestOptions) =>
+    queue.request(keyOf(name), trigger, how);
   const requestAll = async (
     names: readonly NamespacedName[],
     change: SeenChange,
@@ -49,7 +49,7 @@ export function createRequestSource(
     const distinct = new Map(names.map((name) => [`${name.namespace ?? ""}/${name.name}`, name]));
     await Promise.all(
       [...distinct.values()].map((name) =>
-        request(name, trigger, change.initial ? "resync" : "event"),
+        request(name, trigger, { class: change.initial ? "resync" : "event" }),
       ),
     );
   };
@@ -66,7 +66,7 @@ export function createRequestSource(
           by: person ? "annotation" : `watch ${resource}`,
           ...versionsOf(object),
         },
-        requestClassOf(change, person),
+        initial ? classOfKnown(object) : { class: person ? "interactive" : "event" },
       );
     },
     async onOwned(change) {
@@ -95,16 +95,15 @@ export function createRequestSource(
       await request(
         nameOf(object),
         { kind: "resync", by: "resync", reason, ...versionsOf(object) },
-        "resync",
+        classOfKnown(object),
       );
     },
   };
 }
 
-/** Deletions come before retries and resyncs, also those found in a first list: somebody waits for them. */
-function requestClassOf({ initial, object }: SeenChange, person: boolean): RequestClass {
-  if (person) return "interactive";
-  return initial && !isTerminating(object) ? "resync" : "event";
+/** Somebody waits for a deletion, so it does not stand behind retries and resyncs; but it is no news to a cleanup that fails. */
+function classOfKnown(object: ApiObject): RequestOptions {
+  return isTerminating(object) ? { class: "event", news: false } : { class: "resync" };
 }
 
 function nameOf({ metadata: { namespace, name } }: ApiObject): NamespacedName {

@@ -67,7 +67,7 @@ export async function runHandler(
     running.state.object = freshReads.note(deepFreeze(object));
     const kube = bindKube(
       attempt,
-      { ...options, client: scoped },
+      { ...options, client: precedenceOf(object, attempt, scoped) },
       { ...running, openCalls, freshReads },
     );
     const step = await nextStep(object, options, kube);
@@ -112,6 +112,16 @@ async function readObject(
     requestClass === "interactive" ? undefined : cache.find(controller.for, target, floor);
   if (known !== undefined) return known;
   return await scoped.get(controller.for, target, { resourceVersion: floor }).catch(ignoreNotFound);
+}
+
+/** A deletion's calls go before those of retries and resyncs, also when its own cleanup is tried again. */
+function precedenceOf(
+  object: ApiObject,
+  { class: requestClass }: AttemptLease,
+  scoped: KubeClient,
+): KubeClient {
+  const isBehind = requestClass === "retry" || requestClass === "resync";
+  return isBehind && isTerminating(object) ? scoped.scoped({ priority: "event" }) : scoped;
 }
 
 interface Step {
