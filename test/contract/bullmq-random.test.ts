@@ -11,7 +11,7 @@ import { DEDUPED, useBull, type Payload } from "./bull.ts";
 
 const bull = useBull();
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const ADDS = isLong ? 20_000 : 1_200;
+const ADDS = isLong ? 8_000 : 1_200;
 const KEYS = 20;
 const WORKERS = 3;
 
