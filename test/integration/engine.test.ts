@@ -1,4 +1,4 @@
-import { ensureError, type ObjectKey, type ResourceType } from "@konverge/core";
+import { ensureError, KonvergeError, type ObjectKey, type ResourceType } from "@konverge/core";
 import {
   defineController,
   startEngine,
@@ -355,17 +355,21 @@ describe.each(testServers())("engine on $name", (target) => {
       for: missing,
       reconcile: async () => undefined,
     });
-    await expect(
+    const startOn = (own: KubeClient) =>
       startEngine({
         controllers: [controller],
-        client,
+        client: own,
         lanes: lanesOf("test"),
         queueFor,
         workerId: "test",
         log: silent,
         metrics: createMetrics({ version: "test" }),
-      }),
-    ).rejects.toMatchObject({
+      });
+    // A server that cannot be asked has not said that it lacks the kind.
+    const deferred = new KonvergeError("deferred", "the breaker is open");
+    const resolveType = () => Promise.reject(deferred);
+    await expect(startOn({ ...client, resolveType })).rejects.toBe(deferred);
+    await expect(startOn(client)).rejects.toMatchObject({
       code: "crd_mismatch",
       message: expect.stringContaining("konverge crds"),
     });

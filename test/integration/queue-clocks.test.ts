@@ -96,7 +96,7 @@ test("a worker whose clock is ahead starts what backs off for less than that ear
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
 });
 
-test("what failed on a worker whose clock is ahead waits that much longer elsewhere, unless there is news", async () => {
+test("what failed on a worker whose clock is ahead waits longer elsewhere, unless there is news", async () => {
   const queue = harness.open();
   const { id } = await queue.request(keyOf("a"), http);
   const child = start({ aheadMs: 2 * HOUR_MS, mode: "work", backoffMs: HOUR_MS });
@@ -105,6 +105,17 @@ test("what failed on a worker whose clock is ahead waits that much longer elsewh
   expect(dueMs).toBeGreaterThan(2 * HOUR_MS);
   workOn(queue, () => done);
   await queue.request(keyOf("a"), http, { class: "interactive" });
+  await expectNothingLeft(harness, queue);
+  expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
+});
+
+test("without news it waits for its backoff and the ageing bound, whatever the clock said", async () => {
+  const queue = harness.open();
+  const { id } = await queue.request(keyOf("a"), http);
+  const child = start({ aheadMs: 2 * HOUR_MS, mode: "work", backoffMs: 50 });
+  await until("the backoff", dueInMs);
+  await kill(child.process);
+  workOn(queue, () => done, { fairness: { ageingMs: 200 } });
   await expectNothingLeft(harness, queue);
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
 });

@@ -1,4 +1,4 @@
-import { formatApiVersion, KonvergeError } from "@konverge/core";
+import { formatApiVersion, isKonvergeError, KonvergeError } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type { Controller } from "./define-controller.ts";
 
@@ -8,6 +8,8 @@ export async function checkServed(controller: Controller, client: KubeClient): P
   for (const { group, version, kind, resource } of types) {
     const apiVersion = formatApiVersion(group, version);
     const served = await client.resolveType(apiVersion, kind).catch((error: unknown) => {
+      // A server that could not be asked has not said no.
+      if (!isKonvergeError(error) || error.code !== "not_found") throw error;
       throw new KonvergeError(
         "crd_mismatch",
         `controller "${controller.name}": the cluster does not serve ${kind} in ${apiVersion}; install its CRD first (konverge crds --config <file> | kubectl apply -f -)`,

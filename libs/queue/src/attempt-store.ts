@@ -38,7 +38,7 @@ export type Begun =
   /** Another epoch runs. */
   | { readonly kind: "busy"; readonly waitMs: number }
   /** Attempts of this key die with their workers; it waits before the next. */
-  | { readonly kind: "backoff"; readonly failures: number }
+  | { readonly kind: "backoff"; readonly failures: number; readonly nowMs: number }
   | { readonly kind: "dead" }
   | { readonly kind: "covered" }
   /** Parked until the pause is ended. */
@@ -197,7 +197,7 @@ function decodeBegun([kind, first, run, traceparent]: Row): Begun {
     case "busy":
       return { kind, waitMs: Number(first) };
     case "backoff":
-      return { kind, failures: Number(first) };
+      return { kind, failures: Number(first), nowMs: Number(run) };
     case "dead":
     case "covered":
     case "paused":

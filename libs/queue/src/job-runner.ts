@@ -87,7 +87,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
         );
       case "backoff": {
         const delayMs = delayOf(planOptions.ladders.failure, begun.failures - 1, random);
-        background(redis.hset(names.keyHash(id), "nextAt", Math.round(Date.now() + delayMs)));
+        background(redis.hset(names.keyHash(id), "nextAt", Math.round(begun.nowMs + delayMs)));
         return await delay(job, token, delayMs);
       }
       case "dead":

@@ -5,7 +5,8 @@ import { waitingJobLua } from "./waiting-job.ts";
 
 /**
  * Brings keys forward that have waited for their ageing bound: each gets a place in its tenant's flow of the aged, which
- * yields to nobody, and counts as an event from then on.
+ * yields to nobody, and counts as an event from then on. One whose backoff is over by Redis's clock starts, whatever the clock of the
+ * worker said that put it off.
  *
  * KEYS: 1 fair (hash), 2 ageing (sorted set, score = since when a key waits, in ms). ARGV: 1 root of the key hashes, 2 root of BullMQ's
  * keys, 3 most keys at once, 4 age in ms from which a key comes first, 5 weights as one text, then tenants and their weights in turn.
@@ -55,7 +56,12 @@ for _, member in ipairs(due) do
       ask.tag, ask.class = tag, math.min(ask.class, 2)
       redis.call('HSET', key, 'ask', writeAsk(ask))
     end
-    if jobId then setPriority(bull, jobId, priorityOf(tag, state.base, 2)) end
+    if jobId then
+      local priority = priorityOf(tag, state.base, 2)
+      setPriority(bull, jobId, priority)
+      -- Its delay is over by our clock; by that of the worker which delayed it, it may last for hours.
+      hasten(bull, jobId, priority)
+    end
   end
 end
 return #due

@@ -84,7 +84,8 @@ local function begin(key, owner)
       h[4], open = covered, false
     elseif lost >= 2 then
       redis.call('HSET', key, 'hold', 'backoff')
-      return { 'backoff', failures }
+      redis.call('ZADD', KEYS[2], 'NX', now, memberOf(key))
+      return { 'backoff', failures, nowText }
     end
   end
   if h[12] == '1' then return { 'dead' } end
@@ -149,7 +150,7 @@ end
  * Answer, per attempt:
  * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }
  * - { "busy", ms left of another epoch's lease }
- * - { "backoff", failures }: an epoch never ended, not for the first time in a row
+ * - { "backoff", failures, now in ms }: an epoch never ended, not for the first time in a row
  * - { "dead" }: refused until a person asks or the generation changes; what was requested stays
  * - { "covered" }: nothing was requested since the last finished attempt began, or a person has withdrawn it
  * - { "paused" }: what was requested stays, and the key is parked until the pause is ended. Where nothing is paused that costs

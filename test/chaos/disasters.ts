@@ -1,0 +1,149 @@
+import { Queue } from "bullmq";
+import { CONTROLLERS, LEASE_MS } from "./fleet-contract.ts";
+import type { Fleet, FleetWorker } from "./fleet.ts";
+
+/** Something that happens to a running fleet, and is over when it resolves. */
+type Disaster = (fleet: Fleet, random: () => number) => Promise<void>;
+
+const HOUR_MS = 3_600_000;
+/** Longer than a worker may say nothing about the keys that it holds. */
+const tooLong = (random: () => number): number => LEASE_MS * (1.2 + random() * 0.8);
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const pick = ({ workers }: Fleet, random: () => number): FleetWorker => {
+  const living = [...workers];
+  const worker = living[Math.floor(random() * living.length)];
+  if (worker === undefined) throw new Error("no worker lives");
+  return worker;
+};
+
+/** One worker's network does something for so long that its leases run out, or for less. */
+const ofNetwork =
+  (net: "redisNet" | "apiNet", how: "cut" | "hold" | "delay"): Disaster =>
+  async (fleet, random) => {
+    const proxy = pick(fleet, random)[net];
+    if (how === "delay") proxy.delay(50 + random() * 150);
+    else proxy[how]();
+    await pause(random() < 0.3 ? 300 : tooLong(random));
+    proxy.heal();
+  };
+
+const killWorker: Disaster = async (fleet, random) => {
+  await pick(fleet, random).end("SIGKILL");
+  await fleet.startWorker();
+};
+
+const killAll: Disaster = async (fleet) => {
+  const dead = [...fleet.workers];
+  await Promise.all(dead.map((worker) => worker.end("SIGKILL")));
+  await Promise.all(dead.map(() => fleet.startWorker()));
+};
+
+const stopWorker: Disaster = async (fleet, random) => {
+  const { child } = pick(fleet, random);
+  child.kill("SIGSTOP");
+  await pause(tooLong(random));
+  child.kill("SIGCONT");
+};
+
+const restartRedis: Disaster = async (fleet, random) => {
+  await fleet.killRedis();
+  await pause(random() * 1_500);
+  await fleet.restartRedis();
+};
+
+const restartApiServer: Disaster = async ({ plane }, random) => {
+  await plane.kill();
+  await pause(random() * 1_500);
+  await plane.start();
+};
+
+const loseAnswers: Disaster = async ({ plane }) => {
+  plane.faults?.(true);
+  await pause(2_500);
+  plane.faults?.(false);
+};
+
+/** A worker starts an hour off, another is set off while it runs, and both are set right again. */
+const stepClocks: Disaster = async (fleet, random) => {
+  const off = () => (random() < 0.5 ? -1 : 1) * HOUR_MS;
+  const running = pick(fleet, random);
+  const [first, second] = [off(), off()];
+  running.setClock(first);
+  const late = await fleet.startWorker({ clockOffsetMs: -first });
+  await pause(700);
+  late.setClock(second);
+  await pause(700);
+  if (running.diedAtUs === undefined) running.setClock(0);
+  await late.end("SIGTERM");
+};
+
+/** What dashboards and scripts do to jobs behind our back. */
+const meddle: Disaster = async (fleet, random) => {
+  for (const controller of CONTROLLERS) {
+    const rogue = new Queue(controller, {
+      connection: { url: fleet.redisUrl },
+      prefix: `${fleet.prefix}:{default}`,
+      skipMetasUpdate: true,
+    });
+    try {
+      for (let round = 0; round < 15; round++) {
+        const jobs = await rogue.getJobs(["active", "prioritized", "delayed", "failed"], 0, 20);
+        for (const job of jobs) {
+          // A job that has gone meanwhile, or is in another state, refuses; so it would for a person.
+          const refused = () => undefined;
+          if (random() < 0.3) await job?.promote().catch(refused);
+          if (random() < 0.3) await job?.retry("failed").catch(refused);
+          // As bull-board's "duplicate": without the deduplication that holds a key to one job.
+          if (random() < 0.3) await rogue.add(job.name, job.data, FORGOTTEN).catch(refused);
+        }
+        await rogue.retryJobs({ count: 100 });
+        await rogue.promoteJobs({ count: 100 });
+        await pause(30);
+      }
+    } finally {
+      await rogue.close();
+    }
+  }
+};
+
+/** What a rogue adds, it also clears away. */
+const FORGOTTEN = { removeOnComplete: true, removeOnFail: true };
+
+const rollingRestart: Disaster = async (fleet) => {
+  const old = [...fleet.workers];
+  for (const worker of old) {
+    await fleet.startWorker();
+    await worker.end("SIGTERM");
+  }
+};
+
+const DISASTERS: Readonly<Record<string, Disaster>> = {
+  "a worker is killed": killWorker,
+  "all workers are killed": killAll,
+  "a worker stands still": stopWorker,
+  "Redis is killed": restartRedis,
+  "the API server is killed": restartApiServer,
+  "the API server loses answers": loseAnswers,
+  "a worker is cut off Redis": ofNetwork("redisNet", "cut"),
+  "a worker's words to Redis arrive late": ofNetwork("redisNet", "hold"),
+  "a worker's network to Redis is slow": ofNetwork("redisNet", "delay"),
+  "a worker is cut off the API server": ofNetwork("apiNet", "cut"),
+  "a worker's calls arrive late": ofNetwork("apiNet", "hold"),
+  "clocks are an hour wrong": stepClocks,
+  "somebody meddles with the jobs": meddle,
+  "the fleet is restarted one by one": rollingRestart,
+};
+
+/** All of them in a random order. */
+export function drawDisasters(random: () => number): string[] {
+  return Object.keys(DISASTERS)
+    .map((name) => ({ name, at: random() }))
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ name }) => name);
+}
+
+export async function strike(name: string, fleet: Fleet, random: () => number): Promise<void> {
+  const disaster = DISASTERS[name];
+  if (disaster === undefined) throw new Error(`no disaster is called "${name}"`);
+  await disaster(fleet, random);
+}

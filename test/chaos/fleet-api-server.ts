@@ -1,0 +1,27 @@
+/** An embedded API server in a process of its own, to be killed, and with faults while it is told so. Prints its URL. */
+import { createApiServer } from "@konverge/testkit";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+
+const [, , dataDir = "", seed = "1"] = process.argv;
+const server = await createApiServer({ dataDir, random: seededRandom(Number(seed)) });
+process.on("message", (order: { readonly faults: boolean }) => {
+  server.clearFaults();
+  if (!order.faults) return;
+  const resources = ["configmaps", "counters.chaos.konverge.dev", "plains.chaos.konverge.dev"];
+  // The answer to a write that landed is lost.
+  server.inject({
+    resources,
+    verbs: ["patch"],
+    probability: 0.1,
+    effect: { kind: "drop", when: "after" },
+  });
+  server.inject({ resources, probability: 0.03, effect: { kind: "answer", code: 503 } });
+  server.inject({ resources, probability: 0.03, effect: { kind: "answer", code: 409 } });
+  server.inject({
+    resources,
+    verbs: ["get", "patch"],
+    probability: 0.05,
+    effect: { kind: "latency", ms: 200 },
+  });
+});
+process.stdout.write(`${server.url}\n`);

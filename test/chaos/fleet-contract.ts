@@ -1,0 +1,78 @@
+import type { ObjectKey } from "@konverge/core";
+import { defineResource } from "@konverge/engine";
+import { z } from "zod";
+
+/** What the test and its worker processes agree on. */
+export interface FleetWorkerConfig {
+  readonly redisUrl: string;
+  readonly kubeconfig: string;
+  readonly prefix: string;
+  readonly namespace: string;
+  readonly workerId: string;
+  /** File that the handlers write down what they do in. */
+  readonly journal: string;
+  /** Shortest and longest run of a plain handler, in ms. */
+  readonly plainMs: readonly [number, number];
+  /** Share of the plain runs that fail. */
+  readonly failing: number;
+}
+
+export interface FleetWord {
+  readonly kind: "ready";
+  /** Name of the protection that this worker was loaded without, or "". */
+  readonly patched: string;
+}
+
+/** Orders to a worker: set the wall clock so far off. */
+export interface ClockOrder {
+  readonly kind: "clock";
+  readonly offsetMs: number;
+}
+
+/** Short, so that what a dead worker leaves behind is soon taken over. */
+export const LEASE_MS = 2_000;
+/** No ladder of the fleet's controllers waits longer. */
+export const CAP_MS = 1_000;
+export const AGEING_MS = 5_000;
+
+const group = "chaos.konverge.dev";
+/** Each counts a hot object up, once an attempt. */
+export const Counter = defineResource({
+  group,
+  version: "v1",
+  kind: "Counter",
+  spec: z.object({}),
+});
+export const Plain = defineResource({ group, version: "v1", kind: "Plain", spec: z.object({}) });
+
+/** How the writers of one hot object are kept apart: turns and what they hand on; the version alone; what they have read. */
+export const MODES = ["lane", "guarded", "fields"] as const;
+export type Mode = (typeof MODES)[number];
+
+export const hotObject = (mode: Mode): string => `hot-${mode}`;
+
+/** Of a counter called `<mode>-<n>`. */
+export function modeOf(name: string): Mode {
+  const mode = MODES.find((one) => name.startsWith(`${one}-`));
+  if (mode === undefined) throw new Error(`counter ${name} has no mode`);
+  return mode;
+}
+
+const COUNTERS_PER_MODE = 5;
+const indexes = Array.from({ length: COUNTERS_PER_MODE }, (_, index) => index);
+export const COUNTER_NAMES: readonly string[] = MODES.flatMap((mode) =>
+  indexes.map((index) => `${mode}-${index}`),
+);
+export const PLAIN_NAMES: readonly string[] = [
+  ...indexes.map((index) => `plain-${index}`),
+  "deaf-0",
+  "deaf-1",
+];
+
+export type ControllerName = "counter" | "plain";
+export const CONTROLLERS: readonly ControllerName[] = ["counter", "plain"];
+
+export function fleetKey(controller: ControllerName, namespace: string, name: string): ObjectKey {
+  const { resource } = controller === "counter" ? Counter : Plain;
+  return { controller, cluster: "default", resource, group, namespace, name };
+}

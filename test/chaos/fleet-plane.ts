@@ -1,0 +1,115 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { createLocalGate } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { startOutagePlane } from "./outage-plane.ts";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+
+/** An API server that can be killed and comes back, with its objects, and that each worker reaches on a network of its own. */
+export interface FleetPlane extends AsyncDisposable {
+  /** Undisturbed by networks. */
+  readonly admin: KubeClient;
+  /** A network to it, and the kubeconfig that leads there. */
+  connect(): Promise<{ readonly proxy: TcpProxy; readonly kubeconfig: string }>;
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  /** Refuses, delays, and loses answers; nothing that the real one can be told to do. */
+  readonly faults?: (on: boolean) => void;
+}
+
+const CHILD = fileURLToPath(new URL("fleet-api-server.ts", import.meta.url));
+const NODE = ["--conditions=@konverge/source"];
+
+const connectAdmin = (kubeconfigText: string): KubeClient =>
+  createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigText }),
+    gate: createLocalGate({ ratePerSecond: 5_000, burst: 5_000 }),
+    userAgent: "fleet-admin",
+  });
+
+const kubeconfigOf = (url: string): string =>
+  JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "fleet", cluster: { server: url } }],
+    users: [{ name: "anybody", user: {} }],
+    contexts: [{ name: "fleet", context: { cluster: "fleet", user: "anybody" } }],
+    "current-context": "fleet",
+  });
+
+export async function startEmbeddedPlane(seed: number): Promise<FleetPlane> {
+  const folder = await mkdtemp(join(tmpdir(), "konverge-fleet-api-"));
+  const proxies = new Set<TcpProxy>();
+  let child: ChildProcess | undefined;
+  const start = async () => {
+    const started = spawn(process.execPath, [...NODE, CHILD, folder, String(seed)], {
+      stdio: ["ignore", "pipe", "inherit", "ipc"],
+    });
+    child = started;
+    if (started.stdout === null) throw new Error("the API server's output is not piped");
+    const [url] = (await once(createInterface({ input: started.stdout }), "line")) as [string];
+    const port = Number(new URL(url).port);
+    for (const proxy of proxies) proxy.retarget(port);
+    return port;
+  };
+  const kill = async () => {
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  };
+  let port = await start();
+  const connect: FleetPlane["connect"] = async () => {
+    const proxy = await startTcpProxy(port);
+    proxies.add(proxy);
+    return { proxy, kubeconfig: kubeconfigOf(`http://127.0.0.1:${proxy.port}`) };
+  };
+  // The administrator follows a server that comes back on another port.
+  const own = await connect();
+  const admin = connectAdmin(own.kubeconfig);
+  return {
+    admin,
+    connect,
+    kill,
+    async start() {
+      port = await start();
+    },
+    faults: (on) => void child?.send({ faults: on }),
+    async [Symbol.asyncDispose]() {
+      await admin.close();
+      await Promise.all([...proxies].map((proxy) => proxy[Symbol.asyncDispose]()));
+      await kill();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function startRealPlane(): Promise<FleetPlane> {
+  const outage = await startOutagePlane();
+  const { kubeconfig, server } = outage.plane;
+  const proxies = new Set<TcpProxy>();
+  return {
+    admin: outage.admin,
+    async connect() {
+      const proxy = await startTcpProxy(Number(new URL(server).port));
+      proxies.add(proxy);
+      return {
+        proxy,
+        kubeconfig: kubeconfig.replaceAll(server, `https://127.0.0.1:${proxy.port}`),
+      };
+    },
+    async kill() {
+      outage.killServer();
+    },
+    start: () => outage.startServer(),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...proxies].map((proxy) => proxy[Symbol.asyncDispose]()));
+      await outage[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,233 @@
+/** One worker process of the fleet: the real engine on a network of its own, with handlers that keep a journal. */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { openSync, writeSync } from "node:fs";
+import { sleepMs, type Ladder } from "@konverge/core";
+import { defineController, startEngine, type ReconcileContext } from "@konverge/engine";
+import { createGuard } from "@konverge/guard";
+import { createKubeClient, isInvalid, loadKubeCredentials } from "@konverge/kube";
+import {
+  createHistoryWriter,
+  createObjectLanes,
+  createWorkQueue,
+  type AttemptLease,
+  type ObjectLanes,
+  type WorkQueue,
+} from "@konverge/queue";
+import { createLogger, createMetrics } from "@konverge/telemetry";
+import { CONFIG_MAP } from "../bench/config-map.ts";
+import {
+  AGEING_MS,
+  CAP_MS,
+  Counter,
+  LEASE_MS,
+  Plain,
+  hotObject,
+  modeOf,
+  type FleetWorkerConfig,
+  type FleetWord,
+} from "./fleet-contract.ts";
+import type { JournalLine } from "./fleet-journal.ts";
+
+const config = JSON.parse(process.argv[2] ?? "{}") as FleetWorkerConfig;
+const { prefix, workerId } = config;
+const redis = { url: config.redisUrl };
+const log = createLogger({ service: "worker", version: "test", level: "warn" });
+const journalFile = openSync(config.journal, "a");
+/** Written at once, so that a killed process has said what it did. The monotonic clock is the same for all processes. */
+const journal = (line: JournalLine) => {
+  writeSync(
+    journalFile,
+    `${JSON.stringify({ ...line, atUs: Number(process.hrtime.bigint() / 1_000n) })}\n`,
+  );
+};
+const attempts = new AsyncLocalStorage<AttemptLease>();
+const running = (): AttemptLease => {
+  const attempt = attempts.getStore();
+  if (attempt === undefined) throw new Error("outside of an attempt");
+  return attempt;
+};
+
+/** The queue, telling the handlers which attempt they are, and the journal how it ended. */
+function observed(queue: WorkQueue): WorkQueue {
+  return {
+    ...queue,
+    work: (options) =>
+      queue.work({
+        ...options,
+        handle: (attempt) => attempts.run(attempt, () => options.handle(attempt)),
+        onClosed: (attempt, end, closed) => {
+          const { id, epoch } = attempt;
+          journal({ kind: "closed", id, epoch, fenced: closed.fenced, outcome: end.outcome.kind });
+          options.onClosed?.(attempt, end, closed);
+        },
+      }),
+  };
+}
+
+/** The journal's view of one run of a handler. */
+async function journaled<R>(run: () => Promise<R>): Promise<R> {
+  const { id, epoch, startedAtMs } = running();
+  journal({ kind: "begin", id, epoch, startedAtMs, worker: workerId });
+  try {
+    return await run();
+  } finally {
+    journal({ kind: "end", id, epoch });
+  }
+}
+
+const ladder: Ladder = {
+  baseMs: 50,
+  factor: 2,
+  capMs: CAP_MS,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
+const backoff = { conflict: ladder, failure: ladder, rejected: ladder };
+const guard = await createGuard({
+  redis,
+  cluster: "default",
+  prefix,
+  workerId,
+  limits: { ratePerSecond: 1_000, burst: 2_000 },
+});
+const client = createKubeClient({
+  credentials: loadKubeCredentials({ kubeconfigText: config.kubeconfig }),
+  gate: guard,
+  userAgent: `fleet/${workerId}`,
+  requestTimeoutMs: 5_000,
+});
+
+/**
+ * Counts an object up by one, and signs the write: the object itself tells afterwards how often it was counted, by whom.
+ * A stamp stands for one call, so that a call which is applied twice can be told from two.
+ */
+async function countUp({ object, kube, signal }: ReconcileContext): Promise<void> {
+  const { id, epoch } = running();
+  const mode = modeOf(object.metadata.name);
+  const target = { namespace: config.namespace, name: hotObject(mode) };
+  const stamp = `${object.metadata.name}.${epoch}`;
+  let tries = 0;
+  let count = 0;
+  if (mode === "fields") {
+    count = await countByTest(target, stamp, signal);
+  } else {
+    await kube.mutate({ type: CONFIG_MAP, ...target }, (draft) => {
+      tries += 1;
+      count = Number(draft.data?.["count"] ?? 0) + 1;
+      draft.data = { ...draft.data, [stamp]: String(count), count: String(count) };
+    });
+  }
+  journal({ kind: "wrote", id, epoch, object: target.name, stamp, count, tries });
+}
+
+/** A JSON Patch that tests what was read, and no version: only writers of the same field meet. */
+async function countByTest(
+  target: { readonly namespace: string; readonly name: string },
+  stamp: string,
+  signal: AbortSignal,
+): Promise<number> {
+  for (;;) {
+    const { data = {} } = await client.get(CONFIG_MAP, target, { signal });
+    const count = Number(data["count"] ?? 0) + 1;
+    const body = [
+      { op: "test", path: "/data/count", value: data["count"] ?? "0" },
+      { op: "replace", path: "/data/count", value: String(count) },
+      { op: "add", path: `/data/${stamp}`, value: String(count) },
+    ];
+    try {
+      await client.patch(CONFIG_MAP, target, { type: "json", body }, { signal });
+      return count;
+    } catch (error) {
+      // What a failed test answers.
+      if (!isInvalid(error)) throw error;
+    }
+  }
+}
+
+/** Waits a while, fails sometimes, and after a request by a person comes back by a timer once. */
+async function plain({ signal, requeueAfter, triggers, object }: ReconcileContext) {
+  const { id, epoch } = running();
+  const [shortest, longest] = config.plainMs;
+  const ms = shortest + Math.random() * (longest - shortest);
+  // A zombie that does not listen: it works on although its key is another's.
+  if (object.metadata.name.startsWith("deaf")) await sleepMs(ms);
+  else await sleepMs(ms, signal);
+  if (Math.random() < config.failing) throw new Error("fails now and then");
+  if (!triggers.some(({ kind }) => kind === "cli")) return undefined;
+  journal({ kind: "armed", id, epoch });
+  return requeueAfter(200);
+}
+
+const real = createObjectLanes({
+  redis,
+  cluster: "default",
+  prefix,
+  processId: workerId,
+  onError: (error) => log.debug({ err: error }, "lane without Redis"),
+});
+/** The writers of one object know of no lanes: their writes are held apart by their preconditions alone. */
+const lanes: ObjectLanes = {
+  enter: async (lane, signal) =>
+    lane.endsWith(`/${hotObject("guarded")}`)
+      ? { carried: undefined, waitedMs: 0, leave: () => undefined }
+      : await real.enter(lane, signal),
+  close: () => real.close(),
+};
+const history = createHistoryWriter({
+  redis,
+  prefix,
+  cluster: "default",
+  shards: 1,
+  budgetBytes: 8 * 1_048_576,
+  onError: (error) => log.debug({ err: error }, "history without Redis"),
+});
+const common = { concurrency: 8, backoff, ageing: AGEING_MS, loops: "tell" } as const;
+const engine = await startEngine({
+  controllers: [
+    defineController({
+      ...common,
+      name: "counter",
+      for: Counter,
+      reconcile: (context) => journaled(() => countUp(context)),
+    }),
+    defineController({
+      ...common,
+      name: "plain",
+      for: Plain,
+      reconcile: (context) => journaled(() => plain(context)),
+    }),
+  ],
+  client,
+  lanes,
+  history,
+  queueFor: ({ name }) =>
+    observed(
+      createWorkQueue({
+        redis,
+        controller: name,
+        cluster: "default",
+        prefix,
+        leaseMs: LEASE_MS,
+        onError: (error) => log.debug({ err: error }, "queue connection error"),
+      }),
+    ),
+  workerId,
+  log,
+  metrics: createMetrics({ version: "test" }),
+  onWorkable: (listener) => guard.onWorkable(listener),
+  installation: prefix,
+  leaseNamespace: config.namespace,
+  election: { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 500 },
+});
+process.once("SIGTERM", () => {
+  void (async () => {
+    await engine.stop({ graceMs: 500 });
+    lanes.close();
+    await history.close();
+    await client.close();
+    await guard.close();
+    process.exit(0);
+  })();
+});
+const patched = process.env["FLEET_PATCH_APPLIED"] ?? "";
+process.send?.({ kind: "ready", patched } satisfies FleetWord);

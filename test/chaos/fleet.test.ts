@@ -1,0 +1,57 @@
+import { randomInt } from "node:crypto";
+import { expect, test } from "vitest";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { drawDisasters, strike } from "./disasters.ts";
+import { startFleet } from "./fleet.ts";
+import { findViolations } from "./fleet-invariants.ts";
+import { readJournals } from "./fleet-journal.ts";
+import { createLoad } from "./fleet-load.ts";
+import { startEmbeddedPlane, startRealPlane, type FleetPlane } from "./fleet-plane.ts";
+import { canRestart } from "./outage-plane.ts";
+import { settle } from "./settle.ts";
+
+const given = process.env["KONVERGE_TEST_SEED"];
+const firstSeed = given === undefined ? randomInt(2 ** 31) : Number(given);
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const hasServer = process.env["KUBEBUILDER_ASSETS"] !== undefined;
+const WORKERS = 3;
+/** Rounds of all disasters; on the short run one that leaves out half of them, which half is the seed's. */
+const ROUNDS = isLong ? 4 : 1;
+const SHORT = 7;
+
+const PLANES = [
+  { name: "the embedded API server", isReal: false },
+  { name: "kube-apiserver", isReal: true },
+];
+
+test.for(PLANES)(
+  `P1, P2, P3, P8: a fleet keeps its promises through disasters, on $name (KONVERGE_TEST_SEED=${firstSeed})`,
+  { timeout: 600_000 },
+  async ({ isReal }, { skip }) => {
+    if (isReal && !hasServer) skip("no real API server: `npm run envtest -- --build` makes one");
+    if (isReal && !canRestart) skip("only Linux tells the command of a process");
+    await using plane = await (isReal ? startRealPlane() : startEmbeddedPlane(firstSeed));
+    for (let round = 0; round < ROUNDS; round++)
+      expect(await suffer(plane, firstSeed + round)).toEqual([]);
+  },
+);
+
+/** Answers what went wrong. */
+async function suffer(plane: FleetPlane, seed: number): Promise<string[]> {
+  const random = seededRandom(seed);
+  console.log(`KONVERGE_TEST_SEED=${seed}`);
+  await using fleet = await startFleet({ plane, namespace: `fleet-${seed}` });
+  await Promise.all(Array.from({ length: WORKERS }, () => fleet.startWorker()));
+  const load = createLoad(fleet, random);
+  load.start();
+  const drawn = drawDisasters(random);
+  for (const disaster of isLong ? drawn : drawn.slice(0, SHORT)) {
+    console.log(`${disaster} (${load.acknowledged.length} requests, ${load.refused} refused)`);
+    await strike(disaster, fleet, random);
+  }
+  await load.stop();
+  const missing = await settle(fleet, load);
+  const runs = readJournals(fleet.journals).filter(({ kind }) => kind === "begin").length;
+  console.log(`${load.acknowledged.length} requests, ${load.refused} refused, ${runs} runs`);
+  return [...missing, ...(await findViolations(fleet, load.acknowledged))];
+}

@@ -1,0 +1,257 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isAlreadyExists, isNotFound } from "@konverge/kube";
+import { createWorkQueue, type WorkQueue } from "@konverge/queue";
+import { startRedis } from "@konverge/testkit";
+import { Redis } from "ioredis";
+import { CONFIG_MAP } from "../bench/config-map.ts";
+import {
+  CONTROLLERS,
+  COUNTER_NAMES,
+  Counter,
+  hotObject,
+  LEASE_MS,
+  MODES,
+  Plain,
+  PLAIN_NAMES,
+  type ClockOrder,
+  type ControllerName,
+  type FleetWord,
+  type FleetWorkerConfig,
+} from "./fleet-contract.ts";
+import { nowUs } from "./fleet-journal.ts";
+import type { FleetPlane } from "./fleet-plane.ts";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+import type { PatchName } from "./teeth/patches.ts";
+
+const WORKER = fileURLToPath(new URL("fleet-worker.ts", import.meta.url));
+const CLOCK = new URL("fleet-clock.ts", import.meta.url).href;
+const PATCHER = new URL("teeth/load-patched.ts", import.meta.url).href;
+
+const STARTS = 10;
+
+const NAMESPACES = {
+  group: "",
+  version: "v1",
+  kind: "Namespace",
+  resource: "namespaces",
+  scope: "Cluster",
+} as const;
+const CRDS = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+} as const;
+
+/** A worker process and its networks. */
+export interface FleetWorker {
+  readonly id: string;
+  readonly child: ChildProcess;
+  readonly redisNet: TcpProxy;
+  readonly apiNet: TcpProxy;
+  /** When it was gone, on the clock of the journals. */
+  diedAtUs: number | undefined;
+  setClock(offsetMs: number): void;
+  /** Resolves when it is gone. */
+  end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
+}
+
+export interface FleetOptions {
+  readonly plane: FleetPlane;
+  readonly namespace: string;
+  readonly patch?: PatchName;
+  readonly plainMs?: readonly [number, number];
+  readonly failing?: number;
+}
+
+/** Workers, their Redis, and what they work on. */
+export interface Fleet extends AsyncDisposable {
+  readonly plane: FleetPlane;
+  readonly namespace: string;
+  readonly prefix: string;
+  /** Folder of the journals. */
+  readonly journals: string;
+  /** Those that live. */
+  readonly workers: ReadonlySet<FleetWorker>;
+  /** All that ever were. */
+  readonly past: readonly FleetWorker[];
+  readonly redisUrl: string;
+  queue(controller: ControllerName): WorkQueue;
+  startWorker(options?: { readonly clockOffsetMs?: number }): Promise<FleetWorker>;
+  killRedis(): Promise<void>;
+  /** With what it had acknowledged: each write was synced to its file before. */
+  restartRedis(): Promise<void>;
+  /** A connection that lives until the fleet ends. */
+  redis(): Redis;
+}
+
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
+  const { plane, namespace, patch, plainMs = [20, 300], failing = 0.1 } = options;
+  await using cleanup = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), "konverge-fleet-"));
+  cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+  const store = { dir: folder, extraArgs: ["--appendfsync", "always"] };
+  let server = await startRedis(store);
+  cleanup.defer(() => server.stop());
+  const { url: redisUrl, port } = server;
+  const prefix = `chaos-${namespace}`;
+  await prepareObjects(plane, namespace);
+  cleanup.defer(() => removeObjects(plane, namespace));
+
+  const workers = new Set<FleetWorker>();
+  const past: FleetWorker[] = [];
+  cleanup.defer(async () => {
+    await Promise.all([...workers].map((worker) => worker.end("SIGKILL")));
+    await Promise.all(past.map(({ redisNet }) => redisNet[Symbol.asyncDispose]()));
+  });
+  const startOnce = async (clockOffsetMs: number): Promise<FleetWorker | undefined> => {
+    const id = `worker-${past.length + 1}`;
+    const redisNet = await startTcpProxy(port);
+    const { proxy: apiNet, kubeconfig } = await plane.connect();
+    const config: FleetWorkerConfig = {
+      redisUrl: `redis://127.0.0.1:${redisNet.port}`,
+      kubeconfig,
+      prefix,
+      namespace,
+      workerId: id,
+      journal: join(folder, `${id}.jsonl`),
+      plainMs,
+      failing,
+    };
+    const patching = patch === undefined ? [] : ["--import", PATCHER];
+    const child = spawn(
+      process.execPath,
+      [
+        "--conditions=@konverge/source",
+        "--import",
+        CLOCK,
+        ...patching,
+        WORKER,
+        JSON.stringify(config),
+      ],
+      {
+        stdio: ["ignore", "ignore", "inherit", "ipc"],
+        env: {
+          ...process.env,
+          FLEET_CLOCK_OFFSET_MS: String(clockOffsetMs),
+          ...(patch === undefined ? {} : { FLEET_PATCH: patch }),
+        },
+      },
+    );
+    const gone = once(child, "exit");
+    const worker: FleetWorker = {
+      id,
+      child,
+      redisNet,
+      apiNet,
+      diedAtUs: undefined,
+      setClock(offsetMs) {
+        child.send({ kind: "clock", offsetMs } satisfies ClockOrder);
+      },
+      async end(signal) {
+        if (worker.diedAtUs !== undefined) return;
+        child.kill(signal);
+        // One that stands still cannot hear that it should stop.
+        if (signal === "SIGTERM") child.kill("SIGCONT");
+        await gone;
+      },
+    };
+    child.once("exit", () => {
+      worker.diedAtUs = nowUs();
+      workers.delete(worker);
+    });
+    workers.add(worker);
+    past.push(worker);
+    const said = await Promise.race([once(child, "message"), gone.then(() => undefined)]);
+    if (said === undefined) return undefined;
+    const { patched } = said[0] as FleetWord;
+    if (patched !== (patch ?? "")) throw new Error(`${id} was loaded without "${patched}"`);
+    return worker;
+  };
+  /** As a supervisor does: a worker that cannot reach what it needs ends, and is started again. */
+  const startWorker: Fleet["startWorker"] = async ({ clockOffsetMs = 0 } = {}) => {
+    for (let tries = 0; tries < STARTS; tries++) {
+      const worker = await startOnce(clockOffsetMs);
+      if (worker !== undefined) return worker;
+    }
+    throw new Error(`no worker was ready in ${STARTS} starts`);
+  };
+
+  const queues = new Map<ControllerName, WorkQueue>();
+  for (const controller of CONTROLLERS) {
+    const queue = createWorkQueue({
+      redis: { url: redisUrl },
+      controller,
+      cluster: "default",
+      prefix,
+      leaseMs: LEASE_MS,
+    });
+    queues.set(controller, queue);
+    cleanup.defer(() => queue.close());
+  }
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null });
+  // It comes back by itself when Redis does.
+  redis.on("error", () => undefined);
+  cleanup.defer(() => redis.disconnect());
+  const rest = cleanup.move();
+  return {
+    plane,
+    namespace,
+    prefix,
+    journals: folder,
+    workers,
+    past,
+    redisUrl,
+    queue(controller) {
+      const queue = queues.get(controller);
+      if (queue === undefined) throw new Error(`no queue of ${controller}`);
+      return queue;
+    },
+    startWorker,
+    killRedis: () => server.kill(),
+    async restartRedis() {
+      server = await startRedis({ ...store, port });
+    },
+    redis: () => redis,
+    [Symbol.asyncDispose]: () => rest.disposeAsync(),
+  };
+}
+
+async function prepareObjects({ admin }: FleetPlane, namespace: string): Promise<void> {
+  await admin.create(NAMESPACES, { metadata: { name: namespace } });
+  for (const resource of [Counter, Plain]) {
+    await admin.create(CRDS, resource.crd()).catch((error: unknown) => {
+      if (!isAlreadyExists(error)) throw error;
+    });
+    for (;;) {
+      const error: unknown = await admin.list(resource).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      if (error === undefined) break;
+      if (!isNotFound(error)) throw error;
+    }
+  }
+  for (const mode of MODES) {
+    await admin.create(CONFIG_MAP, {
+      metadata: { namespace, name: hotObject(mode) },
+      data: { count: "0" },
+    });
+  }
+  for (const name of COUNTER_NAMES)
+    await admin.create(Counter, { metadata: { namespace, name }, spec: {} });
+  for (const name of PLAIN_NAMES)
+    await admin.create(Plain, { metadata: { namespace, name }, spec: {} });
+}
+
+/** So that the next fleet on this server has nothing to do with them. */
+async function removeObjects({ admin }: FleetPlane, namespace: string): Promise<void> {
+  for (const name of COUNTER_NAMES) await admin.delete(Counter, { namespace, name });
+  for (const name of PLAIN_NAMES) await admin.delete(Plain, { namespace, name });
+}

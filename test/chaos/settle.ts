@@ -1,0 +1,43 @@
+import { AGEING_MS, CAP_MS, CONTROLLERS, LEASE_MS } from "./fleet-contract.ts";
+import type { Fleet } from "./fleet.ts";
+import { findLeftovers } from "./fleet-leftovers.ts";
+import type { FleetLoad } from "./fleet-load.ts";
+
+/**
+ * Longest wait of any key once everything has healed: its ladder's cap and the ageing bound; a lease to run out and BullMQ's
+ * look for what has stalled; and, generously, what a crowded machine needs for all of that.
+ */
+const LONGEST_WAIT_MS: number = CAP_MS + AGEING_MS + 2 * LEASE_MS + 20_000;
+
+/**
+ * Waits until every acknowledged request is finished and nothing is left over. Answers what is still missing when the time
+ * is up, or nothing.
+ */
+export async function settle(fleet: Fleet, load: FleetLoad): Promise<string[]> {
+  const untilMs = performance.now() + LONGEST_WAIT_MS;
+  for (;;) {
+    const missing = await findMissing(fleet, load);
+    if (missing.length === 0 || performance.now() > untilMs) return missing;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function findMissing(fleet: Fleet, { acknowledged }: FleetLoad): Promise<string[]> {
+  const missing: string[] = [];
+  for (const controller of CONTROLLERS) {
+    const queue = fleet.queue(controller);
+    const last = new Map(
+      acknowledged.filter((one) => one.controller === controller).map((one) => [one.key, one.id]),
+    );
+    for (const id of last.values()) {
+      const { phase } = await queue.getRequest(id);
+      if (phase !== "finished") missing.push(`waits: request ${id} is ${phase}`);
+    }
+    const { waiting, active, delayed } = await queue.counts();
+    if (waiting + active + delayed > 0)
+      missing.push(
+        `left: ${controller} has ${waiting} waiting, ${active} active, ${delayed} delayed`,
+      );
+  }
+  return [...missing, ...(await findLeftovers(fleet)).map((what) => `left: ${what}`)];
+}

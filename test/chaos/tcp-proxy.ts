@@ -1,0 +1,107 @@
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
+/** What a network does to one process. */
+export interface TcpProxy extends AsyncDisposable {
+  readonly port: number;
+  /** Where new connections lead, for a server that comes back elsewhere. */
+  retarget(port: number): void;
+  /** Resets every connection, and each new one. */
+  cut(): void;
+  /** Says nothing: whatever is on its way arrives when the network is back, however late that is. */
+  hold(): void;
+  /** Each piece arrives so much later. */
+  delay(ms: number): void;
+  heal(): void;
+}
+
+type Mode =
+  | { readonly kind: "open" | "cut" | "hold" }
+  | { readonly kind: "delay"; readonly ms: number };
+
+/** Stands between one process and a server on this machine. Order within a connection is kept, whatever the mode. */
+export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+  let target = targetPort;
+  let mode: Mode = { kind: "open" };
+  const sockets = new Set<Socket>();
+  const held = new Set<Socket>();
+
+  const pass = (from: Socket, to: Socket) => {
+    const deliver = async (chunk: Buffer, afterMs: number) => {
+      if (afterMs > 0) await new Promise((resolve) => setTimeout(resolve, afterMs));
+      if (from.destroyed && !to.writable) return;
+      if (!to.write(chunk)) from.pause();
+    };
+    let turn = Promise.resolve();
+    from.on("data", (chunk) => {
+      if (mode.kind === "hold") hold(from);
+      const afterMs = mode.kind === "delay" ? mode.ms : 0;
+      // What was read before the network went away has left this side.
+      turn = turn.then(() => deliver(chunk, afterMs));
+    });
+    to.on("drain", () => {
+      if (!held.has(from)) from.resume();
+    });
+    from.on("end", () => void turn.then(() => to.end()));
+    from.on("close", () => void turn.then(() => to.destroy()));
+    // The other side is told by `close`.
+    from.on("error", () => undefined);
+    if (mode.kind === "hold") hold(from);
+  };
+  const hold = (socket: Socket) => {
+    socket.pause();
+    held.add(socket);
+  };
+  const server = createServer((client) => {
+    if (mode.kind === "cut") {
+      client.on("error", () => undefined);
+      client.resetAndDestroy();
+      return;
+    }
+    const upstream = connect(target, "127.0.0.1");
+    for (const socket of [client, upstream]) {
+      socket.setNoDelay(true);
+      sockets.add(socket);
+      socket.once("close", () => {
+        sockets.delete(socket);
+        held.delete(socket);
+      });
+    }
+    pass(client, upstream);
+    pass(upstream, client);
+  });
+  const resetAll = () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    retarget(port) {
+      target = port;
+    },
+    cut() {
+      mode = { kind: "cut" };
+      resetAll();
+    },
+    hold() {
+      mode = { kind: "hold" };
+      for (const socket of sockets) hold(socket);
+    },
+    delay(ms) {
+      mode = { kind: "delay", ms };
+    },
+    heal() {
+      mode = { kind: "open" };
+      for (const socket of held) socket.resume();
+      held.clear();
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, "close");
+      server.close();
+      resetAll();
+      await closed;
+    },
+  };
+}
