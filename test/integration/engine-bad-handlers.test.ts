@@ -291,6 +291,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       create: () => kube.create(type, { name: "late" }),
       delete: () => kube.delete(widget),
       apply: () => kube.apply(type, widget),
+      replace: () => kube.replace(widget),
       mutate: () => kube.mutate(widget, () => undefined),
       mutateStatus: () => kube.mutateStatus(widget, () => undefined),
     };

@@ -18,7 +18,7 @@ const conflict = z.object({
 });
 
 const write = z.object({
-  verb: z.enum(["create", "patch", "apply", "delete"]),
+  verb: z.enum(["create", "update", "patch", "apply", "delete"]),
   /** `plural.group`. */
   resource: z.string(),
   name: z.string(),

@@ -56,6 +56,11 @@ export interface AttemptKube {
     options?: { readonly force?: boolean },
   ): Promise<T>;
   /**
+   * Update (PUT): the object becomes exactly this, fields of others included; so only for objects that are all ours. It
+   * must come from a read: a write in between is a conflict, which ends the attempt, and the next one reads again.
+   */
+  replace<T extends ApiObject>(object: T): Promise<T>;
+  /**
    * Read, change, write, as often as it takes: `change` gets a fresh draft each time and must depend on nothing decided
    * before. Nothing changed means no write. @throws KubeApiError `isConflict` when others kept winning.
    */
@@ -237,6 +242,20 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
         trace.noteWrite({ verb: "apply", type, name: nameOf(applied), object: applied });
         cache.noteWrite(type, applied);
         return seen(type, applied);
+      }),
+    replace: <T extends ApiObject>(object: T) =>
+      call(async () => {
+        const { type } = await resolveTarget<T>(client, object, options.namespace);
+        note(type, object);
+        const replaced = await client.replace(type, object);
+        const { resourceVersion: fromVersion = "" } = object.metadata;
+        // The server writes nothing when it has it so already.
+        if (replaced.metadata.resourceVersion !== fromVersion) {
+          const name = nameOf(object);
+          trace.noteWrite({ verb: "update", type, name, fromVersion, object: replaced });
+          cache.noteWrite(type, replaced);
+        }
+        return seen(type, replaced);
       }),
     mutate,
     mutateStatus: <T extends ApiObject>(

@@ -5,7 +5,7 @@ import { createAttemptSecrets, type AttemptSecrets } from "./attempt-secrets.ts"
 
 /** A write that changed an object. */
 export interface WriteTrace {
-  readonly verb: "create" | "patch" | "apply" | "delete";
+  readonly verb: "create" | "update" | "patch" | "apply" | "delete";
   readonly type: ResourceType;
   readonly name: NamespacedName;
   readonly subresource?: string;

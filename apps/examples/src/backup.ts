@@ -1,0 +1,71 @@
+import { defineController, setCondition } from "konverge";
+import { Backup } from "./backup-resource.ts";
+import { ConfigMap } from "./config-map.ts";
+
+/** Where copies go; must be there. Out of reach for an owner reference, which is why the controller needs `cleanup`. */
+export const VAULT = "backups";
+export const LAST_BACKUP = "demo.konverge.dev/last-backup";
+const DAY_MS = 86_400_000;
+
+const copyOf = ({ metadata }: { readonly metadata: { namespace?: string; name: string } }) => ({
+  namespace: VAULT,
+  name: `${metadata.namespace}.${metadata.name}`,
+});
+
+/** Copies a ConfigMap once into another namespace; deletes the copy when its time is over, and together with the backup. */
+export const backups = defineController({
+  name: "backup",
+  for: Backup,
+  async reconcile({ object: backup, kube, requeueAfter, awaitChange }) {
+    const { source: storedFrom, retentionDays } = backup.spec;
+    const report = (
+      status: NonNullable<typeof backup.status>,
+      reason: string,
+      ready: "True" | "False",
+    ) =>
+      // People write the spec, the controller writes the status, through its own subresource.
+      kube.mutateStatus(backup, (draft) => {
+        Object.assign(draft.status, status);
+        const { generation: observedGeneration = 0 } = backup.metadata;
+        draft.status.observedGeneration = observedGeneration;
+        setCondition(draft, { type: "Ready", status: ready, reason, observedGeneration });
+      });
+
+    let { phase, storedAt } = backup.status ?? {};
+    if (backup.status?.storedFrom !== storedFrom) phase = "Pending";
+    if (phase === "Expired") return awaitChange();
+    if (phase !== "Stored" || storedAt === undefined) {
+      const source = await kube.find(ConfigMap, storedFrom);
+      if (source === undefined) {
+        await report({ phase: "Pending" }, "SourceMissing", "False");
+        // Only while something is pending; what is done asks for nothing.
+        return requeueAfter("10s");
+      }
+      // Update (PUT): the copy is all ours and becomes exactly this. What others wrote into it goes, and a change between
+      // read and write is a conflict: this attempt ends, the next one reads again.
+      const { data = {} } = source;
+      const copy = await kube.find(ConfigMap, copyOf(backup));
+      if (copy === undefined) await kube.create(ConfigMap, { ...copyOf(backup), data });
+      else await kube.replace({ ...copy, data });
+      // Patch: the source is somebody else's, and one annotation of it is ours. Only the difference is sent, so no field is
+      // written back as it was when we read it; a conflict reads again and runs the function again.
+      await kube.mutate(source, (draft) => {
+        (draft.metadata.annotations ??= {})[LAST_BACKUP] = backup.metadata.name;
+      });
+      storedAt = new Date().toISOString();
+      await report({ phase: "Stored", storedFrom, storedAt }, "Stored", "True");
+    }
+
+    const leftMs = Date.parse(storedAt) + retentionDays * DAY_MS - Date.now();
+    if (leftMs > 0) return requeueAfter(leftMs);
+    const copy = await kube.find(ConfigMap, copyOf(backup));
+    if (copy !== undefined) await kube.delete(copy);
+    await report({ phase: "Expired" }, "Expired", "False");
+    return awaitChange();
+  },
+  /** Before the backup goes. It holds the finalizer `konverge.dev/backup` until this has returned. */
+  async cleanup({ object: backup, kube }) {
+    const copy = await kube.find(ConfigMap, copyOf(backup));
+    if (copy !== undefined) await kube.delete(copy);
+  },
+});

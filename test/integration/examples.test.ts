@@ -1,0 +1,193 @@
+import { type ApiObject, type ResourceType } from "@konverge/core";
+import { ignoreNotFound, isAlreadyExists, type NamespacedName } from "@konverge/kube";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { Backup } from "../../apps/examples/src/backup-resource.ts";
+import { backups, LAST_BACKUP, VAULT } from "../../apps/examples/src/backup.ts";
+import { autoscaler } from "../../apps/examples/src/autoscaler.ts";
+import { ConfigMap } from "../../apps/examples/src/config-map.ts";
+import { nodePool } from "../../apps/examples/src/node-pool.ts";
+import { Autoscaler, Machine, NodePool } from "../../apps/examples/src/resources.ts";
+import { namespace, useEngines, type StartedEngine } from "./engine-harness.ts";
+import { testServers } from "./kube-servers.ts";
+import { until } from "./queue-harness.ts";
+
+const cluster = (kind: string, resource: string, group: string): ResourceType => ({
+  group,
+  version: "v1",
+  kind,
+  resource,
+  scope: "Cluster",
+});
+const CRD = cluster(
+  "CustomResourceDefinition",
+  "customresourcedefinitions",
+  "apiextensions.k8s.io",
+);
+const NAMESPACE = cluster("Namespace", "namespaces", "");
+const KINDS = [Backup, NodePool, Autoscaler, Machine];
+
+describe.each(testServers())("the examples on $name", (target) => {
+  const harness = useEngines(target, "examples.test.konverge.dev");
+  const find = <T extends ApiObject>(type: ResourceType<T>, name: string, inside = namespace) =>
+    harness.client.get(type, { namespace: inside, name }).catch(ignoreNotFound);
+  const copyOf = (name: string) => find(ConfigMap, `${namespace}.${name}`, VAULT);
+  const makeMap = (name: string, data: Record<string, string>) =>
+    harness.client.create(ConfigMap, { metadata: { namespace, name }, data });
+  const makeBackup = (name: string, spec: { readonly source: string; retentionDays?: number }) =>
+    harness.client.create(Backup, { metadata: { namespace, name }, spec });
+  const phaseOf = async (name: string) => (await find(Backup, name))?.status?.phase;
+  const reach = (name: string, phase: string) =>
+    until(`${name} is ${phase}`, async () => (await phaseOf(name)) === phase);
+
+  beforeAll(async () => {
+    const orThere = (error: unknown) => {
+      if (!isAlreadyExists(error)) throw error;
+    };
+    for (const kind of KINDS) await harness.client.create(CRD, kind.crd()).catch(orThere);
+    await harness.client.create(NAMESPACE, { metadata: { name: VAULT } }).catch(orThere);
+    for (const kind of KINDS) {
+      await until(`${kind.kind} is served`, async () => {
+        return (await harness.client.list(kind).catch(ignoreNotFound)) !== undefined;
+      });
+    }
+  });
+  // A real API server without controllers collects no garbage.
+  afterEach(async () => {
+    const kinds: readonly ResourceType[] = [...KINDS, ConfigMap];
+    for (const kind of kinds) {
+      for (const inside of [namespace, VAULT]) {
+        const { items } = await harness.client.list(kind, { namespace: inside });
+        for (const { metadata } of items) {
+          if (metadata.name === "kube-root-ca.crt") continue;
+          const name: NamespacedName = { namespace: inside, name: metadata.name };
+          if (metadata.finalizers !== undefined) {
+            await harness.client.mutate(kind, name, (draft) => {
+              delete draft.metadata.finalizers;
+            });
+          }
+          await harness.client.delete(kind, name).catch(ignoreNotFound);
+        }
+      }
+    }
+  });
+  afterAll(async () => {
+    for (const { resource, group } of KINDS) {
+      await harness.client.delete(CRD, { name: `${resource}.${group}` }).catch(ignoreNotFound);
+    }
+  });
+
+  const verbsOf = async ({ records }: StartedEngine, name: string) =>
+    (await records(name))
+      .toReversed()
+      .map(({ parsed }) =>
+        (parsed["writes"] as { verb: string; subresource?: string }[]).map(
+          ({ verb, subresource = "" }) => `${verb} ${subresource}`.trim(),
+        ),
+      );
+
+  test("Backup: the API server fills in defaults; the copy is created, the source patched, the status written", async () => {
+    const engine = await harness.startController(backups);
+    await makeMap("settings", { color: "blue" });
+    const made = await makeBackup("nightly", { source: "settings" });
+    expect(made.spec).toEqual({ source: "settings", retentionDays: 30 });
+    await reach("nightly", "Stored");
+    expect((await copyOf("nightly"))?.data).toEqual({ color: "blue" });
+    expect(await find(ConfigMap, "settings")).toMatchObject({
+      data: { color: "blue" },
+      metadata: { annotations: { [LAST_BACKUP]: "nightly" } },
+    });
+    expect(await find(Backup, "nightly")).toMatchObject({
+      metadata: { finalizers: ["konverge.dev/backup"] },
+      status: {
+        storedFrom: "settings",
+        observedGeneration: 1,
+        conditions: [{ type: "Ready", status: "True", reason: "Stored", observedGeneration: 1 }],
+      },
+    });
+    const first = await until("it is recorded", async () => (await verbsOf(engine, "nightly"))[0]);
+    expect(first).toEqual(["patch", "create", "patch", "patch status"]);
+    expect(await engine.queue.getKey(engine.key("nightly"))).toMatchObject({ failures: 0 });
+  });
+
+  test("Backup: of another source the copy is updated as a whole, and what somebody wrote into it goes", async () => {
+    const engine = await harness.startController(backups);
+    await makeMap("one", { a: "1" });
+    await makeMap("two", { b: "2" });
+    await makeBackup("moved", { source: "one" });
+    await reach("moved", "Stored");
+    const copy = { namespace: VAULT, name: `${namespace}.moved` };
+    await harness.client.mutate(ConfigMap, copy, (draft) => {
+      draft.data = { ...draft.data, odd: "one" };
+    });
+    await harness.client.mutate(Backup, { namespace, name: "moved" }, (draft) => {
+      draft.spec.source = "two";
+    });
+    await until("the copy is of the other", async () => (await copyOf("moved"))?.data?.["b"]);
+    expect((await copyOf("moved"))?.data).toEqual({ b: "2" });
+    await until("it is told", async () => {
+      return (await find(Backup, "moved"))?.status?.storedFrom === "two";
+    });
+    await until("it is recorded", async () =>
+      (await verbsOf(engine, "moved")).some((verbs) => verbs[0] === "update"),
+    );
+  });
+
+  test("Backup: waits for its source while it is missing, and expires when its time is over", async () => {
+    await harness.startController(backups);
+    await makeBackup("early", { source: "late", retentionDays: 0.000_01 });
+    await reach("early", "Pending");
+    await makeMap("late", { c: "3" });
+    // A person does not want to wait for the next look.
+    await harness.client.mutate(Backup, { namespace, name: "early" }, (draft) => {
+      draft.metadata.annotations = { "konverge.dev/requested-at": new Date().toISOString() };
+    });
+    await reach("early", "Expired");
+    expect(await copyOf("early")).toBeUndefined();
+    expect((await find(Backup, "early"))?.status).toMatchObject({
+      storedFrom: "late",
+      conditions: [{ type: "Ready", status: "False", reason: "Expired" }],
+    });
+  });
+
+  test("Backup: deleted, it stays until its copy is gone", async () => {
+    await harness.startController(backups);
+    await makeMap("kept", { d: "4" });
+    await makeBackup("leaving", { source: "kept" });
+    await reach("leaving", "Stored");
+    expect(await copyOf("leaving")).toBeDefined();
+    await harness.client.delete(Backup, { namespace, name: "leaving" });
+    await until("it is gone", async () => (await find(Backup, "leaving")) === undefined);
+    expect(await copyOf("leaving")).toBeUndefined();
+    expect((await find(ConfigMap, "kept"))?.data).toEqual({ d: "4" });
+  });
+
+  test("NodePool and Autoscaler: the load becomes replicas, replicas become machines, a lost machine comes back", async () => {
+    await harness.startController(nodePool);
+    await harness.startController(autoscaler);
+    await makeMap("load", { blue: "25" });
+    const pool = await harness.client.create(NodePool, { metadata: { namespace, name: "blue" } });
+    expect(pool.spec).toEqual({ replicas: 1 });
+    await harness.client.create(Autoscaler, {
+      metadata: { namespace, name: "blue" },
+      spec: { poolRef: "blue", max: 10, targetLoad: 10 },
+    });
+    const machines = async () => {
+      const { items } = await harness.client.list(Machine, { namespace });
+      return items.map(({ metadata }) => metadata.name).toSorted();
+    };
+    const three = ["blue-0", "blue-1", "blue-2"];
+    await until("three machines", async () => (await machines()).join() === three.join());
+    await until("the status says so", async () => {
+      return (await find(NodePool, "blue"))?.status?.machines === 3;
+    });
+    const [first = ""] = three;
+    const before = await find(Machine, first);
+    expect(before?.metadata.ownerReferences).toMatchObject([{ kind: "NodePool", name: "blue" }]);
+    await harness.client.delete(Machine, { namespace, name: first });
+    await until("it is back", async () => {
+      const uid = (await find(Machine, first))?.metadata.uid;
+      return uid !== undefined && uid !== before?.metadata.uid;
+    });
+    expect(await find(Autoscaler, "blue")).toMatchObject({ status: { desiredReplicas: 3 } });
+  });
+});
