@@ -24,7 +24,12 @@ const CRD = cluster(
   "apiextensions.k8s.io",
 );
 const NAMESPACE = cluster("Namespace", "namespaces", "");
-const KINDS = [Backup, NodePool, Autoscaler, Machine];
+const KINDS: readonly (ResourceType & { crd(): ApiObject })[] = [
+  Backup,
+  NodePool,
+  Autoscaler,
+  Machine,
+];
 
 describe.each(testServers())("the examples on $name", (target) => {
   const harness = useEngines(target, "examples.test.konverge.dev");
@@ -53,8 +58,7 @@ describe.each(testServers())("the examples on $name", (target) => {
   });
   // A real API server without controllers collects no garbage.
   afterEach(async () => {
-    const kinds: readonly ResourceType[] = [...KINDS, ConfigMap];
-    for (const kind of kinds) {
+    for (const kind of [...KINDS, ConfigMap]) {
       for (const inside of [namespace, VAULT]) {
         const { items } = await harness.client.list(kind, { namespace: inside });
         for (const { metadata } of items) {
