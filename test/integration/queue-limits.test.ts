@@ -97,6 +97,7 @@ test("what a trigger says reaches the attempt, every field of it", async () => {
     resourceVersion: "123",
     generation: 4,
     version: "122",
+    seen: { configmaps: "122" },
     traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`,
   };
   await queue.request(keyOf("a"), trigger);

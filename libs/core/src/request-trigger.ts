@@ -20,6 +20,11 @@ export interface Trigger {
   readonly generation?: number;
   /** Version of another object whose change this is about, such as a child's. No floor, but it tells whose write it was. */
   readonly version?: string;
+  /**
+   * How far the watches of whoever requests had come, by `plural.group`. A list that an attempt for this takes from a cache must
+   * have come as far, or it would miss the very change that it runs for.
+   */
+  readonly seen?: Readonly<Record<string, string>>;
   /** W3C trace context of the request. */
   readonly traceparent?: string;
 }

@@ -90,6 +90,8 @@ export interface AttemptKubeOptions {
   readonly isOpen: () => boolean;
   readonly openCalls: OpenCalls;
   readonly freshReads: FreshReads;
+  /** How far a cache of this kind must have come for this attempt. */
+  readonly floorOf: (type: ResourceType) => string | undefined;
 }
 
 export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
@@ -189,7 +191,10 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
       { ownedBy, labelSelector, namespace = ownedBy?.metadata.namespace ?? options.namespace } = {},
     ) =>
       call(async () => {
-        const cached = labelSelector === undefined ? await cache.list(type, namespace) : undefined;
+        const cached =
+          labelSelector === undefined
+            ? await cache.list(type, { namespace, floor: options.floorOf(type) })
+            : undefined;
         const items =
           cached ??
           (

@@ -1,5 +1,11 @@
 import { redactPatch, type AttemptRecord, type Hint } from "@konverge/contracts";
-import { isKonvergeError, findCause, type Outcome, type OutcomeKind } from "@konverge/core";
+import {
+  isKonvergeError,
+  findCause,
+  type Outcome,
+  type OutcomeKind,
+  type Trigger,
+} from "@konverge/core";
 import { findTakenFields, isKubeApiError, resourceName, type ConflictRecord } from "@konverge/kube";
 import type { AttemptClosed, AttemptEnd, AttemptLease } from "@konverge/queue";
 import type { AttemptSpan, Metrics } from "@konverge/telemetry";
@@ -147,7 +153,7 @@ function buildRecord(
     ...optional("uid", object?.metadata.uid),
     attempt: attempt.attempt,
     worker,
-    triggers: attempt.triggers.slice(-10),
+    triggers: attempt.triggers.slice(-10).map(toldOf),
     requestedAt: new Date(attempt.requestedAtMs).toISOString(),
     startedAt: new Date(attempt.startedAtMs).toISOString(),
     finishedAt: new Date(finishedAtMs).toISOString(),
@@ -265,4 +271,10 @@ function optional<Key extends string, Value>(
   value: Value | undefined,
 ): { [K in Key]?: Value } {
   return (value === undefined ? {} : { [key]: value }) as { [K in Key]?: Value };
+}
+
+/** How far watches had come is for the attempt, not for people. */
+function toldOf(trigger: Trigger): Omit<Trigger, "seen"> {
+  const { seen: _, ...told } = trigger;
+  return told;
 }

@@ -30,7 +30,9 @@ function setUp(objects: ApiObject[], lastVersion: string) {
   const clock = { ms: 0 };
   const cache = createObjectCache(new Map([["machines.g", store]]), () => clock.ms);
   const names = async () =>
-    (await cache.list(type, "n"))?.map(({ metadata }) => metadata.name).toSorted();
+    (await cache.list(type, { namespace: "n", floor: undefined }))
+      ?.map(({ metadata }) => metadata.name)
+      .toSorted();
   return { store, cache, names, clock };
 }
 
@@ -59,7 +61,9 @@ test("an own delete is hidden at once, unless finalizers hold the object", async
 
 test("a type that nobody watches is not answered from the cache", async () => {
   const { cache } = setUp([], "5");
-  expect(await cache.list({ ...type, resource: "others" }, "n")).toBeUndefined();
+  expect(
+    await cache.list({ ...type, resource: "others" }, { namespace: "n", floor: undefined }),
+  ).toBeUndefined();
 });
 
 describe("find", () => {
@@ -91,4 +95,24 @@ describe("find", () => {
     clock.ms = 5_000;
     expect(cache.find(type, a, "9")).toBeDefined();
   });
+});
+
+test("a list waits for a watch that is behind what its attempt is about", async () => {
+  const { store, cache } = setUp([machine("a", "5")], "5");
+  const listing = cache.list(type, { namespace: "n", floor: "7" });
+  store.objects = [];
+  store.lastVersion = "7";
+  expect(await listing).toEqual([]);
+});
+
+test("only the API server can say when the watch does not come as far within a second", async () => {
+  const { store, cache, clock } = setUp([machine("a", "5")], "5");
+  // The second has passed by the next look.
+  Object.defineProperty(store, "lastVersion", {
+    get() {
+      clock.ms += 600;
+      return "5";
+    },
+  });
+  expect(await cache.list(type, { namespace: "n", floor: "7" })).toBeUndefined();
 });

@@ -1,6 +1,7 @@
 import {
   compareResourceVersions,
   formatApiVersion,
+  sleepMs,
   type ApiObject,
   type ObjectRef,
   type ResourceType,
@@ -26,10 +27,13 @@ export interface ObjectStores {
 
 /** Cached reads of a worker, never older than the worker's own writes. */
 export interface ObjectCache {
-  /** Undefined when the type is not watched by this worker. */
+  /**
+   * Undefined when the type is not watched by this worker, or its watch does not come as far as `floor` within a second: then
+   * only the API server can say.
+   */
   list<T extends ApiObject>(
     type: ResourceType<T>,
-    namespace: string | undefined,
+    options: { readonly namespace: string | undefined; readonly floor: string | undefined },
   ): Promise<T[] | undefined>;
   /**
    * The object, if it is known here at version `floor` or later, and with all that this worker wrote. Undefined when only
@@ -46,6 +50,8 @@ export interface ObjectCache {
   noteConflict(ref: ObjectRef): void;
 }
 
+/** How long a list waits for a watch that is behind what its attempt is about, in ms. */
+const CATCH_UP_MS = 1_000;
 /** How long an object is read from the API server after a conflict, in ms. */
 const CONTESTED_MS = 5_000;
 /** Objects remembered as contested; beyond that the oldest are forgotten. */
@@ -77,10 +83,17 @@ export function createObjectCache(
   };
 
   return {
-    async list<T extends ApiObject>(type: ResourceType<T>, namespace: string | undefined) {
+    async list<T extends ApiObject>(
+      type: ResourceType<T>,
+      {
+        namespace,
+        floor,
+      }: { readonly namespace: string | undefined; readonly floor: string | undefined },
+    ) {
       const store = stores.get(typeId(type));
       if (store === undefined) return undefined;
       await store.synced;
+      if (floor !== undefined && !(await hasCome(store, floor, clock))) return undefined;
       const objects = new Map<string, ApiObject>();
       for (const object of store.list()) objects.set(object.metadata.uid ?? "", object);
       const writes = ownWrites.get(typeId(type));
@@ -126,6 +139,17 @@ export function createObjectCache(
       if ((object.metadata.finalizers ?? []).length === 0) note(type, object, true);
     },
   };
+}
+
+/** Waits for a watch that is a little behind. The first looks come soon: most often it is a matter of a millisecond. */
+async function hasCome(store: ObjectStore, floor: string, clock: () => number): Promise<boolean> {
+  const untilMs = clock() + CATCH_UP_MS;
+  for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, 50)) {
+    // What does not compare cannot be waited for.
+    if ((compareResourceVersions(store.lastVersion ?? "", floor) ?? 0) >= 0) return true;
+    if (clock() >= untilMs) return false;
+    await sleepMs(pauseMs);
+  }
 }
 
 /** Names a type by group and resource: all versions are one set of objects. */

@@ -52,8 +52,8 @@ const deleted = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 test("what is found at start and at a resync waits behind events, except deletions, which are no news", async () => {
   const { source, asked } = setUp();
   for (const object of [pool(), pool(deleted)]) {
-    await source.onOwnKind({ kind: "added", initial: true, object });
-    await source.resync(object, "resync interval");
+    await source.onOwnKind({ kind: "added", initial: true, object, seen: {} });
+    await source.resync(object, { reason: "resync interval", seen: {} });
   }
   expect(asked).toEqual([
     { class: "resync" },
@@ -70,7 +70,7 @@ test("the own finalizer is no news when it comes, and news when somebody takes i
   const foreign = pool({ finalizers: ["example.com/x"] });
   const change = async (previous: ApiObject, object: ApiObject) => {
     asked.length = 0;
-    await source.onOwnKind({ kind: "changed", initial: false, object, previous });
+    await source.onOwnKind({ kind: "changed", initial: false, seen: {}, object, previous });
     return asked.length;
   };
   expect(await change(bare, own)).toBe(0);

@@ -9,6 +9,8 @@ import { isTerminating } from "./finalizer.ts";
 /** A change as a reflector tells it; `initial` when it comes from a list and not from a watch. */
 export interface SeenChange extends ObjectChange {
   readonly initial: boolean;
+  /** How far its watch has come with it: the trigger's `seen`. */
+  readonly seen: NonNullable<Trigger["seen"]>;
 }
 
 /**
@@ -20,7 +22,10 @@ export interface RequestSource {
   readonly onOwned: (change: SeenChange) => Promise<void>;
   readonly onWatched: (source: WatchSource, change: SeenChange) => Promise<void>;
   /** Requests one object because its turn has come. */
-  readonly resync: (object: ApiObject, reason: string) => Promise<void>;
+  readonly resync: (
+    object: ApiObject,
+    why: { readonly reason: string; readonly seen: NonNullable<Trigger["seen"]> },
+  ) => Promise<void>;
 }
 
 export function createRequestSource(
@@ -78,6 +83,7 @@ export function createRequestSource(
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
         ...changedVersion(change),
+        seen: change.seen,
       });
     },
     async onWatched(watch, change) {
@@ -89,12 +95,13 @@ export function createRequestSource(
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
         ...changedVersion(change),
+        seen: change.seen,
       });
     },
-    async resync(object, reason) {
+    async resync(object, { reason, seen }) {
       await request(
         nameOf(object),
-        { kind: "resync", by: "resync", reason, ...versionsOf(object) },
+        { kind: "resync", by: "resync", reason, ...versionsOf(object), seen },
         classOfKnown(object),
       );
     },

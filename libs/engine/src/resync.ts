@@ -1,4 +1,4 @@
-import { ensureError, sleepMs } from "@konverge/core";
+import { ensureError, sleepMs, type Trigger } from "@konverge/core";
 import type { Controller } from "./define-controller.ts";
 import type { ObjectStore } from "./object-cache.ts";
 import type { RequestSource } from "./request-source.ts";
@@ -7,6 +7,8 @@ export interface ResyncOptions {
   readonly controller: Controller;
   readonly store: ObjectStore;
   readonly source: RequestSource;
+  /** How far this process's watches of owned and watched kinds have come by now. */
+  readonly seen: () => NonNullable<Trigger["seen"]>;
   /** Changes when Redis may have lost requests. */
   readonly incarnation: () => Promise<string>;
   readonly signal: AbortSignal;
@@ -46,7 +48,7 @@ export async function runResync(options: ResyncOptions): Promise<void> {
 
 /** A request that fails is repeated: to skip it would lose the work that the change before it announced. */
 async function requestAll(
-  { controller, store, source, onError, retryMs = 1_000 }: ResyncOptions,
+  { controller, store, source, seen, onError, retryMs = 1_000 }: ResyncOptions,
   firstReason: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -57,7 +59,11 @@ async function requestAll(
     for (const object of objects) {
       signal.throwIfAborted();
       if (pauseMs > 0) await sleepMs(pauseMs, signal);
-      await insist(() => source.resync(object, reason), { signal, onError, retryMs });
+      await insist(() => source.resync(object, { reason, seen: seen() }), {
+        signal,
+        onError,
+        retryMs,
+      });
     }
     reason = "resync interval";
     // setTimeout holds at most 2^31 - 1 ms.

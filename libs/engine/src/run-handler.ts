@@ -1,9 +1,11 @@
 import {
+  compareResourceVersions,
   type ApiObject,
   type Ladder,
   type ObjectKey,
   type ObjectRef,
   type Outcome,
+  type ResourceType,
 } from "@konverge/core";
 import {
   ignoreNotFound,
@@ -25,7 +27,7 @@ import { createHandlerLog } from "./handler-log.ts";
 import { toOutcome } from "./handler-result.ts";
 import type { Log } from "./log.ts";
 import type { Handler } from "./middleware.ts";
-import type { ObjectCache } from "./object-cache.ts";
+import { typeId, type ObjectCache } from "./object-cache.ts";
 import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
 
 export interface RunHandlerOptions {
@@ -199,8 +201,8 @@ function bindClient(
 }
 
 function bindKube(
-  { key }: AttemptLease,
-  { client, cache, lanes, conflictRetry }: RunHandlerOptions,
+  attempt: AttemptLease,
+  { client, controller, cache, lanes, conflictRetry }: RunHandlerOptions,
   {
     signal,
     trace,
@@ -215,12 +217,31 @@ function bindKube(
     lanes,
     signal,
     trace,
-    namespace: key.namespace,
+    namespace: attempt.key.namespace,
     retry: mutateRetry(conflictRetry),
     isOpen: () => state.open,
     openCalls,
     freshReads,
+    floorOf: (type) => floorOf(attempt, controller, type),
   });
+}
+
+/** The newest version of a kind that the requests for this attempt knew. Of a retry nothing is known: time has passed. */
+function floorOf(
+  { triggers, floor }: AttemptLease,
+  controller: Controller,
+  type: ResourceType,
+): string | undefined {
+  const id = typeId(type);
+  let newest = id === typeId(controller.for) ? floor : undefined;
+  for (const { seen } of triggers) {
+    const version = seen?.[id];
+    if (version === undefined) continue;
+    if (newest === undefined || (compareResourceVersions(version, newest) ?? 0) > 0) {
+      newest = version;
+    }
+  }
+  return newest;
 }
 
 /** Never gives up, but yields to the attempt's timeout. */

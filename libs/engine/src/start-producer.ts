@@ -1,6 +1,7 @@
-import { ensureError, isKonvergeError } from "@konverge/core";
+import { ensureError, isKonvergeError, type Trigger } from "@konverge/core";
 import { startLeaderElection, type LeaderElection } from "@konverge/kube";
 import type { WorkQueue } from "@konverge/queue";
+import type { Controller } from "./define-controller.ts";
 import type { EngineOptions } from "./engine.ts";
 import { typeId } from "./object-cache.ts";
 import { runResync } from "./resync.ts";
@@ -43,6 +44,7 @@ export function startProducer(
         controller,
         store,
         source,
+        seen: () => seenBy(controller, reflectors),
         incarnation: () => queue.incarnation(),
         signal: leading,
         onError,
@@ -57,4 +59,17 @@ export function startProducer(
       log[level]({ err: error }, "election try failed");
     },
   });
+}
+
+/** A child that was deleted while nobody led is known by nothing but its absence: whoever looks for it must have seen that. */
+function seenBy(
+  { owns, watches }: Controller,
+  reflectors: Reflectors,
+): NonNullable<Trigger["seen"]> {
+  const seen: Record<string, string> = {};
+  for (const type of [...owns, ...watches.map((watch) => watch.type)]) {
+    const version = reflectors.get(typeId(type))?.lastVersion;
+    if (version !== undefined) seen[typeId(type)] = version;
+  }
+  return seen;
 }

@@ -54,7 +54,7 @@ export function startReflectors(
     const reflector = createReflector<ApiObject>({
       client,
       type,
-      onEvent: (change) => dispatch(parts, id, change),
+      onEvent: (change) => dispatch(parts, id, { ...change, seen: { [id]: change.version } }),
       onError: (error) => {
         metrics.watchInterrupted(id);
         log.warn({ err: error, resource: id }, "watch interrupted");

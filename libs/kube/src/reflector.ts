@@ -16,6 +16,8 @@ import { recoverList, recoverWatch, type WatchRecovery } from "./watch-failure.t
 export interface ReflectorEvent<T> extends ObjectEvent<T> {
   /** From the first list, so nothing happened just now. */
   readonly initial: boolean;
+  /** The change is in any state at this version or later; also a deletion that only a list told. */
+  readonly version: string;
 }
 
 export interface ReflectorOptions<T extends ApiObject> {
@@ -104,11 +106,14 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
   let failures = { count: 0, lastAtMs: -Infinity };
   let running: Promise<void> | undefined;
 
-  const tell = async (event: ObjectEvent<T>, initial: boolean): Promise<void> => {
+  const tell = async (
+    event: ObjectEvent<T>,
+    { initial, version }: Pick<ReflectorEvent<T>, "initial" | "version">,
+  ): Promise<void> => {
     store.commit(event);
     for (let retry = 0; ; retry++) {
       try {
-        await onEvent({ ...event, initial });
+        await onEvent({ ...event, initial, version });
         return;
       } catch (error) {
         signal.throwIfAborted();
@@ -145,7 +150,7 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
     const initial = !synced;
     const teller = async (): Promise<void> => {
       for (const group of groups) {
-        for (const event of group) await tell(event, initial);
+        for (const event of group) await tell(event, { initial, version: listedAt });
       }
     };
     await Promise.all(Array.from({ length: TOLD_AT_ONCE }, teller));
@@ -185,8 +190,9 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
           if (event.resourceVersion !== "") lastVersion = event.resourceVersion;
           continue;
         }
-        for (const change of store.eventsOf(event)) await tell(change, false);
-        lastVersion = event.object.metadata.resourceVersion ?? lastVersion;
+        const version = event.object.metadata.resourceVersion ?? lastVersion ?? "";
+        for (const change of store.eventsOf(event)) await tell(change, { initial: false, version });
+        lastVersion = version;
       }
       if (events === 0 && clock() - beganAtMs < SHORT_WATCH_MS) await backOff(undefined);
       return undefined;

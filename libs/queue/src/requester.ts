@@ -125,7 +125,16 @@ async function raise(queue: Queue, jobId: string | undefined, priority: number):
 }
 
 function clipped(trigger: Trigger): Trigger {
-  const { kind, by, reason, traceparent, resourceVersion = "", generation, version = "" } = trigger;
+  const {
+    kind,
+    by,
+    reason,
+    traceparent,
+    resourceVersion = "",
+    generation,
+    version = "",
+    seen,
+  } = trigger;
   return {
     // First, since a script looks for it and for the trace behind it.
     kind,
@@ -138,5 +147,7 @@ function clipped(trigger: Trigger): Trigger {
       : { traceparent }),
     ...(by === undefined ? {} : { by: by.slice(0, MAX_TEXT) }),
     ...(reason === undefined ? {} : { reason: reason.slice(0, MAX_TEXT) }),
+    // From watches alone, never from outside.
+    ...(seen === undefined ? {} : { seen }),
   };
 }

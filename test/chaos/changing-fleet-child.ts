@@ -1,0 +1,107 @@
+/** A worker of the fleets in this folder, in a process of its own: its one argument says what it runs. */
+import type { ApiObject, ResourceType } from "@konverge/core";
+import { defineConfig, defineController } from "@konverge/engine";
+import { startWorker } from "@konverge/worker";
+import { CONFIG_MAP } from "../bench/config-map.ts";
+
+export interface FleetConfig {
+  readonly redisUrl: string;
+  readonly kubeconfig: string;
+  readonly prefix: string;
+  readonly parents: ResourceType<Parent>;
+  /** Written into the status of each parent by this version of the controller. */
+  readonly controllerVersion: string;
+  readonly concurrency: number;
+  /** Before the names of the children. */
+  readonly childPrefix: string;
+}
+
+export interface Parent extends ApiObject {
+  spec: { children: number };
+  status?: {
+    observedGeneration?: number;
+    setting?: string;
+    version?: string;
+  };
+}
+
+/** A config map that every parent looks at. */
+export const SETTING = { namespace: "default", name: "fleet-setting" } as const;
+
+export type FleetWord = { readonly kind: "ready"; readonly workerId: string };
+
+/** The names of a parent's children, as a version of the controller calls them. */
+export function childrenOf(parent: Parent, childPrefix: string): string[] {
+  return Array.from(
+    { length: parent.spec.children },
+    (_, n) => `${childPrefix}${parent.metadata.name}-${n}`,
+  );
+}
+
+async function main(config: FleetConfig): Promise<void> {
+  const { parents, childPrefix, controllerVersion } = config;
+  const controller = defineController({
+    name: "fleet",
+    for: parents,
+    owns: [CONFIG_MAP],
+    watches: [
+      {
+        type: CONFIG_MAP,
+        // The parents that there may be; a name without an object costs one read.
+        map: (object) =>
+          object.metadata.name === SETTING.name
+            ? Array.from({ length: PARENTS }, (_, n) => ({
+                namespace: SETTING.namespace,
+                name: parentName(n),
+              }))
+            : [],
+      },
+    ],
+    concurrency: config.concurrency,
+    cleanup: async ({ object, kube }) => {
+      for (const child of await kube.list(CONFIG_MAP, { ownedBy: object }))
+        await kube.delete(child);
+    },
+    reconcile: async ({ object: parent, kube }) => {
+      const wanted = childrenOf(parent, childPrefix);
+      const owned = await kube.list(CONFIG_MAP, { ownedBy: parent });
+      const present = new Set(owned.map(({ metadata }) => metadata.name));
+      for (const name of wanted) {
+        if (!present.has(name)) await kube.create(CONFIG_MAP, { name, ownedBy: parent });
+      }
+      for (const child of owned) {
+        if (!wanted.includes(child.metadata.name)) await kube.delete(child);
+      }
+      const setting = await kube.find(CONFIG_MAP, SETTING.name);
+      await kube.mutateStatus(parent, (draft) => {
+        draft.status = {
+          observedGeneration: parent.metadata.generation ?? 0,
+          setting: setting?.data?.["value"] ?? "",
+          version: controllerVersion,
+        };
+      });
+    },
+  });
+  const worker = await startWorker({
+    config: defineConfig({
+      controllers: [controller],
+      settings: { prefix: config.prefix, leaseDuration: "3s", logLevel: "error" },
+      clusters: { default: { rate: 2_000, burst: 2_000 } },
+    }),
+    redis: config.redisUrl,
+    kubeconfig: config.kubeconfig,
+  });
+  process.once("SIGTERM", () => {
+    void worker.stop().then(() => process.disconnect());
+  });
+  process.send?.({ kind: "ready", workerId: worker.workerId } satisfies FleetWord);
+}
+
+/** Most parents of a test. */
+export const PARENTS = 40;
+
+export function parentName(n: number): string {
+  return `p-${n}`;
+}
+
+if (import.meta.main) await main(JSON.parse(process.argv[2] ?? "{}") as FleetConfig);

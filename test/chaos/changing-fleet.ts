@@ -1,0 +1,217 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createLocalGate, type ResourceType } from "@konverge/core";
+import {
+  createKubeClient,
+  ignoreNotFound,
+  LEASE,
+  loadKubeCredentials,
+  type KubeClient,
+} from "@konverge/kube";
+import { createApiServer } from "@konverge/testkit";
+import { Redis } from "ioredis";
+import { installWidgets } from "../integration/kube-servers.ts";
+import { CONFIG_MAP } from "../bench/config-map.ts";
+import {
+  childrenOf,
+  parentName,
+  PARENTS,
+  SETTING,
+  type FleetConfig,
+  type FleetWord,
+  type Parent,
+} from "./changing-fleet-child.ts";
+import { pollUntil } from "./poll-until.ts";
+
+const CHILD = fileURLToPath(new URL("./changing-fleet-child.ts", import.meta.url));
+const namespace = SETTING.namespace;
+
+export interface FleetWorker {
+  readonly workerId: string;
+  readonly child: ChildProcess;
+  readonly exited: Promise<number | null>;
+}
+
+export interface Fleet extends AsyncDisposable {
+  readonly client: KubeClient;
+  readonly Parents: ResourceType<Parent>;
+  readonly workers: ReadonlySet<FleetWorker>;
+  start(config?: Partial<FleetConfig>): Promise<FleetWorker>;
+  /** Who holds the Lease now, if anybody. */
+  holder(): Promise<string>;
+  /** The worker that holds it, once it is one of the fleet and not `other`. */
+  leader(other?: FleetWorker): Promise<FleetWorker>;
+  /** One change to what is wanted or to what is there. */
+  change(random: () => number, serial: number): Promise<void>;
+  /** What is not as the last change wants it, as a version of the controller would make it. */
+  differences(wanted: Pick<FleetConfig, "childPrefix" | "controllerVersion">): Promise<string[]>;
+}
+
+export const V1 = { controllerVersion: "v1", childPrefix: "", concurrency: 8 } as const;
+
+/** Worker processes on an embedded API server and a real Redis, and a user who changes things all the time. */
+export async function openFleet(fleetName: string): Promise<Fleet> {
+  const cleanup = new AsyncDisposableStack();
+  const redisUrl = process.env["REDIS_URL"] ?? "";
+  const prefix = `${fleetName}-${process.pid}-${Date.now()}`;
+  const folder = await mkdtemp(join(tmpdir(), "konverge-fleet-"));
+  cleanup.defer(() => rm(folder, { recursive: true }));
+  cleanup.defer(async () => {
+    const redis = new Redis(redisUrl);
+    for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
+      if (keys.length > 0) await redis.unlink(...(keys as string[]));
+    }
+    await redis.quit();
+  });
+  const server = await createApiServer({});
+  cleanup.defer(() => server.close());
+  const kubeconfig = join(folder, "kubeconfig");
+  await writeFile(kubeconfig, server.kubeconfig);
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
+    userAgent: "konverge-test/1",
+  });
+  cleanup.defer(() => client.close());
+  const Parents = (await installWidgets(
+    client,
+    `${fleetName}.test.konverge.dev`,
+  )) as ResourceType<Parent>;
+  await client.create(CONFIG_MAP, { metadata: SETTING, data: { value: "0" } });
+
+  const workers = new Set<FleetWorker>();
+  cleanup.defer(async () => {
+    for (const { child } of workers) child.kill("SIGKILL");
+    await Promise.all([...workers].map(({ exited }) => exited));
+  });
+  const holder = async () => {
+    const lease = await client
+      .get(LEASE, { namespace, name: `${prefix}-fleet` })
+      .catch(ignoreNotFound);
+    return lease?.spec?.holderIdentity ?? "";
+  };
+  const listParents = async () => (await client.list(Parents, { namespace })).items;
+
+  return {
+    client,
+    Parents,
+    workers,
+    holder,
+    async start(config = {}) {
+      const whole: FleetConfig = {
+        redisUrl,
+        kubeconfig,
+        prefix,
+        parents: Parents,
+        ...V1,
+        ...config,
+      };
+      const child = fork(CHILD, [JSON.stringify(whole)], { execArgv: process.execArgv });
+      const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
+      const { workerId } = await new Promise<FleetWord>((resolve, reject) => {
+        child.once("message", resolve);
+        void exited.then((code) => reject(new Error(`the worker ended with ${code}`)));
+      });
+      const worker = { workerId, child, exited };
+      workers.add(worker);
+      void exited.then(() => workers.delete(worker));
+      return worker;
+    },
+    async leader(other) {
+      let found: FleetWorker | undefined;
+      await pollUntil(
+        `somebody ${other === undefined ? "" : `other than ${other.workerId} `}leads`,
+        async () => {
+          const identity = await holder();
+          found = [...workers].find((worker) => worker !== other && worker.workerId === identity);
+          return found !== undefined;
+        },
+        20_000,
+      );
+      return found as unknown as FleetWorker;
+    },
+    async change(random, serial) {
+      const target = { namespace, name: parentName(Math.floor(random() * PARENTS)) };
+      const kind = random();
+      if (kind < 0.2) {
+        await client.mutate(CONFIG_MAP, SETTING, (draft) => {
+          draft.data = { value: String(serial) };
+        });
+        return;
+      }
+      if (kind < 0.5) {
+        // A child goes that nobody asked to go.
+        const { items } = await client.list(CONFIG_MAP, { namespace });
+        const children = items.filter(({ metadata }) => metadata.ownerReferences !== undefined);
+        const victim = children[Math.floor(random() * children.length)];
+        if (victim === undefined) return;
+        await client
+          .delete(CONFIG_MAP, { namespace, name: victim.metadata.name })
+          .catch(ignoreNotFound);
+        return;
+      }
+      if (kind < 0.6) {
+        await client.delete(Parents, target).catch(ignoreNotFound);
+        return;
+      }
+      const children = 1 + Math.floor(random() * 3);
+      const known = await client.get(Parents, target).catch(ignoreNotFound);
+      if (known === undefined) {
+        await client.create(Parents, { metadata: target, spec: { children } });
+      } else {
+        await client
+          .mutate(Parents, target, (draft) => {
+            draft.spec = { children };
+          })
+          .catch(ignoreNotFound);
+      }
+    },
+    async differences({ childPrefix, controllerVersion }) {
+      const [parents, { items }, setting] = await Promise.all([
+        listParents(),
+        client.list(CONFIG_MAP, { namespace }),
+        client.get(CONFIG_MAP, SETTING),
+      ]);
+      return parents.flatMap((parent) => {
+        const { name, uid, generation, deletionTimestamp } = parent.metadata;
+        if (deletionTimestamp !== undefined) return [`${name} waits for its cleanup`];
+        const { observedGeneration, setting: seen, version } = parent.status ?? {};
+        const children = items
+          .filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid))
+          .map(({ metadata }) => metadata.name);
+        const told = (what: string, is: unknown, wants: unknown) =>
+          JSON.stringify(is) === JSON.stringify(wants)
+            ? []
+            : [`${name}: ${what} is ${JSON.stringify(is)}, not ${JSON.stringify(wants)}`];
+        return [
+          ...told("generation", observedGeneration, generation),
+          ...told("setting", seen, setting.data?.["value"]),
+          ...told("version", version, controllerVersion),
+          ...told("children", children.toSorted(), childrenOf(parent, childPrefix).toSorted()),
+        ];
+      });
+    },
+    [Symbol.asyncDispose]: () => cleanup.disposeAsync(),
+  };
+}
+
+/** Runs `change` over and over until stopped; resolves with how often it did. */
+export function keepChanging(change: (serial: number) => Promise<void>): () => Promise<number> {
+  let going = true;
+  let serial = 0;
+  const running = (async () => {
+    while (going) {
+      await change((serial += 1));
+      // Others share the machine.
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  })();
+  return async () => {
+    going = false;
+    await running;
+    return serial;
+  };
+}

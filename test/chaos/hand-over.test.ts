@@ -1,0 +1,56 @@
+import { randomInt } from "node:crypto";
+import { expect, test } from "vitest";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { keepChanging, openFleet, V1, type FleetWorker } from "./changing-fleet.ts";
+import { pollUntil } from "./poll-until.ts";
+
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const ROUNDS = process.env["KONVERGE_TEST_LONG"] === "1" ? 10 : 1;
+const HEALED_MS = 60_000;
+
+test(
+  `P1: whatever changes while the elected producer is killed, stopped and replaced is reconciled (seed ${seed})`,
+  { timeout: 240_000 + ROUNDS * 60_000 },
+  async () => {
+    const random = seededRandom(seed);
+    await using fleet = await openFleet("hand-over");
+    await Promise.all([fleet.start(), fleet.start(), fleet.start()]);
+
+    /** Loses its leader in one of three ways while everything changes; stops changing at once after, so that nothing else heals. */
+    const lose = async (how: (leader: FleetWorker) => Promise<void>) => {
+      const leader = await fleet.leader();
+      const stopChanging = keepChanging((serial) => fleet.change(random, serial));
+      await how(leader);
+      const changes = await stopChanging();
+      expect(changes).toBeGreaterThan(20);
+      let differences: string[] = [];
+      await pollUntil(
+        "everything is as the last change wants it",
+        async () => (differences = await fleet.differences(V1)).length === 0,
+        HEALED_MS,
+      ).catch((error: unknown) => {
+        throw new Error(differences.join("\n"), { cause: error });
+      });
+    };
+    for (let round = 0; round < ROUNDS; round++) {
+      await lose(async (leader) => {
+        leader.child.kill("SIGKILL");
+        await leader.exited;
+        await fleet.leader();
+      });
+      await fleet.start();
+      await lose(async (leader) => {
+        leader.child.kill("SIGSTOP");
+        await fleet.leader(leader);
+        // It believes to lead for a moment: what it requests then is only extra.
+        leader.child.kill("SIGCONT");
+      });
+      await lose(async (leader) => {
+        leader.child.kill("SIGTERM");
+        expect(await leader.exited).toBe(0);
+        await fleet.leader();
+      });
+      await fleet.start();
+    }
+  },
+);
