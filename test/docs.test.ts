@@ -101,3 +101,21 @@ test("docs/hints.md has a section with a cure in code for each hint, and no othe
     expect(section).toMatch(/\*\*Seen\*\*.*\*\*Why it hurts\*\*.*\*\*Cure\*\*.*```ts\n/s);
   }
 });
+
+test("docs/what-articles-say.md: each row names a test that there is, and each test of the lessons has a row", () => {
+  const rows = read("docs/what-articles-say.md").split(/^## /m)[0] ?? "";
+  const named = rows
+    .split("\n")
+    .filter((line) => line.startsWith("| ") && !/^\| (often read|---)/.test(line))
+    .map((line) => /\| `([^`]+)`\s*\|$/.exec(line)?.[1] ?? `no test in: ${line}`);
+  const titles = (path: string, pattern: RegExp) =>
+    [...read(path).matchAll(pattern)].map(([, title = ""]) => title);
+  const own = titles("test/integration/lessons.test.ts", /^ *test\("(.*)", async/gm);
+  const cases = globSync("test/conformance/cases/*.ts").flatMap((path) =>
+    titles(path, /^    name: "(.*)",$/gm),
+  );
+  expect(named.filter((name) => !own.includes(name) && !cases.includes(name))).toEqual([]);
+  expect(own.filter((title) => !named.includes(title))).toEqual([]);
+  const lessons = titles("test/conformance/cases/lessons.ts", /^    name: "(.*)",$/gm);
+  expect(lessons.filter((title) => !named.includes(title))).toEqual([]);
+});
