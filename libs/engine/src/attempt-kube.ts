@@ -5,6 +5,7 @@ import {
   type ChangeDraft,
   type KubeClient,
   type MutateOptions,
+  type MutateResult,
   type NamespacedName,
 } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/queue";
@@ -15,6 +16,7 @@ import { createLaneWriter } from "./lane-writer.ts";
 import { buildObject, type NewObject } from "./new-object.ts";
 import type { ObjectCache } from "./object-cache.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import type { WriteGroups } from "./write-group.ts";
 import { nameOf, resolveTarget, type NamedTarget } from "./object-target.ts";
 
 /** A draft whose status is there, if empty. */
@@ -80,6 +82,7 @@ export interface AttemptKubeOptions {
   readonly client: KubeClient;
   readonly cache: ObjectCache;
   readonly lanes: ObjectLanes;
+  readonly groups: WriteGroups;
   /** Aborted when the attempt must end. */
   readonly signal: AbortSignal;
   readonly trace: AttemptTrace;
@@ -96,7 +99,7 @@ export interface AttemptKubeOptions {
 
 export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
   const { client, cache, trace, retry, isOpen, openCalls, freshReads } = options;
-  const inLane = createLaneWriter(options);
+  const writeInLane = createLaneWriter(options);
 
   const locate = (target: string | NamespacedName): NamespacedName => {
     const name = typeof target === "string" ? target : target.name;
@@ -149,19 +152,24 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
   ): Promise<T> =>
     call(async () => {
       const { type, uid, floor, ...name } = await resolveTarget(client, target, options.namespace);
-      const result = await inLane({ type, name, subresource }, (handedOn) => {
-        // A scale is an object of its own. Where each lost race costs a whole attempt, no race is entered to save a call.
-        const mayUseRead = subresource !== "scale" && retry !== "none";
-        const read = mayUseRead ? freshReads.take(target) : undefined;
-        const carried = newerOf(handedOn, read);
-        return client.mutate(type, name, noting(type, change), {
-          ...(subresource === undefined ? {} : { subresource }),
-          ...(retry === undefined ? {} : { retry }),
-          ...(uid === undefined ? {} : { uid }),
-          ...(floor === undefined ? {} : { floor }),
-          ...(carried === undefined ? {} : { carried }),
-        });
-      });
+      const written = await writeInLane(
+        { type, name, uid, floor, subresource },
+        noting(type, change) as ChangeDraft<ApiObject>,
+        (changes, { handedOn, floor: atLeast }) => {
+          // A scale is an object of its own. Where each lost race costs a whole attempt, no race is entered to save a call.
+          const mayUseRead = subresource !== "scale" && retry !== "none";
+          const read = mayUseRead ? freshReads.take(target) : undefined;
+          const carried = newerOf(handedOn, read);
+          return client.mutate<ApiObject>(type, name, changes, {
+            ...(subresource === undefined ? {} : { subresource }),
+            ...(retry === undefined ? {} : { retry }),
+            ...(uid === undefined ? {} : { uid }),
+            ...(atLeast === undefined ? {} : { floor: atLeast }),
+            ...(carried === undefined ? {} : { carried }),
+          });
+        },
+      );
+      const result = written as MutateResult<T>;
       if (result.kind === "updated") {
         trace.noteWrite({
           verb: "patch",

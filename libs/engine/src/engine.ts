@@ -18,6 +18,7 @@ import { runAttempt } from "./run-attempt.ts";
 import { startProducer, type Producer } from "./start-producer.ts";
 import { startReflectors } from "./start-reflectors.ts";
 import type { WorkerRole } from "./worker-role.ts";
+import { createWriteGroups } from "./write-group.ts";
 
 export interface EngineOptions {
   readonly controllers: readonly Controller[];
@@ -139,6 +140,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       reconcile: withMiddleware(use, controller.reconcile),
       cleanup: controller.cleanup && withMiddleware(use, controller.cleanup),
     };
+    const groups = createWriteGroups();
     return queue.work({
       workerId: options.workerId,
       concurrency: concurrencyOf(controller, options),
@@ -166,6 +168,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
           client,
           cache,
           lanes: options.lanes,
+          groups,
           conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
           log: report.logFor(attempt, span?.traceId),
           ...(span === undefined ? {} : { span }),

@@ -2,43 +2,62 @@ import type { ApiObject, JsonObject, ResourceType } from "@konverge/core";
 import {
   isConflict,
   resourceName,
+  type ChangeDraft,
   type KubeClient,
   type MutateOptions,
   type MutateResult,
   type NamespacedName,
 } from "@konverge/kube";
-import type { ObjectLanes } from "@konverge/queue";
+import type { LaneTurn, ObjectLanes } from "@konverge/queue";
 import type { AttemptTrace } from "./attempt-trace.ts";
+import { isRefusal, isUnwritten } from "./is-refusal.ts";
+import type { Company, TakenOutcome, WriteGroups } from "./write-group.ts";
 
-export interface LaneTarget {
+/** What is to be changed, and what it must be. */
+export interface WriteTarget {
   readonly type: ResourceType;
   readonly name: NamespacedName;
   readonly subresource: MutateOptions["subresource"] | undefined;
+  readonly uid: string | undefined;
+  readonly floor: string | undefined;
 }
 
-/** Runs `write` when its turn has come, with the object as the writer before left it, if that may be used. */
-export type LaneWriter = <T extends ApiObject>(
-  target: LaneTarget,
-  write: (carried: JsonObject | undefined) => Promise<MutateResult<T>>,
-) => Promise<MutateResult<T>>;
+/** Writes a change when its turn has come; `handedOn` is the object as the writer before left it, if that may be used. */
+type WriteOnce = (
+  change: ChangeDraft<ApiObject>,
+  options: { readonly floor: string | undefined; readonly handedOn: JsonObject | undefined },
+) => Promise<MutateResult<ApiObject>>;
+
+export type LaneWriter = (
+  target: WriteTarget,
+  change: ChangeDraft<ApiObject>,
+  write: WriteOnce,
+) => Promise<MutateResult<ApiObject>>;
 
 export interface LaneWriterOptions {
   readonly client: KubeClient;
   readonly lanes: ObjectLanes;
+  /** Of the controller, since what is written together has one field manager. */
+  readonly groups: WriteGroups;
   readonly signal: AbortSignal;
+  readonly isOpen: () => boolean;
   readonly trace: Pick<AttemptTrace, "noteLane">;
 }
 
-/** Lets all writers of an object take turns, whatever key they run under; each hands on what it knows of the object. */
-export function createLaneWriter({ client, lanes, signal, trace }: LaneWriterOptions): LaneWriter {
-  return async <T extends ApiObject>(
-    { type, name, subresource }: LaneTarget,
-    write: (carried: JsonObject | undefined) => Promise<MutateResult<T>>,
-  ): Promise<MutateResult<T>> => {
-    const turn = await lanes.enter(laneOf(type, name), signal);
+/**
+ * Lets all writers of an object take turns, whatever key they run under; each hands on what it knows of the object. Who
+ * waits in the same process, for the same controller, is taken along by whoever's turn comes.
+ */
+export function createLaneWriter(options: LaneWriterOptions): LaneWriter {
+  const { client, lanes, groups, signal, isOpen, trace } = options;
+
+  const inTurn = async (
+    target: WriteTarget,
+    turn: LaneTurn,
+    write: (handedOn: JsonObject | undefined) => Promise<MutateResult<ApiObject>>,
+  ): Promise<MutateResult<ApiObject>> => {
     trace.noteLane(turn.waitedMs);
-    // A scale is an object of its own; of what is sensitive nothing leaves the attempt (P12).
-    const mayCarry = subresource !== "scale" && !client.isSensitive(type);
+    const mayCarry = isShared(target);
     let known: JsonObject | undefined;
     // Our own writers take turns, so whoever won against one is a stranger.
     let stranger = false;
@@ -54,9 +73,84 @@ export function createLaneWriter({ client, lanes, signal, trace }: LaneWriterOpt
       turn.leave(known, { stranger });
     }
   };
+  /** A scale is an object of its own; of what is sensitive nothing leaves the attempt (P12). */
+  const isShared = ({ type, subresource }: WriteTarget) =>
+    subresource !== "scale" && !client.isSensitive(type);
+
+  const alone: LaneWriter = async (target, change, write) => {
+    const turn = await lanes.enter(laneOf(target), signal);
+    return await inTurn(target, turn, (handedOn) =>
+      write(change, { floor: target.floor, handedOn }),
+    );
+  };
+
+  return async (target, change, write) => {
+    if (!isShared(target)) return await alone(target, change, write);
+    const id = groupOf(target);
+    const taken = new AbortController();
+    let outcome: Promise<TakenOutcome> | undefined;
+    const stopWaiting = groups.wait(id, {
+      change,
+      uid: target.uid,
+      floor: target.floor,
+      isOpen: () => isOpen() && !signal.aborted,
+      onTaken: (comes) => {
+        outcome = comes;
+        taken.abort();
+      },
+    });
+    const askedAtMs = performance.now();
+    let turn: LaneTurn;
+    try {
+      turn = await lanes.enter(laneOf(target), AbortSignal.any([signal, taken.signal]));
+    } catch (error) {
+      if (outcome === undefined) throw error;
+      const came = await outcome;
+      trace.noteLane(performance.now() - askedAtMs);
+      if (came.kind === "failed") throw came.error;
+      return came.kind === "written" ? came.result : await alone(target, change, write);
+    } finally {
+      stopWaiting();
+    }
+    return await inTurn(target, turn, async (handedOn) => {
+      const company = groups.take(id, target);
+      if (company === undefined) return await write(change, { floor: target.floor, handedOn });
+      return await writeTogether(company, { target, change, write, handedOn, signal });
+    });
+  };
+}
+
+interface Together {
+  readonly target: WriteTarget;
+  readonly change: ChangeDraft<ApiObject>;
+  readonly write: WriteOnce;
+  readonly handedOn: JsonObject | undefined;
+  readonly signal: AbortSignal;
+}
+
+async function writeTogether(
+  company: Company,
+  { target, change, write, handedOn, signal }: Together,
+): Promise<MutateResult<ApiObject>> {
+  try {
+    const written = await write(company.join(change), { floor: company.floor, handedOn });
+    return company.settle(written);
+  } catch (error) {
+    // What came of a call that broke off is unknown, and its writers are told so, as if each had made it alone.
+    const isKnown = isUnwritten(error) || signal.aborted;
+    company.dissolve(isKnown ? undefined : { error });
+    // What the server refuses may be any of them: each is written alone, and meets its own error.
+    if (!isRefusal(error) || signal.aborted) throw error;
+    return await write(change, { floor: target.floor, handedOn: undefined });
+  }
 }
 
 /** One lane per object, whatever version of its kind it is written through. */
-function laneOf(type: ResourceType, { namespace = "_", name }: NamespacedName): string {
+function laneOf({ type, name: { namespace = "_", name } }: WriteTarget): string {
   return [resourceName(type), namespace, name].map(encodeURIComponent).join("/");
+}
+
+/** What may be one write: drafts of one version of the kind, to one address. */
+function groupOf(target: WriteTarget): string {
+  return [laneOf(target), target.type.version, target.subresource ?? ""].join(" ");
 }

@@ -28,6 +28,7 @@ import { toOutcome } from "./handler-result.ts";
 import type { Log } from "./log.ts";
 import type { Handler } from "./middleware.ts";
 import { typeId, type ObjectCache } from "./object-cache.ts";
+import type { WriteGroups } from "./write-group.ts";
 import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
 
 export interface RunHandlerOptions {
@@ -37,6 +38,7 @@ export interface RunHandlerOptions {
   readonly client: KubeClient;
   readonly cache: ObjectCache;
   readonly lanes: ObjectLanes;
+  readonly groups: WriteGroups;
   readonly conflictRetry: ConflictRetry;
   readonly log: Log;
   /** Where traces are on. */
@@ -202,7 +204,7 @@ function bindClient(
 
 function bindKube(
   attempt: AttemptLease,
-  { client, controller, cache, lanes, conflictRetry }: RunHandlerOptions,
+  { client, controller, cache, lanes, groups, conflictRetry }: RunHandlerOptions,
   {
     signal,
     trace,
@@ -215,6 +217,7 @@ function bindKube(
     client,
     cache,
     lanes,
+    groups,
     signal,
     trace,
     namespace: attempt.key.namespace,

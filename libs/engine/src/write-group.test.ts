@@ -1,0 +1,143 @@
+import type { ApiObject } from "@konverge/core";
+import type { MutateResult } from "@konverge/kube";
+import { expect, test } from "vitest";
+import { createWriteGroups, type TakenOutcome, type WaitingChange } from "./write-group.ts";
+
+type Change = WaitingChange["change"];
+
+const object = (): ApiObject => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "hot", uid: "u", resourceVersion: "5" },
+});
+const set =
+  (field: string): Change =>
+  (draft) => {
+    draft.metadata.labels = { ...draft.metadata.labels, [field]: "yes" };
+  };
+
+function setUp() {
+  const groups = createWriteGroups();
+  const outcomes: Promise<TakenOutcome>[] = [];
+  const wait = (change: Change, more: Partial<WaitingChange> = {}) =>
+    groups.wait("hot", {
+      change,
+      uid: undefined,
+      floor: undefined,
+      isOpen: () => true,
+      onTaken: (outcome) => outcomes.push(outcome),
+      ...more,
+    });
+  /** As if the API server had taken the write. */
+  const lead = async (own: Change, { uid = "u", floor }: { uid?: string; floor?: string } = {}) => {
+    const company = groups.take("hot", { uid, floor });
+    if (company === undefined) return undefined;
+    const draft = object();
+    await company.join(own)(draft);
+    const written: MutateResult<ApiObject> = {
+      kind: "updated",
+      object: draft,
+      tries: 1,
+      lost: 0,
+      beforeVersion: "5",
+      before: object(),
+    };
+    return { company, draft, own: company.settle(written), others: await Promise.all(outcomes) };
+  };
+  return { groups, wait, lead, outcomes };
+}
+
+test("whoever writes takes along who waits, and each is told its own part", async () => {
+  const { wait, lead } = setUp();
+  wait(set("b"));
+  wait(set("c"));
+  const led = await lead(set("a"));
+  expect(led?.draft.metadata.labels).toEqual({ a: "yes", b: "yes", c: "yes" });
+  const patches = [
+    led?.own,
+    ...(led?.others.map((one) => one.kind === "written" && one.result) ?? []),
+  ];
+  expect(patches.map((one) => one && one.patch)).toEqual(
+    ["a", "b", "c"].map((field) => ({ metadata: { labels: { [field]: "yes" } } })),
+  );
+});
+
+test("nobody is taken twice, nor after it stopped waiting", async () => {
+  const { wait, lead } = setUp();
+  const stop = wait(set("b"));
+  stop();
+  expect(await lead(set("a"))).toBeUndefined();
+  wait(set("c"));
+  await lead(set("a"));
+  expect(await lead(set("a"))).toBeUndefined();
+});
+
+test.each([
+  { who: "an attempt that has ended", more: { isOpen: () => false } },
+  { who: "a change of another object of that name", more: { uid: "other" } },
+])("$who is not taken along", async ({ more }) => {
+  const { wait, lead } = setUp();
+  wait(set("b"), more);
+  expect(await lead(set("a"))).toBeUndefined();
+});
+
+test("P8: an attempt that ended after it was taken leaves nothing in the write", async () => {
+  const { wait, lead } = setUp();
+  let isOpen = true;
+  wait(set("b"), { isOpen: () => isOpen });
+  const led = await lead(() => {
+    isOpen = false;
+  });
+  expect(led?.draft.metadata.labels).toBeUndefined();
+  expect(led?.others).toEqual([{ kind: "alone" }]);
+});
+
+test.each<{ what: string; change: Change }>([
+  {
+    what: "throws half-way",
+    change: (draft) => {
+      draft.metadata.labels = { half: "done" };
+      throw new Error("no");
+    },
+  },
+  {
+    what: "never ends",
+    change: async (draft) => {
+      draft.metadata.labels = { half: "done" };
+      await new Promise(() => undefined);
+    },
+  },
+])("a change that $what is left to itself and leaves no trace", async ({ change }) => {
+  const { wait, lead } = setUp();
+  wait(change);
+  wait(set("c"));
+  const led = await lead(set("a"));
+  expect(led?.draft.metadata.labels).toEqual({ a: "yes", c: "yes" });
+  expect(led?.others.map(({ kind }) => kind)).toEqual(["alone", "written"]);
+});
+
+test("a change that changes nothing is unchanged, though others wrote", async () => {
+  const { wait, lead } = setUp();
+  wait(() => undefined);
+  const led = await lead(set("a"));
+  expect(led?.others).toMatchObject([{ kind: "written", result: { kind: "unchanged" } }]);
+});
+
+test("the write is made on the latest version that any of them knows", () => {
+  const { groups, wait } = setUp();
+  wait(set("b"), { floor: "9" });
+  wait(set("c"), { floor: "10" });
+  expect(groups.take("hot", { uid: undefined, floor: "8" })?.floor).toBe("10");
+});
+
+test("a call that broke off is told to all, a refusal sends each its own way", async () => {
+  for (const [broken, kind] of [
+    [{ error: new Error("broken off") }, "failed"],
+    [undefined, "alone"],
+  ] as const) {
+    const { groups, wait, outcomes } = setUp();
+    wait(set("b"));
+    groups.take("hot", { uid: "u", floor: undefined })?.dissolve(broken);
+    expect((await outcomes[0])?.kind).toBe(kind);
+  }
+});
