@@ -1,26 +1,30 @@
-import { Queue } from "bullmq";
 import { CONTROLLERS, LEASE_MS } from "./fleet-contract.ts";
 import type { Fleet, FleetWorker } from "./fleet.ts";
+import { FORGOTTEN, openRogue } from "./rogue-queue.ts";
 
 /** Something that happens to a running fleet, and is over when it resolves. */
 type Disaster = (fleet: Fleet, random: () => number) => Promise<void>;
 
 const HOUR_MS = 3_600_000;
+const SHARE_AT_ONCE = 0.4;
 /** Longer than a worker may say nothing about the keys that it holds. */
 const tooLong = (random: () => number): number => LEASE_MS * (1.2 + random() * 0.8);
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-const pick = ({ workers }: Fleet, random: () => number): FleetWorker => {
-  const living = [...workers];
-  const worker = living[Math.floor(random() * living.length)];
-  if (worker === undefined) throw new Error("no worker lives");
-  return worker;
+/** Another disaster may have taken all of them for a while. */
+const pick = async ({ workers }: Fleet, random: () => number): Promise<FleetWorker> => {
+  for (;;) {
+    const living = [...workers];
+    const worker = living[Math.floor(random() * living.length)];
+    if (worker !== undefined) return worker;
+    await pause(20);
+  }
 };
 
 /** One worker's network does something for so long that its leases run out, or for less. */
 const ofNetwork =
   (net: "redisNet" | "apiNet", how: "cut" | "hold" | "delay"): Disaster =>
   async (fleet, random) => {
-    const proxy = pick(fleet, random)[net];
+    const { [net]: proxy } = await pick(fleet, random);
     if (how === "delay") proxy.delay(50 + random() * 150);
     else proxy[how]();
     await pause(random() < 0.3 ? 300 : tooLong(random));
@@ -28,7 +32,8 @@ const ofNetwork =
   };
 
 const killWorker: Disaster = async (fleet, random) => {
-  await pick(fleet, random).end("SIGKILL");
+  const worker = await pick(fleet, random);
+  await worker.end("SIGKILL");
   await fleet.startWorker();
 };
 
@@ -39,7 +44,7 @@ const killAll: Disaster = async (fleet) => {
 };
 
 const stopWorker: Disaster = async (fleet, random) => {
-  const { child } = pick(fleet, random);
+  const { child } = await pick(fleet, random);
   child.kill("SIGSTOP");
   await pause(tooLong(random));
   child.kill("SIGCONT");
@@ -66,25 +71,21 @@ const loseAnswers: Disaster = async ({ plane }) => {
 /** A worker starts an hour off, another is set off while it runs, and both are set right again. */
 const stepClocks: Disaster = async (fleet, random) => {
   const off = () => (random() < 0.5 ? -1 : 1) * HOUR_MS;
-  const running = pick(fleet, random);
+  const running = await pick(fleet, random);
   const [first, second] = [off(), off()];
   running.setClock(first);
   const late = await fleet.startWorker({ clockOffsetMs: -first });
   await pause(700);
   late.setClock(second);
   await pause(700);
-  if (running.diedAtUs === undefined) running.setClock(0);
+  running.setClock(0);
   await late.end("SIGTERM");
 };
 
 /** What dashboards and scripts do to jobs behind our back. */
 const meddle: Disaster = async (fleet, random) => {
   for (const controller of CONTROLLERS) {
-    const rogue = new Queue(controller, {
-      connection: { url: fleet.redisUrl },
-      prefix: `${fleet.prefix}:{default}`,
-      skipMetasUpdate: true,
-    });
+    const rogue = openRogue(fleet, controller);
     try {
       for (let round = 0; round < 15; round++) {
         const jobs = await rogue.getJobs(["active", "prioritized", "delayed", "failed"], 0, 20);
@@ -105,9 +106,6 @@ const meddle: Disaster = async (fleet, random) => {
     }
   }
 };
-
-/** What a rogue adds, it also clears away. */
-const FORGOTTEN = { removeOnComplete: true, removeOnFail: true };
 
 const rollingRestart: Disaster = async (fleet) => {
   const old = [...fleet.workers];
@@ -134,16 +132,31 @@ const DISASTERS: Readonly<Record<string, Disaster>> = {
   "the fleet is restarted one by one": rollingRestart,
 };
 
-/** All of them in a random order. */
-export function drawDisasters(random: () => number): string[] {
-  return Object.keys(DISASTERS)
+/** `count` of them in a random order, some of them two at once. */
+export function drawDisasters(random: () => number, count: number = Infinity): string[][] {
+  const drawn = Object.keys(DISASTERS)
     .map((name) => ({ name, at: random() }))
     .toSorted((one, other) => one.at - other.at)
-    .map(({ name }) => name);
+    .slice(0, count);
+  const steps: string[][] = [];
+  for (const { name } of drawn) {
+    const last = steps.at(-1);
+    if (last?.length === 1 && random() < SHARE_AT_ONCE) last.push(name);
+    else steps.push([name]);
+  }
+  return steps;
 }
 
-export async function strike(name: string, fleet: Fleet, random: () => number): Promise<void> {
-  const disaster = DISASTERS[name];
-  if (disaster === undefined) throw new Error(`no disaster is called "${name}"`);
-  await disaster(fleet, random);
+/** Resolves when all of them are over. */
+export async function strike(
+  names: readonly string[],
+  fleet: Fleet,
+  random: () => number,
+): Promise<void> {
+  const disasters = names.map((name) => {
+    const disaster = DISASTERS[name];
+    if (disaster === undefined) throw new Error(`no disaster is called "${name}"`);
+    return disaster;
+  });
+  await Promise.all(disasters.map((disaster) => disaster(fleet, random)));
 }

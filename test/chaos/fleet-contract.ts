@@ -58,13 +58,14 @@ export function modeOf(name: string): Mode {
   return mode;
 }
 
-const COUNTERS_PER_MODE = 5;
-const indexes = Array.from({ length: COUNTERS_PER_MODE }, (_, index) => index);
+const COUNTERS_PER_MODE = 8;
+const PLAIN = 5;
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index);
 export const COUNTER_NAMES: readonly string[] = MODES.flatMap((mode) =>
-  indexes.map((index) => `${mode}-${index}`),
+  upTo(COUNTERS_PER_MODE).map((index) => `${mode}-${index}`),
 );
 export const PLAIN_NAMES: readonly string[] = [
-  ...indexes.map((index) => `plain-${index}`),
+  ...upTo(PLAIN).map((index) => `plain-${index}`),
   "deaf-0",
   "deaf-1",
 ];

@@ -2,7 +2,7 @@ import { CONFIG_MAP } from "../bench/config-map.ts";
 import { hotObject, LEASE_MS, MODES } from "./fleet-contract.ts";
 import type { Fleet } from "./fleet.ts";
 import { readJournals, type Journaled } from "./fleet-journal.ts";
-import type { Acknowledged } from "./fleet-load.ts";
+import type { Acknowledged, FleetLoad, StrangerWrite } from "./fleet-load.ts";
 
 /**
  * What must hold once everything has healed, whatever happened before. Each line is one violation; none means that all
@@ -15,11 +15,12 @@ import type { Acknowledged } from "./fleet-load.ts";
  * - Timers: after each stored `requeueAfter` a handler of that key began.
  * - Exactly N (P3): the count of a hot object is the number of stamps in it, no two stamps have the same count, and every
  *   write that a handler was told of is there with its count. A stamp that no handler was told of is one of an attempt that
- *   began (its answer was lost, or its process died): it ran at least once, and its count is exact all the same.
+ *   began (its answer was lost, or its process died): it ran at least once, and its count is exact all the same. Strangers,
+ *   who take no turns, count with them.
  */
 export async function findViolations(
   fleet: Fleet,
-  acknowledged: readonly Acknowledged[],
+  { acknowledged, strangers }: Pick<FleetLoad, "acknowledged" | "strangers">,
 ): Promise<string[]> {
   const lines = readJournals(fleet.journals);
   const runs = runsOf(lines, fleet);
@@ -27,7 +28,7 @@ export async function findViolations(
     ...findOverlaps(runs),
     ...findLostRequests(runs, acknowledged),
     ...findLostTimers(runs, lines),
-    ...(await findMiscounts(fleet, lines, runs)),
+    ...(await findMiscounts(fleet, { lines, runs, strangers })),
   ];
 }
 
@@ -44,6 +45,8 @@ interface Run {
   /** How it was stored, if that was said. */
   closed: Extract<Journaled, { kind: "closed" }> | undefined;
 }
+
+const MOST_TRIES_PER_WRITE = 1.1;
 
 const nameOf = ({ id, epoch, worker }: Run) => `${id} epoch ${epoch} (${worker})`;
 const runId = ({ id, epoch }: { readonly id: string; readonly epoch: number }) => `${id}#${epoch}`;
@@ -126,10 +129,32 @@ function findLostTimers(runs: ReadonlyMap<string, Run>, lines: readonly Journale
     .map(({ id, epoch }) => `lost: the timer that ${id} epoch ${epoch} armed never ran`);
 }
 
+/**
+ * Whether the writers of one object took turns, from `sinceUs` on, when nothing disturbed them and no stranger wrote: then
+ * none of them loses a race. Lanes save calls, they do not keep the promises; so a few are forgiven, for a process that stood
+ * still for longer than it may hold a lane.
+ */
+export function findFights(fleet: Fleet, sinceUs: number): string[] {
+  const writes = readJournals(fleet.journals)
+    .filter((line) => line.kind === "wrote")
+    .filter(({ atUs, object }) => atUs > sinceUs && object === hotObject("lane"));
+  const tries = writes.reduce((sum, write) => sum + write.tries, 0);
+  if (writes.length === 0) return ["fight: nobody wrote"];
+  if (tries <= MOST_TRIES_PER_WRITE * writes.length) return [];
+  return [`fight: the writers of one object tried ${tries} times for ${writes.length} writes`];
+}
+
 async function findMiscounts(
   { plane, namespace }: Fleet,
-  lines: readonly Journaled[],
-  runs: ReadonlyMap<string, Run>,
+  {
+    lines,
+    runs,
+    strangers,
+  }: {
+    readonly lines: readonly Journaled[];
+    readonly runs: ReadonlyMap<string, Run>;
+    readonly strangers: readonly StrangerWrite[];
+  },
 ): Promise<string[]> {
   const violations: string[] = [];
   const began = new Set(
@@ -148,10 +173,13 @@ async function findMiscounts(
       if (!began.has(stamp) && !stamp.startsWith("stranger"))
         violations.push(`miscount: ${name} was written as ${stamp}, which never began`);
     }
-    for (const line of lines) {
-      if (line.kind !== "wrote" || line.object !== name) continue;
-      if (stamps[line.stamp] !== String(line.count))
-        violations.push(`miscount: ${name} lost the acknowledged write ${line.stamp}`);
+    const told = [
+      ...lines.filter((line) => line.kind === "wrote").filter(({ object }) => object === name),
+      ...(mode === "lane" ? strangers : []),
+    ];
+    for (const { stamp, count: toldCount } of told) {
+      if (stamps[stamp] !== String(toldCount))
+        violations.push(`miscount: ${name} lost the acknowledged write ${stamp}`);
     }
   }
   return violations;

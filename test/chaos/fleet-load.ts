@@ -1,5 +1,12 @@
 import type { RequestClass } from "@konverge/queue";
-import { COUNTER_NAMES, fleetKey, PLAIN_NAMES, type ControllerName } from "./fleet-contract.ts";
+import { CONFIG_MAP } from "../bench/config-map.ts";
+import {
+  COUNTER_NAMES,
+  fleetKey,
+  hotObject,
+  PLAIN_NAMES,
+  type ControllerName,
+} from "./fleet-contract.ts";
 import type { Fleet } from "./fleet.ts";
 import { nowUs } from "./fleet-journal.ts";
 
@@ -12,17 +19,27 @@ export interface Acknowledged {
   readonly atUs: number;
 }
 
+/** A write that the API server acknowledged to somebody who takes no turns. */
+export interface StrangerWrite {
+  readonly stamp: string;
+  readonly count: number;
+}
+
 export interface FleetLoad {
   readonly acknowledged: readonly Acknowledged[];
+  readonly strangers: readonly StrangerWrite[];
   /** Requests that got no answer, or a refusal. Nothing is promised about them. */
   readonly refused: number;
   request(controller: ControllerName, name: string, requestClass?: RequestClass): Promise<void>;
-  /** Requests random keys until `stop`. */
+  /** Counts the object of the lane up from outside of the fleet. */
+  writeAsStranger(): Promise<void>;
+  /** Requests random keys, and writes as a stranger now and then, until `stop`. */
   start(): void;
   stop(): Promise<void>;
 }
 
 const PAUSE_MS = 30;
+const STRANGER_PAUSE_MS = 150;
 const CLASSES: readonly RequestClass[] = ["interactive", "event", "retry", "resync"];
 
 /** Asks for reconciles and remembers which requests were acknowledged. */
@@ -32,8 +49,10 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
     ...COUNTER_NAMES.map((name) => ["counter", name] as const),
     ...PLAIN_NAMES.map((name) => ["plain", name] as const),
   ];
+  const strangers: StrangerWrite[] = [];
+  let stranger = 0;
   let refused = 0;
-  let loop: Promise<void> | undefined;
+  let loops: Promise<unknown> | undefined;
   let isOn = false;
 
   const request: FleetLoad["request"] = async (controller, name, requestClass = "event") => {
@@ -55,6 +74,21 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
       refused += 1;
     }
   };
+  const writeAsStranger = async () => {
+    stranger += 1;
+    const stamp = `stranger.${stranger}`;
+    const target = { namespace: fleet.namespace, name: hotObject("lane") };
+    let count = 0;
+    try {
+      await fleet.plane.admin.mutate(CONFIG_MAP, target, (draft) => {
+        count = Number(draft.data?.["count"] ?? 0) + 1;
+        draft.data = { ...draft.data, [stamp]: String(count), count: String(count) };
+      });
+      strangers.push({ stamp, count });
+    } catch {
+      // The server was away. The write may have landed all the same: nobody was told.
+    }
+  };
   const run = async () => {
     while (isOn) {
       const [controller, name] = names[Math.floor(random() * names.length)] ?? ["plain", "plain-0"];
@@ -63,19 +97,28 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   };
+  /** On its own, since an API server that is away must not keep others from requesting. */
+  const estrange = async () => {
+    while (isOn) {
+      await writeAsStranger();
+      await new Promise((resolve) => setTimeout(resolve, STRANGER_PAUSE_MS));
+    }
+  };
   return {
     acknowledged,
+    strangers,
     get refused() {
       return refused;
     },
     request,
+    writeAsStranger,
     start() {
       isOn = true;
-      loop = run();
+      loops = Promise.all([run(), estrange()]);
     },
     async stop() {
       isOn = false;
-      await loop;
+      await loops;
     },
   };
 }

@@ -106,12 +106,13 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 
   const workers = new Set<FleetWorker>();
   const past: FleetWorker[] = [];
+  let serial = 0;
   cleanup.defer(async () => {
     await Promise.all([...workers].map((worker) => worker.end("SIGKILL")));
     await Promise.all(past.map(({ redisNet }) => redisNet[Symbol.asyncDispose]()));
   });
   const startOnce = async (clockOffsetMs: number): Promise<FleetWorker | undefined> => {
-    const id = `worker-${past.length + 1}`;
+    const id = `worker-${++serial}`;
     const redisNet = await startTcpProxy(port);
     const { proxy: apiNet, kubeconfig } = await plane.connect();
     const config: FleetWorkerConfig = {
@@ -152,7 +153,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       apiNet,
       diedAtUs: undefined,
       setClock(offsetMs) {
-        child.send({ kind: "clock", offsetMs } satisfies ClockOrder);
+        // One that has died meanwhile has no clock.
+        if (child.connected) child.send({ kind: "clock", offsetMs } satisfies ClockOrder);
       },
       async end(signal) {
         if (worker.diedAtUs !== undefined) return;

@@ -1,7 +1,18 @@
-import { AGEING_MS, CAP_MS, CONTROLLERS, LEASE_MS } from "./fleet-contract.ts";
+import {
+  AGEING_MS,
+  CAP_MS,
+  CONTROLLERS,
+  COUNTER_NAMES,
+  LEASE_MS,
+  modeOf,
+  PLAIN_NAMES,
+} from "./fleet-contract.ts";
+import { findFights } from "./fleet-invariants.ts";
+import { nowUs, readJournals } from "./fleet-journal.ts";
 import type { Fleet } from "./fleet.ts";
 import { findLeftovers } from "./fleet-leftovers.ts";
 import type { FleetLoad } from "./fleet-load.ts";
+import { pollUntil } from "./poll-until.ts";
 
 /**
  * Longest wait of any key once everything has healed: its ladder's cap and the ageing bound; a lease to run out and BullMQ's
@@ -40,4 +51,25 @@ async function findMissing(fleet: Fleet, { acknowledged }: FleetLoad): Promise<s
       );
   }
   return [...missing, ...(await findLeftovers(fleet)).map((what) => `left: ${what}`)];
+}
+
+/** Waits until the elected producers have made their first requests and all keys have run. Answers as `settle`. */
+export async function settleFirstRuns(fleet: Fleet, load: FleetLoad): Promise<string[]> {
+  const keys = COUNTER_NAMES.length + PLAIN_NAMES.length;
+  const begun = () =>
+    new Set(readJournals(fleet.journals).flatMap(({ kind, id }) => (kind === "begin" ? [id] : [])));
+  await pollUntil("every key has run", () => begun().size === keys, LONGEST_WAIT_MS);
+  return await settle(fleet, load);
+}
+
+/** All writers of one object at once, again and again, with nothing in their way. */
+export async function contend(fleet: Fleet, load: FleetLoad, rounds: number): Promise<string[]> {
+  const sinceUs = nowUs();
+  const names = COUNTER_NAMES.filter((name) => modeOf(name) === "lane");
+  for (let round = 0; round < rounds; round++) {
+    await Promise.all(names.map((name) => load.request("counter", name, "interactive")));
+    const missing = await settle(fleet, load);
+    if (missing.length > 0) return missing;
+  }
+  return findFights(fleet, sinceUs);
 }

@@ -1,24 +1,29 @@
-/** Preloaded by a worker of a test build: loads one source file without one protection. Never part of what is shipped. */
+/** Preloaded by a worker of a test build: source files are loaded without one protection. Never part of what is shipped. */
 import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
-import { PATCHES, type Patch, type PatchName } from "./patches.ts";
+import { PATCHES, type Change, type PatchName } from "./patches.ts";
 
 const name = process.env["FLEET_PATCH"] as PatchName;
-const patch: Patch | undefined = PATCHES[name];
-if (patch === undefined) throw new Error(`FLEET_PATCH: "${name}" is no patch`);
+const changes: readonly Change[] | undefined = PATCHES[name];
+if (changes === undefined) throw new Error(`FLEET_PATCH: "${name}" is no patch`);
 const root = fileURLToPath(new URL("../../../", import.meta.url));
+let missing = changes.length;
 
 registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context);
-    if (!url.startsWith("file:") || fileURLToPath(url) !== root + patch.file) return loaded;
+    const here = changes.filter(
+      ({ file }) => url.startsWith("file:") && fileURLToPath(url) === root + file,
+    );
+    if (here.length === 0) return loaded;
     let source = String(loaded.source);
-    for (const { from, to } of patch.changes) {
+    for (const { file, from, to } of here) {
       if (source.split(from).length !== 2)
-        throw new Error(`patch "${name}": this must be in ${patch.file} once: ${from}`);
+        throw new Error(`patch "${name}": this must be in ${file} once: ${from}`);
       source = source.replace(from, () => to);
+      missing -= 1;
     }
-    process.env["FLEET_PATCH_APPLIED"] = name;
+    if (missing === 0) process.env["FLEET_PATCH_APPLIED"] = name;
     return { ...loaded, source };
   },
 });

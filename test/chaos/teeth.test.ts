@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startFleet, type Fleet } from "./fleet.ts";
+import { findViolations } from "./fleet-invariants.ts";
+import { createLoad, type FleetLoad } from "./fleet-load.ts";
+import { startEmbeddedPlane, type FleetPlane } from "./fleet-plane.ts";
+import { settle, settleFirstRuns } from "./settle.ts";
+import { PATCHES, type PatchName } from "./teeth/patches.ts";
+import { SCENARIOS } from "./teeth/scenarios.ts";
+
+/** The chaos suite can fail: each protection is taken away in a test build, and its checks must find out. */
+
+const NAMES = Object.keys(PATCHES) as PatchName[];
+const WORKERS = 3;
+/** Longer than it takes to find a running handler and to do something to it. */
+const PLAIN_MS = [1_200, 1_200] as const;
+
+let plane: FleetPlane | undefined;
+beforeAll(async () => {
+  plane = await startEmbeddedPlane(1);
+});
+afterAll(async () => plane?.[Symbol.asyncDispose]());
+
+async function startCalmFleet(
+  namespace: string,
+  patch?: PatchName,
+): Promise<{ readonly fleet: Fleet; readonly load: FleetLoad }> {
+  if (plane === undefined) throw new Error("the API server is not started yet");
+  const fleet = await startFleet({
+    plane,
+    namespace,
+    plainMs: PLAIN_MS,
+    failing: 0,
+    ...(patch === undefined ? {} : { patch }),
+  });
+  await Promise.all(Array.from({ length: WORKERS }, () => fleet.startWorker()));
+  const load = createLoad(fleet, () => 0);
+  expect(await settleFirstRuns(fleet, load)).toEqual([]);
+  return { fleet, load };
+}
+
+test("with every protection in place nothing is found", async () => {
+  const { fleet, load } = await startCalmFleet("teeth");
+  await using _ = fleet;
+  for (const name of NAMES) {
+    const fights = await SCENARIOS[name].run(fleet, load);
+    const missing = await settle(fleet, load);
+    expect([...fights, ...missing, ...(await findViolations(fleet, load))], name).toEqual([]);
+  }
+});
+
+test.each(NAMES)("without %s it is found out", async (name) => {
+  const { fleet, load } = await startCalmFleet(`teeth-${name}`, name);
+  await using _ = fleet;
+  const { run, violation } = SCENARIOS[name];
+  const found = [...(await run(fleet, load)), ...(await findViolations(fleet, load))];
+  expect(found).toContainEqual(expect.stringMatching(violation));
+});

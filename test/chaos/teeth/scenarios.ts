@@ -1,0 +1,116 @@
+import { COUNTER_NAMES, fleetKey, modeOf } from "../fleet-contract.ts";
+import type { Fleet } from "../fleet.ts";
+import { readJournals, type Journaled } from "../fleet-journal.ts";
+import type { FleetLoad } from "../fleet-load.ts";
+import { formatKey } from "@konverge/core";
+import { pollUntil } from "../poll-until.ts";
+import { FORGOTTEN, openRogue } from "../rogue-queue.ts";
+import { contend } from "../settle.ts";
+import type { PatchName } from "./patches.ts";
+
+/** Does to a calm fleet what one protection is for. Answers what was wrong already while it did. */
+type Scenario = (fleet: Fleet, load: FleetLoad) => Promise<string[]>;
+
+const DEADLINE_MS = 20_000;
+const CONTENTIONS = 4;
+const TAKINGS = 5;
+
+type Begin = Extract<Journaled, { kind: "begin" }>;
+
+async function waitForLine<Kind extends Journaled["kind"]>(
+  fleet: Fleet,
+  what: string,
+  kind: Kind,
+  fits: (line: Extract<Journaled, { kind: Kind }>) => boolean,
+): Promise<Extract<Journaled, { kind: Kind }>> {
+  type Line = Extract<Journaled, { kind: Kind }>;
+  const isIt = (line: Journaled): line is Line => line.kind === kind && fits(line as Line);
+  let found: Line | undefined;
+  await pollUntil(
+    what,
+    () => {
+      found = readJournals(fleet.journals).find(isIt);
+      return found !== undefined;
+    },
+    DEADLINE_MS,
+  );
+  if (found === undefined) throw new Error(`not found: ${what}`);
+  return found;
+}
+
+/** Requests a key that has run `epoch` times and waits until its handler has begun anew. */
+async function begin(fleet: Fleet, load: FleetLoad, name: string): Promise<Begin> {
+  const id = formatKey(fleetKey("plain", fleet.namespace, name));
+  const before = readJournals(fleet.journals).length;
+  await load.request("plain", name);
+  const known = new Set(
+    readJournals(fleet.journals)
+      .slice(0, before)
+      .map(({ atUs }) => atUs),
+  );
+  return await waitForLine(
+    fleet,
+    `${name} runs`,
+    "begin",
+    (line) => line.id === id && !known.has(line.atUs),
+  );
+}
+
+/** A worker stands still in the middle of a run until another has taken the key over and ended; then it goes on. */
+const fencing: Scenario = async (fleet, load) => {
+  const zombie = await begin(fleet, load, "deaf-0");
+  const worker = [...fleet.workers].find(({ id }) => id === zombie.worker);
+  if (worker === undefined) throw new Error(`${zombie.worker} does not live`);
+  const { child } = worker;
+  child.kill("SIGSTOP");
+  try {
+    const later = ({ id, epoch }: Journaled) => id === zombie.id && epoch > zombie.epoch;
+    await waitForLine(fleet, "another worker takes the key over", "begin", later);
+  } finally {
+    child.kill("SIGCONT");
+  }
+  const own = ({ id, epoch }: Journaled) => id === zombie.id && epoch === zombie.epoch;
+  await waitForLine(fleet, "the zombie has ended", "closed", own);
+  return [];
+};
+
+/** Somebody adds a job of his own for a key whose handler runs. */
+const lease: Scenario = async (fleet, load) => {
+  const { id } = await begin(fleet, load, "plain-0");
+  const rogue = openRogue(fleet, "plain");
+  try {
+    const job = await rogue.add("reconcile", { key: id }, FORGOTTEN);
+    const isGone = async () => (await rogue.getJob(job.id ?? "")) === undefined;
+    await pollUntil("the second job is done", isGone, DEADLINE_MS);
+  } finally {
+    await rogue.close();
+  }
+  return [];
+};
+
+/** All writers of one object at once. */
+const lane: Scenario = (fleet, load) => contend(fleet, load, CONTENTIONS);
+
+/** Between two writers of ours, who hand the object on, a stranger writes it. */
+const carry: Scenario = async (fleet, load) => {
+  const names = COUNTER_NAMES.filter((name) => modeOf(name) === "lane");
+  for (const name of names.slice(0, TAKINGS)) {
+    const stamped = readJournals(fleet.journals).filter(({ kind }) => kind === "wrote").length;
+    await load.request("counter", name, "interactive");
+    const wrote = () =>
+      readJournals(fleet.journals).filter(({ kind }) => kind === "wrote").length > stamped;
+    await pollUntil(`${name} has written`, wrote, DEADLINE_MS);
+    await load.writeAsStranger();
+  }
+  return [];
+};
+
+/** For each protection what shows that it is missing, and how the checks call that. */
+export const SCENARIOS: Readonly<
+  Record<PatchName, { readonly run: Scenario; readonly violation: RegExp }>
+> = {
+  fencing: { run: fencing, violation: /^overlap: .* ran at once, and both were stored$/ },
+  lease: { run: lease, violation: /^overlap: .* got the key \d+ ms after .* which still ran$/ },
+  lane: { run: lane, violation: /^fight: / },
+  carry: { run: carry, violation: /^miscount: hot-lane / },
+};
