@@ -28,6 +28,8 @@ const ABORTED_GRACE_MS = 3_000;
 const CLOSE_MS = 1_000;
 /** A job that stalls is work of a lost worker, never a reason to drop it; lost attempts are counted by the key. */
 const MAX_STALLED = 1_000_000_000;
+/** Jobs that were no requests of ours, for people to look at. */
+const FAILED_KEPT = 1_000;
 
 export interface StartWorkerOptions {
   readonly target: RedisTarget;
@@ -91,6 +93,8 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
       lockDuration: leaseMs,
       stalledInterval: leaseMs / 2,
       maxStalledCount: MAX_STALLED,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: FAILED_KEPT },
       settings: {
         backoffStrategy: (_attempts, type, error) => delayOfRetry(type === BACKOFF_TYPE, error),
       },

@@ -102,15 +102,13 @@ export function createRequester(
 
 /**
  * `attempts` is the largest integer that BullMQ stores without harm; giving up is decided by the key's counters. A failed
- * job's text says little on purpose: what happened is in the attempt's record.
+ * job's text says little on purpose: what happened is in the attempt's record. What is the same for all jobs is said by the
+ * worker, since every job carries its options through Redis and back.
  */
 const JOB_OPTIONS: JobsOptions = {
   attempts: Number.MAX_SAFE_INTEGER,
   backoff: { type: BACKOFF_TYPE },
   stackTraceLimit: 1,
-  keepLogs: 0,
-  removeOnComplete: true,
-  removeOnFail: { count: 1_000 },
 };
 
 /** The better class of a request that joined a waiting job: BullMQ keeps the first one's priority. */
