@@ -119,3 +119,20 @@ test("docs/what-articles-say.md: each row names a test that there is, and each t
   const lessons = titles("test/conformance/cases/lessons.ts", /^    name: "(.*)",$/gm);
   expect(lessons.filter((title) => !named.includes(title))).toEqual([]);
 });
+
+test.each(["docs/production.md", "docs/scaling.md", "docs/outages.md"])(
+  "%s names only metrics that there are",
+  (page) => {
+    const known = read("docs/metrics.md");
+    const named = [...read(page).matchAll(/\bkonverge_[a-z_]+/g)].map(([name]) => name);
+    const missing = named.filter((name) => !known.includes(`\`${name.replace(/_bucket$/, "")}{`));
+    expect(named).not.toEqual([]);
+    expect(missing.filter((name) => !known.includes(name))).toEqual([]);
+  },
+);
+
+test("docs/README.md has a line for each page", () => {
+  const index = read("docs/README.md");
+  const pages = globSync("docs/*.md").map((path) => path.replace("docs/", ""));
+  expect(pages.filter((page) => page !== "README.md" && !index.includes(`](${page})`))).toEqual([]);
+});
