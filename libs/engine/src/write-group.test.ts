@@ -17,7 +17,8 @@ const set =
   };
 
 function setUp() {
-  const groups = createWriteGroups();
+  const clock = { ms: 0 };
+  const groups = createWriteGroups(() => clock.ms);
   const outcomes: Promise<TakenOutcome>[] = [];
   const wait = (change: Change, more: Partial<WaitingChange> = {}) =>
     groups.wait("hot", {
@@ -44,7 +45,7 @@ function setUp() {
     };
     return { company, draft, own: company.settle(written), others: await Promise.all(outcomes) };
   };
-  return { groups, wait, lead, outcomes };
+  return { clock, groups, wait, lead, outcomes };
 }
 
 test("whoever writes takes along who waits, and each is told its own part", async () => {
@@ -121,6 +122,18 @@ test("a change that changes nothing is unchanged, though others wrote", async ()
   wait(() => undefined);
   const led = await lead(set("a"));
   expect(led?.others).toMatchObject([{ kind: "written", result: { kind: "unchanged" } }]);
+});
+
+test("what takes the lane too long is left out, and comes next", async () => {
+  const { clock, wait, lead } = setUp();
+  wait((draft) => {
+    clock.ms = 100;
+    return set("b")(draft);
+  });
+  wait(set("c"));
+  const led = await lead(set("a"));
+  expect(led?.draft.metadata.labels).toEqual({ a: "yes", b: "yes" });
+  expect(led?.others.map(({ kind }) => kind)).toEqual(["written", "alone"]);
 });
 
 test("the write is made on the latest version that any of them knows", () => {

@@ -56,8 +56,10 @@ export interface Company {
 const MOST = 64;
 /** A change only computes; one that takes longer is left to its own attempt, in ms. */
 const CHANGE_MS = 250;
+/** Of a large object every copy takes its time, and the lane waits for it, in ms; who is left out comes next. */
+const JOINING_MS = 100;
 
-export function createWriteGroups(): WriteGroups {
+export function createWriteGroups(clock: () => number = () => performance.now()): WriteGroups {
   const waiting = new Map<string, Set<WaitingChange>>();
 
   const remove = (id: string, change: WaitingChange) => {
@@ -79,7 +81,8 @@ export function createWriteGroups(): WriteGroups {
         .slice(0, MOST - 1);
       if (fitting.length === 0) return undefined;
       for (const change of fitting) remove(id, change);
-      return createCompany(fitting, latest([floor, ...fitting.map((change) => change.floor)]));
+      const atLeast = latest([floor, ...fitting.map((change) => change.floor)]);
+      return createCompany(fitting, atLeast, clock);
     },
   };
 }
@@ -91,7 +94,11 @@ interface Member {
   part: { readonly before: JsonObject; readonly patch: JsonObject | undefined } | undefined;
 }
 
-function createCompany(changes: readonly WaitingChange[], floor: string | undefined): Company {
+function createCompany(
+  changes: readonly WaitingChange[],
+  floor: string | undefined,
+  clock: () => number,
+): Company {
   const members = changes.map((change): Member => {
     const { promise, resolve } = Promise.withResolvers<TakenOutcome>();
     change.onTaken(promise);
@@ -106,7 +113,10 @@ function createCompany(changes: readonly WaitingChange[], floor: string | undefi
       const before = cloneJson(object);
       await change(draft);
       own = { before, patch: diffMergePatch(before, object) };
-      for (const member of members) member.part = await tryOn(object, member.change);
+      const untilMs = clock() + JOINING_MS;
+      for (const member of members) {
+        member.part = clock() < untilMs ? await tryOn(object, member.change) : undefined;
+      }
     },
     settle(result) {
       for (const { part, settle } of members) {
@@ -143,7 +153,7 @@ async function tryOn(
   { change, isOpen }: WaitingChange,
 ): Promise<Member["part"]> {
   if (!isOpen()) return undefined;
-  const before = cloneJson(object);
+  const before = { ...object };
   const copy = cloneJson(object);
   const late = new AbortController();
   try {
