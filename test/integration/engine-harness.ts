@@ -58,7 +58,7 @@ export interface StartedEngine {
   ) => Promise<(StoredAttempt & { readonly parsed: ParsedRecord })[]>;
 }
 
-export interface ParsedRecord {
+interface ParsedRecord {
   readonly outcome: string;
   readonly error?: { readonly code: string; readonly message: string };
   readonly [field: string]: unknown;

@@ -23,7 +23,7 @@ import { useQueues, type QueueHarness } from "./queue-harness.ts";
 
 export const namespace = "default";
 
-export interface LogLine extends Record<string, unknown> {
+interface LogLine extends Record<string, unknown> {
   readonly level: string;
   readonly message: string;
 }

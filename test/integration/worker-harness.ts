@@ -26,7 +26,7 @@ export interface WorkerHarness {
 }
 
 /** Short, so that tests need not wait for a Lease to run out. */
-export const shortLeases = { leaseDuration: "3s" } as const;
+const shortLeases = { leaseDuration: "3s" } as const;
 
 /** Embedded workers on an API server of the file's own; all are stopped after each test. */
 export function useWorkers(group: string): WorkerHarness {

@@ -1,7 +1,7 @@
 import { KonvergeError, type Outcome } from "@konverge/core";
 
 /** Longer waits are mistakes: resync comes long before. */
-export const MAX_REQUEUE_MS: number = 366 * 86_400_000;
+const MAX_REQUEUE_MS = 366 * 86_400_000;
 
 const CURE = 'return nothing, requeueAfter("30s") or awaitChange() of the context';
 

@@ -14,7 +14,7 @@ import { isRefusal, isUnwritten } from "./is-refusal.ts";
 import type { Company, TakenOutcome, WriteGroups } from "./write-group.ts";
 
 /** What is to be changed, and what it must be. */
-export interface WriteTarget {
+interface WriteTarget {
   readonly type: ResourceType;
   readonly name: NamespacedName;
   readonly subresource: MutateOptions["subresource"] | undefined;

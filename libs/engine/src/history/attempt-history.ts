@@ -45,7 +45,7 @@ export interface AttemptHistory {
   readonly stop: () => Promise<void>;
 }
 
-export interface ControllerHistory {
+interface ControllerHistory {
   readonly brake: LoopBrake;
   /** What was found about a key. */
   readonly hintsOf: (key: string) => readonly Hint[];
