@@ -1,6 +1,6 @@
 /** A worker of the fleets in this folder, in a process of its own: its one argument says what it runs. */
 import type { ApiObject, ResourceType } from "@konverge/core";
-import { defineConfig, defineController } from "@konverge/engine";
+import { defineConfig, defineController, type WorkerRole } from "@konverge/engine";
 import { startWorker } from "@konverge/worker";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 
@@ -12,6 +12,7 @@ export interface FleetConfig {
   /** Written into the status of each parent by this version of the controller. */
   readonly controllerVersion: string;
   readonly concurrency: number;
+  readonly role: WorkerRole;
   /** Before the names of the children. */
   readonly childPrefix: string;
 }
@@ -58,6 +59,8 @@ async function main(config: FleetConfig): Promise<void> {
       },
     ],
     concurrency: config.concurrency,
+    // Two versions that undo each other's work are a loop; slowed down it heals too, but up to a minute later.
+    loops: "tell",
     cleanup: async ({ object, kube }) => {
       for (const child of await kube.list(CONFIG_MAP, { ownedBy: object }))
         await kube.delete(child);
@@ -90,6 +93,7 @@ async function main(config: FleetConfig): Promise<void> {
     }),
     redis: config.redisUrl,
     kubeconfig: config.kubeconfig,
+    role: config.role,
   });
   process.once("SIGTERM", () => {
     void worker.stop().then(() => process.disconnect());

@@ -50,7 +50,12 @@ export interface Fleet extends AsyncDisposable {
   differences(wanted: Pick<FleetConfig, "childPrefix" | "controllerVersion">): Promise<string[]>;
 }
 
-export const V1 = { controllerVersion: "v1", childPrefix: "", concurrency: 8 } as const;
+export const V1 = {
+  controllerVersion: "v1",
+  childPrefix: "",
+  concurrency: 8,
+  role: "all",
+} as const;
 
 /** Worker processes on an embedded API server and a real Redis, and a user who changes things all the time. */
 export async function openFleet(fleetName: string): Promise<Fleet> {

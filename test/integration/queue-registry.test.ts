@@ -49,6 +49,7 @@ test("a worker that lives tells its controllers again to a Redis that lost them"
   worker.heartbeat({
     workerId: "w",
     controllers: ["a"],
+    definitions: {},
     role: "work" as const,
     version: "1",
     startedAt: new Date().toISOString(),
@@ -63,6 +64,8 @@ test("a worker that lives tells its controllers again to a Redis that lost them"
     async () => (await other.list()).length === 1,
     20_000,
   );
+  // Another command, since the list of clusters lies in another slot of a Redis Cluster.
+  await until("and the cluster", async () => (await other.listClusters()).length === 1);
   expect(await other.listClusters()).toEqual([CLUSTER]);
 });
 
@@ -87,6 +90,7 @@ test("live workers are listed until they stop or fall silent", async () => {
   const worker = {
     workerId: "w1",
     controllers: ["a"],
+    definitions: {},
     role: "work" as const,
     version: "1.0.0",
     startedAt: "2026-01-01T00:00:00.000Z",

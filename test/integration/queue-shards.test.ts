@@ -86,6 +86,7 @@ test("a worker that lives tells the binding again to a Redis that lost it, befor
   registry.heartbeat({
     workerId: "w",
     controllers: [],
+    definitions: {},
     role: "all",
     version: "0",
     startedAt: at,

@@ -89,6 +89,7 @@ test("queues, registry, binding, lanes and guard of three clusters work, each on
     registry.heartbeat({
       workerId: "w",
       controllers: [],
+      definitions: {},
       role: "all",
       version: "0",
       startedAt: at,

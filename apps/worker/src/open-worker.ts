@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
-import { defineConfig, startEngine, type Config, type Log } from "@konverge/engine";
+import { defineConfig, startEngine, type Config, type Engine, type Log } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import {
   bindCluster,
@@ -13,6 +13,7 @@ import {
 } from "@konverge/queue";
 import { loadTracing, observeRequests, type Metrics } from "@konverge/telemetry";
 import { connectCluster, readClusterUid } from "./connect-cluster.ts";
+import { defineVersion, followFleet } from "./follow-fleet.ts";
 import { startGuard } from "./start-guard.ts";
 
 const BYTES_PER_MIB = 1_048_576;
@@ -126,7 +127,34 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       onError: (error) => log.debug({ err: error }, "history without Redis"),
     });
     cleanup.defer(() => history.close());
-    const engine = await startEngine({
+    const definitions = Object.fromEntries(
+      config.controllers.map((controller) => [
+        controller.name,
+        defineVersion(controller, settings.build),
+      ]),
+    );
+    let engine: Engine | undefined;
+    // Before the engine, so that nobody who leaves from now on leaves unnoticed.
+    registry.heartbeat(
+      {
+        workerId,
+        controllers: config.controllers.map(({ name }) => name),
+        definitions,
+        role: settings.role,
+        version,
+        startedAt: new Date().toISOString(),
+        host: hostname(),
+      },
+      {
+        onOthers: followFleet({
+          definitions,
+          log,
+          onOnlyOurs: (name) =>
+            engine?.requestAgain(name, "the last worker of another version has gone"),
+        }),
+      },
+    );
+    const started = await startEngine({
       controllers: config.controllers,
       use: config.use,
       client,
@@ -154,14 +182,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       leaseNamespace: settings.leaseNamespace,
       election: electionTimes(settings.leaseDuration),
     });
-    registry.heartbeat({
-      workerId,
-      controllers: config.controllers.map(({ name }) => name),
-      role: settings.role,
-      version,
-      startedAt: new Date().toISOString(),
-      host: hostname(),
-    });
+    engine = started;
     log.debug(
       { workerId, role: settings.role, cluster: clusterName, server: client.server },
       "worker started",
@@ -176,17 +197,17 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     return {
       workerId,
       get ready() {
-        return engine.ready && guard.health !== "unwell";
+        return started.ready && guard.health !== "unwell";
       },
       stop({ graceMs = settings.drainGrace } = {}) {
         if (stopping === undefined) log.info({ graceMs }, "worker stopping");
-        stopping ??= release(engine.stop({ graceMs }));
+        stopping ??= release(started.stop({ graceMs }));
         return stopping;
       },
       async kill() {
         log.info({}, "worker aborts what runs");
-        stopping ??= release(engine.kill());
-        await engine.kill();
+        stopping ??= release(started.kill());
+        await started.kill();
         await stopping;
       },
     };

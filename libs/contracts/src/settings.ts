@@ -71,6 +71,15 @@ export const settingsSchema = z.strictObject({
         "What this worker does: be elected to watch and make requests (watch), run handlers (work), or both (all). A fleet needs both.",
       ),
     ),
+  build: z
+    .string()
+    .default("")
+    .meta(
+      meta(
+        "KONVERGE_BUILD",
+        "What tells the code of one deployment from another's, such as an image's tag. When the last worker of another build has gone, every object is requested again. Changed options and handlers are noticed without it.",
+      ),
+    ),
   concurrency: z.coerce
     .number()
     .int("write a whole number")

@@ -15,7 +15,7 @@ import { withMiddleware, type Middleware } from "./middleware.ts";
 import { createObjectCache, typeId } from "./object-cache.ts";
 import { createRequestSource } from "./request-source.ts";
 import { runAttempt } from "./run-attempt.ts";
-import { startProducer, type Producer } from "./start-producer.ts";
+import { createRepeatedSignal, startProducer, type Producer } from "./start-producer.ts";
 import { startReflectors } from "./start-reflectors.ts";
 import type { WorkerRole } from "./worker-role.ts";
 import { createWriteGroups } from "./write-group.ts";
@@ -61,6 +61,8 @@ export interface EngineOptions {
 export interface Engine {
   /** False until every watch has its first list, and again once it stops. */
   readonly ready: boolean;
+  /** If this process is the elected producer of the controller, it requests all its objects once more. */
+  requestAgain(controller: string, reason: string): void;
   /** Stops taking work, waits for running attempts up to `graceMs`, aborts the rest, gives up leadership. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */
@@ -86,6 +88,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         isSensitive: (type) => client.isSensitive(type),
       }),
       leading: false,
+      again: createRepeatedSignal(),
     };
   });
   for (const part of parts) {
@@ -202,6 +205,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   return {
     get ready() {
       return state.ready;
+    },
+    requestAgain(name, reason) {
+      for (const { controller, again } of parts) if (controller.name === name) again.fire(reason);
     },
     stop({ graceMs = 30_000 } = {}) {
       stopping ??= shutDown(graceMs);

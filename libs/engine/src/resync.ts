@@ -16,33 +16,42 @@ export interface ResyncOptions {
   readonly onError: (error: Error) => void;
   /** Told when Redis may have lost requests, before they are made again. */
   readonly onLost: () => void;
+  /** Resolves with a reason when everything is to be requested once more. */
+  readonly again: (signal: AbortSignal) => Promise<string>;
   /** Wait after such a request. */
   readonly retryMs?: number;
   /** How often a loss is looked for, in ms. Default 5 s: so much later the work goes on that only Redis knew of. */
   readonly checkMs?: number;
 }
 
+const LOST = "redis may have lost requests";
+
 /**
- * Requests every object at once when leadership begins, and when Redis may have lost what was requested; then once per resync
- * interval, spread over it.
+ * Requests every object at once when leadership begins, when Redis may have lost what was requested, and when `again` says so;
+ * then once per resync interval, spread over it.
  */
 export async function runResync(options: ResyncOptions): Promise<void> {
   const { store, incarnation, signal, onError, onLost, retryMs = 1_000 } = options;
   await store.synced;
-  for (let reason = "producer elected"; ; reason = "redis may have lost requests") {
+  for (let reason = "producer elected"; ;) {
     // Before the first request, so that a loss during the first round is noticed as well.
     const known = await insist(incarnation, { signal, onError, retryMs });
-    const lost = new AbortController();
-    const round = AbortSignal.any([signal, lost.signal]);
-    const noticed = untilChanged(known, options, round).then(() => lost.abort());
+    const over = new AbortController();
+    const round = AbortSignal.any([signal, over.signal]);
+    const next = Promise.race([
+      untilChanged(known, options, round).then(() => LOST),
+      options.again(round),
+    ]);
+    const noticed = next.finally(() => over.abort());
     try {
       await Promise.all([requestAll(options, reason, round), noticed]);
     } catch (error) {
-      if (signal.aborted || !lost.signal.aborted) throw error;
+      if (signal.aborted || !over.signal.aborted) throw error;
     } finally {
-      lost.abort();
+      over.abort();
     }
-    onLost();
+    reason = await next;
+    if (reason === LOST) onLost();
   }
 }
 

@@ -1,5 +1,6 @@
 import {
   compareResourceVersions,
+  KonvergeError,
   type ApiObject,
   type Ladder,
   type ObjectKey,
@@ -59,6 +60,7 @@ export async function runHandler(
 ): Promise<Outcome> {
   const { controller, log } = options;
   const { key } = attempt;
+  if (typeId(key) !== typeId(controller.for)) return foreignKind(key, controller);
   const target = targetOf(key);
   const ref: ObjectRef = { ...controller.for, ...target };
   const scoped = bindClient(attempt, options, running);
@@ -99,6 +101,18 @@ export async function runHandler(
     await openCalls.drain();
     return classifyError(error, ref);
   }
+}
+
+/**
+ * Requested of another version of the controller, one for another kind. To read an object of our kind by that name would end the
+ * request as one for an object that is gone; as a failure it is tried again until a worker of that version takes it.
+ */
+function foreignKind({ resource, group }: ObjectKey, controller: Controller): Outcome {
+  const error = new KonvergeError(
+    "unknown_controller",
+    `this worker's version of controller "${controller.name}" reconciles ${typeId(controller.for)}, not ${typeId({ resource, group })}: run a worker of the other version, or cancel the request`,
+  );
+  return { kind: "retry", error };
 }
 
 /**

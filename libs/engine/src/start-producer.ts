@@ -11,6 +11,30 @@ import type { Reflectors, Watcher } from "./start-reflectors.ts";
 export interface Producer extends Watcher {
   readonly queue: WorkQueue;
   leading: boolean;
+  /** Waits for somebody to ask that everything be requested again. */
+  readonly again: RepeatedSignal;
+}
+
+/** Tells those that wait for it, each time anew. */
+export interface RepeatedSignal {
+  fire(reason: string): void;
+  /** Never resolves once `signal` is aborted. */
+  next(signal: AbortSignal): Promise<string>;
+}
+
+export function createRepeatedSignal(): RepeatedSignal {
+  const waiting = new Set<(reason: string) => void>();
+  return {
+    fire(reason) {
+      for (const tell of waiting) tell(reason);
+      waiting.clear();
+    },
+    next: (signal) =>
+      new Promise((resolve) => {
+        waiting.add(resolve);
+        signal.addEventListener("abort", () => waiting.delete(resolve), { once: true });
+      }),
+  };
 }
 
 /** Stands for election; once elected, requests everything there is, and from then on what the watches see. */
@@ -49,6 +73,7 @@ export function startProducer(
         signal: leading,
         onError,
         onLost,
+        again: (signal) => part.again.next(signal),
       }).catch((error: unknown) => {
         if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
       });

@@ -26,9 +26,19 @@ export interface AnnouncedController {
   readonly scope: "Namespaced" | "Cluster";
 }
 
+/** Which version of a controller a worker runs. */
+export interface AnnouncedDefinition {
+  /** What it reconciles, for people. */
+  readonly kind: string;
+  /** Differs between versions. */
+  readonly digest: string;
+}
+
 export interface AnnouncedWorker {
   readonly workerId: string;
   readonly controllers: readonly string[];
+  /** By the name of the controller. */
+  readonly definitions: Readonly<Record<string, AnnouncedDefinition>>;
   /** What it does: make requests, run handlers, or both. */
   readonly role: "watch" | "work" | "all";
   /** Version of Konverge. */
@@ -56,7 +66,13 @@ export interface ControllerRegistry {
    * Keeps `worker` on the list of live workers, and what was announced here, until stopped; one that dies falls off after
    * 15 s.
    */
-  heartbeat(worker: AnnouncedWorker): StopHeartbeat;
+  heartbeat(
+    worker: AnnouncedWorker,
+    options?: {
+      /** Told with each beat who else lives. */
+      readonly onOthers?: (others: readonly AnnouncedWorker[]) => void;
+    },
+  ): StopHeartbeat;
   listWorkers(): Promise<AnnouncedWorker[]>;
   /** The number of shards that the workers have bound this cluster's queues to; 1 before the first. */
   shards(): Promise<number>;
@@ -126,12 +142,13 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
         `cluster "${cluster}" has no controller "${name}"; known: ${known}`,
       );
     },
-    heartbeat(worker) {
+    heartbeat(worker, { onOthers } = {}) {
       let last: Promise<void> = Promise.resolve();
       const beat = () => {
         // The controllers again: a Redis that lost its data would not know them until the next start of a worker.
         last = withRedis(redis, async () => {
-          await keepAlive(redis, workersKey, worker);
+          const others = await keepAlive(redis, workersKey, worker);
+          onOthers?.(others);
           await store();
         }).catch(onError);
       };
@@ -150,18 +167,7 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
       const [stored, timeUs] = await withRedis(redis, () =>
         Promise.all([redis.hvals(workersKey), readClockUs(redis, workersKey)]),
       );
-      const nowMs = timeUs / 1_000;
-      return stored
-        .map((text) => JSON.parse(text) as StoredWorker)
-        .filter(({ seenAtMs }) => seenAtMs + WORKER_TTL_MS > nowMs)
-        .map(({ workerId, controllers, role, version, startedAt, host }) => ({
-          workerId,
-          controllers,
-          role,
-          version,
-          startedAt,
-          host,
-        }));
+      return livingAt(timeUs / 1_000, stored);
     },
     shards: () => withRedis(redis, () => readShards(redis, prefix, cluster)),
     async listClusters() {
@@ -180,8 +186,27 @@ interface StoredWorker extends AnnouncedWorker {
   readonly seenAtMs: number;
 }
 
-/** Fields of a hash have no expiry of their own before Redis 7.4, so the time is stored, and dead ones are swept here. */
-async function keepAlive(redis: RedisClient, key: string, worker: AnnouncedWorker): Promise<void> {
+function livingAt(nowMs: number, stored: readonly string[]): AnnouncedWorker[] {
+  return stored
+    .map((text) => JSON.parse(text) as StoredWorker)
+    .filter(({ seenAtMs }) => seenAtMs + WORKER_TTL_MS > nowMs)
+    .map(withoutTime);
+}
+
+function withoutTime(stored: StoredWorker): AnnouncedWorker {
+  const { seenAtMs: _, ...worker } = stored;
+  return worker;
+}
+
+/**
+ * Fields of a hash have no expiry of their own before Redis 7.4, so the time is stored, and dead ones are swept here. Answers
+ * the others that live.
+ */
+async function keepAlive(
+  redis: RedisClient,
+  key: string,
+  worker: AnnouncedWorker,
+): Promise<AnnouncedWorker[]> {
   const [stored, timeUs] = await Promise.all([redis.hgetall(key), readClockUs(redis, key)]);
   const nowMs = Math.floor(timeUs / 1_000);
   const dead = Object.entries(stored)
@@ -190,4 +215,7 @@ async function keepAlive(redis: RedisClient, key: string, worker: AnnouncedWorke
   if (dead.length > 0) await redis.hdel(key, ...dead);
   await redis.hset(key, worker.workerId, JSON.stringify({ ...worker, seenAtMs: nowMs }));
   await redis.pexpire(key, WORKER_TTL_MS * 4);
+  return livingAt(nowMs, Object.values(stored)).filter(
+    ({ workerId }) => workerId !== worker.workerId,
+  );
 }

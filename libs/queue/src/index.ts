@@ -3,6 +3,7 @@ export type { ClusterBinding } from "./cluster-binding.ts";
 export { createControllerRegistry } from "./controller-registry.ts";
 export type {
   AnnouncedController,
+  AnnouncedDefinition,
   AnnouncedWorker,
   ControllerRegistry,
   ControllerRegistryOptions,

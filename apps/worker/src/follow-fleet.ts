@@ -1,0 +1,74 @@
+import { createHash } from "node:crypto";
+import { formatApiVersion, type ResourceType } from "@konverge/core";
+import type { Controller, Log } from "@konverge/engine";
+import type { AnnouncedDefinition, AnnouncedWorker } from "@konverge/queue";
+
+/**
+ * What tells one version of a controller from another: its kind for people, and a digest of its options and of the text of its
+ * functions. What those call is not in it; `build` is for that.
+ */
+export function defineVersion(controller: Controller, build: string): AnnouncedDefinition {
+  const { for: reconciled, owns, watches, ...options } = controller;
+  const parts = [
+    kindOf(reconciled),
+    owns.map(kindOf),
+    watches.map(({ type, map }) => [kindOf(type), map]),
+    options,
+    build,
+  ];
+  const text = JSON.stringify(parts, (_key, value: unknown) =>
+    typeof value === "function" ? String(value) : value,
+  );
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 12);
+  return { kind: kindOf(reconciled), digest };
+}
+
+function kindOf({ group, version, kind }: ResourceType): string {
+  return `${kind} ${formatApiVersion(group, version)}`;
+}
+
+export interface FollowFleetOptions {
+  readonly definitions: AnnouncedWorker["definitions"];
+  readonly log: Log;
+  /** Nobody runs another version of this controller any more, but somebody did. */
+  readonly onOnlyOurs: (controller: string) => void;
+}
+
+/**
+ * Says once when other workers run other versions of our controllers, and tells when the last of them has gone: what they
+ * reconciled last, they did in their way.
+ */
+export function followFleet({
+  definitions,
+  log,
+  onOnlyOurs,
+}: FollowFleetOptions): (others: readonly AnnouncedWorker[]) => void {
+  const known = new Map<string, string>();
+  return (others) => {
+    for (const [controller, own] of Object.entries(definitions)) {
+      const foreign = others.filter(({ definitions: theirs }) => {
+        const digest = theirs[controller]?.digest;
+        return digest !== undefined && digest !== own.digest;
+      });
+      const versions = [
+        ...new Set(foreign.map(({ definitions: theirs }) => theirs[controller]?.digest ?? "")),
+      ];
+      const before = known.get(controller) ?? "";
+      const now = versions.toSorted().join();
+      known.set(controller, now);
+      if (now === "" && before !== "") onOnlyOurs(controller);
+      if (now === "" || now === before) continue;
+      log.warn(
+        {
+          controller,
+          digest: own.digest,
+          workers: foreign.map(({ workerId }) => workerId),
+          kinds: [
+            ...new Set([own.kind, ...foreign.map(({ definitions: t }) => t[controller]?.kind)]),
+          ],
+        },
+        "other workers run another version of this controller",
+      );
+    }
+  };
+}

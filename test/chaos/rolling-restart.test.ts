@@ -1,0 +1,35 @@
+import { randomInt } from "node:crypto";
+import { expect, test } from "vitest";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { keepChanging, openFleet } from "./changing-fleet.ts";
+import { pollUntil } from "./poll-until.ts";
+
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const V2 = { controllerVersion: "v2", childPrefix: "new-", concurrency: 3 } as const;
+
+test(
+  `P1: a fleet restarted one by one with a new version, under load, leaves every object as the new version writes it (seed ${seed})`,
+  { timeout: 240_000 },
+  async () => {
+    const random = seededRandom(seed);
+    await using fleet = await openFleet("rolling");
+    // The last one to go is never elected: no election requests everything when it has gone.
+    const old = await Promise.all([fleet.start(), fleet.start(), fleet.start({ role: "work" })]);
+    const stopChanging = keepChanging((serial) => fleet.change(random, serial));
+    for (const [index, worker] of old.entries()) {
+      await fleet.start(V2);
+      // Nor does a late change reconcile what the old version did last.
+      if (index === old.length - 1) expect(await stopChanging()).toBeGreaterThan(20);
+      worker.child.kill("SIGTERM");
+      expect(await worker.exited).toBe(0);
+    }
+    let differences: string[] = [];
+    await pollUntil(
+      "everything is as the new version writes it",
+      async () => (differences = await fleet.differences(V2)).length === 0,
+      60_000,
+    ).catch((error: unknown) => {
+      throw new Error(differences.join("\n"), { cause: error });
+    });
+  },
+);
