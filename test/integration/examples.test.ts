@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
 import { type ApiObject, type ResourceType } from "@konverge/core";
+import type { Config } from "@konverge/engine";
 import { ignoreNotFound, isAlreadyExists, type NamespacedName } from "@konverge/kube";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Backup } from "../../apps/examples/src/backup-resource.ts";
 import { backups, LAST_BACKUP, VAULT } from "../../apps/examples/src/backup.ts";
 import { autoscaler } from "../../apps/examples/src/autoscaler.ts";
@@ -30,6 +33,16 @@ const KINDS: readonly (ResourceType & { crd(): ApiObject })[] = [
   Autoscaler,
   Machine,
 ];
+
+/** The controller that README.md shows, as the file that a reader makes of it. */
+async function loadReadme(): Promise<Config> {
+  const [, code = ""] =
+    /```ts\n(import .*? from "konverge";.*?)```/s.exec(readFileSync("README.md", "utf8")) ?? [];
+  const file = new URL(`.readme-${process.pid}-${Date.now()}.ts`, import.meta.url);
+  await writeFile(file, code);
+  onTestFinished(() => rm(file));
+  return ((await import(file.href)) as { readonly default: Config }).default;
+}
 
 describe.each(testServers())("the examples on $name", (target) => {
   const harness = useEngines(target, "examples.test.konverge.dev");
@@ -193,5 +206,27 @@ describe.each(testServers())("the examples on $name", (target) => {
       return uid !== undefined && uid !== before?.metadata.uid;
     });
     expect(await find(Autoscaler, "blue")).toMatchObject({ status: { desiredReplicas: 3 } });
+  });
+
+  test("README.md: as many machines as the spec says, and one that somebody deletes comes back", async () => {
+    const { controllers } = await loadReadme();
+    expect(controllers.map(({ name }) => name)).toEqual(["node-pool"]);
+    for (const controller of controllers) await harness.startController(controller);
+    await harness.client.create(NodePool, {
+      metadata: { namespace, name: "green" },
+      spec: { replicas: 3 },
+    });
+    const third = () => find(Machine, "green-2");
+    await until("three machines", async () => (await third()) !== undefined);
+    const first = await find(Machine, "green-0");
+    await harness.client.delete(Machine, { namespace, name: "green-0" });
+    await until("it is back", async () => {
+      const uid = (await find(Machine, "green-0"))?.metadata.uid;
+      return uid !== undefined && uid !== first?.metadata.uid;
+    });
+    expect((await find(NodePool, "green"))?.status).toMatchObject({
+      machines: 3,
+      conditions: [{ type: "Ready", status: "True" }],
+    });
   });
 });
