@@ -1,4 +1,4 @@
-import type { ApiObject, JsonObject, ResourceType } from "@konverge/core";
+import { KonvergeError, type ApiObject, type JsonObject, type ResourceType } from "@konverge/core";
 import {
   isConflict,
   resourceName,
@@ -100,17 +100,21 @@ export function createLaneWriter(options: LaneWriterOptions): LaneWriter {
       },
     });
     const askedAtMs = performance.now();
-    let turn: LaneTurn;
+    let turn: LaneTurn | undefined;
     try {
       turn = await lanes.enter(laneOf(target), AbortSignal.any([signal, taken.signal]));
     } catch (error) {
       if (outcome === undefined) throw error;
-      const came = await outcome;
-      trace.noteLane(performance.now() - askedAtMs);
-      if (came.kind === "failed") throw came.error;
-      return came.kind === "written" ? came.result : await alone(target, change, write);
     } finally {
       stopWaiting();
+    }
+    if (turn === undefined || outcome !== undefined) {
+      // Taken along while its own turn came, where lanes let several in: it must not write a second time.
+      turn?.leave();
+      const came = await outcome;
+      trace.noteLane(performance.now() - askedAtMs);
+      if (came?.kind === "failed") throw came.error;
+      return came?.kind === "written" ? came.result : await alone(target, change, write);
     }
     return await inTurn(target, turn, async (handedOn) => {
       const company = groups.take(id, target);
@@ -119,6 +123,12 @@ export function createLaneWriter(options: LaneWriterOptions): LaneWriter {
     });
   };
 }
+
+/** The end of one attempt is not that of the others. */
+const LEFT_ALONE = new KonvergeError(
+  "kube_unreachable",
+  "the attempt that wrote this change along with its own ended before the API server had answered; whether it was written is not known",
+);
 
 interface Together {
   readonly target: WriteTarget;
@@ -137,8 +147,8 @@ async function writeTogether(
     return company.settle(written);
   } catch (error) {
     // What came of a call that broke off is unknown, and its writers are told so, as if each had made it alone.
-    const isKnown = isUnwritten(error) || signal.aborted;
-    company.dissolve(isKnown ? undefined : { error });
+    if (isUnwritten(error)) company.dissolve();
+    else company.dissolve({ error: signal.aborted ? LEFT_ALONE : error });
     // What the server refuses may be any of them: each is written alone, and meets its own error.
     if (!isRefusal(error) || signal.aborted) throw error;
     return await write(change, { floor: target.floor, handedOn: undefined });

@@ -150,7 +150,16 @@ test("a call that broke off is told to all, a refusal sends each its own way", a
   ] as const) {
     const { groups, wait, outcomes } = setUp();
     wait(set("b"));
-    groups.take("hot", { uid: "u", floor: undefined })?.dissolve(broken);
+    const company = groups.take("hot", { uid: "u", floor: undefined });
+    await company?.join(set("a"))(object());
+    company?.dissolve(broken);
     expect((await outcomes[0])?.kind).toBe(kind);
   }
+});
+
+test("a call that broke off before the changes were made is nobody's but the caller's", async () => {
+  const { groups, wait, outcomes } = setUp();
+  wait(set("b"));
+  groups.take("hot", { uid: "u", floor: undefined })?.dissolve({ error: new Error("no token") });
+  expect((await outcomes[0])?.kind).toBe("alone");
 });

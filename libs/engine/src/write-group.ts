@@ -129,8 +129,10 @@ function createCompany(
       return own === undefined ? result : partOf(result, own);
     },
     dissolve(broken) {
-      for (const { settle } of members) {
-        settle(broken === undefined ? { kind: "alone" } : { kind: "failed", error: broken.error });
+      for (const { part, settle } of members) {
+        // Without a part it was not in what was sent.
+        const isKnown = broken === undefined || part === undefined;
+        settle(isKnown ? { kind: "alone" } : { kind: "failed", error: broken.error });
       }
     },
   };
