@@ -128,3 +128,23 @@ test("an attempt for an owner does not find the child that has just gone in a ca
     deaf();
   }
 });
+
+test("what the last worker of another version did last is done again when it has gone", async () => {
+  const by = new Map<string, string>();
+  const version = (name: string) =>
+    defineController({
+      name: "things",
+      for: workers.Widgets,
+      concurrency: name === "old" ? 1 : 2,
+      reconcile: async ({ object }) => void by.set(object.metadata.name, name),
+    });
+  await workers.client.create(workers.Widgets, { metadata: { namespace, name: "a" }, spec: {} });
+  const old = await workers.start([version("old")], { role: "work" });
+  // Elected for good, so that no election requests anything later.
+  await workers.start([version("new")], { role: "watch" });
+  await until("the old version has it", () => by.get("a") === "old");
+  await workers.start([version("new")], { role: "work" });
+  await old.stop();
+  await until("the new version has it", () => by.get("a") === "new");
+  expect([...by]).toEqual([["a", "new"]]);
+});

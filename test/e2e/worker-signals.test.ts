@@ -1,0 +1,72 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { createLocalGate } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createApiServer } from "@konverge/testkit";
+import { expect, test } from "vitest";
+import { CONFIG_MAP } from "../bench/config-map.ts";
+import { until, useQueues } from "../integration/queue-harness.ts";
+
+const harness = useQueues();
+
+interface Line {
+  readonly msg?: string;
+  readonly metricsUrl?: string;
+}
+
+test("SIGTERM drains, alive and not ready; a second one aborts what runs, and the process ends well", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), "konverge-signals-"));
+  cleanup.defer(() => rm(folder, { recursive: true }));
+  const server = await createApiServer({});
+  cleanup.defer(() => server.close());
+  const kubeconfig = join(folder, "kubeconfig");
+  await writeFile(kubeconfig, server.kubeconfig);
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
+    userAgent: "konverge-test/1",
+  });
+  cleanup.defer(() => client.close());
+  const command = ["apps/cli/src/main.ts", "worker", "--role", "all"];
+  const child = spawn(
+    process.execPath,
+    ["--conditions=@konverge/source", ...command, "--config", "test/e2e/patient.config.ts"],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: {
+        ...process.env,
+        KONVERGE_REDIS_URL: harness.url,
+        KONVERGE_PREFIX: harness.prefix,
+        KONVERGE_METRICS_PORT: "0",
+        KUBECONFIG: kubeconfig,
+      },
+    },
+  );
+  cleanup.defer(() => void child.kill("SIGKILL"));
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const said: Line[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) =>
+    said.push(JSON.parse(line) as Line),
+  );
+  const line = (message: string) =>
+    until(message, () => said.find(({ msg }) => msg === message), 30_000);
+  const { metricsUrl = "" } = await line("worker ready");
+  const status = async (path: string) => (await fetch(new URL(path, metricsUrl))).status;
+  expect(await status("/readyz")).toBe(200);
+  await client.create(CONFIG_MAP, { metadata: { namespace: "default", name: "one" } });
+  await line("the handler waits");
+
+  child.kill("SIGTERM");
+  await line("worker stopping");
+  expect([await status("/readyz"), await status("/livez"), await status("/metrics")]).toEqual([
+    503, 200, 200,
+  ]);
+  expect(said.some(({ msg }) => msg === "the handler was aborted")).toBe(false);
+  child.kill("SIGTERM");
+  await line("the handler was aborted");
+  expect(await ended).toBe(0);
+});
