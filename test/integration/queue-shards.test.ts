@@ -71,8 +71,21 @@ test("another number of shards than Redis knows is refused, with both numbers an
     code: "shards_mismatch",
     message: expect.stringMatching(/in 4 shards, but the configuration says 1: set shards to 4/),
   });
+  const kind = { group: "", version: "v1", kind: "Pod", resource: "pods" } as const;
+  for (const [binding, code] of [
+    [{ uid: "u", shards: 1 }, "shards_mismatch"],
+    [{ uid: "other", shards: SHARDS }, "cluster_mismatch"],
+  ] as const) {
+    const refused = createControllerRegistry({ ...common, binding });
+    const announced = [
+      { name: CONTROLLER, cluster: CLUSTER, ...kind, scope: "Namespaced" },
+    ] as const;
+    await expect(refused.announce(announced)).rejects.toMatchObject({ code });
+    await refused.close();
+  }
   const registry = createControllerRegistry(common);
   expect(await registry.shards()).toBe(SHARDS);
+  expect(await registry.list()).toEqual([]);
   await registry.close();
 });
 

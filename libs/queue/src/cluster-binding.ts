@@ -4,9 +4,11 @@ import {
   openProducer,
   type RedisClient,
   type RedisTarget,
+  runScript,
   withRedis,
 } from "@konverge/redis";
-import { clusterRoot, DEFAULT_PREFIX } from "./queue-names.ts";
+import { clusterRoot, controllersKey, DEFAULT_PREFIX } from "./queue-names.ts";
+import { claimBindingScript } from "./scripts/claim-binding.ts";
 
 export interface ClusterBinding {
   readonly redis: RedisTarget;
@@ -38,12 +40,19 @@ export async function bindCluster(binding: ClusterBinding): Promise<void> {
   }
 }
 
-/** Writes the binding where it is missing, and holds it to what is written. Throws as `bindCluster` does. */
+/**
+ * Writes the binding where it is missing, and holds it to what is written. Throws as `bindCluster` does. `controllers` are
+ * fields and values to announce with it.
+ */
 export async function claimBinding(
   redis: RedisClient,
   { cluster, uid, shards = 1, prefix = DEFAULT_PREFIX }: Omit<ClusterBinding, "redis">,
+  controllers: readonly string[] = [],
 ): Promise<void> {
-  const known = await claim(redis, `${clusterRoot(prefix, cluster)}/uid`, uid);
+  const uidKey = `${clusterRoot(prefix, cluster)}/uid`;
+  const keys = [uidKey, shardsKey(prefix, cluster), controllersKey(prefix, cluster)];
+  const args = [uid, shards, ...controllers];
+  const [known, split] = (await runScript(redis, claimBindingScript, keys, args)) as string[];
   if (known !== uid) {
     throw new KonvergeError(
       "cluster_mismatch",
@@ -52,7 +61,6 @@ export async function claimBinding(
         "if the old cluster is gone for good, delete its keys",
     );
   }
-  const split = await claim(redis, shardsKey(prefix, cluster), String(shards));
   if (split !== String(shards)) {
     throw new KonvergeError(
       "shards_mismatch",
@@ -73,10 +81,4 @@ export async function readShards(
 
 function shardsKey(prefix: string, cluster: string): string {
   return `${clusterRoot(prefix, cluster)}/shards`;
-}
-
-/** The uid that holds the name: ours when it was free. */
-async function claim(redis: RedisClient, key: string, uid: string): Promise<string> {
-  await redis.setnx(key, uid);
-  return (await redis.get(key)) ?? uid;
 }

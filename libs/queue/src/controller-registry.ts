@@ -1,6 +1,6 @@
 import { KonvergeError } from "@konverge/core";
 import { claimBinding, readShards } from "./cluster-binding.ts";
-import { clusterRoot, clustersKey, DEFAULT_PREFIX } from "./queue-names.ts";
+import { clusterRoot, clustersKey, controllersKey, DEFAULT_PREFIX } from "./queue-names.ts";
 import {
   closeRedis,
   openProducer,
@@ -93,28 +93,28 @@ export interface ControllerRegistryOptions {
 
 export function createControllerRegistry(options: ControllerRegistryOptions): ControllerRegistry {
   const { cluster, prefix = DEFAULT_PREFIX, onError = () => undefined } = options;
-  const root = clusterRoot(prefix, cluster);
   const redis = openProducer(options.redis);
   redis.on("error", onError);
-  const controllersKey = `${root}/controllers`;
-  const workersKey = `${root}/workers`;
+  const announcedKey = controllersKey(prefix, cluster);
+  const workersKey = `${clusterRoot(prefix, cluster)}/workers`;
   const stops = new Set<StopHeartbeat>();
 
   const announced = new Map<string, AnnouncedController>();
 
   const store = async () => {
-    // First: whoever finds a controller must find how its queue is split.
+    const fields = [...announced].flatMap(([name, rest]) => [name, JSON.stringify(rest)]);
     if (options.binding !== undefined) {
-      await claimBinding(redis, { prefix, cluster, ...options.binding });
+      // Together: whoever finds a controller must find how its queue is split.
+      await claimBinding(redis, { prefix, cluster, ...options.binding }, fields);
+    } else if (announced.size > 0) {
+      await redis.hset(announcedKey, ...fields);
     }
     if (announced.size === 0) return;
-    const fields = [...announced].flatMap(([name, rest]) => [name, JSON.stringify(rest)]);
-    // Two commands: the list of clusters lies in another slot of a Redis Cluster.
-    await redis.hset(controllersKey, ...fields);
+    // By itself: the list of clusters lies in another slot of a Redis Cluster.
     await redis.sadd(clustersKey(prefix), cluster);
   };
   const list = async () => {
-    const stored = await withRedis(redis, () => redis.hvals(controllersKey));
+    const stored = await withRedis(redis, () => redis.hvals(announcedKey));
     return stored
       .map((text) => JSON.parse(text) as AnnouncedController)
       .toSorted((left, right) => left.name.localeCompare(right.name));
@@ -134,7 +134,7 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
     },
     list,
     async get(name) {
-      const stored = await withRedis(redis, () => redis.hget(controllersKey, name));
+      const stored = await withRedis(redis, () => redis.hget(announcedKey, name));
       if (stored !== null) return JSON.parse(stored) as AnnouncedController;
       const known = (await list()).map((controller) => controller.name).join(", ") || "none yet";
       throw new KonvergeError(

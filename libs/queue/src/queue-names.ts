@@ -60,6 +60,11 @@ export function clustersKey(prefix: string): string {
   return `${prefix}:clusters`;
 }
 
+/** Hash of the controllers that the workers of a cluster have announced. */
+export function controllersKey(prefix: string, cluster: string): string {
+  return `${clusterRoot(prefix, cluster)}/controllers`;
+}
+
 /** `shard` of a queue that is split. Ours have a slash behind the root, BullMQ's a colon, so that neither can meet the other. */
 export function queueNames(
   prefix: string,
