@@ -16,8 +16,8 @@ export interface BegunAhead {
  * together. It changes nothing but the time: whatever is not found ahead is begun as always.
  */
 export interface BeginAhead {
-  /** From now on the finish of `job` is followed by the begin of the next. */
-  follow(job: Job<JobPayload>, token: string): void;
+  /** From now on the finish of `job` is followed by the begin of the next; `onAsked` is told when both are on their way. */
+  follow(job: Job<JobPayload>, token: string, onAsked: () => void): void;
   /** What was begun for this job, if anything was. */
   take(job: Job<JobPayload>, token: string | undefined): Promise<BegunAhead | undefined>;
   /** What was begun and never handed out, so that it can be given back. */
@@ -46,12 +46,15 @@ export function createBeginAhead(store: AttemptStore, nextOwner: () => string): 
   };
 
   return {
-    follow(job, token) {
+    follow(job, token, onAsked) {
       const finish = job.moveToCompleted.bind(job);
       job.moveToCompleted = (value, ownToken, fetchNext) => {
         const finished = finish(value, ownToken, fetchNext);
         // By the next tick the finish is on its way: it waits for promises only.
-        if (fetchNext !== false) process.nextTick(ask, token, job.id ?? "");
+        process.nextTick(() => {
+          if (fetchNext !== false) ask(token, job.id ?? "");
+          onAsked();
+        });
         return finished;
       };
     },

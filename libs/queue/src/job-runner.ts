@@ -39,6 +39,8 @@ export interface JobRunner {
 
 export interface JobRunnerOptions {
   readonly redis: RedisClient;
+  /** Lets what is written until the answer is called leave together. */
+  readonly gather: () => () => void;
   readonly names: QueueNames;
   readonly owner: QueueOwner;
   readonly store: AttemptStore;
@@ -132,6 +134,10 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       ...errorTexts(end.outcome),
       record: fitting(recordOf(end, plan), id),
     };
+    const isPlain = plan.job === "complete" && plan.timerMs === undefined && !plan.dead;
+    // With little else to do, the end, BullMQ's finish and the next begin leave together.
+    const isAhead = isPlain && token !== undefined && running.size <= AHEAD_BELOW && !refusing;
+    const release = isAhead ? options.gather() : () => undefined;
     const handed = store.end(ending);
     const stored = handed.answer.catch((error: unknown) => insist(ending, ensureError(error)));
     const closed = stored.then((ended) => {
@@ -140,10 +146,10 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     });
     // One connection keeps the order, so BullMQ's finish may follow the end without waiting for its answer. Where more
     // than a record depends on it, wait.
-    if (plan.job === "complete" && plan.timerMs === undefined && !plan.dead) {
+    if (isPlain) {
       background(closed);
       await handed.sent;
-      if (token !== undefined && running.size <= AHEAD_BELOW && !refusing) ahead.follow(job, token);
+      if (isAhead) ahead.follow(job, token, release);
       return;
     }
     const { fenced, priority } = await closed;

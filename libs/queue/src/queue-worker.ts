@@ -70,6 +70,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   } = work.ladders ?? {};
   const runner = createJobRunner({
     redis,
+    gather: () => consumer.gather(),
     names,
     owner,
     store,
