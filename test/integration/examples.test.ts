@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { type ApiObject, type ResourceType } from "@konverge/core";
-import type { Config } from "@konverge/engine";
+import type { Config, Controller } from "@konverge/engine";
 import { ignoreNotFound, isAlreadyExists, type NamespacedName } from "@konverge/kube";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Backup } from "../../apps/examples/src/backup-resource.ts";
@@ -49,8 +49,17 @@ describe.each(testServers())("the examples on $name", (target) => {
   const find = <T extends ApiObject>(type: ResourceType<T>, name: string, inside = namespace) =>
     harness.client.get(type, { namespace: inside, name }).catch(ignoreNotFound);
   const copyOf = (name: string) => find(ConfigMap, `${namespace}.${name}`, VAULT);
-  const makeMap = (name: string, data: Record<string, string>) =>
-    harness.client.create(ConfigMap, { metadata: { namespace, name }, data });
+  const started: StartedEngine[] = [];
+  const startController = async (controller: Controller) => {
+    const engine = await harness.startController(controller);
+    started.push(engine);
+    return engine;
+  };
+  const maps: string[] = [];
+  const makeMap = (name: string, data: Record<string, string>) => {
+    maps.push(name);
+    return harness.client.create(ConfigMap, { metadata: { namespace, name }, data });
+  };
   const makeBackup = (name: string, spec: { readonly source: string; retentionDays?: number }) =>
     harness.client.create(Backup, { metadata: { namespace, name }, spec });
   const phaseOf = async (name: string) => (await find(Backup, name))?.status?.phase;
@@ -71,11 +80,13 @@ describe.each(testServers())("the examples on $name", (target) => {
   });
   // A real API server without controllers collects no garbage.
   afterEach(async () => {
+    await Promise.all(started.map(({ engine }) => engine.kill()));
     for (const kind of [...KINDS, ConfigMap]) {
       for (const inside of [namespace, VAULT]) {
         const { items } = await harness.client.list(kind, { namespace: inside });
         for (const { metadata } of items) {
-          if (metadata.name === "kube-root-ca.crt") continue;
+          // Other tests have theirs in the same place.
+          if (kind === ConfigMap && inside === namespace && !maps.includes(metadata.name)) continue;
           const name: NamespacedName = { namespace: inside, name: metadata.name };
           if (metadata.finalizers !== undefined) {
             await harness.client.mutate(kind, name, (draft) => {
@@ -103,7 +114,7 @@ describe.each(testServers())("the examples on $name", (target) => {
       );
 
   test("Backup: the API server fills in defaults; the copy is created, the source patched, the status written", async () => {
-    const engine = await harness.startController(backups);
+    const engine = await startController(backups);
     await makeMap("settings", { color: "blue" });
     const made = await makeBackup("nightly", { source: "settings" });
     expect(made.spec).toEqual({ source: "settings", retentionDays: 30 });
@@ -127,7 +138,7 @@ describe.each(testServers())("the examples on $name", (target) => {
   });
 
   test("Backup: of another source the copy is updated as a whole, and what somebody wrote into it goes", async () => {
-    const engine = await harness.startController(backups);
+    const engine = await startController(backups);
     await makeMap("one", { a: "1" });
     await makeMap("two", { b: "2" });
     await makeBackup("moved", { source: "one" });
@@ -150,7 +161,7 @@ describe.each(testServers())("the examples on $name", (target) => {
   });
 
   test("Backup: waits for its source while it is missing, and expires when its time is over", async () => {
-    await harness.startController(backups);
+    await startController(backups);
     await makeBackup("early", { source: "late", retentionDays: 0.000_01 });
     await reach("early", "Pending");
     await makeMap("late", { c: "3" });
@@ -167,7 +178,7 @@ describe.each(testServers())("the examples on $name", (target) => {
   });
 
   test("Backup: deleted, it stays until its copy is gone", async () => {
-    await harness.startController(backups);
+    await startController(backups);
     await makeMap("kept", { d: "4" });
     await makeBackup("leaving", { source: "kept" });
     await reach("leaving", "Stored");
@@ -179,8 +190,8 @@ describe.each(testServers())("the examples on $name", (target) => {
   });
 
   test("NodePool and Autoscaler: the load becomes replicas, replicas become machines, a lost machine comes back", async () => {
-    await harness.startController(nodePool);
-    await harness.startController(autoscaler);
+    await startController(nodePool);
+    await startController(autoscaler);
     await makeMap("load", { blue: "25" });
     const pool = await harness.client.create(NodePool, { metadata: { namespace, name: "blue" } });
     expect(pool.spec).toEqual({ replicas: 1 });
@@ -211,7 +222,7 @@ describe.each(testServers())("the examples on $name", (target) => {
   test("README.md: as many machines as the spec says, and one that somebody deletes comes back", async () => {
     const { controllers } = await loadReadme();
     expect(controllers.map(({ name }) => name)).toEqual(["node-pool"]);
-    for (const controller of controllers) await harness.startController(controller);
+    for (const controller of controllers) await startController(controller);
     await harness.client.create(NodePool, {
       metadata: { namespace, name: "green" },
       spec: { replicas: 3 },
