@@ -116,3 +116,13 @@ test("only the API server can say when the watch does not come as far within a s
   });
   expect(await cache.list(type, { namespace: "n", floor: "7" })).toBeUndefined();
 });
+
+test("own writes of a kind that is never read are forgotten once the watch has delivered them", async () => {
+  const { store, cache, names } = setUp([], "1");
+  for (let n = 1; n <= 999; n += 1) cache.noteWrite(type, machine(`m-${n}`, `${n}`));
+  store.lastVersion = "999";
+  cache.noteWrite(type, machine("late", "1000"));
+  // What is still laid over the store: the one that the watch has not delivered.
+  store.lastVersion = "0";
+  expect(await names()).toEqual(["late"]);
+});

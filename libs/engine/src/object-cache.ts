@@ -57,6 +57,9 @@ const CONTESTED_MS = 5_000;
 /** Objects remembered as contested; beyond that the oldest are forgotten. */
 const CONTESTED_KEPT = 1_000;
 
+/** Own writes of a kind after which those that the watch has delivered are forgotten. */
+const SWEPT_EVERY = 1_000;
+
 interface OwnWrite {
   readonly object: ApiObject;
   readonly deleted: boolean;
@@ -80,6 +83,8 @@ export function createObjectCache(
     const writes = ownWrites.get(id) ?? new Map<string, OwnWrite>();
     writes.set(uid, { object, deleted });
     ownWrites.set(id, writes);
+    // A kind that is written and never read here would be remembered for ever.
+    if (writes.size % SWEPT_EVERY === 0) forgetSeen(writes, stores.get(id));
   };
 
   return {
@@ -162,6 +167,15 @@ function objectId(
   { namespace, name }: NamespacedName,
 ): string {
   return `${typeId(type)}/${namespace ?? ""}/${name}`;
+}
+
+function forgetSeen(writes: Map<string, OwnWrite>, store: ObjectStore | undefined): void {
+  for (const [uid, write] of writes) {
+    const { namespace, name } = write.object.metadata;
+    const stored = store?.get(namespace, name);
+    const own = stored?.metadata.uid === uid ? stored : undefined;
+    if (isSeen(write, own, store?.lastVersion)) writes.delete(uid);
+  }
 }
 
 function isSeen(
