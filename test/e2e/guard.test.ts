@@ -291,7 +291,7 @@ test.each([
 
 test.each([
   ["away", "redis://ada:s3cret@127.0.0.1:1?password=s3cret", 6, "Redis at redis://127.0.0.1:1 "],
-  ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: write a URL"],
+  ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: write redis://"],
   ["a URL with a bare %", "redis://:s3cret%@127.0.0.1:1", 2, "KONVERGE_REDIS_URL: write a %"],
 ])("P12: Redis %s is said in one line without its secrets", async (_what, url, code, why) => {
   for (const args of [["list"], ["show", "default"], [...ISOLATE.slice(1), ...REASON]]) {

@@ -81,7 +81,11 @@ export interface EngineHarness {
 }
 
 /** Engines on a server of one's own kind of objects, and on real queues; everything is stopped and deleted. */
-export function useEngines(target: TestServer, group: string): EngineHarness {
+export function useEngines(
+  target: TestServer,
+  group: string,
+  { leaseMs = LEASE_MS }: { readonly leaseMs?: number } = {},
+): EngineHarness {
   const queues = useQueues();
   const engines = new Set<Engine>();
   const opened = new Set<WorkQueue>();
@@ -138,7 +142,7 @@ export function useEngines(target: TestServer, group: string): EngineHarness {
       controller: name,
       cluster: "default",
       prefix: queues.prefix,
-      leaseMs: LEASE_MS,
+      leaseMs,
     });
     opened.add(queue);
     return queue;
