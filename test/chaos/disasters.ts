@@ -1,6 +1,6 @@
 import { CONTROLLERS, LEASE_MS } from "./fleet-contract.ts";
 import type { Fleet, FleetWorker } from "./fleet.ts";
-import { FORGOTTEN, openRogue } from "./rogue-queue.ts";
+import { FORGOTTEN, openRogue, ROGUE_JOB } from "./rogue-queue.ts";
 
 /** Something that happens to a running fleet, and is over when it resolves. */
 type Disaster = (fleet: Fleet, random: () => number) => Promise<void>;
@@ -95,7 +95,7 @@ const meddle: Disaster = async (fleet, random) => {
           if (random() < 0.3) await job?.promote().catch(refused);
           if (random() < 0.3) await job?.retry("failed").catch(refused);
           // As bull-board's "duplicate": without the deduplication that holds a key to one job.
-          if (random() < 0.3) await rogue.add(job.name, job.data, FORGOTTEN).catch(refused);
+          if (random() < 0.3) await rogue.add(ROGUE_JOB, job.data, FORGOTTEN).catch(refused);
         }
         await rogue.retryJobs({ count: 100 });
         await rogue.promoteJobs({ count: 100 });

@@ -8,6 +8,7 @@ import { readJournals } from "./fleet-journal.ts";
 import { createLoad } from "./fleet-load.ts";
 import { startEmbeddedPlane, startRealPlane, type FleetPlane } from "./fleet-plane.ts";
 import { canRestart } from "./outage-plane.ts";
+import { removeRogueJobs } from "./rogue-queue.ts";
 import { contend, settle } from "./settle.ts";
 
 const given = process.env["KONVERGE_TEST_SEED"];
@@ -52,6 +53,7 @@ async function suffer(plane: FleetPlane, seed: number): Promise<string[]> {
     await strike(disasters, fleet, random);
   }
   await load.stop();
+  await removeRogueJobs(fleet);
   const missing = await settle(fleet, load);
   const runs = readJournals(fleet.journals).filter(({ kind }) => kind === "begin").length;
   console.log(`${load.acknowledged.length} requests, ${load.refused} refused, ${runs} runs`);

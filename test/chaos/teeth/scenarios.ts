@@ -4,7 +4,7 @@ import { readJournals, type Journaled } from "../fleet-journal.ts";
 import type { FleetLoad } from "../fleet-load.ts";
 import { formatKey } from "@konverge/core";
 import { pollUntil } from "../poll-until.ts";
-import { FORGOTTEN, openRogue } from "../rogue-queue.ts";
+import { FORGOTTEN, openRogue, ROGUE_JOB } from "../rogue-queue.ts";
 import { contend } from "../settle.ts";
 import type { PatchName } from "./patches.ts";
 
@@ -79,7 +79,7 @@ const lease: Scenario = async (fleet, load) => {
   const { id } = await begin(fleet, load, "plain-0");
   const rogue = openRogue(fleet, "plain");
   try {
-    const job = await rogue.add("reconcile", { key: id }, FORGOTTEN);
+    const job = await rogue.add(ROGUE_JOB, { key: id }, FORGOTTEN);
     const isGone = async () => (await rogue.getJob(job.id ?? "")) === undefined;
     await pollUntil("the second job is done", isGone, DEADLINE_MS);
   } finally {
