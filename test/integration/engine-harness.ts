@@ -13,7 +13,6 @@ import type { KubeClient, KubeconfigOptions } from "@konverge/kube";
 import {
   createObjectLanes,
   createWorkQueue,
-  type ObjectLanes,
   type StoredAttempt,
   type WorkQueue,
 } from "@konverge/queue";
@@ -78,6 +77,8 @@ export interface EngineHarness {
     engineOptions?: Partial<EngineOptions>,
   ): Promise<StartedEngine>;
   make(name: string, spec?: Widget["spec"], metadata?: object): Promise<Widget>;
+  /** Runs `close` once the engines of this test have stopped. */
+  onStopped(close: () => unknown): void;
 }
 
 /** Engines on a server of one's own kind of objects, and on real queues; everything is stopped and deleted. */
@@ -89,7 +90,7 @@ export function useEngines(
   const queues = useQueues();
   const engines = new Set<Engine>();
   const opened = new Set<WorkQueue>();
-  const lanes = new Set<ObjectLanes>();
+  const closes = new Set<() => unknown>();
   let serial = 0;
   const open: {
     client?: KubeClient;
@@ -118,8 +119,8 @@ export function useEngines(
     engines.clear();
     await Promise.all([...opened].map((queue) => queue.close()));
     opened.clear();
-    for (const lane of lanes) lane.close();
-    lanes.clear();
+    await Promise.all([...closes].map((close) => close()));
+    closes.clear();
     const { items } = await client().list(widgets(), { namespace });
     for (const { metadata } of items) {
       const name = { namespace, name: metadata.name };
@@ -155,7 +156,7 @@ export function useEngines(
       processId,
       onError: () => undefined,
     });
-    lanes.add(lane);
+    closes.add(() => lane.close());
     return lane;
   };
   const startController = async (
@@ -217,6 +218,7 @@ export function useEngines(
       return open.kubeconfig ?? {};
     },
     startController,
+    onStopped: (close) => void closes.add(close),
     start: ({ name = `widgets-${++serial}`, ...options }, engineOptions) =>
       startController(defineController({ name, for: widgets(), ...options }), engineOptions),
     make: (name, spec = { size: 1 }, metadata = {}) =>

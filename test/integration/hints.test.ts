@@ -2,7 +2,8 @@ import type { AttemptRecord, HintCode } from "@konverge/contracts";
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { ControllerOptions } from "@konverge/engine";
 import { describe, expect, test } from "vitest";
-import { eventsAbout, namespace, useHistory } from "./history-harness.ts";
+import { namespace } from "./engine-harness.ts";
+import { eventsAbout, useHistory } from "./history-harness.ts";
 import { testServers, type Widget } from "./kube-servers.ts";
 import { until } from "./queue-harness.ts";
 

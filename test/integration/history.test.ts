@@ -3,7 +3,8 @@ import type { AttemptRecord } from "@konverge/contracts";
 import type { WorkQueue } from "@konverge/queue";
 import type { ObjectKey } from "@konverge/core";
 import { describe, expect, test } from "vitest";
-import { eventsAbout, namespace, useHistory } from "./history-harness.ts";
+import { namespace } from "./engine-harness.ts";
+import { eventsAbout, useHistory } from "./history-harness.ts";
 import { testServers } from "./kube-servers.ts";
 import { until } from "./queue-harness.ts";
 
