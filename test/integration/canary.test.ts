@@ -5,8 +5,8 @@ import { openGuardControl } from "@konverge/guard";
 import { ignoreNotFound } from "@konverge/kube";
 import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
 import { createLogger } from "@konverge/telemetry";
-import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { watchCommands } from "../contract/watch-commands.ts";
 import { eager, namespace, useEngines, type StartedEngine } from "./engine-harness.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
 import { until } from "./queue-harness.ts";
@@ -47,20 +47,15 @@ type Handler<T extends ApiObject> = (context: ReconcileContext<T>) => Promise<vo
 
 describe.each(testServers())("P12: canaries on $name", (target) => {
   const harness = useEngines(target, "canary.test.konverge.dev");
-  let monitor: Redis;
-  let commands: string[];
+  let watched: Awaited<ReturnType<typeof watchCommands>>;
   let lines: string[];
 
   beforeEach(async () => {
-    commands = [];
     lines = [];
-    const connection = new Redis(harness.queues.url);
-    monitor = await connection.monitor();
-    connection.disconnect();
-    monitor.on("monitor", (_time, args: string[]) => commands.push(args.join(" ")));
+    watched = await watchCommands(harness.queues.url);
   });
   afterEach(async () => {
-    monitor.disconnect();
+    watched[Symbol.dispose]();
     for (const type of [Secrets, ConfigMaps]) {
       const { items } = await harness.client.list(type, { namespace, labelSelector: "canary" });
       for (const { metadata } of items) {
@@ -69,6 +64,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     }
   });
 
+  const commands = () => watched.commands.map(({ args }) => args.join(" ")).join("\n");
   const log = () =>
     createLogger({
       service: "test",
@@ -153,7 +149,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
   };
   const search = async (started: StartedEngine, names: readonly string[]) => {
     expectClean("a log line", lines.join(""));
-    expectClean("a command to Redis", commands.join("\n"));
+    expectClean("a command to Redis", commands());
     expectClean("Redis", await dump());
     expectClean("a metric", await started.metrics.text());
     const served = await pages(started, names);
@@ -377,7 +373,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     const served = await search(started, names);
     // The search finds what is there, and messages stay readable.
     expect(served).toContain(MARKER);
-    expect(commands.join("\n")).toContain(MARKER);
+    expect(commands()).toContain(MARKER);
     expect(await dump()).toContain(`${MARKER}: login with (redacted) failed`);
     expect(lines.join("")).toContain(MARKER);
   });
