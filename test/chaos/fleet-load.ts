@@ -30,9 +30,16 @@ export interface FleetLoad {
   readonly strangers: readonly StrangerWrite[];
   /** Requests that got no answer, or a refusal. Nothing is promised about them. */
   readonly refused: number;
-  request(controller: ControllerName, name: string, requestClass?: RequestClass): Promise<void>;
+  request(
+    controller: ControllerName,
+    name: string,
+    requestClass?: RequestClass,
+    kind?: "cli" | "http",
+  ): Promise<void>;
   /** Counts the object of the lane up from outside of the fleet. */
   writeAsStranger(): Promise<void>;
+  /** The last requests: of each plain key one while its handler runs, with no timer to come to its help. */
+  requestWhileRunning(): Promise<void>;
   /** Requests random keys, and writes as a stranger now and then, until `stop`. */
   start(): void;
   stop(): Promise<void>;
@@ -40,6 +47,7 @@ export interface FleetLoad {
 
 const PAUSE_MS = 30;
 const STRANGER_PAUSE_MS = 150;
+const LOOKS = 200;
 const CLASSES: readonly RequestClass[] = ["interactive", "event", "retry", "resync"];
 
 /** Asks for reconciles and remembers which requests were acknowledged. */
@@ -55,14 +63,19 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
   let loops: Promise<unknown> | undefined;
   let isOn = false;
 
-  const request: FleetLoad["request"] = async (controller, name, requestClass = "event") => {
+  const request: FleetLoad["request"] = async (
+    controller,
+    name,
+    requestClass = "event",
+    kind = "cli",
+  ) => {
     const key = fleetKey(controller, fleet.namespace, name);
     const askedAtUs = nowUs();
     try {
-      // A trigger by a person: the plain handlers answer it with a timer.
+      // By default of a kind that the plain handlers answer with a timer.
       const accepted = await fleet
         .queue(controller)
-        .request(key, { kind: "cli", by: "chaos" }, { class: requestClass });
+        .request(key, { kind, by: "chaos" }, { class: requestClass });
       acknowledged.push({
         id: accepted.id,
         key: accepted.key,
@@ -104,6 +117,16 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
       await new Promise((resolve) => setTimeout(resolve, STRANGER_PAUSE_MS));
     }
   };
+  const catchRunning = async (name: string) => {
+    const key = fleetKey("plain", fleet.namespace, name);
+    // A run may be over before it is seen.
+    for (let looks = 0; looks < LOOKS; looks++) {
+      if (looks % 20 === 0) await request("plain", name, "interactive", "http");
+      if ((await fleet.queue("plain").getKey(key))?.phase === "running") break;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await request("plain", name, "interactive", "http");
+  };
   return {
     acknowledged,
     strangers,
@@ -111,6 +134,9 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
       return refused;
     },
     request,
+    async requestWhileRunning() {
+      await Promise.all(PLAIN_NAMES.map(catchRunning));
+    },
     writeAsStranger,
     start() {
       isOn = true;

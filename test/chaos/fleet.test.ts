@@ -53,6 +53,7 @@ async function suffer(plane: FleetPlane, seed: number): Promise<string[]> {
     await strike(disasters, fleet, random);
   }
   await load.stop();
+  await load.requestWhileRunning();
   await removeRogueJobs(fleet);
   const missing = await settle(fleet, load);
   const runs = readJournals(fleet.journals).filter(({ kind }) => kind === "begin").length;
