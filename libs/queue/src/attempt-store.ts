@@ -18,6 +18,9 @@ export const RETENTION_MS: number = 7 * 24 * 3_600_000;
 /** Attempts per script call. One call for all would save most, but then Redis and this process wait for each other in turn. */
 const BATCH = 8;
 
+/** Newest jobs that are looked at for one's own; those of other slots and workers lie between. */
+const LOOKED_AT = 2 * BATCH;
+
 /** What `begin` says about a job that BullMQ handed out. */
 export type Begun =
   | {
@@ -63,6 +66,18 @@ export interface Ended {
   readonly priority: number;
 }
 
+export interface BegunJob {
+  readonly jobId: string;
+  readonly id: string;
+  readonly begun: Begun;
+}
+
+interface NextCall {
+  readonly token: string;
+  readonly finishing: string;
+  readonly owner: string;
+}
+
 /** The scripts of attempts, as functions: the only place that knows the order of their arguments and answers. */
 export interface AttemptStore {
   begin(id: string, owner: string): Promise<Begun>;
@@ -70,11 +85,7 @@ export interface AttemptStore {
    * Begins the job that BullMQ hands out next under `token`, once it has finished `finishing`; undefined when it hands out none.
    * To be sent behind that finish.
    */
-  beginNext(
-    token: string,
-    finishing: string,
-    owner: string,
-  ): Promise<{ readonly jobId: string; readonly id: string; readonly begun: Begun } | undefined>;
+  beginNext(token: string, finishing: string, owner: string): Promise<BegunJob | undefined>;
   end(call: EndCall): Handed<Ended>;
   /** The priority with which a key that backs off may start at once because of news, or 0. */
   wake(id: string): Promise<number>;
@@ -104,6 +115,20 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
     );
     return rows(answers).map(decodeBegun);
   });
+  const nextBatch = createTickBatch<NextCall, BegunJob | undefined>(BATCH, async (calls) => {
+    const args = calls.flatMap(({ owner, token, finishing }) => [owner, token, finishing]);
+    const answers = await runScript(
+      redis,
+      beginNextScript,
+      [...beginKeys, `${names.bullRoot}active`],
+      [...common, names.bullRoot, names.keyRoot, LOOKED_AT, ...args],
+    );
+    return rows(answers).map(([jobId, id, ...answer]) =>
+      jobId === undefined
+        ? undefined
+        : { jobId: String(jobId), id: String(id), begun: decodeBegun(answer) },
+    );
+  });
   const endBatch = createTickBatch<EndCall, Ended>(BATCH, async (calls) => {
     const keys = calls.flatMap(({ id }) => [names.keyHash(id), names.attempts(id)]);
     const args = calls.flatMap((call) => endArguments(call, workerId));
@@ -121,16 +146,7 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
 
   return {
     begin: (id, owner) => beginBatch({ id, owner }).answer,
-    async beginNext(token, finishing, owner) {
-      const [jobId, id, answer] = (await runScript(
-        redis,
-        beginNextScript,
-        [...beginKeys, `${names.bullRoot}active`],
-        [...common, owner, token, finishing, names.bullRoot, names.keyRoot],
-      )) as [string?, string?, Row?];
-      if (jobId === undefined || id === undefined || answer === undefined) return undefined;
-      return { jobId, id, begun: decodeBegun(answer) };
-    },
+    beginNext: (token, finishing, owner) => nextBatch({ token, finishing, owner }).answer,
     end: endBatch,
     async wake(id) {
       return Number(await runScript(redis, wakeScript, [names.keyHash(id), names.fair], [id]));

@@ -135,7 +135,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       record: fitting(recordOf(end, plan), id),
     };
     const isPlain = plan.job === "complete" && plan.timerMs === undefined && !plan.dead;
-    // With little else to do, the end, BullMQ's finish and the next begin leave together.
+    // With little else to do, the end, BullMQ's finish and the next begin follow each other without waiting.
     const isAhead = isPlain && token !== undefined && running.size <= AHEAD_BELOW && !refusing;
     const release = isAhead ? options.gather() : () => undefined;
     const handed = store.end(ending);

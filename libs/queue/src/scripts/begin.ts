@@ -172,28 +172,39 @@ return answers
 );
 
 /**
- * Begins the job that BullMQ has just handed to this worker, found by its lock: sent behind BullMQ's finish of the job before
- * it, so that a worker with little to do at once saves a round trip per reconcile.
+ * Begins the jobs that BullMQ has just handed to slots of this worker, found by their locks: sent behind BullMQ's finishes of
+ * the jobs before them, so that a reconcile takes one round trip and not two.
  *
- * KEYS: 1 to 5 as above, 6 BullMQ's active list.
- * ARGV: 1 to 4 as above, 5 owner, 6 lock token, 7 job that is being finished, 8 root of BullMQ's keys, 9 root of key hashes.
- * Answer: { job, key, answer as above }, or nothing when there was no job or it is not at the head any more.
+ * KEYS: 1 to 5 as above, 6 BullMQ's active list, newest first.
+ * ARGV: 1 to 4 as above, 5 root of BullMQ's keys, 6 root of key hashes, 7 how far to look; then per slot its owner, its lock
+ * token, and the job that is being finished.
+ * Answer, per slot: { job, key, answer as above }, or nothing when it got no job or its job is not near the head any more.
  *
- * Names of the key hash and of jobs are built here; they share the hash tag of KEYS.
+ * Names of key hashes and jobs are built here; they share the hash tag of KEYS.
  */
 export const beginNextScript: Script = defineScript(
   "begin-next",
   beginLua +
     String.raw`
-for _, jobId in ipairs(redis.call('LRANGE', KEYS[6], 0, 3)) do
-  if jobId ~= ARGV[7] and redis.call('GET', ARGV[8] .. jobId .. ':lock') == ARGV[6] then
-    local member = redis.call('HGET', ARGV[8] .. jobId, 'deid')
-    if not member then return {} end
-    local answer = begin(ARGV[9] .. member, ARGV[5])
-    settle()
-    return { jobId, member, answer }
+local jobs, locks, slots, answers = redis.call('LRANGE', KEYS[6], 0, tonumber(ARGV[7])), {}, {}, {}
+for i, jobId in ipairs(jobs) do locks[i] = ARGV[5] .. jobId .. ':lock' end
+for i = 8, #ARGV, 3 do
+  slots[ARGV[i + 1]] = i
+  answers[(i - 5) / 3] = {}
+end
+if #locks == 0 then return answers end
+for i, token in ipairs(redis.call('MGET', unpack(locks))) do
+  local at = token and slots[token]
+  if at and ARGV[at + 2] ~= jobs[i] then
+    local member = redis.call('HGET', ARGV[5] .. jobs[i], 'deid')
+    if member then
+      local answer = begin(ARGV[6] .. member, ARGV[at])
+      answers[(at - 5) / 3] = { jobs[i], member, unpack(answer) }
+    end
+    slots[token] = nil
   end
 end
-return {}
+settle()
+return answers
 `,
 );
