@@ -66,7 +66,7 @@ export interface Ended {
   readonly priority: number;
 }
 
-export interface BegunJob {
+interface BegunJob {
   readonly jobId: string;
   readonly id: string;
   readonly begun: Begun;
