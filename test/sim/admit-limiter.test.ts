@@ -124,6 +124,37 @@ test(`P5 L1, L7: cuts, raises, pauses and openings mint nothing (seed ${seed})`,
   expect(Math.min(sums.cuts, sums.raises)).toBeGreaterThan(1_000);
 });
 
+test("P5 L1: a probe comes after all that was promised before the breaker opened", () => {
+  const quiet: Step = {
+    afterUs: 0,
+    worker: "a",
+    ok: 0,
+    failed: 0,
+    slow: 0,
+    throttled: 0,
+    retryAfterUs: 0,
+    verdict: "ok",
+    want: 2,
+    need: 2,
+    floor: 0,
+    random: 0,
+  };
+  const limits: GuardLimits = {
+    ratePerSecond: 10,
+    minRatePerSecond: 1,
+    tokenTtlMs: 50,
+    maxWaitMs: 5_000,
+    burst: 3,
+  };
+  const { uses, modes } = live(limits, [
+    ...Array.from({ length: 10 }, () => quiet),
+    { ...quiet, failed: 12 },
+    ...Array.from({ length: 100 }, () => ({ ...quiet, afterUs: 50_000 })),
+  ]);
+  expect([...modes]).toEqual(["closed", "open", "halfOpen"]);
+  expect(largestExcess(uses, limits.ratePerSecond)).toBeLessThanOrEqual(bucketSize(limits));
+});
+
 const clockBack = fc.oneof(
   { weight: 20, arbitrary: fc.constant(0) },
   { weight: 1, arbitrary: fc.integer({ min: -5_000_000, max: 0 }) },

@@ -169,7 +169,7 @@ function takeReport(
   if (reason === undefined) return undefined;
   // A worker with a broken network of its own must not speak for the fleet. A server that says 429 says it to all.
   if (reason !== "strained" && state.failing.size < Math.min(2, state.live.size)) return undefined;
-  open(state, ask, nowUs);
+  open(state, ask, limits, nowUs);
   return reason;
 }
 
@@ -196,19 +196,24 @@ function takeVerdict(
   // A probe that told nothing must not lead straight to the next.
   state.ticketUntilUs = nowUs + Math.max(BREAKER.openUs, ask.retryAfterUs);
   if (ask.verdict === "failed") {
-    open(state, ask, nowUs);
+    open(state, ask, limits, nowUs);
     return "probe";
   }
   if (ask.verdict === "ok") close(state, limits, nowUs);
   return undefined;
 }
 
-function open(state: Draft, ask: AdmitAsk, nowUs: number): void {
+/** A worker that has not heard of it may use what it was promised, so the probe comes one token after the last of that. */
+function open(state: Draft, ask: AdmitAsk, limits: GuardLimits, nowUs: number): void {
   const again = state.mode === "halfOpen" || nowUs - state.closedUs < BREAKER.calmUs;
   state.openings = again ? state.openings + 1 : 1;
   state.mode = "open";
   state.generation += 1;
-  state.untilUs = nowUs + openDurationUs(state.openings, ask.retryAfterUs, ask.random);
+  const tokenUs = Math.min(BREAKER.maxOpenUs, Math.ceil(1e6 / limits.ratePerSecond));
+  state.untilUs = Math.max(
+    nowUs + openDurationUs(state.openings, ask.retryAfterUs, ask.random),
+    state.promisedUs + tokenUs,
+  );
   state.ticket = "";
   state.ticketUntilUs = 0;
   clearCounts(state);

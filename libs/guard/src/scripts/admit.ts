@@ -93,7 +93,9 @@ end
 local function open(reason, evidence)
   if mode == 'halfOpen' or nowUs - closedUs < ${BREAKER.calmUs} then openings = openings + 1 else openings = 1 end
   local base = min(${BREAKER.maxOpenUs}, ${BREAKER.openUs} * 2 ^ (openings - 1))
-  local forUs = max(retryAfterUs, floor(base * (0.75 + 0.5 * random)))
+  -- A worker that has not heard of it may use what it was promised: the probe comes one token after the last of that.
+  local tokenUs = min(${BREAKER.maxOpenUs}, ceil(1e6 / limitRate))
+  local forUs = max(retryAfterUs, floor(base * (0.75 + 0.5 * random)), promisedUs + tokenUs - nowUs)
   moved('open', reason, evidence .. ',"openMs":' .. string.format('%.0f', floor(forUs / 1000)))
   untilUs = nowUs + forUs
   ticket, ticketUntilUs = '', 0
