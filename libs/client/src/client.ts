@@ -1,0 +1,167 @@
+import type {
+  AcceptedReconcile,
+  AttemptListQuery,
+  AttemptPage,
+  AttemptSummary,
+  CancelAnswer,
+  Contention,
+  CreateReconcile,
+  Fights,
+  GuardOrder,
+  GuardView,
+  KeyItem,
+  KeyList,
+  KeyListQuery,
+  ObjectHistory,
+  OrderList,
+  PauseList,
+  PauseOrder,
+  ReconcileResults,
+  ReconcileState,
+  ReleaseAnswer,
+  ReleaseOrder,
+  ResumeAnswer,
+  Rollups,
+} from "@konverge/contracts";
+import type { StreamEvent } from "./event-stream.ts";
+import type { Pages } from "./pages.ts";
+
+/** What has a default on the server may be left out. */
+type Defaulted<Body, Names extends keyof Body> = Omit<Body, Names> & Partial<Pick<Body, Names>>;
+
+export type NewReconcile = Defaulted<CreateReconcile, "cluster">;
+export type KeyQuery = Partial<KeyListQuery>;
+export type AttemptQuery = Partial<AttemptListQuery>;
+export type Pause = Defaulted<PauseOrder, "cluster">;
+export type Release = Defaulted<ReleaseOrder, "cluster" | "dryRun">;
+
+/** Who gives an order and why; both are kept. */
+export type Order = GuardOrder;
+
+/** An object of a controller. */
+export interface ObjectRef {
+  /** Default: `default`. */
+  readonly cluster?: string | undefined;
+  readonly controller: string;
+  /** Left out for cluster-scoped objects. */
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}
+
+export interface Controller {
+  readonly name: string;
+  readonly cluster: string;
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  /** Plural. */
+  readonly resource: string;
+  readonly scope: "Namespaced" | "Cluster";
+}
+
+export interface Worker {
+  readonly workerId: string;
+  readonly controllers: readonly string[];
+  readonly role: "watch" | "work" | "all";
+  readonly version: string;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly host: string;
+}
+
+export interface ReadOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface WriteOptions extends ReadOptions {
+  /** Sent again with the same body within a day, the first answer is given again. Default: a random one per call. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface WaitOptions extends ReadOptions {
+  /** How long altogether, in ms. Default 60,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Everything rejects with `ProblemError`, or with what `signal` was aborted with. */
+export interface Client {
+  readonly reconciles: {
+    create(body: NewReconcile, options?: WriteOptions): Promise<AcceptedReconcile>;
+    /** Up to 1,000, with a result each, in order. */
+    createMany(bodies: readonly NewReconcile[], options?: WriteOptions): Promise<ReconcileResults>;
+    get(id: string, options?: ReadOptions): Promise<ReconcileState>;
+    /** Until it is finished, whatever its outcome. @throws ProblemError `wait_timeout` */
+    wait(id: string, options?: WaitOptions): Promise<ReconcileState>;
+    cancel(id: string, order: Order, options?: WriteOptions): Promise<CancelAnswer>;
+  };
+  readonly objects: {
+    /** By key: who waits, backs off, is dead or paused. */
+    list(query?: KeyQuery, options?: ReadOptions): Pages<KeyItem, KeyList>;
+    /** How it stands, with its latest attempts. */
+    get(object: ObjectRef, options?: ReadOptions): Promise<ObjectHistory>;
+    /** Who fights over it. */
+    contention(object: ObjectRef, options?: ReadOptions): Promise<Contention>;
+  };
+  readonly attempts: {
+    list(query?: AttemptQuery, options?: ReadOptions): Pages<AttemptSummary, AttemptPage>;
+  };
+  readonly controllers: {
+    list(options?: ReadOptions): Promise<{ readonly items: readonly Controller[] }>;
+    /** What it did per minute. */
+    rollups(
+      query: { readonly controller: string; readonly cluster?: string; readonly minutes?: number },
+      options?: ReadOptions,
+    ): Promise<Rollups>;
+    /** What people ordered, newest first. */
+    orders(
+      query: { readonly controller: string; readonly cluster?: string },
+      options?: ReadOptions,
+    ): Promise<OrderList>;
+  };
+  readonly queues: {
+    pauses(query?: { readonly cluster?: string }, options?: ReadOptions): Promise<PauseList>;
+    pause(order: Pause, options?: WriteOptions): Promise<PauseList>;
+    resume(order: Pause, options?: WriteOptions): Promise<ResumeAnswer>;
+  };
+  readonly workers: {
+    list(options?: ReadOptions): Promise<{ readonly items: readonly Worker[] }>;
+  };
+  readonly guards: {
+    list(options?: ReadOptions): Promise<{ readonly items: readonly GuardView[] }>;
+    get(cluster: string, options?: ReadOptions): Promise<GuardView>;
+    /** Nothing is sent to the API server any more, until `reset`. */
+    isolate(cluster: string, order: Order, options?: WriteOptions): Promise<GuardView>;
+    reset(cluster: string, order: Order, options?: WriteOptions): Promise<GuardView>;
+    /** Calls per second of the whole fleet; null: the configured ones. */
+    setRate(
+      cluster: string,
+      order: Order & { readonly ratePerSecond: number | null },
+      options?: WriteOptions,
+    ): Promise<GuardView>;
+  };
+  readonly deadLetters: {
+    list(query?: Omit<KeyQuery, "phase">, options?: ReadOptions): Pages<KeyItem, KeyList>;
+    /** With `dryRun` only says how many there are. */
+    release(order: Release, options?: WriteOptions): Promise<ReleaseAnswer>;
+  };
+  readonly fights: {
+    list(
+      query?: { readonly cluster?: string; readonly hours?: number },
+      options?: ReadOptions,
+    ): Promise<Fights>;
+  };
+  /** What happens, as it happens. Ends by `break`, by `signal`, or with a problem that trying again cannot cure. */
+  events(
+    query?: EventQuery,
+    options?: ReadOptions & { readonly lastEventId?: string },
+  ): AsyncIterable<StreamEvent>;
+}
+
+/** All that is given must hold. */
+export interface EventQuery {
+  readonly cluster?: string;
+  readonly controller?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly outcome?: string;
+}

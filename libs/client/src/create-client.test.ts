@@ -1,0 +1,173 @@
+import { expect, test } from "vitest";
+import { createClient } from "./create-client.ts";
+import { ProblemError } from "./problem-error.ts";
+
+const PROBLEM = { title: "t", detail: "d", instance: "/", type: "x" };
+const problem = (status: number, code: string, headers: Record<string, string> = {}, more = {}) =>
+  new Response(JSON.stringify({ ...PROBLEM, status, code, ...more }), { status, headers });
+const json = (body: unknown) => Response.json(body);
+const broken = () => {
+  throw new TypeError("fetch failed", { cause: new Error("ECONNRESET") });
+};
+
+/** A client whose server answers what the script says, one after the other, and what it was asked and slept. */
+function scripted(...answers: readonly (() => Response)[]) {
+  const sent: Request[] = [];
+  const slept: number[] = [];
+  const client = createClient({
+    server: "http://konverge.example/base/",
+    token: "secret-token",
+    fetch: async (request) => {
+      sent.push(request);
+      const answer = answers[sent.length - 1] ?? answers.at(-1);
+      if (answer === undefined) throw new Error("nothing scripted");
+      return answer();
+    },
+    random: () => 0.5,
+    sleep: async (ms, signal) => {
+      signal?.throwIfAborted();
+      slept.push(ms);
+    },
+  });
+  return { client, sent, slept };
+}
+const BODY = { controller: "a", name: "b" };
+
+test("a POST is repeated after a lost answer with the same Idempotency-Key, and full jitter", async () => {
+  const { client, sent, slept } = scripted(broken, broken, () => json({ id: "1" }));
+  expect(await client.reconciles.create(BODY)).toEqual({ id: "1" });
+  const keys = sent.map(({ headers }) => headers.get("idempotency-key"));
+  expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
+  expect(new Set(keys).size).toBe(1);
+  expect(slept).toEqual([100, 200]);
+  expect(sent[0]?.url).toBe("http://konverge.example/base/v1/reconciles");
+  expect(sent[0]?.headers.get("authorization")).toBe("Bearer secret-token");
+});
+
+test("two calls have two keys; a key that is given is used", async () => {
+  const { client, sent } = scripted(() => json({}));
+  await client.reconciles.create(BODY);
+  await client.reconciles.create(BODY);
+  await client.reconciles.create(BODY, { idempotencyKey: "mine" });
+  const [one, two, three] = sent.map(({ headers }) => headers.get("idempotency-key"));
+  expect(one).not.toBe(two);
+  expect(three).toBe("mine");
+});
+
+test.each([
+  ["a problem's retryAfterMs", () => problem(503, "queue_full", {}, { retryAfterMs: 2_000 })],
+  ["Retry-After in seconds", () => problem(429, "rate_limited", { "retry-after": "2" })],
+])("%s is the floor of the delay", async (_what, answer) => {
+  const { client, slept } = scripted(answer, () => json({ items: [] }));
+  await client.workers.list();
+  expect(slept).toEqual([2_100]);
+});
+
+test("a server that asks for more patience than there is, is not asked again", async () => {
+  const { client, sent } = scripted(() => problem(503, "queue_full", { "retry-after": "600" }));
+  await expect(client.workers.list()).rejects.toMatchObject({ retryAfterMs: 600_000 });
+  expect(sent).toHaveLength(1);
+});
+
+test.each([
+  [401, "unauthorized"],
+  [404, "not_found"],
+  [409, "cluster_mismatch"],
+  [422, "invalid_request"],
+  [500, "internal"],
+])("%i %s is told at once, with everything that is wrong", async (status, code) => {
+  const errors = [{ pointer: "/name", detail: "write one" }];
+  const { client, sent } = scripted(() => problem(status, code, {}, { errors }));
+  const error = await client.reconciles.create(BODY).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(ProblemError);
+  expect(error).toMatchObject({ status, code, title: "t", message: "d", errors });
+  expect(sent).toHaveLength(1);
+});
+
+test("a call that is in flight elsewhere is asked again, until its answer is replayed", async () => {
+  const { client, sent } = scripted(
+    () => problem(409, "idempotency_in_flight"),
+    () => json({ id: "1" }),
+  );
+  expect(await client.reconciles.create(BODY)).toEqual({ id: "1" });
+  expect(sent).toHaveLength(2);
+});
+
+test("no answer at all is one error that says why, after the last try", async () => {
+  const { client, sent } = scripted(broken);
+  await expect(client.guards.list()).rejects.toMatchObject({
+    code: "api_unreachable",
+    status: 0,
+    message: "no answer from http://konverge.example/base: ECONNRESET",
+  });
+  expect(sent).toHaveLength(5);
+});
+
+test("an answer that breaks off is asked for again", async () => {
+  const cut = () =>
+    new Response(
+      new ReadableStream({
+        start(controller) {
+          controller.enqueue(new TextEncoder().encode('{"items":['));
+          controller.error(new Error("reset"));
+        },
+      }),
+    );
+  const { client } = scripted(cut, () => json({ items: [] }));
+  expect(await client.workers.list()).toEqual({ items: [] });
+});
+
+test.each([
+  ["a page of a proxy", () => new Response("<html>", { status: 404 }), 404],
+  ["a login page", () => new Response("<html>login"), 200],
+])("%s is not taken for the API", async (_what, answer, status) => {
+  const { client } = scripted(answer);
+  await expect(client.workers.list()).rejects.toMatchObject({ code: "unexpected_answer", status });
+});
+
+test("what a caller aborts ends with the caller's reason, also while waiting to try again", async () => {
+  const stop = new AbortController();
+  const { client } = scripted(() => {
+    stop.abort(new Error("enough"));
+    return problem(503, "redis_unavailable");
+  });
+  await expect(client.workers.list({ signal: stop.signal })).rejects.toThrow("enough");
+});
+
+test("a list goes on behind its cursor, with the same query; page() reads one", async () => {
+  const { client, sent } = scripted(
+    () => json({ items: [1, 2], next: "a&b" }),
+    () => json({ items: [], next: "c" }),
+    () => json({ items: [3] }),
+  );
+  const found: unknown[] = [];
+  for await (const item of client.attempts.list({ controller: "x", limit: 2 })) found.push(item);
+  expect(found).toEqual([1, 2, 3]);
+  expect(sent.map(({ url }) => new URL(url).search)).toEqual([
+    "?controller=x&limit=2",
+    "?controller=x&limit=2&cursor=a%26b",
+    "?controller=x&limit=2&cursor=c",
+  ]);
+  expect(await client.attempts.list().page()).toEqual({ items: [3] });
+});
+
+test("names cannot leave their place in the path", async () => {
+  const { client, sent } = scripted(() => json({}));
+  await client.objects.get({ controller: "a", namespace: "../x", name: "a?b#c" });
+  expect(new URL(sent[0]?.url ?? "").pathname).toBe("/base/v1/objects/default/a/..%2Fx/a%3Fb%23c");
+});
+
+test("a wait asks in parts until it is finished, and says so when its time is over", async () => {
+  const waiting = () => json({ id: "1", phase: "waiting" });
+  const done = () => json({ id: "1", phase: "finished", outcome: "done" });
+  const { client, sent } = scripted(waiting, waiting, done);
+  expect(await client.reconciles.wait("1", { timeoutMs: 50_000 })).toMatchObject({
+    outcome: "done",
+  });
+  expect(new URL(sent[0]?.url ?? "").searchParams.get("wait")).toBe("20000ms");
+  const { client: late } = scripted(waiting);
+  await expect(late.reconciles.wait("1", { timeoutMs: 0 })).rejects.toMatchObject({
+    code: "wait_timeout",
+    status: 504,
+  });
+});

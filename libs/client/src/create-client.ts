@@ -1,0 +1,174 @@
+import type {
+  AcceptedReconcile,
+  ObjectHistory,
+  ReconcileState,
+  GuardView,
+} from "@konverge/contracts";
+import type { Client, ObjectRef, Order, ReadOptions, WriteOptions } from "./client.ts";
+import { streamEvents } from "./event-stream.ts";
+import { pagesOf } from "./pages.ts";
+import { ProblemError } from "./problem-error.ts";
+import { createSender, type RetryOptions } from "./send-request.ts";
+
+export interface ClientOptions {
+  /** Where the HTTP API is, for example `https://konverge.example/`. */
+  readonly server: string;
+  /** Bearer token. A browser that has logged in needs none. */
+  readonly token?: string | undefined;
+  /** Default: that of the platform. An API in the same process gives its own. */
+  readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
+  /** Sent with every call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** How long one try may take, in ms; a wait comes on top. Default 30,000. */
+  readonly timeoutMs?: number | undefined;
+  readonly retry?: RetryOptions | undefined;
+  /** Default: `Math.random`. */
+  readonly random?: (() => number) | undefined;
+  readonly sleep?: ((ms: number, signal: AbortSignal | undefined) => Promise<void>) | undefined;
+}
+
+/** Of one request of a wait: shorter than what proxies between take for a dead connection. */
+const WAIT_MS = 20_000;
+/** Three heartbeats of the event stream. */
+const SILENCE_MS = 45_000;
+
+/** Talks to the HTTP API. Holds nothing open but what a call needs. */
+export function createClient(options: ClientOptions): Client {
+  const { retries = 4, baseMs = 200, capMs = 10_000 } = options.retry ?? {};
+  const retry = { retries, baseMs, capMs };
+  const { random = Math.random, sleep = sleepMs } = options;
+  const sender = createSender({
+    server: options.server,
+    token: options.token,
+    headers: options.headers,
+    fetch: options.fetch ?? ((request) => fetch(request)),
+    timeoutMs: options.timeoutMs ?? 30_000,
+    retry,
+    random,
+    sleep,
+  });
+  const { send } = sender;
+  const get = <Answer>(path: string, query?: object, read: ReadOptions = {}): Promise<Answer> =>
+    send<Answer>({ path, query: { ...query }, signal: read.signal });
+  const post = <Answer>(path: string, body: unknown, write: WriteOptions = {}): Promise<Answer> =>
+    send<Answer>({
+      method: "POST",
+      path,
+      body,
+      signal: write.signal,
+      ...(write.idempotencyKey === undefined ? {} : { idempotencyKey: write.idempotencyKey }),
+    });
+  const pages =
+    (path: string) =>
+    <Item, Answer extends { readonly items: readonly Item[]; readonly next?: string | undefined }>(
+      query: object = {},
+      read?: ReadOptions,
+    ) =>
+      pagesOf<Item, Answer>((cursor) =>
+        get<Answer>(path, { ...query, ...(cursor === undefined ? {} : { cursor }) }, read),
+      );
+  const guard =
+    (order: "isolate" | "reset") => (cluster: string, given: Order, write?: WriteOptions) =>
+      post<GuardView>(`/v1/guards/${encode(cluster)}/${order}`, given, write);
+
+  return {
+    reconciles: {
+      create: (body, write) => post<AcceptedReconcile>("/v1/reconciles", body, write),
+      createMany: (items, write) => post("/v1/reconciles/batch", { items }, write),
+      get: (id, read) => get(`/v1/reconciles/${encode(id)}`, undefined, read),
+      async wait(id, { timeoutMs = 60_000, signal } = {}) {
+        const endMs = performance.now() + timeoutMs;
+        for (;;) {
+          const leftMs = Math.min(WAIT_MS, Math.max(0, Math.ceil(endMs - performance.now())));
+          const state = await send<ReconcileState>({
+            path: `/v1/reconciles/${encode(id)}`,
+            query: { wait: `${leftMs}ms` },
+            patienceMs: leftMs,
+            signal,
+          });
+          if (state.phase === "finished") return state;
+          if (performance.now() >= endMs) throw waitTimeout(id, state, timeoutMs);
+        }
+      },
+      cancel: (id, order, write) => post(`/v1/reconciles/${encode(id)}/cancel`, order, write),
+    },
+    objects: {
+      list: pages("/v1/keys"),
+      get: (object, read) => get<ObjectHistory>(pathOf(object), undefined, read),
+      contention: (object, read) => get(`${pathOf(object)}/contention`, undefined, read),
+    },
+    attempts: { list: pages("/v1/attempts") },
+    controllers: {
+      list: (read) => get("/v1/controllers", undefined, read),
+      rollups: (query, read) => get("/v1/rollups", query, read),
+      orders: (query, read) => get("/v1/orders", query, read),
+    },
+    queues: {
+      pauses: (query, read) => get("/v1/pauses", query, read),
+      pause: (order, write) => post("/v1/pauses", order, write),
+      resume: (order, write) => post("/v1/pauses/resume", order, write),
+    },
+    workers: { list: (read) => get("/v1/workers", undefined, read) },
+    guards: {
+      list: (read) => get("/v1/guards", undefined, read),
+      get: (cluster, read) => get(`/v1/guards/${encode(cluster)}`, undefined, read),
+      isolate: guard("isolate"),
+      reset: guard("reset"),
+      setRate: (cluster, body, write = {}) =>
+        send({
+          method: "PUT",
+          path: `/v1/guards/${encode(cluster)}/rate`,
+          body,
+          signal: write.signal,
+        }),
+    },
+    deadLetters: {
+      list: pages("/v1/dead-letters"),
+      release: (order, write) => post("/v1/dead-letters/release", order, write),
+    },
+    fights: { list: (query, read) => get("/v1/fights", query, read) },
+    events: (query, { signal, lastEventId } = {}) =>
+      streamEvents({
+        sender,
+        call: { path: "/v1/events", query: { ...query }, signal },
+        lastEventId,
+        retry,
+        silenceMs: SILENCE_MS,
+        random,
+        sleep,
+      }),
+  };
+}
+
+function pathOf({ cluster = "default", controller, namespace = "_", name }: ObjectRef): string {
+  return `/v1/objects/${[cluster, controller, namespace, name].map(encode).join("/")}`;
+}
+
+function encode(segment: string): string {
+  return encodeURIComponent(segment);
+}
+
+function waitTimeout(id: string, { phase }: ReconcileState, timeoutMs: number): ProblemError {
+  return new ProblemError({
+    code: "wait_timeout",
+    status: 504,
+    title: "The wait ended before the work did",
+    detail: `${id} is still ${phase} after ${timeoutMs / 1_000} s; it goes on, ask again or wait longer`,
+  });
+}
+
+/** Rejects with what `signal` is aborted with. */
+function sleepMs(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    if (signal?.aborted === true) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
+  });
+}

@@ -1,0 +1,132 @@
+import { ProblemError, unexpected } from "./problem-error.ts";
+import { delayOf, type Call, type RetryOptions, type Sender } from "./send-request.ts";
+
+/** One message of the stream. */
+export interface StreamEvent<Data = unknown> {
+  /** Where to go on after it: give it as `lastEventId`. */
+  readonly id: string;
+  readonly type: string;
+  readonly data: Data;
+}
+
+export interface EventStreamOptions {
+  readonly sender: Pick<Sender, "open">;
+  readonly call: Call;
+  /** Events behind this one. Default: from now on. */
+  readonly lastEventId?: string | undefined;
+  readonly retry: Required<RetryOptions>;
+  /** Silence, comments included, after which the connection is taken for dead, in ms. */
+  readonly silenceMs: number;
+  readonly random: () => number;
+  readonly sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
+}
+
+/**
+ * Server-sent events over `fetch` (`EventSource` cannot send a token). It connects again for ever, behind the last event
+ * that it gave out, so nothing is missed that the server still has; it ends by `break`, by `signal`, or with a problem
+ * that trying again cannot cure.
+ */
+export async function* streamEvents<Data>(
+  options: EventStreamOptions,
+): AsyncGenerator<StreamEvent<Data>, never, undefined> {
+  const { sender, call, random, sleep } = options;
+  let retry = options.retry;
+  let last = options.lastEventId;
+  for (let tried = 0; ; tried++) {
+    const connection = new AbortController();
+    const signal =
+      call.signal === undefined
+        ? connection.signal
+        : AbortSignal.any([call.signal, connection.signal]);
+    const headers = last === undefined ? {} : { "last-event-id": last };
+    try {
+      const response = await sender.open({
+        ...call,
+        headers: { accept: "text/event-stream", ...headers },
+        signal,
+      });
+      if (response.body === null) throw unexpected(response.status, "empty");
+      for await (const message of readMessages(response.body, signal, options.silenceMs)) {
+        if (message.retryMs !== undefined) retry = { ...retry, baseMs: message.retryMs };
+        if (message.id !== undefined) last = message.id;
+        if (message.data === undefined) continue;
+        tried = 0;
+        yield {
+          id: last ?? "",
+          type: message.type,
+          data: JSON.parse(message.data) as Data,
+        };
+      }
+    } catch (error) {
+      call.signal?.throwIfAborted();
+      // Whatever broke the connection itself is no problem: it is made again.
+      const cured = error instanceof ProblemError && delayOf(error, 0, retry, random) === undefined;
+      if (cured) throw error;
+    } finally {
+      connection.abort();
+    }
+    call.signal?.throwIfAborted();
+    await sleep(random() * Math.min(retry.capMs, retry.baseMs * 2 ** tried), call.signal);
+  }
+}
+
+interface Message {
+  readonly type: string;
+  readonly data?: string;
+  readonly id?: string;
+  readonly retryMs?: number;
+}
+
+/** Ends with the connection, with `signal`, or when nothing came for too long; fails when the connection breaks. */
+async function* readMessages(
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+  silenceMs: number,
+): AsyncGenerator<Message> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  // Not every fetch ends a body with its request's signal. A body that has failed needs no end.
+  const end = () => void reader.cancel().catch(() => undefined);
+  signal.addEventListener("abort", end, { once: true });
+  let rest = "";
+  let lines: string[] = [];
+  try {
+    for (;;) {
+      const silence = setTimeout(end, silenceMs);
+      const { done, value } = await reader.read().finally(() => clearTimeout(silence));
+      // What was not ended by an empty line is not an event.
+      if (done) return;
+      const parts = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/);
+      rest = parts.pop() ?? "";
+      for (const line of parts) {
+        if (line !== "") lines.push(line);
+        else if (lines.length > 0) {
+          yield parseMessage(lines);
+          lines = [];
+        }
+      }
+    }
+  } finally {
+    signal.removeEventListener("abort", end);
+    end();
+  }
+}
+
+/** One block of lines (HTML standard, 9.2.6). */
+function parseMessage(lines: readonly string[]): Message {
+  const fields = new Map<string, string>();
+  for (const line of lines) {
+    const colon = line.indexOf(":");
+    const name = colon === -1 ? line : line.slice(0, colon);
+    const value = colon === -1 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    const before = name === "data" ? fields.get(name) : undefined;
+    fields.set(name, before === undefined ? value : `${before}\n${value}`);
+  }
+  const [data, id, retry] = [fields.get("data"), fields.get("id"), fields.get("retry")];
+  return {
+    type: fields.get("event") ?? "message",
+    ...(data === undefined ? {} : { data }),
+    ...(id === undefined ? {} : { id }),
+    ...(retry !== undefined && /^\d+$/.test(retry) ? { retryMs: Number(retry) } : {}),
+  };
+}

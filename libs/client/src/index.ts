@@ -1,0 +1,23 @@
+export type {
+  AttemptQuery,
+  Client,
+  Controller,
+  EventQuery,
+  KeyQuery,
+  NewReconcile,
+  ObjectRef,
+  Order,
+  Pause,
+  ReadOptions,
+  Release,
+  WaitOptions,
+  Worker,
+  WriteOptions,
+} from "./client.ts";
+export { createClient } from "./create-client.ts";
+export type { ClientOptions } from "./create-client.ts";
+export type { StreamEvent } from "./event-stream.ts";
+export type { Pages } from "./pages.ts";
+export { ProblemError } from "./problem-error.ts";
+export type { ProblemIssue } from "./problem-error.ts";
+export type { RetryOptions } from "./send-request.ts";

@@ -1,0 +1,113 @@
+import { startApi, type RunningApi } from "@konverge/api";
+import { createClient, type Client } from "@konverge/client";
+import { readSettings } from "@konverge/contracts";
+import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const TOKEN = "a-token-of-the-test";
+const harness = useQueues();
+let api: RunningApi;
+let client: Client;
+let queue: WorkQueue;
+
+beforeEach(async () => {
+  const { url, prefix } = harness;
+  const registry = createControllerRegistry({ redis: { url }, cluster: "default", prefix });
+  await registry.announce([
+    {
+      name: "node-pool",
+      cluster: "default",
+      group: "demo.konverge.dev",
+      version: "v1",
+      kind: "NodePool",
+      resource: "nodepools",
+      scope: "Namespaced",
+    },
+  ]);
+  await registry.close();
+  const settings = readSettings({
+    env: {
+      KONVERGE_REDIS_URL: url,
+      KONVERGE_PREFIX: prefix,
+      KONVERGE_API_PORT: "0",
+      KONVERGE_TOKEN: TOKEN,
+      KONVERGE_LOG_LEVEL: "silent",
+    },
+  });
+  api = await startApi({ settings, version: "test" });
+  client = createClient({ server: api.url, token: TOKEN });
+  queue = harness.open();
+});
+afterEach(() => api.stop());
+
+const POOL = { controller: "node-pool", namespace: "demo", name: "blue" };
+const WHY = { by: "ada", reason: "a bad release" };
+
+test("a request is made, waited for and found in its object's history", async () => {
+  const accepted = await client.reconciles.create({ ...POOL, reason: "deploy 4711" });
+  expect(accepted).toMatchObject({ coalesced: false });
+  expect(await client.reconciles.get(accepted.id)).toMatchObject({ phase: "waiting" });
+  await expect(client.reconciles.wait(accepted.id, { timeoutMs: 50 })).rejects.toMatchObject({
+    code: "wait_timeout",
+  });
+  const worker = workOn(queue, () => ({ kind: "done" }));
+  onTestFinished(() => worker.stop());
+  expect(await client.reconciles.wait(accepted.id)).toMatchObject({ outcome: "done" });
+  const { key, attempts } = await client.objects.get(POOL);
+  expect(key).toBe(accepted.key);
+  expect(attempts).toMatchObject([{ outcome: "done" }]);
+});
+
+test("many are requested at once with a result each, and listed over all pages", async () => {
+  const names = Array.from({ length: 25 }, (_, n) => `pool-${String(n).padStart(2, "0")}`);
+  const { accepted, items } = await client.reconciles.createMany([
+    ...names.map((name) => ({ ...POOL, name })),
+    { ...POOL, controller: "nobody" },
+  ]);
+  expect(accepted).toBe(25);
+  expect(items.at(-1)).toMatchObject({ error: { code: "unknown_controller" } });
+  const listed: string[] = [];
+  for await (const { key } of client.objects.list({ phase: "waiting", limit: 10 })) {
+    listed.push(key.split("/").at(-1) ?? "");
+  }
+  expect(listed).toEqual(names);
+});
+
+test("pauses, cancels and releases are given as by the API itself", async () => {
+  const { id } = await client.reconciles.create(POOL);
+  expect(await client.queues.pause({ ...POOL, ...WHY })).toMatchObject({ items: [{ by: "ada" }] });
+  expect(await client.queues.pauses()).toMatchObject({ items: [{ reason: "a bad release" }] });
+  expect(await client.reconciles.cancel(id, WHY)).toEqual({ id, result: "withdrawn" });
+  expect(await client.queues.resume({ ...POOL, ...WHY })).toEqual({ resumed: 0 });
+  const { items: orders } = await client.controllers.orders({ controller: "node-pool" });
+  expect(orders.map(({ kind }) => kind)).toEqual(["resume", "cancel", "pause"]);
+  const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
+  await queue.request(keyOf("red"), { kind: "watch" });
+  await until("it died", () => worker.closed.length === 1);
+  await worker.stop();
+  const dead = await client.deadLetters.list().page();
+  expect(dead.items).toMatchObject([{ phase: "dead", failures: 1 }]);
+  const release = { controller: "node-pool", ...WHY };
+  expect(await client.deadLetters.release({ ...release, dryRun: true })).toMatchObject({
+    count: 1,
+  });
+  expect(await client.deadLetters.release(release)).toMatchObject({ count: 1 });
+});
+
+test("problems of the API are errors with code, status and a pointer for each thing that is wrong", async () => {
+  await expect(client.reconciles.create({ ...POOL, name: "" })).rejects.toMatchObject({
+    code: "invalid_request",
+    status: 422,
+    errors: [{ pointer: "/name" }],
+  });
+  await expect(client.guards.get("default")).rejects.toMatchObject({ code: "not_found" });
+  const stranger = createClient({ server: api.url, token: "wrong" });
+  await expect(stranger.workers.list()).rejects.toMatchObject({ code: "unauthorized" });
+});
+
+test("what nobody listens to any more is over at once", async () => {
+  const { id } = await client.reconciles.create(POOL);
+  const waiting = client.reconciles.wait(id, { signal: AbortSignal.timeout(50) });
+  await expect(waiting).rejects.toMatchObject({ name: "TimeoutError" });
+});
