@@ -41,7 +41,8 @@ const step = fc.record({
   floor: fc.constantFrom(0, 0, 0.15, 0.3),
   random: fc.double({ min: 0, max: 0.999, noNaN: true }),
 });
-type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+type Drawn = typeof step extends fc.Arbitrary<infer T> ? T : never;
+type Step = Omit<Drawn, "want"> & { readonly want: number };
 
 /** Workers that know the present generation and the ticket; `change` is what happens around Redis. */
 function askOf(state: GuardState, one: Step, probe: string): AdmitAsk {
