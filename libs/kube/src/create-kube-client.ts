@@ -25,7 +25,7 @@ export interface KubeClientOptions {
   readonly userAgent: string;
   /** Default field manager. Two programs that share one delete each other's applied fields. */
   readonly fieldManager?: string;
-  /** Calls at once, watches not counted. Default 32. Too few make calls wait; too many queue up inside the API server. */
+  /** Calls at once, watches not counted. Default 64. Too few make calls wait; too many queue up inside the API server. */
   readonly maxConnections?: number;
   /** Longest time from sending a call to its last byte. Default 35 s, just above the API server's own limit for writes (34 s). */
   readonly requestTimeoutMs?: number;
@@ -100,8 +100,7 @@ function bindClient(shared: Shared, scope: CallScope): KubeClient {
               subresource: subresource === "scale" ? subresource : undefined,
               signal,
             }),
-          write: (body) => {
-            const patch = { type: "merge", body } as const;
+          write: (patch) => {
             const through = subresource === undefined ? {} : { subresource };
             const request = preparePatch(type, target, { patch, options: through });
             return caller.send(type, request, signal);

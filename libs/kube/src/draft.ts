@@ -10,6 +10,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "@konverge/core";
+import { escapePointer } from "./json-pointer.ts";
 
 /** One read of an object and the copy of it that a change function may edit. */
 export interface Draft {
@@ -118,7 +119,7 @@ function checkValue(
     for (const key of Object.keys(value)) {
       const member: unknown = value[key as keyof typeof value];
       const was = getOwn(wasObject, key);
-      if (member !== was) checkValue(member, was, `${pointer}/${escape(key)}`, issues);
+      if (member !== was) checkValue(member, was, `${pointer}/${escapePointer(key)}`, issues);
     }
   } else {
     issues.push({ pointer, detail: cureFor(value) });
@@ -145,10 +146,6 @@ function cureFor(value: unknown): string {
   if (typeof value === "bigint") return "is a bigint; write JSON.rawJSON(String(value))";
   if (value instanceof Date) return "is a Date; write value.toISOString()";
   return `is a ${typeof value === "object" ? "class instance" : typeof value}, which JSON cannot say; write plain data`;
-}
-
-function escape(key: string): string {
-  return /[~/]/.test(key) ? key.replaceAll("~", "~0").replaceAll("/", "~1") : key;
 }
 
 function objectOf(value: JsonValue | undefined): JsonObject {

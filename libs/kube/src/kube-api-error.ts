@@ -161,6 +161,10 @@ export function isAlreadyExists(error: unknown): boolean {
 export function isInvalid(error: unknown): boolean {
   return byReasonOrStatus(error, "Invalid", 422);
 }
+/** 422 of a JSON Patch that does not apply: a `test` failed or a path is absent, the server does not say which. */
+export function isInapplicable(error: unknown): boolean {
+  return isInvalid(error) && apiError(error)?.causes.length === 0;
+}
 export function isForbidden(error: unknown): boolean {
   return byReasonOrStatus(error, "Forbidden", 403);
 }

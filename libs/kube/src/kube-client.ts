@@ -100,8 +100,12 @@ export interface DeleteOptions extends CallOptions {
 
 export interface MutateOptions extends CallOptions {
   readonly subresource?: "status" | "scale";
-  /** How lost updates are prevented. `guarded`: a merge patch of the difference that carries version and uid. */
-  readonly strategy?: "guarded";
+  /**
+   * How lost updates are prevented. `guarded` (default): a merge patch of the difference that carries version and uid, so any
+   * other write in between is a conflict. `fields`: a JSON Patch that tests what the function read and wrote, so only a
+   * change of just that is one. A list is one value, and so is an object whose members were enumerated (keys, spread, JSON).
+   */
+  readonly strategy?: "guarded" | "fields";
   /** Read at least this version, from the server's watch cache. Only a version of the same object. Default: the newest. */
   readonly floor?: string;
   /**

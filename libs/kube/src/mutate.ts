@@ -12,15 +12,19 @@ import {
 import type { ConflictRecord } from "./call-record.ts";
 import { findWinners } from "./conflict-winners.ts";
 import { makeDraft, patchOf } from "./draft.ts";
+import { trackFields } from "./field-tracker.ts";
+import { fieldsPatch } from "./fields-patch.ts";
 import {
   isBadRequest,
+  isInapplicable,
   isInvalid,
   isNotFound,
   isOptimisticConflict,
   isReplaced,
   isResourceVersionTooLarge,
+  KubeApiError,
 } from "./kube-api-error.ts";
-import type { ChangeDraft, MutateOptions, MutateResult } from "./kube-client.ts";
+import type { ChangeDraft, MutateOptions, MutateResult, Patch } from "./kube-client.ts";
 import { redactValues } from "./sensitive-kinds.ts";
 
 /** How a mutation reaches its object. */
@@ -32,8 +36,8 @@ export interface MutateAccess {
   readonly random: () => number;
   /** Without a version: the newest. */
   read(resourceVersion?: string): Promise<JsonObject>;
-  /** Sends a merge patch to the object or its subresource. */
-  write(patch: JsonObject): Promise<JsonObject>;
+  /** Sends a patch to the object or its subresource. */
+  write(patch: Patch): Promise<JsonObject>;
 }
 
 /** Tries without a ladder. The last ones draw from twice the time that a write needs, so eight lose only in a real fight. */
@@ -41,6 +45,8 @@ const DEFAULT_TRIES = 8;
 
 interface LostTry {
   readonly error: unknown;
+  /** A patch that could not be applied: lost only if the object has another version by now. */
+  readonly isUnsure: boolean;
   readonly read: JsonObject;
   readonly number: number;
   readonly atMs: number;
@@ -54,7 +60,8 @@ export async function mutateObject<T extends ApiObject>(
   change: ChangeDraft<T>,
   options: MutateOptions,
 ): Promise<MutateResult<T>> {
-  const { subresource, floor } = options;
+  const { subresource, floor, strategy = "guarded" } = options;
+  assertStrategy(strategy);
   let uid = options.uid;
   let lost: LostTry | undefined;
   let losses = 0;
@@ -67,15 +74,20 @@ export async function mutateObject<T extends ApiObject>(
       carried ??
       (await readFor(access, { floor: lost === undefined ? floor : undefined, uid, lost }));
     carried = undefined;
-    if (lost !== undefined) report(access, lost, { found: read, subresource });
+    if (lost !== undefined) {
+      assertLost(lost, read);
+      report(access, lost, { found: read, subresource });
+    }
     if (!isCarried) uid ??= textOf(read, "uid");
     const edited = makeDraft(read, subresource);
+    const tracked = strategy === "fields" ? trackFields(edited.draft) : undefined;
     try {
-      await change(edited.draft as unknown as T);
+      await change((tracked?.draft ?? edited.draft) as unknown as T);
     } catch (error) {
       if (isCarried) continue;
       throw error;
     }
+    const touched = tracked?.finish();
     const patch = patchOf(edited, subresource);
     const beforeVersion = textOf(read, "resourceVersion") ?? "";
     if (patch === undefined) {
@@ -83,7 +95,11 @@ export async function mutateObject<T extends ApiObject>(
       return unchanged(read, { tries: number, lost: losses }, beforeVersion);
     }
     try {
-      const written = await access.write(guard(patch, read));
+      const written = await access.write(
+        touched === undefined
+          ? { type: "merge", body: guard(patch, read) }
+          : { type: "json", body: fieldsPatch({ read, touched, patch }) },
+      );
       // The server had it so already, for example a default that the draft removed.
       if (textOf(written, "resourceVersion") === beforeVersion)
         return unchanged(written, { tries: number, lost: losses }, beforeVersion);
@@ -97,20 +113,55 @@ export async function mutateObject<T extends ApiObject>(
         patch: access.sensitive ? redactValues(patch) : patch,
       };
     } catch (error) {
+      const isUnsure = touched !== undefined && isInapplicable(error);
+      const isLost = isUnsure || isOptimisticConflict(error);
       // What is refused may be the fault of what was not read.
-      if (isCarried && !isOptimisticConflict(error) && isRefused(error)) continue;
+      if (isCarried && !isLost && isRefused(error)) continue;
       if (isReplaced(error)) throw replaced(access.ref, error);
-      if (!isOptimisticConflict(error)) throw error;
+      if (!isLost) throw error;
       losses += 1;
       const tookMs = performance.now() - beganAtMs;
       const delayMs = delayAfter(number, tookMs, { retry: options.retry, random: access.random });
-      lost = { error, read, number, atMs: Date.now(), delayMs };
-      if (delayMs === undefined) {
-        report(access, lost, { subresource });
-        throw error;
-      }
+      lost = { error, isUnsure, read, number, atMs: Date.now(), delayMs };
+      if (delayMs === undefined) throw await giveUp(access, lost, { uid, subresource });
     }
   }
+}
+
+/** Code without types could misspell it, and would write as if nothing had been said. */
+function assertStrategy(strategy: NonNullable<MutateOptions["strategy"]>): void {
+  if (strategy === "guarded" || strategy === "fields") return;
+  const detail = `is "${String(strategy)}"; use "guarded" or "fields"`;
+  throw new KonvergeError("invalid_request", `mutate: strategy ${detail}`, {
+    issues: [{ pointer: "/strategy", detail }],
+  });
+}
+
+/** A version that has not changed cannot be why the patch did not apply, and the same value may have come back since. */
+function assertLost({ isUnsure, error, read }: LostTry, found: JsonObject): void {
+  if (isUnsure && textOf(read, "resourceVersion") === textOf(found, "resourceVersion")) throw error;
+}
+
+/** The error of the last try. */
+async function giveUp(
+  access: MutateAccess,
+  lost: LostTry,
+  {
+    uid,
+    subresource,
+  }: { readonly uid: string | undefined; readonly subresource: string | undefined },
+): Promise<unknown> {
+  if (!lost.isUnsure) {
+    report(access, lost, { subresource });
+    return lost.error;
+  }
+  const found = await readFor(access, { floor: undefined, uid, lost });
+  assertLost(lost, found);
+  report(access, lost, { found, subresource });
+  return new KubeApiError(
+    `Operation cannot be fulfilled on ${access.ref.resource} "${access.ref.name}": what was read of it has been modified; please apply your changes to the latest version and try again`,
+    { status: 409, reason: "Conflict", ref: access.ref, verb: "patch" },
+  );
 }
 
 const isRefused = (error: unknown): boolean =>

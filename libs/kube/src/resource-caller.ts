@@ -28,7 +28,7 @@ import { collectionPath, objectPath, parsePath, type NamespacedName } from "./re
 import type { IsSensitive } from "./sensitive-kinds.ts";
 import type { ApiAnswer, ApiCall, Transport } from "./transport.ts";
 import { readWatch, SILENCE_MARGIN_MS, type WatchEvent, type WatchOptions } from "./watch.ts";
-import type { WriteRequest } from "./write-request.ts";
+import { bodyText, type WriteRequest } from "./write-request.ts";
 
 interface ReadOptions {
   readonly resourceVersion?: string | undefined;
@@ -137,7 +137,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
       return toPage<T>(list, type);
     },
     async send(type, request, signal) {
-      const { verb, method, path, contentType, body, target, subresource, force } = request;
+      const { verb, method, path, contentType, target, subresource, force } = request;
       const fieldManager = scope.fieldManager ?? (verb === "apply" ? product : undefined);
       return json(
         {
@@ -145,7 +145,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
           method,
           path: path + query({ fieldManager, force }),
           contentType,
-          body: JSON.stringify(body),
+          body: bodyText(request),
           subresource,
           ref: about(type, target),
         },

@@ -150,6 +150,20 @@ export function prepareApply(
   });
 }
 
+/**
+ * JSON as the server spells it: a `test` of a JSON Patch compares texts byte by byte with what Go's encoder makes of the
+ * object, and that escapes these five.
+ */
+export function bodyText({ contentType, body }: WriteRequest): string {
+  const text = JSON.stringify(body);
+  return contentType === PATCH_TYPES.json
+    ? text.replaceAll(
+        /[<>&\u2028\u2029]/g,
+        (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+      )
+    : text;
+}
+
 /** Ownership guards an apply; the others need a version or a test (P3). */
 function isGuarded({ type, body }: Patch): boolean {
   if (type === "apply") return true;

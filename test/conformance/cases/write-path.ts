@@ -22,6 +22,9 @@ const CONFLICT =
 const stale = { code: 409, reason: "Conflict", message: CONFLICT } as const;
 /** It stands there twice: common validation and that of the kind both say it. */
 const UID_CAUSE = { reason: "FieldValueInvalid", field: "metadata.uid" };
+/** What Go's encoder escapes and JavaScript's does not; and what both spell alike. */
+const TEXT = "<&>\u2028\u2029";
+const PLAIN = '\u00e4\u{1f600}/"\\\t\b\f\u0001\u007f';
 const REFUSED = "the server rejected our request due to an error in our request";
 
 /** The answers that decide how a client writes: each row of facts is a case. */
@@ -75,6 +78,93 @@ export const writePath: readonly Case[] = [
           { op: "add", path: "/data/b", value: "2" },
         ],
         expect: { code: 200, version: { newSince: "made" }, body: { data: { a: "1", b: "2" } } },
+      },
+    ],
+  },
+  {
+    name: "JSON Patch: test of a path whose parent is absent: 422, even against null",
+    steps: [
+      create,
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [{ op: "test", path: "/binaryData/none", value: null }],
+        expect: { code: 422, reason: "Invalid", message: REFUSED, causes: [] },
+      },
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [{ op: "test", path: "/data/a/none", value: null }],
+        expect: { code: 422, reason: "Invalid", message: REFUSED, causes: [] },
+      },
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [
+          { op: "test", path: "/binaryData", value: null },
+          { op: "test", path: "/data/none", value: null },
+          { op: "add", path: "/binaryData", value: { b: "Yg==" } },
+        ],
+        expect: { code: 200, body: { binaryData: { b: "Yg==" } } },
+      },
+    ],
+  },
+  {
+    name: "JSON Patch: test of an object holds whatever the order of its members",
+    steps: [
+      {
+        send: `POST ${configMaps}`,
+        body: configMap({ data: { a: "1", b: "2" } }),
+        expect: { code: 201 },
+      },
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [
+          { op: "test", path: "/data", value: { b: "2", a: "1" } },
+          { op: "replace", path: "/data/a", value: "3" },
+        ],
+        expect: { code: 200, body: { data: { a: "3", b: "2" } } },
+      },
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [{ op: "test", path: "/data", value: { a: "3" } }],
+        expect: { code: 422, message: REFUSED },
+      },
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [{ op: "test", path: "/data", value: { a: "3", b: "2", c: null } }],
+        expect: { code: 422, message: REFUSED },
+      },
+    ],
+  },
+  {
+    name: "JSON Patch: the text of a test must be spelled as Go's encoder spells it",
+    steps: [
+      {
+        send: `POST ${configMaps}`,
+        body: configMap({ data: { a: TEXT, plain: PLAIN } }),
+        expect: { code: 201 },
+      },
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [{ op: "test", path: "/data/plain", value: PLAIN }],
+        expect: { code: 200 },
+      },
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [{ op: "test", path: "/data/a", value: TEXT }],
+        expect: { code: 422, reason: "Invalid", message: REFUSED, causes: [] },
+      },
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        text: String.raw`[{"op":"test","path":"/data/a","value":"\u003c\u0026\u003e\u2028\u2029"},{"op":"add","path":"/data/b","value":"<"}]`,
+        expect: { code: 200, body: { data: { a: TEXT, b: "<" } } },
       },
     ],
   },

@@ -3,6 +3,7 @@ import {
   getOwn,
   isJsonObject,
   jsonEquals,
+  parseJson,
   setOwn,
   type JsonObject,
   type JsonValue,
@@ -12,19 +13,33 @@ import {
 export class JsonPatchError extends Error {}
 
 /**
- * Applies a JSON Patch (RFC 6902) as kube-apiserver's library does: `test` of an absent member against null holds. Returns a
- * new value. @throws JsonPatchError for an operation that cannot be applied
+ * Applies a JSON Patch (RFC 6902) as kube-apiserver's library does: `test` of an absent member against null holds, of one
+ * whose parent is absent it fails. Returns a new value. `tested` has the operations with what their tests compare with.
+ * @throws JsonPatchError for an operation that cannot be applied
  */
-export function applyJsonPatch(target: JsonObject, operations: readonly JsonValue[]): JsonValue {
+export function applyJsonPatch(
+  target: JsonObject,
+  operations: readonly JsonValue[],
+  tested: readonly JsonValue[] = operations,
+): JsonValue {
   let document: JsonValue = cloneJson(target);
-  for (const operation of operations) {
+  for (const [index, operation] of operations.entries()) {
     if (!isJsonObject(operation)) throw new JsonPatchError("an operation is not an object");
-    document = applyOperation(document, operation);
+    document = applyOperation(document, operation, tested[index] as JsonObject);
   }
   return document;
 }
 
-function applyOperation(document: JsonValue, operation: JsonObject): JsonValue {
+/**
+ * The operations with every text spelled otherwise than Go's encoder spells it made another text: the server's library
+ * compares the bytes of a `test` with those that the encoder makes of the object, which has these five escaped.
+ */
+export function readAsGo(body: string, operations: readonly JsonValue[]): readonly JsonValue[] {
+  const marked = body.replaceAll(/[<>&\u2028\u2029]/g, "\uE000");
+  return marked === body ? operations : (parseJson(marked) as JsonValue[]);
+}
+
+function applyOperation(document: JsonValue, operation: JsonObject, tested: JsonObject): JsonValue {
   const path = pointerOf(operation, "path");
   switch (operation["op"]) {
     case "add":
@@ -34,7 +49,8 @@ function applyOperation(document: JsonValue, operation: JsonObject): JsonValue {
     case "replace":
       return replace(document, path, cloneJson(valueOf(operation)));
     case "test": {
-      const value = operation["value"] ?? null;
+      const value = tested["value"] ?? null;
+      if (path.length > 0) parentOf(document, path);
       if (!jsonEquals(read(document, path) ?? null, value)) throw new JsonPatchError("test failed");
       return document;
     }

@@ -20,7 +20,7 @@ import {
 import { applyConfiguration } from "../fields/field-manager.ts";
 import { apiVersionOf } from "../kinds/resource-kind.ts";
 import { metadataOf, textOf, uidOf } from "../objects/metadata.ts";
-import { applyJsonPatch, JsonPatchError } from "../patch/json-patch.ts";
+import { applyJsonPatch, JsonPatchError, readAsGo } from "../patch/json-patch.ts";
 import { applyStrategicPatch, StrategicPatchError } from "../patch/strategic-merge.ts";
 import { DecodeError } from "../schema/decode-builtin.ts";
 import { scanJson } from "../schema/json-scanner.ts";
@@ -132,7 +132,8 @@ export function patched(call: Call, live: JsonObject, options: WriteOptions): Js
           `The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${operations.length}`,
         );
       }
-      return refusing(() => applyJsonPatch(live, operations) as JsonObject);
+      const tested = readAsGo(call.body, operations);
+      return refusing(() => applyJsonPatch(live, operations, tested) as JsonObject);
     }
     case STRATEGIC_PATCH:
       return refusing(() => applyStrategicPatch(kind.schema, live, patch as JsonObject));
