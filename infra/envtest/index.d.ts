@@ -67,6 +67,8 @@ export interface StartControlPlaneOptions extends AssetsOptions {
    */
   readonly auditLog?: string | undefined;
   readonly users?: readonly ControlPlaneUser[] | undefined;
+  /** Beside those that are on by default, such as `OwnerReferencesPermissionEnforcement`. */
+  readonly admissionPlugins?: readonly string[] | undefined;
 }
 
 /**

@@ -18,12 +18,17 @@ const AUDIT_POLICY = {
 
 /** @type {typeof import("./index.d.ts").startControlPlane} */
 export async function startControlPlane(options) {
-  const { auditLog, users = [] } = options;
+  const { auditLog, users = [], admissionPlugins = [] } = options;
   const { directory } = await resolveAssets(options);
   const environment = new TestEnvironment({
     binaryAssetsDirectory: directory,
     useExistingCluster: false,
-    apiServerFlags: auditLog === undefined ? {} : auditFlags(auditLog),
+    apiServerFlags: {
+      ...(auditLog === undefined ? {} : auditFlags(auditLog)),
+      ...(admissionPlugins.length === 0
+        ? {}
+        : { "enable-admission-plugins": admissionPlugins.join() }),
+    },
   });
   const config = await environment.start();
   const folder = dirname(config.kubeconfigPath);

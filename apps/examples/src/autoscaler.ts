@@ -9,6 +9,10 @@ import { Autoscaler, NodePool } from "./resources.ts";
 export const autoscaler = defineController({
   name: "autoscaler",
   for: Autoscaler,
+  permissions: [
+    { type: ConfigMap, verbs: ["get"] },
+    { type: NodePool, verbs: ["get", "patch"] },
+  ],
   // It looks at the load once a second on purpose.
   loops: "tell",
   async reconcile({ object: scaler, kube, requeueAfter }) {

@@ -16,6 +16,7 @@ const copyOf = ({ metadata }: { readonly metadata: { namespace?: string; name: s
 export const backups = defineController({
   name: "backup",
   for: Backup,
+  permissions: [{ type: ConfigMap, verbs: ["get", "create", "update", "patch", "delete"] }],
   async reconcile({ object: backup, kube, requeueAfter, awaitChange }) {
     const { source: storedFrom, retentionDays } = backup.spec;
     const report = (

@@ -7,6 +7,7 @@ export const nodePool = defineController({
   name: "node-pool",
   for: NodePool,
   owns: [Machine],
+  permissions: [{ type: ConfigMap, verbs: ["get"] }],
   async reconcile({ object: pool, kube }) {
     const wanted = Array.from(
       { length: pool.spec.replicas },

@@ -8,7 +8,7 @@ import type { AnnouncedDefinition, AnnouncedWorker } from "@konverge/queue";
  * functions. What those call is not in it; `build` is for that.
  */
 export function defineVersion(controller: Controller, build: string): AnnouncedDefinition {
-  const { for: reconciled, owns, watches, ...options } = controller;
+  const { for: reconciled, owns, watches, permissions: _role, ...options } = controller;
   const parts = [
     kindOf(reconciled),
     owns.map(kindOf),

@@ -1,7 +1,14 @@
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
-import { defineConfig, startEngine, type Config, type Engine, type Log } from "@konverge/engine";
+import {
+  defineConfig,
+  requiredAccess,
+  startEngine,
+  type Config,
+  type Engine,
+  type Log,
+} from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import {
   bindCluster,
@@ -13,10 +20,13 @@ import {
 } from "@konverge/queue";
 import { loadTracing, observeRequests, type Metrics } from "@konverge/telemetry";
 import { connectCluster, readClusterUid } from "./connect-cluster.ts";
+import { explainForbidden } from "./explain-forbidden.ts";
 import { defineVersion, followFleet } from "./follow-fleet.ts";
 import { startGuard } from "./start-guard.ts";
 
 const BYTES_PER_MIB = 1_048_576;
+/** Between two explanations of what is forbidden; each asks the API server. */
+const FORBIDDEN_AGAIN_MS = 60_000;
 /** Tells workers of one process apart. */
 let serial = 0;
 
@@ -44,8 +54,8 @@ export interface OpenWorker {
 /**
  * Runs the controllers of a configuration on one cluster. In this order: the configuration is checked, Redis and the API server
  * are reached, the cluster is bound, producers stand for election, work is taken.
- * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch` or
- * `crd_mismatch`, before any work is taken
+ * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch`,
+ * `crd_mismatch` or `forbidden`, before any work is taken
  */
 export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker> {
   const { config, settings, version, log, metrics, env, kubeconfigText } = options;
@@ -63,6 +73,14 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
   const workerId = `${hostname()}-${process.pid}${serial === 1 ? "" : `-${serial}`}`;
   const cleanup = new AsyncDisposableStack();
   if (tracing !== undefined) cleanup.defer(() => tracing.flush());
+  let connected: KubeClient | undefined;
+  const explain = (error: unknown) =>
+    connected === undefined
+      ? error
+      : explainForbidden(error, connected, {
+          access: requiredAccess(config.controllers, settings.prefix),
+          leaseNamespace: settings.leaseNamespace,
+        });
   try {
     const redis = { url: settings.redisUrl };
     const { prefix, cluster: clusterName } = settings;
@@ -86,6 +104,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     }));
     const access = { settings, cluster, version, guard, metrics, kubeconfigText, env };
     const client: KubeClient = connectCluster(access);
+    connected = client;
     cleanup.defer(() => client.close());
     const { shards = 1 } = cluster;
     const binding = { uid: await readClusterUid(client), shards };
@@ -178,6 +197,12 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       conflictRetry: settings.conflictRetry,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
       onWorkable: (listener) => guard.onWorkable(listener),
+      onForbidden: atMostEvery(FORBIDDEN_AGAIN_MS, async (error) => {
+        log.error(
+          { err: await explain(error) },
+          "the API server forbids what the controllers need",
+        );
+      }),
       installation: prefix,
       leaseNamespace: settings.leaseNamespace,
       election: electionTimes(settings.leaseDuration),
@@ -212,9 +237,20 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       },
     };
   } catch (error) {
+    const explained = await explain(error);
     await cleanup.disposeAsync();
-    throw error;
+    throw explained;
   }
+}
+
+/** For what goes wrong at each of many tries. */
+function atMostEvery(ms: number, tell: (error: Error) => Promise<void>): (error: Error) => void {
+  let againAtMs = -Infinity;
+  return (error) => {
+    if (performance.now() < againAtMs) return;
+    againAtMs = performance.now() + ms;
+    void tell(error);
+  };
 }
 
 /** client-go's proportions, 15 s : 10 s : 2 s. */

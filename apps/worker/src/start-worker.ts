@@ -42,8 +42,8 @@ export interface RunningWorker extends AsyncDisposable {
 /**
  * Runs controllers inside of a process of one's own. It reads no environment, catches no signal, opens no port and never ends
  * the process; what a handler leaves behind and nobody catches is the process's to handle.
- * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch` or
- * `crd_mismatch`, before any work is taken, and leaves nothing open
+ * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch`,
+ * `crd_mismatch` or `forbidden`, before any work is taken, and leaves nothing open
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { config, redis, kubeconfig, role, cluster, env = {}, version = "embedded" } = options;

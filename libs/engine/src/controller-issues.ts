@@ -1,6 +1,7 @@
 import { KonvergeError, type ErrorIssue } from "@konverge/core";
 import { findFairnessIssues, type Fairness } from "@konverge/queue";
 import { findBackoffIssues } from "./backoff.ts";
+import { ACCESS_VERBS } from "./controller-access.ts";
 import type { ControllerOptions } from "./define-controller.ts";
 import { toMs } from "./duration.ts";
 
@@ -56,6 +57,18 @@ const watchSource: Check = (value) => {
   return isFunction(map) ? undefined : "map must be a function (object) => names to reconcile";
 };
 
+const permission: Check = (value) => {
+  const { type, verbs, subresource } = (value ?? {}) as Record<string, unknown>;
+  if (isType(type) !== undefined) return `type ${isType(type)}`;
+  const known: readonly unknown[] = ACCESS_VERBS;
+  if (!Array.isArray(verbs) || verbs.length === 0 || !verbs.every((verb) => known.includes(verb))) {
+    return `verbs must be a list of ${ACCESS_VERBS.join(", ")}`;
+  }
+  return subresource === undefined || (typeof subresource === "string" && subresource !== "")
+    ? undefined
+    : 'subresource must be a name such as "status"';
+};
+
 /** How each option is checked; a table, so that a new one cannot be forgotten. */
 const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   name: (value) =>
@@ -65,6 +78,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   for: isType,
   owns: optional(listOf(isType)),
   watches: optional(listOf(watchSource)),
+  permissions: optional(listOf(permission)),
   when: optional((value) =>
     isFunction(value) ? undefined : "must be a function (change) => boolean",
   ),

@@ -10,6 +10,7 @@ import type { Fairness, QueueLadders } from "@konverge/queue";
 import type { AttemptKube } from "./attempt-kube.ts";
 import { completeLadders, type Backoff } from "./backoff.ts";
 import type { ChangePredicate } from "./change-predicate.ts";
+import type { Permission } from "./controller-access.ts";
 import { findControllerIssues } from "./controller-issues.ts";
 import { toMs, type Duration } from "./duration.ts";
 import { finalizerOf } from "./finalizer.ts";
@@ -61,6 +62,12 @@ export interface ControllerOptions<T extends ApiObject> {
   /** Kinds whose objects carry a controller reference to ours; a change of one reconciles its owner. */
   readonly owns?: readonly ResourceType[];
   readonly watches?: readonly WatchSource[];
+  /**
+   * What the handlers call beyond the kinds above, for the role that `konverge manifests` prints; what they call without a
+   * permission, the API server refuses. For a kind of `for` or `owns`, its writes in place of `patch`, or of `create`, `patch`
+   * and `delete`.
+   */
+  readonly permissions?: readonly Permission[];
   /** Which changes of our own kind count. Default {@link generationChanged}; deletion and finalizers always pass. */
   readonly when?: ChangePredicate<T>;
   /** Attempts at once per worker process. Default 16. Too low leaves the API budget unused; too high only waits for it. */
@@ -103,6 +110,7 @@ export interface Controller {
   readonly for: ResourceType;
   readonly owns: readonly ResourceType[];
   readonly watches: readonly WatchSource[];
+  readonly permissions: readonly Permission[];
   readonly when: ChangePredicate | undefined;
   readonly concurrency: number;
   readonly timeoutMs: number;
@@ -134,6 +142,7 @@ export function defineController<T extends ApiObject>(options: ControllerOptions
     for: erased.for,
     owns: erased.owns ?? [],
     watches: erased.watches ?? [],
+    permissions: erased.permissions ?? [],
     when: erased.when,
     concurrency,
     timeoutMs: toMs(timeout, "timeout"),

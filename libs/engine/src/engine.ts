@@ -48,6 +48,8 @@ export interface EngineOptions {
   readonly concurrency?: number;
   /** Calls back when work should stop because the API server may not be called, and when it may go on. */
   readonly onWorkable?: (listener: (workable: boolean) => void) => () => void;
+  /** A watch or an election was refused with 403 after the start; again at each try. */
+  readonly onForbidden?: (error: Error) => void;
   /** Tells installations on one cluster apart; their producers must not elect each other. Default `konverge`. */
   readonly installation?: string;
   /** Where the Leases of the elected producers live. Default `default`. */
@@ -72,7 +74,7 @@ export interface Engine {
 /**
  * Runs controllers on one cluster: watches become requests (only in the elected producer), requests become attempts (in
  * every process that works). Resolves when the first lists are in and work is being taken.
- * @throws KonvergeError `crd_mismatch` when the cluster does not serve a kind.
+ * @throws KonvergeError `crd_mismatch` when the cluster does not serve a kind; KubeApiError when it forbids to watch one.
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { controllers, client, log, metrics, role = "all" } = options;
@@ -102,15 +104,25 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       counts: () => queue.counts(),
     });
   }
-  const reflectors = startReflectors(parts, { client, log, metrics, role });
+  const state = { ready: false };
+  const refused = Promise.withResolvers<never>();
+  // Nobody waits for it after the start.
+  refused.promise.catch(() => undefined);
+  const onForbidden = (error: Error) => {
+    refused.reject(error);
+    if (state.ready) options.onForbidden?.(error);
+  };
+  const reflectors = startReflectors(parts, { client, log, metrics, role, onForbidden });
   const cache = createObjectCache(reflectors);
   const loop = watchLoop(log);
-  const state = { ready: false };
   try {
-    await reflectors.synced();
+    await Promise.race([reflectors.synced(), refused.promise]);
   } catch (error) {
     loop.stop();
     await reflectors.stop();
+    // A connection that is closed while it opens complains.
+    await Promise.allSettled(parts.map(({ queue }) => queue.counts()));
+    await Promise.all(parts.map(({ queue }) => queue.close()));
     throw error;
   }
   const producers = role === "work" ? [] : parts;

@@ -1,6 +1,7 @@
 import { ensureError, isKonvergeError, type Trigger } from "@konverge/core";
-import { startLeaderElection, type LeaderElection } from "@konverge/kube";
+import { isForbidden, startLeaderElection, type LeaderElection } from "@konverge/kube";
 import type { WorkQueue } from "@konverge/queue";
+import { leaseName } from "./controller-access.ts";
 import type { Controller } from "./define-controller.ts";
 import type { EngineOptions } from "./engine.ts";
 import { typeId } from "./object-cache.ts";
@@ -48,7 +49,7 @@ export function startProducer(
   return startLeaderElection({
     client: options.client.scoped({ priority: "critical" }),
     namespace: options.leaseNamespace ?? "default",
-    name: `${options.installation ?? "konverge"}-${controller.name}`,
+    name: leaseName(options.installation ?? "konverge", controller.name),
     identity: options.workerId,
     ...options.election,
     onStartedLeading: (leading) => {
@@ -82,6 +83,7 @@ export function startProducer(
       // That nothing may be sent is told by the guard, once.
       const level = isKonvergeError(error) && error.code === "deferred" ? "debug" : "warn";
       log[level]({ err: error }, "election try failed");
+      if (isForbidden(error)) options.onForbidden?.(error);
     },
   });
 }

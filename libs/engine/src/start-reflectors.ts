@@ -1,5 +1,5 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
-import { createReflector, type KubeClient, type Reflector } from "@konverge/kube";
+import { createReflector, isForbidden, type KubeClient, type Reflector } from "@konverge/kube";
 import type { Metrics } from "@konverge/telemetry";
 import type { Controller, WatchSource } from "./define-controller.ts";
 import type { Log } from "./log.ts";
@@ -20,6 +20,8 @@ interface StartReflectorsOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly role: WorkerRole;
+  /** The API server said 403, and will until somebody changes a role. */
+  readonly onForbidden: (error: Error) => void;
 }
 
 /** The watches of a process, by the id of their kind. */
@@ -39,7 +41,7 @@ export interface Reflectors {
  */
 export function startReflectors(
   parts: readonly Watcher[],
-  { client, log, metrics, role }: StartReflectorsOptions,
+  { client, log, metrics, role, onForbidden }: StartReflectorsOptions,
 ): Reflectors {
   const types = new Map<string, ResourceType>();
   const atOnce = new Set<string>();
@@ -58,6 +60,7 @@ export function startReflectors(
       onError: (error) => {
         metrics.watchInterrupted(id);
         log.warn({ err: error, resource: id }, "watch interrupted");
+        if (isForbidden(error)) onForbidden(error);
       },
     });
     metrics.addWatch(id);

@@ -1,7 +1,7 @@
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
-import type { Config, Resource } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import type { Command } from "commander";
+import { crdsOf } from "../crds-of.ts";
 import { loadConfig } from "../load-config.ts";
 import { readVersion } from "../version.ts";
 
@@ -30,21 +30,6 @@ export function addCrdsCommand(program: Command): void {
         }
       },
     );
-}
-
-function crdsOf({ controllers }: Config): ApiObject[] {
-  const types = new Map(
-    controllers
-      .flatMap((controller) => [
-        controller.for,
-        ...controller.owns,
-        ...controller.watches.map(({ type }) => type),
-      ])
-      .map((type) => [`${type.resource}.${type.group}`, type]),
-  );
-  return [...types.values()]
-    .filter((type): type is Resource => "crd" in type)
-    .map((type) => type.crd());
 }
 
 async function applyAll(items: readonly ApiObject[]): Promise<void> {

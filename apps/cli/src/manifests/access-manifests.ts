@@ -1,0 +1,51 @@
+import type { RequiredAccess } from "@konverge/engine";
+import { labelsOf, type Installation, type Manifest } from "./manifest.ts";
+
+const RBAC = "rbac.authorization.k8s.io";
+
+/** The account of the workers and what it may do: a ClusterRole for the kinds, a Role for the Leases. */
+export function accessManifests(
+  installation: Installation,
+  { cluster, leases }: RequiredAccess,
+): Manifest[] {
+  const { name, namespace } = installation;
+  const labels = labelsOf(installation);
+  // Roles of the cluster are shared by all namespaces.
+  const clusterName = `${namespace}-${name}`;
+  const subjects = [{ kind: "ServiceAccount", name, namespace }];
+  return [
+    {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name, namespace, labels },
+      // The pods that need the token say so themselves.
+      automountServiceAccountToken: false,
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRole",
+      metadata: { name: clusterName, labels },
+      rules: cluster,
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name: clusterName, labels },
+      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: clusterName },
+      subjects,
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "Role",
+      metadata: { name, namespace, labels },
+      rules: leases,
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "RoleBinding",
+      metadata: { name, namespace, labels },
+      roleRef: { apiGroup: RBAC, kind: "Role", name },
+      subjects,
+    },
+  ];
+}

@@ -1,0 +1,38 @@
+import type { Settings } from "@konverge/contracts";
+import type { Installation, Manifest } from "./manifest.ts";
+import { podTemplate, type SecretFile } from "./pod-template.ts";
+import { deployment, disruptionBudget, service } from "./worker-manifests.ts";
+
+const PORT = { name: "http", number: 7070 };
+
+/** The HTTP API inside of the cluster: no Ingress, and no access to the API server. */
+export function apiManifests(
+  installation: Installation,
+  {
+    settings: { prefix, cluster },
+    redis,
+    token,
+  }: { readonly settings: Settings; readonly redis: SecretFile; readonly token: SecretFile },
+): Manifest[] {
+  const template = podTemplate(installation, {
+    component: "api",
+    args: ["api"],
+    env: {
+      // It has no configuration file to read them from.
+      KONVERGE_PREFIX: prefix,
+      KONVERGE_CLUSTER: cluster,
+      KONVERGE_API_HOST: "0.0.0.0",
+      KONVERGE_API_PORT: String(PORT.number),
+    },
+    secrets: [redis, token],
+    port: PORT,
+    token: false,
+    graceSeconds: 30,
+    memoryMiB: 384,
+  });
+  return [
+    deployment(installation, "api", 2, template),
+    disruptionBudget(installation, "api"),
+    service(installation, "api", PORT),
+  ];
+}

@@ -1,0 +1,114 @@
+import { labelsOf, selectorOf, type Component, type Installation } from "./manifest.ts";
+
+export interface PodOptions {
+  readonly component: Component;
+  readonly args: readonly string[];
+  /** What is no secret. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Mounted as files, which neither `kubectl describe` nor a crash report shows: setting, and where its value is. */
+  readonly secrets: readonly SecretFile[];
+  readonly port: { readonly name: string; readonly number: number };
+  /** The pod talks to the API server. */
+  readonly token: boolean;
+  readonly graceSeconds: number;
+  readonly memoryMiB: number;
+}
+
+export interface SecretFile {
+  /** Name of the setting in the environment, without `_FILE`. */
+  readonly setting: string;
+  readonly secret: string;
+  readonly key: string;
+}
+
+const SECRETS = "/etc/konverge";
+/** The user `node` of the official images. By number: the kubelet cannot tell whether a name is root. */
+const NODE_UID = 1000;
+/** Left to the process beside its heap: buffers, code, stacks. */
+const OUTSIDE_HEAP_MIB = 128;
+
+/** A pod that Pod Security's level `restricted` admits. */
+export function podTemplate(installation: Installation, options: PodOptions): object {
+  const { component, args, env, secrets, port, token, graceSeconds, memoryMiB } = options;
+  const probe = (path: string, rest: object) => ({
+    httpGet: { path, port: port.name },
+    timeoutSeconds: 5,
+    ...rest,
+  });
+  return {
+    metadata: { labels: labelsOf(installation, component) },
+    spec: {
+      serviceAccountName: installation.name,
+      automountServiceAccountToken: token,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: graceSeconds,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: NODE_UID,
+        runAsGroup: NODE_UID,
+        fsGroup: NODE_UID,
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+      topologySpreadConstraints: ["kubernetes.io/hostname", "topology.kubernetes.io/zone"].map(
+        (topologyKey) => ({
+          maxSkew: 1,
+          topologyKey,
+          whenUnsatisfiable: "ScheduleAnyway",
+          labelSelector: { matchLabels: selectorOf(installation, component) },
+        }),
+      ),
+      containers: [
+        {
+          name: component,
+          image: installation.image,
+          args,
+          env: [
+            ...Object.entries(env),
+            ...secrets.map(({ setting }) => [`${setting}_FILE`, `${SECRETS}/${setting}`] as const),
+            [
+              "NODE_OPTIONS",
+              `--max-old-space-size=${memoryMiB - OUTSIDE_HEAP_MIB} --max-semi-space-size=4`,
+            ] as const,
+          ].map(([name, value]) => ({ name, value })),
+          ports: [{ name: port.name, containerPort: port.number }],
+          // Time to load the code. Whether Redis and the API server can be reached is no reason to restart.
+          startupProbe: probe("/livez", { periodSeconds: 2, failureThreshold: 30 }),
+          livenessProbe: probe("/livez", { periodSeconds: 10, failureThreshold: 3 }),
+          readinessProbe: probe("/readyz", { periodSeconds: 5, failureThreshold: 2 }),
+          // No limit of CPU: a throttled event loop loses its locks.
+          resources: {
+            requests: { cpu: "250m", memory: `${memoryMiB}Mi` },
+            limits: { memory: `${memoryMiB}Mi` },
+          },
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ["ALL"] },
+            readOnlyRootFilesystem: true,
+          },
+          volumeMounts: [
+            { name: "tmp", mountPath: "/tmp" },
+            ...(secrets.length > 0
+              ? [{ name: "secrets", mountPath: SECRETS, readOnly: true }]
+              : []),
+          ],
+        },
+      ],
+      volumes: [
+        { name: "tmp", emptyDir: { sizeLimit: "64Mi" } },
+        ...(secrets.length > 0
+          ? [
+              {
+                name: "secrets",
+                projected: {
+                  defaultMode: 0o440,
+                  sources: secrets.map(({ setting, secret, key }) => ({
+                    secret: { name: secret, items: [{ key, path: setting }] },
+                  })),
+                },
+              },
+            ]
+          : []),
+      ],
+    },
+  };
+}

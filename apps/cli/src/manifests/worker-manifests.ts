@@ -1,0 +1,121 @@
+import type { Settings } from "@konverge/contracts";
+import {
+  labelsOf,
+  selectorOf,
+  type Component,
+  type Installation,
+  type Manifest,
+} from "./manifest.ts";
+import { podTemplate, type SecretFile } from "./pod-template.ts";
+
+export interface WorkerManifestsOptions {
+  readonly installation: Installation;
+  readonly settings: Settings;
+  /** Path of the configuration file inside of the image. */
+  readonly config: string;
+  readonly redis: SecretFile;
+  readonly component: "worker" | "watcher";
+  readonly role: Settings["role"];
+  readonly replicas: number;
+}
+
+const METRICS_PORT = 9090;
+/** Between the end of the drain and the kubelet's SIGKILL, for Leases and connections to be given up. */
+const AFTER_DRAIN_SECONDS = 10;
+const MEMORY_MIB = 512;
+
+/** A Deployment of workers with its disruption budget and the Service that Prometheus finds it by. */
+export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
+  const { installation, settings, config, redis, component, role, replicas } = options;
+  const port = { name: "metrics", number: METRICS_PORT };
+  const template = podTemplate(installation, {
+    component,
+    args: ["worker", "--config", config],
+    env: {
+      KONVERGE_ROLE: role,
+      KONVERGE_BUILD: installation.image,
+      KONVERGE_LEASE_NAMESPACE: installation.namespace,
+      KONVERGE_METRICS_HOST: "0.0.0.0",
+      KONVERGE_METRICS_PORT: String(METRICS_PORT),
+    },
+    secrets: [redis],
+    port,
+    token: true,
+    graceSeconds: Math.ceil(settings.drainGrace / 1_000) + AFTER_DRAIN_SECONDS,
+    memoryMiB: MEMORY_MIB,
+  });
+  return [
+    deployment(installation, component, replicas, template),
+    disruptionBudget(installation, component),
+    {
+      ...service(installation, component, port, "-metrics"),
+      spec: {
+        // Each pod is scraped by itself, also while it is not ready.
+        clusterIP: "None",
+        publishNotReadyAddresses: true,
+        selector: selectorOf(installation, component),
+        ports: [{ name: port.name, port: port.number, targetPort: port.name }],
+      },
+    },
+  ];
+}
+
+export function deployment(
+  installation: Installation,
+  component: Component,
+  replicas: number,
+  template: object,
+): Manifest {
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: metadataOf(installation, component),
+    spec: {
+      replicas,
+      revisionHistoryLimit: 5,
+      // A new one is ready before an old one drains.
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+      selector: { matchLabels: selectorOf(installation, component) },
+      template,
+    },
+  };
+}
+
+export function disruptionBudget(installation: Installation, component: Component): Manifest {
+  return {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: metadataOf(installation, component),
+    spec: {
+      maxUnavailable: 1,
+      // One that is not ready holds up no drain of its node.
+      unhealthyPodEvictionPolicy: "AlwaysAllow",
+      selector: { matchLabels: selectorOf(installation, component) },
+    },
+  };
+}
+
+export function service(
+  installation: Installation,
+  component: Component,
+  port: { readonly name: string; readonly number: number },
+  suffix = "",
+): Manifest {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: metadataOf(installation, component, suffix),
+    spec: {
+      selector: selectorOf(installation, component),
+      ports: [{ name: port.name, port: port.number, targetPort: port.name }],
+    },
+  };
+}
+
+function metadataOf(installation: Installation, component: Component, suffix = "") {
+  return {
+    name: `${installation.name}-${component}${suffix}`,
+    namespace: installation.namespace,
+    labels: labelsOf(installation, component),
+  };
+}

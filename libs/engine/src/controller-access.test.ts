@@ -1,0 +1,84 @@
+import type { ResourceType } from "@konverge/core";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { requiredAccess } from "./controller-access.ts";
+import { defineController, type ControllerOptions } from "./define-controller.ts";
+import { defineResource } from "./define-resource.ts";
+
+const kind = (resource: string): ResourceType => ({
+  group: "",
+  version: "v1",
+  kind: "Any",
+  resource,
+  scope: "Namespaced",
+});
+const Plain = defineResource({
+  group: "demo.konverge.dev",
+  version: "v1",
+  kind: "Plain",
+  spec: z.object({}),
+});
+
+/** Each rule as `verbs: resources`. */
+function rulesOf(options: Partial<ControllerOptions<never>>): string[] {
+  const controller = defineController({
+    name: "plain",
+    for: Plain,
+    reconcile: async () => undefined,
+    ...(options as object),
+  });
+  const { cluster } = requiredAccess([controller], "konverge");
+  return cluster.slice(2).map(({ verbs, resources }) => `${verbs.join()}: ${resources.join()}`);
+}
+
+test("a kind without a status gets no right to it, and one that only the cluster knows does", () => {
+  expect(rulesOf({})).toEqual(["get,list,watch,patch: plains"]);
+  expect(rulesOf({ for: kind("pods") as never })).toEqual([
+    "get,list,watch,patch: pods",
+    "patch: pods/status",
+  ]);
+});
+
+test("what is only watched is only read", () => {
+  const watches = [{ type: kind("secrets"), map: () => [] }];
+  expect(rulesOf({ watches })).toContain("get,list,watch: secrets");
+});
+
+test("permissions say the writes of a kind in place of the usual ones", () => {
+  const owns = [kind("configmaps")];
+  expect(rulesOf({ owns })).toContain("get,list,watch,create,patch,delete: configmaps");
+  const permissions = [
+    { type: kind("configmaps"), verbs: ["create"] },
+    { type: Plain, verbs: ["get"] },
+    { type: kind("pods"), verbs: ["create"], subresource: "eviction" },
+  ] as const;
+  expect(rulesOf({ owns, permissions })).toEqual([
+    "get,list,watch,create: configmaps",
+    "create: pods/eviction",
+    "get,list,watch: plains",
+    "update: plains/finalizers",
+  ]);
+});
+
+test("a finalizer is a write of the object, whatever the permissions say", () => {
+  const permissions = [{ type: Plain, verbs: ["get"] }] as const;
+  for (const cleanup of ["abandon", async () => undefined] as const) {
+    expect(rulesOf({ permissions, cleanup })).toEqual(["get,list,watch,patch: plains"]);
+  }
+});
+
+test("two controllers share a role, and each has a Lease", () => {
+  const controllers = ["b", "a"].map((name) =>
+    defineController({ name, for: Plain, reconcile: async () => undefined }),
+  );
+  const { cluster, leases } = requiredAccess(controllers, "shop");
+  expect(cluster).toHaveLength(3);
+  expect(leases.at(-1)?.resourceNames).toEqual(["shop-a", "shop-b"]);
+});
+
+test("a permission that RBAC cannot grant is refused", () => {
+  const verbs = ["read"] as never;
+  expect(() => rulesOf({ permissions: [{ type: Plain, verbs }] })).toThrow(
+    "permissions: entry 0 verbs must be a list of get, list, watch",
+  );
+});

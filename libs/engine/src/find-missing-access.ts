@@ -1,0 +1,83 @@
+import { isJsonObject } from "@konverge/core";
+import type { KubeClient } from "@konverge/kube";
+import type { AccessRule, RequiredAccess } from "./controller-access.ts";
+
+/**
+ * What of `access` the API server would refuse to us, as rules to add. A call per verb and resource, which every account may
+ * make; so for people, and for whoever was refused already, not for each start.
+ * @throws KubeApiError where nobody can be asked
+ */
+export async function findMissingAccess(
+  client: KubeClient,
+  access: RequiredAccess,
+  leaseNamespace: string,
+): Promise<RequiredAccess> {
+  const [cluster, leases] = await Promise.all([
+    missingOf(client, access.cluster, undefined),
+    missingOf(client, access.leases, leaseNamespace),
+  ]);
+  return { cluster, leases };
+}
+
+async function missingOf(
+  client: KubeClient,
+  rules: readonly AccessRule[],
+  namespace: string | undefined,
+): Promise<AccessRule[]> {
+  const missing = await Promise.all(
+    rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
+      apiGroups.flatMap((group) =>
+        resources.map(async (resource): Promise<AccessRule> => {
+          const isRefused = async (verb: string) => {
+            const names = resourceNames ?? [undefined];
+            const about = { group, resource, verb, namespace };
+            const answers = names.map((name) => isAllowed(client, { ...about, name }));
+            return (await Promise.all(answers)).includes(false);
+          };
+          const refused = await Promise.all(verbs.map(isRefused));
+          return {
+            apiGroups: [group],
+            resources: [resource],
+            ...(resourceNames === undefined ? {} : { resourceNames }),
+            verbs: verbs.filter((_, index) => refused[index]),
+          };
+        }),
+      ),
+    ),
+  );
+  return missing.filter(({ verbs }) => verbs.length > 0);
+}
+
+interface Asked {
+  readonly group: string;
+  /** With its subresource, as in a rule. */
+  readonly resource: string;
+  readonly verb: string;
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+}
+
+async function isAllowed(client: KubeClient, asked: Asked): Promise<boolean> {
+  const { group, verb, namespace, name } = asked;
+  const [resource = "", subresource] = asked.resource.split("/");
+  const { body } = await client.raw({
+    method: "POST",
+    path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+    body: {
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SelfSubjectAccessReview",
+      spec: {
+        resourceAttributes: {
+          group,
+          resource,
+          verb,
+          ...(subresource === undefined ? {} : { subresource }),
+          ...(namespace === undefined ? {} : { namespace }),
+          ...(name === undefined ? {} : { name }),
+        },
+      },
+    },
+  });
+  const status = isJsonObject(body) ? body["status"] : undefined;
+  return isJsonObject(status) && status["allowed"] === true;
+}

@@ -1,0 +1,256 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import type { ApiObject, ResourceType } from "@konverge/core";
+import { startRedis } from "@konverge/infra-redis";
+import { isForbidden } from "@konverge/kube";
+import { loadAll } from "js-yaml";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { ConfigMap } from "../../apps/examples/src/config-map.ts";
+import { Autoscaler, Machine, NodePool } from "../../apps/examples/src/resources.ts";
+import { pollUntil } from "../chaos/poll-until.ts";
+import { runContainer, type Deployment } from "./deployed-worker.ts";
+import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
+
+const run = promisify(execFile);
+const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
+const CONFIG = "apps/examples/src/konverge.config.ts";
+const ACCOUNT = { namespace: "konverge", name: "konverge" };
+const POD: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Pod",
+  resource: "pods",
+  scope: "Namespaced",
+};
+const NAMESPACE: ResourceType = {
+  ...POD,
+  kind: "Namespace",
+  resource: "namespaces",
+  scope: "Cluster",
+};
+
+interface Ended {
+  readonly code: number;
+  readonly stderr: string;
+}
+interface Role extends ApiObject {
+  readonly rules: readonly {
+    readonly apiGroups: readonly string[];
+    readonly resources: readonly string[];
+    readonly verbs: readonly string[];
+  }[];
+}
+
+interface Kinds {
+  readonly Deployment: Deployment;
+  readonly ClusterRole: Role;
+  readonly Role: Role;
+}
+
+let manifests: ApiObject[];
+const find = <K extends keyof Kinds>(kind: K): Kinds[K] => {
+  const found = manifests.find((manifest) => manifest.kind === kind);
+  if (found === undefined) throw new Error(`there is no ${kind}`);
+  return found as Kinds[K];
+};
+async function printManifests(...args: readonly string[]): Promise<ApiObject[]> {
+  const { stdout } = await run(process.execPath, [
+    ...MAIN,
+    "manifests",
+    "--config",
+    CONFIG,
+    "--image",
+    "registry.example/operator:1.2.3",
+    ...args,
+  ]);
+  return args.includes("json")
+    ? (JSON.parse(stdout) as { items: ApiObject[] }).items
+    : (loadAll(stdout) as ApiObject[]);
+}
+
+let cluster: RbacCluster | undefined;
+let redis: Awaited<ReturnType<typeof startRedis>>;
+beforeAll(async () => {
+  manifests = await printManifests("--replicas", "3");
+  redis = await startRedis();
+  if (process.env["KUBEBUILDER_ASSETS"] === undefined) return;
+  cluster = await openRbacCluster();
+  await cluster.apply(manifests);
+});
+afterAll(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await redis.stop();
+});
+const NO_SERVER = "no kube-apiserver: only a real one asks for permissions";
+
+test("a restricted namespace admits the pod as printed, and would not with less", async (context) => {
+  if (cluster === undefined) {
+    context.skip(NO_SERVER);
+    return;
+  }
+  const { template } = find("Deployment").spec;
+  const pod = { apiVersion: "v1", kind: "Pod", ...template };
+  const dryRun = (spec: object) =>
+    cluster?.dryRun({ ...pod, spec, metadata: { ...ACCOUNT, name: "probe" } } as never);
+  await dryRun(template.spec);
+  const { securityContext: _without, ...unsafe } = template.spec as never as Record<string, object>;
+  const refused = await dryRun(unsafe)?.catch((error: unknown) => error);
+  expect(isForbidden(refused)).toBe(true);
+  expect(String(refused)).toContain('violates PodSecurity "restricted');
+});
+
+test("workers with the account's own token play the demo's story, and nothing is forbidden to them", async (context) => {
+  if (cluster === undefined) {
+    context.skip(NO_SERVER);
+    return;
+  }
+  const { admin, folder } = cluster;
+  const kubeconfig = await cluster.kubeconfigOf(ACCOUNT);
+  const deployment = find("Deployment");
+  const host = { redisUrl: redis.url, kubeconfig, folder };
+  const workers = [runContainer(deployment, host), runContainer(deployment, host)];
+  onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.stop()))));
+  await Promise.all(workers.map((worker) => worker.said("worker ready")));
+
+  const namespace = "demo";
+  const pools = ["blue", "green", "red"];
+  await admin.create(NAMESPACE, { metadata: { name: namespace } });
+  const loadOf = (load: number) => Object.fromEntries(pools.map((name) => [name, String(load)]));
+  await admin.create(ConfigMap, { metadata: { namespace, name: "load" }, data: loadOf(20) });
+  for (const name of pools) {
+    await admin.create(NodePool, { metadata: { namespace, name }, spec: { replicas: 1 } });
+    await admin.create(Autoscaler, {
+      metadata: { namespace, name },
+      spec: { poolRef: name, min: 1, max: 5, targetLoad: 10 },
+    });
+  }
+  const machines = async (perPool: number) => {
+    const { items } = await admin.list(Machine, { namespace });
+    const told = (await admin.list(NodePool, { namespace })).items;
+    return (
+      items.length === perPool * pools.length &&
+      told.every(({ status }) => status?.machines === perPool)
+    );
+  };
+  await pollUntil("two machines a pool", () => machines(2), 30_000);
+  // Somebody else writes the same objects all the while, as in the demo.
+  for (const [step, load] of [40, 10, 30].entries()) {
+    await admin.mutate(ConfigMap, { namespace, name: "load" }, (draft) => {
+      draft.data = loadOf(load);
+    });
+    for (const name of pools) {
+      await admin.mutate(NodePool, { namespace, name }, (draft) => {
+        (draft.metadata.labels ??= {})["demo.konverge.dev/step"] = String(step);
+      });
+    }
+    await pollUntil(`${load / 10} machines a pool`, () => machines(load / 10), 30_000);
+  }
+  for (const { metadata } of (await admin.list(Autoscaler, { namespace })).items) {
+    await admin.delete(Autoscaler, { namespace, name: metadata.name });
+  }
+  expect(await Promise.all(workers.map((worker) => worker.stop()))).toEqual([0, 0]);
+  const troubles = workers
+    .flatMap(({ lines }) => lines.map((line) => JSON.parse(line) as Record<string, unknown>))
+    .filter(({ level, msg }) => level === "error" || msg === "watch interrupted");
+  expect(troubles).toEqual([]);
+
+  const calls = cluster.callsOf(ACCOUNT);
+  expect(calls.length).toBeGreaterThan(50);
+  expect(calls.filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([]);
+  // And nothing was granted for nothing: each rule was used, but for those that stories with other handlers need.
+  const used = new Set(
+    calls.map(({ verb, objectRef: { apiGroup = "", resource = "", subresource } = {} }) => {
+      return `${verb} ${resource}${subresource === undefined ? "" : `/${subresource}`}.${apiGroup}`;
+    }),
+  );
+  const granted = [find("ClusterRole"), find("Role")].flatMap(({ rules }) =>
+    rules.flatMap(({ apiGroups: [group = ""], resources, verbs }) =>
+      resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}.${group}`)),
+    ),
+  );
+  expect(granted.filter((verb) => !used.has(verb)).toSorted()).toEqual([
+    // Told only about loops and fights.
+    "create events.",
+    // Offered by `kube` for every child and every object, and not used by these handlers.
+    "get machines.demo.konverge.dev",
+    "patch autoscalers.demo.konverge.dev",
+    "patch machines.demo.konverge.dev",
+    // Asked by admission, when an owner reference is set, and not by a call.
+    "update nodepools/finalizers.demo.konverge.dev",
+  ]);
+});
+
+test.each([
+  {
+    missing: "watch machines",
+    rule: "{ apiGroups: [demo.konverge.dev], resources: [machines], verbs: [get, list, watch, create, patch, delete] }",
+    without: (resources: readonly string[]) => resources.includes("machines"),
+  },
+  {
+    missing: "look whether the API server is the one it was",
+    rule: '{ apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get] }',
+    without: (resources: readonly string[]) => resources.includes("namespaces"),
+  },
+])("a worker that may not $missing ends at once, and names the rule", async ({ rule, without }) => {
+  if (cluster === undefined) return;
+  const role = find("ClusterRole");
+  const account = { namespace: "konverge", name: "konverge" };
+  await cluster.apply([
+    { ...role, rules: role.rules.filter(({ resources }) => !without(resources)) } as never,
+  ]);
+  onTestFinished(() => cluster?.apply([role]));
+  const worker = runContainer(find("Deployment"), {
+    redisUrl: redis.url,
+    kubeconfig: await cluster.kubeconfigOf(account),
+    folder: cluster.folder,
+  });
+  const code = await worker.exitCode;
+  expect(worker.lines.join("\n")).toContain(`ClusterRole: - ${rule}`);
+  expect(code).toBe(7);
+});
+
+test("a worker that may not be elected says so, with the rule, and is when it may", async () => {
+  if (cluster === undefined) return;
+  const role = find("Role");
+  await cluster.apply([{ ...role, rules: [] } as never]);
+  onTestFinished(() => cluster?.apply([role]));
+  const worker = runContainer(find("Deployment"), {
+    redisUrl: redis.url,
+    kubeconfig: await cluster.kubeconfigOf(ACCOUNT),
+    folder: cluster.folder,
+  });
+  onTestFinished(async () => void (await worker.stop()));
+  await worker.said("the API server forbids what the controllers need");
+  expect(worker.lines.join("\n")).toContain(
+    "Role in konverge: - { apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [konverge-autoscaler, konverge-node-pool], verbs: [get, update] }",
+  );
+  await cluster.apply([role]);
+  await worker.said("producer elected");
+});
+
+test("wrong options are told at once, and a secret is asked for by name", async () => {
+  const printed = printManifests("--namespace", "No", "--redis-secret", "redis://:pw@redis:6379");
+  const { code, stderr } = (await printed.catch((error: unknown) => error)) as Ended;
+  expect(code).toBe(2);
+  expect(stderr).toContain('--namespace "No": write lower-case letters, digits and dashes');
+  expect(stderr).toContain("--redis-secret: write the name of a Secret, not its value");
+  expect(stderr).not.toContain("pw@");
+});
+
+test("watchers and workers come apart, and the API with them, without an account for the cluster", async () => {
+  const apart = await printManifests("--watchers", "2", "--api-secret", "api", "-o", "json");
+  const deployments = apart.filter(({ kind }) => kind === "Deployment") as Deployment[];
+  const shown = deployments.map(({ metadata: { name }, spec: { replicas, template } }) => {
+    const { automountServiceAccountToken: token } = template.spec as {
+      automountServiceAccountToken?: boolean;
+    };
+    const role = template.spec.containers[0]?.env.find((entry) => entry.name === "KONVERGE_ROLE");
+    return [name, replicas, role?.value, token];
+  });
+  expect(shown).toEqual([
+    ["konverge-watcher", 2, "watch", true],
+    ["konverge-worker", 2, "work", true],
+    ["konverge-api", 2, undefined, false],
+  ]);
+  await cluster?.apply(apart);
+});

@@ -1,0 +1,148 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLocalGate, isJsonObject, type ApiObject } from "@konverge/core";
+import { startControlPlane, type ControlPlane } from "@konverge/infra-envtest";
+import {
+  createKubeClient,
+  isNotFound,
+  isTooManyRequests,
+  loadKubeCredentials,
+  type KubeClient,
+} from "@konverge/kube";
+import { load } from "js-yaml";
+import { pollUntil } from "../chaos/poll-until.ts";
+
+/** One line of the API server's audit log, as far as tests look at it. */
+interface AuditedCall {
+  readonly verb: string;
+  readonly requestURI: string;
+  readonly user: { readonly username: string };
+  readonly objectRef?: {
+    readonly apiGroup?: string;
+    readonly resource?: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+  };
+  readonly responseStatus?: { readonly code: number };
+}
+
+/** A real API server that authorizes by RBAC, and what a cluster's administrator does there. */
+export interface RbacCluster extends AsyncDisposable {
+  readonly admin: KubeClient;
+  /** For files that end with the cluster. */
+  readonly folder: string;
+  /** Server-side apply, each kind as the server serves it; CRDs are waited for. */
+  apply(objects: readonly ApiObject[]): Promise<void>;
+  /** What server-side apply would make of them, without keeping it. */
+  dryRun(object: ApiObject): Promise<ApiObject>;
+  /** Path of a kubeconfig with a token of the account, by the TokenRequest API, as a pod gets it. */
+  kubeconfigOf(account: { readonly namespace: string; readonly name: string }): Promise<string>;
+  callsOf(account: { readonly namespace: string; readonly name: string }): AuditedCall[];
+}
+
+export async function openRbacCluster(): Promise<RbacCluster> {
+  const folder = await mkdtemp(join(tmpdir(), "konverge-rbac-"));
+  const auditLog = join(folder, "audit.jsonl");
+  const plane = await startControlPlane({
+    log: () => undefined,
+    auditLog,
+    // On OpenShift it is on by default: owner references ask for permissions of their own.
+    admissionPlugins: ["OwnerReferencesPermissionEnforcement"],
+  });
+  const admin = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: plane.kubeconfigPath }),
+    gate: createLocalGate({ ratePerSecond: 2_000, burst: 2_000 }),
+    userAgent: "konverge-test-admin/1",
+    fieldManager: "konverge-test",
+  });
+  const pathOf = async ({ apiVersion, kind, metadata: { namespace, name } }: ApiObject) => {
+    const { group, version, resource } = await admin.resolveType(apiVersion, kind);
+    const root = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+    return `${root}${namespace === undefined ? "" : `/namespaces/${namespace}`}/${resource}/${name}`;
+  };
+  const applyOne = async (object: ApiObject, query: Readonly<Record<string, string>> = {}) => {
+    const { body } = await admin.raw({
+      method: "PATCH",
+      path: await pathOf(object),
+      query: { fieldManager: "konverge-test", fieldValidation: "Strict", force: true, ...query },
+      contentType: "application/apply-patch+yaml",
+      body: object as never,
+    });
+    return body as unknown as ApiObject;
+  };
+
+  return {
+    admin,
+    folder,
+    async apply(objects) {
+      for (const object of objects) {
+        await applyOne(object);
+        if (object.kind === "CustomResourceDefinition") await served(admin, object);
+      }
+    },
+    dryRun: (object) => applyOne(object, { dryRun: "All" }),
+    async kubeconfigOf({ namespace, name }) {
+      const { body } = await admin.raw({
+        method: "POST",
+        path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
+        body: {
+          apiVersion: "authentication.k8s.io/v1",
+          kind: "TokenRequest",
+          spec: { expirationSeconds: 3_600 },
+        },
+      });
+      const status = isJsonObject(body) ? body["status"] : undefined;
+      const token = isJsonObject(status) ? status["token"] : undefined;
+      const path = join(folder, `${namespace}-${name}.kubeconfig`);
+      await writeFile(path, withToken(plane, String(token)));
+      return path;
+    },
+    callsOf: ({ namespace, name }) =>
+      readFileSync(auditLog, "utf8")
+        .split("\n")
+        .filter((line) => line.includes(`"system:serviceaccount:${namespace}:${name}"`))
+        .map((line) => JSON.parse(line) as AuditedCall),
+    async [Symbol.asyncDispose]() {
+      await admin.close();
+      await plane.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Established is said before the new paths are served; a list that answers is the proof. */
+async function served(admin: KubeClient, crd: ApiObject): Promise<void> {
+  const { group, names, versions } = (crd as never as { spec: CrdSpec }).spec;
+  const version = versions[0]?.name ?? "";
+  await pollUntil(
+    `${names.plural}.${group} is served`,
+    async () => {
+      const path = `/apis/${group}/${version}/${names.plural}`;
+      const answer = await admin.raw({ method: "GET", path }).catch((error: unknown) => {
+        // 429 while its storage is made ready.
+        if (isNotFound(error) || isTooManyRequests(error)) return undefined;
+        throw error;
+      });
+      return answer?.status === 200;
+    },
+    20_000,
+  );
+}
+
+interface CrdSpec {
+  readonly group: string;
+  readonly names: { readonly plural: string };
+  readonly versions: readonly { readonly name: string }[];
+}
+
+/** The administrator's kubeconfig with another user in it. */
+function withToken({ kubeconfig }: ControlPlane, token: string): string {
+  const document = load(kubeconfig) as { users: { user: object }[] };
+  return JSON.stringify({
+    ...document,
+    users: document.users.map((entry) => ({ ...entry, user: { token } })),
+  });
+}
