@@ -179,7 +179,7 @@ test.each([
 });
 
 test.each([
-  ["GET", "/v1/reconciles", "POST"],
+  ["PUT", "/v1/reconciles", "GET, POST"],
   ["DELETE", "/v1/reconciles/x", "GET"],
   ["PATCH", "/v1/guards/default/rate", "PUT"],
   ["POST", "/livez", "GET"],

@@ -1,11 +1,12 @@
 import { KonvergeError } from "@konverge/core";
 import type { Context, Hono, NotFoundHandler } from "hono";
+import type { ApiEnv } from "./authenticate.ts";
 import { answerProblem } from "./problem.ts";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
 /** Answers what no route took: 405 with `Allow` where another method would have been served, else 404. */
-export function answerUnserved(app: Hono): NotFoundHandler {
+export function answerUnserved(app: Hono<ApiEnv>): NotFoundHandler<ApiEnv> {
   return (context) => {
     const { method, path } = context.req;
     const allowed = METHODS.filter((other) => isServed(app, other, path));
@@ -29,6 +30,6 @@ export function answerMethod(context: Context, allowed: readonly string[]): Resp
 }
 
 /** Middleware is registered for all methods, routes for one. */
-function isServed(app: Hono, method: string, path: string): boolean {
+function isServed(app: Hono<ApiEnv>, method: string, path: string): boolean {
   return app.router.match(method, path)[0].some(([[, route]]) => route.method === method);
 }

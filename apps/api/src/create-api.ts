@@ -1,41 +1,75 @@
+import { KonvergeError, type BucketLimits } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import type { Metrics } from "@konverge/telemetry";
-import { Hono } from "hono";
-import { html } from "hono/html";
+import { Hono, type MiddlewareHandler } from "hono";
 import { secureHeaders } from "hono/secure-headers";
-import { guardAccess } from "./access-guard.ts";
 import { answerUnserved } from "./answer-unserved.ts";
-import { guardRoutes, listGuards } from "./guard-routes.ts";
-import { attemptRoutes, fightRoutes, rollupRoutes } from "./history-routes.ts";
+import { auditRoutes } from "./audit-routes.ts";
+import { createAuthenticator, type ApiEnv } from "./authenticate.ts";
+import { isUnrestricted } from "./caller.ts";
+import { guardRoutes } from "./guard-routes.ts";
+import { historyRoutes } from "./history-routes.ts";
 import { jobBoard } from "./job-board.ts";
-import { objectPages, objectRoutes } from "./object-routes.ts";
-import { renderOverview } from "./overview-page.ts";
-import { PAGE_POLICY } from "./page-layout.ts";
+import { mountRoutes } from "./mount-routes.ts";
+import { objectRoutes } from "./object-routes.ts";
+import { pages } from "./pages.ts";
 import { answerProblem } from "./problem.ts";
 import type { QueueAccess } from "./queue-access.ts";
 import { createQueueDesk } from "./queue-desk.ts";
 import { queueRoutes } from "./queue-routes.ts";
 import { reconcileRoutes } from "./reconcile-routes.ts";
+import { sessionRoutes } from "./session-routes.ts";
 
 export interface ApiOptions {
   readonly access: QueueAccess;
   readonly guards: GuardControl;
   readonly metrics: Metrics;
+  /** An admin's. With it nobody is let in without a token. */
   readonly token: string | undefined;
+  /**
+   * False for a server that others than this machine can reach: then nobody is let in without a token, also when `token` is
+   * not set. Default true.
+   */
+  readonly isLoopback?: boolean;
+  /**
+   * Set by a process that calls `fetch` itself and serves it to nobody: every call is this user's, an admin.
+   */
+  readonly inProcess?: { readonly user: string };
+  /** Requests of one caller at this process. Default 1,000 per second, and a burst of 2,000. */
+  readonly rate?: BucketLimits;
   /** The cluster that the overview and the raw job view show. */
   readonly cluster: string;
   /** Told of errors whose text callers do not get. */
   readonly onError: (error: unknown) => void;
 }
 
+/** For a script that runs wild, not for a fleet at work. */
+const DEFAULT_RATE: BucketLimits = { ratePerSecond: 1_000, burst: 2_000 };
+
 /** The API as one web-standard `fetch`, to be served or mounted in a server of your own. */
 export function createApi(options: ApiOptions): {
   readonly fetch: (request: Request) => Response | Promise<Response>;
 } {
   const { access, guards, metrics, token, cluster, onError } = options;
-  const guarded = { guards, clusters: () => access.clusters() };
+  const { isLoopback = true, inProcess, rate = DEFAULT_RATE } = options;
   const desk = createQueueDesk(access);
-  const app = new Hono();
+  const authenticator = createAuthenticator({
+    tokens: access.tokens,
+    adminToken: token,
+    isOpen: isLoopback,
+    onError,
+  });
+  const routes = [
+    ...sessionRoutes(authenticator),
+    ...reconcileRoutes(access, desk),
+    ...objectRoutes(access, desk),
+    ...queueRoutes(access, desk, cluster),
+    ...historyRoutes(access),
+    ...guardRoutes({ guards, clusters: () => access.clusters() }),
+    ...auditRoutes(access.audit),
+  ];
+  const mount = { audit: access.audit, rate };
+  const app = new Hono<ApiEnv>();
   app.onError((error, context) => {
     const response = answerProblem(context, error);
     if (response.status === 500) onError(error);
@@ -47,44 +81,39 @@ export function createApi(options: ApiOptions): {
     await access.controllers(cluster);
     return context.text("ok\n");
   });
-  app.use("*", guardAccess(token));
   app.use("*", secureHeaders());
+  mountRoutes(
+    app,
+    routes.filter(({ role }) => role === "none"),
+    mount,
+  );
+  // From here on nothing is served to nobody.
+  app.use("*", inProcess === undefined ? authenticator.middleware : asUser(inProcess.user));
+  mountRoutes(
+    app,
+    routes.filter(({ role }) => role !== "none"),
+    mount,
+  );
+  // What follows shows the whole installation.
+  for (const path of ["/metrics", "/queues", "/queues/*", "/"]) app.use(path, demandUnrestricted);
   app.get("/metrics", async (context) =>
     context.body(await metrics.text(), 200, { "content-type": metrics.contentType }),
   );
-  app.route("/v1/reconciles", reconcileRoutes(access, desk));
-  app.route("/v1", queueRoutes(desk));
-  app.route("/v1/objects", objectRoutes(access));
-  app.route("/v1/attempts", attemptRoutes(access));
-  app.route("/v1/fights", fightRoutes(access));
-  app.route("/v1/rollups", rollupRoutes(access));
-  app.route("/v1/guards", guardRoutes(guarded));
-  app.get("/v1/controllers", async (context) =>
-    context.json({ items: await access.controllers(cluster) }),
-  );
-  app.get("/v1/workers", async (context) => context.json({ items: await access.workers(cluster) }));
-  app.use("/o/*", async (context, next) => {
-    await next();
-    context.header("content-security-policy", PAGE_POLICY);
-  });
-  app.route("/o", objectPages(access));
-  app.get("/", async (context) => {
-    const [controllers, workers, guardViews] = await Promise.all([
-      access.controllers(cluster),
-      access.workers(cluster),
-      listGuards(guarded),
-    ]);
-    const counted = await Promise.all(
-      controllers.map(async (controller) => {
-        const { queue } = await access.find(cluster, controller.name);
-        return { ...controller, ...(await queue.counts()) };
-      }),
-    );
-    context.header("content-security-policy", PAGE_POLICY);
-    return context.html(
-      html`<!doctype html>${renderOverview({ controllers: counted, workers, guards: guardViews })}`,
-    );
-  });
+  app.route("/", pages({ access, guards, cluster }));
   app.route("/", jobBoard(access, cluster));
   return { fetch: (request) => app.fetch(request) };
 }
+
+function asUser(name: string): MiddlewareHandler<ApiEnv> {
+  return async (context, next) => {
+    context.set("caller", { id: "process", name, role: "admin", scope: {}, via: "process" });
+    await next();
+  };
+}
+
+const demandUnrestricted: MiddlewareHandler<ApiEnv> = async (context, next) => {
+  if (!isUnrestricted(context.get("caller"))) {
+    throw new KonvergeError("forbidden", "this shows all there is, and the token has a scope");
+  }
+  await next();
+};

@@ -1,16 +1,14 @@
 import {
+  guardListSchema,
   guardOrderSchema,
   guardRateSchema,
-  type GuardList,
+  guardViewSchema,
   type GuardView,
 } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
-import { Hono } from "hono";
-import { limitBody } from "./limit-body.ts";
-import { readJson } from "./read-json.ts";
-
-const MAX_BODY_KIB = 4;
+import { demand, demandSome, touches } from "./caller.ts";
+import { route, type Route } from "./route.ts";
 
 export interface GuardRoutesOptions {
   readonly guards: GuardControl;
@@ -18,34 +16,79 @@ export interface GuardRoutesOptions {
   readonly clusters: () => Promise<readonly string[]>;
 }
 
-/** `GET /v1/guards`, `GET /v1/guards/{cluster}` and the orders of people; an order is answered with how the guard stands then. */
-export function guardRoutes(options: GuardRoutesOptions): Hono {
+/** The guards and the orders of people; an order is answered with how the guard stands then. */
+export function guardRoutes(options: GuardRoutesOptions): Route[] {
   const { guards } = options;
   const read = async (cluster: string): Promise<GuardView> => {
     const view = await guards.read(cluster);
     if (view !== undefined) return view;
     throw new KonvergeError("not_found", `no worker has guarded a cluster "${cluster}" yet`);
   };
-  const routes = new Hono();
-  routes.get("/", async (context) => {
-    const answer: GuardList = { items: await listGuards(options) };
-    return context.json(answer);
-  });
-  routes.get("/:cluster", async ({ req, json }) => json(await read(req.param("cluster"))));
-  for (const kind of ["isolate", "reset"] as const) {
-    routes.post(`/:cluster/${kind}`, limitBody(MAX_BODY_KIB), async ({ req, json }) => {
-      const cluster = req.param("cluster");
-      await guards[kind](cluster, await readJson(req, guardOrderSchema));
-      return json(await read(cluster));
-    });
-  }
-  routes.put("/:cluster/rate", limitBody(MAX_BODY_KIB), async ({ req, json }) => {
-    const cluster = req.param("cluster");
-    const { ratePerSecond, ...order } = await readJson(req, guardRateSchema);
-    await guards.setRate(cluster, ratePerSecond ?? undefined, order);
-    return json(await read(cluster));
-  });
-  return routes;
+  const orders = (["isolate", "reset"] as const).map((kind) =>
+    route({
+      method: "post",
+      path: `/v1/guards/{cluster}/${kind}`,
+      summary:
+        kind === "isolate"
+          ? "Send nothing to an API server any more, until a reset"
+          : "Close the breaker of an API server, as after an outage",
+      role: "operator",
+      isOrder: true,
+      body: guardOrderSchema,
+      answer: guardViewSchema,
+      problems: ["not_found"],
+      async handle({ params: { cluster }, body, caller, audit }) {
+        demand(caller, { cluster });
+        await guards[kind](cluster, body);
+        audit({ action: `guard.${kind}`, cluster, reason: body.reason }, body.by);
+        return await read(cluster);
+      },
+    }),
+  );
+  return [
+    route({
+      method: "get",
+      path: "/v1/guards",
+      summary: "The guards of all clusters",
+      role: "viewer",
+      answer: guardListSchema,
+      async handle({ caller }) {
+        const views = await listGuards(options);
+        return { items: views.filter(({ cluster }) => touches(caller.scope, { cluster })) };
+      },
+    }),
+    route({
+      method: "get",
+      path: "/v1/guards/{cluster}",
+      summary: "How an API server is protected, with the last transitions and what caused them",
+      role: "viewer",
+      answer: guardViewSchema,
+      problems: ["not_found"],
+      async handle({ params: { cluster }, caller }) {
+        demandSome(caller, { cluster });
+        return await read(cluster);
+      },
+    }),
+    ...orders,
+    route({
+      method: "put",
+      path: "/v1/guards/{cluster}/rate",
+      summary: "Set the rate of the whole fleet, or go back to the configured one",
+      role: "operator",
+      isOrder: true,
+      body: guardRateSchema,
+      answer: guardViewSchema,
+      problems: ["not_found"],
+      async handle({ params: { cluster }, body, caller, audit }) {
+        demand(caller, { cluster });
+        const { ratePerSecond, ...order } = body;
+        await guards.setRate(cluster, ratePerSecond ?? undefined, order);
+        const filter = ratePerSecond === null ? "configured" : `${ratePerSecond}/s`;
+        audit({ action: "guard.rate", cluster, filter, reason: order.reason }, order.by);
+        return await read(cluster);
+      },
+    }),
+  ];
 }
 
 /** The guards of all clusters that have one. */

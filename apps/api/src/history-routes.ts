@@ -1,8 +1,11 @@
 import {
+  attemptPageSchema,
   attemptQuerySchema,
   fightsQuerySchema,
+  fightsSchema,
   loopStateSchema,
   rollupsQuerySchema,
+  rollupsSchema,
   type AttemptPage,
   type AttemptSummary,
   type Contention,
@@ -11,75 +14,116 @@ import {
   type Rollups,
 } from "@konverge/contracts";
 import { formatKey, parseKey, type ObjectKey } from "@konverge/core";
-import { fightObject, type AttemptRow } from "@konverge/queue";
-import { Hono } from "hono";
+import { fightObject, type AttemptRow, type Rollup } from "@konverge/queue";
+import { covers, demandSome, type Caller } from "./caller.ts";
+import { NO_NAMESPACE, placeOf } from "./place-of.ts";
 import type { QueueAccess } from "./queue-access.ts";
-import { readQuery } from "./read-json.ts";
+import { route, type Route } from "./route.ts";
 
 const HOURS_OF_LOOPS = 1;
 const OUTCOME = "outcome.";
 
-/** `GET /v1/attempts`: the attempts of a cluster, by what they can be found by. */
-export function attemptRoutes(access: QueueAccess): Hono {
-  return new Hono().get("/", async (context) => {
-    const query = readQuery(context.req, attemptQuerySchema);
-    const { cluster, kind, error, ...rest } = query;
-    const page = await access.history(cluster).search({
-      ...rest,
-      errorCode: error,
-      resource: kind === undefined ? undefined : await resourceOf(access, cluster, kind),
-    });
-    const answer: AttemptPage = {
-      items: page.items.map(summaryOf),
-      ...(page.next === undefined ? {} : { next: page.next }),
-    };
-    return context.json(answer);
-  });
-}
-
-/** `GET /v1/fights`: who fights over what, and which keys are slowed down for it. */
-export function fightRoutes(access: QueueAccess): Hono {
-  return new Hono().get("/", async (context) => {
-    const { cluster, hours } = readQuery(context.req, fightsQuerySchema);
-    const { hot, flips, loops } = await access.history(cluster).fights(hours);
-    const answer: Fights = {
-      hot: hot.map(({ object, conflicts }) => ({ ...objectOf(object), conflicts })),
-      flips: flips.map(({ object, ...flip }) => ({ ...objectOf(object), ...flip })),
-      loops: [...loops].flatMap(([key, text]) => {
-        const state = loopOf(text);
-        return state === undefined ? [] : [{ key, ...state }];
-      }),
-    };
-    return context.json(answer);
-  });
-}
-
-/** `GET /v1/rollups`: what a controller did, per minute. */
-export function rollupRoutes(access: QueueAccess): Hono {
-  return new Hono().get("/", async (context) => {
-    const { cluster, controller, minutes } = readQuery(context.req, rollupsQuerySchema);
-    // Unknown controllers are told as such, and not as idle ones.
-    await access.find(cluster, controller);
-    const items = await access.history(cluster).rollups(controller, minutes);
-    const answer: Rollups = {
-      items: items.map(({ atMs, counts }) => {
-        const outcomes = Object.entries(counts)
-          .filter(([name]) => name.startsWith(OUTCOME))
-          .map(([name, count]): [string, number] => [name.slice(OUTCOME.length), count]);
-        const { conflicts = 0, writes = 0, calls = 0, ms = 0 } = counts;
+/** Attempts, fights and counts of a cluster. */
+export function historyRoutes(access: QueueAccess): Route[] {
+  return [
+    route({
+      method: "get",
+      path: "/v1/attempts",
+      summary: "The attempts of a cluster, newest first, by what they can be found by",
+      role: "viewer",
+      query: attemptQuerySchema,
+      answer: attemptPageSchema,
+      async handle({ query, caller }): Promise<AttemptPage> {
+        const { cluster, kind, error, ...rest } = query;
+        demandSome(caller, query);
+        const page = await access.history(cluster).search({
+          ...rest,
+          errorCode: error,
+          resource: kind === undefined ? undefined : await resourceOf(access, cluster, kind),
+        });
+        const seen = page.items.filter(({ key }) => covers(caller.scope, placeOf(key)));
         return {
-          at: new Date(atMs).toISOString(),
-          attempts: outcomes.reduce((sum, [, count]) => sum + count, 0),
-          outcomes: Object.fromEntries(outcomes),
-          conflicts,
-          writes,
-          calls,
-          ms,
+          items: seen.map(summaryOf),
+          ...(page.next === undefined ? {} : { next: page.next }),
         };
-      }),
-    };
-    return context.json(answer);
-  });
+      },
+    }),
+    route({
+      method: "get",
+      path: "/v1/fights",
+      summary: "Who fights over what, and which keys are slowed down for it",
+      role: "viewer",
+      query: fightsQuerySchema,
+      answer: fightsSchema,
+      async handle({ query: { cluster, hours }, caller }): Promise<Fights> {
+        demandSome(caller, { cluster });
+        const { hot, flips, loops } = await access.history(cluster).fights(hours);
+        const isSeen = await objectFilter(access, caller, cluster);
+        return {
+          hot: hot
+            .map(({ object, conflicts }) => ({ ...objectOf(object), conflicts }))
+            .filter(isSeen),
+          flips: flips
+            .map(({ object, ...flip }) => ({ ...objectOf(object), ...flip }))
+            .filter(isSeen),
+          loops: [...loops].flatMap(([key, text]) => {
+            const state = covers(caller.scope, placeOf(key)) ? loopOf(text) : undefined;
+            return state === undefined ? [] : [{ key, ...state }];
+          }),
+        };
+      },
+    }),
+    route({
+      method: "get",
+      path: "/v1/rollups",
+      summary: "What a controller did, per minute",
+      role: "viewer",
+      query: rollupsQuerySchema,
+      answer: rollupsSchema,
+      problems: ["unknown_controller"],
+      async handle({ query: { cluster, controller, minutes }, caller }): Promise<Rollups> {
+        demandSome(caller, { cluster, controller });
+        // Unknown controllers are told as such, and not as idle ones.
+        await access.find(cluster, controller);
+        const items = await access.history(cluster).rollups(controller, minutes);
+        return { items: items.map(rollupOf) };
+      },
+    }),
+  ];
+}
+
+function rollupOf({ atMs, counts }: Rollup): Rollups["items"][number] {
+  const outcomes = Object.entries(counts)
+    .filter(([name]) => name.startsWith(OUTCOME))
+    .map(([name, count]): [string, number] => [name.slice(OUTCOME.length), count]);
+  const { conflicts = 0, writes = 0, calls = 0, ms = 0 } = counts;
+  return {
+    at: new Date(atMs).toISOString(),
+    attempts: outcomes.reduce((sum, [, count]) => sum + count, 0),
+    outcomes: Object.fromEntries(outcomes),
+    conflicts,
+    writes,
+    calls,
+    ms,
+  };
+}
+
+/** Objects are not of a controller: those of a kind that one of the caller's controllers reconciles are shown. */
+async function objectFilter(
+  access: QueueAccess,
+  { scope }: Caller,
+  cluster: string,
+): Promise<(object: { readonly resource: string; readonly namespace?: string }) => boolean> {
+  const { controllers } = scope;
+  const known = controllers === undefined ? [] : await access.controllers(cluster);
+  const resources = new Set(
+    known
+      .filter(({ name }) => controllers?.includes(name) === true)
+      .map(({ resource, group }) => (group === "" ? resource : `${resource}.${group}`)),
+  );
+  return ({ resource, namespace = NO_NAMESPACE }) =>
+    (controllers === undefined || resources.has(resource)) &&
+    (scope.namespaces?.includes(namespace) ?? true);
 }
 
 /** Who fights over the object of a key, and whether the key is slowed down. */

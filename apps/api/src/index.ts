@@ -1,8 +1,10 @@
 export { createApi } from "./create-api.ts";
 export type { ApiOptions } from "./create-api.ts";
+export type { AuditLog, AuditNote } from "./audit-log.ts";
 export { openQueueAccess } from "./queue-access.ts";
 export type { QueueAccess, QueueAccessOptions } from "./queue-access.ts";
 export { createQueueDesk } from "./queue-desk.ts";
 export type { QueueDesk } from "./queue-desk.ts";
 export { startApi } from "./start-api.ts";
 export type { RunningApi } from "./start-api.ts";
+export type { TokenStore } from "./token-store.ts";

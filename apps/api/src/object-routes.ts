@@ -1,38 +1,128 @@
-import type { ObjectHistory } from "@konverge/contracts";
+import {
+  acceptedReconcileSchema,
+  attemptRecordSchema,
+  contentionSchema,
+  objectAttemptsSchema,
+  objectHistorySchema,
+  orderSchema,
+  pauseListSchema,
+  reconcileNowSchema,
+  resumeAnswerSchema,
+  type AttemptRecord,
+  type ObjectHistory,
+} from "@konverge/contracts";
 import { formatKey, KonvergeError, type ObjectKey } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
-import { Hono } from "hono";
-import { html } from "hono/html";
+import { demand, type Caller } from "./caller.ts";
 import { readContention } from "./history-routes.ts";
-import { renderObjectPage } from "./object-page.ts";
 import { keyItem } from "./key-item.ts";
+import { NO_NAMESPACE } from "./place-of.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
+import type { QueueDesk } from "./queue-desk.ts";
+import { pauseOrders } from "./queue-routes.ts";
 import { readRecord } from "./read-record.ts";
+import { requestOne } from "./reconcile-routes.ts";
+import { route, type Route } from "./route.ts";
 
+/** As many as the queue keeps of a key. */
 const MAX_ATTEMPTS = 50;
-const NO_NAMESPACE = "_";
-const PATH = "/:cluster/:controller/:namespace/:name";
+const PATH = "/v1/objects/{cluster}/{controller}/{namespace}/{name}";
 
-/** `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}`; `_` is the namespace of cluster-scoped objects. */
-export function objectRoutes(access: QueueAccess): Hono {
-  return new Hono()
-    .get(PATH, async ({ req, json }) => json(await readHistory(access, req.param())))
-    .get(`${PATH}/contention`, async ({ req, json }) => {
-      const { key } = await findKey(access, req.param());
-      return json(await readContention(access, key));
-    });
-}
-
-/** The same as a page for people. */
-export function objectPages(access: QueueAccess): Hono {
-  return new Hono().get(PATH, async (context) => {
-    const { key } = await findKey(access, context.req.param());
-    const [history, contention] = await Promise.all([
-      readHistory(access, context.req.param()),
-      readContention(access, key),
-    ]);
-    return context.html(html`<!doctype html>${renderObjectPage(history, contention)}`);
-  });
+/** One object of a controller; `_` is the namespace of cluster-scoped ones. */
+export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
+  const orders = pauseOrders(desk);
+  return [
+    route({
+      method: "get",
+      path: PATH,
+      summary: "How an object stands, and its last attempts",
+      role: "viewer",
+      answer: objectHistorySchema,
+      problems: ["unknown_controller", "not_found", "invalid_request"],
+      async handle({ params, caller }) {
+        demand(caller, params);
+        return await readHistory(access, params);
+      },
+    }),
+    route({
+      method: "get",
+      path: `${PATH}/contention`,
+      summary: "Who fights over an object, and whether it is slowed down for it",
+      role: "viewer",
+      answer: contentionSchema,
+      problems: ["unknown_controller", "invalid_request"],
+      async handle({ params, caller }) {
+        demand(caller, params);
+        const { key } = await findKey(access, params);
+        return await readContention(access, key);
+      },
+    }),
+    route({
+      method: "get",
+      path: `${PATH}/attempts`,
+      summary: "The last attempts of an object, newest first",
+      role: "viewer",
+      answer: objectAttemptsSchema,
+      problems: ["unknown_controller", "invalid_request"],
+      async handle({ params, caller }) {
+        demand(caller, params);
+        return { items: await readAttempts(access, params) };
+      },
+    }),
+    route({
+      method: "get",
+      path: `${PATH}/attempts/{epoch}`,
+      summary: "One attempt of an object",
+      role: "viewer",
+      answer: attemptRecordSchema,
+      problems: ["unknown_controller", "not_found", "invalid_request"],
+      async handle({ params: { epoch, ...target }, caller }) {
+        demand(caller, target);
+        const found = (await readAttempts(access, target)).find(
+          (attempt) => String(attempt.epoch) === epoch,
+        );
+        if (found !== undefined) return found;
+        const detail = `the last ${MAX_ATTEMPTS} attempts are kept, and "${epoch}" is none of them`;
+        throw new KonvergeError("not_found", detail);
+      },
+    }),
+    route({
+      method: "post",
+      path: `${PATH}/reconcile`,
+      summary: "Reconcile an object now",
+      role: "operator",
+      body: reconcileNowSchema,
+      answer: acceptedReconcileSchema,
+      status: 202,
+      problems: ["unknown_controller", "queue_full"],
+      handle: ({ params, body, ...asked }) =>
+        requestOne(access, { ...targetOf(params), ...body }, asked),
+    }),
+    route({
+      method: "post",
+      path: `${PATH}/pause`,
+      summary: "Start nothing of an object any more",
+      role: "operator",
+      isOrder: true,
+      body: orderSchema,
+      answer: pauseListSchema,
+      problems: ["unknown_controller"],
+      handle: ({ params, body, caller, audit }) =>
+        orders.pause(caller, { ...targetOf(params), ...body }, audit),
+    }),
+    route({
+      method: "post",
+      path: `${PATH}/resume`,
+      summary: "End the pause of an object",
+      role: "operator",
+      isOrder: true,
+      body: orderSchema,
+      answer: resumeAnswerSchema,
+      problems: ["unknown_controller", "not_found"],
+      handle: ({ params, body, caller, audit }) =>
+        orders.resume(caller, { ...targetOf(params), ...body }, audit),
+    }),
+  ];
 }
 
 interface Target {
@@ -42,16 +132,27 @@ interface Target {
   readonly name: string;
 }
 
+function targetOf({ cluster, controller, namespace, name }: Target) {
+  return {
+    cluster,
+    controller,
+    ...(namespace === NO_NAMESPACE ? {} : { namespace }),
+    name,
+  };
+}
+
 async function findKey(
   access: QueueAccess,
-  { cluster, controller, namespace, name }: Target,
+  target: Target,
 ): Promise<{ readonly queue: WorkQueue; readonly key: ObjectKey }> {
-  const { queue, announced } = await access.find(cluster, controller);
-  const key = keyFor(announced, {
-    name,
-    ...(namespace === NO_NAMESPACE ? {} : { namespace }),
-  });
-  return { queue, key };
+  const { queue, announced } = await access.find(target.cluster, target.controller);
+  return { queue, key: keyFor(announced, targetOf(target)) };
+}
+
+async function readAttempts(access: QueueAccess, target: Target): Promise<AttemptRecord[]> {
+  const { queue, key } = await findKey(access, target);
+  const stored = await queue.listAttempts(key, { limit: MAX_ATTEMPTS });
+  return stored.map((attempt) => readRecord(formatKey(key), queue.controller, attempt));
 }
 
 async function readHistory(access: QueueAccess, target: Target): Promise<ObjectHistory> {
@@ -67,4 +168,15 @@ async function readHistory(access: QueueAccess, target: Target): Promise<ObjectH
     ...keyItem(state),
     attempts: stored.map((attempt) => readRecord(state.key, queue.controller, attempt)),
   };
+}
+
+/** For the page of an object. */
+export async function readObject(access: QueueAccess, caller: Caller, target: Target) {
+  demand(caller, target);
+  const { key } = await findKey(access, target);
+  const [history, contention] = await Promise.all([
+    readHistory(access, target),
+    readContention(access, key),
+  ]);
+  return { history, contention };
 }

@@ -12,9 +12,14 @@ import {
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
+import { closeRedis, openProducer } from "@konverge/redis";
+import { createAuditLog, type AuditLog } from "./audit-log.ts";
+import { createTokenStore, type TokenStore } from "./token-store.ts";
 
-/** The queues of all controllers that workers have announced, opened as they are asked for. */
+/** The queues of all controllers that workers have announced, opened as they are asked for, and what the API keeps itself. */
 export interface QueueAccess {
+  readonly tokens: TokenStore;
+  readonly audit: AuditLog;
   /** @throws KonvergeError `unknown_controller` or `redis_unavailable` */
   find(
     cluster: string,
@@ -48,6 +53,9 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
   const queues = new Map<string, WorkQueue>();
   const histories = new Map<string, HistoryReader>();
   const raw: RawQueue[] = [];
+  const own = openProducer(redis);
+  own.on("error", onError);
+  const audit = createAuditLog(own, prefix, onError);
 
   const registry = (cluster: string): ControllerRegistry => {
     const known =
@@ -56,6 +64,8 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
     return known;
   };
   return {
+    tokens: createTokenStore(own, prefix),
+    audit,
     async find(cluster, controller) {
       const announced = await registry(cluster).get(controller);
       // Asked each time: a request in a shard that is none any more would never run.
@@ -97,10 +107,12 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
       return opened;
     },
     async close() {
+      await audit.close();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await Promise.all([...registries.values()].map((known) => known.close()));
       await Promise.all([...histories.values()].map((history) => history.close()));
       await Promise.all(raw.map((queue) => queue.close()));
+      await closeRedis(own);
     },
   };
 }

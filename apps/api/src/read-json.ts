@@ -2,14 +2,8 @@ import { KonvergeError } from "@konverge/core";
 import type { HonoRequest } from "hono";
 import type { z } from "zod";
 
-/**
- * The body, checked.
- * @throws KonvergeError `unsupported_media_type`, `invalid_body` (no JSON) or `invalid_request` with a pointer for each thing that is wrong
- */
-export async function readJson<Schema extends z.ZodType>(
-  request: HonoRequest,
-  schema: Schema,
-): Promise<z.output<Schema>> {
+/** The body. @throws KonvergeError `unsupported_media_type` or `invalid_body` (no JSON) */
+export async function readJson(request: HonoRequest): Promise<unknown> {
   const type = request.header("content-type") ?? "";
   if (!/^application\/(.+\+)?json\b/i.test(type)) {
     throw new KonvergeError(
@@ -18,25 +12,19 @@ export async function readJson<Schema extends z.ZodType>(
     );
   }
   const text = await request.text();
-  let body: unknown;
   try {
-    body = JSON.parse(text);
+    return JSON.parse(text) as unknown;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new KonvergeError("invalid_body", `the body is not JSON: ${why}`, { cause: error });
   }
-  return check(body, schema);
 }
 
-/** The query of a request, checked. @throws KonvergeError `invalid_request` with a pointer for each thing that is wrong */
-export function readQuery<Schema extends z.ZodType>(
-  request: HonoRequest,
+/** What came from outside, checked. @throws KonvergeError `invalid_request` with a pointer for each thing that is wrong */
+export function checkInput<Schema extends z.ZodType>(
+  input: unknown,
   schema: Schema,
 ): z.output<Schema> {
-  return check(request.query(), schema);
-}
-
-function check<Schema extends z.ZodType>(input: unknown, schema: Schema): z.output<Schema> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.flatMap((issue) => {

@@ -10,7 +10,14 @@ type Result = ReconcileResults["items"][number];
 export async function requestBatch(
   access: QueueAccess,
   bodies: readonly CreateReconcile[],
-  trigger: Trigger,
+  {
+    trigger,
+    check,
+  }: {
+    readonly trigger: Trigger;
+    /** Throws for what the caller may not ask for. */
+    readonly check: (body: CreateReconcile) => void;
+  },
 ): Promise<ReconcileResults> {
   const results: Result[] = [];
   const found = new Map<string, ReturnType<QueueAccess["find"]>>();
@@ -22,6 +29,7 @@ export async function requestBatch(
   };
   for (const [index, body] of bodies.entries()) {
     try {
+      check(body);
       const id = JSON.stringify([body.cluster, body.controller]);
       const opening = found.get(id) ?? access.find(body.cluster, body.controller);
       found.set(id, opening);

@@ -1,97 +1,153 @@
 import {
+  acceptedReconcileSchema,
+  cancelAnswerSchema,
   createReconcileSchema,
   createReconcilesSchema,
-  duration,
+  keyListSchema,
+  keyQuerySchema,
   orderSchema,
+  reconcileResultsSchema,
+  reconcileStateSchema,
+  waitQuerySchema,
   type AcceptedReconcile,
-  type ReconcileState,
+  type CreateReconcile,
 } from "@konverge/contracts";
-import { formatTraceparent, KonvergeError, parseTraceparent, sleepMs } from "@konverge/core";
-import type { RequestState, WorkQueue } from "@konverge/queue";
-import { Hono } from "hono";
-import { pauseView } from "./key-item.ts";
-import { limitBody } from "./limit-body.ts";
-import { readJson } from "./read-json.ts";
+import { formatTraceparent, parseTraceparent, type Trigger } from "@konverge/core";
+import type { Context } from "hono";
+import { demand, type Caller } from "./caller.ts";
+import { NO_NAMESPACE, placeNamed, placeOf } from "./place-of.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
 import { keyOfRequest, type QueueDesk } from "./queue-desk.ts";
+import { listKeys } from "./queue-routes.ts";
 import { requestBatch } from "./reconcile-batch.ts";
+import { route, type Route, type RouteInput } from "./route.ts";
+import { preferredWaitMs, waitForEnd } from "./wait-for-end.ts";
 
 const MAX_BODY_KIB = 64;
 const MAX_BATCH_KIB = 1_024;
-const MAX_WAIT_MS = 60_000;
-const POLL_MS = 100;
 
-/** `POST /v1/reconciles`, `POST /v1/reconciles/batch`, `GET /v1/reconciles/{id}` and `POST /v1/reconciles/{id}/cancel`. */
-export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Hono {
-  const routes = new Hono();
-  routes.post("/", limitBody(MAX_BODY_KIB), async (context) => {
-    const body = await readJson(context.req, createReconcileSchema);
-    const { queue, announced } = await access.find(body.cluster, body.controller);
-    const key = keyFor(announced, body);
-    const trigger = {
-      kind: "http",
-      by: "http",
-      ...(body.reason === undefined ? {} : { reason: body.reason }),
-      ...traceOf(context.req.header("traceparent")),
-    } as const;
-    const accepted = await queue.request(key, trigger, { class: "interactive" });
-    const answer: AcceptedReconcile = {
-      id: accepted.id,
-      key: accepted.key,
-      coalesced: accepted.coalesced,
-    };
-    context.header("location", `/v1/reconciles/${encodeURIComponent(accepted.id)}`);
-    return context.json(answer, 202);
-  });
-  routes.post("/batch", limitBody(MAX_BATCH_KIB), async ({ req, json }) => {
-    const { items } = await readJson(req, createReconcilesSchema);
-    const trigger = { kind: "http", by: "http", ...traceOf(req.header("traceparent")) } as const;
-    return json(await requestBatch(access, items, trigger));
-  });
-  routes.post("/:id/cancel", limitBody(MAX_BODY_KIB), async ({ req, json }) =>
-    json(await desk.cancel(req.param("id"), await readJson(req, orderSchema))),
-  );
-  routes.get("/:id", async (context) => {
-    const id = context.req.param("id");
-    const waitMs = parseWait(context.req.query("wait"));
-    const { cluster, controller } = keyOfRequest(id);
-    const { queue } = await access.find(cluster, controller);
-    const { paused, ...state } = await waitFor(queue, id, {
-      waitMs,
-      signal: context.req.raw.signal,
-    });
-    const answer: ReconcileState =
-      paused === undefined ? state : { ...state, paused: pauseView(paused) };
-    return context.json(answer);
-  });
-  return routes;
+type Asked = Pick<RouteInput<string, unknown, unknown>, "caller" | "context" | "audit">;
+
+/** Requests, one by one and by the thousand, and what became of them. */
+export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
+  return [
+    route({
+      method: "post",
+      path: "/v1/reconciles",
+      summary: "Request a reconcile; with `Prefer: wait=20` the answer waits for its end",
+      role: "operator",
+      body: createReconcileSchema,
+      maxBodyKiB: MAX_BODY_KIB,
+      answer: acceptedReconcileSchema,
+      status: 202,
+      problems: ["unknown_controller", "queue_full"],
+      handle: ({ body, ...asked }) => requestOne(access, body, asked),
+    }),
+    route({
+      method: "get",
+      path: "/v1/reconciles",
+      summary: "What is requested and has not ended, by key; with `phase` any keys",
+      role: "viewer",
+      query: keyQuerySchema,
+      answer: keyListSchema,
+      problems: ["unknown_controller"],
+      async handle({ query, caller }) {
+        const { items, ...rest } = await listKeys(desk, caller, query);
+        if (query.phase !== undefined) return { items, ...rest };
+        return { items: items.filter(({ phase }) => phase !== "idle"), ...rest };
+      },
+    }),
+    route({
+      method: "post",
+      path: "/v1/reconciles/batch",
+      summary: "Up to 1,000 requests with a result each",
+      role: "operator",
+      body: createReconcilesSchema,
+      maxBodyKiB: MAX_BATCH_KIB,
+      answer: reconcileResultsSchema,
+      async handle({ body: { items }, caller, context, audit }) {
+        const trigger = triggerOf(caller, context);
+        const answer = await requestBatch(access, items, {
+          trigger,
+          check: (item) => demand(caller, placeNamed(item)),
+        });
+        for (const [index, item] of items.entries()) {
+          if (!("error" in (answer.items[index] ?? { error: 0 }))) audit(noteOf(item));
+        }
+        return answer;
+      },
+    }),
+    route({
+      method: "get",
+      path: "/v1/reconciles/{id}",
+      summary: "What became of a request; `wait` or `Prefer: wait=20` waits for its end",
+      role: "viewer",
+      query: waitQuerySchema,
+      answer: reconcileStateSchema,
+      problems: ["not_found"],
+      async handle({ params: { id }, query: { wait }, caller, context }) {
+        const key = keyOfRequest(id);
+        demand(caller, placeOf(key));
+        const { queue } = await access.find(key.cluster, key.controller);
+        const waitMs = wait ?? preferredWaitMs(context);
+        return await waitForEnd(queue, id, { waitMs, signal: context.req.raw.signal });
+      },
+    }),
+    route({
+      method: "post",
+      path: "/v1/reconciles/{id}/cancel",
+      summary: "Withdraw one request; what others requested goes on",
+      role: "operator",
+      isOrder: true,
+      body: orderSchema,
+      answer: cancelAnswerSchema,
+      problems: ["not_found", "unknown_controller"],
+      async handle({ params: { id }, body, caller, audit }) {
+        const key = keyOfRequest(id);
+        demand(caller, placeOf(key));
+        const answer = await desk.cancel(id, body);
+        const { cluster, controller, name, namespace = NO_NAMESPACE } = key;
+        const where = { cluster, controller, namespace, name };
+        audit({ action: "cancel", ...where, filter: id, reason: body.reason }, body.by);
+        return answer;
+      },
+    }),
+  ];
 }
 
-/** The caller's trace goes on through the queue, also where this process traces nothing itself. */
-function traceOf(header: string | undefined): { readonly traceparent?: string } {
-  const parent = header === undefined ? undefined : parseTraceparent(header);
-  return parent === undefined ? {} : { traceparent: formatTraceparent(parent) };
+/** Requests one object, and waits for the end of it when the caller prefers that. */
+export async function requestOne(
+  access: QueueAccess,
+  body: CreateReconcile,
+  { caller, context, audit }: Asked,
+): Promise<AcceptedReconcile | Response> {
+  demand(caller, placeNamed(body));
+  const { queue, announced } = await access.find(body.cluster, body.controller);
+  const trigger = triggerOf(caller, context, body.reason);
+  const accepted = await queue.request(keyFor(announced, body), trigger, { class: "interactive" });
+  audit(noteOf(body));
+  const { id, key, coalesced } = accepted;
+  context.header("location", `/v1/reconciles/${encodeURIComponent(id)}`);
+  const waitMs = preferredWaitMs(context);
+  if (waitMs === 0) return { id, key, coalesced };
+  context.header("preference-applied", `wait=${waitMs / 1_000}`);
+  const state = await waitForEnd(queue, id, { waitMs, signal: context.req.raw.signal });
+  if (state.phase !== "finished") return { id, key, coalesced };
+  return context.json({ id, key, coalesced, state } satisfies AcceptedReconcile, 200);
 }
 
-/** Answers as soon as the request is finished, else what is known when the wait is over or the caller has gone. */
-async function waitFor(
-  queue: WorkQueue,
-  id: string,
-  { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
-): Promise<RequestState> {
-  const endMs = performance.now() + waitMs;
-  for (;;) {
-    const state = await queue.getRequest(id);
-    const leftMs = endMs - performance.now();
-    if (state.phase === "finished" || leftMs <= 0 || signal.aborted) return state;
-    await sleepMs(Math.min(POLL_MS, leftMs));
-  }
+/** Requests are counted by controller and namespace; who asked for which object stands with its attempts. */
+function noteOf({ cluster, controller, namespace = NO_NAMESPACE }: CreateReconcile) {
+  return { action: "reconcile", cluster, controller, namespace, count: 1 } as const;
 }
 
-function parseWait(text: string | undefined): number {
-  if (text === undefined) return 0;
-  const parsed = duration.safeParse(text);
-  if (parsed.success && parsed.data <= MAX_WAIT_MS) return parsed.data;
-  const detail = `wait is "${text}"; write a duration up to 60s, such as 20s`;
-  throw new KonvergeError("invalid_request", detail, { issues: [{ pointer: "/wait", detail }] });
+/** The author is the token's name; the caller's trace goes on through the queue, also where this process traces nothing. */
+function triggerOf(caller: Caller, { req }: Context, reason?: string): Trigger {
+  const parent = parseTraceparent(req.header("traceparent") ?? "");
+  return {
+    kind: caller.via === "process" ? "cli" : "http",
+    by: caller.via === "local" ? "http" : caller.name,
+    ...(reason === undefined ? {} : { reason }),
+    ...(parent === undefined ? {} : { traceparent: formatTraceparent(parent) }),
+  };
 }

@@ -3,8 +3,8 @@ import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
-import { isLoopback } from "./access-guard.ts";
 import { createApi } from "./create-api.ts";
+import { isLoopback } from "./is-loopback.ts";
 import { openQueueAccess } from "./queue-access.ts";
 
 export interface RunningApi {
@@ -17,8 +17,8 @@ export interface RunningApi {
 const CLOSE_MS = 5_000;
 
 /**
- * Serves the HTTP API.
- * @throws KonvergeError `invalid_config` when it would listen beyond loopback without a token, or the port is taken
+ * Serves the HTTP API. Beyond loopback nobody is let in without a token.
+ * @throws KonvergeError `invalid_config` when the port is taken
  */
 export async function startApi(options: {
   readonly settings: Settings;
@@ -26,12 +26,6 @@ export async function startApi(options: {
 }): Promise<RunningApi> {
   const { settings, version } = options;
   const { apiHost, apiPort, token } = settings;
-  if (token === undefined && !isLoopback(apiHost)) {
-    throw new KonvergeError(
-      "invalid_config",
-      `KONVERGE_API_HOST: ${apiHost} is reachable from elsewhere, which needs a token; set KONVERGE_TOKEN or KONVERGE_TOKEN_FILE`,
-    );
-  }
   const log = createLogger({ service: "api", version, level: settings.logLevel });
   const tracing = await loadTracing(version);
   const metrics = createMetrics({ version, ofProcess: true });
@@ -51,6 +45,7 @@ export async function startApi(options: {
     guards,
     metrics,
     token,
+    isLoopback: isLoopback(apiHost),
     cluster: settings.cluster,
     onError: (error) => log.error({ err: error }, "request failed"),
   });

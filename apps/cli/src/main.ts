@@ -8,6 +8,7 @@ import { addDeadLetterCommand } from "./commands/dead-letter.ts";
 import { addGuardCommand } from "./commands/guard.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
 import { addQueueCommand } from "./commands/queue.ts";
+import { addTokenCommand } from "./commands/token.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
 import { readVersion } from "./version.ts";
 
@@ -28,6 +29,7 @@ addDemoCommand(program);
 addGuardCommand(program);
 addQueueCommand(program);
 addDeadLetterCommand(program);
+addTokenCommand(program);
 
 try {
   await program.parseAsync();

@@ -1,6 +1,7 @@
 import { GUARD_RATES } from "@konverge/core";
 import { z } from "zod";
 import { attemptRecordSchema } from "./attempt-record.ts";
+import { duration } from "./duration.ts";
 import { keyFields, pauseSchema } from "./queue-api.ts";
 
 const sayName = "write a name of 1 to 253 characters";
@@ -23,13 +24,8 @@ export const createReconcileSchema = z.strictObject({
   reason: z.string(sayReason).max(500, sayReason).optional(),
 });
 
-/** Answer of `POST /v1/reconciles`. */
-export const acceptedReconcileSchema = z.object({
-  id: z.string(),
-  key: z.string(),
-  /** True when it joined a request that was already waiting. */
-  coalesced: z.boolean(),
-});
+/** Body of `POST /v1/objects/{cluster}/{controller}/{namespace}/{name}/reconcile`. */
+export const reconcileNowSchema = createReconcileSchema.pick({ reason: true });
 
 const sayItems = "send 1 to 1000 items";
 
@@ -50,6 +46,25 @@ export const reconcileStateSchema = z.object({
   /** The pause that it waits for. */
   paused: pauseSchema.optional(),
 });
+
+const sayWait = "write a duration up to 60s, such as 20s";
+/** Query of `GET /v1/reconciles/{id}`: for how long to wait for its end. */
+export const waitQuerySchema = z.strictObject({
+  wait: duration.refine((ms) => ms <= 60_000, sayWait).optional(),
+});
+
+/** Answer of `POST /v1/reconciles`. */
+export const acceptedReconcileSchema = z.object({
+  id: z.string(),
+  key: z.string(),
+  /** True when it joined a request that was already waiting. */
+  coalesced: z.boolean(),
+  /** With `Prefer: wait=20`, once it has finished; the status is 200 then. */
+  state: reconcileStateSchema.optional(),
+});
+
+/** Answer of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/attempts`, newest first. */
+export const objectAttemptsSchema = z.object({ items: z.array(attemptRecordSchema) });
 
 /** Answer of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}`. */
 export const objectHistorySchema = z.object({
@@ -182,6 +197,7 @@ export const reconcileResultsSchema = z.object({
 
 export type CreateReconcile = z.output<typeof createReconcileSchema>;
 export type AcceptedReconcile = z.infer<typeof acceptedReconcileSchema>;
+export type ObjectAttempts = z.infer<typeof objectAttemptsSchema>;
 export type ReconcileResults = z.infer<typeof reconcileResultsSchema>;
 export type ReconcileState = z.infer<typeof reconcileStateSchema>;
 export type ObjectHistory = z.infer<typeof objectHistorySchema>;

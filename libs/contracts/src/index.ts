@@ -1,3 +1,5 @@
+export { AUDIT_ACTIONS, auditEntrySchema, auditPageSchema, auditQuerySchema } from "./audit-api.ts";
+export type { AuditEntry, AuditPage, AuditQuery } from "./audit-api.ts";
 export { attemptRecordSchema, lostRecordSchema } from "./attempt-record.ts";
 export type { AttemptRecord, Hint } from "./attempt-record.ts";
 export { duration } from "./duration.ts";
@@ -27,6 +29,8 @@ export { describeSettings, findSettingsIssues, readSettings, settingsSchema } fr
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
 export {
   cancelAnswerSchema,
+  clusterQuerySchema,
+  controllerListSchema,
   deadLetterQuerySchema,
   KEY_PHASES,
   keyListSchema,
@@ -37,12 +41,16 @@ export {
   pauseListSchema,
   pauseOrderSchema,
   pauseSchema,
+  pausesQuerySchema,
+  queueListSchema,
   releaseAnswerSchema,
   releaseOrderSchema,
   resumeAnswerSchema,
+  workerListSchema,
 } from "./queue-api.ts";
 export type {
   CancelAnswer,
+  ControllerList,
   KeyItem,
   KeyList,
   KeyListQuery,
@@ -50,9 +58,11 @@ export type {
   PauseList,
   PauseOrder,
   PauseView,
+  QueueList,
   ReleaseAnswer,
   ReleaseOrder,
   ResumeAnswer,
+  WorkerList,
 } from "./queue-api.ts";
 export {
   acceptedReconcileSchema,
@@ -63,9 +73,12 @@ export {
   guardOrderSchema,
   guardRateSchema,
   guardViewSchema,
+  objectAttemptsSchema,
   objectHistorySchema,
   problemSchema,
+  reconcileNowSchema,
   reconcileStateSchema,
+  waitQuerySchema,
 } from "./http-api.ts";
 export type {
   AcceptedReconcile,
@@ -73,8 +86,18 @@ export type {
   GuardList,
   GuardOrder,
   GuardView,
+  ObjectAttempts,
   ObjectHistory,
   Problem,
   ReconcileResults,
   ReconcileState,
 } from "./http-api.ts";
+export {
+  newTokenSchema,
+  ROLES,
+  scopeSchema,
+  sessionSchema,
+  tokenViewSchema,
+  whoamiSchema,
+} from "./token-api.ts";
+export type { NewToken, Role, Scope, TokenView, Whoami } from "./token-api.ts";

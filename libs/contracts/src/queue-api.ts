@@ -37,7 +37,10 @@ const sayWho = "say who, in at most 200 characters";
 const sayWhy = "say why, in at most 200 characters";
 const sayLimit = "write a whole number from 1 to 1000";
 
-/** Body of `POST /v1/reconciles/{id}/cancel`: every order is kept with who gave it and why. */
+/**
+ * Body of `POST /v1/reconciles/{id}/cancel`: every order is kept with who gave it and why. Of a request with a token the
+ * author is the token's name, whatever `by` says, and it may be left out.
+ */
 export const orderSchema = z.strictObject({
   by: z.string(sayWho).trim().min(1, sayWho).max(200, sayWho),
   reason: z.string(sayWhy).trim().min(1, sayWhy).max(200, sayWhy),
@@ -93,6 +96,8 @@ export const pauseOrderSchema = z
 export const pauseListSchema = z.object({
   items: z.array(z.object({ controller: z.string(), ...pauseSchema.shape })),
 });
+/** Query of `GET /v1/pauses`. */
+export const pausesQuerySchema = z.strictObject({ cluster: text.default("default") });
 /** Answer of `POST /v1/pauses/resume`: keys that were waiting for it. */
 export const resumeAnswerSchema = z.object({ resumed: z.number() });
 
@@ -135,6 +140,60 @@ export const orderListSchema = z.object({
   ),
 });
 
+/** Query of `GET /v1/controllers`, `GET /v1/workers` and `GET /v1/queues`; left out, the cluster of the API's own configuration. */
+export const clusterQuerySchema = z.strictObject({ cluster: text.optional() });
+
+/** Answer of `GET /v1/controllers`: what workers have announced. */
+export const controllerListSchema = z.object({
+  items: z.array(
+    z.object({
+      name: z.string(),
+      cluster: z.string(),
+      group: z.string(),
+      version: z.string(),
+      kind: z.string(),
+      /** Plural. */
+      resource: z.string(),
+      scope: z.enum(["Namespaced", "Cluster"]),
+    }),
+  ),
+});
+
+/** Answer of `GET /v1/workers`: those that gave a sign of life within the last 15 s. */
+export const workerListSchema = z.object({
+  items: z.array(
+    z.object({
+      workerId: z.string(),
+      controllers: z.array(z.string()).readonly(),
+      /** By controller: what it reconciles, and which version of its code. */
+      definitions: z.record(z.string(), z.object({ kind: z.string(), digest: z.string() })),
+      role: z.enum(["watch", "work", "all"]),
+      version: z.string(),
+      startedAt: z.string(),
+      host: z.string(),
+    }),
+  ),
+});
+
+/** Answer of `GET /v1/queues`: how much of each controller waits. */
+export const queueListSchema = z.object({
+  items: z.array(
+    z.object({
+      cluster: z.string(),
+      controller: z.string(),
+      kind: z.string(),
+      waiting: z.number(),
+      active: z.number(),
+      delayed: z.number(),
+      workers: z.number(),
+      pauses: z.array(pauseSchema),
+    }),
+  ),
+});
+
+export type ControllerList = z.infer<typeof controllerListSchema>;
+export type WorkerList = z.infer<typeof workerListSchema>;
+export type QueueList = z.infer<typeof queueListSchema>;
 export type KeyItem = z.infer<z.ZodObject<typeof keyFields>>;
 export type PauseView = z.infer<typeof pauseSchema>;
 export type CancelAnswer = z.infer<typeof cancelAnswerSchema>;

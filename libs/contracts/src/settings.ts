@@ -167,7 +167,13 @@ export const settingsSchema = z.strictObject({
     .string()
     .min(16, "a token needs at least 16 characters")
     .optional()
-    .meta(meta("KONVERGE_TOKEN", "Bearer token of the HTTP API.", true)),
+    .meta(
+      meta(
+        "KONVERGE_TOKEN",
+        "Bearer token of an admin of the HTTP API; docs/security.md has others.",
+        true,
+      ),
+    ),
 });
 
 export type Settings = z.output<typeof settingsSchema>;

@@ -34,6 +34,7 @@ export type ErrorCode =
   | "object_replaced"
   | "owner_invalid"
   | "queue_full"
+  | "rate_limited"
   | "redis_unavailable"
   | "redis_unsuitable"
   | "route_not_found"
@@ -78,6 +79,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   object_replaced: entry("The object was deleted and created again", 409, 4),
   owner_invalid: entry("The owner reference cannot be set", 422, 1, true),
   queue_full: entry("Too many keys wait; come again later", 503, 6),
+  rate_limited: entry("Too many requests; come again later", 429, 6),
   redis_unavailable: entry("Redis cannot be reached", 503, 6),
   redis_unsuitable: entry("This Redis cannot keep the promises", 500, 2, true),
   route_not_found: entry("No such route", 404, 3, true),

@@ -1,0 +1,18 @@
+import { auditPageSchema, auditQuerySchema } from "@konverge/contracts";
+import type { AuditLog } from "./audit-log.ts";
+import { covers } from "./caller.ts";
+import { route, type Route } from "./route.ts";
+
+export function auditRoutes(audit: AuditLog): Route[] {
+  return [
+    route({
+      method: "get",
+      path: "/v1/audit",
+      summary: "What was changed through the API and the command line, newest first",
+      role: "admin",
+      query: auditQuerySchema,
+      answer: auditPageSchema,
+      handle: ({ query, caller: { scope } }) => audit.read(query, (entry) => covers(scope, entry)),
+    }),
+  ];
+}

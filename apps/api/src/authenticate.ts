@@ -1,0 +1,139 @@
+import { timingSafeEqual } from "node:crypto";
+import type { TokenView } from "@konverge/contracts";
+import { KonvergeError } from "@konverge/core";
+import type { Context, MiddlewareHandler } from "hono";
+import { getCookie } from "hono/cookie";
+import type { Caller } from "./caller.ts";
+import { isLoopbackHost } from "./is-loopback.ts";
+import { digest, isExpired, type TokenStore } from "./token-store.ts";
+
+/** What routes find in their context. */
+export interface ApiEnv {
+  readonly Variables: { caller: Caller };
+}
+
+export const SESSION_COOKIE = "konverge_session";
+/** So long may a token that was revoked still be taken. */
+const REMEMBERED_MS = 1_000;
+const MOST_REMEMBERED = 1_000;
+const SAFE: readonly string[] = ["GET", "HEAD", "OPTIONS"];
+/** What a proxy adds. Whoever is behind one is not on this machine. */
+const FORWARDED = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"] as const;
+const SEND_TOKEN = "send the header `Authorization: Bearer <token>`";
+
+export interface Authenticator {
+  /** Puts the caller into the context. @throws KonvergeError `unauthorized` or `forbidden` */
+  readonly middleware: MiddlewareHandler<ApiEnv>;
+  /** Undefined for what is no token, or not any more. */
+  verify(token: string, via: "token" | "session"): Promise<Caller | undefined>;
+  /** True as long as a caller that was let in before would be let in again. */
+  isStillValid(caller: Caller): Promise<boolean>;
+}
+
+export interface AuthenticatorOptions {
+  readonly tokens: TokenStore;
+  /** Of the configuration: an admin. With it nobody is let in without a token. */
+  readonly adminToken: string | undefined;
+  /** Of a server that only this machine reaches: without a token everybody on it is an admin. */
+  readonly isOpen: boolean;
+  readonly onError: (error: unknown) => void;
+}
+
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const { tokens, adminToken, onError } = options;
+  const isOpen = options.isOpen && adminToken === undefined;
+  const expected = adminToken === undefined ? undefined : digest(adminToken);
+  const remembered = new Map<string, { readonly view: TokenView; readonly untilMs: number }>();
+
+  const find = async (token: string): Promise<TokenView | undefined> => {
+    const id = digest(token).toString("base64url");
+    const known = remembered.get(id);
+    if (known !== undefined && known.untilMs > performance.now() && !isExpired(known.view)) {
+      return known.view;
+    }
+    remembered.delete(id);
+    const view = await tokens.find(token);
+    if (view === undefined) return undefined;
+    if (remembered.size >= MOST_REMEMBERED) remembered.clear();
+    remembered.set(id, { view, untilMs: performance.now() + REMEMBERED_MS });
+    tokens.touch(view.id).catch(onError);
+    return view;
+  };
+  const verify: Authenticator["verify"] = async (token, via) => {
+    // Digests have one length, so that the comparison tells nothing about the token.
+    if (expected !== undefined && timingSafeEqual(digest(token), expected)) {
+      return { id: "admin", name: "admin", role: "admin", scope: {}, via };
+    }
+    const view = await find(token);
+    if (view === undefined) return undefined;
+    const { id, name, role, scope } = view;
+    return { id, name, role, scope, via };
+  };
+  const callerOf = async (context: Context): Promise<Caller> => {
+    const { req } = context;
+    const header = req.header("authorization");
+    if (header !== undefined) {
+      const [, token] = /^bearer +(\S+) *$/i.exec(header) ?? [];
+      const caller = token === undefined ? undefined : await verify(token, "token");
+      if (caller !== undefined) return caller;
+      throw new KonvergeError(
+        "unauthorized",
+        `this token is not known, or not any more; ${SEND_TOKEN}`,
+      );
+    }
+    const cookie = getCookie(context, SESSION_COOKIE);
+    const caller = cookie === undefined ? undefined : await verify(cookie, "session");
+    if (caller !== undefined) {
+      if (!SAFE.includes(req.method)) demandSameOrigin(context, "known");
+      return caller;
+    }
+    if (!isOpen) throw new KonvergeError("unauthorized", SEND_TOKEN);
+    demandLocal(context);
+    if (!SAFE.includes(req.method)) demandSameOrigin(context, "unknown");
+    return { id: "local", name: "local", role: "admin", scope: {}, via: "local" };
+  };
+  return {
+    middleware: async (context, next) => {
+      context.set("caller", await callerOf(context));
+      await next();
+    },
+    verify,
+    async isStillValid({ id, via }) {
+      if (via === "local" || id === "admin") return true;
+      return (await tokens.list()).some((view) => view.id === id && !isExpired(view));
+    },
+  };
+}
+
+/**
+ * A browser sends cookies, and reaches loopback, for any page that is open in it; it says for which one it is.
+ * @param silent whether a request that does not say so, which is none of a browser's, may pass
+ * @throws KonvergeError `forbidden`
+ */
+export function demandSameOrigin({ req }: Context, silent: "known" | "unknown"): void {
+  const site = req.header("sec-fetch-site");
+  const origin = req.header("origin");
+  if (site === "same-origin") return;
+  if (site === undefined && origin === undefined && silent === "unknown") return;
+  if (site === undefined && origin !== undefined && hostOf(origin) === req.header("host")) return;
+  throw new KonvergeError("forbidden", "this was sent by a page of another origin, or says none");
+}
+
+/** Also against a page that reaches us through a name of its own (DNS rebinding), and against proxies on this machine. */
+function demandLocal({ req }: Context): void {
+  const host = req.header("host") ?? "";
+  if (!isLoopbackHost(host)) {
+    const detail = `without a token only loopback hosts are served, not "${host}"`;
+    throw new KonvergeError("forbidden", detail);
+  }
+  const header = FORWARDED.find((name) => req.header(name) !== undefined);
+  if (header === undefined) return;
+  throw new KonvergeError(
+    "forbidden",
+    `this came through a proxy (${header}), which needs a token; ${SEND_TOKEN}`,
+  );
+}
+
+function hostOf(origin: string): string | undefined {
+  return URL.canParse(origin) ? new URL(origin).host : undefined;
+}

@@ -1,0 +1,73 @@
+import { ROLES, type Role, type Scope } from "@konverge/contracts";
+import { KonvergeError } from "@konverge/core";
+
+/** Who sent a request, and what that allows. */
+export interface Caller {
+  /** Of its token; tells limits and stored answers of callers apart. */
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly scope: Scope;
+  /** `local` came over loopback without a token, `process` from the process itself. */
+  readonly via: "token" | "session" | "local" | "process";
+}
+
+/** A place in the fleet. What is left out means all of them; `_` is the namespace of cluster-scoped objects. */
+export interface Place {
+  readonly cluster?: string | undefined;
+  readonly controller?: string | undefined;
+  readonly namespace?: string | undefined;
+}
+
+const DIMENSIONS = [
+  ["cluster", "clusters"],
+  ["controller", "controllers"],
+  ["namespace", "namespaces"],
+] as const satisfies readonly (readonly [keyof Place, keyof Scope])[];
+
+export function allows(caller: Caller, role: Role): boolean {
+  return ROLES.indexOf(caller.role) >= ROLES.indexOf(role);
+}
+
+/** True when nothing of the place lies outside of the scope. */
+export function covers(scope: Scope, place: Place): boolean {
+  return DIMENSIONS.every(([one, many]) => isWithin(scope[many], place[one], false));
+}
+
+/** True when some of the place lies within the scope. */
+export function touches(scope: Scope, place: Place): boolean {
+  return DIMENSIONS.every(([one, many]) => isWithin(scope[many], place[one], true));
+}
+
+/** @throws KonvergeError `forbidden` unless the whole place is within the caller's scope */
+export function demand(caller: Caller, place: Place): void {
+  if (!covers(caller.scope, place)) throw outside(caller, place);
+}
+
+/** For lists, which leave out what is not within the scope. @throws KonvergeError `forbidden` when all would be left out */
+export function demandSome(caller: Caller, place: Place): void {
+  if (!touches(caller.scope, place)) throw outside(caller, place);
+}
+
+export function isUnrestricted({ scope }: Caller): boolean {
+  return covers(scope, {});
+}
+
+function isWithin(
+  allowed: readonly string[] | undefined,
+  value: string | undefined,
+  some: boolean,
+) {
+  if (allowed === undefined) return true;
+  return value === undefined ? some : allowed.includes(value);
+}
+
+function outside(caller: Caller, place: Place): KonvergeError {
+  const limits = DIMENSIONS.flatMap(([one, many]) => {
+    const allowed = caller.scope[many];
+    if (allowed === undefined || isWithin(allowed, place[one], false)) return [];
+    const given = place[one] === undefined ? `names no ${one}` : `is for ${one} "${place[one]}"`;
+    return [`this ${given}, and the token is for ${allowed.join(", ")}`];
+  });
+  return new KonvergeError("forbidden", limits.join("; "));
+}

@@ -1,0 +1,92 @@
+import { takeToken, KonvergeError, type BucketLimits } from "@konverge/core";
+import type { Context, Hono } from "hono";
+import type { AuditLog, AuditNote } from "./audit-log.ts";
+import type { ApiEnv } from "./authenticate.ts";
+import { allows, type Caller } from "./caller.ts";
+import { limitBody } from "./limit-body.ts";
+import { checkInput, readJson } from "./read-json.ts";
+import type { Route } from "./route.ts";
+
+export interface MountOptions {
+  readonly audit: AuditLog;
+  /** Requests per second of each caller, at this process. */
+  readonly rate: BucketLimits;
+}
+
+/** Orders are kept to a few lines of text. */
+const DEFAULT_BODY_KIB = 4;
+
+/** Serves the routes: who may, how often, what is well-formed, and what is written down about it. */
+export function mountRoutes(
+  app: Hono<ApiEnv>,
+  routes: readonly Route[],
+  options: MountOptions,
+): void {
+  const { audit } = options;
+  const admit = createAdmission(options.rate);
+  for (const spec of routes) {
+    const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
+    if (spec.body !== undefined)
+      app[spec.method](path, limitBody(spec.maxBodyKiB ?? DEFAULT_BODY_KIB));
+    app[spec.method](path, async (context) => {
+      const caller = context.get("caller");
+      if (spec.role !== "none") {
+        demandRole(caller, spec.role);
+        admit(caller);
+      }
+      const notes: AuditNote[] = [];
+      const bodyOf = async ({ req }: Context): Promise<unknown> => {
+        const body = await readJson(req);
+        const by = spec.isOrder === true ? authorFor(caller, body) : undefined;
+        return by === undefined ? body : { ...(body as object), by };
+      };
+      const answer = await spec.handle({
+        params: context.req.param(),
+        query: spec.query === undefined ? undefined : checkInput(context.req.query(), spec.query),
+        body: spec.body === undefined ? undefined : checkInput(await bodyOf(context), spec.body),
+        caller,
+        context,
+        audit: (note, by = caller.name) => notes.push({ ...note, by }),
+      });
+      for (const note of notes) {
+        if (note.action === "reconcile") audit.gather(note);
+        else await audit.write(note);
+      }
+      if (answer instanceof Response) return answer;
+      return context.json(answer, spec.status === 202 ? 202 : 200);
+    });
+  }
+}
+
+/**
+ * The author of an order: what a token's owner writes of itself proves nothing. Undefined for one that may, or has to, say
+ * so itself.
+ */
+function authorFor({ via, name }: Caller, body: unknown): string | undefined {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
+  if (via === "token" || via === "session") return name;
+  return via === "process" && !("by" in body) ? name : undefined;
+}
+
+/** @throws KonvergeError `forbidden` */
+function demandRole(caller: Caller, role: Caller["role"]): void {
+  if (allows(caller, role)) return;
+  const detail = `this needs the role ${role}, and "${caller.name}" is ${caller.role}`;
+  throw new KonvergeError("forbidden", detail);
+}
+
+/**
+ * A bucket per caller in this process: a shared one would cost every request a round trip to Redis, to be exact about a
+ * bound that is there to stop what ran wild.
+ */
+function createAdmission(limits: BucketLimits): (caller: Caller) => void {
+  const buckets = new Map<string, number>();
+  return ({ id }) => {
+    const { tatMs, waitMs } = takeToken(limits, buckets.get(id) ?? 0, performance.now());
+    if (waitMs > 0) {
+      const detail = `more than ${limits.ratePerSecond} requests per second by one caller`;
+      throw new KonvergeError("rate_limited", detail, { retryAfterMs: Math.ceil(waitMs) });
+    }
+    buckets.set(id, tatMs);
+  };
+}

@@ -1,0 +1,135 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import {
+  newTokenSchema,
+  tokenViewSchema,
+  type NewToken,
+  type TokenView,
+} from "@konverge/contracts";
+import { KonvergeError } from "@konverge/core";
+import { withRedis, type RedisClient } from "@konverge/redis";
+import { z } from "zod";
+
+const FORM = /^kvg_([0-9a-f]{12})_([\w-]{43})$/;
+const MINUTE_MS = 60_000;
+const MOST_TOKENS = 1_000;
+
+const storedSchema = z.object({
+  ...tokenViewSchema.omit({ id: true, lastUsedAt: true }).shape,
+  hash: z.string(),
+});
+
+/**
+ * The tokens of an installation. Redis has their SHA-256 only: a secret of 256 random bits cannot be guessed, so a slow hash,
+ * which is for passwords, would protect nothing and cost each request its time.
+ */
+export interface TokenStore {
+  /** The token itself is in the answer, and nowhere else ever again. */
+  create(
+    token: NewToken,
+    by: string,
+  ): Promise<{ readonly token: string; readonly view: TokenView }>;
+  /** By name. */
+  list(): Promise<TokenView[]>;
+  /** By id, or by name. @throws KonvergeError `not_found` */
+  revoke(idOrName: string): Promise<TokenView[]>;
+  /** Undefined when nobody has such a token, or not any more. */
+  find(token: string): Promise<TokenView | undefined>;
+  /** Writes down that it was used, at most once a minute. */
+  touch(id: string): Promise<void>;
+}
+
+export function createTokenStore(redis: RedisClient, prefix: string): TokenStore {
+  const tokens = `${prefix}:tokens`;
+  const uses = `${prefix}:token-uses`;
+  const touched = new Map<string, number>();
+
+  const list = async (): Promise<TokenView[]> => {
+    const [stored, used] = await withRedis(redis, () =>
+      Promise.all([redis.hgetall(tokens), redis.hgetall(uses)]),
+    );
+    return Object.entries(stored)
+      .map(([id, text]) => viewOf(id, storedSchema.parse(JSON.parse(text)), used[id]))
+      .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  };
+  return {
+    async create(input, by) {
+      const { name, role, scope, ttlMs } = newTokenSchema.parse(input);
+      const known = await list();
+      if (known.length >= MOST_TOKENS) {
+        const cure = "revoke those that are not used any more";
+        throw new KonvergeError("invalid_request", `there are ${MOST_TOKENS} tokens; ${cure}`);
+      }
+      if (known.some((other) => other.name === name)) {
+        const detail = `a token "${name}" exists; revoke it, or take another name`;
+        throw new KonvergeError("invalid_request", detail, {
+          issues: [{ pointer: "/name", detail }],
+        });
+      }
+      const id = randomBytes(6).toString("hex");
+      const secret = randomBytes(32).toString("base64url");
+      const now = Date.now();
+      const stored = {
+        name,
+        role,
+        scope,
+        createdAt: new Date(now).toISOString(),
+        createdBy: by,
+        ...(ttlMs === undefined ? {} : { expiresAt: new Date(now + ttlMs).toISOString() }),
+        hash: digest(secret).toString("base64url"),
+      };
+      await withRedis(redis, () => redis.hset(tokens, id, JSON.stringify(stored)));
+      return { token: `kvg_${id}_${secret}`, view: viewOf(id, stored, undefined) };
+    },
+    list,
+    async revoke(idOrName) {
+      const found = (await list()).filter(({ id, name }) => id === idOrName || name === idOrName);
+      if (found.length === 0) {
+        throw new KonvergeError("not_found", `no token has the id or name "${idOrName}"`);
+      }
+      const ids = found.map(({ id }) => id);
+      await withRedis(redis, () =>
+        Promise.all([redis.hdel(tokens, ...ids), redis.hdel(uses, ...ids)]),
+      );
+      return found;
+    },
+    async find(token) {
+      const [, id = "", secret = ""] = FORM.exec(token) ?? [];
+      if (id === "") return undefined;
+      const text = await withRedis(redis, () => redis.hget(tokens, id));
+      if (text === null) return undefined;
+      const stored = storedSchema.parse(JSON.parse(text));
+      const expected = Buffer.from(stored.hash, "base64url");
+      if (!timingSafeEqual(digest(secret), expected)) return undefined;
+      const view = viewOf(id, stored, undefined);
+      return isExpired(view) ? undefined : view;
+    },
+    async touch(id) {
+      const now = Date.now();
+      if (now - (touched.get(id) ?? 0) < MINUTE_MS) return;
+      touched.set(id, now);
+      await withRedis(redis, () => redis.hset(uses, id, now));
+    },
+  };
+}
+
+export function isExpired({ expiresAt }: TokenView): boolean {
+  return expiresAt !== undefined && Date.parse(expiresAt) <= Date.now();
+}
+
+export function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function viewOf(
+  id: string,
+  stored: z.output<typeof storedSchema>,
+  usedMs: string | undefined,
+): TokenView {
+  const { hash: _, expiresAt, ...rest } = stored;
+  return {
+    id,
+    ...rest,
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(usedMs === undefined ? {} : { lastUsedAt: new Date(Number(usedMs)).toISOString() }),
+  };
+}

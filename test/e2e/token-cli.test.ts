@@ -1,0 +1,70 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { openQueueAccess } from "@konverge/api";
+import { expect, onTestFinished, test } from "vitest";
+import { useQueues } from "../integration/queue-harness.ts";
+
+const harness = useQueues();
+const run = promisify(execFile);
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+async function konverge(...args: string[]): Promise<Ended> {
+  const env = {
+    ...process.env,
+    KONVERGE_REDIS_URL: harness.url,
+    KONVERGE_PREFIX: harness.prefix,
+  };
+  const main = ["--conditions=@konverge/source", "apps/cli/src/main.ts", "token"];
+  try {
+    return {
+      code: 0,
+      ...(await run(process.execPath, [...main, ...args], { env, timeout: 30_000 })),
+    };
+  } catch (error) {
+    return error as Ended;
+  }
+}
+
+test("a token is made, shown once, listed without itself, revoked and written down", async () => {
+  const { prefix } = harness;
+  const onError = () => undefined;
+  const access = openQueueAccess({ redisUrl: harness.url, prefix, onError });
+  onTestFinished(() => access.close());
+  const flags = ["--role", "operator", "-n", "shop", "_", "--expires", "90d", "--by", "ada"];
+  const made = await konverge("create", "ci", ...flags);
+  expect(made).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^kvg_\w{12}_[\w-]{43}\n$/),
+  });
+  const token = made.stdout.trim();
+  expect(made.stderr).not.toContain(token);
+  expect(await access.tokens.find(token)).toMatchObject({
+    name: "ci",
+    role: "operator",
+    scope: { namespaces: ["shop", "_"] },
+    createdBy: "ada",
+  });
+  const listed = await konverge("list");
+  expect(listed.stdout).toMatch(
+    /^NAME .*\nci +\w{12} +operator +namespaces shop, _ +ada .* never\n$/,
+  );
+  expect(await konverge("revoke", "ci", "--by", "ada")).toMatchObject({ code: 0, stderr: "" });
+  expect(await access.tokens.find(token)).toBeUndefined();
+  expect(await konverge("revoke", "ci")).toMatchObject({ code: 3, stdout: "" });
+  const { items } = await access.audit.read({ limit: 10 }, () => true);
+  expect(items.map(({ action, by }) => [action, by])).toEqual([
+    ["token.revoke", "ada"],
+    ["token.create", "ada"],
+  ]);
+});
+
+test("what is wrong with a new token is said in the words of the options", async () => {
+  const wrong = await konverge("create", "a b", "--role", "viewer", "--expires", "soon");
+  expect(wrong).toMatchObject({ code: 2, stdout: "" });
+  expect(wrong.stderr).toMatch(/^konverge: --expires: .*; <name>: .*\n$/);
+  expect(await konverge("create", "ci", "--role", "king")).toMatchObject({ code: 2 });
+});
