@@ -1,8 +1,10 @@
 import { defineConfig, defineController, type Controller } from "@konverge/engine";
+import { openGuardControl } from "@konverge/guard";
 import { LEASE } from "@konverge/kube";
 import { createApiServer } from "@konverge/testkit";
 import { expect, test } from "vitest";
 import { CONFIG_MAP } from "../bench/config-map.ts";
+import { memoryLog, type LogLine } from "./engine-harness.ts";
 import { hold, until } from "./queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
 
@@ -42,6 +44,27 @@ test("start order: a cluster that cannot be reached is not bound, and nothing is
     workers.start([widgets()], { kubeconfig: { text: gone.kubeconfig } }),
   ).rejects.toMatchObject({ code: "kube_unreachable" });
   expect((await keys()).filter((key) => /\/(uid|controllers|workers)$/.test(key))).toEqual([]);
+});
+
+test("a worker that starts while the fleet's breaker is open waits for it, and works when it closes", async () => {
+  await using guards = openGuardControl({
+    redis: { url: workers.queues.url },
+    prefix: workers.queues.prefix,
+  });
+  const done = hold();
+  const controllers = [widgets({ reconcile: async () => done.release() })];
+  const first = await workers.start(controllers);
+  await first.stop();
+  await guards.isolate("default", { by: "test", reason: "the server is away" });
+  await make("waits");
+  const lines: LogLine[] = [];
+  const starting = workers.start(controllers, { log: memoryLog(lines) });
+  await until("it says that it waits", () =>
+    lines.some(({ message }) => message === "waiting for the API server"),
+  );
+  await guards.reset("default", { by: "test", reason: "it is back" });
+  expect((await starting).ready).toBe(true);
+  await done.wait();
 });
 
 test("start order: nobody stands for election for a kind that is not served", async () => {

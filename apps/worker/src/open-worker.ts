@@ -22,6 +22,7 @@ import { loadTracing, observeRequests, type Metrics } from "@konverge/telemetry"
 import { connectCluster, readClusterUid } from "./connect-cluster.ts";
 import { explainForbidden } from "./explain-forbidden.ts";
 import { defineVersion, followFleet } from "./follow-fleet.ts";
+import { onceAdmitted } from "./once-admitted.ts";
 import { startGuard } from "./start-guard.ts";
 
 const BYTES_PER_MIB = 1_048_576;
@@ -53,7 +54,8 @@ export interface OpenWorker {
 
 /**
  * Runs the controllers of a configuration on one cluster. In this order: the configuration is checked, Redis and the API server
- * are reached, the cluster is bound, producers stand for election, work is taken.
+ * are reached (while the fleet's breaker is open, that is waited for), the cluster is bound, producers stand for election, work
+ * is taken.
  * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch`,
  * `crd_mismatch` or `forbidden`, before any work is taken
  */
@@ -107,7 +109,11 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     connected = client;
     cleanup.defer(() => client.close());
     const { shards = 1 } = cluster;
-    const binding = { uid: await readClusterUid(client), shards };
+    const uid = await onceAdmitted(
+      () => readClusterUid(client),
+      (error) => log.warn({ err: error }, "waiting for the API server"),
+    );
+    const binding = { uid, shards };
     await bindCluster({ redis, prefix, cluster: clusterName, ...binding });
 
     const registry = createControllerRegistry({
