@@ -4,7 +4,7 @@ import { openSync, writeSync } from "node:fs";
 import { sleepMs, type Ladder } from "@konverge/core";
 import { defineController, startEngine, type ReconcileContext } from "@konverge/engine";
 import { createGuard } from "@konverge/guard";
-import { createKubeClient, isInvalid, loadKubeCredentials } from "@konverge/kube";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import {
   createHistoryWriter,
   createObjectLanes,
@@ -101,47 +101,25 @@ const client = createKubeClient({
  * Counts an object up by one, and signs the write: the object itself tells afterwards how often it was counted, by whom.
  * A stamp stands for one call, so that a call which is applied twice can be told from two.
  */
-async function countUp({ object, kube, signal }: ReconcileContext): Promise<void> {
+async function countUp({ object, kube }: ReconcileContext): Promise<void> {
   const { id, epoch } = running();
   const mode = modeOf(object.metadata.name);
   const target = { namespace: config.namespace, name: hotObject(mode) };
   const stamp = `${object.metadata.name}.${epoch}`;
   let tries = 0;
   let count = 0;
-  if (mode === "fields") {
-    count = await countByTest(target, stamp, signal);
-  } else {
-    await kube.mutate({ type: CONFIG_MAP, ...target }, (draft) => {
+  await kube.mutate(
+    { type: CONFIG_MAP, ...target },
+    (draft) => {
       tries += 1;
       count = Number(draft.data?.["count"] ?? 0) + 1;
-      draft.data = { ...draft.data, [stamp]: String(count), count: String(count) };
-    });
-  }
+      draft.data ??= {};
+      draft.data[stamp] = String(count);
+      draft.data["count"] = String(count);
+    },
+    { strategy: mode === "fields" ? "fields" : "guarded" },
+  );
   journal({ kind: "wrote", id, epoch, object: target.name, stamp, count, tries });
-}
-
-/** A JSON Patch that tests what was read, and no version: only writers of the same field meet. */
-async function countByTest(
-  target: { readonly namespace: string; readonly name: string },
-  stamp: string,
-  signal: AbortSignal,
-): Promise<number> {
-  for (;;) {
-    const { data = {} } = await client.get(CONFIG_MAP, target, { signal });
-    const count = Number(data["count"] ?? 0) + 1;
-    const body = [
-      { op: "test", path: "/data/count", value: data["count"] ?? "0" },
-      { op: "replace", path: "/data/count", value: String(count) },
-      { op: "add", path: `/data/${stamp}`, value: String(count) },
-    ];
-    try {
-      await client.patch(CONFIG_MAP, target, { type: "json", body }, { signal });
-      return count;
-    } catch (error) {
-      // What a failed test answers.
-      if (!isInvalid(error)) throw error;
-    }
-  }
 }
 
 /** Waits a while, fails sometimes, and after a request by a person comes back by a timer once. */

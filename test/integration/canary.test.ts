@@ -185,6 +185,41 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
           draft.data = { ...draft.data, ours: base64(CANARIES.data) };
         });
       },
+      fields: async ({ kube, object }) => {
+        const fields = { strategy: "fields" } as const;
+        await kube.mutate(
+          object,
+          (draft) => void (draft.data!["f"] = base64(CANARIES.data)),
+          fields,
+        );
+        await kube.mutate(
+          object,
+          async (draft) => {
+            await client.mutate(Secrets, { namespace, name: "fields" }, (other) => {
+              other.data = { ...other.data, token: base64(`${CANARIES.data}${Math.random()}`) };
+            });
+            draft.metadata.labels!["l"] = CANARIES.label;
+            throw new Error(`${draft.data!["token"]} ${CANARIES.data}`);
+          },
+          fields,
+        );
+      },
+      "fields-refused": async ({ kube, object }) => {
+        const change = (draft: Secret) => void (draft.data!["broken"] = `%%%${CANARIES.data}`);
+        await kube.mutate(object, change, { strategy: "fields" });
+      },
+      "fields-conflict": async ({ kube, object }) => {
+        await kube.mutate(
+          object,
+          async (draft) => {
+            draft.data!["copy"] = draft.data!["token"]!;
+            await client.mutate(Secrets, { namespace, name: "fields-conflict" }, (other) => {
+              other.data = { ...other.data, token: base64(`${CANARIES.data}${Math.random()}`) };
+            });
+          },
+          { strategy: "fields" },
+        );
+      },
       "apply-conflict": async ({ kube, object }) => {
         await kube.apply(Secrets, {
           apiVersion: "v1",
@@ -281,7 +316,8 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
           },
         ],
         reconcile: async (context) => {
-          if (context.object.metadata.name === "conflict" && context.attempt > 3) return;
+          const { name } = context.object.metadata;
+          if (name.endsWith("conflict") && name !== "apply-conflict" && context.attempt > 3) return;
           await paths[context.object.metadata.name]?.(context);
         },
       }),
@@ -299,6 +335,9 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     expect(Object.fromEntries(outcomes)).toMatchObject({
       "bad-base64": "rejected",
       conflict: "conflict",
+      fields: "retry",
+      "fields-refused": "rejected",
+      "fields-conflict": "conflict",
       "apply-conflict": "rejected",
       "bad-label": "rejected",
       terminal: "terminal",

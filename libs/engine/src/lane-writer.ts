@@ -23,7 +23,7 @@ interface WriteTarget {
 }
 
 /** Writes a change when its turn has come; `handedOn` is the object as the writer before left it, if that may be used. */
-type WriteOnce = (
+export type WriteOnce = (
   change: ChangeDraft<ApiObject>,
   options: { readonly floor: string | undefined; readonly handedOn: JsonObject | undefined },
 ) => Promise<MutateResult<ApiObject>>;

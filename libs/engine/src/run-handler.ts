@@ -16,7 +16,8 @@ import {
 } from "@konverge/kube";
 import type { AttemptLease, ObjectLanes } from "@konverge/queue";
 import type { AttemptSpan } from "@konverge/telemetry";
-import { createAttemptKube, type AttemptKube } from "./attempt-kube.ts";
+import type { AttemptKube } from "./attempt-kube.ts";
+import { createAttemptKube } from "./create-attempt-kube.ts";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import { classifyError } from "./classify-error.ts";
 import { deepFreeze } from "./deep-freeze.ts";

@@ -33,6 +33,8 @@ export function untracked<T extends object>(draft: T): T {
 export function trackFields(object: JsonObject): TrackedDraft {
   const root: TouchedField = { whole: false, members: new Map() };
   const proxies = new WeakMap<JsonObject, JsonObject>();
+  /** A list, or an object that was put in, can hold what was taken from the draft. Else nothing need be searched. */
+  let mayHold = false;
 
   const touch = ({ members }: TouchedField, key: string, whole: boolean): TouchedField => {
     let member = members.get(key);
@@ -52,10 +54,12 @@ export function trackFields(object: JsonObject): TrackedDraft {
     // Of what is frozen nothing can change, and a proxy may not stand in for its members.
     const isOpen = isPlainObject(value) && !Object.isFrozen(value);
     const member = touch(touched, key, !isOpen);
+    mayHold ||= Array.isArray(value);
     return isOpen ? track(value, member) : value;
   };
   const write = (raw: JsonObject, touched: TouchedField, key: string, value: unknown) => {
     touch(touched, key, true);
+    mayHold ||= isObject(value);
     setOwn(raw, key, release(value) as JsonValue);
   };
 
@@ -105,7 +109,7 @@ export function trackFields(object: JsonObject): TrackedDraft {
   return {
     draft: track(object, root),
     finish() {
-      releaseWithin(object, release, new WeakSet());
+      if (mayHold) releaseWithin(object, release, new WeakSet());
       return root;
     },
   };

@@ -65,6 +65,7 @@ export type {
   ReplaceOptions,
   ServerVersion,
 } from "./kube-client.ts";
+export { untracked } from "./field-tracker.ts";
 export { LEASE, startLeaderElection } from "./leader-election.ts";
 export type { LeaderElection, LeaderElectionOptions, Lease } from "./leader-election.ts";
 export { loadKubeCredentials } from "./kube-credentials.ts";
