@@ -1,16 +1,18 @@
-import type { GuardView, Transition } from "@konverge/guard";
-import { columns, plain } from "./columns.ts";
+import type { GuardView } from "@konverge/contracts";
+import { columns, fields, plain } from "./columns.ts";
+import { toneCell } from "./tone.ts";
+
+type Transition = GuardView["transitions"][number];
 
 const HEAD = ["CLUSTER", "BREAKER", "RATE", "LIMIT", "LIVE", "FAILING", "LAST TRANSITION"];
 
 /** A line per guard, for people. */
 export function guardRows(guards: readonly GuardView[]): string {
-  if (guards.length === 0) return "no worker has guarded a cluster yet";
   return columns([
     HEAD,
     ...guards.map(({ cluster, breaker, rate, workers, transitions: [last] }) => [
       cluster,
-      breaker.mode,
+      toneCell(breaker.mode),
       round(rate.current),
       round(rate.limits.ratePerSecond),
       String(workers.live.length),
@@ -51,7 +53,7 @@ export function guardDetails(view: GuardView): string {
   if (workers.failing.length > 0) rows.push(["failing", workers.failing.join(", ")]);
   rows.push(["transitions", transitions.length === 0 ? "none" : ""]);
   const history = transitions.map((transition) => `  ${plain(transitionText(transition))}`);
-  return [columns(rows), ...history].join("\n");
+  return [fields(rows), ...history].join("\n");
 }
 
 function transitionText({ atMs, from, to, by, why, reason, worker, ...rest }: Transition): string {

@@ -7,9 +7,12 @@ import { addDemoCommand } from "./commands/demo.ts";
 import { addDeadLetterCommand } from "./commands/dead-letter.ts";
 import { addGuardCommand } from "./commands/guard.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
+import { addObjectCommand } from "./commands/object.ts";
 import { addQueueCommand } from "./commands/queue.ts";
+import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
+import { exitCodesHelp } from "./exit-codes.ts";
 import { readVersion } from "./version.ts";
 
 const USAGE = 2;
@@ -17,6 +20,7 @@ const USAGE = 2;
 const program = new Command("konverge")
   .description("Durable Kubernetes reconciliation")
   .version(readVersion())
+  .addHelpText("after", exitCodesHelp())
   .exitOverride((error) => {
     process.exit(error.exitCode === 0 ? 0 : USAGE);
   });
@@ -27,6 +31,8 @@ addCrdsCommand(program);
 addManifestsCommand(program);
 addDemoCommand(program);
 addGuardCommand(program);
+addReconcileCommand(program);
+addObjectCommand(program);
 addQueueCommand(program);
 addDeadLetterCommand(program);
 addTokenCommand(program);

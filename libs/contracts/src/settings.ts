@@ -52,6 +52,15 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta("KONVERGE_CLUSTER", "The cluster of the configuration file that this worker serves."),
     ),
+  server: z
+    .url({ protocol: /^https?$/, error: "write http:// or https:// and a host" })
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_SERVER",
+        "HTTP API that the command line asks. Default: none, it reads Redis itself.",
+      ),
+    ),
   kubeconfig: z
     .string()
     .min(1)

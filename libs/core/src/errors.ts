@@ -10,6 +10,7 @@ interface ErrorEntry {
 }
 
 export type ErrorCode =
+  | "api_unreachable"
   | "attempt_revoked"
   | "body_too_large"
   | "cancelled"
@@ -42,6 +43,7 @@ export type ErrorCode =
   | "terminal"
   | "timed_out"
   | "unauthorized"
+  | "unexpected_answer"
   | "unknown_controller"
   | "unsupported_media_type"
   | "wait_timeout";
@@ -55,6 +57,7 @@ const entry = (
 
 /** Every error code of Konverge. docs/errors.md has an anchor for each. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
+  api_unreachable: entry("The HTTP API cannot be reached", 503, 6),
   attempt_revoked: entry("The attempt has ended; its access is revoked", 409, 4),
   body_too_large: entry("The request body is too large", 413, 2, true),
   cancelled: entry("Cancelled", 499, 1),
@@ -87,6 +90,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   terminal: entry("The handler said that trying again cannot help", 500, 1, true),
   timed_out: entry("The attempt took longer than its timeout", 504, 5),
   unauthorized: entry("A token is needed", 401, 7, true),
+  unexpected_answer: entry("Something else answered in place of the API", 502, 6),
   unknown_controller: entry("No such controller", 404, 3, true),
   unsupported_media_type: entry("The body must be application/json", 415, 2, true),
   wait_timeout: entry("The wait ended before the work did", 504, 5),

@@ -10,6 +10,8 @@ export { setCondition } from "./conditions.ts";
 export type { Condition, WithConditions } from "./conditions.ts";
 export { createKubeClient } from "./create-kube-client.ts";
 export type { KubeClientOptions } from "./create-kube-client.ts";
+export { listFieldOwners } from "./field-owners.ts";
+export type { FieldOwner } from "./field-owners.ts";
 export { addFinalizer, removeFinalizer } from "./finalizers.ts";
 export {
   ignoreNotFound,

@@ -1,18 +1,22 @@
-import { deadLetterQuerySchema, releaseOrderSchema } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
+import { print } from "../output.ts";
 import { deadRows } from "../queue-text.ts";
 import {
-  checkTyped,
-  print,
-  runAtDesk,
-  withFilter,
+  groupHelp,
+  orderOf,
+  runWithClient,
+  withClient,
   withOrder,
   type OrderFlags,
-  type ShowFlags,
-} from "../run-at-desk.ts";
-import { systemUser } from "../system-user.ts";
+} from "../run-with-client.ts";
+import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
 
+interface ListFlags extends PageFlags {
+  readonly controller?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+}
 interface ReleaseFlags extends OrderFlags {
   readonly namespace?: string;
   readonly name?: string;
@@ -27,48 +31,75 @@ const HELP = `
   konverge dead-letter release node-pool -n demo --contains web --dry-run --reason "how many?"
   konverge dead-letter release node-pool --all --reason "fixed in 4712"
 
-A release requests the keys as a person does: they run at once, and their counters begin anew.
-Exit codes: 0 done, 2 something to correct in what was typed or set, 3 not known or not dead, 6 Redis is away.`;
+A release requests the keys as a person does: they run at once, and their counters begin anew.`;
+
+const NAMES = { options: { "/name": "--name" } };
 
 export function addDeadLetterCommand(program: Command): void {
   const deadLetter = program
     .command("dead-letter")
     .description("keys that are not tried any more: see them, and try them again")
-    .addHelpText("after", HELP);
+    .addHelpText("after", groupHelp(HELP));
 
-  withFilter(deadLetter.command("list").description("dead keys, since when and of what")).action(
-    ({ output, ...typed }: ShowFlags) =>
-      runAtDesk(async (desk, settings) => {
-        const query = checkTyped(deadLetterQuerySchema, { cluster: settings.cluster, ...typed });
-        const list = await desk.listKeys({ ...query, phase: "dead" });
-        print(output, list, deadRows(list));
-      }),
-  );
+  withPages(withClient(deadLetter.command("list").description("dead keys, since when and of what")))
+    .option("--controller <name>", "default: all")
+    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
+    .option("--name <part>", "any part of the object's name")
+    .action((flags: ListFlags) =>
+      runWithClient(
+        flags,
+        async ({ client, cluster }) => {
+          const filters = pick(flags, ["controller", "namespace", "name", "cursor"]);
+          const query = { cluster, limit: Number(flags.limit), ...filters };
+          await showPages(flags, client.deadLetters.list(query), {
+            nameOf: ({ key }) => key,
+            table: deadRows,
+            empty: "no dead letter",
+          });
+        },
+        NAMES,
+      ),
+    );
   withOrder(
-    deadLetter
-      .command("release")
-      .description("try dead keys again: one, or all that match")
-      .argument("<controller>", "its name"),
+    withClient(
+      deadLetter
+        .command("release")
+        .description("try dead keys again: one, or all that match")
+        .argument("<controller>", "its name"),
+    ),
   )
     .option("-n, --namespace <name>", "of the object, or of all that match")
     .option("--name <name>", "one object")
     .option("--contains <part>", "all with this in their name")
     .option("--all", "all of the controller")
     .option("--dry-run", "only say how many there are")
-    .action((controller: string, { output, by, all = false, ...typed }: ReleaseFlags) =>
-      runAtDesk(async (desk, settings) => {
-        const { namespace, name, contains } = typed;
-        const narrowed = [namespace, name, contains].some((part) => part !== undefined);
-        if (narrowed === all) {
-          const cure = all
-            ? "leave it out, or leave out the other filters"
-            : "say which keys, or --all";
-          throw new KonvergeError("invalid_request", `--all: ${cure}`);
-        }
-        const order = { cluster: settings.cluster, controller, by: by ?? systemUser(), ...typed };
-        const answer = await desk.release(checkTyped(releaseOrderSchema, order), "cli");
-        const { count, dryRun } = answer;
-        print(output, answer, dryRun ? `${count} would be released` : `${count} released`);
-      }),
+    .action((controller: string, flags: ReleaseFlags) =>
+      runWithClient(
+        flags,
+        async ({ client, cluster }) => {
+          checkNarrowed(flags);
+          const { order, write } = orderOf(flags);
+          const selection = pick(flags, ["namespace", "name", "contains", "dryRun"]);
+          const answer = await client.deadLetters.release(
+            { cluster, controller, ...selection, ...order },
+            write,
+          );
+          const { count, dryRun } = answer;
+          print(flags.output, {
+            document: answer,
+            names: [],
+            table: () => (dryRun ? `${count} would be released` : `${count} released`),
+          });
+        },
+        NAMES,
+      ),
     );
+}
+
+/** All of a controller are meant only by those who say so. */
+function checkNarrowed({ namespace, name, contains, all = false }: ReleaseFlags): void {
+  const narrowed = [namespace, name, contains].some((part) => part !== undefined);
+  if (narrowed !== all) return;
+  const cure = all ? "leave it out, or leave out the other filters" : "say which keys, or --all";
+  throw new KonvergeError("invalid_request", `--all: ${cure}`);
 }

@@ -1,24 +1,16 @@
-import {
-  KEY_PHASES,
-  keyQuerySchema,
-  orderSchema,
-  pauseOrderSchema,
-  type PauseOrder,
-  type Settings,
-} from "@konverge/contracts";
 import type { Command } from "commander";
-import { keyRows, orderRows, pauseRows } from "../queue-text.ts";
+import { print } from "../output.ts";
+import { orderRows, pauseRows } from "../queue-text.ts";
 import {
-  checkTyped,
-  print,
-  runAtDesk,
-  withFilter,
+  groupHelp,
+  orderOf,
+  runWithClient,
+  withClient,
   withOrder,
-  withOutput,
+  type ClientFlags,
   type OrderFlags,
-  type ShowFlags,
-} from "../run-at-desk.ts";
-import { systemUser } from "../system-user.ts";
+} from "../run-with-client.ts";
+import { pick } from "../show-pages.ts";
 
 interface ScopeFlags extends OrderFlags {
   readonly namespace?: string;
@@ -26,96 +18,107 @@ interface ScopeFlags extends OrderFlags {
 }
 
 const HELP = `
-Redis is found by KONVERGE_REDIS_URL, the installation in it by KONVERGE_PREFIX; no HTTP API is needed.
-
-  konverge queue list --phase backoff -n demo
+  konverge queue list
   konverge queue pause node-pool -n demo --name blue --reason "it deletes machines"
   konverge queue pause -n demo --reason "the tenant is being moved"       # all controllers known by now
   konverge queue pauses
   konverge queue resume node-pool -n demo --name blue --reason "fixed in 4712"
-  konverge queue cancel 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17' --reason "asked for the wrong one"
   konverge queue orders node-pool
 
-What is paused keeps its requests, and what runs may end. docs/operating.md says what each order does.
-Exit codes: 0 done, 2 something to correct in what was typed or set, 3 not known or not paused, 6 Redis is away.`;
+What is paused keeps its requests, and what runs may end. docs/operating.md says what each order does.`;
+
+const NAMES = { options: { "/name": "--name" } };
 
 export function addQueueCommand(program: Command): void {
   const queue = program
     .command("queue")
-    .description("see what waits, fails and is paused; pause, resume and cancel")
-    .addHelpText("after", HELP);
+    .description("see what waits and what is paused; pause and resume")
+    .addHelpText("after", groupHelp(HELP));
 
-  withFilter(queue.command("list").description("keys by phase, namespace and part of their name"))
-    .option("--phase <phase>", `one of ${KEY_PHASES.join(", ")}`)
-    .action(({ output, ...typed }: ShowFlags) =>
-      runAtDesk(async (desk, settings) => {
-        const query = checkTyped(keyQuerySchema, { cluster: settings.cluster, ...typed });
-        const list = await desk.listKeys(query);
-        print(output, list, keyRows(list));
-      }),
-    );
-  withOutput(
+  withClient(
     queue.command("pauses").description("what is paused, by whom, why and since when"),
-  ).action(({ output, cluster }: ShowFlags) =>
-    runAtDesk(async (desk, settings) => {
-      const list = await desk.listPauses(cluster ?? settings.cluster);
-      print(output, list, pauseRows(list));
+  ).action((flags: ClientFlags) =>
+    runWithClient(flags, async ({ client, cluster }) => {
+      showPauses(flags, await client.queues.pauses({ cluster }));
     }),
   );
   withScope(
     queue
       .command("pause")
       .description("start nothing of a controller, namespace or object any more"),
-  ).action((controller: string | undefined, { output, ...typed }: ScopeFlags) =>
-    runAtDesk(async (desk, settings) => {
-      const list = await desk.pause(orderOf(settings, controller, typed));
-      print(output, list, pauseRows(list));
-    }),
+  ).action((controller: string | undefined, flags: ScopeFlags) =>
+    runWithClient(
+      flags,
+      async ({ client, cluster }) => {
+        const { order, write } = orderOf(flags);
+        const body = { cluster, ...scopeOf(controller, flags), ...order };
+        showPauses(flags, await client.queues.pause(body, write));
+      },
+      NAMES,
+    ),
   );
   withScope(queue.command("resume").description("end a pause of the same scope")).action(
-    (controller: string | undefined, { output, ...typed }: ScopeFlags) =>
-      runAtDesk(async (desk, settings) => {
-        const answer = await desk.resume(orderOf(settings, controller, typed));
-        print(output, answer, `resumed, ${answer.resumed} keys were waiting`);
-      }),
+    (controller: string | undefined, flags: ScopeFlags) =>
+      runWithClient(
+        flags,
+        async ({ client, cluster }) => {
+          const { order, write } = orderOf(flags);
+          const body = { cluster, ...scopeOf(controller, flags), ...order };
+          const answer = await client.queues.resume(body, write);
+          print(flags.output, {
+            document: answer,
+            names: [],
+            table: () => `resumed, ${answer.resumed} keys were waiting`,
+          });
+        },
+        NAMES,
+      ),
   );
-  withOrder(
-    queue
-      .command("cancel")
-      .description("withdraw one request; what others requested goes on")
-      .argument("<request>", "its id, as it was answered"),
-  ).action((request: string, { output, by, reason }: OrderFlags) =>
-    runAtDesk(async (desk) => {
-      const order = checkTyped(orderSchema, { by: by ?? systemUser(), reason });
-      const answer = await desk.cancel(request, order);
-      print(output, answer, answer.result);
-    }),
-  );
-  withOutput(
+  withClient(
     queue
       .command("orders")
       .description("what people ordered, newest first")
       .argument("<controller>", "its name"),
-  ).action((controller: string, { output, cluster }: ShowFlags) =>
-    runAtDesk(async (desk, settings) => {
-      const list = await desk.listOrders(cluster ?? settings.cluster, controller);
-      print(output, list, orderRows(list));
+  ).action((controller: string, flags: ClientFlags) =>
+    runWithClient(flags, async ({ client, cluster }) => {
+      const list = await client.controllers.orders({ cluster, controller });
+      print(flags.output, {
+        document: list,
+        items: list.items,
+        names: list.items.map(({ scope }) => scope),
+        table: () => orderRows(list),
+        empty: "nobody has ordered anything",
+      });
     }),
   );
 }
 
+function showPauses({ output }: ClientFlags, list: Parameters<typeof pauseRows>[0]): void {
+  print(output, {
+    document: list,
+    items: list.items,
+    names: list.items.map(({ controller, scope }) =>
+      scope.kind === "key"
+        ? scope.key
+        : scope.kind === "namespace"
+          ? `${controller} -n ${scope.namespace}`
+          : controller,
+    ),
+    table: () => pauseRows(list),
+    empty: "nothing is paused",
+  });
+}
+
 function withScope(command: Command): Command {
-  return withOrder(command)
+  return withOrder(withClient(command))
     .argument("[controller]", "its name; left out, all controllers of the namespace")
     .option("-n, --namespace <name>", "of the object, or the whole namespace")
     .option("--name <name>", "of one object");
 }
 
-function orderOf(
-  settings: Settings,
-  controller: string | undefined,
-  { by, ...typed }: Omit<ScopeFlags, "output">,
-): PauseOrder {
-  const order = { cluster: settings.cluster, controller, by: by ?? systemUser(), ...typed };
-  return checkTyped(pauseOrderSchema, order);
+function scopeOf(controller: string | undefined, flags: ScopeFlags) {
+  return {
+    ...(controller === undefined ? {} : { controller }),
+    ...pick(flags, ["namespace", "name"]),
+  };
 }

@@ -1,8 +1,11 @@
 import { startWorkerProcess } from "@konverge/worker";
 import { Option, type Command } from "commander";
 import { loadWorkerConfig } from "../load-config.ts";
+import { print } from "../output.ts";
+import { runWithClient, withClient, type ClientFlags } from "../run-with-client.ts";
 import { untilSignal } from "../until-signal.ts";
 import { readVersion } from "../version.ts";
+import { workerRows } from "../worker-text.ts";
 
 interface WorkerFlags {
   readonly config: string;
@@ -10,8 +13,15 @@ interface WorkerFlags {
 }
 
 export function addWorkerCommand(program: Command): void {
-  program
+  const worker = program
     .command("worker")
+    .description("run controllers, and see who runs them")
+    .addHelpText(
+      "after",
+      "\n`konverge worker --config <file>` is `konverge worker run --config <file>`.",
+    );
+  worker
+    .command("run", { isDefault: true })
     .description("run the controllers of a configuration file; start it as often as you like")
     .requiredOption(
       "--config <file>",
@@ -34,4 +44,16 @@ export function addWorkerCommand(program: Command): void {
       await untilSignal(() => void worker.kill());
       await worker.stop();
     });
+  withClient(worker.command("list").description("the live workers")).action((flags: ClientFlags) =>
+    runWithClient(flags, async ({ client }) => {
+      const list = await client.workers.list();
+      print(flags.output, {
+        document: list,
+        items: list.items,
+        names: list.items.map(({ workerId }) => workerId),
+        table: () => workerRows(list.items),
+        empty: "no worker runs; start one: konverge worker --config <file>",
+      });
+    }),
+  );
 }

@@ -1,0 +1,224 @@
+import type { AttemptRecord, ObjectHistory } from "@konverge/contracts";
+import { KEY_PHASES } from "@konverge/contracts";
+import { createLocalGate, KonvergeError, parseKey } from "@konverge/core";
+import { createKubeClient, listFieldOwners, loadKubeCredentials } from "@konverge/kube";
+import { InvalidArgumentError, type Command } from "commander";
+import { attemptDetails, historyRows, keyDetails, numberOf, writeText } from "../attempt-text.ts";
+import { blameFields, type Blame } from "../blame-fields.ts";
+import { blameRows } from "../blame-text.ts";
+import { findController } from "../find-controller.ts";
+import { print } from "../output.ts";
+import { keyRows } from "../queue-text.ts";
+import {
+  groupHelp,
+  runWithClient,
+  withClient,
+  type Asking,
+  type ClientFlags,
+} from "../run-with-client.ts";
+import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+import { readVersion } from "../version.ts";
+
+interface ListFlags extends PageFlags {
+  readonly controller?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly phase?: (typeof KEY_PHASES)[number];
+}
+interface ObjectFlags extends ClientFlags {
+  readonly namespace?: string;
+}
+interface AttemptFlags extends ObjectFlags {
+  readonly attempt?: number;
+}
+interface BlameFlags extends ObjectFlags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+}
+
+const HELP = `
+  konverge object list --phase backoff -n demo
+  konverge object get node-pool blue -n demo
+  konverge object history node-pool blue -n demo
+  konverge object history node-pool blue -n demo --attempt 17
+  konverge object diff node-pool blue -n demo
+  konverge object blame node-pool blue -n demo`;
+
+export function addObjectCommand(program: Command): void {
+  const object = program
+    .command("object")
+    .description("how objects stand, what was done to them, and who owns which field")
+    .addHelpText("after", groupHelp(HELP));
+
+  withPages(
+    withClient(
+      object.command("list").description("objects by phase, namespace and part of their name"),
+    ),
+  )
+    .option("--controller <name>", "default: all")
+    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
+    .option("--name <part>", "any part of the object's name")
+    .option("--phase <phase>", `one of ${KEY_PHASES.join(", ")}`)
+    .action((flags: ListFlags) =>
+      runWithClient(
+        flags,
+        async ({ client, cluster }) => {
+          const filters = pick(flags, ["controller", "namespace", "name", "phase", "cursor"]);
+          const query = { cluster, limit: Number(flags.limit), ...filters };
+          await showPages(flags, client.objects.list(query), {
+            nameOf: ({ key }) => key,
+            table: keyRows,
+            empty: "no such object",
+          });
+        },
+        { options: { "/name": "--name" } },
+      ),
+    );
+  withObject(object.command("get").description("how one object stands")).action(
+    (controller: string, name: string, flags: ObjectFlags) =>
+      runWithClient(flags, async (asking) => {
+        const history = await read(asking, controller, name, flags);
+        print(flags.output, {
+          document: history,
+          names: [history.key],
+          table: () => keyDetails(history),
+        });
+      }),
+  );
+  withAttempt(
+    withObject(
+      object.command("history").description("its latest attempts, or all about one of them"),
+    ),
+  ).action((controller: string, name: string, flags: AttemptFlags) =>
+    runWithClient(flags, async (asking) => {
+      const history = await read(asking, controller, name, flags);
+      const one = flags.attempt === undefined ? undefined : attemptOf(history, flags.attempt);
+      print(flags.output, {
+        document: one ?? { items: history.attempts },
+        items: one === undefined ? history.attempts : [one],
+        names: (one === undefined ? history.attempts : [one]).map(({ id }) => id),
+        table: () => (one === undefined ? historyRows(history.attempts) : attemptDetails(one)),
+        empty: "no attempt yet, or none is kept any more",
+      });
+    }),
+  );
+  withAttempt(
+    withObject(
+      object
+        .command("diff")
+        .description("what an attempt changed, field by field; default: the last that wrote"),
+    ),
+  ).action((controller: string, name: string, flags: AttemptFlags) =>
+    runWithClient(flags, async (asking) => {
+      const history = await read(asking, controller, name, flags);
+      const attempt =
+        flags.attempt === undefined
+          ? history.attempts.find(({ writes }) => writes.length > 0)
+          : attemptOf(history, flags.attempt);
+      const writes = attempt?.writes ?? [];
+      print(flags.output, {
+        document: { attempt: attempt?.id, startedAt: attempt?.startedAt, writes },
+        items: writes,
+        names: writes.map(({ resource, name: written }) => `${resource}/${written}`),
+        table: () =>
+          attempt === undefined
+            ? ""
+            : [`attempt ${numberOf(attempt)}, ${attempt.startedAt}`, ...writes.map(writeText)].join(
+                "\n",
+              ),
+        empty: "no attempt that is kept has written",
+      });
+    }),
+  );
+  withObject(
+    object
+      .command("blame")
+      .description(
+        "which field manager owns which field, and which attempt wrote it; reads the object by the kubeconfig",
+      ),
+  )
+    .option("--kubeconfig <file>", "default: KONVERGE_KUBECONFIG, else as kubectl finds it")
+    .option("--context <name>", "default: KONVERGE_CONTEXT, else the current one")
+    .action((controller: string, name: string, flags: BlameFlags) =>
+      runWithClient(flags, async (asking) => {
+        const items = await blame(asking, controller, name, flags);
+        print(flags.output, {
+          document: { items },
+          items,
+          names: items.map(({ path }) => path),
+          table: () => blameRows(items),
+          empty: "the API server tells of no field manager",
+        });
+      }),
+    );
+}
+
+function withObject(command: Command): Command {
+  return withClient(command)
+    .argument("<controller>", "its name")
+    .argument("<name>", "of the object")
+    .option("-n, --namespace <name>", "of the object; left out for cluster-scoped ones");
+}
+
+function withAttempt(command: Command): Command {
+  return command.option("--attempt <number>", "as `object history` numbers it", parseNumber);
+}
+
+function parseNumber(text: string): number {
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && number > 0) return number;
+  throw new InvalidArgumentError("Write a whole number from 1.");
+}
+
+function read(
+  { client, cluster }: Asking,
+  controller: string,
+  name: string,
+  { namespace }: ObjectFlags,
+): Promise<ObjectHistory> {
+  return client.objects.get({ cluster, controller, namespace, name });
+}
+
+function attemptOf({ key, attempts }: ObjectHistory, number: number): AttemptRecord {
+  const found = attempts.find(({ epoch }) => epoch === number);
+  if (found !== undefined) return found;
+  const kept = attempts.map(numberOf);
+  const range = kept.length === 0 ? "none" : `${kept.at(-1)} to ${kept[0]}`;
+  throw new KonvergeError("not_found", `${key} has no attempt ${number}; kept are ${range}`);
+}
+
+async function blame(
+  asking: Asking,
+  controller: string,
+  name: string,
+  flags: BlameFlags,
+): Promise<Blame[]> {
+  const { settings } = asking;
+  const [type, history] = await Promise.all([
+    findController(asking, controller),
+    read(asking, controller, name, flags),
+  ]);
+  const { kubeconfig = settings.kubeconfig, context = settings.context } = flags;
+  const kube = createKubeClient({
+    credentials: loadKubeCredentials({
+      ...(kubeconfig === undefined ? {} : { kubeconfigPath: kubeconfig }),
+      ...(context === undefined ? {} : { context }),
+    }),
+    gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
+    userAgent: `konverge-cli/${readVersion()}`,
+  });
+  try {
+    const object = await kube.get(type, { name, ...pick(flags, ["namespace"]) });
+    const { resource, group, namespace } = parseKey(history.key);
+    const target = {
+      controller,
+      resource: group === "" ? resource : `${resource}.${group}`,
+      namespace,
+      name,
+    };
+    const owners = listFieldOwners(object, { sensitive: kube.isSensitive(type) });
+    return blameFields(owners, history.attempts, target);
+  } finally {
+    await kube.close();
+  }
+}

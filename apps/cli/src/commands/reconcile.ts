@@ -1,0 +1,234 @@
+import type { ReconcileState } from "@konverge/contracts";
+import { KonvergeError } from "@konverge/core";
+import type { Command } from "commander";
+import { exitCodeOf } from "../exit-codes.ts";
+import { oneLine } from "../explain-failure.ts";
+import { findController } from "../find-controller.ts";
+import { print, say } from "../output.ts";
+import { parseDuration } from "../parse-duration.ts";
+import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+import { attemptRows, stateNotes, stateRows } from "../reconcile-text.ts";
+import {
+  groupHelp,
+  orderOf,
+  runWithClient,
+  withClient,
+  withIdempotencyKey,
+  withOrder,
+  withServer,
+  type Asking,
+  type ClientFlags,
+  type OrderFlags,
+} from "../run-with-client.ts";
+
+interface EnqueueFlags extends ClientFlags {
+  readonly namespace?: string;
+  readonly reason?: string;
+  readonly wait?: boolean;
+  readonly timeout: number;
+  readonly dryRun?: boolean;
+  readonly idempotencyKey?: string;
+}
+interface ListFlags extends PageFlags {
+  readonly controller?: string;
+  readonly kind?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly outcome?: string;
+  readonly error?: string;
+  readonly manager?: string;
+  readonly hint?: string;
+}
+
+const FILTERS = [
+  "controller",
+  "kind",
+  "namespace",
+  "name",
+  "outcome",
+  "error",
+  "manager",
+  "hint",
+  "cursor",
+] as const;
+
+const HELP = `
+  konverge reconcile enqueue node-pool blue -n demo --reason "deploy 4711" --wait
+  konverge reconcile enqueue node-pool blue green red -n demo -o name
+  konverge reconcile get 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17'
+  konverge reconcile list --outcome terminal -n demo
+  konverge reconcile cancel 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17' --reason "the wrong one"`;
+
+/** Outcomes after which nothing is left to do for the one who asked. */
+const GOOD: readonly (string | undefined)[] = ["done", "requeueAfter", "awaitChange", "gone"];
+
+export function addReconcileCommand(program: Command): void {
+  const reconcile = program
+    .command("reconcile")
+    .description("ask for reconciles, wait for them, see what they did")
+    .addHelpText("after", groupHelp(HELP));
+
+  withIdempotencyKey(
+    withClient(
+      reconcile
+        .command("enqueue")
+        .description("ask that objects are reconciled now; requests of one object coalesce")
+        .argument("<controller>", "its name")
+        .argument("<name...>", "the objects, up to 1000"),
+    ),
+  )
+    .option("-n, --namespace <name>", "of the objects; left out for cluster-scoped ones")
+    .option("--reason <text>", "why; shown in the objects' history")
+    .option("--wait", "until all are finished; ends with 1 when one did not end well")
+    .option("--timeout <duration>", "of the wait", parseDuration, 60_000)
+    .option("--dry-run", "only check that it could be asked for")
+    .action((controller: string, names: readonly string[], flags: EnqueueFlags) =>
+      runWithClient(flags, (asking) => enqueue(asking, controller, names, flags)),
+    );
+  withServer(
+    reconcile
+      .command("get")
+      .description("how requests stand")
+      .argument("<request...>", "ids, as they were answered"),
+  ).action((ids: readonly string[], flags: ClientFlags) =>
+    runWithClient(flags, async ({ client }) => {
+      showStates(flags, await Promise.all(ids.map((id) => client.reconciles.get(id))), ids);
+    }),
+  );
+  withPages(
+    withClient(reconcile.command("list").description("attempts of all objects, newest first")),
+  )
+    .option("--controller <name>", "default: all")
+    .option("--kind <kind>", "a kind, a plural, or plural.group")
+    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
+    .option("--name <part>", "any part of the object's name")
+    .option("--outcome <outcome>", "done, retry, terminal, ...")
+    .option("--error <code>", "code of the error")
+    .option("--manager <name>", "a field manager that won against the attempt")
+    .option("--hint <code>", "a hint, as docs/hints.md names it")
+    .action((flags: ListFlags) =>
+      runWithClient(flags, async ({ client, cluster }) => {
+        const query = { cluster, limit: Number(flags.limit), ...pick(flags, FILTERS) };
+        await showPages(flags, client.attempts.list(query), {
+          nameOf: ({ id }) => id,
+          table: attemptRows,
+          empty: "no such attempt",
+        });
+      }),
+    );
+  withOrder(
+    withServer(
+      reconcile
+        .command("cancel")
+        .description("withdraw one request; what others requested goes on")
+        .argument("<request>", "its id, as it was answered"),
+    ),
+  ).action((id: string, flags: OrderFlags) =>
+    runWithClient(flags, async ({ client }) => {
+      const { order, write } = orderOf(flags);
+      const answer = await client.reconciles.cancel(id, order, write);
+      print(flags.output, { document: answer, names: [answer.id], table: () => answer.result });
+    }),
+  );
+}
+
+async function enqueue(
+  { client, cluster }: Asking,
+  controller: string,
+  names: readonly string[],
+  flags: EnqueueFlags,
+): Promise<void> {
+  const { output, namespace, reason, idempotencyKey } = flags;
+  const bodies = names.map((name) => ({
+    controller,
+    cluster,
+    ...(namespace === undefined ? {} : { namespace }),
+    name,
+    ...(reason === undefined ? {} : { reason }),
+  }));
+  if (flags.dryRun === true) {
+    await checkTarget({ client, cluster }, controller, namespace);
+    print(output, {
+      document: { items: bodies },
+      items: bodies,
+      names,
+      table: () => `${names.length} would be requested`,
+    });
+    return;
+  }
+  const write = idempotencyKey === undefined ? {} : { idempotencyKey };
+  const [only] = bodies;
+  if (bodies.length === 1 && only !== undefined) {
+    const accepted = await client.reconciles.create(only, write);
+    if (flags.wait === true) return await waitForAll({ client }, [accepted.id], flags);
+    return print(output, { document: accepted, names: [accepted.id], table: () => accepted.id });
+  }
+  const answer = await client.reconciles.createMany(bodies, write);
+  const ids = answer.items.flatMap((item) => ("id" in item ? [item.id] : []));
+  for (const [index, item] of answer.items.entries()) {
+    if ("error" in item) say(`konverge: ${names[index]}: ${oneLine(item.error.detail)}`);
+  }
+  const [refused] = answer.items.flatMap((item) => ("error" in item ? [item.error] : []));
+  if (refused !== undefined) process.exitCode = exitCodeOf(refused);
+  if (flags.wait === true && ids.length > 0) return await waitForAll({ client }, ids, flags);
+  print(output, {
+    document: answer,
+    items: answer.items,
+    names: ids,
+    table: () => ids.join("\n"),
+    empty: "nothing was accepted",
+  });
+}
+
+/** Bounded, so that a thousand waits do not take a thousand connections. */
+const WAITS_AT_ONCE = 20;
+
+async function waitForAll(
+  { client }: Pick<Asking, "client">,
+  ids: readonly string[],
+  flags: EnqueueFlags,
+): Promise<void> {
+  const states: ReconcileState[] = [];
+  const left = [...ids.entries()];
+  const endMs = performance.now() + flags.timeout;
+  const run = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [index, id] = next;
+      const timeoutMs = Math.max(0, endMs - performance.now());
+      states[index] = await client.reconciles.wait(id, { timeoutMs });
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(WAITS_AT_ONCE, ids.length) }, run));
+  showStates(flags, states, ids);
+  if (states.some(({ outcome }) => !GOOD.includes(outcome))) process.exitCode = 1;
+}
+
+function showStates(
+  { output }: ClientFlags,
+  states: readonly ReconcileState[],
+  ids: readonly string[],
+): void {
+  print(output, {
+    document: states.length === 1 ? states[0] : { items: states },
+    items: states,
+    names: ids,
+    table: () => stateRows(states),
+  });
+  for (const note of states.flatMap(stateNotes)) say(`konverge: ${oneLine(note)}`);
+}
+
+/** What the server would refuse. */
+async function checkTarget(
+  { client, cluster }: Pick<Asking, "client" | "cluster">,
+  controller: string,
+  namespace: string | undefined,
+): Promise<void> {
+  const known = await findController({ client, cluster }, controller);
+  const isNamespaced = known.scope === "Namespaced";
+  if (isNamespaced === (namespace !== undefined)) return;
+  const detail = isNamespaced
+    ? `${known.kind} is namespaced; say which`
+    : `${known.kind} is cluster-scoped; leave it out`;
+  const issues = [{ pointer: "/namespace", detail }];
+  throw new KonvergeError("invalid_request", detail, { issues });
+}

@@ -1,0 +1,19 @@
+import type { Controller } from "@konverge/client";
+import { KonvergeError } from "@konverge/core";
+import type { Asking } from "./run-with-client.ts";
+
+/** What the workers said about a controller. @throws KonvergeError `unknown_controller` */
+export async function findController(
+  { client, cluster }: Pick<Asking, "client" | "cluster">,
+  controller: string,
+): Promise<Controller> {
+  const { items } = await client.controllers.list();
+  const here = items.filter((item) => item.cluster === cluster);
+  const known = here.find(({ name }) => name === controller);
+  if (known !== undefined) return known;
+  const names = here.map(({ name }) => name).join(", ") || "none";
+  throw new KonvergeError(
+    "unknown_controller",
+    `cluster "${cluster}" has no controller "${controller}"; known: ${names}`,
+  );
+}

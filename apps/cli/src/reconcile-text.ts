@@ -1,0 +1,57 @@
+import type { AttemptSummary, ReconcileState } from "@konverge/contracts";
+import { age, span } from "./age.ts";
+import { columns, type Cell } from "./columns.ts";
+import { outcomeCell } from "./tone.ts";
+
+const NONE = "-";
+
+/** How a request stands, for people. */
+export function stateRows(states: readonly ReconcileState[]): string {
+  return columns([
+    ["PHASE", "OUTCOME", "ATTEMPTS", "FINISHED", "REQUEST"],
+    ...states.map(({ id, phase, outcome, attempts, finishedAt }): Cell[] => [
+      phase,
+      outcomeCell(outcome),
+      String(attempts),
+      finishedAt === undefined ? NONE : age(finishedAt),
+      id,
+    ]),
+  ]);
+}
+
+/** Why a request waits or failed; a line each, for stderr. */
+export function stateNotes({ id, error, paused }: ReconcileState): string[] {
+  const notes: string[] = [];
+  if (error !== undefined) notes.push(`${id}: ${error.code}: ${error.message}`);
+  if (paused !== undefined) {
+    notes.push(`${id}: paused by ${paused.by} since ${paused.since}: ${paused.reason}`);
+  }
+  return notes;
+}
+
+/** A line per attempt of many objects, newest first. */
+export function attemptRows(items: readonly AttemptSummary[]): string {
+  return columns([
+    ["STARTED", "CONTROLLER", "OBJECT", "OUTCOME", "TOOK", "CALLS", "WROTE", "LOST", "NOTE"],
+    ...items.map((item): Cell[] => {
+      const { controller, namespace, name, outcome, startedAt, durationMs, calls, writes } = item;
+      const { conflicts, errorCode, managers, hints } = item;
+      const note = [
+        errorCode,
+        managers.length === 0 ? undefined : `lost to ${managers.join(", ")}`,
+        ...hints,
+      ];
+      return [
+        age(startedAt),
+        controller,
+        namespace === undefined ? name : `${namespace}/${name}`,
+        outcomeCell(outcome),
+        span(durationMs),
+        String(calls),
+        String(writes),
+        String(conflicts),
+        note.filter((part) => part !== undefined).join("; "),
+      ];
+    }),
+  ]);
+}

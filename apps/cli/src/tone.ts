@@ -1,0 +1,17 @@
+import type { Cell } from "./columns.ts";
+
+const BAD: readonly string[] = ["dead", "terminal", "rejected", "lost", "open", "isolated", "fail"];
+const UNEASY: readonly string[] = ["backoff", "retry", "conflict", "deferred", "halfOpen", "warn"];
+const GOOD: readonly string[] = ["done", "closed", "ok"];
+
+/** A state of ours in its colour. */
+export function toneCell(text: string): Cell {
+  if (BAD.includes(text)) return { text, style: "red" };
+  if (UNEASY.includes(text)) return { text, style: "yellow" };
+  if (GOOD.includes(text)) return { text, style: "green" };
+  return text === "paused" ? { text, style: "cyan" } : text;
+}
+
+export function outcomeCell(outcome: string | undefined): Cell {
+  return toneCell(outcome ?? "-");
+}

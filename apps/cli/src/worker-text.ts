@@ -1,0 +1,18 @@
+import type { Worker } from "@konverge/client";
+import { age } from "./age.ts";
+import { columns } from "./columns.ts";
+
+/** A line per live worker. */
+export function workerRows(workers: readonly Worker[]): string {
+  return columns([
+    ["WORKER", "ROLE", "AGE", "VERSION", "HOST", "CONTROLLERS"],
+    ...workers.map(({ workerId, role, startedAt, version, host, controllers }) => [
+      workerId,
+      role,
+      age(startedAt),
+      version,
+      host,
+      controllers.join(", "),
+    ]),
+  ]);
+}

@@ -1,0 +1,35 @@
+import type { ApiObject } from "@konverge/core";
+import { formatFieldPath, ownedPaths } from "./managed-fields.ts";
+
+/** Who owns a field of an object, as the API server tells. */
+export interface FieldOwner {
+  /** For example `spec.ports[name=web].port`. */
+  readonly path: string;
+  readonly manager: string;
+  /** `Apply` or `Update`. */
+  readonly operation: string;
+  /** Left out for the object itself. */
+  readonly subresource?: string;
+  /** Last write of the manager under this entry, not of this field alone. ISO 8601, to the second. */
+  readonly at?: string;
+}
+
+/** By path; a field that several own comes several times. Selectors of sensitive kinds are left out (P12). */
+export function listFieldOwners(
+  object: ApiObject,
+  { sensitive }: { readonly sensitive: boolean },
+): FieldOwner[] {
+  const owners = (object.metadata.managedFields ?? []).flatMap(
+    ({ manager = "unknown", operation = "", subresource, time, fieldsV1 }) =>
+      ownedPaths(fieldsV1).map((path) => ({
+        path: formatFieldPath(path, { sensitive }),
+        manager,
+        operation,
+        ...(subresource === undefined || subresource === "" ? {} : { subresource }),
+        ...(time === undefined ? {} : { at: time }),
+      })),
+  );
+  return owners.toSorted((one, other) =>
+    one.path < other.path ? -1 : Number(one.path > other.path),
+  );
+}
