@@ -74,9 +74,11 @@ test("many are requested at once with a result each, and listed over all pages",
   expect(listed).toEqual(names);
 });
 
-test("pauses, cancels and releases are given as by the API itself", async () => {
+test("pauses, cancels and releases are ordered in the name of the token", async () => {
   const { id } = await client.reconciles.create(POOL);
-  expect(await client.queues.pause({ ...POOL, ...WHY })).toMatchObject({ items: [{ by: "ada" }] });
+  expect(await client.queues.pause({ ...POOL, ...WHY })).toMatchObject({
+    items: [{ by: "admin" }],
+  });
   expect(await client.queues.pauses()).toMatchObject({ items: [{ reason: "a bad release" }] });
   expect(await client.reconciles.cancel(id, WHY)).toEqual({ id, result: "withdrawn" });
   expect(await client.queues.resume({ ...POOL, ...WHY })).toEqual({ resumed: 0 });

@@ -7,11 +7,10 @@ export async function findController(
   { client, cluster }: Pick<Asking, "client" | "cluster">,
   controller: string,
 ): Promise<Controller> {
-  const { items } = await client.controllers.list();
-  const here = items.filter((item) => item.cluster === cluster);
-  const known = here.find(({ name }) => name === controller);
+  const { items } = await client.controllers.list({ cluster });
+  const known = items.find(({ name }) => name === controller);
   if (known !== undefined) return known;
-  const names = here.map(({ name }) => name).join(", ") || "none";
+  const names = items.map(({ name }) => name).join(", ") || "none";
   throw new KonvergeError(
     "unknown_controller",
     `cluster "${cluster}" has no controller "${controller}"; known: ${names}`,

@@ -1,5 +1,6 @@
 import { createClient, type Client } from "@konverge/client";
 import type { Settings } from "@konverge/contracts";
+import { userInfo } from "node:os";
 import { readVersion } from "./version.ts";
 
 export interface OpenClient {
@@ -45,12 +46,12 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
     guards,
     metrics: createMetrics({ version: readVersion() }),
     token: undefined,
+    inProcess: { user: systemName() },
     cluster,
     onError: (error) => thrown.push(error),
   });
   const client = createClient({
     server: HERE,
-    headers: { host: "localhost" },
     // Redis tells at once that it is away; whoever waits for it waits here.
     retry: { retries: 0 },
     fetch: async (request) => await api.fetch(request),
@@ -63,4 +64,13 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
       await Promise.all([access.close(), guards.close()]);
     },
   };
+}
+
+/** Of the requests; orders name their author. A container may run under an id that has no name. */
+function systemName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "cli";
+  }
 }

@@ -1,7 +1,7 @@
 import { dump } from "js-yaml";
 import { Option, type Command } from "commander";
 
-export const OUTPUTS = ["table", "json", "jsonl", "yaml", "name"] as const;
+const OUTPUTS = ["table", "json", "jsonl", "yaml", "name"] as const;
 export type Output = (typeof OUTPUTS)[number];
 
 export interface Shown {
@@ -42,7 +42,7 @@ export function print(output: Output, shown: Shown): void {
 }
 
 /** Like the JSON, without references and without folded lines. */
-export function toYaml(document: unknown): string {
+function toYaml(document: unknown): string {
   // What JSON leaves out must be left out here, where it would be an error.
   const plain: unknown = JSON.parse(JSON.stringify(document));
   return dump(plain, { noRefs: true, lineWidth: -1 }).trimEnd();

@@ -1,10 +1,40 @@
-import type { KeyItem, OrderList, PauseList } from "@konverge/contracts";
+import type { KeyItem, OrderList, PauseList, QueueList } from "@konverge/contracts";
 import { parseKey } from "@konverge/core";
 import { age } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
 import { outcomeCell, toneCell } from "./tone.ts";
 
 const NONE = "-";
+
+/** A line per controller, for people. */
+export function queueRows({ items }: QueueList): string {
+  const rows = items.map(
+    ({ controller, kind, waiting, active, delayed, workers, pauses }): Cell[] => {
+      const whole = pauses.find(({ scope }) => scope.kind === "controller");
+      const note =
+        whole !== undefined
+          ? `paused by ${whole.by} ${age(whole.since)} ago: ${whole.reason}`
+          : pauses.length > 0
+            ? `${pauses.length} pauses: konverge queue pauses`
+            : workers === 0
+              ? "no worker runs it"
+              : NONE;
+      return [
+        controller,
+        kind,
+        String(waiting),
+        String(active),
+        String(delayed),
+        workers === 0 ? { text: "0", style: "red" } : String(workers),
+        note,
+      ];
+    },
+  );
+  return columns([
+    ["CONTROLLER", "KIND", "WAITING", "RUNNING", "DELAYED", "WORKERS", "NOTE"],
+    ...rows,
+  ]);
+}
 
 /** A line per key, for people; the note says why it does not run. */
 export function keyRows(items: readonly KeyItem[]): string {

@@ -2,26 +2,36 @@ import type {
   AcceptedReconcile,
   AttemptListQuery,
   AttemptPage,
+  AttemptRecord,
   AttemptSummary,
+  AuditEntry,
+  AuditPage,
+  AuditQuery,
   CancelAnswer,
   Contention,
+  ControllerList,
   CreateReconcile,
   Fights,
   GuardOrder,
+  GuardList,
   GuardView,
   KeyItem,
   KeyList,
   KeyListQuery,
+  ObjectAttempts,
   ObjectHistory,
   OrderList,
   PauseList,
   PauseOrder,
+  QueueList,
   ReconcileResults,
   ReconcileState,
   ReleaseAnswer,
   ReleaseOrder,
   ResumeAnswer,
   Rollups,
+  Whoami,
+  WorkerList,
 } from "@konverge/contracts";
 import type { StreamEvent } from "./event-stream.ts";
 import type { Pages } from "./pages.ts";
@@ -48,25 +58,12 @@ export interface ObjectRef {
   readonly name: string;
 }
 
-export interface Controller {
-  readonly name: string;
-  readonly cluster: string;
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-  /** Plural. */
-  readonly resource: string;
-  readonly scope: "Namespaced" | "Cluster";
-}
+export type Controller = ControllerList["items"][number];
+export type Worker = WorkerList["items"][number];
 
-export interface Worker {
-  readonly workerId: string;
-  readonly controllers: readonly string[];
-  readonly role: "watch" | "work" | "all";
-  readonly version: string;
-  /** ISO 8601. */
-  readonly startedAt: string;
-  readonly host: string;
+/** Left out: the cluster of the API's own configuration. */
+export interface ClusterQuery {
+  readonly cluster?: string | undefined;
 }
 
 export interface ReadOptions {
@@ -92,6 +89,8 @@ export interface Client {
     get(id: string, options?: ReadOptions): Promise<ReconcileState>;
     /** Until it is finished, whatever its outcome. @throws ProblemError `wait_timeout` */
     wait(id: string, options?: WaitOptions): Promise<ReconcileState>;
+    /** What is requested and has not ended, by key. */
+    list(query?: KeyQuery, options?: ReadOptions): Pages<KeyItem, KeyList>;
     cancel(id: string, order: Order, options?: WriteOptions): Promise<CancelAnswer>;
   };
   readonly objects: {
@@ -99,14 +98,25 @@ export interface Client {
     list(query?: KeyQuery, options?: ReadOptions): Pages<KeyItem, KeyList>;
     /** How it stands, with its latest attempts. */
     get(object: ObjectRef, options?: ReadOptions): Promise<ObjectHistory>;
+    /** The latest, newest first. */
+    attempts(object: ObjectRef, options?: ReadOptions): Promise<ObjectAttempts>;
+    /** One of them, by its number. */
+    attempt(object: ObjectRef, epoch: number, options?: ReadOptions): Promise<AttemptRecord>;
     /** Who fights over it. */
     contention(object: ObjectRef, options?: ReadOptions): Promise<Contention>;
+    reconcile(
+      object: ObjectRef,
+      body?: { readonly reason?: string },
+      options?: WriteOptions,
+    ): Promise<AcceptedReconcile>;
+    pause(object: ObjectRef, order: Order, options?: WriteOptions): Promise<PauseList>;
+    resume(object: ObjectRef, order: Order, options?: WriteOptions): Promise<ResumeAnswer>;
   };
   readonly attempts: {
     list(query?: AttemptQuery, options?: ReadOptions): Pages<AttemptSummary, AttemptPage>;
   };
   readonly controllers: {
-    list(options?: ReadOptions): Promise<{ readonly items: readonly Controller[] }>;
+    list(query?: ClusterQuery, options?: ReadOptions): Promise<ControllerList>;
     /** What it did per minute. */
     rollups(
       query: { readonly controller: string; readonly cluster?: string; readonly minutes?: number },
@@ -119,15 +129,17 @@ export interface Client {
     ): Promise<OrderList>;
   };
   readonly queues: {
-    pauses(query?: { readonly cluster?: string }, options?: ReadOptions): Promise<PauseList>;
+    /** How much of each controller waits. */
+    list(query?: ClusterQuery, options?: ReadOptions): Promise<QueueList>;
+    pauses(query?: ClusterQuery, options?: ReadOptions): Promise<PauseList>;
     pause(order: Pause, options?: WriteOptions): Promise<PauseList>;
     resume(order: Pause, options?: WriteOptions): Promise<ResumeAnswer>;
   };
   readonly workers: {
-    list(options?: ReadOptions): Promise<{ readonly items: readonly Worker[] }>;
+    list(query?: ClusterQuery, options?: ReadOptions): Promise<WorkerList>;
   };
   readonly guards: {
-    list(options?: ReadOptions): Promise<{ readonly items: readonly GuardView[] }>;
+    list(options?: ReadOptions): Promise<GuardList>;
     get(cluster: string, options?: ReadOptions): Promise<GuardView>;
     /** Nothing is sent to the API server any more, until `reset`. */
     isolate(cluster: string, order: Order, options?: WriteOptions): Promise<GuardView>;
@@ -150,6 +162,12 @@ export interface Client {
       options?: ReadOptions,
     ): Promise<Fights>;
   };
+  readonly audit: {
+    /** Who changed what, newest first. */
+    list(query?: Partial<AuditQuery>, options?: ReadOptions): Pages<AuditEntry, AuditPage>;
+  };
+  /** Whose token this is, and what it may do. */
+  whoami(options?: ReadOptions): Promise<Whoami>;
   /** What happens, as it happens. Ends by `break`, by `signal`, or with a problem that trying again cannot cure. */
   events(
     query?: EventQuery,

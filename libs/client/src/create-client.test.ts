@@ -131,7 +131,7 @@ test("what a caller aborts ends with the caller's reason, also while waiting to 
     stop.abort(new Error("enough"));
     return problem(503, "redis_unavailable");
   });
-  await expect(client.workers.list({ signal: stop.signal })).rejects.toThrow("enough");
+  await expect(client.workers.list({}, { signal: stop.signal })).rejects.toThrow("enough");
 });
 
 test("a list goes on behind its cursor, with the same query; page() reads one", async () => {

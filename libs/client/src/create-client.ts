@@ -90,25 +90,32 @@ export function createClient(options: ClientOptions): Client {
           if (performance.now() >= endMs) throw waitTimeout(id, state, timeoutMs);
         }
       },
+      list: pages("/v1/reconciles"),
       cancel: (id, order, write) => post(`/v1/reconciles/${encode(id)}/cancel`, order, write),
     },
     objects: {
       list: pages("/v1/keys"),
       get: (object, read) => get<ObjectHistory>(pathOf(object), undefined, read),
+      attempts: (object, read) => get(`${pathOf(object)}/attempts`, undefined, read),
+      attempt: (object, epoch, read) => get(`${pathOf(object)}/attempts/${epoch}`, undefined, read),
       contention: (object, read) => get(`${pathOf(object)}/contention`, undefined, read),
+      reconcile: (object, body = {}, write) => post(`${pathOf(object)}/reconcile`, body, write),
+      pause: (object, order, write) => post(`${pathOf(object)}/pause`, order, write),
+      resume: (object, order, write) => post(`${pathOf(object)}/resume`, order, write),
     },
     attempts: { list: pages("/v1/attempts") },
     controllers: {
-      list: (read) => get("/v1/controllers", undefined, read),
+      list: (query, read) => get("/v1/controllers", query, read),
       rollups: (query, read) => get("/v1/rollups", query, read),
       orders: (query, read) => get("/v1/orders", query, read),
     },
     queues: {
+      list: (query, read) => get("/v1/queues", query, read),
       pauses: (query, read) => get("/v1/pauses", query, read),
       pause: (order, write) => post("/v1/pauses", order, write),
       resume: (order, write) => post("/v1/pauses/resume", order, write),
     },
-    workers: { list: (read) => get("/v1/workers", undefined, read) },
+    workers: { list: (query, read) => get("/v1/workers", query, read) },
     guards: {
       list: (read) => get("/v1/guards", undefined, read),
       get: (cluster, read) => get(`/v1/guards/${encode(cluster)}`, undefined, read),
@@ -127,6 +134,8 @@ export function createClient(options: ClientOptions): Client {
       release: (order, write) => post("/v1/dead-letters/release", order, write),
     },
     fights: { list: (query, read) => get("/v1/fights", query, read) },
+    audit: { list: pages("/v1/audit") },
+    whoami: (read) => get("/v1/whoami", undefined, read),
     events: (query, { signal, lastEventId } = {}) =>
       streamEvents({
         sender,

@@ -1,6 +1,7 @@
 export type {
   AttemptQuery,
   Client,
+  ClusterQuery,
   Controller,
   EventQuery,
   KeyQuery,

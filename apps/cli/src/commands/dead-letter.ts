@@ -1,5 +1,6 @@
 import { KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
+import { KEY_OPTIONS, keyQueryOf, withNameFilters, type KeyFlags } from "../key-filters.ts";
 import { print } from "../output.ts";
 import { deadRows } from "../queue-text.ts";
 import {
@@ -10,13 +11,8 @@ import {
   withOrder,
   type OrderFlags,
 } from "../run-with-client.ts";
-import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+import { pick, showPages, withPages } from "../show-pages.ts";
 
-interface ListFlags extends PageFlags {
-  readonly controller?: string;
-  readonly namespace?: string;
-  readonly name?: string;
-}
 interface ReleaseFlags extends OrderFlags {
   readonly namespace?: string;
   readonly name?: string;
@@ -41,25 +37,22 @@ export function addDeadLetterCommand(program: Command): void {
     .description("keys that are not tried any more: see them, and try them again")
     .addHelpText("after", groupHelp(HELP));
 
-  withPages(withClient(deadLetter.command("list").description("dead keys, since when and of what")))
-    .option("--controller <name>", "default: all")
-    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
-    .option("--name <part>", "any part of the object's name")
-    .action((flags: ListFlags) =>
-      runWithClient(
-        flags,
-        async ({ client, cluster }) => {
-          const filters = pick(flags, ["controller", "namespace", "name", "cursor"]);
-          const query = { cluster, limit: Number(flags.limit), ...filters };
-          await showPages(flags, client.deadLetters.list(query), {
-            nameOf: ({ key }) => key,
-            table: deadRows,
-            empty: "no dead letter",
-          });
-        },
-        NAMES,
-      ),
-    );
+  withNameFilters(
+    withPages(
+      withClient(deadLetter.command("list").description("dead keys, since when and of what")),
+    ),
+  ).action((flags: KeyFlags) =>
+    runWithClient(
+      flags,
+      ({ client, cluster }) =>
+        showPages(flags, client.deadLetters.list(keyQueryOf(flags, cluster)), {
+          nameOf: ({ key }) => key,
+          table: deadRows,
+          empty: "no dead letter",
+        }),
+      KEY_OPTIONS,
+    ),
+  );
   withOrder(
     withClient(
       deadLetter

@@ -1,5 +1,4 @@
 import type { AttemptRecord, ObjectHistory } from "@konverge/contracts";
-import { KEY_PHASES } from "@konverge/contracts";
 import { createLocalGate, KonvergeError, parseKey } from "@konverge/core";
 import { createKubeClient, listFieldOwners, loadKubeCredentials } from "@konverge/kube";
 import { InvalidArgumentError, type Command } from "commander";
@@ -7,6 +6,7 @@ import { attemptDetails, historyRows, keyDetails, numberOf, writeText } from "..
 import { blameFields, type Blame } from "../blame-fields.ts";
 import { blameRows } from "../blame-text.ts";
 import { findController } from "../find-controller.ts";
+import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../key-filters.ts";
 import { print } from "../output.ts";
 import { keyRows } from "../queue-text.ts";
 import {
@@ -16,15 +16,9 @@ import {
   type Asking,
   type ClientFlags,
 } from "../run-with-client.ts";
-import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+import { pick, showPages, withPages } from "../show-pages.ts";
 import { readVersion } from "../version.ts";
 
-interface ListFlags extends PageFlags {
-  readonly controller?: string;
-  readonly namespace?: string;
-  readonly name?: string;
-  readonly phase?: (typeof KEY_PHASES)[number];
-}
 interface ObjectFlags extends ClientFlags {
   readonly namespace?: string;
 }
@@ -50,30 +44,24 @@ export function addObjectCommand(program: Command): void {
     .description("how objects stand, what was done to them, and who owns which field")
     .addHelpText("after", groupHelp(HELP));
 
-  withPages(
-    withClient(
-      object.command("list").description("objects by phase, namespace and part of their name"),
-    ),
-  )
-    .option("--controller <name>", "default: all")
-    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
-    .option("--name <part>", "any part of the object's name")
-    .option("--phase <phase>", `one of ${KEY_PHASES.join(", ")}`)
-    .action((flags: ListFlags) =>
-      runWithClient(
-        flags,
-        async ({ client, cluster }) => {
-          const filters = pick(flags, ["controller", "namespace", "name", "phase", "cursor"]);
-          const query = { cluster, limit: Number(flags.limit), ...filters };
-          await showPages(flags, client.objects.list(query), {
-            nameOf: ({ key }) => key,
-            table: keyRows,
-            empty: "no such object",
-          });
-        },
-        { options: { "/name": "--name" } },
+  withKeyFilters(
+    withPages(
+      withClient(
+        object.command("list").description("objects by phase, namespace and part of their name"),
       ),
-    );
+    ),
+  ).action((flags: KeyFlags) =>
+    runWithClient(
+      flags,
+      ({ client, cluster }) =>
+        showPages(flags, client.objects.list(keyQueryOf(flags, cluster)), {
+          nameOf: ({ key }) => key,
+          table: keyRows,
+          empty: "no such object",
+        }),
+      KEY_OPTIONS,
+    ),
+  );
   withObject(object.command("get").description("how one object stands")).action(
     (controller: string, name: string, flags: ObjectFlags) =>
       runWithClient(flags, async (asking) => {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { print } from "../output.ts";
-import { orderRows, pauseRows } from "../queue-text.ts";
+import { orderRows, pauseRows, queueRows } from "../queue-text.ts";
 import {
   groupHelp,
   orderOf,
@@ -35,6 +35,19 @@ export function addQueueCommand(program: Command): void {
     .description("see what waits and what is paused; pause and resume")
     .addHelpText("after", groupHelp(HELP));
 
+  withClient(queue.command("list").description("how much of each controller waits")).action(
+    (flags: ClientFlags) =>
+      runWithClient(flags, async ({ client, cluster }) => {
+        const list = await client.queues.list({ cluster });
+        print(flags.output, {
+          document: list,
+          items: list.items,
+          names: list.items.map(({ controller }) => controller),
+          table: () => queueRows(list),
+          empty: `no worker has announced a controller on "${cluster}" yet`,
+        });
+      }),
+  );
   withClient(
     queue.command("pauses").description("what is paused, by whom, why and since when"),
   ).action((flags: ClientFlags) =>

@@ -6,8 +6,10 @@ import { oneLine } from "../explain-failure.ts";
 import { findController } from "../find-controller.ts";
 import { print, say } from "../output.ts";
 import { parseDuration } from "../parse-duration.ts";
-import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
-import { attemptRows, stateNotes, stateRows } from "../reconcile-text.ts";
+import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../key-filters.ts";
+import { keyRows } from "../queue-text.ts";
+import { stateNotes, stateRows } from "../reconcile-text.ts";
+import { showPages, withPages } from "../show-pages.ts";
 import {
   groupHelp,
   orderOf,
@@ -29,34 +31,11 @@ interface EnqueueFlags extends ClientFlags {
   readonly dryRun?: boolean;
   readonly idempotencyKey?: string;
 }
-interface ListFlags extends PageFlags {
-  readonly controller?: string;
-  readonly kind?: string;
-  readonly namespace?: string;
-  readonly name?: string;
-  readonly outcome?: string;
-  readonly error?: string;
-  readonly manager?: string;
-  readonly hint?: string;
-}
-
-const FILTERS = [
-  "controller",
-  "kind",
-  "namespace",
-  "name",
-  "outcome",
-  "error",
-  "manager",
-  "hint",
-  "cursor",
-] as const;
-
 const HELP = `
   konverge reconcile enqueue node-pool blue -n demo --reason "deploy 4711" --wait
   konverge reconcile enqueue node-pool blue green red -n demo -o name
   konverge reconcile get 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17'
-  konverge reconcile list --outcome terminal -n demo
+  konverge reconcile list --phase backoff -n demo
   konverge reconcile cancel 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17' --reason "the wrong one"`;
 
 /** Outcomes after which nothing is left to do for the one who asked. */
@@ -95,27 +74,24 @@ export function addReconcileCommand(program: Command): void {
       showStates(flags, await Promise.all(ids.map((id) => client.reconciles.get(id))), ids);
     }),
   );
-  withPages(
-    withClient(reconcile.command("list").description("attempts of all objects, newest first")),
-  )
-    .option("--controller <name>", "default: all")
-    .option("--kind <kind>", "a kind, a plural, or plural.group")
-    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
-    .option("--name <part>", "any part of the object's name")
-    .option("--outcome <outcome>", "done, retry, terminal, ...")
-    .option("--error <code>", "code of the error")
-    .option("--manager <name>", "a field manager that won against the attempt")
-    .option("--hint <code>", "a hint, as docs/hints.md names it")
-    .action((flags: ListFlags) =>
-      runWithClient(flags, async ({ client, cluster }) => {
-        const query = { cluster, limit: Number(flags.limit), ...pick(flags, FILTERS) };
-        await showPages(flags, client.attempts.list(query), {
-          nameOf: ({ id }) => id,
-          table: attemptRows,
-          empty: "no such attempt",
-        });
-      }),
-    );
+  withKeyFilters(
+    withPages(
+      withClient(
+        reconcile.command("list").description("what is requested and has not ended, by object"),
+      ),
+    ),
+  ).action((flags: KeyFlags) =>
+    runWithClient(
+      flags,
+      ({ client, cluster }) =>
+        showPages(flags, client.reconciles.list(keyQueryOf(flags, cluster)), {
+          nameOf: ({ key }) => key,
+          table: keyRows,
+          empty: "nothing is requested",
+        }),
+      KEY_OPTIONS,
+    ),
+  );
   withOrder(
     withServer(
       reconcile

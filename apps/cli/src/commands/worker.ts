@@ -13,14 +13,14 @@ interface WorkerFlags {
 }
 
 export function addWorkerCommand(program: Command): void {
-  const worker = program
+  const group = program
     .command("worker")
     .description("run controllers, and see who runs them")
     .addHelpText(
       "after",
       "\n`konverge worker --config <file>` is `konverge worker run --config <file>`.",
     );
-  worker
+  group
     .command("run", { isDefault: true })
     .description("run the controllers of a configuration file; start it as often as you like")
     .requiredOption(
@@ -44,9 +44,9 @@ export function addWorkerCommand(program: Command): void {
       await untilSignal(() => void worker.kill());
       await worker.stop();
     });
-  withClient(worker.command("list").description("the live workers")).action((flags: ClientFlags) =>
-    runWithClient(flags, async ({ client }) => {
-      const list = await client.workers.list();
+  withClient(group.command("list").description("the live workers")).action((flags: ClientFlags) =>
+    runWithClient(flags, async ({ client, cluster }) => {
+      const list = await client.workers.list({ cluster });
       print(flags.output, {
         document: list,
         items: list.items,

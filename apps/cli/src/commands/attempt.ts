@@ -1,0 +1,62 @@
+import type { Command } from "commander";
+import { KEY_OPTIONS, withNameFilters } from "../key-filters.ts";
+import { attemptRows } from "../reconcile-text.ts";
+import { groupHelp, runWithClient, withClient } from "../run-with-client.ts";
+import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+
+interface ListFlags extends PageFlags {
+  readonly controller?: string;
+  readonly kind?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly outcome?: string;
+  readonly error?: string;
+  readonly manager?: string;
+  readonly hint?: string;
+}
+
+const FILTERS = [
+  "controller",
+  "kind",
+  "namespace",
+  "name",
+  "outcome",
+  "error",
+  "manager",
+  "hint",
+  "cursor",
+] as const;
+
+const HELP = `
+  konverge attempt list --outcome terminal -n demo
+  konverge attempt list --manager kubectl-edit -o jsonl --all`;
+
+export function addAttemptCommand(program: Command): void {
+  const attempt = program
+    .command("attempt")
+    .description("what handlers did, over all objects")
+    .addHelpText("after", groupHelp(HELP));
+
+  withNameFilters(
+    withPages(withClient(attempt.command("list").description("attempts, newest first")), "50"),
+  )
+    .option("--kind <kind>", "a kind, a plural, or plural.group")
+    .option("--outcome <outcome>", "done, retry, terminal, ...")
+    .option("--error <code>", "code of the error")
+    .option("--manager <name>", "a field manager that won against the attempt")
+    .option("--hint <code>", "a hint, as docs/hints.md names it")
+    .action((flags: ListFlags) =>
+      runWithClient(
+        flags,
+        ({ client, cluster }) => {
+          const query = { cluster, limit: Number(flags.limit), ...pick(flags, FILTERS) };
+          return showPages(flags, client.attempts.list(query), {
+            nameOf: ({ id }) => id,
+            table: attemptRows,
+            empty: "no such attempt",
+          });
+        },
+        KEY_OPTIONS,
+      ),
+    );
+}
