@@ -26,8 +26,11 @@ export interface AuditLog {
    */
   gather(note: AuditNote): void;
   read(query: AuditQuery, isSeen: (entry: AuditEntry) => boolean): Promise<AuditPage>;
-  /** Oldest first, behind `id`. */
-  after(id: string, limit: number): Promise<AuditEntry[]>;
+  /** Oldest first, behind `id`; without an entry for what another version wrote. */
+  after(
+    id: string,
+    limit: number,
+  ): Promise<{ readonly id: string; readonly entry: AuditEntry | undefined }[]>;
   /** The newest id, to begin behind. */
   last(): Promise<string>;
   close(): Promise<void>;
@@ -92,7 +95,7 @@ export function createAuditLog(
       const rows = await withRedis(redis, () =>
         redis.xrange(stream, `(${id}`, "+", "COUNT", limit),
       );
-      return rows.map(entryOf).filter((entry) => entry !== undefined);
+      return rows.map((row) => ({ id: row[0], entry: entryOf(row) }));
     },
     async last() {
       const [row] = await withRedis(redis, () => redis.xrevrange(stream, "+", "-", "COUNT", 1));

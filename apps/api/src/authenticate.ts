@@ -99,7 +99,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     },
     verify,
     async isStillValid({ id, via }) {
-      if (via === "local" || id === "admin") return true;
+      if (via === "local" || via === "process" || id === "admin") return true;
       return (await tokens.list()).some((view) => view.id === id && !isExpired(view));
     },
   };

@@ -7,6 +7,7 @@ import { answerUnserved } from "./answer-unserved.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { createAuthenticator, type ApiEnv } from "./authenticate.ts";
 import { isUnrestricted } from "./caller.ts";
+import { eventRoutes } from "./event-routes.ts";
 import { guardRoutes } from "./guard-routes.ts";
 import { historyRoutes } from "./history-routes.ts";
 import { jobBoard } from "./job-board.ts";
@@ -39,6 +40,8 @@ export interface ApiOptions {
   readonly rate?: BucketLimits;
   /** The cluster that the overview and the raw job view show. */
   readonly cluster: string;
+  /** How often an idle stream of events says that it is there, in ms. Default 15,000. */
+  readonly heartbeatMs?: number;
   /** Told of errors whose text callers do not get. */
   readonly onError: (error: unknown) => void;
 }
@@ -47,9 +50,14 @@ export interface ApiOptions {
 const DEFAULT_RATE: BucketLimits = { ratePerSecond: 1_000, burst: 2_000 };
 
 /** The API as one web-standard `fetch`, to be served or mounted in a server of your own. */
-export function createApi(options: ApiOptions): {
-  readonly fetch: (request: Request) => Response | Promise<Response>;
-} {
+export interface Api {
+  /** `env` is what a server adds; `outgoing` of Node's lets it cut off who does not read. */
+  readonly fetch: (request: Request, env?: object) => Response | Promise<Response>;
+  /** Ends the streams of events, which would never end by themselves. */
+  close(): void;
+}
+
+export function createApi(options: ApiOptions): Api {
   const { access, guards, metrics, token, cluster, onError } = options;
   const { isLoopback = true, inProcess, rate = DEFAULT_RATE } = options;
   const desk = createQueueDesk(access);
@@ -59,6 +67,7 @@ export function createApi(options: ApiOptions): {
     isOpen: isLoopback,
     onError,
   });
+  const closing = new AbortController();
   const routes = [
     ...sessionRoutes(authenticator),
     ...reconcileRoutes(access, desk),
@@ -67,6 +76,14 @@ export function createApi(options: ApiOptions): {
     ...historyRoutes(access),
     ...guardRoutes({ guards, clusters: () => access.clusters() }),
     ...auditRoutes(access.audit),
+    ...eventRoutes({
+      access,
+      guards,
+      isStillValid: (caller) => authenticator.isStillValid(caller),
+      onError,
+      signal: closing.signal,
+      heartbeatMs: options.heartbeatMs,
+    }),
   ];
   const mount = { audit: access.audit, rate };
   const app = new Hono<ApiEnv>();
@@ -101,7 +118,10 @@ export function createApi(options: ApiOptions): {
   );
   app.route("/", pages({ access, guards, cluster }));
   app.route("/", jobBoard(access, cluster));
-  return { fetch: (request) => app.fetch(request) };
+  return {
+    fetch: (request, env) => app.fetch(request, env),
+    close: () => closing.abort(),
+  };
 }
 
 function asUser(name: string): MiddlewareHandler<ApiEnv> {

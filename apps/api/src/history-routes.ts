@@ -33,10 +33,13 @@ export function historyRoutes(access: QueueAccess): Route[] {
       role: "viewer",
       query: attemptQuerySchema,
       answer: attemptPageSchema,
+      problems: ["not_found"],
       async handle({ query, caller }): Promise<AttemptPage> {
         const { cluster, kind, error, ...rest } = query;
         demandSome(caller, query);
-        const page = await access.history(cluster).search({
+        const page = await (
+          await access.history(cluster)
+        ).search({
           ...rest,
           errorCode: error,
           resource: kind === undefined ? undefined : await resourceOf(access, cluster, kind),
@@ -55,9 +58,10 @@ export function historyRoutes(access: QueueAccess): Route[] {
       role: "viewer",
       query: fightsQuerySchema,
       answer: fightsSchema,
+      problems: ["not_found"],
       async handle({ query: { cluster, hours }, caller }): Promise<Fights> {
         demandSome(caller, { cluster });
-        const { hot, flips, loops } = await access.history(cluster).fights(hours);
+        const { hot, flips, loops } = await (await access.history(cluster)).fights(hours);
         const isSeen = await objectFilter(access, caller, cluster);
         return {
           hot: hot
@@ -85,7 +89,7 @@ export function historyRoutes(access: QueueAccess): Route[] {
         demandSome(caller, { cluster, controller });
         // Unknown controllers are told as such, and not as idle ones.
         await access.find(cluster, controller);
-        const items = await access.history(cluster).rollups(controller, minutes);
+        const items = await (await access.history(cluster)).rollups(controller, minutes);
         return { items: items.map(rollupOf) };
       },
     }),
@@ -131,7 +135,7 @@ export async function readContention(access: QueueAccess, key: ObjectKey): Promi
   const { resource, group, namespace, name, cluster } = key;
   const type = group === "" ? resource : `${resource}.${group}`;
   const where = { resource: type, ...(namespace === undefined ? {} : { namespace }), name };
-  const history = access.history(cluster);
+  const history = await access.history(cluster);
   const [contenders, { loops }] = await Promise.all([
     history.contention(fightObject(where)),
     history.fights(HOURS_OF_LOOPS),
@@ -156,7 +160,7 @@ async function resourceOf(access: QueueAccess, cluster: string, kind: string): P
   return found?.resource ?? wanted;
 }
 
-function summaryOf(row: AttemptRow): AttemptSummary {
+export function summaryOf(row: AttemptRow): AttemptSummary {
   const { key, epoch, errorCode, startedAtMs, managers, hints, ...rest } = row;
   const { controller, resource, group, namespace, name } = parseKey(key);
   return {

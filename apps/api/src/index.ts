@@ -1,5 +1,5 @@
 export { createApi } from "./create-api.ts";
-export type { ApiOptions } from "./create-api.ts";
+export type { Api, ApiOptions } from "./create-api.ts";
 export type { AuditLog, AuditNote } from "./audit-log.ts";
 export { openQueueAccess } from "./queue-access.ts";
 export type { QueueAccess, QueueAccessOptions } from "./queue-access.ts";

@@ -29,8 +29,8 @@ export interface QueueAccess {
   workers(cluster: string): Promise<AnnouncedWorker[]>;
   /** Every cluster that has controllers. */
   clusters(): Promise<string[]>;
-  /** What explains the attempts of a cluster. */
-  history(cluster: string): HistoryReader;
+  /** What explains the attempts of a cluster. @throws KonvergeError `not_found` for one that no worker has announced */
+  history(cluster: string): Promise<HistoryReader>;
   /** One per shard, each opened once. */
   rawQueues(controller: AnnouncedController): Promise<readonly RawQueue[]>;
   close(): Promise<void>;
@@ -57,19 +57,32 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
   own.on("error", onError);
   const audit = createAuditLog(own, prefix, onError);
 
-  const registry = (cluster: string): ControllerRegistry => {
+  const clusters = createControllerRegistry({ redis, prefix, cluster: "default", onError });
+  const announcedClusters = new Set<string>();
+
+  /** Names come from outside, and each that is known has connections of its own: of others there must be none. */
+  const isKnown = async (cluster: string): Promise<boolean> => {
+    if (announcedClusters.has(cluster)) return true;
+    for (const name of await clusters.listClusters()) announcedClusters.add(name);
+    return announcedClusters.has(cluster);
+  };
+  const registry = async (cluster: string): Promise<ControllerRegistry | undefined> => {
+    if (!(await isKnown(cluster))) return undefined;
     const known =
       registries.get(cluster) ?? createControllerRegistry({ redis, prefix, cluster, onError });
     registries.set(cluster, known);
     return known;
   };
+  const unknown = (code: "unknown_controller" | "not_found", cluster: string): KonvergeError =>
+    new KonvergeError(code, `no worker has announced a cluster "${cluster}" yet`);
   return {
     tokens: createTokenStore(own, prefix),
     audit,
     async find(cluster, controller) {
-      const announced = await registry(cluster).get(controller);
+      const known = await registry(cluster);
+      if (known === undefined) throw unknown("unknown_controller", cluster);
       // Asked each time: a request in a shard that is none any more would never run.
-      const shards = await registry(cluster).shards();
+      const [announced, shards] = await Promise.all([known.get(controller), known.shards()]);
       const id = `${cluster}/${controller}/${shards}`;
       const queue =
         queues.get(id) ??
@@ -86,18 +99,18 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
       queues.set(id, queue);
       return { queue, announced };
     },
-    controllers: (cluster) => registry(cluster).list(),
-    workers: (cluster) => registry(cluster).listWorkers(),
-    // Any cluster's connection will do.
-    clusters: () => (registries.values().next().value ?? registry("default")).listClusters(),
-    history(cluster) {
+    controllers: async (cluster) => (await (await registry(cluster))?.list()) ?? [],
+    workers: async (cluster) => (await (await registry(cluster))?.listWorkers()) ?? [],
+    clusters: () => clusters.listClusters(),
+    async history(cluster) {
+      if (!(await isKnown(cluster))) throw unknown("not_found", cluster);
       const known =
         histories.get(cluster) ?? createHistoryReader({ redis, prefix, cluster, onError });
       histories.set(cluster, known);
       return known;
     },
     async rawQueues({ cluster, name: controller }) {
-      const count = await registry(cluster).shards();
+      const count = (await (await registry(cluster))?.shards()) ?? 1;
       const common = { redis, prefix, cluster, controller, onError };
       const opened =
         count === 1
@@ -112,7 +125,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
       await Promise.all([...registries.values()].map((known) => known.close()));
       await Promise.all([...histories.values()].map((history) => history.close()));
       await Promise.all(raw.map((queue) => queue.close()));
-      await closeRedis(own);
+      await Promise.all([clusters.close(), closeRedis(own)]);
     },
   };
 }

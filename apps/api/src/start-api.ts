@@ -3,7 +3,7 @@ import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
-import { createApi } from "./create-api.ts";
+import { createApi, type Api } from "./create-api.ts";
 import { isLoopback } from "./is-loopback.ts";
 import { openQueueAccess } from "./queue-access.ts";
 
@@ -40,7 +40,7 @@ export async function startApi(options: {
     redis: { url: settings.redisUrl },
     prefix: settings.prefix,
   });
-  const { fetch } = createApi({
+  const api = createApi({
     access,
     guards,
     metrics,
@@ -49,13 +49,14 @@ export async function startApi(options: {
     cluster: settings.cluster,
     onError: (error) => log.error({ err: error }, "request failed"),
   });
-  const { server, port } = await listen(fetch, { hostname: apiHost, port: apiPort });
+  const { server, port } = await listen(api.fetch, { hostname: apiHost, port: apiPort });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
   return {
     url,
     async stop() {
       log.info({}, "api stopping");
+      api.close();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(() => {
           if ("closeAllConnections" in server) server.closeAllConnections();
@@ -73,7 +74,7 @@ export async function startApi(options: {
 }
 
 async function listen(
-  fetch: (request: Request) => Response | Promise<Response>,
+  fetch: Api["fetch"],
   { hostname, port }: { readonly hostname: string; readonly port: number },
 ) {
   return await new Promise<{ readonly server: ReturnType<typeof serve>; readonly port: number }>(

@@ -33,7 +33,8 @@ export const attemptQuerySchema = z.strictObject({
   cursor: text.optional(),
 });
 
-const attemptSummary = z.object({
+/** An attempt as a line in lists. */
+export const attemptSummarySchema = z.object({
   id: z.string(),
   key: z.string(),
   controller: z.string(),
@@ -55,7 +56,7 @@ const attemptSummary = z.object({
 
 /** Answer of `GET /v1/attempts`, newest first. A page may be short and still have a `next`. */
 export const attemptPageSchema = z.object({
-  items: z.array(attemptSummary),
+  items: z.array(attemptSummarySchema),
   next: z.string().optional(),
 });
 
@@ -123,7 +124,7 @@ export const rollupsSchema = z.object({
 });
 
 export type AttemptListQuery = z.output<typeof attemptQuerySchema>;
-export type AttemptSummary = z.infer<typeof attemptSummary>;
+export type AttemptSummary = z.infer<typeof attemptSummarySchema>;
 export type AttemptPage = z.infer<typeof attemptPageSchema>;
 export type Contention = z.infer<typeof contentionSchema>;
 export type Fights = z.infer<typeof fightsSchema>;

@@ -97,7 +97,7 @@ export const guardRateSchema = z.strictObject({
 });
 
 /** A change of a guard's breaker, with the evidence that caused it. */
-const guardTransitionSchema = z.object({
+export const guardTransitionSchema = z.object({
   atMs: z.number(),
   from: breakerMode,
   to: breakerMode,

@@ -2,6 +2,8 @@ export { AUDIT_ACTIONS, auditEntrySchema, auditPageSchema, auditQuerySchema } fr
 export type { AuditEntry, AuditPage, AuditQuery } from "./audit-api.ts";
 export { attemptRecordSchema, lostRecordSchema } from "./attempt-record.ts";
 export type { AttemptRecord, Hint } from "./attempt-record.ts";
+export { eventQuerySchema, streamEventSchema } from "./event-api.ts";
+export type { EventQuery, StreamEvent } from "./event-api.ts";
 export { duration } from "./duration.ts";
 export {
   attemptPageSchema,

@@ -76,6 +76,10 @@ export interface HistoryReader {
   fights(hours: number): Promise<Fights>;
   /** The last minutes in which the controller did something, newest first. */
   rollups(controller: string, minutes: number): Promise<Rollup[]>;
+  /** Behind `id` of the search index, oldest first. Attempts come into it within a second of their end. */
+  after(id: string, limit: number): Promise<{ readonly id: string; readonly row: AttemptRow }[]>;
+  /** The newest id, to begin behind. */
+  last(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -164,6 +168,18 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
         );
         return read.filter(({ counts }) => Object.keys(counts).length > 0);
       }),
+    async after(id, limit) {
+      const rows = await withRedis(redis, () =>
+        redis.xrange(names.index, `(${id}`, "+", "COUNT", limit),
+      );
+      return rows.map(([at, [, text = ""]]) => ({ id: at, row: decodeRow(text) }));
+    },
+    async last() {
+      const [row] = await withRedis(redis, () =>
+        redis.xrevrange(names.index, "+", "-", "COUNT", 1),
+      );
+      return row?.[0] ?? "0-0";
+    },
     close: () => closeRedis(redis),
   };
 }

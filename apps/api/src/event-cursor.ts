@@ -1,0 +1,34 @@
+import { KonvergeError } from "@konverge/core";
+
+/** How far a reader of events has come in each of their sources. */
+export interface EventCursor {
+  /** Ids of Redis streams. */
+  readonly attempt: string;
+  readonly change: string;
+  /** Unix ms of a breaker's transition. */
+  readonly guardMs: number;
+}
+
+export function formatCursor({ attempt, change, guardMs }: EventCursor): string {
+  return `${attempt}.${change}.${guardMs}`;
+}
+
+/** @throws KonvergeError `invalid_request` */
+export function parseCursor(text: string): EventCursor {
+  const [, attempt, change, guardMs] =
+    /^(\d{1,15}-\d{1,15})\.(\d{1,15}-\d{1,15})\.(\d{1,15})$/.exec(text) ?? [];
+  if (attempt !== undefined && change !== undefined) {
+    return { attempt, change, guardMs: Number(guardMs) };
+  }
+  const detail = `Last-Event-ID is "${text}"; send the id of an event, or leave it out`;
+  throw new KonvergeError("invalid_request", detail, {
+    issues: [{ pointer: "/last-event-id", detail }],
+  });
+}
+
+/** True for an id of a stream that lies behind the other. */
+export function isBehind(one: string, other: string): boolean {
+  const [ms = 0, serial = 0] = one.split("-").map(Number);
+  const [otherMs = 0, otherSerial = 0] = other.split("-").map(Number);
+  return ms === otherMs ? serial > otherSerial : ms > otherMs;
+}

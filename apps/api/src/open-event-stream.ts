@@ -1,0 +1,125 @@
+import { formatCursor, type EventCursor } from "./event-cursor.ts";
+import type { EventFeed } from "./event-feed.ts";
+import { isNewTo, type PlacedEvent } from "./event-source.ts";
+
+/** Events that wait for a slow reader. Beyond it is cut off, and comes again behind the last one that it got. */
+const MOST_BUFFERED = 5_000;
+/** Comments keep proxies from closing a silent connection, and tell who is gone. */
+const HEARTBEAT_MS = 15_000;
+const RETRY_MS = 2_000;
+
+export interface EventStreamOptions {
+  readonly feed: EventFeed;
+  /** `Last-Event-ID`. Left out: from now on. */
+  readonly from: EventCursor | undefined;
+  readonly isWanted: (event: PlacedEvent) => boolean;
+  /** Asked with each heartbeat; a caller whose token has ended is cut off. */
+  readonly isAllowed: () => Promise<boolean>;
+  /** Cuts the connection of a reader that does not read. */
+  readonly hangUp: () => void;
+  readonly onEnd: () => void;
+  /** Ends it with the process. */
+  readonly signal: AbortSignal;
+  readonly heartbeatMs?: number;
+}
+
+/** Server-sent events as a body. What is read is bounded by what the reader takes. @throws KonvergeError `redis_unavailable` */
+export async function openEventStream(
+  options: EventStreamOptions,
+): Promise<ReadableStream<Uint8Array>> {
+  const { feed, from, isWanted, isAllowed, hangUp, onEnd, signal } = options;
+  const heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
+  const buffer: PlacedEvent[] = [];
+  const encoder = new TextEncoder();
+  let wake: () => void = () => undefined;
+  let isOpen = true;
+  let unread = 0;
+
+  const subscription = await feed.subscribe((event) => {
+    if (!isOpen || !isWanted(event)) return;
+    buffer.push(event);
+    if (buffer.length > MOST_BUFFERED) cut();
+    wake();
+  });
+  const end = () => {
+    if (!isOpen) return;
+    isOpen = false;
+    subscription.end();
+    clearInterval(heart);
+    signal.removeEventListener("abort", end);
+    buffer.length = 0;
+    onEnd();
+    wake();
+  };
+  const cut = () => {
+    end();
+    hangUp();
+  };
+  const heart = setInterval(() => {
+    // One that reads nothing for four heartbeats is gone, or as good as gone.
+    if (++unread > 4) cut();
+    wake();
+  }, heartbeatMs);
+  heart.unref();
+  signal.addEventListener("abort", end, { once: true });
+
+  /** What the reader missed, up to where the live events begin. */
+  async function* missed(): AsyncGenerator<PlacedEvent[]> {
+    let cursor = from ?? subscription.from;
+    for (let isFull = from !== undefined; isFull && isOpen;) {
+      const batch = await feed.source.after(cursor, { withGuard: true });
+      ({ cursor, isFull } = batch);
+      // What is newer than the subscription waits in the buffer.
+      const old = batch.events.filter((event) => !isNewTo(subscription.from, event));
+      yield old.filter(isWanted);
+      isFull &&= old.length > 0;
+    }
+  }
+  async function* chunks(): AsyncGenerator<string> {
+    // The first id is where a reader goes on that gets no event before it is cut off.
+    const first = `id: ${formatCursor(from ?? subscription.from)}\n\n`;
+    yield `retry: ${RETRY_MS}\n${first}`;
+    for await (const events of missed()) {
+      if (events.length > 0) yield events.map(textOf).join("");
+    }
+    while (isOpen) {
+      if (buffer.length > 0) {
+        yield buffer.splice(0).map(textOf).join("");
+        continue;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wake = resolve;
+      await promise;
+      if (!isOpen || buffer.length > 0) continue;
+      if (!(await isAllowed())) break;
+      yield ": still here\n\n";
+    }
+  }
+  const source = chunks();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await source.next();
+          unread = 0;
+          if (done !== true) {
+            controller.enqueue(encoder.encode(value));
+            return;
+          }
+          end();
+          controller.close();
+        } catch (error) {
+          end();
+          controller.error(error);
+        }
+      },
+      cancel: end,
+    },
+    { highWaterMark: 1 },
+  );
+}
+
+/** Names, reasons and errors are in JSON, which has no line breaks of its own. */
+function textOf({ id, event }: PlacedEvent): string {
+  return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(event.data)}\n\n`;
+}
