@@ -180,7 +180,7 @@ test("workers with the account's own token play the demo's story, and nothing is
   ]);
 });
 
-test.each([
+test.for([
   {
     missing: "watch machines",
     rule: "{ apiGroups: [demo.konverge.dev], resources: [machines], verbs: [get, list, watch, create, patch, delete] }",
@@ -191,26 +191,35 @@ test.each([
     rule: '{ apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get] }',
     without: (resources: readonly string[]) => resources.includes("namespaces"),
   },
-])("a worker that may not $missing ends at once, and names the rule", async ({ rule, without }) => {
-  if (cluster === undefined) return;
-  const role = find("ClusterRole");
-  const account = { namespace: "konverge", name: "konverge" };
-  await cluster.apply([
-    { ...role, rules: role.rules.filter(({ resources }) => !without(resources)) } as never,
-  ]);
-  onTestFinished(() => cluster?.apply([role]));
-  const worker = runContainer(find("Deployment"), {
-    redisUrl: redis.url,
-    kubeconfig: await cluster.kubeconfigOf(account),
-    folder: cluster.folder,
-  });
-  const code = await worker.exitCode;
-  expect(worker.lines.join("\n")).toContain(`ClusterRole: - ${rule}`);
-  expect(code).toBe(7);
-});
+])(
+  "a worker that may not $missing ends at once, and names the rule",
+  async ({ rule, without }, context) => {
+    if (cluster === undefined) {
+      context.skip(NO_SERVER);
+      return;
+    }
+    const role = find("ClusterRole");
+    const account = { namespace: "konverge", name: "konverge" };
+    await cluster.apply([
+      { ...role, rules: role.rules.filter(({ resources }) => !without(resources)) } as never,
+    ]);
+    onTestFinished(() => cluster?.apply([role]));
+    const worker = runContainer(find("Deployment"), {
+      redisUrl: redis.url,
+      kubeconfig: await cluster.kubeconfigOf(account),
+      folder: cluster.folder,
+    });
+    const code = await worker.exitCode;
+    expect(worker.lines.join("\n")).toContain(`ClusterRole: - ${rule}`);
+    expect(code).toBe(7);
+  },
+);
 
-test("a worker that may not be elected says so, with the rule, and is when it may", async () => {
-  if (cluster === undefined) return;
+test("a worker that may not be elected says so, with the rule, and is when it may", async (context) => {
+  if (cluster === undefined) {
+    context.skip(NO_SERVER);
+    return;
+  }
   const role = find("Role");
   await cluster.apply([{ ...role, rules: [] } as never]);
   onTestFinished(() => cluster?.apply([role]));

@@ -32,10 +32,12 @@ interface AuditedCall {
 /** A real API server that authorizes by RBAC, and what a cluster's administrator does there. */
 export interface RbacCluster extends AsyncDisposable {
   readonly admin: KubeClient;
+  readonly kubeconfigPath: string;
   /** For files that end with the cluster. */
   readonly folder: string;
   /** Server-side apply, each kind as the server serves it; CRDs are waited for. */
   apply(objects: readonly ApiObject[]): Promise<void>;
+  ensureNamespace(name: string): Promise<void>;
   /** What server-side apply would make of them, without keeping it. */
   dryRun(object: ApiObject): Promise<ApiObject>;
   /** Path of a kubeconfig with a token of the account, by the TokenRequest API, as a pod gets it. */
@@ -76,12 +78,16 @@ export async function openRbacCluster(): Promise<RbacCluster> {
 
   return {
     admin,
+    kubeconfigPath: plane.kubeconfigPath,
     folder,
     async apply(objects) {
       for (const object of objects) {
         await applyOne(object);
         if (object.kind === "CustomResourceDefinition") await served(admin, object);
       }
+    },
+    ensureNamespace: async (name) => {
+      await applyOne({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
     },
     dryRun: (object) => applyOne(object, { dryRun: "All" }),
     async kubeconfigOf({ namespace, name }) {

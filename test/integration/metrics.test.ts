@@ -7,6 +7,7 @@ import { defineConfig, defineController } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { createApiServer, type EmbeddedApiServer } from "@konverge/testkit";
 import { startWorkerProcess, type WorkerProcess } from "@konverge/worker";
+import { load } from "js-yaml";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { installWidgets, type Widget } from "./kube-servers.ts";
 import { until, useQueues } from "./queue-harness.ts";
@@ -101,6 +102,34 @@ test("a worker serves every metric of docs/metrics.md with its labels, and none 
   });
   const own = [...found].filter(([name]) => !/^(?:process|nodejs)_/.test(name));
   expect(Object.fromEntries(own)).toEqual(Object.fromEntries(wanted));
+});
+
+test("alerts and autoscaling ask for series that are served, by labels that they have", async () => {
+  const query = readFileSync("infra/helm/konverge/files/backlog-age.promql", "utf8");
+  const alerts = load(readFileSync("infra/helm/konverge/files/alerts.yaml", "utf8")) as {
+    readonly groups: readonly { readonly rules: readonly { readonly expr: string }[] }[];
+  };
+  const expressions = [
+    query,
+    ...alerts.groups.flatMap(({ rules }) => rules.map(({ expr }) => expr)),
+  ];
+  const own = await served();
+  for (const expression of expressions) {
+    const asked = [...expression.matchAll(/(konverge_\w+)(?:\{(.*?)\})?/g)];
+    expect(asked, expression).not.toEqual([]);
+    const labels = asked.flatMap(([, name = "", matchers = ""]) => {
+      const base = name.replace(/_bucket$/, "");
+      expect([...own.keys()]).toContain(base);
+      const has = (own.get(base) ?? "").split(",");
+      for (const [, label] of matchers.matchAll(/(\w+)\s*[=!]/g)) expect(has).toContain(label);
+      return has;
+    });
+    for (const [, list = ""] of expression.matchAll(/by \((.*?)\)/g)) {
+      for (const label of list.split(",").map((text) => text.trim())) {
+        expect([...labels, "le"]).toContain(label);
+      }
+    }
+  }
 });
 
 test("attempts and calls are counted, and no label names an object", async () => {

@@ -101,7 +101,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     );
     metrics.observeQueue(controller.name, {
       isProducer: () => part.leading,
-      counts: () => queue.counts(),
+      counts: async () => {
+        const [counts, headAgeMs] = await Promise.all([queue.counts(), queue.headAgeMs()]);
+        return { ...counts, headAgeMs };
+      },
     });
   }
   const state = { ready: false };

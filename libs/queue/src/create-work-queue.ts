@@ -21,6 +21,7 @@ import {
   type RedisTarget,
 } from "@konverge/redis";
 import { createRequester } from "./requester.ts";
+import { headAgeScript } from "./scripts/head-age.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
 import { findShardsIssue } from "./shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
@@ -149,6 +150,12 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = counted;
       return { waiting: wait + prioritized, active, delayed };
     },
+    headAgeMs: async () =>
+      Number(
+        await withRedis(redis, () =>
+          runScript(redis, headAgeScript, [names.bullWaiting], [names.keyRoot, names.bullRoot]),
+        ),
+      ),
     async incarnation() {
       const { incarnation } = names;
       const [marker, info] = (await withRedis(redis, () =>

@@ -42,6 +42,8 @@ export function createShardedQueue(
       }
       return total;
     },
+    headAgeMs: async () =>
+      Math.max(...(await Promise.all(shards.map((shard) => shard.headAgeMs())))),
     async incarnation() {
       return (await Promise.all(shards.map((shard) => shard.incarnation()))).join(" ");
     },

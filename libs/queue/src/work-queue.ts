@@ -213,6 +213,8 @@ export interface WorkQueue {
     readonly active: number;
     readonly delayed: number;
   }>;
+  /** How long the key that starts next has been waiting, in ms; 0 when none waits. Few wait longer, and none for long. */
+  headAgeMs(): Promise<number>;
   /**
    * Changes when Redis may have lost something: its data, or with a restart or a failover its last writes. Whoever made
    * requests then makes them again. Costs one read per shard.

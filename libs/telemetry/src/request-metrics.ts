@@ -21,7 +21,12 @@ export interface RequestMetrics {
 
 export interface ObservedQueue {
   readonly isProducer: () => boolean;
-  readonly counts: () => Promise<{ readonly waiting: number; readonly delayed: number }>;
+  readonly counts: () => Promise<{
+    readonly waiting: number;
+    readonly delayed: number;
+    /** Wait of the key that starts next. */
+    readonly headAgeMs: number;
+  }>;
 }
 
 export function createRequestMetrics(registry: Registry): RequestMetrics {
@@ -82,6 +87,11 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     });
   queueGauge("depth", "Keys that wait for an attempt.", ({ waiting }) => waiting);
   queueGauge("delayed", "Keys that back off or are deferred.", ({ delayed }) => delayed);
+  queueGauge(
+    "head_age_seconds",
+    "How long the key that starts next has been waiting; 0 when none waits.",
+    ({ headAgeMs }) => headAgeMs / 1_000,
+  );
   const leading: Gauge<"name"> = new Gauge({
     name: "konverge_leader_election_master_status",
     help: "1 while this process is the elected producer of the controller.",

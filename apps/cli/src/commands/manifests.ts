@@ -4,7 +4,8 @@ import { invalidConfig, type ErrorIssue } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
 import { loadConfig } from "../load-config.ts";
-import { makeManifests } from "../manifests/make-manifests.ts";
+import { makeChartValues } from "../manifests/make-chart-values.ts";
+import { makeManifests, type ManifestsOptions } from "../manifests/make-manifests.ts";
 
 interface ManifestsFlags {
   readonly config: string;
@@ -16,7 +17,7 @@ interface ManifestsFlags {
   readonly watchers?: string;
   readonly redisSecret: string;
   readonly apiSecret?: string;
-  readonly output: "yaml" | "json";
+  readonly output: "yaml" | "json" | "values";
 }
 
 export function addManifestsCommand(program: Command): void {
@@ -47,11 +48,15 @@ export function addManifestsCommand(program: Command): void {
       "--api-secret <name>",
       "also the HTTP API, with the key `token` of this Secret as its token",
     )
-    .addOption(new Option("-o, --output <format>").choices(["yaml", "json"]).default("yaml"))
+    .addOption(
+      new Option("-o, --output <format>", "values: for the Helm chart")
+        .choices(["yaml", "json", "values"])
+        .default("yaml"),
+    )
     .action(async (flags: ManifestsFlags) => {
       checkFlags(flags);
       const config = await loadConfig(flags.config);
-      const items = makeManifests({
+      const options: ManifestsOptions = {
         config,
         settings: readSettings({ file: config.settings, env: {} }),
         installation: { name: flags.name, namespace: flags.namespace, image: flags.image },
@@ -60,13 +65,17 @@ export function addManifestsCommand(program: Command): void {
         watchers: flags.watchers === undefined ? undefined : Number(flags.watchers),
         redisSecret: flags.redisSecret,
         apiSecret: flags.apiSecret,
-      });
-      process.stdout.write(
-        flags.output === "json"
-          ? `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`
-          : items.map((item) => `---\n${dump(item, { noRefs: true, lineWidth: -1 })}`).join(""),
-      );
+      };
+      process.stdout.write(textOf(options, flags.output));
     });
+}
+
+function textOf(options: ManifestsOptions, output: ManifestsFlags["output"]): string {
+  const yaml = (object: object) => dump(object, { noRefs: true, lineWidth: -1 });
+  if (output === "values") return yaml(makeChartValues(options));
+  const items = makeManifests(options);
+  if (output === "yaml") return items.map((item) => `---\n${yaml(item)}`).join("");
+  return `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`;
 }
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;

@@ -1,0 +1,22 @@
+import { requiredAccess } from "@konverge/engine";
+import { crdsOf } from "../crds-of.ts";
+import type { ManifestsOptions } from "./make-manifests.ts";
+
+/** Values of the chart in infra/helm/konverge that come from a configuration; with them it makes the same objects. */
+export function makeChartValues(options: ManifestsOptions): object {
+  const { config, settings, installation, watchers, apiSecret } = options;
+  const { cluster, leases } = requiredAccess(config.controllers, settings.prefix);
+  return {
+    image: installation.image,
+    config: options.configInImage,
+    drainGraceSeconds: Math.ceil(settings.drainGrace / 1_000),
+    prefix: settings.prefix,
+    cluster: settings.cluster,
+    redis: { existingSecret: options.redisSecret },
+    workers: { replicas: options.replicas },
+    ...(watchers === undefined ? {} : { watchers: { replicas: watchers } }),
+    ...(apiSecret === undefined ? {} : { api: { enabled: true, existingSecret: apiSecret } }),
+    rbac: { clusterRules: cluster, leaseRules: leases },
+    crds: crdsOf(config),
+  };
+}

@@ -1,0 +1,199 @@
+{{/* The same names and labels as `konverge manifests`, by which a test compares both. */}}
+{{- define "konverge.labels" -}}
+app.kubernetes.io/name: konverge
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- end }}
+
+{{/* What never changes in the life of a Deployment, and no more. */}}
+{{- define "konverge.selector" -}}
+app.kubernetes.io/name: konverge
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "konverge.metadata" -}}
+name: {{ .root.Release.Name }}-{{ .component }}{{ .suffix }}
+namespace: {{ .root.Release.Namespace }}
+labels: {{- include "konverge.labels" . | nindent 2 }}
+{{- end }}
+
+{{/* Fails for an empty list, which `required` lets pass. Given: key, rules. */}}
+{{- define "konverge.rules" -}}
+{{- if not .rules }}
+{{- fail (printf "rbac.%s: are printed by konverge manifests -o values; or set rbac.create to false" .key) }}
+{{- end }}
+{{- toYaml .rules }}
+{{- end }}
+
+{{/* Roles of the cluster are shared by all namespaces. */}}
+{{- define "konverge.clusterName" -}}
+{{ .Release.Namespace }}-{{ .Release.Name }}
+{{- end }}
+
+{{/*
+A pod that Pod Security's level `restricted` admits. Given: root, component, group (values), args, env (name to value), secrets
+(list of setting, secret, key), port (name, number), token, graceSeconds.
+*/}}
+{{- define "konverge.pod" -}}
+{{- $dir := "/etc/konverge" -}}
+metadata:
+  labels: {{- include "konverge.labels" . | nindent 4 }}
+  {{- with .group.podAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ .root.Release.Name }}
+  automountServiceAccountToken: {{ .token }}
+  enableServiceLinks: false
+  terminationGracePeriodSeconds: {{ .graceSeconds }}
+  {{- with .root.Values.imagePullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .group.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with .group.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .group.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .group.affinity }}
+  affinity: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    # The user `node` of the official images, by number: the kubelet cannot tell whether a name is root.
+    runAsUser: 1000
+    runAsGroup: 1000
+    fsGroup: 1000
+    seccompProfile: { type: RuntimeDefault }
+  topologySpreadConstraints:
+    {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+    - maxSkew: 1
+      topologyKey: {{ . }}
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector:
+        matchLabels: {{- include "konverge.selector" $ | nindent 10 }}
+    {{- end }}
+  containers:
+    - name: {{ .component }}
+      image: {{ .root.Values.image | quote }}
+      {{- if ne .root.Values.imagePullPolicy "IfNotPresent" }}
+      imagePullPolicy: {{ .root.Values.imagePullPolicy }}
+      {{- end }}
+      args: {{- toYaml .args | nindent 8 }}
+      env:
+        {{- range .env }}
+        - { name: {{ .name }}, value: {{ .value | quote }} }
+        {{- end }}
+        {{- range .secrets }}
+        - { name: {{ .setting }}_FILE, value: {{ $dir }}/{{ .setting }} }
+        {{- end }}
+        - { name: NODE_OPTIONS, value: {{ .group.nodeOptions | quote }} }
+        {{- with .group.extraEnv }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      ports:
+        - { name: {{ .port.name }}, containerPort: {{ .port.number }} }
+      # Time to load the code. Whether Redis and the API server can be reached is no reason to restart.
+      startupProbe:
+        httpGet: { path: /livez, port: {{ .port.name }} }
+        timeoutSeconds: 5
+        periodSeconds: 2
+        failureThreshold: 30
+      livenessProbe:
+        httpGet: { path: /livez, port: {{ .port.name }} }
+        timeoutSeconds: 5
+        periodSeconds: 10
+        failureThreshold: 3
+      readinessProbe:
+        httpGet: { path: /readyz, port: {{ .port.name }} }
+        timeoutSeconds: 5
+        periodSeconds: 5
+        failureThreshold: 2
+      resources: {{- toYaml .group.resources | nindent 8 }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        capabilities: { drop: [ALL] }
+        readOnlyRootFilesystem: true
+      volumeMounts:
+        - { name: tmp, mountPath: /tmp }
+        - { name: secrets, mountPath: {{ $dir }}, readOnly: true }
+  volumes:
+    - name: tmp
+      emptyDir: { sizeLimit: 64Mi }
+    - name: secrets
+      projected:
+        # 0440, in the one notation that every YAML reads alike.
+        defaultMode: 288
+        sources:
+          {{- range .secrets }}
+          - secret:
+              name: {{ .secret }}
+              items: [{ key: {{ .key }}, path: {{ .setting }} }]
+          {{- end }}
+{{- end }}
+
+{{/* Given: what the pod is given, and replicas; without them, an autoscaler has its say. */}}
+{{- define "konverge.deployment" -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{- include "konverge.metadata" . | nindent 2 }}
+spec:
+  {{- if hasKey . "replicas" }}
+  replicas: {{ .replicas }}
+  {{- end }}
+  revisionHistoryLimit: 5
+  # A new one is ready before an old one drains.
+  strategy:
+    type: RollingUpdate
+    rollingUpdate: { maxSurge: 1, maxUnavailable: 0 }
+  selector:
+    matchLabels: {{- include "konverge.selector" . | nindent 6 }}
+  template: {{- include "konverge.pod" . | nindent 4 }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{- include "konverge.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: 1
+  # One that is not ready holds up no drain of its node.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels: {{- include "konverge.selector" . | nindent 6 }}
+{{- end }}
+
+{{/* Workers of one role. Given: root, component, role, group, and replicas as above. */}}
+{{- define "konverge.workers" -}}
+{{- $values := .root.Values -}}
+{{- $env := list
+  (dict "name" "KONVERGE_ROLE" "value" .role)
+  (dict "name" "KONVERGE_BUILD" "value" $values.image)
+  (dict "name" "KONVERGE_LEASE_NAMESPACE" "value" .root.Release.Namespace)
+  (dict "name" "KONVERGE_METRICS_HOST" "value" "0.0.0.0")
+  (dict "name" "KONVERGE_METRICS_PORT" "value" "9090") -}}
+{{- $pod := dict
+  "args" (list "worker" "--config" $values.config)
+  "env" $env
+  "secrets" (list (dict "setting" "KONVERGE_REDIS_URL" "secret" $values.redis.existingSecret "key" $values.redis.key))
+  "port" (dict "name" "metrics" "number" 9090)
+  "token" true
+  "graceSeconds" (add $values.drainGraceSeconds 10) -}}
+{{ include "konverge.deployment" (merge $pod .) }}
+---
+apiVersion: v1
+kind: Service
+metadata: {{- include "konverge.metadata" (merge (dict "suffix" "-metrics") .) | nindent 2 }}
+spec:
+  # Each pod is scraped by itself, also while it is not ready.
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector: {{- include "konverge.selector" . | nindent 4 }}
+  ports:
+    - { name: metrics, port: 9090, targetPort: metrics }
+{{- end }}

@@ -1,0 +1,224 @@
+import { execFile } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { ApiObject } from "@konverge/core";
+import { isNotFound } from "@konverge/kube";
+import { dump, load, loadAll } from "js-yaml";
+import { afterAll, beforeAll, expect, test, type TestContext } from "vitest";
+import { findHelm, HELM_VERSION } from "../../infra/helm/find-helm.js";
+import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
+
+const run = promisify(execFile);
+const CHART = "infra/helm/konverge";
+/** Kinds of operators that the tests' API server does not have. */
+const FOREIGN = ["PodMonitor", "PrometheusRule", "ScaledObject"];
+
+let helmPath: string | undefined;
+let missing = "";
+let folder: string;
+let cluster: RbacCluster | undefined;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "konverge-chart-"));
+  const found = await findHelm({ log: (line) => console.error(line) });
+  if ("missing" in found) missing = found.missing;
+  else helmPath = found.path;
+  if (helmPath === undefined || process.env["KUBEBUILDER_ASSETS"] === undefined) return;
+  cluster = await openRbacCluster();
+}, 400_000);
+afterAll(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** @returns what it printed, or rejects with what it complained about */
+async function helm(...args: readonly string[]): Promise<string> {
+  const { stdout } = await run(helmPath ?? "", args, {
+    env: {
+      ...process.env,
+      HELM_CACHE_HOME: folder,
+      HELM_CONFIG_HOME: folder,
+      HELM_DATA_HOME: folder,
+    },
+  });
+  return stdout;
+}
+const isSkipped = (context: TestContext, needsServer = false) => {
+  if (helmPath === undefined) context.skip(missing);
+  if (needsServer && cluster === undefined) context.skip("no kube-apiserver to check the objects");
+};
+const template = async (...values: readonly string[]) =>
+  (
+    loadAll(
+      await helm(
+        "template",
+        "konverge",
+        CHART,
+        "-n",
+        "konverge",
+        ...values.flatMap((v) => ["-f", v]),
+      ),
+    ) as (ApiObject | null)[]
+  ).filter((object) => object !== null);
+async function konverge(...args: readonly string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, [
+    "--conditions=@konverge/source",
+    "apps/cli/src/main.ts",
+    "manifests",
+    "--config",
+    "apps/examples/src/konverge.config.ts",
+    "--image",
+    "registry.example/operator:1.2.3",
+    ...args,
+  ]);
+  return stdout;
+}
+async function printedValues(...args: readonly string[]): Promise<string> {
+  const path = join(folder, "printed-values.yaml");
+  await writeFile(path, await konverge("-o", "values", ...args));
+  return path;
+}
+async function valuesFile(values: object): Promise<string> {
+  const path = join(folder, "own-values.yaml");
+  await writeFile(path, dump(values));
+  return path;
+}
+const scenarios = globSync(`${CHART}/ci/*-values.yaml`);
+
+test.for([
+  { what: "alone", args: ["--replicas", "3"] },
+  { what: "with watchers and the API", args: ["--watchers", "2", "--api-secret", "api"] },
+])(
+  "with printed values, $what, the chart makes the objects of konverge manifests",
+  async ({ args }, context) => {
+    isSkipped(context);
+    const fromChart = (await template(await printedValues(...args))).map(comparable);
+    const printed = (loadAll(await konverge(...args)) as ApiObject[])
+      // Helm makes the namespace itself, with --create-namespace.
+      .filter(({ kind }) => kind !== "Namespace")
+      .map(comparable);
+    const nameOf = ({ kind, metadata }: ApiObject) => `${kind} ${metadata.name}`;
+    const sorted = (objects: readonly ApiObject[]) =>
+      objects.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)));
+    expect(sorted(fromChart)).toEqual(sorted(printed));
+  },
+);
+
+test.for(scenarios)(
+  "%s: lints, and a real API server takes every object",
+  async (path, context) => {
+    isSkipped(context, true);
+    const linted = await helm("lint", "--strict", CHART, "-f", path);
+    expect(linted).toContain("0 chart(s) failed");
+    const objects = await template(path);
+    expect(objects.length).toBeGreaterThan(3);
+    await cluster?.ensureNamespace("konverge");
+    for (const object of objects) {
+      if (!FOREIGN.includes(object.kind)) await cluster?.dryRun(object);
+    }
+  },
+);
+
+test("what operators take comes out as their documentation has it", async (context) => {
+  isSkipped(context);
+  const objects = await template(`${CHART}/ci/operators-values.yaml`);
+  const query = readFileSync(`${CHART}/files/backlog-age.promql`, "utf8").trim();
+  const find = (kind: string) => objects.find((object) => object.kind === kind) as never as object;
+  expect(find("ScaledObject")).toMatchObject({
+    apiVersion: "keda.sh/v1alpha1",
+    spec: {
+      scaleTargetRef: { name: "konverge-worker" },
+      triggers: [{ type: "prometheus", metricType: "Value", metadata: { query, threshold: "10" } }],
+    },
+  });
+  expect(find("PodMonitor")).toMatchObject({
+    metadata: { labels: { release: "prometheus" } },
+    spec: { podMetricsEndpoints: [{ port: "metrics", interval: "30s" }] },
+  });
+  const { spec } = find("PrometheusRule") as { spec: object };
+  expect(spec).toEqual(load(readFileSync(`${CHART}/files/alerts.yaml`, "utf8")));
+  // An autoscaler would be fought by a number in the Deployment.
+  expect(find("Deployment")).not.toHaveProperty("spec.replicas");
+});
+
+test("the alerts are those of docs/production.md", () => {
+  const blocks = readFileSync("docs/production.md", "utf8").matchAll(/```yaml\n(.*?)```/gs);
+  const alerts = [...blocks]
+    .map(([, text = ""]) => text)
+    .filter((text) => text.startsWith("groups"));
+  expect(alerts.map((text) => load(text))).toEqual([
+    load(readFileSync(`${CHART}/files/alerts.yaml`, "utf8")),
+  ]);
+});
+
+const image = "registry.example/operator:1.2.3";
+test.for([
+  { wrong: { image, worker: {} }, told: "additional properties 'worker' not allowed" },
+  {
+    wrong: { image, workers: { replica: 3 } },
+    told: "additional properties 'replica' not allowed",
+  },
+  { wrong: {}, told: "at '/image'" },
+  { wrong: { image }, told: "rbac.clusterRules: are printed by konverge manifests -o values" },
+  {
+    wrong: { image, rbac: { create: false }, api: { enabled: true } },
+    told: "at '/api/existingSecret'",
+  },
+  { wrong: { image, autoscaling: { hpa: true, keda: true } }, told: "at '/autoscaling'" },
+  {
+    wrong: {
+      image,
+      workers: { extraEnv: [{ name: "KONVERGE_REDIS_URL", value: "redis://pw@r" }] },
+    },
+    told: "at '/workers/extraEnv/0'",
+  },
+  { wrong: { image, api: { ingress: { enabled: true } } }, told: "at '/api/ingress/host'" },
+])("values are refused, and told where: $told", async ({ wrong, told }, context) => {
+  isSkipped(context);
+  const failed = (await template(await valuesFile(wrong)).catch((error: unknown) => error)) as {
+    readonly stderr: string;
+  };
+  expect(failed.stderr).toContain(told);
+});
+
+test("it is installed and upgraded; when it goes, the CRDs and their objects stay", async (context) => {
+  isSkipped(context, true);
+  if (cluster === undefined) return;
+  const { admin } = cluster;
+  const at = ["-n", "shop", "--kubeconfig", cluster.kubeconfigPath];
+  const values = await printedValues();
+  const notes = await helm("install", "konverge", CHART, ...at, "--create-namespace", "-f", values);
+  expect(notes).toContain(`konverge runs ${image} in shop.`);
+  const deployments = await admin.resolveType("apps/v1", "Deployment");
+  const worker = { namespace: "shop", name: "konverge-worker" };
+  await admin.get(deployments, worker);
+  await helm("upgrade", "konverge", CHART, ...at, "-f", values, "--set", "workers.replicas=5");
+  expect(await admin.get(deployments, worker)).toMatchObject({ spec: { replicas: 5 } });
+  await helm("uninstall", "konverge", ...at);
+  const gone = await admin.get(deployments, worker).catch((error: unknown) => error);
+  expect(isNotFound(gone)).toBe(true);
+  const crds = await admin.resolveType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+  await admin.get(crds, { name: "nodepools.demo.konverge.dev" });
+});
+
+test("Helm's module is of the version that the build reports", () => {
+  expect(readFileSync("infra/helm/tool/go.mod", "utf8")).toContain(
+    `helm.sh/helm/v3 ${HELM_VERSION} `,
+  );
+});
+
+/** Without what says who made it. */
+function comparable(object: ApiObject): ApiObject {
+  const text = JSON.stringify(object, (key, value: unknown) => {
+    if (key === "app.kubernetes.io/managed-by") return undefined;
+    if (key === "helm.sh/resource-policy") return undefined;
+    return value;
+  });
+  const copy = JSON.parse(text) as ApiObject;
+  if (Object.keys(copy.metadata.annotations ?? { kept: "" }).length === 0)
+    delete copy.metadata.annotations;
+  return copy;
+}

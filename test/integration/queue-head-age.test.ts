@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const harness = useQueues();
+const watch = { kind: "watch" } as const;
+
+test.each([1, 4])(
+  "the age is that of the key that starts next, on %i shards, and none where none waits",
+  async (shards) => {
+    const queue = harness.open({ shards });
+    expect(await queue.headAgeMs()).toBe(0);
+    await queue.request(keyOf("old"), watch);
+    await until("it has waited for a moment", async () => (await queue.headAgeMs()) > 50);
+    const before = await queue.headAgeMs();
+    await queue.request(keyOf("young"), watch);
+    // A second request of the same key does not make it younger.
+    await queue.request(keyOf("old"), watch);
+    expect(await queue.headAgeMs()).toBeGreaterThanOrEqual(before);
+
+    const worker = workOn(queue, () => ({ kind: "done" }));
+    await until("both have run", () => worker.started.length >= 2);
+    await until("none waits", async () => (await queue.headAgeMs()) === 0);
+  },
+);
+
+test("a person's request comes first, and is the one that counts", async () => {
+  const queue = harness.open();
+  await queue.request(keyOf("old"), watch);
+  await until("it has waited for a moment", async () => (await queue.headAgeMs()) > 200);
+  const before = await queue.headAgeMs();
+  await queue.request(keyOf("now"), { kind: "cli" }, { class: "interactive" });
+  expect(await queue.headAgeMs()).toBeLessThan(before);
+});
+
+test("backing off is no waiting", async () => {
+  const queue = harness.open();
+  const slow = {
+    baseMs: 60_000,
+    factor: 1,
+    capMs: 60_000,
+    steps: Infinity,
+    jitter: { kind: "none" },
+  } as const;
+  const worker = workOn(queue, () => ({ kind: "retry", error: new Error("broken") }), {
+    ladders: { conflict: slow, failure: slow, rejected: slow },
+  });
+  await queue.request(keyOf("a"), watch);
+  await until("it backs off", async () => (await queue.counts()).delayed === 1);
+  await worker.stop();
+  expect(await queue.headAgeMs()).toBe(0);
+});
