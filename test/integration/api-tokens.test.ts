@@ -1,4 +1,3 @@
-import { createApi, openQueueAccess, type ApiOptions, type QueueAccess } from "@konverge/api";
 import {
   auditPageSchema,
   fightsSchema,
@@ -6,80 +5,20 @@ import {
   pauseListSchema,
   problemSchema,
   whoamiSchema,
-  type NewToken,
 } from "@konverge/contracts";
-import { openGuardControl, type GuardControl } from "@konverge/guard";
-import { createControllerRegistry } from "@konverge/queue";
-import { createMetrics } from "@konverge/telemetry";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { until, useQueues, workOn } from "./queue-harness.ts";
+import { expect, test } from "vitest";
+import { useApi, type Call, type Sent } from "./api-harness.ts";
+import { until, workOn } from "./queue-harness.ts";
 
-const harness = useQueues();
+const api = useApi();
 const ADMIN_TOKEN = "the-token-of-the-configuration";
-const TYPE = { cluster: "default", group: "demo.konverge.dev", version: "v1" } as const;
 const BLUE = { controller: "node-pool", namespace: "blue", name: "a" };
 const GREEN = { controller: "node-pool", namespace: "green", name: "a" };
 const ORDER = { by: "mallory", reason: "a bad release" };
-let access: QueueAccess;
-let guards: GuardControl;
+const make = api.token;
 
-beforeEach(async () => {
-  const redis = { url: harness.url };
-  const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
-  await registry.announce([
-    { ...TYPE, name: "node-pool", kind: "NodePool", resource: "nodepools", scope: "Namespaced" },
-    { ...TYPE, name: "nodes", kind: "Node", resource: "nodes", scope: "Cluster" },
-  ]);
-  await registry.close();
-  access = openQueueAccess({
-    redisUrl: harness.url,
-    prefix: harness.prefix,
-    onError: () => undefined,
-  });
-  guards = openGuardControl({ redis, prefix: harness.prefix });
-});
-afterEach(async () => {
-  await Promise.all([access.close(), guards.close()]);
-});
-
-interface Sent {
-  readonly token?: string | undefined;
-  readonly headers?: Record<string, string>;
-  readonly method?: string;
-  readonly body?: unknown;
-}
-type Call = (path: string, sent?: Sent) => Promise<Response>;
-
-/** An API that, unless told otherwise, listens where all can reach it. */
-function serve(options: Partial<ApiOptions> = {}): Call {
-  const { fetch } = createApi({
-    access,
-    guards,
-    metrics: createMetrics({ version: "test" }),
-    token: undefined,
-    isLoopback: false,
-    cluster: "default",
-    onError: (error) => expect.unreachable(String(error)),
-    ...options,
-  });
-  return async (path, { token, headers = {}, body, method } = {}) =>
-    await fetch(
-      new Request(`http://localhost:7070${path}`, {
-        method: method ?? (body === undefined ? "GET" : "POST"),
-        headers: {
-          host: "localhost:7070",
-          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-          ...(body === undefined ? {} : { "content-type": "application/json" }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      }),
-    );
-}
-async function make(name: string, rest: Partial<NewToken> = {}): Promise<string> {
-  const { token } = await access.tokens.create({ name, role: "viewer", scope: {}, ...rest }, "ada");
-  return token;
-}
+/** Unless told otherwise it listens where all can reach it. */
+const serve: typeof api.serve = (options) => api.serve({ isLoopback: false, ...options });
 async function refused(response: Response, status: number): Promise<string> {
   expect(response.status).toBe(status);
   const { code, detail } = problemSchema.parse(await response.json());
@@ -154,12 +93,12 @@ test("a revoked token is refused within a second, and Redis never had it", async
   const token = await make("gone");
   const call = serve();
   expect((await call("/v1/whoami", { token })).status).toBe(200);
-  const stored = await harness.redis.hgetall(`${harness.prefix}:tokens`);
+  const stored = await api.queues.redis.hgetall(`${api.queues.prefix}:tokens`);
   expect(JSON.stringify(stored)).not.toContain(token.split("_")[2]);
-  await until("its use is noted", async () => (await access.tokens.list())[0]?.lastUsedAt);
-  await access.tokens.revoke("gone");
+  await until("its use is noted", async () => (await api.access.tokens.list())[0]?.lastUsedAt);
+  await api.access.tokens.revoke("gone");
   await until("it is refused", async () => (await call("/v1/whoami", { token })).status === 401);
-  await expect(access.tokens.revoke("gone")).rejects.toMatchObject({ code: "not_found" });
+  await expect(api.access.tokens.revoke("gone")).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("a viewer changes nothing, an operator does not see the audit log", async () => {
@@ -187,7 +126,7 @@ test("a viewer changes nothing, an operator does not see the audit log", async (
     expect(detail).toBe('this needs the role operator, and "screen" is viewer');
   }
   await refused(await call("/v1/audit", { token: operator }), 403);
-  expect(await harness.redis.keys(`${harness.prefix}:*key*`)).toEqual([]);
+  expect(await api.queues.redis.keys(`${api.queues.prefix}:*key*`)).toEqual([]);
 });
 
 test("the author of an order is the token's name; every change is in the audit log", async () => {
@@ -382,7 +321,7 @@ test("a browser logs in with a token and keeps it where no script and no other s
     204,
     expect.stringContaining("Max-Age=0"),
   ]);
-  await access.tokens.revoke("ada");
+  await api.access.tokens.revoke("ada");
   await until("the session ends with its token", async () => {
     return (await call("/v1/whoami", { headers: { cookie } })).status === 401;
   });
@@ -407,7 +346,7 @@ test("a caller that prefers to wait gets the end with the acceptance, or 202 whe
     call("/v1/objects/default/node-pool/blue/a/reconcile", { body: {}, headers: { prefer: wait } });
   expect((await ask("wait=0")).status).toBe(202);
   expect((await ask("respond-async, wait=61")).status).toBe(422);
-  const { queue } = await access.find("default", "node-pool");
+  const { queue } = await api.access.find("default", "node-pool");
   const worker = workOn(queue, () => ({ kind: "done" }));
   const answer = await ask("wait=20");
   expect(answer.status).toBe(200);

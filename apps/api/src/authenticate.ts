@@ -4,8 +4,9 @@ import { KonvergeError } from "@konverge/core";
 import type { Context, MiddlewareHandler } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Caller } from "./caller.ts";
+import { digest } from "./digest.ts";
 import { isLoopbackHost } from "./is-loopback.ts";
-import { digest, isExpired, type TokenStore } from "./token-store.ts";
+import { isExpired, type TokenStore } from "./token-store.ts";
 
 /** What routes find in their context. */
 export interface ApiEnv {

@@ -85,7 +85,7 @@ export function createApi(options: ApiOptions): Api {
       heartbeatMs: options.heartbeatMs,
     }),
   ];
-  const mount = { audit: access.audit, rate };
+  const mount = { audit: access.audit, answers: access.answers, rate, onError };
   const app = new Hono<ApiEnv>();
   app.onError((error, context) => {
     const response = answerProblem(context, error);

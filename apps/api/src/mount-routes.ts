@@ -1,61 +1,71 @@
 import { takeToken, KonvergeError, type BucketLimits } from "@konverge/core";
 import type { Context, Hono } from "hono";
+import type { AnswerStore } from "./answer-store.ts";
 import type { AuditLog, AuditNote } from "./audit-log.ts";
 import type { ApiEnv } from "./authenticate.ts";
 import { allows, type Caller } from "./caller.ts";
 import { limitBody } from "./limit-body.ts";
 import { checkInput, readJson } from "./read-json.ts";
+import { replayed } from "./replayed.ts";
 import type { Route } from "./route.ts";
 
 export interface MountOptions {
   readonly audit: AuditLog;
+  readonly answers: AnswerStore;
   /** Requests per second of each caller, at this process. */
   readonly rate: BucketLimits;
+  readonly onError: (error: unknown) => void;
 }
 
 /** Orders are kept to a few lines of text. */
 const DEFAULT_BODY_KIB = 4;
 
-/** Serves the routes: who may, how often, what is well-formed, and what is written down about it. */
+/** Serves the routes: who may, how often, what is well-formed, what is done once only, and what is written down about it. */
 export function mountRoutes(
   app: Hono<ApiEnv>,
   routes: readonly Route[],
   options: MountOptions,
 ): void {
-  const { audit } = options;
+  const { audit, answers, onError } = options;
   const admit = createAdmission(options.rate);
   for (const spec of routes) {
     const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
-    if (spec.body !== undefined)
+    if (spec.body !== undefined) {
       app[spec.method](path, limitBody(spec.maxBodyKiB ?? DEFAULT_BODY_KIB));
+    }
     app[spec.method](path, async (context) => {
       const caller = context.get("caller");
-      if (spec.role !== "none") {
-        demandRole(caller, spec.role);
-        admit(caller);
-      }
-      const notes: AuditNote[] = [];
-      const bodyOf = async ({ req }: Context): Promise<unknown> => {
-        const body = await readJson(req);
-        const by = spec.isOrder === true ? authorFor(caller, body) : undefined;
-        return by === undefined ? body : { ...(body as object), by };
-      };
-      const answer = await spec.handle({
-        params: context.req.param(),
-        query: spec.query === undefined ? undefined : checkInput(context.req.query(), spec.query),
-        body: spec.body === undefined ? undefined : checkInput(await bodyOf(context), spec.body),
-        caller,
-        context,
-        audit: (note, by = caller.name) => notes.push({ ...note, by }),
-      });
-      for (const note of notes) {
-        if (note.action === "reconcile") audit.gather(note);
-        else await audit.write(note);
-      }
-      if (answer instanceof Response) return answer;
-      return context.json(answer, spec.status === 202 ? 202 : 200);
+      if (spec.role === "none") return await answer(spec, context, audit);
+      demandRole(caller, spec.role);
+      admit(caller);
+      const respond = () => answer(spec, context, audit);
+      if (spec.method === "get") return await respond();
+      return await replayed(context, respond, { answers, callerId: caller.id, onError });
     });
   }
+}
+
+async function answer(spec: Route, context: Context<ApiEnv>, audit: AuditLog): Promise<Response> {
+  const caller = context.get("caller");
+  const notes: AuditNote[] = [];
+  const body = spec.body === undefined ? undefined : await readJson(context.req);
+  const by = spec.isOrder === true ? authorFor(caller, body) : undefined;
+  const given = by === undefined ? body : { ...(body as object), by };
+  const result = await spec.handle({
+    params: context.req.param(),
+    query: spec.query === undefined ? undefined : checkInput(context.req.query(), spec.query),
+    body: spec.body === undefined ? undefined : checkInput(given, spec.body),
+    caller,
+    context,
+    audit: (note, author = caller.name) => notes.push({ ...note, by: author }),
+  });
+  for (const note of notes) {
+    if (note.action === "reconcile") audit.gather(note);
+    else await audit.write(note);
+  }
+  return result instanceof Response
+    ? result
+    : context.json(result, spec.status === 202 ? 202 : 200);
 }
 
 /**

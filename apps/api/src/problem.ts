@@ -17,7 +17,7 @@ export function answerProblem(context: Context, thrown: unknown): Response {
     ...problemOf(error),
   };
   const headers = new Headers({ "content-type": PROBLEM });
-  if (httpStatus === 503 || httpStatus === 429)
+  if (httpStatus === 503 || httpStatus === 429 || error.code === "idempotency_in_flight")
     headers.set("retry-after", String(Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)));
   if (httpStatus === 401) headers.set("www-authenticate", 'Bearer realm="konverge"');
   return new Response(JSON.stringify(problem), { status: httpStatus, headers });

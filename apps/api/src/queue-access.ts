@@ -13,6 +13,7 @@ import {
   type WorkQueueOptions,
 } from "@konverge/queue";
 import { closeRedis, openProducer } from "@konverge/redis";
+import { createAnswerStore, type AnswerStore } from "./answer-store.ts";
 import { createAuditLog, type AuditLog } from "./audit-log.ts";
 import { createTokenStore, type TokenStore } from "./token-store.ts";
 
@@ -20,6 +21,7 @@ import { createTokenStore, type TokenStore } from "./token-store.ts";
 export interface QueueAccess {
   readonly tokens: TokenStore;
   readonly audit: AuditLog;
+  readonly answers: AnswerStore;
   /** @throws KonvergeError `unknown_controller` or `redis_unavailable` */
   find(
     cluster: string,
@@ -42,6 +44,8 @@ export interface QueueAccessOptions {
   readonly onError: (error: Error) => void;
   /** Keys of a queue that may wait before requests for more are refused. Default: no bound. */
   readonly maxWaiting?: number;
+  /** What answers kept by Idempotency-Key may take of Redis. Default 64 MiB. */
+  readonly answerBudgetBytes?: number;
   /** Looks on at every request. */
   readonly observe?: NonNullable<WorkQueueOptions["observe"]>;
 }
@@ -78,6 +82,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
   return {
     tokens: createTokenStore(own, prefix),
     audit,
+    answers: createAnswerStore(own, prefix, options.answerBudgetBytes),
     async find(cluster, controller) {
       const known = await registry(cluster);
       if (known === undefined) throw unknown("unknown_controller", cluster);

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes, timingSafeEqual } from "node:crypto";
 import {
   newTokenSchema,
   tokenViewSchema,
@@ -8,6 +8,7 @@ import {
 import { KonvergeError } from "@konverge/core";
 import { withRedis, type RedisClient } from "@konverge/redis";
 import { z } from "zod";
+import { digest } from "./digest.ts";
 
 const FORM = /^kvg_([0-9a-f]{12})_([\w-]{43})$/;
 const MINUTE_MS = 60_000;
@@ -114,10 +115,6 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
 
 export function isExpired({ expiresAt }: TokenView): boolean {
   return expiresAt !== undefined && Date.parse(expiresAt) <= Date.now();
-}
-
-export function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 function viewOf(

@@ -20,6 +20,8 @@ export type ErrorCode =
   | "demo_failed"
   | "draft_invalid"
   | "forbidden"
+  | "idempotency_in_flight"
+  | "idempotency_mismatch"
   | "internal"
   | "invalid_body"
   | "invalid_config"
@@ -67,6 +69,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   demo_failed: entry("The demo did not end as promised", 500, 1, true),
   draft_invalid: entry("The draft was changed in a way that cannot be written", 422, 1, true),
   forbidden: entry("The token does not allow this", 403, 7, true),
+  idempotency_in_flight: entry("The first request with this key is not answered yet", 409, 4),
+  idempotency_mismatch: entry("This key was sent with another request", 422, 2, true),
   internal: entry("An error of Konverge itself", 500, 1),
   invalid_body: entry("The body is not JSON", 400, 2, true),
   invalid_config: entry("The configuration is not valid", 500, 2, true),
