@@ -15,7 +15,7 @@ const ADMIN_TOKEN = "the-token-of-the-configuration";
 const BLUE = { controller: "node-pool", namespace: "blue", name: "a" };
 const GREEN = { controller: "node-pool", namespace: "green", name: "a" };
 const ORDER = { by: "mallory", reason: "a bad release" };
-const make = api.token;
+const make: typeof api.token = (name, rest) => api.token(name, rest);
 
 /** Unless told otherwise it listens where all can reach it. */
 const serve: typeof api.serve = (options) => api.serve({ isLoopback: false, ...options });

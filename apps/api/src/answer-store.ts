@@ -5,7 +5,7 @@ import { defineScript, runScript, withRedis, type RedisClient, type Script } fro
 import { digest } from "./digest.ts";
 
 /** An answer as it was given. */
-export interface KeptAnswer {
+interface KeptAnswer {
   readonly status: number;
   readonly location?: string;
   readonly body: string;
