@@ -163,3 +163,17 @@ test("a call that broke off before the changes were made is nobody's but the cal
   groups.take("hot", { uid: "u", floor: undefined })?.dissolve({ error: new Error("no token") });
   expect((await outcomes[0])?.kind).toBe("alone");
 });
+
+test("a change that throws when it is made again after a lost race is nobody's but its own", async () => {
+  const { groups, wait, outcomes } = setUp();
+  wait(set("b"));
+  const company = groups.take("hot", { uid: "u", floor: undefined });
+  let tries = 0;
+  const change = company?.join(() => {
+    if (++tries === 2) throw new Error("not any more");
+  });
+  await change?.(object());
+  await expect(change?.(object())).rejects.toThrow("not any more");
+  company?.dissolve({ error: new Error("not any more") });
+  expect((await outcomes[0])?.kind).toBe("alone");
+});

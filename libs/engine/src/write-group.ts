@@ -111,6 +111,8 @@ function createCompany(
     join: (change) => async (draft) => {
       const object = draft as unknown as JsonObject;
       const before = cloneJson(object);
+      // What a try before this one wrote was not taken.
+      for (const member of members) member.part = undefined;
       await change(draft);
       own = { before, patch: diffMergePatch(before, object) };
       const untilMs = clock() + JOINING_MS;

@@ -70,6 +70,14 @@ describe("refused, with a pointer to each field:", () => {
     ["a bigint", (draft) => (draft.spec.serial = 5n), ["/spec/serial"]],
     ["a function under an odd key", (draft) => (draft.spec["a/b~c"] = () => 1), ["/spec/a~1b~0c"]],
     ["a Map", (draft) => (draft.spec.map = new Map()), ["/spec/map"]],
+    [
+      "what holds itself, directly or by a list",
+      (draft) => {
+        draft.spec.self = draft.spec;
+        draft.spec.list.push(draft.spec.list);
+      },
+      ["/spec/list/2", "/spec/self"],
+    ],
     ["undefined in a list", (draft) => draft.spec.list.push(undefined), ["/spec/list/2"]],
     ["Infinity inside of a list", (draft) => (draft.spec.list[1].x = Infinity), ["/spec/list/1/x"]],
   ])("%s", (_title, change, pointers) => {

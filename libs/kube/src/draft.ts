@@ -41,7 +41,7 @@ export function patchOf(
   const issues: ErrorIssue[] = [];
   checkIdentity(before, draft, issues);
   if (subresource === "status") checkOnlyStatus(before, draft, issues);
-  checkValue(draft, before, "", issues);
+  checkValue(draft, before, "", { issues, within: new Set() });
   if (issues.length > 0) {
     const shown = issues.slice(0, MAX_ISSUES);
     throw new KonvergeError(
@@ -92,13 +92,20 @@ function checkOnlyStatus(before: JsonObject, draft: JsonObject, issues: ErrorIss
   }
 }
 
+interface Checking {
+  readonly issues: ErrorIssue[];
+  /** The objects and lists around the one that is looked at. */
+  readonly within: Set<object>;
+}
+
 /** `known` is the value as read: what did not change is not judged, whatever it is. */
 function checkValue(
   value: unknown,
   known: JsonValue | undefined,
   pointer: string,
-  issues: ErrorIssue[],
+  checking: Checking,
 ): void {
+  const { issues, within } = checking;
   if (
     issues.length >= MAX_ISSUES ||
     value === undefined ||
@@ -110,27 +117,50 @@ function checkValue(
   if (typeof value === "number") {
     if (!Number.isFinite(value))
       issues.push({ pointer, detail: `is ${value}, which JSON cannot say; use a finite number` });
-  } else if (Array.isArray(value)) {
-    const same = Array.isArray(known) && jsonEquals(known, value);
-    // A changed list is written as a whole, so each element counts.
-    if (!same) value.forEach((entry, index) => checkEntry(entry, `${pointer}/${index}`, issues));
-  } else if (typeof value === "object" && isPlain(value)) {
-    const wasObject = isJsonObject(known) ? known : {};
-    for (const key of Object.keys(value)) {
-      const member: unknown = value[key as keyof typeof value];
-      const was = getOwn(wasObject, key);
-      if (member !== was) checkValue(member, was, `${pointer}/${escapePointer(key)}`, issues);
-    }
-  } else {
+  } else if (typeof value !== "object" || !(Array.isArray(value) || isPlain(value))) {
     issues.push({ pointer, detail: cureFor(value) });
+  } else if (within.has(value)) {
+    issues.push({ pointer, detail: "is what it lies in, without end; write a copy" });
+  } else {
+    within.add(value);
+    if (Array.isArray(value)) checkList(value, known, pointer, checking);
+    else checkMembers(value, known, pointer, checking);
+    within.delete(value);
   }
 }
 
-/** In a list undefined has no place: JSON would say null. */
-function checkEntry(entry: unknown, pointer: string, issues: ErrorIssue[]): void {
-  if (entry === undefined)
-    issues.push({ pointer, detail: "is undefined; remove the element from its list" });
-  else checkValue(entry, undefined, pointer, issues);
+function checkMembers(
+  value: object,
+  known: JsonValue | undefined,
+  pointer: string,
+  checking: Checking,
+): void {
+  const wasObject = isJsonObject(known) ? known : {};
+  for (const key of Object.keys(value)) {
+    const member: unknown = value[key as keyof typeof value];
+    const was = getOwn(wasObject, key);
+    if (member !== was) checkValue(member, was, `${pointer}/${escapePointer(key)}`, checking);
+  }
+}
+
+/** A changed list is written as a whole, so each element counts. */
+function checkList(
+  value: readonly unknown[],
+  known: JsonValue | undefined,
+  pointer: string,
+  checking: Checking,
+): void {
+  if (Array.isArray(known) && jsonEquals(known, value)) return;
+  for (const [index, entry] of value.entries()) {
+    const at = `${pointer}/${index}`;
+    // In a list undefined has no place: JSON would say null.
+    if (entry === undefined)
+      checking.issues.push({
+        pointer: at,
+        detail: "is undefined; remove the element from its list",
+      });
+    else checkValue(entry, undefined, at, checking);
+  }
 }
 
 function isPlain(value: object): boolean {

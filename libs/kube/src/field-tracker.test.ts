@@ -21,10 +21,9 @@ async function patchAfter(
   const edited = makeDraft(read, subresource);
   const tracked = trackFields(edited.draft);
   await change(tracked.draft);
-  const touched = tracked.finish();
   const patch = patchOf(edited, subresource);
   if (patch === undefined) return undefined;
-  const [uid, ...rest] = fieldsPatch({ read, touched, patch });
+  const [uid, ...rest] = fieldsPatch({ read, touched: tracked.touched, patch });
   expect(uid).toEqual({ op: "test", path: "/metadata/uid", value: "u" });
   const signs: Record<string, string> = { test: "?", add: "+", replace: "=", remove: "-" };
   return rest.map(({ op, path, value }) =>

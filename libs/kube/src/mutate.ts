@@ -87,7 +87,6 @@ export async function mutateObject<T extends ApiObject>(
       if (isCarried) continue;
       throw error;
     }
-    const touched = tracked?.finish();
     const patch = patchOf(edited, subresource);
     const beforeVersion = textOf(read, "resourceVersion") ?? "";
     if (patch === undefined) {
@@ -96,9 +95,9 @@ export async function mutateObject<T extends ApiObject>(
     }
     try {
       const written = await access.write(
-        touched === undefined
+        tracked === undefined
           ? { type: "merge", body: guard(patch, read) }
-          : { type: "json", body: fieldsPatch({ read, touched, patch }) },
+          : { type: "json", body: fieldsPatch({ read, touched: tracked.touched, patch }) },
       );
       // The server had it so already, for example a default that the draft removed.
       if (textOf(written, "resourceVersion") === beforeVersion)
@@ -113,7 +112,7 @@ export async function mutateObject<T extends ApiObject>(
         patch: access.sensitive ? redactValues(patch) : patch,
       };
     } catch (error) {
-      const isUnsure = touched !== undefined && isInapplicable(error);
+      const isUnsure = tracked !== undefined && isInapplicable(error);
       const isLost = isUnsure || isOptimisticConflict(error);
       // What is refused may be the fault of what was not read.
       if (isCarried && !isLost && isRefused(error)) continue;

@@ -110,6 +110,31 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
+    name: "JSON Patch: test of an item that a list does not have: 422, even against null",
+    steps: [
+      {
+        send: `POST ${configMaps}`,
+        body: configMap({ data: { a: "1" } }, { finalizers: ["example.com/a"] }),
+        expect: { code: 201 },
+      },
+      ...["1", "-", "-1", "none", "00", ""].map((part) => ({
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [{ op: "test", path: `/metadata/finalizers/${part}`, value: null }],
+        expect: { code: 422, reason: "Invalid", message: REFUSED, causes: [] },
+      })),
+      {
+        send: `PATCH ${one}`,
+        type: JSON_PATCH,
+        body: [
+          { op: "test", path: "/metadata/finalizers/0", value: "example.com/a" },
+          { op: "remove", path: "/metadata/finalizers/0" },
+        ],
+        expect: { code: 200 },
+      },
+    ],
+  },
+  {
     name: "JSON Patch: test of an object holds whatever the order of its members",
     steps: [
       {

@@ -36,7 +36,7 @@ test("a test operation compares deeply, and absent is null", () => {
   expect(apply(target, { op: "test", path: "/a", value: { b: [1, { c: 2 }] } })).toEqual(target);
   expect(apply(target, { op: "test", path: "/none", value: null })).toEqual(target);
   expect(() => apply(target, { op: "test", path: "/a/b/0", value: 2 })).toThrow(JsonPatchError);
-  for (const path of ["/none/a", "/a/b/0/x"]) {
+  for (const path of ["/none/a", "/a/b/0/x", "/a/b/2", "/a/b/-"]) {
     expect(() => apply(target, { op: "test", path, value: null })).toThrow(JsonPatchError);
   }
 });

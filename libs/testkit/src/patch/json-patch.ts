@@ -13,8 +13,8 @@ import {
 export class JsonPatchError extends Error {}
 
 /**
- * Applies a JSON Patch (RFC 6902) as kube-apiserver's library does: `test` of an absent member against null holds, of one
- * whose parent is absent it fails. Returns a new value. `tested` has the operations with what their tests compare with.
+ * Applies a JSON Patch (RFC 6902) as kube-apiserver's library does: `test` of an absent member against null holds, of an
+ * item or of a member whose parent is absent it fails. Returns a new value. `tested` has the operations with what their tests compare with.
  * @throws JsonPatchError for an operation that cannot be applied
  */
 export function applyJsonPatch(
@@ -50,8 +50,12 @@ function applyOperation(document: JsonValue, operation: JsonObject, tested: Json
       return replace(document, path, cloneJson(valueOf(operation)));
     case "test": {
       const value = tested["value"] ?? null;
-      if (path.length > 0) parentOf(document, path);
-      if (!jsonEquals(read(document, path) ?? null, value)) throw new JsonPatchError("test failed");
+      const found = read(document, path);
+      // Of a map an absent member is null; of a list an absent item is none.
+      if (found === undefined && Array.isArray(parentOf(document, path)[0])) {
+        throw new JsonPatchError("index out of range");
+      }
+      if (!jsonEquals(found ?? null, value)) throw new JsonPatchError("test failed");
       return document;
     }
     case "copy":
