@@ -7,6 +7,8 @@ export type Cell = string | { readonly text: string; readonly style: Style };
 export interface ColumnsOptions {
   /** Columns of the terminal; what is too long is cut in the last cell of a row. Left out: nothing is cut. */
   readonly width?: number | undefined;
+  /** Default true: the first row names the columns. */
+  readonly hasHead?: boolean;
 }
 
 const GAP = "  ";
@@ -15,7 +17,7 @@ const ELLIPSIS = "…";
 /** A table for people: as wide as its widest cells, the first row its head. */
 export function columns(
   rows: readonly (readonly Cell[])[],
-  { width = terminalWidth() }: ColumnsOptions = {},
+  { width = terminalWidth(), hasHead = true }: ColumnsOptions = {},
 ): string {
   const clean = rows.map((row) =>
     row.map((cell) => (typeof cell === "string" ? { text: plain(cell) } : cell)),
@@ -30,7 +32,7 @@ export function columns(
       for (const [column, cell] of row.entries()) {
         const isLast = column === row.length - 1;
         const shown = isLast ? cut(cell.text, left) : cell.text;
-        const style = line === 0 ? "bold" : "style" in cell ? cell.style : undefined;
+        const style = hasHead && line === 0 ? "bold" : "style" in cell ? cell.style : undefined;
         const painted = style === undefined ? shown : paint(style, shown);
         const pad = isLast ? "" : " ".repeat((widths[column] ?? 0) - shown.length) + GAP;
         text += painted + pad;

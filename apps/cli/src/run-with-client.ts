@@ -6,6 +6,7 @@ import { explainFailure } from "./explain-failure.ts";
 import { openClient, type OpenClient } from "./open-client.ts";
 import { withOutput, type Output } from "./output.ts";
 import { systemUser } from "./system-user.ts";
+import { untilSignal } from "./until-signal.ts";
 
 /** Of every command that asks the API. */
 export interface ClientFlags {
@@ -54,6 +55,8 @@ export async function runWithClient(
   } = {},
 ): Promise<void> {
   let opened: OpenClient | undefined;
+  // Also as the first process of a container, where signals without a listener do nothing.
+  void untilSignal().then((signal) => process.exit(signal === "SIGINT" ? 130 : 143));
   try {
     const env =
       flags.server === undefined ? process.env : { ...process.env, KONVERGE_SERVER: flags.server };
@@ -61,6 +64,8 @@ export async function runWithClient(
     opened = await openClient(settings);
     await work({ client: opened.client, settings, cluster: flags.cluster ?? settings.cluster });
     await opened.close();
+    // What listens to signals would hold the process.
+    for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
   } catch (thrown) {
     const unforeseen = opened?.failure();
     if (unforeseen !== undefined) throw unforeseen;

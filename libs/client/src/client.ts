@@ -11,6 +11,7 @@ import type {
   Contention,
   ControllerList,
   CreateReconcile,
+  EventQuery,
   Fights,
   GuardOrder,
   GuardList,
@@ -33,7 +34,7 @@ import type {
   Whoami,
   WorkerList,
 } from "@konverge/contracts";
-import type { StreamEvent } from "./event-stream.ts";
+import type { ClientEvent } from "./event-stream.ts";
 import type { Pages } from "./pages.ts";
 
 /** What has a default on the server may be left out. */
@@ -170,16 +171,7 @@ export interface Client {
   whoami(options?: ReadOptions): Promise<Whoami>;
   /** What happens, as it happens. Ends by `break`, by `signal`, or with a problem that trying again cannot cure. */
   events(
-    query?: EventQuery,
+    query?: Partial<EventQuery>,
     options?: ReadOptions & { readonly lastEventId?: string },
-  ): AsyncIterable<StreamEvent>;
-}
-
-/** All that is given must hold. */
-export interface EventQuery {
-  readonly cluster?: string;
-  readonly controller?: string;
-  readonly namespace?: string;
-  readonly name?: string;
-  readonly outcome?: string;
+  ): AsyncIterable<ClientEvent>;
 }

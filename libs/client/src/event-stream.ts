@@ -1,13 +1,9 @@
+import type { StreamEvent } from "@konverge/contracts";
 import { ProblemError, unexpected } from "./problem-error.ts";
 import { delayOf, type Call, type RetryOptions, type Sender } from "./send-request.ts";
 
-/** One message of the stream. */
-export interface StreamEvent<Data = unknown> {
-  /** Where to go on after it: give it as `lastEventId`. */
-  readonly id: string;
-  readonly type: string;
-  readonly data: Data;
-}
+/** One message of the stream; `id` is where to go on after it, as `lastEventId`. */
+export type ClientEvent = StreamEvent & { readonly id: string };
 
 export interface EventStreamOptions {
   readonly sender: Pick<Sender, "open">;
@@ -26,9 +22,9 @@ export interface EventStreamOptions {
  * that it gave out, so nothing is missed that the server still has; it ends by `break`, by `signal`, or with a problem
  * that trying again cannot cure.
  */
-export async function* streamEvents<Data>(
+export async function* streamEvents(
   options: EventStreamOptions,
-): AsyncGenerator<StreamEvent<Data>, never, undefined> {
+): AsyncGenerator<ClientEvent, never, undefined> {
   const { sender, call, random, sleep } = options;
   let retry = options.retry;
   let last = options.lastEventId;
@@ -51,11 +47,8 @@ export async function* streamEvents<Data>(
         if (message.id !== undefined) last = message.id;
         if (message.data === undefined) continue;
         tried = 0;
-        yield {
-          id: last ?? "",
-          type: message.type,
-          data: JSON.parse(message.data) as Data,
-        };
+        const data: unknown = JSON.parse(message.data);
+        yield { id: last ?? "", type: message.type, data } as ClientEvent;
       }
     } catch (error) {
       call.signal?.throwIfAborted();

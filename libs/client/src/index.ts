@@ -3,7 +3,6 @@ export type {
   Client,
   ClusterQuery,
   Controller,
-  EventQuery,
   KeyQuery,
   NewReconcile,
   ObjectRef,
@@ -17,7 +16,7 @@ export type {
 } from "./client.ts";
 export { createClient } from "./create-client.ts";
 export type { ClientOptions } from "./create-client.ts";
-export type { StreamEvent } from "./event-stream.ts";
+export type { ClientEvent } from "./event-stream.ts";
 export type { Pages } from "./pages.ts";
 export { ProblemError } from "./problem-error.ts";
 export type { ProblemIssue } from "./problem-error.ts";

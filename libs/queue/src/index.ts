@@ -54,8 +54,8 @@ export { openRawQueue } from "./raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./raw-queue.ts";
 export { findShardsIssue } from "./shard-of.ts";
 export type { RedisTarget } from "@konverge/redis";
-export { checkRedis } from "./redis-facts.ts";
-export type { RedisFacts } from "./redis-facts.ts";
+export { checkRedis, inspectRedis } from "./redis-facts.ts";
+export type { RedisFacts, RedisFinding } from "./redis-facts.ts";
 export type {
   AcceptedRequest,
   AttemptClosed,

@@ -1,6 +1,7 @@
 import type { ReconcileState } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
+import { ProblemError } from "@konverge/client";
 import { exitCodeOf } from "../exit-codes.ts";
 import { oneLine } from "../explain-failure.ts";
 import { findController } from "../find-controller.ts";
@@ -10,6 +11,7 @@ import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../key-f
 import { keyRows } from "../queue-text.ts";
 import { stateNotes, stateRows } from "../reconcile-text.ts";
 import { showPages, withPages } from "../show-pages.ts";
+import { addWatchCommand } from "./watch.ts";
 import {
   groupHelp,
   orderOf,
@@ -92,6 +94,7 @@ export function addReconcileCommand(program: Command): void {
       KEY_OPTIONS,
     ),
   );
+  addWatchCommand(reconcile);
   withOrder(
     withServer(
       reconcile
@@ -167,16 +170,32 @@ async function waitForAll(
   const states: ReconcileState[] = [];
   const left = [...ids.entries()];
   const endMs = performance.now() + flags.timeout;
+  if (process.stderr.isTTY)
+    say(`waiting for ${ids.length === 1 ? ids[0] : `${ids.length} requests`}`);
+  let late: ProblemError | undefined;
   const run = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       const [index, id] = next;
-      const timeoutMs = Math.max(0, endMs - performance.now());
-      states[index] = await client.reconciles.wait(id, { timeoutMs });
+      try {
+        const timeoutMs = Math.max(0, endMs - performance.now());
+        states[index] = await client.reconciles.wait(id, { timeoutMs });
+      } catch (error) {
+        if (!(error instanceof ProblemError) || error.code !== "wait_timeout") throw error;
+        late = error;
+        states[index] = await client.reconciles.get(id);
+      }
     }
   };
   await Promise.all(Array.from({ length: Math.min(WAITS_AT_ONCE, ids.length) }, run));
   showStates(flags, states, ids);
-  if (states.some(({ outcome }) => !GOOD.includes(outcome))) process.exitCode = 1;
+  const isBad = ({ phase, outcome }: ReconcileState) =>
+    phase === "finished" && !GOOD.includes(outcome);
+  if (states.some(isBad)) process.exitCode = 1;
+  // What did not end is told in place of what ended well, so the table is not lost to the exit code.
+  else if (late !== undefined) {
+    say(`konverge: ${oneLine(late.message)}`);
+    process.exitCode = exitCodeOf(late);
+  }
 }
 
 function showStates(

@@ -1,0 +1,88 @@
+import {
+  describeSettings,
+  readSettings,
+  settingsSchema,
+  type Settings,
+  type SettingsInput,
+} from "@konverge/contracts";
+import { showRedisUrl } from "@konverge/core";
+import type { Command } from "commander";
+import { z } from "zod";
+import { columns } from "../columns.ts";
+import { loadConfig } from "../load-config.ts";
+import { print, withOutput, type Output } from "../output.ts";
+
+interface ConfigFlags {
+  readonly output: Output;
+}
+interface PrintFlags extends ConfigFlags {
+  readonly config?: string;
+}
+interface Setting {
+  readonly key: string;
+  readonly env: string;
+  readonly value?: unknown;
+  readonly source: "environment" | "file" | "default";
+}
+
+const HIDDEN = "<hidden>";
+
+export function addConfigCommand(program: Command): void {
+  const config = program
+    .command("config")
+    .description("the settings of every process, and where they come from");
+
+  withOutput(
+    config.command("print").description("the settings in force here; secrets are not shown"),
+  )
+    .option("--config <file>", "configuration file, whose settings the environment overrides")
+    .action(async ({ output, config: path }: PrintFlags) => {
+      const file = path === undefined ? undefined : (await loadConfig(path)).settings;
+      const items = settingsInForce(readSettings({ file, env: process.env }), file);
+      print(output, {
+        document: { items },
+        items,
+        names: items.map(({ key }) => key),
+        table: () =>
+          columns([
+            ["SETTING", "SOURCE", "VARIABLE", "VALUE"],
+            ...items.map(({ key, source, env, value }) => [
+              key,
+              source,
+              env,
+              value === undefined ? "-" : String(value),
+            ]),
+          ]),
+      });
+    });
+  withOutput(
+    config.command("schema").description("the settings of a configuration file as JSON Schema"),
+  ).action(({ output }: ConfigFlags) => {
+    const document = z.toJSONSchema(settingsSchema, { io: "input", unrepresentable: "any" });
+    const docs = describeSettings();
+    print(output, {
+      document,
+      names: docs.map(({ key }) => key),
+      table: () =>
+        columns([
+          ["SETTING", "VARIABLE", "WHAT"],
+          ...docs.map(({ key, env, description }) => [key, env, description]),
+        ]),
+    });
+  });
+}
+
+/** Durations are in ms, as the processes use them. */
+function settingsInForce(settings: Settings, file: SettingsInput | undefined): Setting[] {
+  return describeSettings().map(({ key, env, secret }) => {
+    const name = key as keyof Settings;
+    const value = settings[name];
+    const isSet = [env, `${env}_FILE`, ...(key === "redisUrl" ? ["REDIS_URL"] : [])].some(
+      (variable) => (process.env[variable] ?? "") !== "",
+    );
+    const source = isSet ? "environment" : file?.[name] === undefined ? "default" : "file";
+    if (value === undefined) return { key, env, source };
+    const shown = key === "redisUrl" ? showRedisUrl(String(value)) : secret ? HIDDEN : value;
+    return { key, env, source, value: shown };
+  });
+}

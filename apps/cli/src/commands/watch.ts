@@ -1,0 +1,103 @@
+import type { ClientEvent } from "@konverge/client";
+import { InvalidArgumentError, type Command } from "commander";
+import { withNameFilters } from "../key-filters.ts";
+import { plain } from "../columns.ts";
+import { print, say } from "../output.ts";
+import { runWithClient, withClient, type ClientFlags } from "../run-with-client.ts";
+import { pick } from "../show-pages.ts";
+import { span } from "../age.ts";
+
+interface WatchFlags extends ClientFlags {
+  readonly controller?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly outcome?: string;
+  readonly since?: string;
+  readonly count: number;
+}
+
+/** What happens, as it happens, a line each. */
+export function addWatchCommand(reconcile: Command): void {
+  withNameFilters(
+    withClient(
+      reconcile
+        .command("watch")
+        .description("attempts as they end, orders of people and breakers, until Ctrl-C"),
+    ),
+  )
+    .option("--outcome <outcome>", "only attempts, and only these: done, retry, terminal, ...")
+    .option("--since <event>", "go on behind an event, by its id; default: from now on")
+    .option("--count <n>", "end after so many", parseCount, Infinity)
+    .action((flags: WatchFlags) =>
+      runWithClient(
+        flags,
+        async ({ client, cluster }) => {
+          const filters = pick(flags, ["controller", "namespace", "name", "outcome"]);
+          const { since: lastEventId } = flags;
+          const options = lastEventId === undefined ? {} : { lastEventId };
+          if (process.stderr.isTTY) say("watching; Ctrl-C ends it");
+          let left = flags.count;
+          for await (const event of client.events({ cluster, ...filters }, options)) {
+            show(flags, event);
+            left -= 1;
+            if (left <= 0) return;
+          }
+        },
+        { options: { "/controller": "--controller", "/last-event-id": "--since" } },
+      ),
+    );
+}
+
+function show({ output }: ClientFlags, event: ClientEvent): void {
+  // Documents follow each other, so each yaml one is begun.
+  if (output === "yaml") process.stdout.write("---\n");
+  print(output, { document: event, names: [nameOf(event)], table: () => plain(lineOf(event)) });
+}
+
+function nameOf(event: ClientEvent): string {
+  switch (event.type) {
+    case "attempt":
+      return event.data.id;
+    case "change":
+      return event.data.id;
+    case "guard":
+      return event.data.cluster;
+  }
+}
+
+function lineOf(event: ClientEvent): string {
+  switch (event.type) {
+    case "attempt": {
+      const { startedAt, controller, namespace, name, outcome, durationMs, errorCode } = event.data;
+      const { managers } = event.data;
+      const object = namespace === undefined ? name : `${namespace}/${name}`;
+      const note = [
+        errorCode,
+        managers.length === 0 ? undefined : `lost to ${managers.join(", ")}`,
+      ].filter((part) => part !== undefined);
+      return `${clock(startedAt)}  ${controller} ${object}  ${outcome}  ${span(durationMs)}  ${note.join("; ")}`.trimEnd();
+    }
+    case "change": {
+      const { at, by, action, controller, namespace, name, filter, reason, count } = event.data;
+      const place = [controller, namespace, name, filter].filter((part) => part !== undefined);
+      const many = count === undefined ? "" : ` (${count})`;
+      return `${clock(at)}  ${by}: ${action} ${place.join(" ")}${many}${reason === undefined ? "" : `: ${reason}`}`;
+    }
+    case "guard": {
+      const { cluster, transition } = event.data;
+      const { atMs, from, to, reason } = transition;
+      return `${clock(new Date(atMs).toISOString())}  guard ${cluster}: ${from} -> ${to} (${reason})`;
+    }
+  }
+}
+
+/** UTC, as in logs. */
+function clock(iso: string): string {
+  return iso.slice(11, 19);
+}
+
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (Number.isSafeInteger(count) && count > 0) return count;
+  throw new InvalidArgumentError("Write a whole number from 1.");
+}

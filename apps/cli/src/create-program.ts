@@ -1,0 +1,49 @@
+import { Command } from "commander";
+import { addApiCommand } from "./commands/api.ts";
+import { addApiserverCommand } from "./commands/apiserver.ts";
+import { addAttemptCommand } from "./commands/attempt.ts";
+import { addCompletionCommand } from "./commands/completion.ts";
+import { addConfigCommand } from "./commands/config.ts";
+import { addCrdsCommand } from "./commands/crds.ts";
+import { addDemoCommand } from "./commands/demo.ts";
+import { addDeadLetterCommand } from "./commands/dead-letter.ts";
+import { addDoctorCommand } from "./commands/doctor.ts";
+import { addGuardCommand } from "./commands/guard.ts";
+import { addManifestsCommand } from "./commands/manifests.ts";
+import { addObjectCommand } from "./commands/object.ts";
+import { addQueueCommand } from "./commands/queue.ts";
+import { addReconcileCommand } from "./commands/reconcile.ts";
+import { addTokenCommand } from "./commands/token.ts";
+import { addWorkerCommand } from "./commands/worker.ts";
+import { exitCodesHelp } from "./exit-codes.ts";
+import { readVersion } from "./version.ts";
+
+const USAGE = 2;
+
+/** The command line, ready to parse. */
+export function createProgram(): Command {
+  const program = new Command("konverge")
+    .description("Durable Kubernetes reconciliation")
+    .version(readVersion())
+    .addHelpText("after", exitCodesHelp())
+    .exitOverride((error) => {
+      process.exit(error.exitCode === 0 ? 0 : USAGE);
+    });
+  addWorkerCommand(program);
+  addApiCommand(program);
+  addApiserverCommand(program);
+  addCrdsCommand(program);
+  addManifestsCommand(program);
+  addDemoCommand(program);
+  addGuardCommand(program);
+  addReconcileCommand(program);
+  addObjectCommand(program);
+  addAttemptCommand(program);
+  addQueueCommand(program);
+  addDeadLetterCommand(program);
+  addTokenCommand(program);
+  addDoctorCommand(program);
+  addConfigCommand(program);
+  addCompletionCommand(program);
+  return program;
+}

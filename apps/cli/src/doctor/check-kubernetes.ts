@@ -1,0 +1,103 @@
+import type { Settings } from "@konverge/contracts";
+import { createLocalGate, formatApiVersion, isKonvergeError } from "@konverge/core";
+import { findMissingAccess, requiredAccess, type Config } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { readVersion } from "../version.ts";
+import { failedCheck, type Check } from "./check.ts";
+
+const FORBIDDEN = 7;
+const MISMATCH = 2;
+/** Reviews are a call per verb and resource. */
+const GATE = { ratePerSecond: 100, burst: 100 };
+
+/** Whether the API server of the kubeconfig answers, serves the controllers' kinds, and allows what they need. */
+export async function checkKubernetes(
+  settings: Settings,
+  config: Config | undefined,
+): Promise<Check[]> {
+  const { kubeconfig, context } = settings;
+  let client: KubeClient;
+  try {
+    const credentials = loadKubeCredentials({
+      ...(kubeconfig === undefined ? {} : { kubeconfigPath: kubeconfig }),
+      ...(context === undefined ? {} : { context }),
+    });
+    const userAgent = `konverge-doctor/${readVersion()}`;
+    client = createKubeClient({ credentials, gate: createLocalGate(GATE), userAgent });
+  } catch (error) {
+    // Who only looks at queues needs no cluster.
+    return [failedCheck("kubernetes", error, config === undefined ? "warn" : "fail")];
+  }
+  try {
+    const { gitVersion } = await client.serverVersion();
+    const found: Check = {
+      check: "kubernetes",
+      level: "ok",
+      detail: `${gitVersion} at ${client.server}`,
+    };
+    if (config === undefined) {
+      const detail = "say --config <file> to look at kinds and permissions";
+      return [found, { check: "permissions", level: "skip", detail }];
+    }
+    const [served, allowed] = await Promise.all([
+      checkKinds(client, config),
+      checkPermissions(client, config, settings),
+    ]);
+    return [found, ...served, ...allowed];
+  } catch (error) {
+    return [failedCheck("kubernetes", error)];
+  } finally {
+    await client.close();
+  }
+}
+
+async function checkKinds(client: KubeClient, { controllers }: Config): Promise<Check[]> {
+  const types = new Map(
+    controllers
+      .flatMap(({ for: own, owns, watches }) => [own, ...owns, ...watches.map(({ type }) => type)])
+      .map((type) => [`${formatApiVersion(type.group, type.version)} ${type.kind}`, type]),
+  );
+  return await Promise.all(
+    [...types].map(async ([id, { group, version, kind, resource }]): Promise<Check> => {
+      const check = `kind ${kind}`;
+      const cure = "konverge crds --config <file> | kubectl apply -f -";
+      try {
+        const served = await client.resolveType(formatApiVersion(group, version), kind);
+        if (served.resource === resource) return { check, level: "ok", detail: `${id} is served` };
+        const detail = `the cluster calls it "${served.resource}", the definition "${resource}"; set plural`;
+        return { check, level: "fail", detail, exitCode: MISMATCH };
+      } catch (error) {
+        if (!isKonvergeError(error) || error.code !== "not_found") return failedCheck(check, error);
+        const detail = `${id} is not served; ${cure}`;
+        return { check, level: "fail", detail, exitCode: MISMATCH };
+      }
+    }),
+  );
+}
+
+async function checkPermissions(
+  client: KubeClient,
+  { controllers }: Config,
+  { prefix, leaseNamespace }: Settings,
+): Promise<Check[]> {
+  const check = "permissions";
+  try {
+    const needed = requiredAccess(controllers, prefix);
+    const missing = await findMissingAccess(client, needed, leaseNamespace);
+    const rules = [...missing.cluster, ...missing.leases];
+    if (rules.length === 0) {
+      return [{ check, level: "ok", detail: "all that the controllers need is allowed" }];
+    }
+    return rules.map(({ apiGroups, resources, verbs }) => {
+      const what = resources
+        .map((resource) => (apiGroups[0] ? `${resource}.${apiGroups[0]}` : resource))
+        .join(", ");
+      const detail = `${verbs.join(", ")} of ${what} is forbidden; \`konverge manifests\` prints the roles`;
+      return { check, level: "fail", detail, exitCode: FORBIDDEN };
+    });
+  } catch (error) {
+    // A server without authorization, such as the embedded one, has nobody to ask.
+    const { detail } = failedCheck(check, error, "warn");
+    return [{ check, level: "skip", detail: `the API server cannot be asked: ${detail}` }];
+  }
+}

@@ -1,0 +1,32 @@
+import type { Settings } from "@konverge/contracts";
+import { showRedisUrl } from "@konverge/core";
+import { inspectRedis } from "@konverge/queue";
+import { failedCheck, type Check } from "./check.ts";
+
+const UNSUITABLE = 2;
+
+/** Whether Redis can keep what the queue promises. */
+export async function checkRedisServer({ redisUrl }: Settings): Promise<Check[]> {
+  try {
+    const findings = await inspectRedis({ url: redisUrl });
+    const where: Check = {
+      check: "redis",
+      level: "ok",
+      detail: `answers at ${showRedisUrl(redisUrl)}`,
+    };
+    return [
+      where,
+      ...findings.map(({ check, level, detail }): Check => ({
+        check: `redis ${check}`,
+        level,
+        detail,
+        ...(level === "fail" ? { exitCode: UNSUITABLE } : {}),
+      })),
+    ];
+  } catch (error) {
+    const failed = failedCheck("redis", error);
+    return [
+      { ...failed, detail: failed.detail.replace(/^Redis/, `Redis at ${showRedisUrl(redisUrl)}`) },
+    ];
+  }
+}
