@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findRedisServer, installRedis } from "../redis/index.js";
 import { COMMANDS } from "./commands.js";
+import { ensureDashboard } from "./dashboard.js";
 import { findNode } from "./node.js";
 import { isAtLeast } from "./node-version.js";
 import { ensurePackages } from "./packages.js";
@@ -32,7 +33,7 @@ async function main([name = "", ...args]) {
     log(`usage: node infra/setup/main.js <${Object.keys(COMMANDS).join("|")}> [arguments]`);
     return 2;
   }
-  const { run, redis } = command;
+  const { run, redis, pages } = command;
   if (!isAtLeast(process.version, OLDEST_FOR_SETUP)) {
     throw new SetupError(
       `Node ${process.version} is too old`,
@@ -45,6 +46,7 @@ async function main([name = "", ...args]) {
     log(`${kind} ${version}: ${path}`);
   }
   const node = findNode(root);
+  if (pages) await ensureDashboard(root, node, log);
   const [file] = run;
   if (file === undefined) return 0;
   if (!existsSync(join(root, file))) {

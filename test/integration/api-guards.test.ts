@@ -211,13 +211,3 @@ test("Redis that is away, or does not answer, is a 503 and no endless wait", asy
     }
   }
 });
-
-test("the overview has a line per guard, and no script gets in by a reason", async () => {
-  const call = openApi();
-  await guardOf("default");
-  await call(...ISOLATE, { by: "ada", reason: "<script>alert(1)</script>" });
-  const page = await (await call("/")).text();
-  expect(page).toContain("⏸ isolated");
-  expect(page).toContain("500 of 500");
-  expect(page).not.toContain("<script");
-});

@@ -238,7 +238,7 @@ test("with a token nothing is served without it; without one only loopback hosts
   expect(rebound.status).toBe(403);
 });
 
-test("an object's attempts can be read, as data and as a page without scripts", async () => {
+test("an object's attempts can be read", async () => {
   const location =
     (await post({ ...POOL, reason: "<script>alert(1)</script>" })).headers.get("location") ?? "";
   const { queue } = await access.find("default", "node-pool");
@@ -253,11 +253,6 @@ test("an object's attempts can be read, as data and as a page without scripts", 
     phase: "idle",
     lastOutcome: "done",
   });
-  const page = await call("/o/default/node-pool/demo/blue");
-  expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
-  expect(await page.text()).not.toContain("<script");
-  const overview = await (await call("/")).text();
-  expect(overview).toContain("node-pool");
 });
 
 test("the raw job view is read-only", async () => {

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { TokenView } from "@konverge/contracts";
-import { KonvergeError } from "@konverge/core";
+import { isKonvergeError, KonvergeError, type ErrorCode } from "@konverge/core";
 import type { Context, MiddlewareHandler } from "hono";
 import { getCookie } from "hono/cookie";
 import type { Caller } from "./caller.ts";
@@ -17,6 +17,7 @@ export const SESSION_COOKIE = "konverge_session";
 /** So long may a token that was revoked still be taken. */
 const REMEMBERED_MS = 1_000;
 const MOST_REMEMBERED = 1_000;
+const REFUSALS: readonly ErrorCode[] = ["unauthorized", "forbidden"];
 const SAFE: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 /** What a proxy adds. Whoever is behind one is not on this machine. */
 const FORWARDED = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"] as const;
@@ -25,6 +26,8 @@ const SEND_TOKEN = "send the header `Authorization: Bearer <token>`";
 export interface Authenticator {
   /** Puts the caller into the context. @throws KonvergeError `unauthorized` or `forbidden` */
   readonly middleware: MiddlewareHandler<ApiEnv>;
+  /** Who asks; undefined for who would not be let in. */
+  identify(context: Context): Promise<Caller | undefined>;
   /** Undefined for what is no token, or not any more. */
   verify(token: string, via: "token" | "session"): Promise<Caller | undefined>;
   /** True as long as a caller that was let in before would be let in again. */
@@ -97,6 +100,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     middleware: async (context, next) => {
       context.set("caller", await callerOf(context));
       await next();
+    },
+    async identify(context) {
+      try {
+        return await callerOf(context);
+      } catch (error) {
+        if (isKonvergeError(error) && REFUSALS.includes(error.code)) return undefined;
+        throw error;
+      }
     },
     verify,
     async isStillValid({ id, via }) {

@@ -6,14 +6,15 @@ import { secureHeaders } from "hono/secure-headers";
 import { answerUnserved } from "./answer-unserved.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { createAuthenticator, type ApiEnv } from "./authenticate.ts";
-import { isUnrestricted } from "./caller.ts";
+import { isUnrestricted, type Caller } from "./caller.ts";
+import { dashboardPages, type PageFrame } from "./dashboard-pages.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { guardRoutes } from "./guard-routes.ts";
 import { historyRoutes } from "./history-routes.ts";
 import { jobBoard } from "./job-board.ts";
 import { mountRoutes } from "./mount-routes.ts";
 import { objectRoutes } from "./object-routes.ts";
-import { pages } from "./pages.ts";
+import { overviewRoutes } from "./overview-routes.ts";
 import { answerProblem } from "./problem.ts";
 import type { QueueAccess } from "./queue-access.ts";
 import { createQueueDesk } from "./queue-desk.ts";
@@ -42,6 +43,8 @@ export interface ApiOptions {
   readonly cluster: string;
   /** How often an idle stream of events says that it is there, in ms. Default 15,000. */
   readonly heartbeatMs?: number;
+  /** Folder of the built dashboard. Default: the one of apps/dashboard. */
+  readonly pages?: string;
   /** Told of errors whose text callers do not get. */
   readonly onError: (error: unknown) => void;
 }
@@ -75,6 +78,7 @@ export function createApi(options: ApiOptions): Api {
     ...queueRoutes(access, desk, cluster),
     ...historyRoutes(access),
     ...guardRoutes({ guards, clusters: () => access.clusters() }),
+    ...overviewRoutes({ access, guards, home: cluster }),
     ...auditRoutes(access.audit),
     ...eventRoutes({
       access,
@@ -99,6 +103,18 @@ export function createApi(options: ApiOptions): Api {
     return context.text("ok\n");
   });
   app.use("*", secureHeaders());
+  // They hold nothing before the login, and whoever has no token yet must get to the form that asks for it.
+  app.route(
+    "/",
+    dashboardPages({
+      frameOf: async (context) => {
+        if (inProcess !== undefined) return { cluster, role: "admin" };
+        const caller = await authenticator.identify(context);
+        return caller === undefined ? {} : frameFor(caller, cluster);
+      },
+      ...(options.pages === undefined ? {} : { folder: options.pages }),
+    }),
+  );
   mountRoutes(
     app,
     routes.filter(({ role }) => role === "none"),
@@ -112,11 +128,10 @@ export function createApi(options: ApiOptions): Api {
     mount,
   );
   // What follows shows the whole installation.
-  for (const path of ["/metrics", "/queues", "/queues/*", "/"]) app.use(path, demandUnrestricted);
+  for (const path of ["/metrics", "/queues", "/queues/*"]) app.use(path, demandUnrestricted);
   app.get("/metrics", async (context) =>
     context.body(await metrics.text(), 200, { "content-type": metrics.contentType }),
   );
-  app.route("/", pages({ access, guards, cluster }));
   app.route("/", jobBoard(access, cluster));
   return {
     fetch: (request, env) => app.fetch(request, env),
@@ -137,3 +152,13 @@ const demandUnrestricted: MiddlewareHandler<ApiEnv> = async (context, next) => {
   }
   await next();
 };
+
+function frameFor({ name, role, scope, via }: Caller, home: string): PageFrame {
+  const { clusters = [home] } = scope;
+  return {
+    cluster: clusters.includes(home) ? home : (clusters[0] ?? home),
+    role,
+    // Over loopback nobody is known by name.
+    ...(via === "local" ? {} : { name }),
+  };
+}

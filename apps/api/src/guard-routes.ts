@@ -92,7 +92,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
 }
 
 /** The guards of all clusters that have one. */
-export async function listGuards({ guards, clusters }: GuardRoutesOptions): Promise<GuardView[]> {
+async function listGuards({ guards, clusters }: GuardRoutesOptions): Promise<GuardView[]> {
   const views = await Promise.all((await clusters()).map((cluster) => guards.read(cluster)));
   return views.filter((view) => view !== undefined);
 }

@@ -113,7 +113,7 @@ function rollupOf({ atMs, counts }: Rollup): Rollups["items"][number] {
 }
 
 /** Objects are not of a controller: those of a kind that one of the caller's controllers reconciles are shown. */
-async function objectFilter(
+export async function objectFilter(
   access: QueueAccess,
   { scope }: Caller,
   cluster: string,
@@ -178,7 +178,7 @@ export function summaryOf(row: AttemptRow): AttemptSummary {
   };
 }
 
-function objectOf(object: string): { resource: string; namespace?: string; name: string } {
+export function objectOf(object: string): { resource: string; namespace?: string; name: string } {
   const [resource = "", namespace = "_", name = ""] = object.split("/").map(decodeURIComponent);
   return { resource, ...(namespace === "_" ? {} : { namespace }), name };
 }

@@ -13,7 +13,7 @@ import {
 } from "@konverge/contracts";
 import { formatKey, KonvergeError, type ObjectKey } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
-import { demand, type Caller } from "./caller.ts";
+import { demand } from "./caller.ts";
 import { readContention } from "./history-routes.ts";
 import { keyItem } from "./key-item.ts";
 import { NO_NAMESPACE } from "./place-of.ts";
@@ -168,15 +168,4 @@ async function readHistory(access: QueueAccess, target: Target): Promise<ObjectH
     ...keyItem(state),
     attempts: stored.map((attempt) => readRecord(state.key, queue.controller, attempt)),
   };
-}
-
-/** For the page of an object. */
-export async function readObject(access: QueueAccess, caller: Caller, target: Target) {
-  demand(caller, target);
-  const { key } = await findKey(access, target);
-  const [history, contention] = await Promise.all([
-    readHistory(access, target),
-    readContention(access, key),
-  ]);
-  return { history, contention };
 }

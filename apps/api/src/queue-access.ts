@@ -56,7 +56,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
   const registries = new Map<string, ControllerRegistry>();
   const queues = new Map<string, WorkQueue>();
   const histories = new Map<string, HistoryReader>();
-  const raw: RawQueue[] = [];
+  const raw = new Map<string, readonly RawQueue[]>();
   const own = openProducer(redis);
   own.on("error", onError);
   const audit = createAuditLog(own, prefix, onError);
@@ -117,11 +117,13 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
     async rawQueues({ cluster, name: controller }) {
       const count = (await (await registry(cluster))?.shards()) ?? 1;
       const common = { redis, prefix, cluster, controller, onError };
+      const id = `${cluster}/${controller}/${count}`;
       const opened =
-        count === 1
+        raw.get(id) ??
+        (count === 1
           ? [openRawQueue(common)]
-          : Array.from({ length: count }, (_, shard) => openRawQueue({ ...common, shard }));
-      raw.push(...opened);
+          : Array.from({ length: count }, (_, shard) => openRawQueue({ ...common, shard })));
+      raw.set(id, opened);
       return opened;
     },
     async close() {
@@ -129,7 +131,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await Promise.all([...registries.values()].map((known) => known.close()));
       await Promise.all([...histories.values()].map((history) => history.close()));
-      await Promise.all(raw.map((queue) => queue.close()));
+      await Promise.all([...raw.values()].flat().map((queue) => queue.close()));
       await Promise.all([clusters.close(), closeRedis(own)]);
     },
   };

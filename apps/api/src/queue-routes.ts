@@ -29,7 +29,7 @@ import type { QueueDesk } from "./queue-desk.ts";
 import { route, type Route, type RouteInput } from "./route.ts";
 
 /** Those of a caller's scope. Pauses of more than the scope hold its objects back as well. */
-function visiblePauses({ scope }: Caller, cluster: string, { items }: PauseList): PauseList {
+export function visiblePauses({ scope }: Caller, cluster: string, { items }: PauseList): PauseList {
   return {
     items: items.filter(({ controller, scope: paused }) =>
       touches(

@@ -26,6 +26,8 @@ export { hintDocs, HINTS } from "./hint.ts";
 export type { HintCode } from "./hint.ts";
 export { loopStateSchema } from "./loop-state.ts";
 export type { LoopState } from "./loop-state.ts";
+export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
+export type { Overview, OverviewController, OverviewProblem } from "./overview-api.ts";
 export { isSensitive, redactPatch } from "./redact.ts";
 export { describeSettings, findSettingsIssues, readSettings, settingsSchema } from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";

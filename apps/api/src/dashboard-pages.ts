@@ -1,0 +1,108 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Role } from "@konverge/contracts";
+import { DASHBOARD_FOLDER } from "@konverge/dashboard";
+import { Hono, type Context } from "hono";
+
+/** Every view of apps/dashboard has its own address, so that it can be sent to a colleague. */
+const VIEWS = ["runs", "fights", "keys", "dead-letters", "guards", "workers"] as const;
+const OBJECT = "/o/:cluster/:controller/:namespace/:name";
+
+/** Scripts and styles are our own files or they do not run; no foreign host, no markup from text. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+const TYPES: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+const NOT_BUILT =
+  "The dashboard is not built in this checkout: run `npm run setup`. The API is below /v1, raw jobs at /queues.\n";
+
+interface Asset {
+  readonly type: string;
+  readonly plain: Uint8Array<ArrayBuffer>;
+  readonly gzip: Uint8Array<ArrayBuffer>;
+}
+
+/** What a page knows before it asks; empty for who has yet to log in. */
+export interface PageFrame {
+  /** Shown when the address names none. */
+  readonly cluster?: string;
+  readonly role?: Role;
+  /** Of the token: it stands in for the author of orders. */
+  readonly name?: string;
+}
+
+export interface DashboardPagesOptions {
+  readonly frameOf: (context: Context) => Promise<PageFrame>;
+  /** Where the built pages are. */
+  readonly folder?: string;
+}
+
+/**
+ * Serves the built dashboard below whatever path a proxy puts in front: the page says how far up the top is, from its own
+ * address. Nothing of the fleet is in them. Files are read once, at the start.
+ */
+export function dashboardPages({
+  frameOf,
+  folder = DASHBOARD_FOLDER,
+}: DashboardPagesOptions): Hono {
+  const app = new Hono();
+  const page = join(folder, "index.html");
+  if (!existsSync(page)) return app.get("/", ({ text }) => text(NOT_BUILT));
+  const html = readFileSync(page, "utf8");
+  const assets = readAssets(join(folder, "assets"));
+
+  const answerPage = async (context: Context) => {
+    const frame = JSON.stringify(await frameOf(context));
+    const up = "../".repeat(context.req.path.split("/").length - 2);
+    context.header("content-security-policy", POLICY);
+    context.header("cache-control", "no-cache");
+    return context.html(
+      html
+        .replace('<base href="./"', `<base href="./${up}"`)
+        .replace('content="{}"', `content="${escapeAttribute(frame)}"`),
+    );
+  };
+  app.get("/", answerPage);
+  app.get(OBJECT, answerPage);
+  for (const view of VIEWS) app.get(`/${view}`, answerPage);
+  app.get("/assets/:file", (context) => {
+    const asset = assets.get(context.req.param("file"));
+    if (asset === undefined) return context.notFound();
+    const zipped = context.req.header("accept-encoding")?.includes("gzip") === true;
+    context.header("content-type", asset.type);
+    // Their names change with their content.
+    context.header("cache-control", "public, max-age=31536000, immutable");
+    context.header("vary", "accept-encoding");
+    if (zipped) context.header("content-encoding", "gzip");
+    return context.body(zipped ? asset.gzip : asset.plain);
+  });
+  return app;
+}
+
+function readAssets(folder: string): ReadonlyMap<string, Asset> {
+  return new Map(
+    readdirSync(folder).map((name): [string, Asset] => {
+      const plain = Uint8Array.from(readFileSync(join(folder, name)));
+      const type = TYPES[extname(name)] ?? "application/octet-stream";
+      return [name, { type, plain, gzip: Uint8Array.from(gzipSync(plain)) }];
+    }),
+  );
+}
+
+function escapeAttribute(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+}

@@ -1,0 +1,54 @@
+import type { Problem } from "@konverge/contracts";
+import { needsLogin } from "../frame/session.ts";
+
+/** What the server says is wrong, or what this browser knows of it. */
+export type Trouble = Pick<Problem, "code" | "title" | "detail" | "errors">;
+
+/** An answer that is no success. */
+export class CallError extends Error {
+  override readonly name = "CallError";
+  readonly trouble: Trouble;
+  constructor(trouble: Trouble) {
+    super(trouble.detail);
+    this.trouble = trouble;
+  }
+}
+
+export interface CallOptions {
+  readonly method?: "GET" | "POST" | "PUT" | "DELETE";
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+}
+
+/** One request to `v1/...`, relative to wherever the pages are served. @throws CallError */
+export async function call<T>(path: string, options: CallOptions = {}): Promise<T> {
+  const { method = "GET", body, signal } = options;
+  let response: Response;
+  try {
+    response = await fetch(new URL(path, document.baseURI), {
+      method,
+      ...(body === undefined
+        ? {}
+        : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    const detail = "The API does not answer. What is shown is from before.";
+    throw new CallError({ code: "unreachable", title: "No connection", detail });
+  }
+  if (response.status === 401) needsLogin.value = true;
+  if (!response.ok) throw new CallError(await troubleOf(response));
+  return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
+}
+
+async function troubleOf(response: Response): Promise<Trouble> {
+  const text = await response.text();
+  try {
+    return JSON.parse(text) as Trouble;
+  } catch {
+    // A proxy in between answers in a form of its own.
+    const { status, statusText } = response;
+    return { code: String(status), title: `${status} ${statusText}`, detail: text.slice(0, 300) };
+  }
+}

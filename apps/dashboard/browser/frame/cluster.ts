@@ -1,0 +1,21 @@
+import { computed } from "@preact/signals";
+import { href, query, type Params } from "./router.ts";
+import { defaultCluster } from "./session.ts";
+
+/** The cluster whose work is shown: in the address, else the one that the API was started for. */
+export const cluster = computed(() => query.value.get("cluster") ?? defaultCluster);
+
+/** The address of a view of the same cluster. */
+export function viewHref(to: string, params: Params = {}): string {
+  const named = cluster.value === defaultCluster ? undefined : cluster.value;
+  return href(to, { ...params, cluster: named });
+}
+
+/** `v1/...` with its parameters and the cluster. */
+export function apiPath(path: string, params: Params = {}): string {
+  const search = new URLSearchParams({ cluster: cluster.value });
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== undefined && value !== "") search.set(name, value);
+  }
+  return `v1/${path}?${search.toString()}`;
+}

@@ -1,0 +1,28 @@
+import { say } from "../frame/announcer.tsx";
+import { Icon } from "./icon.tsx";
+
+/** The command that shows, or does, the same. */
+export function CliLine({ line }: { readonly line: string }) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(line);
+      say("Copied");
+    } catch {
+      // Clipboards are for secure contexts; the text can still be marked.
+      say("This browser does not let pages copy; mark the text instead");
+    }
+  };
+  return (
+    <div class="cli">
+      <code>{line}</code>
+      <button type="button" class="quiet" onClick={() => void copy()} aria-label={`Copy: ${line}`}>
+        <Icon name="copy" />
+      </button>
+    </div>
+  );
+}
+
+/** One word of a shell. */
+export function quote(word: string): string {
+  return /^[\w./:@=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

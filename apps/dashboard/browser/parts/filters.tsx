@@ -1,0 +1,79 @@
+import { useEffect, useState } from "preact/hooks";
+import { query, setQuery } from "../frame/router.ts";
+
+const PAUSE_MS = 250;
+
+export interface FilterProps {
+  /** Parameter of the address. */
+  readonly name: string;
+  readonly label: string;
+  /** What may be chosen; without them it is a text. */
+  readonly choices?: readonly string[];
+  readonly placeholder?: string;
+}
+
+/** One filter. It stands in the address, and starts from the first page again. */
+export function Filter({ name, label, choices, placeholder = "any" }: FilterProps) {
+  const set = (value: string) => setQuery({ [name]: value, cursor: undefined });
+  const value = query.value.get(name) ?? "";
+  if (choices === undefined) {
+    return <TextFilter label={label} value={value} placeholder={placeholder} set={set} />;
+  }
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+        <option value="">any</option>
+        {choices.map((choice) => (
+          <option key={choice} value={choice}>
+            {choice}
+          </option>
+        ))}
+        {value === "" || choices.includes(value) ? null : <option value={value}>{value}</option>}
+      </select>
+    </label>
+  );
+}
+
+function TextFilter({
+  label,
+  value,
+  placeholder,
+  set,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly placeholder: string;
+  readonly set: (value: string) => void;
+}) {
+  const [text, setText] = useState(value);
+  // The address changed by other means than by typing here.
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = window.setTimeout(() => set(text.trim()), PAUSE_MS);
+    return () => window.clearTimeout(timer);
+  }, [text]);
+  return (
+    <label>
+      {label}
+      <input
+        value={text}
+        placeholder={placeholder}
+        spellcheck={false}
+        autoComplete="off"
+        onInput={({ currentTarget }) => setText(currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+/** What the address says of these filters, for a request. */
+export function filtersOf(names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = query.value.get(name) ?? "";
+      return value === "" ? [] : [[name, value]];
+    }),
+  );
+}

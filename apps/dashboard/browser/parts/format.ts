@@ -1,0 +1,27 @@
+/** `840 ms`, `1.2 s`, `3 min`, `2 h`: two digits are enough to compare. */
+export function formatMs(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 120_000) return `${Math.round(ms / 1_000)} s`;
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 172_800_000) return `${Math.round(ms / 3_600_000)} h`;
+  return `${Math.round(ms / 86_400_000)} d`;
+}
+
+/** `2026-11-21 14:03:09.120 UTC`. */
+export function formatInstant(iso: string): string {
+  return `${iso.replace("T", " ").replace("Z", "")} UTC`;
+}
+
+export function formatCount(number: number): string {
+  return number.toLocaleString("en-US");
+}
+
+export function plural(number: number, one: string, many = `${one}s`): string {
+  return `${formatCount(number)} ${number === 1 ? one : many}`;
+}
+
+/** A rate of calls per second. */
+export function formatRate(rate: number): string {
+  return String(rate < 10 ? Number(rate.toPrecision(2)) : Math.round(rate));
+}

@@ -1,0 +1,44 @@
+import type { ComponentChildren } from "preact";
+import type { Trouble } from "../api/call.ts";
+
+/** What to do where there is nothing to see yet. */
+export function Empty({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** Why something is not shown, or not fresh. */
+export function TroubleNote({ trouble }: { readonly trouble: Trouble | undefined }) {
+  if (trouble === undefined) return null;
+  return (
+    <div class="note bad" role="alert">
+      <strong>{trouble.title}</strong> <span>{trouble.detail}</span>
+      {trouble.errors?.map(({ pointer, detail }) => (
+        <div key={pointer}>
+          <code>{pointer}</code> {detail}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** A quiet place holder of the page's height, so that nothing jumps when the answer is there. */
+export function Loading({ rows = 6 }: { readonly rows?: number }) {
+  return (
+    <div class="skeleton" aria-hidden="true">
+      {Array.from({ length: rows }, (_, row) => (
+        <div key={row} />
+      ))}
+    </div>
+  );
+}

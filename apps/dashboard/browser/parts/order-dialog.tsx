@@ -1,0 +1,134 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { CallError, type Trouble } from "../api/call.ts";
+import { say } from "../frame/announcer.tsx";
+import { callerName, keepAuthor, mayOperate, readAuthor } from "../frame/session.ts";
+import { TroubleNote } from "./notice.tsx";
+
+export interface Order {
+  readonly by: string;
+  readonly reason: string;
+}
+
+export interface OrderButtonProps {
+  /** What the button says, and the dialog's title. */
+  readonly label: string;
+  /** What will happen, before it does. */
+  readonly explains: ComponentChildren;
+  /** Does it, and answers what to tell. */
+  readonly run: (order: Order) => Promise<string>;
+  readonly danger?: boolean;
+  readonly quiet?: boolean;
+}
+
+/** A button that asks who and why first: every order is kept with both, and shown to all. */
+export function OrderButton({
+  label,
+  explains,
+  run,
+  danger = false,
+  quiet = false,
+}: OrderButtonProps) {
+  const [open, setOpen] = useState(false);
+  if (!mayOperate) return null;
+  const look = danger ? "danger" : quiet ? "quiet" : "";
+  return (
+    <>
+      <button type="button" class={look} onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      {open ? (
+        <OrderDialog
+          label={label}
+          explains={explains}
+          run={run}
+          danger={danger}
+          close={() => setOpen(false)}
+        />
+      ) : null}
+    </>
+  );
+}
+
+function OrderDialog({
+  label,
+  explains,
+  run,
+  danger,
+  close,
+}: Pick<OrderButtonProps, "label" | "explains" | "run"> & {
+  readonly danger: boolean;
+  readonly close: () => void;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [trouble, setTrouble] = useState<Trouble>();
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  const submit = async (form: HTMLFormElement) => {
+    const fields = new FormData(form);
+    const order = { by: textOf(fields, "by"), reason: textOf(fields, "reason") };
+    setBusy(true);
+    try {
+      const told = await run(order);
+      if (callerName === undefined) keepAuthor(order.by);
+      close();
+      say(told);
+    } catch (error) {
+      setBusy(false);
+      setTrouble(
+        error instanceof CallError
+          ? error.trouble
+          : { code: "internal", title: "It did not work", detail: String(error) },
+      );
+    }
+  };
+  return (
+    <dialog ref={dialog} onClose={close} aria-labelledby="order-title">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit(event.currentTarget);
+        }}
+      >
+        <h2 id="order-title">{label}</h2>
+        <div class="explains">{explains}</div>
+        <label>
+          Who you are
+          <input
+            name="by"
+            required
+            maxLength={200}
+            defaultValue={readAuthor()}
+            readOnly={callerName !== undefined}
+            autoComplete="username"
+          />
+        </label>
+        <label>
+          Why
+          <input
+            name="reason"
+            required
+            maxLength={200}
+            placeholder="Shown to everyone who wonders"
+          />
+        </label>
+        <TroubleNote trouble={trouble} />
+        <div class="buttons">
+          <button type="button" class="quiet" onClick={close}>
+            Leave it
+          </button>
+          <button type="submit" class={danger ? "danger" : "primary"} disabled={busy}>
+            {label}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+function textOf(fields: FormData, name: string): string {
+  const value = fields.get(name);
+  return typeof value === "string" ? value : "";
+}

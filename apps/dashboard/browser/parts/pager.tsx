@@ -1,0 +1,32 @@
+import { href, path, query } from "../frame/router.ts";
+
+/** Forward by the server's cursor; back is the browser's own, and the first page a link. */
+export function Pager({
+  next,
+  shown,
+}: {
+  readonly next: string | undefined;
+  readonly shown: string;
+}) {
+  const params = Object.fromEntries(query.value);
+  const isFirst = !query.value.has("cursor");
+  return (
+    <nav class="pager" aria-label="Pages">
+      <span class="dim" role="status">
+        {shown}
+      </span>
+      <span class="buttons">
+        {isFirst ? null : (
+          <a class="chip" href={href(path.value, { ...params, cursor: undefined })}>
+            First page
+          </a>
+        )}
+        {next === undefined ? null : (
+          <a class="chip" rel="next" href={href(path.value, { ...params, cursor: next })}>
+            Next page
+          </a>
+        )}
+      </span>
+    </nav>
+  );
+}

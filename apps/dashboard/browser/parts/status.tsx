@@ -1,0 +1,57 @@
+export type Tone = "good" | "bad" | "race" | "warn" | "idle" | "run";
+
+/** Each tone has a shape of its own, so that nothing is told by colour alone. */
+const SHAPES: Readonly<Record<Tone, string>> = {
+  good: "M3.5 8.4 6.6 11.4 12.5 5",
+  bad: "M4.5 4.5 11.5 11.5M11.5 4.5 4.5 11.5",
+  race: "M3 6h9.5L10 3.5M13 10H3.5L6 12.5",
+  warn: "M8 3v6.2M8 12.4v.2",
+  idle: "M4 8h8",
+  run: "M5.5 3.8v8.4L12 8Z",
+};
+
+/** Colour, shape and words. */
+export function Status({ tone, children }: { readonly tone: Tone; readonly children: string }) {
+  return (
+    <span class={`status ${tone}`}>
+      <svg viewBox="0 0 16 16" aria-hidden="true">
+        <path d={SHAPES[tone]} />
+      </svg>
+      {children}
+    </span>
+  );
+}
+
+const OUTCOMES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
+  done: ["good", "done"],
+  requeueAfter: ["good", "done, runs again"],
+  awaitChange: ["good", "waits for a change"],
+  gone: ["good", "object gone"],
+  conflict: ["race", "conflict"],
+  deferred: ["idle", "deferred"],
+  cancelled: ["idle", "cancelled"],
+  retry: ["bad", "failed, retries"],
+  rejected: ["bad", "rejected"],
+  terminal: ["bad", "failed for good"],
+  lost: ["bad", "worker lost"],
+};
+
+export function Outcome({ of }: { readonly of: string }) {
+  const [tone, text] = OUTCOMES[of] ?? ["idle", of];
+  return <Status tone={tone}>{text}</Status>;
+}
+
+export const outcomeNames: readonly string[] = Object.keys(OUTCOMES);
+
+const PHASES: Readonly<Record<string, Tone>> = {
+  idle: "good",
+  waiting: "run",
+  running: "run",
+  backoff: "warn",
+  dead: "bad",
+  paused: "warn",
+};
+
+export function Phase({ of }: { readonly of: string }) {
+  return <Status tone={PHASES[of] ?? "idle"}>{of}</Status>;
+}

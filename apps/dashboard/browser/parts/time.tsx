@@ -1,0 +1,30 @@
+import { signal } from "@preact/signals";
+import { formatInstant, formatMs } from "./format.ts";
+
+/** Moves every five seconds: often enough to read, too seldom to distract. */
+const now = signal(Date.now());
+window.setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, 5_000);
+
+/** How long ago, or until when; the instant itself on hover. */
+export function Time({ at }: { readonly at: string }) {
+  const ms = now.value - Date.parse(at);
+  const text =
+    Math.abs(ms) < 2_000 ? "now" : ms > 0 ? `${formatMs(ms)} ago` : `in ${formatMs(-ms)}`;
+  return (
+    <time dateTime={at} title={formatInstant(at)}>
+      {text}
+    </time>
+  );
+}
+
+/** The clock of a row, to the millisecond; the day on hover. */
+export function Clock({ at }: { readonly at: string }) {
+  return (
+    <time class="num" dateTime={at} title={formatInstant(at)}>
+      {at.slice(11, 19)}
+      <span class="dim">{at.slice(19, 23)}</span>
+    </time>
+  );
+}

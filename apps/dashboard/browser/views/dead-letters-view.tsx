@@ -1,0 +1,203 @@
+import type { KeyItem, KeyList, ReleaseAnswer } from "@konverge/contracts";
+import { useEffect, useState } from "preact/hooks";
+import { call, CallError } from "../api/call.ts";
+import { partsOf, shortName } from "../api/object-key.ts";
+import { useQuery } from "../api/use-query.ts";
+import { apiPath, cluster } from "../frame/cluster.ts";
+import { objectHref, query } from "../frame/router.ts";
+import { CliLine, quote } from "../parts/cli-line.tsx";
+import { Filter, filtersOf } from "../parts/filters.tsx";
+import { plural } from "../parts/format.ts";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { OrderButton } from "../parts/order-dialog.tsx";
+import { Pager } from "../parts/pager.tsx";
+import { Time } from "../parts/time.tsx";
+
+const LIMIT = 100;
+
+/** Objects that nobody tries any more, and their release: all that match, not all that are on the page. */
+export function DeadLettersView() {
+  const filters = filtersOf(["name", "namespace", "controller"]);
+  const cursor = query.value.get("cursor") ?? undefined;
+  const { data, trouble, loading, reload } = useQuery<KeyList>(
+    apiPath("dead-letters", { ...filters, cursor, limit: String(LIMIT) }),
+  );
+  const controllers = [
+    ...new Set([
+      ...(filters["controller"] === undefined ? [] : [filters["controller"]]),
+      ...(data?.items ?? []).map(({ key }) => partsOf(key).controller),
+    ]),
+  ];
+  const only = controllers.length === 1 ? controllers[0] : undefined;
+  return (
+    <>
+      <h1>Dead letters</h1>
+      <p class="lead">
+        What failed for good is not tried again until the object changes, or a person releases it.
+      </p>
+      <div class="filters" role="group" aria-label="Filters">
+        <Filter name="name" label="Name" placeholder="any part" />
+        <Filter name="namespace" label="Namespace" />
+        <Filter name="controller" label="Controller" />
+      </div>
+      <TroubleNote trouble={trouble} />
+      <div aria-busy={loading}>
+        {data === undefined ? (
+          trouble === undefined && <Loading />
+        ) : data.items.length === 0 && data.next === undefined ? (
+          <Empty title="No dead letters">
+            <p>
+              {Object.keys(filters).length === 0
+                ? "Everything that failed is still being tried."
+                : "None matches these filters."}
+            </p>
+          </Empty>
+        ) : (
+          <>
+            {only === undefined ? (
+              <p class="dim">Choose a controller to release all that match.</p>
+            ) : (
+              <BulkRelease
+                controller={only}
+                namespace={filters["namespace"]}
+                contains={filters["name"]}
+                onDone={reload}
+              />
+            )}
+            <DeadTable items={data.items} onDone={reload} />
+            <Pager next={data.next} shown={plural(data.items.length, "dead letter")} />
+          </>
+        )}
+      </div>
+      <CliLine
+        line={[
+          "konverge dead-letter list",
+          ...Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`),
+        ].join(" ")}
+      />
+    </>
+  );
+}
+
+interface Match {
+  readonly controller: string;
+  readonly namespace: string | undefined;
+  /** Any part of the name. */
+  readonly contains: string | undefined;
+}
+
+async function release(match: object, dryRun: boolean, order: object): Promise<number> {
+  const body = { cluster: cluster.value, ...match, ...order, dryRun };
+  const { count } = await call<ReleaseAnswer>("v1/dead-letters/release", { method: "POST", body });
+  return count;
+}
+
+/** Says how many it will be before it does anything. */
+function BulkRelease({
+  controller,
+  namespace,
+  contains,
+  onDone,
+}: Match & { readonly onDone: () => void }) {
+  const match = {
+    controller,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(contains === undefined ? {} : { contains }),
+  };
+  return (
+    <div class="title-row gap">
+      <span />
+      <OrderButton
+        label="Release all that match"
+        explains={<Preview match={match} />}
+        run={async (order) => {
+          const count = await release(match, false, order);
+          onDone();
+          return `${plural(count, "dead letter")} released`;
+        }}
+      />
+    </div>
+  );
+}
+
+function Preview({ match }: { readonly match: { readonly controller: string } }) {
+  const [text, setText] = useState("Counting…");
+  useEffect(() => {
+    release(match, true, { by: "dashboard", reason: "preview" }).then(
+      (count) =>
+        setText(
+          `${plural(count, "object")} of ${match.controller} will be tried again, on every page of this list.`,
+        ),
+      (error: unknown) => setText(error instanceof CallError ? error.message : String(error)),
+    );
+  }, []);
+  return <span role="status">{text}</span>;
+}
+
+function DeadTable({
+  items,
+  onDone,
+}: {
+  readonly items: readonly KeyItem[];
+  readonly onDone: () => void;
+}) {
+  return (
+    <div class="panel">
+      <table class="stack">
+        <caption class="hidden">Dead letters by name</caption>
+        <thead>
+          <tr>
+            <th scope="col">Object</th>
+            <th scope="col">Failed with</th>
+            <th scope="col" class="right">
+              Since
+            </th>
+            <th scope="col" class="right">
+              <span class="hidden">Orders</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {items.map(({ key, dead }) => {
+            const parts = partsOf(key);
+            const { controller, namespace, name } = parts;
+            const target = { controller, name, ...(namespace === undefined ? {} : { namespace }) };
+            return (
+              <tr key={key}>
+                <th scope="row">
+                  <a class="strong" href={objectHref(key)} data-row>
+                    {shortName(parts)}
+                  </a>
+                  <div class="dim small">{controller}</div>
+                </th>
+                <td data-label="Failed with">
+                  {dead?.error === undefined ? (
+                    <span class="dim">not told</span>
+                  ) : (
+                    <span>
+                      <code class="bad">{dead.error.code}</code> {dead.error.message}
+                    </span>
+                  )}
+                </td>
+                <td data-label="Since" class="right nowrap">
+                  {dead === undefined ? null : <Time at={dead.since} />}
+                </td>
+                <td class="right">
+                  <OrderButton
+                    label="Release"
+                    explains={`${shortName(parts)} is tried again, with its counters at zero.`}
+                    run={async (order) => {
+                      await release(target, false, order);
+                      onDone();
+                      return `${name} is tried again`;
+                    }}
+                  />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}

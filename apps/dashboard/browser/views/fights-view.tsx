@@ -1,0 +1,173 @@
+import type { Fights } from "@konverge/contracts";
+import { shortName, partsOf } from "../api/object-key.ts";
+import { useQuery } from "../api/use-query.ts";
+import { apiPath, viewHref } from "../frame/cluster.ts";
+import { objectHref, query, setQuery } from "../frame/router.ts";
+import { CliLine } from "../parts/cli-line.tsx";
+import { formatCount, plural } from "../parts/format.ts";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { Status } from "../parts/status.tsx";
+import { Time } from "../parts/time.tsx";
+import { FlipMatrix } from "./fights/flip-matrix.tsx";
+
+const EVERY_MS = 10_000;
+const HOURS = ["1", "6", "24"] as const;
+const SHOWN = 25;
+
+/** Who is in whose way: objects, fields and managers. */
+export function FightsView() {
+  const hours = query.value.get("hours") ?? "1";
+  const { data, trouble } = useQuery<Fights>(apiPath("fights", { hours }), EVERY_MS);
+  return (
+    <>
+      <div class="title-row">
+        <h1>Fights</h1>
+        <div class="buttons" role="group" aria-label="How far back">
+          {HOURS.map((choice) => (
+            <button
+              type="button"
+              class="chip"
+              key={choice}
+              aria-pressed={choice === hours}
+              onClick={() => setQuery({ hours: choice })}
+            >
+              {choice} h
+            </button>
+          ))}
+        </div>
+      </div>
+      <p class="lead">
+        A conflict is a write that another one beat to it. It costs a read and another try, never an
+        update; a fight is when it does not stop.
+      </p>
+      <TroubleNote trouble={trouble} />
+      {data === undefined ? trouble === undefined && <Loading /> : <FightSections fights={data} />}
+      <CliLine line={`konverge attempt list --outcome conflict`} />
+    </>
+  );
+}
+
+function FightSections({ fights: { hot, flips, loops } }: { readonly fights: Fights }) {
+  if (hot.length === 0 && flips.length === 0 && loops.length === 0) {
+    return (
+      <Empty title="Nobody is in anybody's way">
+        <p>Lost races, fields that go to and fro, and objects that run in circles appear here.</p>
+      </Empty>
+    );
+  }
+  return (
+    <>
+      {hot.length === 0 ? null : <Hot hot={hot} />}
+      {flips.length === 0 ? null : (
+        <section>
+          <h2>Managers against us</h2>
+          <FlipMatrix flips={flips} />
+        </section>
+      )}
+      {loops.length === 0 ? null : <Loops loops={loops} />}
+    </>
+  );
+}
+
+const LOOP_TEXTS: Readonly<Record<Fights["loops"][number]["kind"], string>> = {
+  ownWrites: "its own writes start it again",
+  requeue: "it asks to run again without end",
+  flip: "a field goes to and fro",
+};
+
+function Loops({ loops }: Pick<Fights, "loops">) {
+  return (
+    <section>
+      <h2>Run in circles, slowed down</h2>
+      <div class="panel">
+        <table class="stack">
+          <thead>
+            <tr>
+              <th scope="col">Object</th>
+              <th scope="col">Why</th>
+              <th scope="col">Fields</th>
+              <th scope="col" class="right">
+                Since
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {loops.slice(0, SHOWN).map(({ key, kind, count, paths, managers, sinceMs }) => (
+              <tr key={key}>
+                <th scope="row">
+                  <a class="strong" href={objectHref(key)} data-row>
+                    {shortName(partsOf(key))}
+                  </a>
+                  <div class="dim small">{partsOf(key).controller}</div>
+                </th>
+                <td data-label="Why">
+                  <Status tone="warn">{LOOP_TEXTS[kind]}</Status>
+                  <span class="dim num"> {formatCount(count)} times</span>
+                </td>
+                <td data-label="Fields">
+                  <span class="did">
+                    {paths.slice(0, 3).map((path) => (
+                      <code key={path}>{path}</code>
+                    ))}
+                    {managers.length === 0 ? null : (
+                      <span class="dim">with {managers.join(", ")}</span>
+                    )}
+                  </span>
+                </td>
+                <td data-label="Since" class="right nowrap">
+                  <Time at={new Date(sinceMs).toISOString()} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Hot({ hot }: Pick<Fights, "hot">) {
+  const most = Math.max(1, ...hot.map(({ conflicts }) => conflicts));
+  return (
+    <section>
+      <h2>Most fought objects</h2>
+      <div class="panel">
+        <table class="stack">
+          <thead>
+            <tr>
+              <th scope="col">Object</th>
+              <th scope="col">Races lost</th>
+            </tr>
+          </thead>
+          <tbody>
+            {hot.slice(0, SHOWN).map((object) => (
+              <tr key={`${object.resource}${shortName(object)}`}>
+                <th scope="row">
+                  <a
+                    class="strong"
+                    href={viewHref("/runs", { name: object.name, namespace: object.namespace })}
+                    data-row
+                  >
+                    {shortName(object)}
+                  </a>
+                  <div class="dim small">{object.resource}</div>
+                </th>
+                <td data-label="Races lost">
+                  <span class="heat">
+                    <span class="num strong">{formatCount(object.conflicts)}</span>
+                    <span class="heat-bar" aria-hidden="true">
+                      <span style={{ width: `${(object.conflicts / most) * 100}%` }} />
+                    </span>
+                  </span>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {hot.length > SHOWN ? (
+          <p class="more dim small">and {plural(hot.length - SHOWN, "more object")}</p>
+        ) : null}
+      </div>
+    </section>
+  );
+}

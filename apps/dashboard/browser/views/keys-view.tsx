@@ -1,0 +1,225 @@
+import type { KeyItem, KeyList, PauseList } from "@konverge/contracts";
+import { call } from "../api/call.ts";
+import { partsOf, shortName } from "../api/object-key.ts";
+import { useQuery } from "../api/use-query.ts";
+import { apiPath, cluster } from "../frame/cluster.ts";
+import { objectHref, query } from "../frame/router.ts";
+import { CliLine, quote } from "../parts/cli-line.tsx";
+import { Filter, filtersOf } from "../parts/filters.tsx";
+import { plural } from "../parts/format.ts";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { OrderButton, type Order } from "../parts/order-dialog.tsx";
+import { Pager } from "../parts/pager.tsx";
+import { Outcome, Phase, Status } from "../parts/status.tsx";
+import { Time } from "../parts/time.tsx";
+
+const PHASES = ["idle", "waiting", "running", "backoff", "dead", "paused"] as const;
+const LIMIT = 100;
+
+/** Every object that a controller knows, how it stands, and what is held back by whom. */
+export function KeysView() {
+  const filters = filtersOf(["name", "namespace", "controller", "phase"]);
+  const cursor = query.value.get("cursor") ?? undefined;
+  const keys = useQuery<KeyList>(apiPath("keys", { ...filters, cursor, limit: String(LIMIT) }));
+  const pauses = useQuery<PauseList>(apiPath("pauses"));
+  const reload = () => {
+    keys.reload();
+    pauses.reload();
+  };
+  const { data, trouble, loading } = keys;
+  const { controller } = filters;
+  return (
+    <>
+      <div class="title-row">
+        <h1>Queues</h1>
+        <div class="buttons">
+          <button type="button" onClick={reload}>
+            Look again
+          </button>
+          {controller === undefined ? null : (
+            <PauseController
+              controller={controller}
+              namespace={filters["namespace"]}
+              onDone={reload}
+            />
+          )}
+        </div>
+      </div>
+      <Pauses list={pauses.data} onDone={reload} />
+      <div class="filters" role="group" aria-label="Filters">
+        <Filter name="name" label="Name" placeholder="any part" />
+        <Filter name="namespace" label="Namespace" />
+        <Filter name="controller" label="Controller" />
+        <Filter name="phase" label="State" choices={PHASES} />
+      </div>
+      <TroubleNote trouble={trouble ?? pauses.trouble} />
+      <div aria-busy={loading}>
+        {data === undefined ? (
+          trouble === undefined && <Loading rows={10} />
+        ) : data.items.length === 0 && data.next === undefined ? (
+          <Empty title="No object is like that">
+            <p>Objects appear with their first request. Names match by any part.</p>
+          </Empty>
+        ) : (
+          <>
+            <KeyTable items={data.items} />
+            <Pager next={data.next} shown={plural(data.items.length, "object")} />
+          </>
+        )}
+      </div>
+      <CliLine
+        line={[
+          "konverge object list",
+          ...Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`),
+        ].join(" ")}
+      />
+    </>
+  );
+}
+
+function KeyTable({ items }: { readonly items: readonly KeyItem[] }) {
+  return (
+    <div class="panel">
+      <table class="stack">
+        <caption class="hidden">Objects by name</caption>
+        <thead>
+          <tr>
+            <th scope="col">Object</th>
+            <th scope="col">Controller</th>
+            <th scope="col">State</th>
+            <th scope="col">Last outcome</th>
+            <th scope="col" class="right">
+              Runs next
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {items.map(({ key, phase, lastOutcome, nextAt, failures, conflicts }) => {
+            const parts = partsOf(key);
+            return (
+              <tr key={key}>
+                <th scope="row">
+                  <a class="strong" href={objectHref(key)} data-row>
+                    {shortName(parts)}
+                  </a>
+                </th>
+                <td data-label="Controller">{parts.controller}</td>
+                <td data-label="State">
+                  <Phase of={phase} />
+                </td>
+                <td data-label="Last outcome">
+                  <span class="did">
+                    {lastOutcome === undefined ? (
+                      <span class="dim">none yet</span>
+                    ) : (
+                      <Outcome of={lastOutcome} />
+                    )}
+                    {failures + conflicts === 0 ? null : (
+                      <span class="dim small">
+                        {failures} failures, {conflicts} conflicts in a row
+                      </span>
+                    )}
+                  </span>
+                </td>
+                <td data-label="Runs next" class="right nowrap">
+                  {nextAt === undefined ? <span class="dim">–</span> : <Time at={nextAt} />}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** What a pause or its end is sent for. */
+interface Scope {
+  readonly controller: string;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+async function send(path: string, scope: Scope, order: Order): Promise<void> {
+  await call(path, { method: "POST", body: { cluster: cluster.value, ...scope, ...order } });
+}
+
+function PauseController({
+  controller,
+  namespace,
+  onDone,
+}: {
+  readonly controller: string;
+  readonly namespace: string | undefined;
+  readonly onDone: () => void;
+}) {
+  const what = namespace === undefined ? controller : `${controller} in ${namespace}`;
+  return (
+    <OrderButton
+      label={`Pause ${what}`}
+      danger
+      explains="Nothing new of it starts until somebody resumes it. What runs may end, and every request is kept."
+      run={async (order) => {
+        await send(
+          "v1/pauses",
+          { controller, ...(namespace === undefined ? {} : { namespace }) },
+          order,
+        );
+        onDone();
+        return `${what} is paused`;
+      }}
+    />
+  );
+}
+
+function Pauses({
+  list,
+  onDone,
+}: {
+  readonly list: PauseList | undefined;
+  readonly onDone: () => void;
+}) {
+  if (list === undefined || list.items.length === 0) return null;
+  return (
+    <ul class="problems" aria-label="Paused">
+      {list.items.map(({ controller, scope, by, reason, since }) => {
+        const parts = scope.kind === "key" ? partsOf(scope.key) : undefined;
+        const what =
+          parts !== undefined
+            ? shortName(parts)
+            : scope.kind === "namespace"
+              ? `namespace ${scope.namespace}`
+              : "all of it";
+        const target: Scope = {
+          controller,
+          ...(scope.kind === "namespace" ? { namespace: scope.namespace } : {}),
+          ...(parts === undefined
+            ? {}
+            : {
+                name: parts.name,
+                ...(parts.namespace === undefined ? {} : { namespace: parts.namespace }),
+              }),
+        };
+        return (
+          <li key={`${controller}${JSON.stringify(scope)}`} class="paused">
+            <span>
+              <Status tone="warn">{`${controller}: ${what} is paused`}</Status>{" "}
+              <span class="dim">
+                by {by} <Time at={since} />: {reason}
+              </span>
+            </span>
+            <OrderButton
+              label="Resume"
+              explains={`What was requested of ${controller} (${what}) meanwhile runs at once.`}
+              run={async (order) => {
+                await send("v1/pauses/resume", target, order);
+                onDone();
+                return `${controller} goes on`;
+              }}
+            />
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

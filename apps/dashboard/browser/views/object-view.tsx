@@ -1,0 +1,106 @@
+import type { AttemptRecord, Contention, ObjectHistory } from "@konverge/contracts";
+import { useState } from "preact/hooks";
+import { partsOf } from "../api/object-key.ts";
+import { useQuery } from "../api/use-query.ts";
+import { viewHref } from "../frame/cluster.ts";
+import { CliLine, quote } from "../parts/cli-line.tsx";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { Attempts } from "./object/attempts.tsx";
+import { ContentionPanel } from "./object/contention-panel.tsx";
+import { ObjectFacts } from "./object/object-facts.tsx";
+import { ObjectOrders } from "./object/object-orders.tsx";
+
+/** As they stand in the address, percent-encoded; `_` is no namespace. */
+export interface Target {
+  readonly cluster: string;
+  readonly controller: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+const EVERY_MS = 5_000;
+
+/** What happened to one object: why each attempt ran, what it waited for, what it wrote, who won against it. */
+export function ObjectView({ target }: { readonly target: Target }) {
+  const { cluster, controller, namespace, name } = target;
+  const path = `v1/objects/${cluster}/${controller}/${namespace}/${name}`;
+  const history = useQuery<ObjectHistory>(path, EVERY_MS);
+  const contention = useQuery<Contention>(`${path}/contention`, EVERY_MS);
+  const shown = useHeldBack(history.data);
+  const title = decodeURIComponent(name);
+  const where = namespace === "_" ? "" : ` -n ${quote(decodeURIComponent(namespace))}`;
+  const line = `konverge object history ${quote(decodeURIComponent(controller))} ${quote(title)}${where}`;
+
+  if (history.data === undefined) {
+    return (
+      <>
+        <h1>{title}</h1>
+        {history.trouble?.code === "not_found" ? (
+          <Empty title="Nothing was ever requested for this object">
+            <p>Ask for it, and the first attempt appears here:</p>
+            <CliLine line={line.replace("object history", "reconcile enqueue")} />
+          </Empty>
+        ) : (
+          <TroubleNote trouble={history.trouble} />
+        )}
+        {history.loading ? <Loading /> : null}
+      </>
+    );
+  }
+  const { data } = history;
+  const parts = partsOf(data.key);
+  return (
+    <>
+      <header class="object-head">
+        <div>
+          <p class="crumbs">
+            <a href={viewHref("/runs", { controller: parts.controller })}>{parts.controller}</a>
+            <span aria-hidden="true">/</span>
+            {parts.namespace === undefined ? (
+              <span>cluster-scoped</span>
+            ) : (
+              <a
+                href={viewHref("/keys", {
+                  controller: parts.controller,
+                  namespace: parts.namespace,
+                })}
+              >
+                {parts.namespace}
+              </a>
+            )}
+          </p>
+          <h1>{parts.name}</h1>
+          <p class="dim small">
+            {parts.resource} on {parts.cluster}
+          </p>
+        </div>
+        <ObjectOrders history={data} parts={parts} onDone={history.reload} />
+      </header>
+      <TroubleNote trouble={history.trouble} />
+      <ObjectFacts history={data} />
+      {contention.data === undefined ? null : <ContentionPanel contention={contention.data} />}
+      <Attempts attempts={shown.attempts} fresh={shown.fresh} onShowFresh={shown.show} />
+      <CliLine line={line} />
+      <p class="dim small links">
+        <a href={viewHref("/runs", { name: parts.name })}>
+          Attempts of every controller on this name
+        </a>
+      </p>
+    </>
+  );
+}
+
+/** New attempts wait for a click, so that nothing moves under the mouse. */
+function useHeldBack(data: ObjectHistory | undefined): {
+  readonly attempts: readonly AttemptRecord[];
+  readonly fresh: number;
+  readonly show: () => void;
+} {
+  const [upTo, setUpTo] = useState<string>();
+  const newest = data?.attempts[0]?.id;
+  if (upTo === undefined && newest !== undefined) setUpTo(newest);
+  const attempts = data?.attempts ?? [];
+  const at = attempts.findIndex(({ id }) => id === upTo);
+  const fresh = Math.max(0, at);
+  return { attempts: attempts.slice(fresh), fresh, show: () => setUpTo(newest) };
+}

@@ -1,0 +1,70 @@
+import type { AttemptRecord } from "@konverge/contracts";
+import { formatMs } from "../../parts/format.ts";
+
+/** What an attempt's time went into, in the order in which it passes. */
+const PARTS = [
+  { name: "queue", text: "in the queue" },
+  { name: "limiter", text: "for tokens" },
+  { name: "lane", text: "for its turn to write" },
+  { name: "conflict", text: "after conflicts" },
+  { name: "run", text: "running" },
+] as const;
+
+type Part = (typeof PARTS)[number]["name"];
+
+/** Waited and ran, in ms. */
+export function spanOf({ waits, durationMs }: AttemptRecord): number {
+  return waits.queueMs + durationMs;
+}
+
+/** Ms by part. The waits inside of the handler are no running. */
+export function timesOf({ waits, durationMs }: AttemptRecord): Readonly<Record<Part, number>> {
+  const { queueMs, limiterMs, laneMs, conflictMs } = waits;
+  return {
+    queue: queueMs,
+    limiter: limiterMs,
+    lane: laneMs,
+    conflict: conflictMs,
+    run: Math.max(0, durationMs - limiterMs - laneMs - conflictMs),
+  };
+}
+
+export function AttemptBar({
+  record,
+  scaleMs,
+}: {
+  readonly record: AttemptRecord;
+  readonly scaleMs: number;
+}) {
+  const times = timesOf(record);
+  const text = PARTS.filter(({ name }) => times[name] > 0)
+    .map((part) => `${formatMs(times[part.name])} ${part.text}`)
+    .join(", ");
+  return (
+    <span class="bar" role="img" aria-label={text === "" ? "less than 1 ms" : text} title={text}>
+      {PARTS.map(({ name }) =>
+        times[name] === 0 ? null : (
+          <span
+            key={name}
+            class={`part-${name}`}
+            style={{ width: `${(times[name] / scaleMs) * 100}%` }}
+          />
+        ),
+      )}
+    </span>
+  );
+}
+
+export function Legend({ scaleMs }: { readonly scaleMs: number }) {
+  return (
+    <ul class="legend" aria-label="Colours of the bars">
+      {PARTS.map(({ name, text }) => (
+        <li key={name}>
+          <span class={`part-${name}`} />
+          {text}
+        </li>
+      ))}
+      <li class="dim">longest {formatMs(scaleMs)}</li>
+    </ul>
+  );
+}

@@ -1,0 +1,139 @@
+import type { AttemptRecord } from "@konverge/contracts";
+import { formatMs, plural } from "../../parts/format.ts";
+import { Outcome, Status } from "../../parts/status.tsx";
+import { Clock } from "../../parts/time.tsx";
+import { AttemptBar, spanOf, timesOf } from "./attempt-bar.tsx";
+import { lostWritesOf } from "./conflict-group.ts";
+import { LostWriteCard } from "./conflict-story.tsx";
+import { conflictsOf } from "./object-facts.tsx";
+import { WriteCard } from "./write-card.tsx";
+
+export interface AttemptItemProps {
+  readonly record: AttemptRecord;
+  /** To find where a write landed that this attempt lost. */
+  readonly all: readonly AttemptRecord[];
+  readonly scaleMs: number;
+}
+
+/** A row that opens: why it ran, what it waited for, what it wrote, who won. */
+export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
+  const { startedAt, outcome, triggers, writes, error, afterMs, cause } = record;
+  const conflicts = conflictsOf(record);
+  const kinds = [...new Set(triggers.map(({ kind }) => kind))];
+  return (
+    <li>
+      <details class="attempt">
+        <summary data-row>
+          <Clock at={startedAt} />
+          <Outcome of={outcome} />
+          <span class="why">
+            {kinds.length === 0 ? (
+              <span class="dim">–</span>
+            ) : (
+              kinds.map((kind) => (
+                <span class="tag" key={kind}>
+                  {kind}
+                </span>
+              ))
+            )}
+          </span>
+          <span class="did">
+            {conflicts === 0 ? null : <Status tone="race">{plural(conflicts, "conflict")}</Status>}
+            {writes.length === 0 ? null : <span>{plural(writes.length, "write")}</span>}
+            {error === undefined ? null : <code class="bad">{error.code}</code>}
+            {cause === undefined ? null : <span class="dim">{cause}</span>}
+            {afterMs === undefined ? null : <span class="dim">again in {formatMs(afterMs)}</span>}
+          </span>
+          <AttemptBar record={record} scaleMs={scaleMs} />
+          <span class="num right">{formatMs(spanOf(record))}</span>
+        </summary>
+        <div class="attempt-body">
+          <Why record={record} />
+          <div class="effects">
+            {error === undefined ? null : (
+              <div class="note bad">
+                <code>{error.code}</code>
+                {error.reason === undefined ? null : <span class="dim"> {error.reason}</span>}
+                <div>{error.message}</div>
+              </div>
+            )}
+            {record.hints?.map(({ code, message }) => (
+              <div class="note warn" key={code}>
+                {message} <code class="dim">docs/hints.md#{code}</code>
+              </div>
+            ))}
+            {writes.map((write, index) => (
+              <WriteCard key={index} write={write} controller={record.controller} />
+            ))}
+            {lostWritesOf(record).map((lost, index) => (
+              <LostWriteCard key={index} lost={lost} record={record} all={all} />
+            ))}
+            {writes.length === 0 && record.conflicts.length === 0 && error === undefined ? (
+              <p class="dim">It changed nothing.</p>
+            ) : null}
+          </div>
+        </div>
+      </details>
+    </li>
+  );
+}
+
+function Why({ record }: { readonly record: AttemptRecord }) {
+  const { triggers, waits, calls, worker, attempt, epoch, traceId, versionBefore, versionAfter } =
+    record;
+  const times = timesOf(record);
+  return (
+    <dl class="details">
+      <dt>Why it ran</dt>
+      <dd>
+        {triggers.length === 0 ? <span class="dim">a try of before goes on</span> : null}
+        {triggers.map(({ kind, by, reason, resourceVersion }, index) => (
+          <div key={index}>
+            <span class="tag">{kind}</span> {reason ?? by ?? ""}
+            {resourceVersion === undefined ? null : <span class="dim"> saw {resourceVersion}</span>}
+          </div>
+        ))}
+      </dd>
+      <dt>Waited</dt>
+      <dd class="num">
+        <div>{formatMs(waits.queueMs)} in the queue</div>
+        {waits.limiterMs > 0 ? <div>{formatMs(waits.limiterMs)} for tokens</div> : null}
+        {waits.laneMs > 0 ? <div>{formatMs(waits.laneMs)} for its turn to write</div> : null}
+        {waits.conflictMs > 0 ? <div>{formatMs(waits.conflictMs)} after conflicts</div> : null}
+        {waits.backoffMs > 0 ? <div>{formatMs(waits.backoffMs)} until the next try</div> : null}
+      </dd>
+      <dt>Ran</dt>
+      <dd class="num">
+        {formatMs(times.run)}, {plural(calls.n, "API call")} in {formatMs(calls.ms)}
+      </dd>
+      {versionBefore === undefined ? null : (
+        <>
+          <dt>Version</dt>
+          <dd class="num">
+            {versionBefore}
+            {versionAfter === undefined || versionAfter === versionBefore
+              ? " as it was"
+              : ` → ${versionAfter}`}
+          </dd>
+        </>
+      )}
+      <dt>Worker</dt>
+      <dd>
+        <code>{worker}</code>
+      </dd>
+      <dt>Try</dt>
+      <dd class="num">
+        {attempt}
+        {epoch === undefined ? "" : `, epoch ${epoch}`}
+      </dd>
+      {traceId === undefined ? null : (
+        <>
+          <dt>Trace</dt>
+          <dd>
+            <code>{traceId}</code>
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}

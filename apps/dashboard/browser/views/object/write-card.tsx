@@ -1,0 +1,77 @@
+import type { AttemptRecord } from "@konverge/contracts";
+import { ConflictSteps } from "./conflict-story.tsx";
+
+type Write = AttemptRecord["writes"][number];
+
+/** One write: what it changed, in whose name, from whom, and the races before it landed. */
+export function WriteCard({
+  write,
+  controller,
+}: {
+  readonly write: Write;
+  readonly controller: string;
+}) {
+  const { verb, resource, namespace, name, subresource, patch, conflicts, fromVersion, toVersion } =
+    write;
+  const manager = write.fieldManager ?? controller;
+  const taken = new Map(write.taken?.map(({ path, manager: from }) => [path, from]));
+  const fields = patch === undefined ? [] : flatten(patch);
+  return (
+    <article class="write">
+      <header>
+        <span class="tag">{verb}</span>{" "}
+        <span class="strong">
+          {resource} {namespace === undefined ? name : `${namespace}/${name}`}
+        </span>
+        {subresource === undefined ? null : <span class="dim"> {subresource}</span>}
+        <span class="versions num">
+          {fromVersion === undefined ? "" : `${fromVersion} → `}
+          {toVersion ?? "did not land"}
+        </span>
+      </header>
+      {conflicts.length === 0 ? null : (
+        <ConflictSteps
+          conflicts={conflicts}
+          landed={toVersion === undefined ? undefined : { version: toVersion }}
+        />
+      )}
+      {fields.length === 0 ? null : (
+        <table class="diff" aria-label={`Fields written by ${manager}`}>
+          <tbody>
+            {fields.map(({ path, value }) => (
+              <tr key={path}>
+                <td class="gutter">
+                  {manager}
+                  {taken.has(path) ? <span class="race"> from {taken.get(path)}</span> : null}
+                </td>
+                <th scope="row">
+                  <code>{path}</code>
+                </th>
+                <td class={value === null ? "removed" : "set"}>
+                  <code>{value === null ? "removed" : JSON.stringify(value)}</code>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </article>
+  );
+}
+
+interface Field {
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** The leaves of a merge patch. Lists are leaves: the patch replaces them as a whole. */
+function flatten(patch: Readonly<Record<string, unknown>>, above = ""): Field[] {
+  return Object.entries(patch).flatMap(([name, value]) => {
+    const path = above === "" ? name : `${above}.${name}`;
+    const isBranch = typeof value === "object" && value !== null && !Array.isArray(value);
+    if (isBranch && Object.keys(value).length > 0) {
+      return flatten(value as Readonly<Record<string, unknown>>, path);
+    }
+    return [{ path, value }];
+  });
+}

@@ -1,0 +1,217 @@
+import type { Overview, OverviewController, OverviewProblem } from "@konverge/contracts";
+import { useQuery } from "../api/use-query.ts";
+import { apiPath, cluster, viewHref } from "../frame/cluster.ts";
+import { href, objectHref } from "../frame/router.ts";
+import { CliLine } from "../parts/cli-line.tsx";
+import { formatCount, formatMs } from "../parts/format.ts";
+import { Icon } from "../parts/icon.tsx";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { Sparkline } from "../parts/sparkline.tsx";
+import { Status, type Tone } from "../parts/status.tsx";
+
+const EVERY_MS = 5_000;
+
+/** One sentence, then only what is wrong, then a row per controller. */
+export function OverviewView() {
+  const { data, trouble } = useQuery<Overview>(apiPath("overview"), EVERY_MS);
+  if (data === undefined) {
+    return (
+      <>
+        <h1>Overview</h1>
+        <TroubleNote trouble={trouble} />
+        <Loading />
+      </>
+    );
+  }
+  return (
+    <>
+      <Verdict overview={data} />
+      <TroubleNote trouble={trouble} />
+      {data.problems.length === 0 ? null : (
+        <ul class="problems" aria-label="What is wrong">
+          {data.problems.map((problem) => (
+            <li key={`${problem.code}${problem.message}`}>
+              <a href={targetOf(problem)} data-row>
+                <Status tone={TONES[problem.level]}>{problem.message}</Status>
+                <Icon name="right" />
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+      <h2>Controllers</h2>
+      {data.controllers.length === 0 ? (
+        <Empty title="No worker has announced a controller yet">
+          <p>Start one, and its controllers appear here:</p>
+          <CliLine line="konverge worker --config konverge.config.ts" />
+        </Empty>
+      ) : (
+        <Controllers rows={data.controllers} />
+      )}
+      <Clusters names={data.clusters} />
+      <CliLine line="konverge queue list" />
+    </>
+  );
+}
+
+const TONES: Readonly<Record<OverviewProblem["level"], Tone>> = {
+  bad: "bad",
+  warn: "warn",
+  note: "idle",
+};
+
+function Verdict({
+  overview: { problems, controllers, verdict },
+}: {
+  readonly overview: Overview;
+}) {
+  const levels = new Set(problems.map(({ level }) => level));
+  const tone =
+    controllers.length === 0
+      ? "idle"
+      : levels.has("bad")
+        ? "bad"
+        : levels.has("warn")
+          ? "warn"
+          : "good";
+  return (
+    <h1 class={`verdict ${tone}`}>
+      <Status tone={tone}>{verdict}</Status>
+    </h1>
+  );
+}
+
+function Controllers({ rows }: { readonly rows: readonly OverviewController[] }) {
+  return (
+    <div class="panel">
+      <table class="stack">
+        <thead>
+          <tr>
+            <th scope="col">Controller</th>
+            <th scope="col">Last hour</th>
+            <th scope="col" class="right">
+              p50
+            </th>
+            <th scope="col" class="right">
+              p99
+            </th>
+            <th scope="col" class="right">
+              Waiting
+            </th>
+            <th scope="col" class="right">
+              Oldest
+            </th>
+            <th scope="col" class="right">
+              Running
+            </th>
+            <th scope="col" class="right">
+              Workers
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <ControllerRow key={row.name} row={row} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function ControllerRow({ row }: { readonly row: OverviewController }) {
+  const { name, kind, group, version, minutes, waiting, active, oldestMs, p50Ms, p99Ms, workers } =
+    row;
+  const type = group === "" ? version : `${group}/${version}`;
+  return (
+    <tr>
+      <th scope="row">
+        <a class="strong" href={viewHref("/runs", { controller: name })} data-row>
+          {name}
+        </a>
+        <div class="dim small">
+          {kind} <span class="nowrap">{type}</span>
+        </div>
+      </th>
+      <td data-label="Last hour">
+        <Sparkline minutes={minutes} />
+      </td>
+      <td class="num right" data-label="p50">
+        {shown(p50Ms)}
+      </td>
+      <td class="num right" data-label="p99">
+        {shown(p99Ms)}
+      </td>
+      <td class="num right" data-label="Waiting">
+        <a href={viewHref("/keys", { controller: name, phase: "waiting" })}>
+          {formatCount(waiting)}
+        </a>
+      </td>
+      <td class="num right" data-label="Oldest">
+        {shown(oldestMs)}
+      </td>
+      <td class="num right" data-label="Running">
+        <a href={viewHref("/keys", { controller: name, phase: "running" })}>
+          {formatCount(active)}
+        </a>
+      </td>
+      <td class="num right" data-label="Workers">
+        {workers === 0 ? (
+          <Status tone="bad">0</Status>
+        ) : (
+          <a href={viewHref("/workers")}>{workers}</a>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function shown(ms: number | undefined) {
+  return ms === undefined ? <span class="dim">–</span> : formatMs(ms);
+}
+
+function Clusters({ names }: { readonly names: readonly string[] }) {
+  if (names.length < 2) return null;
+  return (
+    <p class="chips">
+      <span class="dim">Clusters</span>
+      {names.map((name) => (
+        <a
+          key={name}
+          class="chip"
+          href={href("/", { cluster: name })}
+          aria-current={name === cluster.value ? "true" : undefined}
+        >
+          {name}
+        </a>
+      ))}
+    </p>
+  );
+}
+
+/** Where a problem can be looked into. */
+function targetOf({ code, controller, key }: OverviewProblem): string {
+  if (key !== undefined) return objectHref(key);
+  switch (code) {
+    case "no_workers":
+    case "version_skew":
+    case "unserved":
+      return viewHref("/workers");
+    case "breaker_open":
+    case "breaker_half_open":
+      return viewHref("/guards");
+    case "dead_letters":
+      return viewHref("/dead-letters", { controller });
+    case "backlog":
+      return viewHref("/keys", { controller, phase: "waiting" });
+    case "failing":
+      return viewHref("/runs", { controller, outcome: "retry" });
+    case "lost":
+      return viewHref("/runs", { controller, outcome: "lost" });
+    case "loop":
+    case "fight":
+      return viewHref("/fights");
+    case "paused":
+      return viewHref("/keys", { controller, phase: "paused" });
+  }
+}

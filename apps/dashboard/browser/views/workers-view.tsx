@@ -1,0 +1,129 @@
+import { useQuery } from "../api/use-query.ts";
+import { apiPath } from "../frame/cluster.ts";
+import { CliLine } from "../parts/cli-line.tsx";
+import { plural } from "../parts/format.ts";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { Status } from "../parts/status.tsx";
+import { Time } from "../parts/time.tsx";
+
+/** As workers announce themselves. */
+interface Worker {
+  readonly workerId: string;
+  readonly controllers: readonly string[];
+  readonly definitions: Readonly<Record<string, { readonly digest: string }>>;
+  readonly role: string;
+  readonly version: string;
+  readonly startedAt: string;
+  readonly host: string;
+}
+
+const EVERY_MS = 5_000;
+
+/** Who runs what, since when, and whether all run the same. */
+export function WorkersView() {
+  const { data, trouble } = useQuery<{ items: readonly Worker[] }>(apiPath("workers"), EVERY_MS);
+  const workers = data?.items.toSorted((one, other) => one.workerId.localeCompare(other.workerId));
+  const skewed = skewOf(workers ?? []);
+  return (
+    <>
+      <h1>Workers</h1>
+      <p class="lead">
+        A worker that is killed falls off this list after 15 s; what it ran goes on elsewhere.
+      </p>
+      <TroubleNote trouble={trouble} />
+      {skewed.length === 0 ? null : (
+        <div class="note warn">
+          <strong>
+            <Status tone="warn">Different versions</Status>
+          </strong>{" "}
+          of {skewed.join(", ")} run side by side. During a rolling update that is as it should be.
+        </div>
+      )}
+      {workers === undefined ? (
+        trouble === undefined && <Loading />
+      ) : workers.length === 0 ? (
+        <Empty title="No worker is running">
+          <p>Nothing is reconciled until one does; requests are kept.</p>
+          <CliLine line="konverge worker --config konverge.config.ts" />
+        </Empty>
+      ) : (
+        <WorkerTable workers={workers} skewed={skewed} />
+      )}
+      <CliLine line="konverge worker list" />
+    </>
+  );
+}
+
+function WorkerTable({
+  workers,
+  skewed,
+}: {
+  readonly workers: readonly Worker[];
+  readonly skewed: readonly string[];
+}) {
+  return (
+    <div class="panel gap">
+      <table class="stack">
+        <caption class="hidden">{plural(workers.length, "worker")}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Worker</th>
+            <th scope="col">Role</th>
+            <th scope="col">Controllers</th>
+            <th scope="col">Host</th>
+            <th scope="col">Version</th>
+            <th scope="col" class="right">
+              Started
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {workers.map(({ workerId, role, controllers, definitions, host, version, startedAt }) => (
+            <tr key={workerId}>
+              <th scope="row" class="strong">
+                {workerId}
+              </th>
+              <td data-label="Role">{ROLES[role] ?? role}</td>
+              <td data-label="Controllers">
+                <span class="tags">
+                  {controllers.map((name) => (
+                    <span class="tag" key={name} title={definitions[name]?.digest}>
+                      {name}
+                      {skewed.includes(name) ? (
+                        <span class="dim"> {definitions[name]?.digest.slice(0, 7)}</span>
+                      ) : null}
+                    </span>
+                  ))}
+                </span>
+              </td>
+              <td data-label="Host">{host}</td>
+              <td data-label="Version" class="num">
+                {version}
+              </td>
+              <td data-label="Started" class="right nowrap">
+                <Time at={startedAt} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const ROLES: Readonly<Record<string, string>> = {
+  all: "watches and works",
+  watch: "watches",
+  work: "works",
+};
+
+/** Controllers of which more than one version runs. */
+function skewOf(workers: readonly Worker[]): string[] {
+  const digests = new Map<string, Set<string>>();
+  for (const { definitions } of workers) {
+    for (const [name, { digest }] of Object.entries(definitions)) {
+      digests.set(name, (digests.get(name) ?? new Set()).add(digest));
+    }
+  }
+  return [...digests].filter(([, found]) => found.size > 1).map(([name]) => name);
+}
