@@ -6,6 +6,7 @@ import { route, type Route } from "./route.ts";
 export function auditRoutes(audit: AuditLog): Route[] {
   return [
     route({
+      id: "listAudit",
       method: "get",
       path: "/v1/audit",
       summary: "What was changed through the API and the command line, newest first",

@@ -3,11 +3,13 @@ import type { GuardControl } from "@konverge/guard";
 import type { Metrics } from "@konverge/telemetry";
 import { Hono, type MiddlewareHandler } from "hono";
 import { secureHeaders } from "hono/secure-headers";
+import { z } from "zod";
 import { answerUnserved } from "./answer-unserved.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { createAuthenticator, type ApiEnv } from "./authenticate.ts";
 import { isUnrestricted, type Caller } from "./caller.ts";
 import { dashboardPages, type PageFrame } from "./dashboard-pages.ts";
+import { describeApi } from "./describe-api.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { guardRoutes } from "./guard-routes.ts";
 import { historyRoutes } from "./history-routes.ts";
@@ -20,6 +22,7 @@ import type { QueueAccess } from "./queue-access.ts";
 import { createQueueDesk } from "./queue-desk.ts";
 import { queueRoutes } from "./queue-routes.ts";
 import { reconcileRoutes } from "./reconcile-routes.ts";
+import { route, type Route } from "./route.ts";
 import { sessionRoutes } from "./session-routes.ts";
 
 export interface ApiOptions {
@@ -71,7 +74,7 @@ export function createApi(options: ApiOptions): Api {
     onError,
   });
   const closing = new AbortController();
-  const routes = [
+  const routes: Route[] = [
     ...sessionRoutes(authenticator),
     ...reconcileRoutes(access, desk),
     ...objectRoutes(access, desk),
@@ -89,6 +92,7 @@ export function createApi(options: ApiOptions): Api {
       heartbeatMs: options.heartbeatMs,
     }),
   ];
+  routes.push(describeRoute(routes));
   const mount = { audit: access.audit, answers: access.answers, rate, onError };
   const app = new Hono<ApiEnv>();
   app.onError((error, context) => {
@@ -137,6 +141,20 @@ export function createApi(options: ApiOptions): Api {
     fetch: (request, env) => app.fetch(request, env),
     close: () => closing.abort(),
   };
+}
+
+/** The document describes itself as well. */
+function describeRoute(routes: readonly Route[]): Route {
+  let document: Record<string, unknown> | undefined;
+  return route({
+    id: "getOpenapi",
+    method: "get",
+    path: "/v1/openapi.json",
+    summary: "This document",
+    role: "viewer",
+    answer: z.record(z.string(), z.unknown()),
+    handle: async () => (document ??= describeApi(routes)),
+  });
 }
 
 function asUser(name: string): MiddlewareHandler<ApiEnv> {

@@ -56,6 +56,7 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
   };
   return [
     route({
+      id: "followEvents",
       method: "get",
       path: "/v1/events",
       summary:
@@ -63,6 +64,7 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
       role: "viewer",
       query: eventQuerySchema,
       answer: streamEventSchema,
+      headers: { "last-event-id": "go on behind this event" },
       produces: "text/event-stream",
       problems: ["not_found"],
       async handle({ query, caller, context }) {

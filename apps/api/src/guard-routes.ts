@@ -26,6 +26,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
   };
   const orders = (["isolate", "reset"] as const).map((kind) =>
     route({
+      id: `${kind}Guard`,
       method: "post",
       path: `/v1/guards/{cluster}/${kind}`,
       summary:
@@ -47,6 +48,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
   );
   return [
     route({
+      id: "listGuards",
       method: "get",
       path: "/v1/guards",
       summary: "The guards of all clusters",
@@ -58,6 +60,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
       },
     }),
     route({
+      id: "getGuard",
       method: "get",
       path: "/v1/guards/{cluster}",
       summary: "How an API server is protected, with the last transitions and what caused them",
@@ -71,6 +74,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
     }),
     ...orders,
     route({
+      id: "setGuardRate",
       method: "put",
       path: "/v1/guards/{cluster}/rate",
       summary: "Set the rate of the whole fleet, or go back to the configured one",

@@ -27,6 +27,7 @@ const OUTCOME = "outcome.";
 export function historyRoutes(access: QueueAccess): Route[] {
   return [
     route({
+      id: "listAttempts",
       method: "get",
       path: "/v1/attempts",
       summary: "The attempts of a cluster, newest first, by what they can be found by",
@@ -52,6 +53,7 @@ export function historyRoutes(access: QueueAccess): Route[] {
       },
     }),
     route({
+      id: "listFights",
       method: "get",
       path: "/v1/fights",
       summary: "Who fights over what, and which keys are slowed down for it",
@@ -78,6 +80,7 @@ export function historyRoutes(access: QueueAccess): Route[] {
       },
     }),
     route({
+      id: "listRollups",
       method: "get",
       path: "/v1/rollups",
       summary: "What a controller did, per minute",

@@ -21,7 +21,7 @@ import { keyFor, type QueueAccess } from "./queue-access.ts";
 import type { QueueDesk } from "./queue-desk.ts";
 import { pauseOrders } from "./queue-routes.ts";
 import { readRecord } from "./read-record.ts";
-import { requestOne } from "./reconcile-routes.ts";
+import { PREFER, requestOne } from "./reconcile-routes.ts";
 import { route, type Route } from "./route.ts";
 
 /** As many as the queue keeps of a key. */
@@ -33,6 +33,7 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
   const orders = pauseOrders(desk);
   return [
     route({
+      id: "getObject",
       method: "get",
       path: PATH,
       summary: "How an object stands, and its last attempts",
@@ -45,6 +46,7 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       },
     }),
     route({
+      id: "getContention",
       method: "get",
       path: `${PATH}/contention`,
       summary: "Who fights over an object, and whether it is slowed down for it",
@@ -58,6 +60,7 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       },
     }),
     route({
+      id: "listObjectAttempts",
       method: "get",
       path: `${PATH}/attempts`,
       summary: "The last attempts of an object, newest first",
@@ -70,6 +73,7 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       },
     }),
     route({
+      id: "getAttempt",
       method: "get",
       path: `${PATH}/attempts/{epoch}`,
       summary: "One attempt of an object",
@@ -87,11 +91,13 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       },
     }),
     route({
+      id: "reconcileObject",
       method: "post",
       path: `${PATH}/reconcile`,
       summary: "Reconcile an object now",
       role: "operator",
       body: reconcileNowSchema,
+      headers: PREFER,
       answer: acceptedReconcileSchema,
       status: 202,
       problems: ["unknown_controller", "queue_full"],
@@ -99,6 +105,7 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
         requestOne(access, { ...targetOf(params), ...body }, asked),
     }),
     route({
+      id: "pauseObject",
       method: "post",
       path: `${PATH}/pause`,
       summary: "Start nothing of an object any more",
@@ -111,6 +118,7 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
         orders.pause(caller, { ...targetOf(params), ...body }, audit),
     }),
     route({
+      id: "resumeObject",
       method: "post",
       path: `${PATH}/resume`,
       summary: "End the pause of an object",

@@ -97,6 +97,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
   ): PauseOrder => ({ cluster, controller, ...order });
   return [
     route({
+      id: "listControllers",
       method: "get",
       path: "/v1/controllers",
       summary: "The controllers that workers have announced",
@@ -112,6 +113,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       },
     }),
     route({
+      id: "listWorkers",
       method: "get",
       path: "/v1/workers",
       summary: "The workers that live",
@@ -124,6 +126,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       },
     }),
     route({
+      id: "listQueues",
       method: "get",
       path: "/v1/queues",
       summary: "How much waits for each controller, and what holds it back",
@@ -157,6 +160,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       },
     }),
     route({
+      id: "pauseQueue",
       method: "post",
       path: "/v1/queues/{cluster}/{controller}/pause",
       summary: "Start nothing of a controller any more",
@@ -169,6 +173,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
         orders.pause(caller, ofQueue(params, body), audit),
     }),
     route({
+      id: "resumeQueue",
       method: "post",
       path: "/v1/queues/{cluster}/{controller}/resume",
       summary: "End the pause of a controller",
@@ -181,6 +186,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
         orders.resume(caller, ofQueue(params, body), audit),
     }),
     route({
+      id: "listKeys",
       method: "get",
       path: "/v1/keys",
       summary: "Keys by phase, namespace and part of their name",
@@ -191,6 +197,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       handle: ({ query, caller }) => listKeys(desk, caller, query),
     }),
     route({
+      id: "listPauses",
       method: "get",
       path: "/v1/pauses",
       summary: "What is paused, by whom, why and since when",
@@ -203,6 +210,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       },
     }),
     route({
+      id: "pause",
       method: "post",
       path: "/v1/pauses",
       summary: "Start nothing of an object, a namespace or a controller any more",
@@ -214,6 +222,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       handle: ({ body, caller, audit }) => orders.pause(caller, body, audit),
     }),
     route({
+      id: "resume",
       method: "post",
       path: "/v1/pauses/resume",
       summary: "End a pause of the same scope",
@@ -225,6 +234,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       handle: ({ body, caller, audit }) => orders.resume(caller, body, audit),
     }),
     route({
+      id: "listDeadLetters",
       method: "get",
       path: "/v1/dead-letters",
       summary: "Keys that nobody tries any more, and why",
@@ -235,6 +245,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       handle: ({ query, caller }) => listKeys(desk, caller, { ...query, phase: "dead" }),
     }),
     route({
+      id: "releaseDeadLetters",
       method: "post",
       path: "/v1/dead-letters/release",
       summary: "Request one dead key, or all that match; a dry run only counts them",
@@ -266,6 +277,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       },
     }),
     route({
+      id: "listOrders",
       method: "get",
       path: "/v1/orders",
       summary: "What people ordered of a controller, newest first",

@@ -26,12 +26,19 @@ import { preferredWaitMs, waitForEnd } from "./wait-for-end.ts";
 const MAX_BODY_KIB = 64;
 const MAX_BATCH_KIB = 1_024;
 
+/** What the routes that wait look at. */
+export const PREFER: Readonly<Record<string, string>> = {
+  prefer: "wait=20 waits up to 20 s (at most 60) for the end",
+  traceparent: "W3C trace context, which goes on through the queue",
+};
+
 type Asked = Pick<RouteInput<string, unknown, unknown>, "caller" | "context" | "audit">;
 
 /** Requests, one by one and by the thousand, and what became of them. */
 export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
   return [
     route({
+      id: "createReconcile",
       method: "post",
       path: "/v1/reconciles",
       summary: "Request a reconcile; with `Prefer: wait=20` the answer waits for its end",
@@ -40,10 +47,12 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       maxBodyKiB: MAX_BODY_KIB,
       answer: acceptedReconcileSchema,
       status: 202,
+      headers: PREFER,
       problems: ["unknown_controller", "queue_full"],
       handle: ({ body, ...asked }) => requestOne(access, body, asked),
     }),
     route({
+      id: "listReconciles",
       method: "get",
       path: "/v1/reconciles",
       summary: "What is requested and has not ended, by key; with `phase` any keys",
@@ -58,6 +67,7 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       },
     }),
     route({
+      id: "createReconciles",
       method: "post",
       path: "/v1/reconciles/batch",
       summary: "Up to 1,000 requests with a result each",
@@ -78,11 +88,13 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       },
     }),
     route({
+      id: "getReconcile",
       method: "get",
       path: "/v1/reconciles/{id}",
       summary: "What became of a request; `wait` or `Prefer: wait=20` waits for its end",
       role: "viewer",
       query: waitQuerySchema,
+      headers: PREFER,
       answer: reconcileStateSchema,
       problems: ["not_found"],
       async handle({ params: { id }, query: { wait }, caller, context }) {
@@ -94,6 +106,7 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       },
     }),
     route({
+      id: "cancelReconcile",
       method: "post",
       path: "/v1/reconciles/{id}/cancel",
       summary: "Withdraw one request; what others requested goes on",

@@ -29,6 +29,8 @@ export interface RouteSpec<
   Body extends z.ZodType,
   Answer extends z.ZodType,
 > {
+  /** Names it in the OpenAPI document, and so in generated clients. */
+  readonly id: string;
   readonly method: "get" | "post" | "put" | "delete";
   readonly path: Path;
   readonly summary: string;
@@ -44,6 +46,8 @@ export interface RouteSpec<
   readonly status?: 200 | 202 | 204;
   /** Media type of the answer. Default `application/json`. */
   readonly produces?: string;
+  /** Headers that it looks at, by name, with what they do. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** What it can answer besides what any route can (no token, no right, Redis away). */
   readonly problems?: readonly ErrorCode[];
   handle(

@@ -17,6 +17,7 @@ const MAX_AGE_S = 12 * 3_600;
 export function sessionRoutes(authenticator: Authenticator): Route[] {
   return [
     route({
+      id: "login",
       method: "post",
       path: "/v1/session",
       summary: "Log a browser in with a token",
@@ -35,6 +36,7 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
       },
     }),
     route({
+      id: "logout",
       method: "delete",
       path: "/v1/session",
       summary: "Log a browser out",
@@ -49,6 +51,7 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
       },
     }),
     route({
+      id: "whoami",
       method: "get",
       path: "/v1/whoami",
       summary: "Who asks, and what that allows",
