@@ -16,6 +16,7 @@ export interface OverviewRoutesOptions {
 export function overviewRoutes({ access, guards, home }: OverviewRoutesOptions): Route[] {
   return [
     route({
+      id: "getOverview",
       method: "get",
       path: "/v1/overview",
       summary: "Whether all is well, in one sentence; what is not; a row per controller",
