@@ -100,6 +100,21 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
   };
   const listParents = async () => (await client.list(Parents, { namespace })).items;
 
+  /**
+   * What the garbage collector of a whole cluster does, which a bare API server lacks: a child that was written while its
+   * parent went is in the way of the next parent of that name.
+   */
+  const collectGarbage = async () => {
+    const { items } = await client.list(CONFIG_MAP, { namespace });
+    const living = new Set((await listParents()).map(({ metadata }) => metadata.uid));
+    const orphans = items.filter(({ metadata: { ownerReferences } }) =>
+      ownerReferences?.every(({ uid }) => !living.has(uid)),
+    );
+    for (const { metadata } of orphans) {
+      await client.delete(CONFIG_MAP, { namespace, name: metadata.name }).catch(ignoreNotFound);
+    }
+  };
+
   return {
     client,
     Parents,
@@ -175,6 +190,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
       }
     },
     async differences({ childPrefix, controllerVersion }) {
+      await collectGarbage();
       const [parents, { items }, setting] = await Promise.all([
         listParents(),
         client.list(CONFIG_MAP, { namespace }),
