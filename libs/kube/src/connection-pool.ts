@@ -1,5 +1,6 @@
 import { Pool, ProxyAgent, type Dispatcher } from "undici";
-import type { KubeCredentials, TlsMaterial } from "./kube-credentials.ts";
+import type { KubeCredentials } from "./kube-credentials.ts";
+import type { TlsMaterial } from "./tls-material.ts";
 
 export interface ConnectionPoolOptions {
   readonly credentials: Pick<KubeCredentials, "server" | "proxyUrl">;

@@ -1,22 +1,13 @@
-import { readFileSync } from "node:fs";
 import { ensureError, KonvergeError } from "@konverge/core";
 import type { Authenticator } from "@kubernetes/client-node/dist/auth.js";
 import { AzureAuth } from "@kubernetes/client-node/dist/azure_auth.js";
 import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
-import { ExecAuth } from "@kubernetes/client-node/dist/exec_auth.js";
 import { FileAuth } from "@kubernetes/client-node/dist/file_auth.js";
 import { GoogleCloudPlatformAuth } from "@kubernetes/client-node/dist/gcp_auth.js";
+import { createExecAuthenticator, describePluginFailure, withExecInfo } from "./exec-plugin.ts";
 import { loadKubeconfig, type KubeconfigOptions } from "./kubeconfig.ts";
 import { selectProxy } from "./proxy-selection.ts";
-
-/** What TLS needs. The same object comes back as long as nothing in it changed. */
-export interface TlsMaterial {
-  readonly ca?: string | Buffer;
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-  readonly servername?: string;
-  readonly rejectUnauthorized?: boolean;
-}
+import { createTlsReader, REREAD_MS, type TlsMaterial } from "./tls-material.ts";
 
 export interface Authorization {
   readonly headers: Readonly<Record<string, string>>;
@@ -41,9 +32,6 @@ export interface KubeCredentials {
   forget(): void;
 }
 
-/** Certificates on disk are looked at again after this time, as client-go does with tokens. */
-const REREAD_MS = 60_000;
-
 /**
  * Reads a kubeconfig with the authenticators of client-node: exec plugins, token files, auth providers, client certificates.
  * They are imported one by one, because client-node as a whole costs 75 MiB of memory in each process.
@@ -54,7 +42,7 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
   const { context, cluster, user } = loadKubeconfig(options);
   const server = serverOf(cluster);
   const proxyUrl = cluster.proxyUrl || selectProxy(server, env);
-  const readTls = createTlsReader(cluster, user);
+  const tls = createTlsReader(cluster, user);
   let authenticator = selectAuthenticator(user);
   let pending: Promise<Authorization> | undefined;
   /** Without an authenticator only files can change, and those are looked at once in a while. */
@@ -72,7 +60,7 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
       if (user.token) headers["Authorization"] = `Bearer ${user.token}`;
       if (user.impersonateUser) headers["Impersonate-User"] = user.impersonateUser;
       for (const [name, value] of Object.entries(headers)) headers[name] = value.trim();
-      return { headers, tls: readTls(issued) };
+      return { headers, tls: tls.read(issued) };
     } catch (error) {
       throw credentialsFailed(user, error);
     }
@@ -91,7 +79,7 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
       });
       if (authenticator === undefined) {
         steady = pending;
-        steadyUntilMs = performance.now() + REREAD_MS;
+        steadyUntilMs = performance.now() + Math.min(REREAD_MS, tls.againMs);
         pending.catch(() => {
           steady = undefined;
         });
@@ -101,6 +89,7 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
     forget: () => {
       authenticator = selectAuthenticator(user);
       steady = undefined;
+      tls.forget();
     },
   };
 }
@@ -115,7 +104,12 @@ function serverOf({ name, server }: Cluster): URL {
 }
 
 function selectAuthenticator(user: User): Authenticator | Promise<Authenticator> | undefined {
-  const plugins = [new AzureAuth(), new GoogleCloudPlatformAuth(), new ExecAuth(), new FileAuth()];
+  const plugins = [
+    new AzureAuth(),
+    new GoogleCloudPlatformAuth(),
+    createExecAuthenticator(),
+    new FileAuth(),
+  ];
   const found = plugins.find((plugin) => plugin.isAuthProvider(user));
   if (found !== undefined) return found;
   const provider = (user.authProvider as { readonly name?: string } | null | undefined)?.name;
@@ -137,103 +131,17 @@ function lazyOidc(): Promise<Authenticator> {
   return loaded;
 }
 
-/** Plugins are promised KUBERNETES_EXEC_INFO (client.authentication.k8s.io), which client-node does not set. */
-function withExecInfo(user: User, cluster: Cluster): User {
-  const exec = user.exec as
-    | {
-        apiVersion?: string;
-        env?: { name: string; value: string }[] | null;
-        provideClusterInfo?: boolean;
-      }
-    | null
-    | undefined;
-  if (!exec) return user;
-  const info = {
-    apiVersion: exec.apiVersion ?? "client.authentication.k8s.io/v1",
-    kind: "ExecCredential",
-    spec: {
-      interactive: false,
-      ...(exec.provideClusterInfo === true
-        ? {
-            cluster: {
-              server: cluster.server,
-              "certificate-authority-data": caText(cluster)?.toString("base64"),
-              "tls-server-name": cluster.tlsServerName,
-              "insecure-skip-tls-verify": cluster.skipTLSVerify,
-              "proxy-url": cluster.proxyUrl,
-            },
-          }
-        : {}),
-    },
-  };
-  const env = [...(exec.env ?? []), { name: "KUBERNETES_EXEC_INFO", value: JSON.stringify(info) }];
-  return { ...user, exec: { ...exec, env } };
-}
-
-function createTlsReader(
-  cluster: Cluster,
-  user: User,
-): (issued: { readonly cert?: string; readonly key?: string }) => TlsMaterial {
-  let current: TlsMaterial = {};
-  let readAtMs = -Infinity;
-  let files: { ca?: Buffer | undefined; cert?: Buffer | undefined; key?: Buffer | undefined } = {};
-  return (issued) => {
-    const nowMs = performance.now();
-    if (nowMs - readAtMs >= REREAD_MS) {
-      files = {
-        ca: caText(cluster),
-        cert: fileOrData(user.certFile, user.certData),
-        key: fileOrData(user.keyFile, user.keyData),
-      };
-      readAtMs = nowMs;
-    }
-    const cert = issued.cert ?? files.cert;
-    const key = issued.key ?? files.key;
-    const next: TlsMaterial = {
-      ...(files.ca === undefined ? {} : { ca: files.ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-      ...(cluster.tlsServerName ? { servername: cluster.tlsServerName } : {}),
-      ...(cluster.skipTLSVerify ? { rejectUnauthorized: false } : {}),
-    };
-    if (!sameTls(current, next)) current = next;
-    return current;
-  };
-}
-
-function sameTls(left: TlsMaterial, right: TlsMaterial): boolean {
-  return (
-    (["ca", "cert", "key"] as const).every((field) => {
-      const [a, b] = [left[field], right[field]];
-      return (
-        a === b || (a !== undefined && b !== undefined && Buffer.from(a).equals(Buffer.from(b)))
-      );
-    }) &&
-    left.servername === right.servername &&
-    left.rejectUnauthorized === right.rejectUnauthorized
-  );
-}
-
-function caText({ caFile, caData }: Cluster): Buffer | undefined {
-  return fileOrData(caFile, caData);
-}
-
-function fileOrData(file: string | undefined, data: string | undefined): Buffer | undefined {
-  if (data) return Buffer.from(data, "base64");
-  return file ? readFileSync(file) : undefined;
-}
-
 function basic(username: string, password: string): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
 }
 
 function credentialsFailed(user: User, error: unknown): KonvergeError {
-  const { message } = ensureError(error);
   const command = (user.exec as { readonly command?: string } | null | undefined)?.command;
   const by = command === undefined ? "" : ` by the plugin "${command}"`;
+  const why = command === undefined ? ensureError(error).message : describePluginFailure(error);
   // The cause is left out: what a plugin wrote may hold the credential itself, beyond its first line.
   return new KonvergeError(
     "kube_unreachable",
-    `no credentials for user "${user.name}"${by}: ${message.trim().split("\n", 1)[0] ?? ""}`,
+    `no credentials for user "${user.name}"${by}: ${why.trim().split("\n", 1)[0] ?? ""}`,
   );
 }

@@ -21,6 +21,8 @@ export interface KubeconfigOptions {
   readonly context?: string;
   /** Default `process.env`. Read are KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and the proxy variables. */
   readonly env?: NodeJS.ProcessEnv;
+  /** Where a pod has its account's token, CA and namespace. Default: where the kubelet mounts them. */
+  readonly serviceAccount?: string;
 }
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -51,7 +53,7 @@ export function loadKubeconfig(options: KubeconfigOptions = {}): KubeconfigConte
   const home = env["HOME"] ?? env["USERPROFILE"];
   const usual = home === undefined ? undefined : join(home, ".kube", "config");
   if (usual !== undefined && existsSync(usual)) return pick(readConfig(usual), options.context);
-  const inCluster = fromServiceAccount(env);
+  const inCluster = fromServiceAccount(env, options.serviceAccount ?? SERVICE_ACCOUNT);
   if (inCluster !== undefined) return inCluster;
   throw invalid(
     "no kubeconfig: neither KUBECONFIG nor ~/.kube/config exists and this is not a pod; set KUBECONFIG or pass --kubeconfig",
@@ -159,12 +161,12 @@ function named<T extends { readonly name: string }>(
   );
 }
 
-function fromServiceAccount(env: NodeJS.ProcessEnv): KubeconfigContext | undefined {
+function fromServiceAccount(env: NodeJS.ProcessEnv, folder: string): KubeconfigContext | undefined {
   const host = env["KUBERNETES_SERVICE_HOST"];
   const port = env["KUBERNETES_SERVICE_PORT"];
-  const tokenFile = `${SERVICE_ACCOUNT}/token`;
+  const tokenFile = `${folder}/token`;
   if (!host || !port || !existsSync(tokenFile)) return undefined;
-  const namespaceFile = `${SERVICE_ACCOUNT}/namespace`;
+  const namespaceFile = `${folder}/namespace`;
   const context: Context = {
     name: "in-cluster",
     cluster: "in-cluster",
@@ -176,7 +178,7 @@ function fromServiceAccount(env: NodeJS.ProcessEnv): KubeconfigContext | undefin
     cluster: {
       name: "in-cluster",
       server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
-      caFile: `${SERVICE_ACCOUNT}/ca.crt`,
+      caFile: `${folder}/ca.crt`,
       skipTLSVerify: false,
     },
     user: { name: "in-cluster", authProvider: { name: "tokenFile", config: { tokenFile } } },

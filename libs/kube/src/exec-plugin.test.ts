@@ -1,0 +1,57 @@
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { User } from "@kubernetes/client-node/dist/config_types.js";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createExecAuthenticator } from "./exec-plugin.ts";
+import { loadKubeCredentials } from "./kube-credentials.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "exec-plugin-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const plugin = (script: string): string => {
+  const path = join(directory, "plugin");
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+};
+
+test("one that hangs is ended, and the next call runs it anew", async () => {
+  const command = plugin(
+    `test -e "${directory}/again" && echo '{"status":{"token":"late"}}' && exit; touch "${directory}/again"; exec sleep 600`,
+  );
+  const user: User = { name: "main", exec: { command } };
+  const authenticator = createExecAuthenticator(300);
+  await expect(authenticator.applyAuthentication(user, {})).rejects.toBeInstanceOf(Error);
+  expect(existsSync(join(directory, "again"))).toBe(true);
+  const issued = { headers: {} };
+  await authenticator.applyAuthentication(user, issued);
+  expect(issued.headers).toEqual({ Authorization: "Bearer late" });
+});
+
+test("one that asks for input gets none, instead of waiting for it", async () => {
+  const command = plugin(`read answer; echo "{\\"status\\":{\\"token\\":\\"got-$answer\\"}}"`);
+  const issued = { headers: {} };
+  const user: User = { name: "main", exec: { command } };
+  await createExecAuthenticator().applyAuthentication(user, issued);
+  expect(issued.headers).toEqual({ Authorization: "Bearer got-" });
+});
+
+test.each([
+  ["no JSON", "echo hunter2-is-my-token", "what it printed is not JSON"],
+  ["no status", `echo '{"token":"hunter2"}'`, "what it printed is not an ExecCredential"],
+  ["nothing, and fails", "exit 1", "it ended without a word"],
+])("P12: one that prints %s is named, and its answer is not", async (_what, script, told) => {
+  const kubeconfigText = JSON.stringify({
+    "current-context": "main",
+    clusters: [{ name: "main", cluster: { server: "https://127.0.0.1:1" } }],
+    users: [{ name: "main", user: { exec: { command: plugin(script) } } }],
+    contexts: [{ name: "main", context: { cluster: "main", user: "main" } }],
+  });
+  const failed = await loadKubeCredentials({ kubeconfigText, env: {} }).authorize().catch(String);
+  expect(failed).toContain(told);
+  expect(failed).not.toContain("hunter2");
+});

@@ -1,0 +1,120 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
+
+/** What TLS needs. The same object comes back as long as nothing in it changed. */
+export interface TlsMaterial {
+  readonly ca?: string | Buffer;
+  readonly cert?: string | Buffer;
+  readonly key?: string | Buffer;
+  readonly servername?: string;
+  readonly rejectUnauthorized?: boolean;
+}
+
+/** Certificates on disk are looked at again after this time, as client-go does with tokens. */
+export const REREAD_MS = 60_000;
+/** After which a pair that does not match is looked at again: its other half is being written. */
+const HALF_WRITTEN_MS = 1_000;
+
+interface Files {
+  readonly ca: Buffer | undefined;
+  readonly cert: Buffer | undefined;
+  readonly key: Buffer | undefined;
+  /** False while a new pair is not complete. */
+  readonly isWhole?: boolean;
+}
+
+export interface TlsReader {
+  read(issued: { readonly cert?: string; readonly key?: string }): TlsMaterial;
+  /** How long what was read is good for. */
+  readonly againMs: number;
+  /** The next `read` looks at the files. */
+  forget(): void;
+}
+
+export function createTlsReader(cluster: Cluster, user: User): TlsReader {
+  let current: TlsMaterial = {};
+  let files: Files | undefined;
+  let againMs = REREAD_MS;
+  let readAtMs = -Infinity;
+  const readFiles = (): Files => ({
+    ca: readCa(cluster),
+    cert: fileOrData(user.certFile, user.certData),
+    key: fileOrData(user.keyFile, user.keyData),
+  });
+  const look = (): Files => {
+    const found = files === undefined ? readFiles() : renewed(files, readFiles);
+    readAtMs = performance.now();
+    againMs = (found.isWhole ?? isPair(found)) ? REREAD_MS : HALF_WRITTEN_MS;
+    files = found;
+    return found;
+  };
+  return {
+    read(issued) {
+      const isDue = performance.now() - readAtMs >= againMs;
+      const { ca, ...own } = files === undefined || isDue ? look() : files;
+      const cert = issued.cert ?? own.cert;
+      const key = issued.key ?? own.key;
+      const next: TlsMaterial = {
+        ...(ca === undefined ? {} : { ca }),
+        ...(cert === undefined ? {} : { cert }),
+        ...(key === undefined ? {} : { key }),
+        ...(cluster.tlsServerName ? { servername: cluster.tlsServerName } : {}),
+        ...(cluster.skipTLSVerify ? { rejectUnauthorized: false } : {}),
+      };
+      if (!sameTls(current, next)) current = next;
+      return current;
+    },
+    get againMs() {
+      return againMs;
+    },
+    forget() {
+      readAtMs = -Infinity;
+    },
+  };
+}
+
+/** What is on disk now; or what was there before, for as long as that is being replaced. */
+function renewed(before: Files, readFiles: () => Files): Files {
+  let now: Files;
+  try {
+    now = readFiles();
+  } catch {
+    // Taken away, to be put there anew. The old one is good for a while yet.
+    return { ...before, isWhole: false };
+  }
+  const isSame = sameBytes(before.cert, now.cert) && sameBytes(before.key, now.key);
+  if (isSame) return { ...now, isWhole: true };
+  return isPair(now) ? { ...now, isWhole: true } : { ...before, ca: now.ca, isWhole: false };
+}
+
+export function readCa({ caFile, caData }: Cluster): Buffer | undefined {
+  return fileOrData(caFile, caData);
+}
+
+function fileOrData(file: string | undefined, data: string | undefined): Buffer | undefined {
+  if (data) return Buffer.from(data, "base64");
+  return file ? readFileSync(file) : undefined;
+}
+
+function isPair({ cert, key }: Files): boolean {
+  if (cert === undefined || key === undefined) return true;
+  try {
+    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+  } catch {
+    // Cut off in the middle, or nothing that we can judge; TLS will say what is wrong with it, if it stays.
+    return false;
+  }
+}
+
+function sameTls(left: TlsMaterial, right: TlsMaterial): boolean {
+  return (
+    (["ca", "cert", "key"] as const).every((field) => sameBytes(left[field], right[field])) &&
+    left.servername === right.servername &&
+    left.rejectUnauthorized === right.rejectUnauthorized
+  );
+}
+
+function sameBytes(a: string | Buffer | undefined, b: string | Buffer | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && Buffer.from(a).equals(Buffer.from(b)));
+}
