@@ -1,11 +1,16 @@
-import type { ApiObject } from "@konverge/core";
+import type { ApiObject, ResourceType } from "@konverge/core";
 import type { Config, Resource } from "@konverge/engine";
 
 /** The CRDs of all kinds of a configuration that have a definition. */
-export function crdsOf({
-  controllers,
-}: Config): (ApiObject & { readonly [field: string]: unknown })[] {
-  const types = new Map(
+export function crdsOf(
+  config: Pick<Config, "controllers">,
+): (ApiObject & { readonly [field: string]: unknown })[] {
+  return resourcesOf(config).map((resource) => ({ ...resource.crd() }));
+}
+
+/** All kinds of a configuration that have a definition, each once. */
+export function resourcesOf({ controllers }: Pick<Config, "controllers">): Resource[] {
+  const types = new Map<string, ResourceType>(
     controllers
       .flatMap((controller) => [
         controller.for,
@@ -14,7 +19,5 @@ export function crdsOf({
       ])
       .map((type) => [`${type.resource}.${type.group}`, type]),
   );
-  return [...types.values()]
-    .filter((type): type is Resource => "crd" in type)
-    .map((type) => ({ ...type.crd() }));
+  return [...types.values()].filter((type): type is Resource => "crd" in type);
 }

@@ -9,6 +9,7 @@ import { addDemoCommand } from "./commands/demo.ts";
 import { addDeadLetterCommand } from "./commands/dead-letter.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addGuardCommand } from "./commands/guard.ts";
+import { addInitCommand } from "./commands/init.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
 import { addObjectCommand } from "./commands/object.ts";
 import { addQueueCommand } from "./commands/queue.ts";
@@ -29,6 +30,7 @@ export function createProgram(): Command {
     .exitOverride((error) => {
       process.exit(error.exitCode === 0 ? 0 : USAGE);
     });
+  addInitCommand(program);
   addWorkerCommand(program);
   addApiCommand(program);
   addApiserverCommand(program);

@@ -1,17 +1,10 @@
-import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
+import { createLocalGate, type ApiObject } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import type { Command } from "commander";
 import { crdsOf } from "../crds-of.ts";
+import { applyCrds } from "../install-crds.ts";
 import { loadConfig } from "../load-config.ts";
 import { readVersion } from "../version.ts";
-
-const CRD: ResourceType = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-};
 
 export function addCrdsCommand(program: Command): void {
   program
@@ -40,10 +33,8 @@ async function applyAll(items: readonly ApiObject[]): Promise<void> {
     fieldManager: "konverge-cli",
   });
   try {
-    for (const item of items) {
-      await client.apply(CRD, item);
-      process.stderr.write(`applied ${item.metadata.name}\n`);
-    }
+    await applyCrds(client, items);
+    for (const { metadata } of items) process.stderr.write(`applied ${metadata.name}\n`);
   } finally {
     await client.close();
   }

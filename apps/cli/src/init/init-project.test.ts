@@ -1,0 +1,57 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { initProject } from "./init-project.ts";
+
+const TEMPLATE = "apps/cli/templates/project";
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "konverge-init-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test("a project is named after its folder, which may hold a fresh repository", async () => {
+  const folder = join(makeFolder(), "web-operator");
+  mkdirSync(join(folder, ".git"), { recursive: true });
+  expect(await initProject(folder)).toBe(folder);
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    readonly name: string;
+    readonly dependencies: Record<string, string>;
+  };
+  expect(manifest.name).toBe("web-operator");
+  expect(manifest.dependencies["konverge"]).toMatch(/^\d+\.\d+\.\d+/);
+  expect(readFileSync(join(folder, "README.md"), "utf8")).toMatch(/^# web-operator\n/);
+});
+
+test.each([
+  ["a folder that is not empty", "used", /used is not empty \(mine\.txt\): name a folder/],
+  ["a file", "used/mine.txt", /mine\.txt is a file: name a folder that does not exist yet/],
+  ["a name that npm refuses", "My Operator", /"My Operator" cannot be the name of an npm package/],
+])("refuses %s and changes nothing", async (_what, dir, message) => {
+  const folder = makeFolder();
+  mkdirSync(join(folder, "used"));
+  writeFileSync(join(folder, "used", "mine.txt"), "mine");
+  await expect(initProject(join(folder, dir))).rejects.toThrow(message);
+  expect(readdirSync(folder, { recursive: true }).map(String).toSorted()).toEqual([
+    "used",
+    join("used", "mine.txt"),
+  ]);
+});
+
+test("the template's types are right, and its packages are those that we test with", () => {
+  const { status, stdout } = spawnSync(
+    process.execPath,
+    ["node_modules/typescript/bin/tsc", "-p", TEMPLATE, "--customConditions", "@konverge/source"],
+    { encoding: "utf8" },
+  );
+  expect(status, stdout).toBe(0);
+  const read = (path: string) =>
+    JSON.parse(readFileSync(path, "utf8")) as Record<string, Record<string, string>>;
+  const { dependencies, devDependencies } = read(join(TEMPLATE, "package.json"));
+  const ours = read("package.json")["devDependencies"];
+  const { konverge: _konverge, ...foreign } = { ...dependencies, ...devDependencies };
+  expect(ours).toMatchObject(foreign);
+});

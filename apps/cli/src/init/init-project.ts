@@ -1,0 +1,78 @@
+import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureError, KonvergeError } from "@konverge/core";
+import { readVersion } from "../version.ts";
+
+const TEMPLATE = fileURLToPath(new URL("../../templates/project", import.meta.url));
+
+/** npm would leave these out of our package, or rename them. */
+const DOTTED = ["gitignore", "dockerignore"];
+
+/** A repository that was just made is as good as empty. */
+const IGNORED = [".git"];
+
+/** As npm wants the name of a package. */
+const PACKAGE_NAME = /^[a-z0-9][-a-z0-9._]{0,213}$/;
+
+/**
+ * Makes a project with a controller, its resource and its test, named after its folder. Returns its path.
+ * @throws KonvergeError `invalid_request` for a folder that is not empty, cannot be written, or whose name npm would refuse
+ */
+export async function initProject(dir: string): Promise<string> {
+  const folder = resolve(dir);
+  const name = basename(folder);
+  if (!PACKAGE_NAME.test(name)) {
+    throw new KonvergeError(
+      "invalid_request",
+      `"${name}" cannot be the name of an npm package: take a folder with lower-case letters, digits and dashes`,
+    );
+  }
+  await requireEmpty(folder);
+  try {
+    await mkdir(folder, { recursive: true });
+    await cp(TEMPLATE, folder, { recursive: true });
+    for (const file of DOTTED) await rename(join(folder, file), join(folder, `.${file}`));
+    await nameProject(folder, name);
+  } catch (cause) {
+    throw new KonvergeError("invalid_request", `${folder} cannot be written`, { cause });
+  }
+  return folder;
+}
+
+async function requireEmpty(folder: string): Promise<void> {
+  let entries: string[];
+  try {
+    entries = await readdir(folder);
+  } catch (error) {
+    const { code } = ensureError(error) as NodeJS.ErrnoException;
+    if (code === "ENOENT") return;
+    throw new KonvergeError(
+      "invalid_request",
+      code === "ENOTDIR"
+        ? `${folder} is a file: name a folder that does not exist yet`
+        : `${folder} cannot be read`,
+      { cause: error },
+    );
+  }
+  const found = entries.filter((entry) => !IGNORED.includes(entry));
+  if (found.length === 0) return;
+  const shown = [...found.slice(0, 3), ...(found.length > 3 ? [`${found.length - 3} more`] : [])];
+  throw new KonvergeError(
+    "invalid_request",
+    `${folder} is not empty (${shown.join(", ")}): name a folder that does not exist yet, for example \`konverge init my-operator\``,
+  );
+}
+
+async function nameProject(folder: string, name: string): Promise<void> {
+  const path = join(folder, "package.json");
+  const manifest = JSON.parse(await readFile(path, "utf8")) as {
+    name: string;
+    dependencies: Record<string, string>;
+  };
+  manifest.name = name;
+  manifest.dependencies["konverge"] = readVersion();
+  await writeFile(path, `${JSON.stringify(manifest, null, 2)}\n`);
+  const readme = join(folder, "README.md");
+  await writeFile(readme, (await readFile(readme, "utf8")).replace("# my-operator", `# ${name}`));
+}

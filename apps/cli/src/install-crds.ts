@@ -1,0 +1,50 @@
+import { KonvergeError, sleepMs, type ApiObject, type ResourceType } from "@konverge/core";
+import { ignoreNotFound, type KubeClient } from "@konverge/kube";
+
+const CRD: ResourceType = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+};
+
+/** A real server takes some 100 ms from a definition to the first answer. */
+const SERVED_LIMIT_MS = 30_000;
+const LOOK_EVERY_MS = 25;
+
+/** Applies CRDs. @throws KonvergeError what the API server says */
+export async function applyCrds(client: KubeClient, crds: readonly ApiObject[]): Promise<void> {
+  for (const crd of crds) await client.apply(CRD, crd);
+}
+
+/** Applies the CRDs of the resources and waits until the server serves them. @throws KonvergeError `crd_mismatch` */
+export async function installCrds(
+  client: KubeClient,
+  resources: readonly (ResourceType & { crd(): ApiObject })[],
+  signal?: AbortSignal,
+): Promise<void> {
+  await applyCrds(
+    client,
+    resources.map((resource) => resource.crd()),
+  );
+  const endMs = performance.now() + SERVED_LIMIT_MS;
+  for (const resource of resources) {
+    while (!(await isServed(client, resource))) {
+      if (performance.now() >= endMs) {
+        throw new KonvergeError(
+          "crd_mismatch",
+          `the API server took the CRD of ${resource.kind} but does not serve it after ${SERVED_LIMIT_MS / 1_000} s; see the conditions of \`kubectl get crd ${resource.resource}.${resource.group} -o yaml\``,
+        );
+      }
+      await sleepMs(LOOK_EVERY_MS, signal);
+    }
+  }
+}
+
+async function isServed(client: KubeClient, resource: ResourceType): Promise<boolean> {
+  const list = await client
+    .list(resource, { limit: 1, resourceVersion: "0" })
+    .catch(ignoreNotFound);
+  return list !== undefined;
+}

@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import type { ResourceType } from "@konverge/core";
+
+/** A call that the API server answered. */
+export interface ApiCall {
+  /** As the server's audit log says it: `get`, `list`, `create`, `update`, `patch`, `delete`. */
+  readonly verb: string;
+  /** `plural.group`; only the plural in the core group. */
+  readonly resource: string;
+  readonly subresource: string | undefined;
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  /** HTTP status. */
+  readonly code: number;
+}
+
+/** Which calls; what is left out is not looked at. */
+export interface CallFilter {
+  readonly verb?: string;
+  readonly type?: ResourceType;
+  /** `status`, for example; an empty string for the object itself. */
+  readonly subresource?: string;
+  readonly name?: string;
+  readonly code?: number;
+}
+
+export interface CallLog {
+  calls(filter?: CallFilter): readonly ApiCall[];
+  /** From now on calls count from here. */
+  clear(): void;
+}
+
+interface AuditEvent {
+  readonly verb: string;
+  readonly userAgent?: string;
+  readonly objectRef?: {
+    readonly resource: string;
+    readonly apiGroup?: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+  };
+  readonly responseStatus?: { readonly code?: number };
+}
+
+/** The worker's own housekeeping, which is no business of a handler. */
+const HOUSEKEEPING = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
+
+/** Reads the audit log of the embedded API server, which has a call once it is answered. */
+export function readCalls(auditLog: string, userAgent: string): CallLog {
+  let cleared = 0;
+  const read = () =>
+    readFileSync(auditLog, "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as AuditEvent);
+  return {
+    calls(filter = {}) {
+      return read()
+        .slice(cleared)
+        .filter((event) => event.userAgent?.startsWith(userAgent) === true)
+        .flatMap((event) => toCall(event) ?? [])
+        .filter((call) => call.verb !== "watch" && !HOUSEKEEPING.includes(call.resource))
+        .filter((call) => matches(call, filter));
+    },
+    clear() {
+      cleared = read().length;
+    },
+  };
+}
+
+function toCall({ verb, objectRef, responseStatus }: AuditEvent): ApiCall | undefined {
+  if (objectRef === undefined) return undefined;
+  const { resource, apiGroup, subresource, namespace, name } = objectRef;
+  return {
+    verb,
+    resource: apiGroup === undefined ? resource : `${resource}.${apiGroup}`,
+    subresource,
+    namespace,
+    name,
+    code: responseStatus?.code ?? 0,
+  };
+}
+
+function matches(call: ApiCall, { verb, type, subresource, name, code }: CallFilter): boolean {
+  return (
+    (verb === undefined || call.verb === verb) &&
+    (type === undefined || call.resource === nameOf(type)) &&
+    (subresource === undefined || (call.subresource ?? "") === subresource) &&
+    (name === undefined || call.name === name) &&
+    (code === undefined || call.code === code)
+  );
+}
+
+function nameOf({ resource, group }: ResourceType): string {
+  return group === "" ? resource : `${resource}.${group}`;
+}

@@ -1,0 +1,6 @@
+export type { Fault, FaultEffect } from "@konverge/testkit";
+export type { ApiCall, CallFilter } from "./api-calls.ts";
+export type { Attempt } from "./attempts.ts";
+export type { LogLine } from "./kept-log.ts";
+export { startTestCluster } from "./start-test-cluster.ts";
+export type { TestCluster, TestClusterOptions } from "./start-test-cluster.ts";

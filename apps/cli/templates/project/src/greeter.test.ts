@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConfigMap } from "konverge/kinds";
+import { startTestCluster } from "konverge/testing";
+import { greeter } from "./greeter.ts";
+import { Greeting } from "./greeting.ts";
+
+const world = { metadata: { name: "world" }, spec: { name: "World" } };
+
+test("a greeting becomes a ConfigMap, written once", async () => {
+  await using k = await startTestCluster({ controllers: [greeter] });
+  const greeting = await k.apply(Greeting, world);
+  const { status } = await k.reconciled(greeting);
+  assert.equal(status?.text, "Hello, World!");
+  assert.equal(k.calls({ verb: "create", type: ConfigMap }).length, 1);
+});
+
+test("a ConfigMap that somebody deletes comes back", async () => {
+  await using k = await startTestCluster({ controllers: [greeter] });
+  await k.reconciled(await k.apply(Greeting, world));
+  const target = { namespace: "default", name: "world" };
+  const letter = await k.kube.get(ConfigMap, target);
+  await k.delete(letter);
+  await k.until("it is back", async () => {
+    const { items } = await k.kube.list(ConfigMap, { namespace: "default" });
+    return items.some(
+      ({ metadata }) => metadata.name === "world" && metadata.uid !== letter.metadata.uid,
+    );
+  });
+});
+
+test("an API server that is busy for a moment only delays it", async () => {
+  await using k = await startTestCluster({ controllers: [greeter] });
+  k.inject({
+    verbs: ["create"],
+    resources: ["configmaps"],
+    count: 1,
+    effect: { kind: "answer", code: 503 },
+  });
+  const { status } = await k.reconciled(await k.apply(Greeting, world));
+  assert.equal(status?.text, "Hello, World!");
+});

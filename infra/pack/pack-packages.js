@@ -1,0 +1,153 @@
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+
+/**
+ * @typedef {{ readonly name: string, readonly version: string, readonly files?: readonly string[],
+ *   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>,
+ *   readonly dependencies?: Readonly<Record<string, string>>, readonly [field: string]: unknown }} Manifest
+ * @typedef {{ readonly folder: string, readonly manifest: Manifest }} Sibling
+ * @typedef {{ readonly name: string, readonly version: string, readonly file: string }} Packed `file`: path of the tarball.
+ */
+
+/** Only the workspace resolves it: Node strips no types inside of node_modules. */
+const SOURCE_CONDITION = "@konverge/source";
+
+/** Fields of a manifest that mean something to the workspace only. */
+const OF_THE_WORKSPACE = ["private", "scripts", "devDependencies", "nx"];
+
+/** Our own tests (those of a template stay), and what the compiler keeps for itself. */
+const LEFT_OUT = /[\\/]src[\\/].*\.test\.tsx?$|\.tsbuildinfo$|[\\/]node_modules([\\/]|$)/;
+const TEMPLATES = /[\\/]templates[\\/]/;
+
+/**
+ * Packs a package and all siblings that it needs, which must be built. Versions of siblings become exact: they are released
+ * together.
+ * @param {{ root: string, name: string, out: string }} options `root` of the repository; `out` is made if it is missing
+ * @returns {Packed[]} `name` first
+ */
+export function packPackages({ root, name, out }) {
+  mkdirSync(out, { recursive: true });
+  const siblings = readWorkspace(root);
+  const stage = mkdtempSync(join(tmpdir(), "konverge-pack-"));
+  try {
+    const folders = closureOf(name, siblings).map((sibling, index) => {
+      const folder = join(stage, String(index));
+      stagePackage({ root, sibling, siblings, folder });
+      return folder;
+    });
+    return npmPack(folders, out);
+  } finally {
+    rmSync(stage, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} root @returns {Map<string, Sibling>} by name */
+function readWorkspace(root) {
+  const { workspaces } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const paths = workspaces.flatMap((/** @type {string} */ pattern) =>
+    globSync(`${pattern}/package.json`, { cwd: root }),
+  );
+  return new Map(
+    paths.map((/** @type {string} */ path) => {
+      const manifest = JSON.parse(readFileSync(join(root, path), "utf8"));
+      return [manifest.name, { folder: join(root, path, ".."), manifest }];
+    }),
+  );
+}
+
+/** @param {string} name @param {Map<string, Sibling>} siblings @returns {Sibling[]} */
+function closureOf(name, siblings) {
+  /** @type {Map<string, Sibling>} */
+  const found = new Map();
+  /** @param {string} each */
+  const visit = (each) => {
+    const sibling = siblings.get(each);
+    if (sibling === undefined || found.has(each)) return;
+    found.set(each, sibling);
+    Object.keys(sibling.manifest.dependencies ?? {}).forEach(visit);
+  };
+  visit(name);
+  if (found.size === 0) throw new Error(`no package of the workspace is called ${name}`);
+  return [...found.values()];
+}
+
+/** @param {{ root: string, sibling: Sibling, siblings: Map<string, Sibling>, folder: string }} options */
+function stagePackage({ root, sibling, siblings, folder }) {
+  const { manifest, folder: from } = sibling;
+  const listed = manifest.files?.filter((path) => !path.startsWith("!"));
+  // Source maps and declaration maps lead to the source.
+  const paths = listed === undefined ? ["."] : [...listed, "src", "README.md"];
+  for (const path of paths) {
+    if (listed?.includes(path) && !existsSync(join(from, path))) {
+      throw new Error(`${manifest.name} has no ${path}: run \`npm run build\` first`);
+    }
+    cpSync(join(from, path), join(folder, path), {
+      recursive: true,
+      filter: (source) => TEMPLATES.test(source) || !LEFT_OUT.test(source),
+    });
+  }
+  cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  const published = publishedManifest(manifest, siblings);
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
+  // Set-up runs these before anything is installed, so in the repository they find each other by path.
+  if (basename(join(from, "..")) === "infra") replaceInScripts(folder, "../host/", "host");
+}
+
+/** @param {string} folder @param {string} path @param {string} part of infra */
+function replaceInScripts(folder, path, part) {
+  for (const script of globSync("**/*.js", { cwd: folder })) {
+    const file = join(folder, script);
+    const text = readFileSync(file, "utf8");
+    writeFileSync(file, text.replaceAll(`"${path}`, `"@konverge/infra-${part}/`));
+  }
+}
+
+/** @param {Manifest} manifest @param {Map<string, Sibling>} siblings @returns {Record<string, unknown>} */
+function publishedManifest(manifest, siblings) {
+  const { dependencies = {}, exports, files: _files, ...fields } = manifest;
+  const kept = Object.entries(fields).filter(([field]) => !OF_THE_WORKSPACE.includes(field));
+  return {
+    ...Object.fromEntries(kept),
+    // What is in the folder was chosen already.
+    exports: Object.fromEntries(
+      Object.entries(exports).map(([path, target]) => {
+        if (typeof target === "string") return [path, target];
+        const { [SOURCE_CONDITION]: _source, ...conditions } = target;
+        return [path, conditions];
+      }),
+    ),
+    dependencies: Object.fromEntries(
+      Object.entries(dependencies).map(([name, range]) => [
+        name,
+        siblings.get(name)?.manifest.version ?? range,
+      ]),
+    ),
+    publishConfig: { access: "public" },
+  };
+}
+
+/** @param {readonly string[]} folders @param {string} out @returns {Packed[]} */
+function npmPack(folders, out) {
+  const args = ["pack", ...folders, "--pack-destination", out, "--json", "--loglevel=error"];
+  const { status, stdout, stderr } = spawnSync("npm", args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`npm pack failed with ${status}: ${stderr}`);
+  /** @type {{ name: string, version: string, filename: string }[]} */
+  const packed = JSON.parse(stdout);
+  return packed.map(({ name, version, filename }) => ({
+    name,
+    version,
+    // npm before 9 said "@scope/name" here.
+    file: join(out, filename.replace(/^@/, "").replace("/", "-")),
+  }));
+}

@@ -1,0 +1,172 @@
+import { execFile, spawn } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createApiServer } from "@konverge/testkit";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { packPackages } from "../../infra/pack/pack-packages.js";
+import { until } from "../integration/queue-harness.ts";
+import { removePrefix } from "./remove-prefix.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const redisUrl = process.env["REDIS_URL"] ?? "";
+
+/** What a stranger's shell has: their own folder, nothing of the workspace but Node. */
+const env = {
+  ...Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|KONVERGE_|VITEST)/.test(name)),
+  ),
+  PATH: [resolve(process.execPath, ".."), process.env["PATH"]].join(delimiter),
+  NO_COLOR: "1",
+};
+
+let folder = "";
+let packed: ReturnType<typeof packPackages> = [];
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const end = (cwd: string, command: string, ...args: string[]): Promise<Ended> =>
+  new Promise((done) => {
+    const child = execFile(command, args, { cwd, env }, (_error, stdout, stderr) => {
+      done({ code: child.exitCode ?? -1, stdout, stderr });
+    });
+  });
+
+/** Fails with what it printed. Answers stdout. */
+async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await end(cwd, command, ...args);
+  expect(code, `${command} ${args.join(" ")}\n${stdout}${stderr}`).toBe(0);
+  return stdout;
+}
+
+/** Dependencies come from the tarballs, as they would from the registry. */
+function useTarballs(cwd: string): void {
+  const path = join(cwd, "package.json");
+  const manifest = JSON.parse(readFileSync(path, "utf8")) as Record<string, object>;
+  const files = Object.fromEntries(packed.map(({ name, file }) => [name, `file:${file}`]));
+  const { konverge, ...siblings } = files;
+  manifest["dependencies"] = { ...manifest["dependencies"], konverge };
+  manifest["overrides"] = siblings;
+  writeFileSync(path, JSON.stringify(manifest));
+}
+
+const install = (cwd: string) =>
+  run(cwd, "npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error");
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "konverge-packages-"));
+  await run(root, process.execPath, "node_modules/typescript/bin/tsc", "-b", "apps/cli");
+  packed = packPackages({ root, name: "konverge", out: join(folder, "packages") });
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test("what is packed has exports that resolve, exact versions of its siblings, and nothing of the workspace", async () => {
+  expect(packed.map(({ name }) => name)).toContain("@konverge/kube");
+  for (const { name, file } of packed) {
+    const tarball = await readFile(file);
+    const bytes = new Uint8Array(tarball).buffer;
+    const { messages, pkg } = await publint({ pack: { tarball: bytes }, level: "warning" });
+    expect(messages.map((message) => `${name}: ${formatMessage(message, pkg)}`)).toEqual([]);
+    const files = (await run(folder, "tar", "tzf", file)).trim().split("\n");
+    const ours = files.filter((path) => !path.startsWith("package/templates/"));
+    expect(ours.filter((path) => /\.test\.|tsbuildinfo|node_modules/.test(path))).toEqual([]);
+    expect(files).toEqual(expect.arrayContaining(["package/LICENSE", "package/README.md"]));
+    const manifest = JSON.parse(await run(folder, "tar", "xzOf", file, "package/package.json")) as {
+      readonly dependencies: Record<string, string>;
+    };
+    expect(Object.entries(manifest.dependencies).filter(([, range]) => range === "*")).toEqual([]);
+    expect(JSON.stringify(manifest)).not.toMatch(/@konverge\/source|"private"|"scripts"/);
+  }
+});
+
+test("in an empty folder: install, init, install, check, test, and one reconcile by a worker", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const empty = join(folder, "empty");
+  mkdirSync(empty);
+  writeFileSync(join(empty, "package.json"), "{}");
+  useTarballs(empty);
+  await install(empty);
+  const konverge = join(empty, "node_modules/.bin/konverge");
+  await run(empty, konverge, "init", "my-operator");
+  const project = join(empty, "my-operator");
+  expect((await readdir(project)).toSorted()).toEqual([
+    ".dockerignore",
+    ".gitignore",
+    "Dockerfile",
+    "README.md",
+    "konverge.config.ts",
+    "package.json",
+    "src",
+    "tsconfig.json",
+  ]);
+  expect(await readdir(join(project, "src"))).toContain("greeter.test.ts");
+  const again = await end(empty, konverge, "init", "my-operator");
+  expect(again.stderr).toMatch(
+    /my-operator is not empty .*: name a folder that does not exist yet/,
+  );
+  expect(again.code).toBe(2);
+
+  // Outside of the first folder, so that nothing is found by luck.
+  const own = join(folder, "my-operator");
+  await run(empty, "mv", project, own);
+  useTarballs(own);
+  await install(own);
+  await run(own, "npm", "run", "check");
+  expect(await run(own, "npm", "test")).toMatch(/pass 3/);
+
+  const server = await createApiServer();
+  cleanup.defer(() => server.close());
+  const kubeconfig = join(folder, "kubeconfig");
+  writeFileSync(kubeconfig, server.kubeconfig);
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigText: server.kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
+    userAgent: "konverge-test/1",
+  });
+  cleanup.defer(() => client.close());
+  const prefix = `packages-${process.pid}`;
+  cleanup.defer(() => removePrefix(redisUrl, prefix));
+  const settings = {
+    KUBECONFIG: kubeconfig,
+    KONVERGE_REDIS_URL: redisUrl,
+    KONVERGE_PREFIX: prefix,
+    KONVERGE_METRICS_PORT: "0",
+  };
+  Object.assign(env, settings);
+  await run(own, "npm", "run", "crds", "--", "--apply");
+  const worker = spawn("node_modules/.bin/konverge", ["worker", "--config", "konverge.config.ts"], {
+    cwd: own,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  cleanup.defer(() => void worker.kill("SIGKILL"));
+  const ended = new Promise<number | null>((done) => worker.once("close", done));
+  let said = "";
+  for (const stream of [worker.stdout, worker.stderr]) {
+    stream.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  }
+  const greetings: ResourceType<ApiObject & { spec: object; status?: { text?: string } }> = {
+    group: "example.com",
+    version: "v1",
+    kind: "Greeting",
+    resource: "greetings",
+    scope: "Namespaced",
+  };
+  const name = { namespace: "default", name: "world" };
+  await client.create(greetings, { metadata: name, spec: { name: "World" } });
+  await until("the greeting is reconciled", async () => {
+    if (worker.exitCode !== null) throw new Error(said);
+    return (await client.get(greetings, name)).status?.text === "Hello, World!";
+  });
+  worker.kill("SIGTERM");
+  expect(await ended, said).toBe(0);
+});
