@@ -234,30 +234,36 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     expect(await queue.getKey(key("m"))).toMatchObject({ phase: "idle", failures: 0 });
   });
 
-  test("a swallowed conflict is recorded and warned about", async () => {
-    const { lines, records } = await harness.start({
-      conflictRetry: "job",
-      reconcile: async ({ object, kube }) => {
-        await kube
-          .mutate(object, async (draft) => {
-            await harness.client.mutate(harness.Widgets, nameOf(object), (other) => {
-              other.spec = { ...other.spec, foreign: Math.random() };
+  test.each(["guarded", "fields"] as const)(
+    "a swallowed conflict is told (%s)",
+    async (strategy) => {
+      const { records } = await harness.start({
+        conflictRetry: "job",
+        reconcile: async ({ object, kube }) => {
+          await kube
+            .mutate(
+              object,
+              async (draft) => {
+                await harness.client.mutate(harness.Widgets, nameOf(object), (other) => {
+                  other.spec = { ...other.spec, foreign: Math.random() };
+                });
+                draft.spec = { ...draft.spec, ours: true };
+              },
+              { strategy },
+            )
+            .catch((error: unknown) => {
+              if (!isConflict(error)) throw error;
             });
-            draft.spec = { ...draft.spec, ours: true };
-          })
-          .catch((error: unknown) => {
-            if (!isConflict(error)) throw error;
-          });
-      },
-    });
-    await harness.make("s");
-    const first = await until("it is recorded", async () => (await records("s")).at(-1));
-    expect(first).toMatchObject({ outcome: "done", parsed: { conflicts: [{ name: "s" }] } });
-    expect(lines.find(({ message }) => message.includes("swallowed a conflict"))).toMatchObject({
-      level: "warn",
-      fields: { name: "s" },
-    });
-  });
+        },
+      });
+      await harness.make("s");
+      const first = await until("it is recorded", async () => (await records("s")).at(-1));
+      expect(first).toMatchObject({
+        outcome: "done",
+        parsed: { conflicts: [{ name: "s" }], hints: [{ code: "swallowed_conflict" }] },
+      });
+    },
+  );
 
   test("a handler that never settles is ended after timeout and grace, and every method of its kube is revoked", async () => {
     let leaked: AttemptKube | undefined;

@@ -249,6 +249,7 @@ function noteOwners(
     try: 1,
     readVersion: object.metadata.resourceVersion ?? "",
     winners,
+    isThrown: true,
     waitedMs: 0,
   });
 }

@@ -1,8 +1,6 @@
 import { KonvergeError, sleepMs, type ApiObject, type Outcome } from "@konverge/core";
 import { AttemptCancelledError, type AttemptLease } from "@konverge/queue";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
-import { findSwallowed } from "./history/find-hints.ts";
-import type { Log } from "./log.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 import { redactError } from "./redact-error.ts";
 import { runHandler, type RunHandlerOptions } from "./run-handler.ts";
@@ -34,7 +32,7 @@ export async function runAttempt(
   attempt: AttemptLease,
   options: RunAttemptOptions,
 ): Promise<AttemptRun> {
-  const { controller, client, log } = options;
+  const { controller, client } = options;
   const trace = createAttemptTrace(options.span);
   const sensitiveKind = client.isSensitive(controller.for) ? controller.for.kind : undefined;
   const redact = (error: Error) =>
@@ -65,7 +63,7 @@ export async function runAttempt(
     const outcome = await Promise.race([ending, leftBehind(attempt, signal)]);
     const blockedMs = Math.round(watched.ended());
     return {
-      outcome: withSafeError(afterwards(outcome, trace, log), redact),
+      outcome: withSafeError(afterwards(outcome, trace), redact),
       trace,
       object: state.object,
       ...(blockedMs > 0 ? { blockedMs } : {}),
@@ -113,18 +111,10 @@ function withSafeError(outcome: Outcome, redact: (error: Error) => Error): Outco
   return { ...outcome, error: redact(outcome.error) };
 }
 
-/** A deferral wins over whatever the handler made of it; a conflict that it swallowed is said aloud. */
-function afterwards(outcome: Outcome, trace: AttemptTrace, log: Log): Outcome {
-  const { deferred } = trace;
-  if (deferred !== undefined && outcome.kind !== "cancelled" && outcome.kind !== "deferred") {
-    return { kind: "deferred", afterMs: deferred.retryAfterMs ?? 1_000, cause: deferred.message };
+/** A deferral wins over whatever the handler made of it. */
+function afterwards(outcome: Outcome, { deferred }: AttemptTrace): Outcome {
+  if (deferred === undefined || outcome.kind === "cancelled" || outcome.kind === "deferred") {
+    return outcome;
   }
-  const swallowed = findSwallowed(outcome, trace);
-  if (swallowed !== undefined) {
-    log.warn(
-      { outcome: outcome.kind, object: swallowed.ref.name, readVersion: swallowed.readVersion },
-      "the handler swallowed a conflict; let it pass, so that the key is tried again",
-    );
-  }
-  return outcome;
+  return { kind: "deferred", afterMs: deferred.retryAfterMs ?? 1_000, cause: deferred.message };
 }

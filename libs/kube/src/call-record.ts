@@ -76,6 +76,8 @@ export interface ConflictRecord {
   readonly foundVersion?: string;
   /** Who wrote in between, by managedFields. Empty when nothing was read afterwards or the server does not say. */
   readonly winners: readonly ConflictWinner[];
+  /** True when it was not tried again: the caller has it as an error. */
+  readonly isThrown: boolean;
   /** Before the next try, in ms. */
   readonly waitedMs: number;
 }

@@ -267,6 +267,7 @@ function report(
     readVersion: textOf(read, "resourceVersion") ?? "",
     ...(foundVersion === undefined ? {} : { foundVersion }),
     winners: found === undefined ? [] : findWinners(read, found, { sensitive }),
+    isThrown: found === undefined || delayMs === undefined,
     waitedMs: delayMs ?? 0,
   });
 }

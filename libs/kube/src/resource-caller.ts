@@ -169,6 +169,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
             try: 1,
             readVersion: expectedVersion,
             winners: [],
+            isThrown: true,
             waitedMs: 0,
           });
         }

@@ -46,14 +46,12 @@ export function hintOf(code: HintCode, detail: string): Hint {
 }
 
 /** A conflict that the handler caught, and then ended as if there had been none. */
-export function findSwallowed(
+function findSwallowed(
   { kind }: Outcome,
   { conflicts, writes }: AttemptTrace,
 ): ConflictRecord | undefined {
   if (kind !== "done" && kind !== "requeueAfter" && kind !== "awaitChange") return undefined;
-  return conflicts.find(
-    (conflict) => conflict.foundVersion === undefined && !isSettled(conflict, writes),
-  );
+  return conflicts.find((conflict) => conflict.isThrown && !isSettled(conflict, writes));
 }
 
 /** A handler that tried again, and made it, swallowed nothing. */
