@@ -84,7 +84,7 @@ const begin = async (owner: string, leaseMs = LONG_MS) => {
 };
 interface EndArgs {
   readonly outcome?: string;
-  readonly attempts?: number | "";
+  readonly attempts?: number;
   readonly failures?: number | "";
   readonly conflicts?: number | "";
   readonly final?: 0 | 1;
@@ -94,7 +94,13 @@ interface EndArgs {
   readonly covered?: number;
 }
 const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
-  const { attempts = "", failures = "", conflicts = "", final = 1, hold = "" } = args;
+  const {
+    attempts = Number((await fields("attempts"))[0]),
+    failures = "",
+    conflicts = "",
+    final = 1,
+    hold = "",
+  } = args;
   const rest = [attempts, failures, conflicts, final, hold, 10, args.timerMs ?? "", args.dead ?? 0];
   const entry = '[1,1,1,"done","w","",""]\nrecord';
   const each = [epoch, owner, args.outcome ?? "done", args.covered ?? 1, entry, rest.join(",")];

@@ -181,9 +181,9 @@ function endArguments(call: EndCall, worker: string): ScriptArgument[] {
   return [epoch, owner, outcome, covered, entry, rest.join(",")];
 }
 
-/** The counters in the words of the script: "" for one that stays as it is. */
+/** The counters in the words of the script: failures and conflicts are "" where they stay as they are. */
 function countersAfter(counting: EndPlan["counting"], begun: RunningAttempt) {
-  const same = { attempts: "", failures: "", conflicts: "" } as const;
+  const same = { attempts: begun.attempt, failures: "", conflicts: "" } as const;
   switch (counting) {
     case "reset":
       return {

@@ -11,7 +11,7 @@ import { fairTagLua } from "./fair-tag.ts";
  * key hash and attempt list.
  * ARGV: 1 attempts kept per key, 2 retention in ms; then per attempt 6: epoch, owner, outcome, number covered, entry for
  * the list of attempts (its head is put before it), and "" for an attempt that succeeded and left nothing to reset or arm;
- * else, with commas: the new attempts, failures and conflicts (empty for unchanged), final (1 or 0), hold (empty, backoff,
+ * else, with commas: the attempts, the new failures and conflicts (empty for unchanged), final (1 or 0), hold (empty, backoff,
  * deferred), delay in ms, timer in ms or empty, dead (1 or 0).
  * Answer, per attempt: { "stored" or "fenced", priority of the job that waits from now on, or 0 }. The same end twice is
  * stored once. An attempt that a person cancelled is the last of its requests, however it ended.
@@ -22,7 +22,7 @@ export const endScript: Script = defineScript(
     fairTagLua +
     String.raw`
 local WIDTH = 6
-local REST = '^(%d*),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d)$'
+local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d)$'
 -- Lists are cut now and then, and live on now and then; each time would cost as much as the entry itself.
 local SLACK, REFRESH_EVERY = 8, 8
 local time = redis.call('TIME')
@@ -89,13 +89,12 @@ local function finish(key, list, at)
 
   local priority = 0
   if final then
-    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'finished', ARGV[at + 3], 'attempts',
-      attempts ~= '' and attempts or redis.call('HGET', key, 'attempts'))
+    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts, 'finished',
+      ARGV[at + 3])
   else
-    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText)
+    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts)
     priority = wait(key, memberOf(key), h[3], hold, tonumber(delayMs))
   end
-  if attempts ~= '' and not final then redis.call('HSET', key, 'attempts', attempts) end
   if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
   if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
   if h[4] and h[4] ~= '0' then redis.call('HSET', key, 'lost', '0') end
