@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
 import {
   cpSync,
-  existsSync,
   globSync,
   mkdirSync,
   mkdtempSync,
@@ -85,13 +84,7 @@ function closureOf(name, siblings) {
 /** @param {{ root: string, sibling: Sibling, siblings: Map<string, Sibling>, folder: string }} options */
 function stagePackage({ root, sibling, siblings, folder }) {
   const { manifest, folder: from } = sibling;
-  const listed = manifest.files?.filter((path) => !path.startsWith("!"));
-  // Source maps and declaration maps lead to the source.
-  const paths = listed === undefined ? ["."] : [...listed, "src", "README.md"];
-  for (const path of paths) {
-    if (listed?.includes(path) && !existsSync(join(from, path))) {
-      throw new Error(`${manifest.name} has no ${path}: run \`npm run build\` first`);
-    }
+  for (const path of pathsOf(sibling)) {
     cpSync(join(from, path), join(folder, path), {
       recursive: true,
       filter: (source) => TEMPLATES.test(source) || !LEFT_OUT.test(source),
@@ -102,6 +95,18 @@ function stagePackage({ root, sibling, siblings, folder }) {
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
   // Set-up runs these before anything is installed, so in the repository they find each other by path.
   if (basename(join(from, "..")) === "infra") replaceInScripts(folder, "../host/", "host");
+}
+
+/** @param {Sibling} sibling @returns {string[]} what goes into the tarball; source maps lead to the source */
+function pathsOf({ manifest: { name, files }, folder }) {
+  if (files === undefined) return ["."];
+  const listed = files.filter((pattern) => !pattern.startsWith("!"));
+  const found = listed.flatMap((pattern) => {
+    const paths = globSync(pattern, { cwd: folder });
+    if (paths.length > 0) return paths;
+    throw new Error(`${name} has no ${pattern}: run \`npm run build\` first`);
+  });
+  return [...found, "src", "README.md"];
 }
 
 /** @param {string} folder @param {string} path @param {string} part of infra */

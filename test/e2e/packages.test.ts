@@ -9,6 +9,7 @@ import { createApiServer } from "@konverge/testkit";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ensureDashboard } from "../../infra/setup/dashboard.js";
 import { packPackages } from "../../infra/pack/pack-packages.js";
 import { until } from "../integration/queue-harness.ts";
 import { removePrefix } from "./remove-prefix.ts";
@@ -65,6 +66,7 @@ const install = (cwd: string) =>
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "konverge-packages-"));
   await run(root, process.execPath, "node_modules/typescript/bin/tsc", "-b", "apps/cli");
+  await ensureDashboard(root, process.execPath, () => undefined);
   packed = packPackages({ root, name: "konverge", out: join(folder, "packages") });
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
