@@ -12,6 +12,8 @@ export interface TcpProxy extends AsyncDisposable {
   hold(): void;
   /** Each piece arrives so much later. */
   delay(ms: number): void;
+  /** Of the next so many answers only the first half of the first piece arrives, then the connection is reset. */
+  tear(answers: number): void;
   heal(): void;
 }
 
@@ -26,10 +28,18 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   const held = new Set<Socket>();
 
-  const pass = (from: Socket, to: Socket) => {
+  let torn = 0;
+
+  const pass = (from: Socket, to: Socket, isAnswer: boolean) => {
     const deliver = async (chunk: Buffer, afterMs: number) => {
       if (afterMs > 0) await new Promise((resolve) => setTimeout(resolve, afterMs));
       if (from.destroyed && !to.writable) return;
+      if (isAnswer && torn > 0) {
+        torn -= 1;
+        to.write(chunk.subarray(0, Math.ceil(chunk.length / 2)), () => to.resetAndDestroy());
+        from.destroy();
+        return;
+      }
       if (!to.write(chunk)) from.pause();
     };
     let turn = Promise.resolve();
@@ -67,8 +77,8 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
         held.delete(socket);
       });
     }
-    pass(client, upstream);
-    pass(upstream, client);
+    pass(client, upstream, false);
+    pass(upstream, client, true);
   });
   const resetAll = () => {
     for (const socket of sockets) socket.resetAndDestroy();
@@ -92,7 +102,11 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     delay(ms) {
       mode = { kind: "delay", ms };
     },
+    tear(answers) {
+      torn = answers;
+    },
     heal() {
+      torn = 0;
       mode = { kind: "open" };
       for (const socket of held) socket.resume();
       held.clear();

@@ -3,6 +3,7 @@ import { createClient, type Client } from "@konverge/client";
 import { readSettings } from "@konverge/contracts";
 import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { startTcpProxy, type TcpProxy } from "../chaos/tcp-proxy.ts";
 import { keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
 const TOKEN = "a-token-of-the-test";
@@ -112,4 +113,79 @@ test("what nobody listens to any more is over at once", async () => {
   const { id } = await client.reconciles.create(POOL);
   const waiting = client.reconciles.wait(id, { signal: AbortSignal.timeout(50) });
   await expect(waiting).rejects.toMatchObject({ name: "TimeoutError" });
+});
+
+/** A client whose answers break off half way as often as it is told; its waits between tries are short. */
+async function torn(retries = 4): Promise<{ readonly client: Client; readonly proxy: TcpProxy }> {
+  const proxy = await startTcpProxy(Number(new URL(api.url).port));
+  onTestFinished(() => proxy[Symbol.asyncDispose]());
+  const server = `http://127.0.0.1:${proxy.port}`;
+  return { client: createClient({ server, token: TOKEN, retry: { retries, baseMs: 5 } }), proxy };
+}
+const requested = async (name: string) => (await queue.getKey(keyOf(name)))?.requested;
+
+test("P1: a request whose answers are lost is made once, and answered as the first time", async () => {
+  const { client: unlucky, proxy } = await torn();
+  proxy.tear(3);
+  const accepted = await unlucky.reconciles.create(POOL);
+  expect(accepted).toMatchObject({ coalesced: false });
+  expect(await requested("blue")).toBe(1);
+  proxy.tear(2);
+  const names = Array.from({ length: 100 }, (_, n) => `many-${n}`);
+  const many = await unlucky.reconciles.createMany(names.map((name) => ({ ...POOL, name })));
+  expect(many.accepted).toBe(100);
+  expect(new Set(await Promise.all(names.map(requested)))).toEqual(new Set([1]));
+});
+
+test("orders whose answers are lost are given once", async () => {
+  const { client: unlucky, proxy } = await torn();
+  const { id } = await client.reconciles.create(POOL);
+  proxy.tear(1);
+  await unlucky.queues.pause({ ...POOL, ...WHY });
+  proxy.tear(1);
+  // Given twice it would find nothing to resume.
+  expect(await unlucky.queues.resume({ ...POOL, ...WHY })).toEqual({ resumed: 0 });
+  proxy.tear(1);
+  expect(await unlucky.reconciles.cancel(id, WHY)).toEqual({ id, result: "withdrawn" });
+  const { items } = await client.controllers.orders({ controller: "node-pool" });
+  expect(items.map(({ kind }) => kind)).toEqual(["cancel", "resume", "pause"]);
+});
+
+test("what is lost more often than it is tried is told, and the caller can go on with the key", async () => {
+  const { client: unlucky, proxy } = await torn(1);
+  proxy.tear(2);
+  const idempotencyKey = "deploy-4711";
+  const lost = unlucky.reconciles.create(POOL, { idempotencyKey });
+  await expect(lost).rejects.toMatchObject({ code: "api_unreachable", status: 0 });
+  const again = await client.reconciles.create(POOL, { idempotencyKey });
+  expect(again).toMatchObject({ coalesced: false });
+  expect(await requested("blue")).toBe(1);
+  const other = client.reconciles.create({ ...POOL, name: "red" }, { idempotencyKey });
+  await expect(other).rejects.toMatchObject({ code: "idempotency_mismatch" });
+});
+
+test("events go on behind the last one over connections that break", async () => {
+  const { client: unlucky, proxy } = await torn();
+  const seen: string[] = [];
+  const stop = new AbortController();
+  const reading = (async () => {
+    for await (const { id, type, data } of unlucky.events({}, { signal: stop.signal })) {
+      expect(id).not.toBe("");
+      if (type !== "change") continue;
+      seen.push(data.action);
+      // What comes now comes over the next connection.
+      proxy.cut();
+      proxy.heal();
+    }
+  })();
+  await until("somebody listens", async () => {
+    await client.queues.pause({ ...POOL, ...WHY });
+    return seen.length > 0;
+  });
+  const before = seen.length;
+  await client.queues.resume({ ...POOL, ...WHY });
+  await until("the next one came", () => seen.slice(before).includes("resume"));
+  expect(seen.filter((action) => action === "resume")).toHaveLength(1);
+  stop.abort(new Error("enough"));
+  await expect(reading).rejects.toThrow("enough");
 });

@@ -37,7 +37,7 @@ export function print(output: Output, shown: Shown): void {
       return names.forEach(write);
     case "table":
       if (shown.empty !== undefined && items.length === 0) return say(shown.empty);
-      return write(shown.table());
+      return writeText(shown.table());
   }
 }
 
@@ -51,6 +51,10 @@ function toYaml(document: unknown): string {
 /** Prose, for people. */
 export function say(text: string): void {
   process.stderr.write(`${text}\n`);
+}
+
+function writeText(text: string): void {
+  if (text !== "") write(text);
 }
 
 function write(line: string): void {

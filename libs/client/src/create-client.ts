@@ -162,7 +162,7 @@ function waitTimeout(id: string, { phase }: ReconcileState, timeoutMs: number): 
     code: "wait_timeout",
     status: 504,
     title: "The wait ended before the work did",
-    detail: `${id} is still ${phase} after ${timeoutMs / 1_000} s; it goes on, ask again or wait longer`,
+    detail: `${id} is still ${phase} after ${Number((timeoutMs / 1_000).toPrecision(2))} s; it goes on, ask again or wait longer`,
   });
 }
 

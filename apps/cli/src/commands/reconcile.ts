@@ -64,7 +64,11 @@ export function addReconcileCommand(program: Command): void {
     .option("--timeout <duration>", "of the wait", parseDuration, 60_000)
     .option("--dry-run", "only check that it could be asked for")
     .action((controller: string, names: readonly string[], flags: EnqueueFlags) =>
-      runWithClient(flags, (asking) => enqueue(asking, controller, names, flags)),
+      runWithClient(flags, (asking) => enqueue(asking, controller, names, flags), {
+        options: Object.fromEntries(
+          names.map((name, index) => [`/items/${index}/name`, JSON.stringify(name)]),
+        ),
+      }),
     );
   withServer(
     reconcile

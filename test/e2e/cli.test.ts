@@ -1,0 +1,321 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { startApi, type RunningApi } from "@konverge/api";
+import { createClient, type Client } from "@konverge/client";
+import { readSettings } from "@konverge/contracts";
+import { createControllerRegistry, createWorkQueue, type WorkQueue } from "@konverge/queue";
+import { createApiServer, type EmbeddedApiServer } from "@konverge/testkit";
+import { Redis } from "ioredis";
+import { load, loadAll } from "js-yaml";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until, workOn, type TestWorker } from "../integration/queue-harness.ts";
+import { runCommand } from "./cli-runner.ts";
+
+const REDIS_URL = process.env["REDIS_URL"] ?? "";
+const PREFIX = `test-cli-${process.pid}`;
+const TOKEN = "a-token-of-the-test";
+const CONFIG = "apps/examples/src/node-pool.config.ts";
+const BLUE = ["node-pool", "blue", "-n", "default"];
+const WHY = ["--reason", "a test", "--by", "ada"];
+
+let folder: string;
+let server: EmbeddedApiServer;
+let api: RunningApi;
+let worker: ChildProcess;
+let fragile: WorkQueue;
+let fragileWorker: TestWorker;
+let client: Client;
+let requestId: string;
+
+const local = () => ({
+  KONVERGE_REDIS_URL: REDIS_URL,
+  KONVERGE_PREFIX: PREFIX,
+  KONVERGE_METRICS_PORT: "0",
+  KUBECONFIG: join(folder, "kubeconfig"),
+});
+const remote = () => ({
+  ...local(),
+  // Nothing but the server may be asked.
+  KONVERGE_REDIS_URL: "redis://127.0.0.1:1",
+  KONVERGE_SERVER: api.url,
+  KONVERGE_TOKEN: TOKEN,
+});
+const run = (args: readonly string[], env = remote()) => runCommand(args, env);
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "konverge-cli-"));
+  server = await createApiServer();
+  await writeFile(join(folder, "kubeconfig"), server.kubeconfig);
+  api = await startApi({
+    settings: readSettings({
+      env: {
+        KONVERGE_REDIS_URL: REDIS_URL,
+        KONVERGE_PREFIX: PREFIX,
+        KONVERGE_API_PORT: "0",
+        KONVERGE_TOKEN: TOKEN,
+        KONVERGE_LOG_LEVEL: "silent",
+      },
+    }),
+    version: "test",
+  });
+  client = createClient({ server: api.url, token: TOKEN });
+  const applied = await run(["crds", "--apply", "--config", CONFIG], { ...remote(), ...local() });
+  if (applied.code !== 0) throw new Error(applied.stderr);
+  worker = spawn(
+    process.execPath,
+    ["--conditions=@konverge/source", "apps/cli/src/main.ts", "worker", "--config", CONFIG],
+    { env: { ...process.env, ...local() }, stdio: ["ignore", "pipe", "inherit"] },
+  );
+  await new Promise<void>((resolve, reject) => {
+    createInterface({ input: worker.stdout ?? process.stdin }).on("line", (line) => {
+      if ((JSON.parse(line) as { readonly msg?: string }).msg === "worker ready") resolve();
+    });
+    worker.once("close", (code) => reject(new Error(`the worker ended with ${code}`)));
+  });
+  await breakSomething();
+  const created = await fetch(
+    `${server.url}/apis/demo.konverge.dev/v1/namespaces/default/nodepools`,
+    {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        apiVersion: "demo.konverge.dev/v1",
+        kind: "NodePool",
+        metadata: { name: "blue" },
+        spec: { replicas: 1 },
+      }),
+    },
+  );
+  if (!created.ok) throw new Error(await created.text());
+  const target = { controller: "node-pool", namespace: "default", name: "blue" };
+  await until("its attempts are kept", async () => {
+    const found = await client.objects.get(target).catch(() => undefined);
+    const searched = await client.attempts.list({ controller: "node-pool" }).page();
+    return searched.items.length > 0 && found?.attempts.some(({ writes }) => writes.length > 0);
+  });
+  requestId = (await client.reconciles.create(target)).id;
+  await client.reconciles.wait(requestId);
+});
+
+/** A controller whose objects only die, and a pause, for the lists that tell of such. */
+async function breakSomething(): Promise<void> {
+  const common = { redis: { url: REDIS_URL }, cluster: "default", prefix: PREFIX };
+  const registry = createControllerRegistry(common);
+  const type = { cluster: "default", group: "demo.konverge.dev", version: "v1", kind: "Fragile" };
+  await registry.announce([
+    { ...type, name: "fragile", resource: "fragiles", scope: "Namespaced" },
+  ]);
+  await registry.close();
+  fragile = createWorkQueue({ ...common, controller: "fragile" });
+  fragileWorker = workOn(fragile, () => ({ kind: "terminal", error: new Error("it broke") }));
+  const target = { controller: "fragile", namespace: "demo", name: "vase" };
+  await client.reconciles.create(target);
+  await until("it broke", () => fragileWorker.closed.length > 0);
+  await client.objects.pause({ ...target, name: "glass" }, { by: "ada", reason: "a test" });
+}
+
+afterAll(async () => {
+  const ended = new Promise((resolve) => worker.once("close", resolve));
+  worker.kill("SIGTERM");
+  await ended;
+  await fragileWorker.stop();
+  await fragile.close();
+  await api.stop();
+  await server.close();
+  await rm(folder, { recursive: true, force: true });
+  const redis = new Redis(REDIS_URL);
+  for await (const keys of redis.scanStream({ match: `${PREFIX}:*`, count: 1_000 })) {
+    if (keys.length > 0) await redis.unlink(...(keys as string[]));
+  }
+  await redis.quit();
+});
+
+const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: RegExp])[] = [
+  [["reconcile", "enqueue", ...BLUE], /^node-pool\/default\/.*@\d+\n$/, /blue@\d+/],
+  [["reconcile", "enqueue", ...BLUE, "--wait"], /^PHASE +OUTCOME.*\nfinished +done/, /blue@\d+/],
+  [["reconcile", "enqueue", ...BLUE, "--dry-run"], /^1 would be requested\n$/, /^blue$/m],
+  [["reconcile", "get", "ID"], /^PHASE +OUTCOME.*\nfinished +done/, /blue@\d+/],
+  [["reconcile", "list", "--phase", "dead"], /^CONTROLLER +NAMESPACE +NAME.*\nfragile/, /vase/],
+  [["object", "list"], /\nnode-pool +default +blue +idle/, /demo\/vase/],
+  [["object", "get", ...BLUE], /^key +node-pool\/.*\nphase +idle/, /\/blue$/m],
+  [["object", "history", ...BLUE], /^ATTEMPT +STARTED.*\n\d+ +\d+m?s +\w+/, /blue#\d+/],
+  [["object", "history", ...BLUE, "--attempt", "1"], /^attempt +node-pool.*#1\n/, /blue#1$/m],
+  [["object", "diff", ...BLUE, "--attempt", "1"], /^attempt 1, .*\n(create|patch) /, /machines/],
+  [["object", "blame", ...BLUE], /^FIELD +MANAGER.*\n.*konverge\/node-pool/s, /^spec.replicas$/m],
+  [["attempt", "list"], /^STARTED +CONTROLLER.*\n.*node-pool +default\/blue/s, /blue#\d+/],
+  [["queue", "list"], /^CONTROLLER +KIND.*\nfragile .*0 .*no worker|1 pause/, /^fragile$/m],
+  [["queue", "pauses"], /^CONTROLLER +SCOPE.*\nfragile +demo\/glass/, /glass/],
+  [["queue", "orders", "fragile"], /^AGE +ORDER.*\n.* pause /, /glass/],
+  [["guard", "list"], /^CLUSTER +BREAKER.*\ndefault +closed/, /^default$/m],
+  [["guard", "show", "default"], /^cluster +default\nbreaker +closed/, /^default$/m],
+  [["dead-letter", "list"], /^CONTROLLER.*\nfragile +demo +vase .*terminal: it broke/, /vase/],
+  [["worker", "list"], /^WORKER +ROLE.*\n.* all /, /\w/],
+  [["doctor", "--config", CONFIG], /^ok +api +http.*\nok +workers +1 live/, /./],
+  [["config", "print"], /^SETTING +SOURCE.*\n.*redis:\/\/127/, /^redisUrl$/m],
+  [["config", "schema"], /^SETTING +VARIABLE/, /^redisUrl$/m],
+];
+
+test.each(SHOWN)(
+  "%j is shown in each format, by a server as without one",
+  async (given, head, name) => {
+    const args = given.map((arg) => (arg === "ID" ? requestId : arg));
+    const table = await run(args);
+    expect(table).toMatchObject({ code: 0 });
+    expect(table.stdout).toMatch(head);
+    const json = await run([...args, "-o", "json"]);
+    const document: unknown = JSON.parse(json.stdout);
+    const yaml = await run([...args, "-o", "yaml"]);
+    expect(shapeOf(load(yaml.stdout))).toEqual(shapeOf(document));
+    const jsonl = await run([...args, "-o", "jsonl"]);
+    const lines = jsonl.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown);
+    const items = (document as { readonly items?: readonly unknown[] }).items;
+    if (items !== undefined) expect(lines).toHaveLength(items.length);
+    expect((await run([...args, "-o", "name"])).stdout).toMatch(name);
+    if (args[0] === "config" || args[0] === "doctor") return;
+    const here = await run([...args, "-o", "json"], {
+      ...remote(),
+      ...local(),
+      KONVERGE_SERVER: "",
+    });
+    expect(here).toMatchObject({ code: 0 });
+    expect(shapeOf(JSON.parse(here.stdout))).toEqual(shapeOf(document));
+  },
+);
+
+/** Which fields there are: what moves between two calls does not matter. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? [] : [shapeOf(value[0])];
+  if (typeof value !== "object" || value === null) return typeof value;
+  return Object.keys(value).toSorted();
+}
+
+const ORDERS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
+  [["queue", "pause", "fragile", ...WHY], /fragile +all +admin/],
+  [["queue", "resume", "fragile", ...WHY], /^resumed, 0 keys were waiting\n$/],
+  [["guard", "isolate", "default", ...WHY], /isolated .*by admin: a test/],
+  [["guard", "reset", "default", ...WHY], /closed .*by admin: a test/],
+  [["guard", "set-rate", "default", "50", ...WHY], /^CLUSTER/],
+  [["guard", "set-rate", "default", "configured", ...WHY], /^CLUSTER/],
+  [["dead-letter", "release", "fragile", "--all", "--dry-run", ...WHY], /^1 would be released\n$/],
+];
+
+test.each(ORDERS)("%j is done, in the name of the token", async (args, said) => {
+  const ended = await run(args);
+  expect(ended).toMatchObject({ code: 0, stderr: "" });
+  expect(ended.stdout).toMatch(said);
+});
+
+test("a request is withdrawn by its id", async () => {
+  const target = { controller: "fragile", namespace: "demo", name: "glass" };
+  const { id } = await client.reconciles.create(target);
+  expect(await run(["reconcile", "cancel", id, ...WHY])).toMatchObject({ stdout: "withdrawn\n" });
+});
+
+const BAD: readonly (readonly [args: readonly string[], code: number, why: RegExp])[] = [
+  [
+    ["reconcile", "enqueue", "fragile", "cup", "-n", "demo", "--wait"],
+    1,
+    /cup@1: terminal: it broke/,
+  ],
+  [["queue", "lst"], 2, /Did you mean list/],
+  [["object", "list", "--phse", "dead"], 2, /Did you mean --phase/],
+  [["object", "list", "--limit", "0"], 2, /--limit: write a whole number/],
+  [["object", "list", "-o", "xml"], 2, /table, json, jsonl, yaml, name/],
+  [["reconcile", "enqueue", "node-pool", "blue"], 2, /--namespace: .*namespaced; say which/],
+  [["reconcile", "enqueue", "node-pool", "blue", "--dry-run"], 2, /--namespace: .*say which/],
+  [["reconcile", "enqueue", ...BLUE, "--wait", "--timeout", "soon"], 2, /30s, 10m/],
+  [["queue", "list", "--server", "konverge.example"], 2, /KONVERGE_SERVER: write http/],
+  [["reconcile", "enqueue", "nobody", "blue", "-n", "demo"], 3, /no controller "nobody"; known: /],
+  [["object", "get", "node-pool", "never", "-n", "demo"], 3, /nothing was ever requested/],
+  [["object", "history", ...BLUE, "--attempt", "999"], 3, /no attempt 999; kept are 1 to|to 1/],
+  [["guard", "show", "nobody"], 3, /take a name from `konverge guard list`/],
+  [["queue", "resume", "fragile", ...WHY], 3, /not paused/],
+  [
+    ["reconcile", "enqueue", "fragile", "glass", "-n", "demo", "--wait", "--timeout", "50ms"],
+    5,
+    /paused by admin .*\n.*still waiting after 0.05 s;/,
+  ],
+];
+
+test.each(BAD)("%j ends with %i and says what to do", async (args, code, why) => {
+  const ended = await run(args);
+  expect(ended.stderr).toMatch(why);
+  expect(ended.code).toBe(code);
+});
+
+test("many are asked for at once; a name that cannot be is told as it was typed", async () => {
+  const many = ["reconcile", "enqueue", "fragile", "a", "b"];
+  const asked = await run([...many, "-n", "demo", "-o", "name"]);
+  expect(asked).toMatchObject({ code: 0, stderr: "" });
+  expect(asked.stdout).toMatch(/^.*\/demo\/a@\d+\n.*\/demo\/b@\d+\n$/);
+  const wrong = await run([...many, "..", "-n", "demo"]);
+  expect(wrong).toMatchObject({ code: 2, stdout: "" });
+  expect(wrong.stderr).toMatch(/^konverge: "\.\.": no object has this name/);
+  const nobody = await run(["reconcile", "enqueue", "nobody", "a", "b", "-n", "demo"]);
+  expect(nobody).toMatchObject({ code: 3, stdout: "" });
+  expect(nobody.stderr).toMatch(/^konverge: a: .*no controller.*\nkonverge: b: /);
+});
+
+test("what is sent again with its key happens once, and with another body not at all", async () => {
+  const key = ["--idempotency-key", "deploy-4711", "-n", "demo", "-o", "name"];
+  const once = await run(["reconcile", "enqueue", "fragile", "keyed", ...key]);
+  expect(once.code).toBe(0);
+  expect(await run(["reconcile", "enqueue", "fragile", "keyed", ...key])).toEqual(once);
+  const other = await run(["reconcile", "enqueue", "fragile", "other", ...key]);
+  expect(other).toMatchObject({ code: 2, stdout: "" });
+});
+
+test("a wrong token is 7, a server that is away 6, and nothing of the token is shown", async () => {
+  const wrong = await run(["worker", "list"], {
+    ...remote(),
+    KONVERGE_TOKEN: "not-that-one-at-all",
+  });
+  expect(wrong).toMatchObject({ code: 7, stdout: "" });
+  expect(wrong.stderr).not.toContain("not-that-one");
+  const printed = await run(["config", "print", "-o", "json"]);
+  expect(printed.stdout).not.toContain(TOKEN);
+  expect(printed.stdout).toContain("<hidden>");
+  const away = await run(["worker", "list", "--server", "http://127.0.0.1:2"]);
+  expect(away.code).toBe(6);
+  expect(away.stderr).toMatch(/^konverge: no answer from http:\/\/127.0.0.1:2: .*\n$/);
+});
+
+test("what happens is seen as it happens, by a server as without one", async () => {
+  const target = { controller: "node-pool", namespace: "default", name: "blue" };
+  const watch = ["reconcile", "watch", "--name", "blue", "--count", "1", "-o", "json"];
+  for (const env of [remote(), { ...remote(), ...local(), KONVERGE_SERVER: "" }]) {
+    let isOver = false;
+    const seen = run(watch, env).finally(() => (isOver = true));
+    // The first one may come before the watch is there.
+    await until("it was seen", async () => {
+      await client.reconciles.wait((await client.reconciles.create(target)).id);
+      return isOver;
+    });
+    expect(JSON.parse((await seen).stdout)).toMatchObject({
+      type: "attempt",
+      data: { controller: "node-pool", name: "blue", outcome: "done" },
+    });
+  }
+});
+
+test("all pages come with --all, and a page says where to go on", async () => {
+  const names = Array.from({ length: 5 }, (_, n) => ({
+    controller: "fragile",
+    namespace: "pages",
+    name: `p-${n}`,
+  }));
+  await client.reconciles.createMany(names);
+  const page = await run(["object", "list", "-n", "pages", "--limit", "2", "-o", "name"]);
+  expect(page.stdout.trimEnd().split("\n")).toHaveLength(2);
+  expect(page.stderr).toMatch(/^more: --cursor '.*p-1', or --all\n$/);
+  const all = await run(["object", "list", "-n", "pages", "--limit", "2", "--all", "-o", "jsonl"]);
+  expect(all.stdout.trimEnd().split("\n")).toHaveLength(5);
+  const yaml = await run(["object", "list", "-n", "pages", "--all", "-o", "yaml"]);
+  expect(loadAll(yaml.stdout)).toMatchObject([{ items: names.map(() => ({})) }]);
+});
