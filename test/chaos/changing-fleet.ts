@@ -1,18 +1,9 @@
 import { fork, type ChildProcess } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createLocalGate, type ResourceType } from "@konverge/core";
-import {
-  createKubeClient,
-  ignoreNotFound,
-  LEASE,
-  loadKubeCredentials,
-  type KubeClient,
-} from "@konverge/kube";
-import { createApiServer } from "@konverge/testkit";
+import { type ResourceType } from "@konverge/core";
+import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
 import { Redis } from "ioredis";
+import { startEmbeddedServer } from "../integration/embedded-server.ts";
 import { installWidgets } from "../integration/kube-servers.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 import {
@@ -62,8 +53,6 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
   const cleanup = new AsyncDisposableStack();
   const redisUrl = process.env["REDIS_URL"] ?? "";
   const prefix = `${fleetName}-${process.pid}-${Date.now()}`;
-  const folder = await mkdtemp(join(tmpdir(), "konverge-fleet-"));
-  cleanup.defer(() => rm(folder, { recursive: true }));
   cleanup.defer(async () => {
     const redis = new Redis(redisUrl);
     for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
@@ -71,16 +60,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
     }
     await redis.quit();
   });
-  const server = await createApiServer({});
-  cleanup.defer(() => server.close());
-  const kubeconfig = join(folder, "kubeconfig");
-  await writeFile(kubeconfig, server.kubeconfig);
-  const client = createKubeClient({
-    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
-    gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
-    userAgent: "konverge-test/1",
-  });
-  cleanup.defer(() => client.close());
+  const { client, kubeconfig } = cleanup.use(await startEmbeddedServer());
   const Parents = (await installWidgets(
     client,
     `${fleetName}.test.konverge.dev`,

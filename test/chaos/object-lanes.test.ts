@@ -1,13 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { randomInt } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createLocalGate } from "@konverge/core";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createWorkQueue } from "@konverge/queue";
-import { createApiServer } from "@konverge/testkit";
 import { expect, test } from "vitest";
 import {
   CONTROLLER,
@@ -18,6 +12,7 @@ import {
   type ContentionOrder,
   type ContentionWord,
 } from "../bench/contention-child.ts";
+import { startEmbeddedServer } from "../integration/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 import { until } from "../integration/queue-harness.ts";
 import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
@@ -39,18 +34,7 @@ test(
     const random = seededRandom(seed);
     const prefix = `chaos-lanes-${process.pid}`;
     await using cleanup = new AsyncDisposableStack();
-    const server = await createApiServer({});
-    cleanup.defer(() => server.close());
-    const folder = await mkdtemp(join(tmpdir(), "konverge-chaos-"));
-    cleanup.defer(() => rm(folder, { recursive: true }));
-    const kubeconfigPath = join(folder, "kubeconfig");
-    await writeFile(kubeconfigPath, server.kubeconfig);
-    const client = createKubeClient({
-      credentials: loadKubeCredentials({ kubeconfigPath }),
-      gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
-      userAgent: "konverge-test",
-    });
-    cleanup.defer(() => client.close());
+    const { client, kubeconfig: kubeconfigPath } = cleanup.use(await startEmbeddedServer());
     await prepareWriters(client, WRITERS);
     const children = new Set<ChildProcess>();
     let serial = 0;

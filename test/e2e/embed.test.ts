@@ -1,13 +1,8 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createLocalGate } from "@konverge/core";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
-import { createApiServer } from "@konverge/testkit";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { startEmbeddedServer } from "../integration/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 import { until } from "../integration/queue-harness.ts";
 
@@ -16,18 +11,7 @@ const SNIPPET = /```ts\n(.*?)```/s.exec(readFileSync("docs/embedding.md", "utf8"
 
 test("the program of docs/embedding.md reconciles, drains, and ends by itself", async () => {
   await using cleanup = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), "konverge-embed-"));
-  cleanup.defer(() => rm(folder, { recursive: true }));
-  const server = await createApiServer({});
-  cleanup.defer(() => server.close());
-  const kubeconfig = join(folder, "kubeconfig");
-  await writeFile(kubeconfig, server.kubeconfig);
-  const client = createKubeClient({
-    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
-    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
-    userAgent: "konverge-test/1",
-  });
-  cleanup.defer(() => client.close());
+  const { client, kubeconfig } = cleanup.use(await startEmbeddedServer());
   const prefix = `embed-${process.pid}`;
   cleanup.defer(async () => {
     const redis = new Redis(redisUrl);

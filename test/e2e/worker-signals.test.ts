@@ -1,12 +1,7 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { createLocalGate } from "@konverge/core";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
-import { createApiServer } from "@konverge/testkit";
 import { expect, test } from "vitest";
+import { startEmbeddedServer } from "../integration/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 import { until, useQueues } from "../integration/queue-harness.ts";
 
@@ -19,18 +14,7 @@ interface Line {
 
 test("SIGTERM drains, alive and not ready; a second one aborts what runs, and the process ends well", async () => {
   await using cleanup = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), "konverge-signals-"));
-  cleanup.defer(() => rm(folder, { recursive: true }));
-  const server = await createApiServer({});
-  cleanup.defer(() => server.close());
-  const kubeconfig = join(folder, "kubeconfig");
-  await writeFile(kubeconfig, server.kubeconfig);
-  const client = createKubeClient({
-    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
-    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
-    userAgent: "konverge-test/1",
-  });
-  cleanup.defer(() => client.close());
+  const { client, kubeconfig } = cleanup.use(await startEmbeddedServer());
   const command = ["apps/cli/src/main.ts", "worker", "--role", "all"];
   const child = spawn(
     process.execPath,

@@ -1,35 +1,23 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { readSettings } from "@konverge/contracts";
-import { createLocalGate, type ResourceType } from "@konverge/core";
+import type { ResourceType } from "@konverge/core";
 import { defineConfig, defineController } from "@konverge/engine";
-import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { createApiServer, type EmbeddedApiServer } from "@konverge/testkit";
 import { startWorkerProcess, type WorkerProcess } from "@konverge/worker";
 import { load } from "js-yaml";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { startEmbeddedServer, type EmbeddedServer } from "./embedded-server.ts";
 import { installWidgets, type Widget } from "./kube-servers.ts";
 import { until, useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();
-const folder = mkdtempSync(join(tmpdir(), "konverge-metrics-"));
-let server: EmbeddedApiServer;
-let client: KubeClient;
+let server: EmbeddedServer;
 let worker: WorkerProcess;
 let Widgets: ResourceType<Widget>;
 let runs = 0;
 
 beforeAll(async () => {
-  server = await createApiServer({});
-  const kubeconfig = join(folder, "kubeconfig");
-  writeFileSync(kubeconfig, server.kubeconfig);
-  client = createKubeClient({
-    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
-    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
-    userAgent: "konverge-test/1",
-  });
-  Widgets = await installWidgets(client, "metrics.test.konverge.dev");
+  server = await startEmbeddedServer();
+  Widgets = await installWidgets(server.client, "metrics.test.konverge.dev");
   const widgets = defineController({
     name: "widgets",
     for: Widgets,
@@ -44,7 +32,7 @@ beforeAll(async () => {
     env: {
       KONVERGE_REDIS_URL: harness.url,
       KONVERGE_PREFIX: `metrics-${process.pid}`,
-      KONVERGE_KUBECONFIG: kubeconfig,
+      KONVERGE_KUBECONFIG: server.kubeconfig,
       KONVERGE_METRICS_PORT: "0",
       KONVERGE_LOG_LEVEL: "silent",
     },
@@ -57,9 +45,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await worker?.stop();
-  await client?.close();
-  await server?.close();
-  rmSync(folder, { recursive: true });
+  await server?.[Symbol.asyncDispose]();
 });
 
 /** Name and labels of every series, without what the kinds of metrics add. */
@@ -90,7 +76,10 @@ function documented(): Map<string, string> {
 }
 
 test("a worker serves every metric of docs/metrics.md with its labels, and none that is not there", async () => {
-  await client.create(Widgets, { metadata: { namespace: "default", name: "one" }, spec: {} });
+  await server.client.create(Widgets, {
+    metadata: { namespace: "default", name: "one" },
+    spec: {},
+  });
   const wanted = documented();
   expect(wanted.size).toBeGreaterThan(20);
   let found = new Map<string, string>();

@@ -1,15 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { startApi } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
-import { createLocalGate } from "@konverge/core";
 import { defineConfig, defineController } from "@konverge/engine";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
-import { createApiServer } from "@konverge/testkit";
 import { startWorkerProcess } from "@konverge/worker";
+import { startEmbeddedServer } from "./embedded-server.ts";
 import { installWidgets } from "./kube-servers.ts";
 import { until } from "./queue-harness.ts";
 import { startRedisCluster } from "./redis-cluster-fixture.ts";
@@ -19,19 +14,8 @@ const OBJECTS = 30;
 
 test("worker and HTTP API on a Redis Cluster with shards: all runs, all is shown, one node's restart loses nothing", async () => {
   await using cleanup = new AsyncDisposableStack();
-  const folder = mkdtempSync(join(tmpdir(), "konverge-apps-"));
-  cleanup.defer(() => rmSync(folder, { recursive: true }));
   const redis = cleanup.use(await startRedisCluster());
-  const server = await createApiServer({});
-  cleanup.defer(() => server.close());
-  const kubeconfig = join(folder, "kubeconfig");
-  writeFileSync(kubeconfig, server.kubeconfig);
-  const client = createKubeClient({
-    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
-    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
-    userAgent: "konverge-test/1",
-  });
-  cleanup.defer(() => client.close());
+  const { client, kubeconfig } = cleanup.use(await startEmbeddedServer());
   const Widgets = await installWidgets(client, "apps.test.konverge.dev");
   const runs = new Map<string, number>();
   const widgets = defineController({

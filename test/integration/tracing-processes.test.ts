@@ -1,15 +1,10 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createApi, openQueueAccess } from "@konverge/api";
-import { createLocalGate } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
-import { createApiServer } from "@konverge/testkit";
 import { expect, onTestFinished, test } from "vitest";
+import { startEmbeddedServer } from "./embedded-server.ts";
 import { installWidgets } from "./kube-servers.ts";
 import { until, useQueues } from "./queue-harness.ts";
 import { captureSpans, type SeenSpan } from "./trace-capture.ts";
@@ -19,18 +14,9 @@ const harness = useQueues();
 const spans = captureSpans();
 
 test("one trace leads from a caller's header over the API's process and the queue to the calls of a worker's", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "konverge-tracing-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const server = await createApiServer({});
-  onTestFinished(() => server.close());
-  const kubeconfig = join(folder, "kubeconfig");
-  writeFileSync(kubeconfig, server.kubeconfig);
-  const client = createKubeClient({
-    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
-    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
-    userAgent: "konverge-test/1",
-  });
-  onTestFinished(() => client.close());
+  const server = await startEmbeddedServer();
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  const { client, kubeconfig } = server;
   const widgets = await installWidgets(client, "processes.test.konverge.dev");
   await client.create(widgets, { metadata: { namespace: "default", name: "one" }, spec: {} });
 
