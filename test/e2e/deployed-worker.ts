@@ -34,7 +34,10 @@ export interface DeployedProcess {
 
 export interface Host {
   readonly redisUrl: string;
-  readonly kubeconfig: string;
+  /** Of the pods that may talk to the API server. */
+  readonly kubeconfig?: string;
+  /** Of the HTTP API. */
+  readonly token?: string;
   /** Where the files of mounted Secrets are put. */
   readonly folder: string;
 }
@@ -53,7 +56,12 @@ export function runContainer({ spec }: Deployment, host: Host): DeployedProcess 
         writeFileSync(path, `${host.redisUrl}\n`);
         return [name, path];
       }
-      if (name === "KONVERGE_METRICS_PORT") return [name, "0"];
+      if (name === "KONVERGE_TOKEN_FILE") {
+        const path = join(host.folder, "api-token");
+        writeFileSync(path, host.token ?? "");
+        return [name, path];
+      }
+      if (/^KONVERGE_(?:METRICS|API)_PORT$/.test(name)) return [name, "0"];
       return [name, value === "0.0.0.0" ? "127.0.0.1" : value];
     }),
   );
@@ -63,7 +71,13 @@ export function runContainer({ spec }: Deployment, host: Host): DeployedProcess 
     ["--conditions=@konverge/source", "apps/cli/src/main.ts", ...container.args],
     {
       // The Lease's time alone is the test's, so that a second worker need not wait for the first one's.
-      env: { PATH, HOME, KUBECONFIG: host.kubeconfig, KONVERGE_LEASE_DURATION: "4s", ...env },
+      env: {
+        PATH,
+        HOME,
+        KONVERGE_LEASE_DURATION: "4s",
+        ...(host.kubeconfig === undefined ? {} : { KUBECONFIG: host.kubeconfig }),
+        ...env,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     },
   );

@@ -1,8 +1,14 @@
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { get } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type { ApiObject, ResourceType } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { isForbidden } from "@konverge/kube";
+import { createControllerRegistry } from "@konverge/queue";
 import { loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ConfigMap } from "../../apps/examples/src/config-map.ts";
@@ -66,6 +72,16 @@ async function printManifests(...args: readonly string[]): Promise<ApiObject[]> 
   return args.includes("json")
     ? (JSON.parse(stdout) as { items: ApiObject[] }).items
     : (loadAll(stdout) as ApiObject[]);
+}
+
+/** `fetch` does not let its caller choose the host. */
+async function statusOf(port: number, path: string, host: string): Promise<number | undefined> {
+  return await new Promise((resolve, reject) => {
+    get({ port, path, host: "127.0.0.1", headers: { host } }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on("error", reject);
+  });
 }
 
 let cluster: RbacCluster | undefined;
@@ -235,6 +251,47 @@ test("a worker that may not be elected says so, with the rule, and is when it ma
   );
   await cluster.apply([role]);
   await worker.said("producer elected");
+});
+
+test("the API as printed answers a kubelet's probes, and KEDA's trigger finds its number", async () => {
+  const registry = createControllerRegistry({ redis: { url: redis.url }, cluster: "default" });
+  await registry.announce([{ ...NodePool, cluster: "default", name: "node-pool" }]);
+  await registry.close();
+  const printed = await printManifests("--api-secret", "konverge-api");
+  const isApi = ({ kind, metadata }: ApiObject) =>
+    kind === "Deployment" && metadata.name === "konverge-api";
+  const folder = await mkdtemp(join(tmpdir(), "konverge-api-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const token = "a-token-of-the-tests-0123456789";
+  const deployment = printed.find(isApi) as Deployment;
+  const api = runContainer(deployment, { redisUrl: redis.url, folder, token });
+  onTestFinished(async () => void (await api.stop()));
+  const { url } = await api.said("api listening");
+  const { startupProbe, livenessProbe, readinessProbe } = deployment.spec.template.spec
+    .containers[0] as never as Record<string, { httpGet: { path: string } }>;
+  for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
+    // A kubelet asks by the pod's address, and has no token.
+    const port = new URL(String(url)).port;
+    const answer = await statusOf(Number(port), probe?.httpGet.path ?? "", "10.1.2.3:7070");
+    expect(answer).toBe(200);
+  }
+
+  const blocks = readFileSync("docs/cluster.md", "utf8").matchAll(/```yaml\n(.*?)```/gs);
+  const documents = [...blocks].flatMap(([, text = ""]) => loadAll(text)) as (ApiObject & {
+    readonly spec?: {
+      readonly triggers?: readonly { readonly metadata: Record<string, string> }[];
+    };
+  })[];
+  const scaled = documents.find(({ kind }) => kind === "ScaledObject");
+  const { url: asked = "", valueLocation = "" } = scaled?.spec?.triggers?.[0]?.metadata ?? {};
+  expect(new URL(asked).host).toBe("konverge-api.konverge:7070");
+  const answered = await fetch(`${String(url)}${new URL(asked).pathname}`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  const { items } = (await answered.json()) as { items: Record<string, unknown>[] };
+  const [, field = "", value = "", wanted = ""] =
+    /^items\.#\((\w+)=="([\w-]+)"\)\.(\w+)$/.exec(valueLocation) ?? [];
+  expect(items.find((item) => item[field] === value)?.[wanted]).toBe(0);
 });
 
 test("wrong options are told at once, and a secret is asked for by name", async () => {

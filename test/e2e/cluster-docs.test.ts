@@ -1,0 +1,95 @@
+import { execFile } from "node:child_process";
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test, type TestContext } from "vitest";
+import { findHelm } from "../../infra/helm/find-helm.js";
+import { isOnPath } from "../../infra/host/run.js";
+import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
+
+const run = promisify(execFile);
+
+/** The first `sh` block below a heading of docs/cluster.md. */
+function blockBelow(heading: string): string {
+  const text = readFileSync("docs/cluster.md", "utf8");
+  const below = text.slice(text.indexOf(`${heading}\n`));
+  return /```sh\n(.*?)```/s.exec(below)?.[1] ?? "";
+}
+
+/** A reader's shell: their project, the command line, their kubeconfig. */
+async function readersShell(
+  { kubeconfigPath }: RbacCluster,
+  programs: Readonly<Record<string, string>> = {},
+): Promise<(script: string) => Promise<string>> {
+  const folder = await mkdtemp(join(tmpdir(), "konverge-docs-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const bin = join(folder, "bin");
+  await mkdir(bin);
+  const main = `"${process.execPath}" --conditions=@konverge/source "${resolve("apps/cli/src/main.ts")}"`;
+  await writeFile(join(bin, "konverge"), `#!/bin/sh\nexec ${main} "$@"\n`);
+  await chmod(join(bin, "konverge"), 0o755);
+  for (const [name, path] of Object.entries(programs)) await symlink(path, join(bin, name));
+  await symlink(resolve("infra"), join(folder, "infra"));
+  const config = JSON.stringify(resolve("apps/examples/src/konverge.config.ts"));
+  await writeFile(join(folder, "konverge.config.ts"), `export { default } from ${config};\n`);
+  await writeFile(join(folder, "redis-url.txt"), "redis://redis.example:6379");
+  const env = {
+    ...process.env,
+    HOME: folder,
+    KUBECONFIG: kubeconfigPath,
+    PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}`,
+  };
+  return async (script) => {
+    const { stdout } = await run("sh", ["-eu", "-c", script], {
+      cwd: folder,
+      env,
+      timeout: 120_000,
+    });
+    return stdout;
+  };
+}
+
+async function open(context: TestContext, program: string, isThere: boolean): Promise<RbacCluster> {
+  if (process.env["KUBEBUILDER_ASSETS"] === undefined) context.skip("no kube-apiserver");
+  if (!isThere) context.skip(`no ${program}`);
+  const cluster = await openRbacCluster();
+  onTestFinished(() => cluster[Symbol.asyncDispose]());
+  return cluster;
+}
+
+test("docs/cluster.md: what it says to type installs the printed manifests, and again changes nothing", async (context) => {
+  const cluster = await open(context, "kubectl on PATH", isOnPath("kubectl"));
+  const type = await readersShell(cluster);
+  const said = await type(blockBelow("# Run it on a cluster"));
+  expect(said).toContain("deployment.apps/konverge-worker serverside-applied");
+  expect(said).toContain("secret/konverge-redis created");
+  const where = { namespace: "konverge", name: "konverge-worker" };
+  const deployments = await cluster.admin.resolveType("apps/v1", "Deployment");
+  const { metadata } = await cluster.admin.get(deployments, where);
+  await type("kubectl apply --server-side -f konverge.yaml");
+  const after = await cluster.admin.get(deployments, where);
+  expect(after.metadata.resourceVersion).toBe(metadata.resourceVersion);
+  const missing = await type(
+    "kubectl auth can-i list secrets --as system:serviceaccount:konverge:konverge || true; kubectl auth can-i watch nodepools.demo.konverge.dev --as system:serviceaccount:konverge:konverge",
+  );
+  expect(missing.trim().split("\n")).toEqual(["no", "yes"]);
+});
+
+test("docs/cluster.md: what it says to type installs the chart", async (context) => {
+  const helm = await findHelm();
+  const path = "path" in helm ? helm.path : undefined;
+  const cluster = await open(context, "missing" in helm ? helm.missing : "", path !== undefined);
+  const type = await readersShell(cluster, path?.includes("/") === true ? { helm: path } : {});
+  const said = await type(blockBelow("## Helm"));
+  expect(said).toContain("STATUS: deployed");
+  const deployments = await cluster.admin.resolveType("apps/v1", "Deployment");
+  await cluster.admin.get(deployments, { namespace: "konverge", name: "konverge-worker" });
+});
+
+test("docs/cluster.md: the query is the chart's, wherever it stands", () => {
+  const text = readFileSync("docs/cluster.md", "utf8");
+  const query = readFileSync("infra/helm/konverge/files/backlog-age.promql", "utf8").trim();
+  expect(text.split(query)).toHaveLength(3);
+});
