@@ -15,6 +15,7 @@ export interface RunningApi {
 
 /** How long open requests may take to end at a stop. */
 const CLOSE_MS = 5_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 
 /**
  * Serves the HTTP API. Beyond loopback nobody is let in without a token.
@@ -23,8 +24,10 @@ const CLOSE_MS = 5_000;
 export async function startApi(options: {
   readonly settings: Settings;
   readonly version: string;
+  /** A client that has not sent its request by then is hung up on. Default 30 s. */
+  readonly requestTimeoutMs?: number;
 }): Promise<RunningApi> {
-  const { settings, version } = options;
+  const { settings, version, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
   const { apiHost, apiPort, token } = settings;
   const log = createLogger({ service: "api", version, level: settings.logLevel });
   const tracing = await loadTracing(version);
@@ -49,7 +52,11 @@ export async function startApi(options: {
     cluster: settings.cluster,
     onError: (error) => log.error({ err: error }, "request failed"),
   });
-  const { server, port } = await listen(api.fetch, { hostname: apiHost, port: apiPort });
+  const { server, port } = await listen(api.fetch, {
+    hostname: apiHost,
+    port: apiPort,
+    requestTimeoutMs,
+  });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
   return {
@@ -75,11 +82,23 @@ export async function startApi(options: {
 
 async function listen(
   fetch: Api["fetch"],
-  { hostname, port }: { readonly hostname: string; readonly port: number },
+  options: {
+    readonly hostname: string;
+    readonly port: number;
+    readonly requestTimeoutMs: number;
+  },
 ) {
   return await new Promise<{ readonly server: ReturnType<typeof serve>; readonly port: number }>(
     (resolve, reject) => {
-      const server = serve({ fetch, hostname, port }, (info) =>
+      const { requestTimeoutMs: requestTimeout, hostname, port } = options;
+      // Looked at twice per timeout; Node's own default is 30 s.
+      const connectionsCheckingInterval = requestTimeout / 2;
+      const serverOptions = {
+        requestTimeout,
+        headersTimeout: requestTimeout,
+        connectionsCheckingInterval,
+      };
+      const server = serve({ fetch, hostname, port, serverOptions }, (info) =>
         resolve({ server, port: info.port }),
       );
       server.once("error", (error: NodeJS.ErrnoException) => {
