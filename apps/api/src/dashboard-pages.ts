@@ -6,7 +6,7 @@ import { DASHBOARD_FOLDER } from "@konverge/dashboard";
 import { Hono, type Context } from "hono";
 
 /** Every view of apps/dashboard has its own address, so that it can be sent to a colleague. */
-const VIEWS = ["runs", "fights", "keys", "dead-letters", "guards", "workers"] as const;
+const VIEWS = ["runs", "fights", "live", "keys", "dead-letters", "guards", "workers"] as const;
 const OBJECT = "/o/:cluster/:controller/:namespace/:name";
 
 /** Scripts and styles are our own files or they do not run; no foreign host, no markup from text. */

@@ -50,6 +50,7 @@ export function addDemoCommand(program: Command): void {
       "end after the story (the default when stdout is no terminal)",
       !process.stdout.isTTY,
     )
+    .option("--no-exit", "stay up until Ctrl-C in any case")
     .addOption(
       new Option("-o, --output <format>", "what to print")
         .choices(["table", "json"])

@@ -2,6 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { fileURLToPath } from "node:url";
 import { KonvergeError } from "@konverge/core";
 import { playAct, type ActFigures, type PlayedAct } from "./act.ts";
+import { findMostFought } from "./most-fought.ts";
 import { tellConflict } from "./conflict-timeline.ts";
 import { createProgress } from "./progress.ts";
 import { renderTable } from "./report.ts";
@@ -46,7 +47,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   progress.say(
     `API server ${stage.cluster.version} (${stage.cluster.kind}), ${stage.redis.version}`,
   );
-  progress.say(`API and pages at ${stage.apiUrl}`);
+  progress.say(`watch it at ${stage.apiUrl}/ (the dashboard) as it happens`);
   const world = createWorld(stage.client, stage.installation);
   const resources = (await import(examples("resources.ts"))) as Record<string, Installable>;
   const played: PlayedAct[] = [];
@@ -76,9 +77,8 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     progress.end();
     await tellStory(options, stage, world.namespace, played);
     if (!options.exit) {
-      progress.say(
-        `an object's story: ${stage.apiUrl}/o/default/node-pool/${world.namespace}/pro-00`,
-      );
+      const fought = await findMostFought(stage.apiUrl);
+      if (fought !== undefined) progress.say(`the most fought object: ${fought}`);
       await stayUp(options, stage, progress.say);
     }
     return played.every(({ figures }) => isGood(figures)) ? 0 : 1;
@@ -135,9 +135,7 @@ async function stayUp(
   stage: Stage,
   say: (line: string) => void,
 ): Promise<void> {
-  say(
-    `still running: look at ${stage.apiUrl}/ and ${stage.apiUrl}/queues; Ctrl-C ends it and removes everything`,
-  );
+  say(`still running: look at ${stage.apiUrl}/; Ctrl-C ends it and removes everything`);
   await new Promise<void>((resolve) => {
     if (options.signal.aborted) resolve();
     else options.signal.addEventListener("abort", () => resolve(), { once: true });

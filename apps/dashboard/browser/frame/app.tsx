@@ -5,6 +5,7 @@ import { DeadLettersView } from "../views/dead-letters-view.tsx";
 import { FightsView } from "../views/fights-view.tsx";
 import { GuardsView } from "../views/guards-view.tsx";
 import { KeysView } from "../views/keys-view.tsx";
+import { LiveView } from "../views/live-view.tsx";
 import { LoginView } from "../views/login-view.tsx";
 import { ObjectView } from "../views/object-view.tsx";
 import { OverviewView } from "../views/overview-view.tsx";
@@ -28,6 +29,7 @@ const PAGES: readonly Page[] = [
   { to: "/", icon: "overview", title: "Overview", view: () => <OverviewView /> },
   { to: "/runs", icon: "runs", title: "Runs", view: () => <RunsView /> },
   { to: "/fights", icon: "fights", title: "Fights", view: () => <FightsView /> },
+  { to: "/live", icon: "live", title: "Live", view: () => <LiveView /> },
   { to: "/keys", icon: "keys", title: "Queues", view: () => <KeysView /> },
   { to: "/dead-letters", icon: "dead", title: "Dead letters", view: () => <DeadLettersView /> },
   { to: "/guards", icon: "guards", title: "Guards", view: () => <GuardsView /> },

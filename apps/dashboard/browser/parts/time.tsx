@@ -22,7 +22,7 @@ export function Time({ at }: { readonly at: string }) {
 /** The clock of a row, to the millisecond; the day on hover. */
 export function Clock({ at }: { readonly at: string }) {
   return (
-    <time class="num" dateTime={at} title={formatInstant(at)}>
+    <time class="num nowrap" dateTime={at} title={formatInstant(at)}>
       {at.slice(11, 19)}
       <span class="dim">{at.slice(19, 23)}</span>
     </time>

@@ -1,0 +1,96 @@
+import { needsLogin } from "../frame/session.ts";
+
+/** One frame of a stream of server-sent events. */
+export interface StreamFrame {
+  readonly id: string;
+  readonly event: string;
+  readonly data: string;
+}
+
+/** How the connection stands. */
+export type StreamState = "connecting" | "open" | "broken";
+
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 15_000;
+
+/**
+ * Follows a stream until `signal` aborts, over as many connections as it takes; each goes on behind the last frame, so that
+ * none is missed. By fetch and not by EventSource, which says nothing about what went wrong.
+ */
+export async function followEvents(
+  url: URL,
+  {
+    onFrame,
+    onState,
+    signal,
+  }: {
+    readonly onFrame: (frame: StreamFrame) => void;
+    readonly onState: (state: StreamState) => void;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  let last = "";
+  let waitMs = FIRST_WAIT_MS;
+  while (!signal.aborted) {
+    try {
+      onState("connecting");
+      const headers = last === "" ? {} : { "last-event-id": last };
+      const response = await fetch(url, { headers, signal });
+      if (response.status === 401) needsLogin.value = true;
+      if (!response.ok || response.body === null) {
+        // Where we were may not be known any more; then it begins anew.
+        if (response.status < 500) last = "";
+        throw new Error(`status ${response.status}`);
+      }
+      onState("open");
+      waitMs = FIRST_WAIT_MS;
+      for await (const frame of framesOf(response.body)) {
+        if (frame.id !== "") last = frame.id;
+        if (frame.data !== "") onFrame(frame);
+      }
+    } catch {
+      // Nobody can do more about it than to try again, which follows.
+      if (signal.aborted) return;
+      onState("broken");
+    }
+    await pause(waitMs * (0.5 + Math.random() / 2), signal);
+    waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
+  }
+}
+
+/** Frames as they come (HTML Living Standard, "Server-sent events"); comments keep the connection alive. */
+async function* framesOf(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+): AsyncGenerator<StreamFrame> {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) yield frameOf(block);
+  }
+}
+
+function frameOf(block: string): StreamFrame {
+  const fields = { id: "", event: "message", data: "" };
+  for (const line of block.split("\n")) {
+    const colon = line.indexOf(":");
+    const name = colon === -1 ? line : line.slice(0, colon);
+    const value = colon === -1 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (name === "data") fields.data += fields.data === "" ? value : `\n${value}`;
+    else if (name === "id" || name === "event") fields[name] = value;
+  }
+  return fields;
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = window.setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      window.clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,147 @@
+import type { StreamEvent } from "@konverge/contracts";
+import { useRef } from "preact/hooks";
+import { shortName } from "../api/object-key.ts";
+import { apiPath, viewHref } from "../frame/cluster.ts";
+import { objectHref } from "../frame/router.ts";
+import { CliLine, quote } from "../parts/cli-line.tsx";
+import { Filter, filtersOf } from "../parts/filters.tsx";
+import { formatMs, plural } from "../parts/format.ts";
+import { Empty } from "../parts/notice.tsx";
+import { Outcome, outcomeNames, Status } from "../parts/status.tsx";
+import { Clock } from "../parts/time.tsx";
+import { useTail, type Tail, type TailEvent } from "./live/use-tail.ts";
+
+/** Further down than this, somebody reads. */
+const TOP_PX = 120;
+
+/** What ends, and what people change, as it happens. Rows wait while the mouse or the focus is on the list. */
+export function LiveView() {
+  const filters = filtersOf(["name", "namespace", "controller", "outcome"]);
+  const list = useRef<HTMLOListElement>(null);
+  const isRead = () =>
+    window.scrollY > TOP_PX ||
+    list.current?.matches(":hover") === true ||
+    list.current?.contains(document.activeElement) === true;
+  const tail = useTail(apiPath("events", filters), isRead);
+  return (
+    <>
+      <div class="title-row">
+        <h1>Live</h1>
+        <Connection state={tail.state} />
+      </div>
+      <div class="filters" role="group" aria-label="Filters">
+        <Filter name="name" label="Name" placeholder="any part" />
+        <Filter name="namespace" label="Namespace" />
+        <Filter name="controller" label="Controller" />
+        <Filter name="outcome" label="Outcome" choices={outcomeNames} />
+      </div>
+      <div class="held" role="status">
+        {tail.held === 0 ? null : (
+          <button type="button" class="fresh" onClick={tail.release}>
+            {plural(tail.held, "new event")}
+          </button>
+        )}
+      </div>
+      {tail.rows.length === 0 && tail.held === 0 ? (
+        <Empty title="Listening">
+          <p>Attempts appear when they end; pauses, releases and breakers when they change.</p>
+        </Empty>
+      ) : (
+        <ol
+          class="tail panel"
+          ref={list}
+          onMouseLeave={() => (isRead() ? undefined : tail.release())}
+        >
+          {tail.rows.map((row) => (
+            <TailRow key={`${row.id}${row.at}`} row={row} />
+          ))}
+        </ol>
+      )}
+      <CliLine
+        line={[
+          "konverge attempt list",
+          ...Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`),
+        ].join(" ")}
+      />
+    </>
+  );
+}
+
+function Connection({ state }: Pick<Tail, "state">) {
+  switch (state) {
+    case "open":
+      return <Status tone="good">connected</Status>;
+    case "connecting":
+      return <Status tone="run">connecting</Status>;
+    case "broken":
+      return <Status tone="warn">connection lost, trying again</Status>;
+  }
+}
+
+function TailRow({ row: { at, event } }: { readonly row: TailEvent }) {
+  return (
+    <li>
+      <Clock at={at} />
+      <TailText event={event} />
+    </li>
+  );
+}
+
+function TailText({ event }: { readonly event: StreamEvent }) {
+  switch (event.type) {
+    case "attempt": {
+      const { key, outcome, controller, durationMs, conflicts, writes, managers, errorCode } =
+        event.data;
+      return (
+        <>
+          <Outcome of={outcome} />
+          <a class="strong" href={objectHref(key)} data-row>
+            {shortName(event.data)}
+          </a>
+          <span class="did">
+            <span class="dim">{controller}</span>
+            {conflicts === 0 ? null : (
+              <Status tone="race">
+                {`${plural(conflicts, "conflict")}${managers.length === 0 ? "" : ` with ${managers.join(", ")}`}`}
+              </Status>
+            )}
+            {writes === 0 ? null : <span>{plural(writes, "write")}</span>}
+            {errorCode === undefined ? null : <code class="bad">{errorCode}</code>}
+          </span>
+          <span class="num right">{formatMs(durationMs)}</span>
+        </>
+      );
+    }
+    case "change": {
+      const { action, by, controller = "", namespace, name, reason, count } = event.data;
+      const what = name ?? namespace ?? controller;
+      return (
+        <>
+          <Status tone="idle">{action}</Status>
+          <span class="strong">{what}</span>
+          <span class="did">
+            <span>by {by}</span>
+            {reason === undefined ? null : <span class="dim">{reason}</span>}
+            {count === undefined ? null : <span class="dim">{plural(count, "object")}</span>}
+          </span>
+          <span />
+        </>
+      );
+    }
+    case "guard": {
+      const { cluster, transition } = event.data;
+      return (
+        <>
+          <Status
+            tone={transition.to === "closed" ? "good" : "bad"}
+          >{`breaker ${transition.to}`}</Status>
+          <a class="strong" href={viewHref("/guards")} data-row>
+            {cluster}
+          </a>
+          <span class="dim">{transition.why ?? transition.reason}</span>
+          <span />
+        </>
+      );
+    }
+  }
+}
