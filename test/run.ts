@@ -5,6 +5,7 @@
 import { parseArgs } from "node:util";
 import { EnvtestUnavailable } from "@konverge/infra-envtest";
 import { obtainRedis, RedisUnavailable } from "@konverge/infra-redis";
+import { obtainChromium } from "./runner/obtain-chromium.ts";
 import { startRealApiServer, type RealApiServer } from "./runner/real-api-server.ts";
 import { runChecks, STATIC_CHECKS } from "./runner/static-checks.ts";
 import { closingLine, tally } from "./runner/tally.ts";
@@ -62,6 +63,7 @@ async function main(): Promise<number> {
       namePattern: values.testNamePattern,
     };
     const verdicts = await runVitest(selection, async (projects) => {
+      if (projects.has("e2e")) obtainChromium(log);
       if (!inCi && [...projects].every((name) => name === "unit")) return;
       target.server = await startRealApiServer({ required: inCi, log });
       if (target.server.kind === "running") Object.assign(process.env, target.server.env);

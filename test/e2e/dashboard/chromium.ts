@@ -1,0 +1,101 @@
+import { accessSync, constants, readFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import { afterAll, onTestFinished, type TestContext } from "vitest";
+
+const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+export const NO_CHROMIUM =
+  "no Chromium: `apt-get install chromium`, or set KONVERGE_TEST_CHROMIUM to the path of one";
+
+/** Path of a Chromium: the one that is asked for, else the first on PATH. */
+export function findChromium(): string | undefined {
+  const asked = process.env["KONVERGE_TEST_CHROMIUM"];
+  if (asked !== undefined && asked !== "") return asked;
+  const folders = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  return folders
+    .flatMap((folder) => NAMES.map((name) => join(folder, name)))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+export const DESKTOP = { viewport: { width: 1440, height: 900 } };
+export const MOBILE = { viewport: { width: 360, height: 780 } };
+
+/** A page, and what it did that no page of ours may do. */
+export interface WatchedPage {
+  readonly page: Page;
+  /** Errors of scripts, refusals of the policy, dialogs. */
+  readonly troubles: readonly string[];
+  /** Addresses asked for since the last navigation. */
+  readonly requests: readonly string[];
+}
+
+/** One browser for the tests of a file, a clean profile for each page. */
+export function useChromium(): (
+  context: TestContext,
+  options?: BrowserContextOptions,
+) => Promise<WatchedPage> {
+  let browser: Promise<Browser> | undefined;
+  afterAll(async () => {
+    await (await browser)?.close();
+  });
+  return async (context, options = DESKTOP) => {
+    const executablePath = findChromium();
+    if (executablePath === undefined) context.skip(NO_CHROMIUM);
+    // As root Chromium has no sandbox of its own; the pages are ours.
+    browser ??= chromium.launch({
+      ...(executablePath === undefined ? {} : { executablePath }),
+      args: ["--no-sandbox", "--disable-dev-shm-usage"],
+    });
+    const profile = await (
+      await browser
+    ).newContext({ locale: "en-US", timezoneId: "UTC", ...options });
+    onTestFinished(() => profile.close());
+    const page = await profile.newPage();
+    page.setDefaultTimeout(20_000);
+    const troubles: string[] = [];
+    const requests: string[] = [];
+    page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
+    page.on("console", (message) => {
+      if (message.text().includes("Content Security Policy")) troubles.push(message.text());
+    });
+    page.on("dialog", (dialog) => {
+      troubles.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    page.on("request", (request) => {
+      if (request.isNavigationRequest()) requests.length = 0;
+      requests.push(request.url());
+    });
+    return { page, troubles, requests };
+  };
+}
+
+const axe = readFileSync(new URL(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+
+interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly {
+    readonly target: readonly string[];
+    readonly failureSummary: string;
+  }[];
+}
+
+/** What keeps people from using the page, and is serious or critical, as lines of text. */
+export async function findBarriers(page: Page): Promise<string[]> {
+  // By the debugger, which the policy of the page does not bind.
+  await page.evaluate(axe);
+  const { violations } = (await page.evaluate("axe.run()")) as { violations: Violation[] };
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id} at ${target.join(" ")}: ${failureSummary}`),
+    );
+}

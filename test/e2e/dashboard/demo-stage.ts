@@ -1,0 +1,67 @@
+import { spawn } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** A request as the API server logged it (audit.k8s.io/v1). */
+export interface LoggedRequest {
+  readonly verb: string;
+  readonly userAgent: string;
+  readonly objectRef?: {
+    readonly resource?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+    readonly subresource?: string;
+  };
+  readonly responseStatus?: { readonly code?: number };
+  readonly stageTimestamp: string;
+}
+
+/** The demo after its story, still up. */
+export interface DemoStage {
+  readonly apiUrl: string;
+  /** The page that the demo ends with. */
+  readonly mostFought: URL;
+  readLog(): readonly LoggedRequest[];
+  stop(): Promise<void>;
+}
+
+/** Plays `npm run demo` to its end and leaves it up, in a temporary folder of its own. */
+export async function startDemoStage(): Promise<DemoStage> {
+  const folder = await mkdtemp(join(tmpdir(), "konverge-dashboard-"));
+  const args = ["--conditions=@konverge/source", "apps/cli/src/main.ts", "demo", "--no-exit"];
+  const child = spawn(process.execPath, [...args, "-o", "json"], {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, TMPDIR: folder },
+  });
+  const lines: string[] = [];
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+  });
+  const mostFought = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      lines.push(line);
+      const [, url] = /the most fought object: (\S+)/.exec(line) ?? [];
+      if (url !== undefined) resolve(url);
+    });
+    void exited.then(() => reject(new Error(`the demo ended early\n${lines.join("\n")}`)));
+  });
+  return {
+    apiUrl: new URL(mostFought).origin,
+    mostFought: new URL(mostFought),
+    readLog() {
+      const [path = ""] = globSync("konverge-demo-*/audit.log", { cwd: folder });
+      return readFileSync(join(folder, path), "utf8")
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line) as LoggedRequest);
+    },
+    async stop() {
+      child.kill("SIGINT");
+      await exited;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,21 @@
+import { findChromium, NO_CHROMIUM } from "../e2e/dashboard/chromium.ts";
+import { isOnPath, succeeds } from "../../infra/host/run.js";
+
+const WAIT_FOR_APT = ["-o", "DPkg::Lock::Timeout=120"];
+
+/** Installs a Chromium on a bare CI machine that has none. Elsewhere, and where that fails, its tests say why they are skipped. */
+export function obtainChromium(log: (line: string) => void): void {
+  if (findChromium() !== undefined) return;
+  if (process.env["CI"] !== "true" || process.getuid?.() !== 0 || !isOnPath("apt-get")) return;
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  const install = () =>
+    succeeds(
+      "apt-get",
+      [...WAIT_FOR_APT, "install", "-y", "-q", "--no-install-recommends", "chromium"],
+      { env },
+    );
+  log("no Chromium on PATH; installing one by `apt-get install chromium`");
+  if (install()) return;
+  if (succeeds("apt-get", [...WAIT_FOR_APT, "update", "-q"], { env }) && install()) return;
+  log(NO_CHROMIUM);
+}
