@@ -26,7 +26,7 @@ export function WriteCard({
         {subresource === undefined ? null : <span class="dim"> {subresource}</span>}
         <span class="versions num">
           {fromVersion === undefined ? "" : `${fromVersion} → `}
-          {toVersion ?? "did not land"}
+          {toVersion ?? (verb === "delete" ? "gone" : "")}
         </span>
       </header>
       {conflicts.length === 0 ? null : (
