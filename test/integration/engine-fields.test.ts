@@ -94,6 +94,37 @@ describe.each(testServers())("strategy fields on $name", (target) => {
     expect(await queue.getKey(key("s"))).toMatchObject({ failures: 0 });
   });
 
+  test("what another manager changed of its own meanwhile was not taken from it", async () => {
+    const { records } = await harness.start({
+      reconcile: async ({ object, kube }) => {
+        let isFirst = true;
+        await kube.mutate(
+          object,
+          async (draft) => {
+            (draft.spec ??= {})["mine"] = true;
+            if (isFirst) await theirs(2);
+            isFirst = false;
+          },
+          FIELDS,
+        );
+      },
+    });
+    const theirs = (size: number) =>
+      harness.client
+        .scoped({ fieldManager: "kubectl" })
+        .mutate(harness.Widgets, { namespace, name: "t" }, (draft) => {
+          draft.spec = { ...draft.spec, size };
+        });
+    await harness.make("t", { size: 0 });
+    const record = await until("it has written", async () =>
+      (await records("t"))
+        .map(({ parsed }) => parsed)
+        .find(({ writes }) => writes !== undefined && (writes as unknown[]).length > 0),
+    );
+    expect(record).toMatchObject({ writes: [{ patch: { spec: { mine: true } }, conflicts: [] }] });
+    expect(record).not.toMatchObject({ writes: [{ taken: expect.anything() }] });
+  });
+
   test("to keep a Secret out of errors is not to have read all of it", async () => {
     const secret = { namespace, name: "fields" };
     await harness.client.create(SECRET, { metadata: secret, data: { a: "QQ==" } });

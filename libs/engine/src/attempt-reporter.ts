@@ -201,11 +201,12 @@ function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], co
   );
   const fieldManager = `konverge/${controller}`;
   const taken =
-    write.before === undefined
+    write.before === undefined || write.patch === undefined
       ? []
       : findTakenFields(write.before, write.object, {
           manager: fieldManager,
           sensitive: write.sensitive === true,
+          patch: write.patch,
         });
   const record: AttemptRecord["writes"][number] = {
     verb: write.verb,

@@ -74,6 +74,17 @@ export function formatFieldPath(
   return text;
 }
 
+/** Paths of all members that are no objects. */
+export function memberPaths(
+  value: JsonValue | undefined,
+  path: readonly PathElement[] = [],
+): PathElement[][] {
+  if (!isJsonObject(value) || Object.keys(value).length === 0) return [[...path]];
+  return Object.entries(value).flatMap(([name, member]) =>
+    memberPaths(member, [...path, { kind: "member", name }]),
+  );
+}
+
 /** Paths of members that differ; a list that differs counts as one. */
 export function changedPaths(
   before: JsonValue | undefined,

@@ -1,4 +1,4 @@
-import type { ApiObject } from "@konverge/core";
+import type { ApiObject, JsonObject } from "@konverge/core";
 import { expect, test } from "vitest";
 import { findTakenFields } from "./taken-fields.ts";
 
@@ -16,7 +16,11 @@ const entry = (manager: string, fields: object) => ({
   fieldsType: "FieldsV1",
   fieldsV1: { "f:spec": fields },
 });
-const us = { manager: "konverge/pool", sensitive: false };
+const us = {
+  manager: "konverge/pool",
+  sensitive: false,
+  patch: { spec: { replicas: 3, fresh: true } },
+};
 
 test("a field that another manager owned and that has another value now was taken", () => {
   const before = widget({ replicas: 5, image: "a" }, [
@@ -36,8 +40,27 @@ test("our own fields, new fields and fields of others that stayed were not taken
   expect(findTakenFields(before, after, us)).toEqual([]);
 });
 
+test("what others changed between read and write, or in the same write, was not taken by it", () => {
+  const before = widget({ replicas: 5, image: "a", deep: { er: 1 } }, [
+    entry("hpa", { "f:replicas": {} }),
+    entry("kubectl", { "f:image": {}, "f:deep": { "f:er": {} } }),
+  ]);
+  const after = widget({ replicas: 3, image: "b", deep: { er: 2 } }, []);
+  const taken = (patch: JsonObject) =>
+    findTakenFields(before, after, { ...us, patch }).map(({ path }) => path);
+  expect(taken({ spec: { fresh: true } })).toEqual([]);
+  expect(taken({ spec: { replicas: 3 } })).toEqual(["spec.replicas"]);
+  expect(taken({ spec: { deep: null } })).toEqual(["spec.deep.er"]);
+  expect(taken({ spec: { deep: { er: 2, more: {} } } })).toEqual(["spec.deep.er"]);
+});
+
 test("P12: of sensitive kinds no list key is told", () => {
   const before = widget({ ports: 1 }, [entry("x", { "f:ports": { 'k:{"name":"hush"}': {} } })]);
-  const [taken] = findTakenFields(before, widget({ ports: 2 }, []), { ...us, sensitive: true });
+  const [taken] = findTakenFields(before, widget({ ports: 2 }, []), {
+    ...us,
+    sensitive: true,
+    patch: { spec: { ports: "<redacted>" } },
+  });
+  expect(taken?.path).toContain("spec.ports");
   expect(JSON.stringify(taken)).not.toContain("hush");
 });

@@ -1,5 +1,11 @@
 import { isJsonObject, type ApiObject, type JsonObject } from "@konverge/core";
-import { changedPaths, formatFieldPath, overlaps, ownedPaths } from "./managed-fields.ts";
+import {
+  changedPaths,
+  formatFieldPath,
+  memberPaths,
+  overlaps,
+  ownedPaths,
+} from "./managed-fields.ts";
 
 /** Enough to see what a fight is about. */
 const MAX_TAKEN = 10;
@@ -14,17 +20,27 @@ export interface TakenField {
   readonly path: string;
 }
 
+export interface TakenFieldsOptions {
+  readonly manager: string;
+  readonly sensitive: boolean;
+  /** The merge patch that was written. What changed beside it was others' work: between read and write, or in the same write. */
+  readonly patch: JsonObject;
+}
+
 /** Fields that `manager` has given another value although somebody else owned them. Shared ownership counts as the other's. */
 export function findTakenFields(
   before: ApiObject,
   after: ApiObject,
-  { manager, sensitive }: { readonly manager: string; readonly sensitive: boolean },
+  { manager, sensitive, patch }: TakenFieldsOptions,
 ): TakenField[] {
   const others = (before.metadata.managedFields ?? []).filter(
     (entry) => entry.manager !== undefined && entry.manager !== manager,
   );
   if (others.length === 0) return [];
-  const changed = changedPaths(content(before), content(after)).slice(0, MAX_CHANGED);
+  const written = memberPaths(patch);
+  const changed = changedPaths(content(before), content(after))
+    .filter((path) => written.some((own) => overlaps(own, path)))
+    .slice(0, MAX_CHANGED);
   if (changed.length === 0) return [];
   const taken = new Map<string, TakenField>();
   for (const entry of others) {
