@@ -20,6 +20,7 @@ export {
   generationChanged,
   labelsChanged,
   not,
+  reportProgress,
   resourceVersionChanged,
   type AttemptKube,
   type Backoff,
@@ -29,9 +30,13 @@ export {
   type CustomObject,
   type Handler,
   type Middleware,
+  type OtherVersion,
+  type PrinterColumn,
+  type Progress,
   type ReconcileContext,
   type ReconcileResult,
   type Resource,
+  type ResourceDefinition,
 } from "@konverge/engine";
 export {
   addFinalizer,

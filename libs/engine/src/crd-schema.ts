@@ -1,18 +1,19 @@
 import { isJsonObject, KonvergeError, type JsonObject } from "@konverge/core";
 import { z } from "zod";
+import { listTypeIssue } from "./list-type.ts";
 
-// What zod prints and a structural schema must not have. `additionalProperties: false` beside properties is refused,
-// since unknown fields are pruned anyway.
-const DROPPED = [
-  "$schema",
-  "examples",
-  "example",
-  "readOnly",
-  "writeOnly",
-  "deprecated",
-  "contentEncoding",
-  "id",
-];
+/**
+ * What a JSONSchemaProps may have, of what zod and its metadata print; the API server refuses others. Not among them:
+ * `additionalProperties: false` beside properties, since unknown fields are pruned anyway.
+ */
+const KNOWN = new Set([
+  ..."type format title description default nullable enum pattern required properties items".split(
+    " ",
+  ),
+  ..."additionalProperties propertyNames anyOf oneOf allOf not".split(" "),
+  ..."minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split(" "),
+  ..."minLength maxLength minItems maxItems uniqueItems minProperties maxProperties".split(" "),
+]);
 const LOOK_AROUND = /\(\?(?:[=!]|<[=!])/;
 const HOISTED = ["anyOf", "oneOf", "allOf"] as const;
 
@@ -81,8 +82,7 @@ function rewrite(schema: JsonObject, path: string, definitions: JsonObject): Jso
   }
   const result: JsonObject = {};
   for (const [key, value] of Object.entries(schema)) {
-    if (DROPPED.includes(key) || key === "definitions" || key === "$defs") continue;
-    result[key] = value;
+    if (KNOWN.has(key) || key.startsWith("x-kubernetes-")) result[key] = value;
   }
   checkPattern(result, path);
   rewriteObject(result, path, definitions);
@@ -91,6 +91,8 @@ function rewrite(schema: JsonObject, path: string, definitions: JsonObject): Jso
     throw refuse(path, "is a tuple; use an array of one type, or an object");
   if (isJsonObject(items)) result["items"] = rewrite(items, `${path}[]`, definitions);
   hoistTypes(result, path, definitions);
+  const issue = listTypeIssue(result);
+  if (issue !== undefined) throw refuse(path, issue);
   if (
     Object.keys(result).every(
       (key) => key === "description" || key === "nullable" || key === "default",

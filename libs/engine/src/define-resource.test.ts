@@ -109,3 +109,98 @@ test.each([
     new RegExp(`${field} ".*" is not valid`),
   );
 });
+
+const spec = z.object({ replicas: z.int(), since: z.string().meta({ format: "date-time" }) });
+
+test("names, columns and versions: one stores, the main one is served, columns take their types from the schema", () => {
+  const resource = defineResource({
+    ...group,
+    kind: "NodePool",
+    singular: "pool",
+    shortNames: ["np"],
+    categories: ["all"],
+    scope: "Cluster",
+    spec,
+    status: z.object({ conditions }),
+    printerColumns: [
+      { name: "Replicas", path: ".spec.replicas" },
+      { name: "Since", path: ".spec.since", priority: 1 },
+      { name: "Ready", path: '.status.conditions[?(@.type=="Ready")].status' },
+      { name: "Age", path: ".metadata.creationTimestamp" },
+    ],
+    versions: [
+      { version: "v1beta1", spec, served: false },
+      { version: "v1alpha1", spec, deprecated: "use v1" },
+    ],
+    storage: "v1beta1",
+  });
+  expect(resource.crd().spec).toMatchObject({
+    scope: "Cluster",
+    names: { singular: "pool", shortNames: ["np"], categories: ["all"] },
+    versions: [
+      {
+        name: "v1",
+        served: true,
+        storage: false,
+        additionalPrinterColumns: [
+          { name: "Replicas", jsonPath: ".spec.replicas", type: "integer" },
+          { name: "Since", type: "date", priority: 1 },
+          { name: "Ready", type: "string" },
+          { name: "Age", type: "date" },
+        ],
+      },
+      { name: "v1beta1", served: false, storage: true },
+      { name: "v1alpha1", deprecated: true, deprecationWarning: "use v1", storage: false },
+    ],
+  });
+});
+
+const listOf = (items: z.ZodType, meta: object) => ({
+  spec: z.object({ list: z.array(items).meta({ ...meta }) }),
+});
+const map = (...keys: string[]) => ({
+  "x-kubernetes-list-type": "map",
+  "x-kubernetes-list-map-keys": keys,
+});
+test.each([
+  ["conversion", { conversion: "webhook" }, /conversion "webhook" is not possible: it needs a web/],
+  ["storage", { storage: "v2" }, /storage "v2" is not among its versions: v1/],
+  ["a version twice", { versions: [{ version: "v1", spec }] }, /version v1 is there twice/],
+  ["a short name", { shortNames: ["NP"] }, /name "NP" is not valid/],
+  ["a column", { printerColumns: [{ name: "X", path: ".spec.replica" }] }, /no \.spec\.replica$/],
+  ["a column of an object", { printerColumns: [{ name: "X", path: ".spec" }] }, /no single value/],
+  ["a set of objects", listOf(z.object({}), { "x-kubernetes-list-type": "set" }), /need a map/],
+  [
+    "a list type",
+    listOf(z.string(), { "x-kubernetes-list-type": "bag" }),
+    /write atomic, set or map/,
+  ],
+  ["map keys without a map", listOf(z.object({}), { "x-kubernetes-list-map-keys": ["a"] }), /need/],
+  [
+    "a map without keys",
+    listOf(z.object({}), { "x-kubernetes-list-type": "map" }),
+    /needs its keys/,
+  ],
+  ["a map key that is not there", listOf(z.object({}), map("name")), /key "name", which must be a/],
+  ["an optional map key", listOf(z.object({ a: z.string().optional() }), map("a")), /required or/],
+])("refuses a wrong %s", (_what, wrong, message) => {
+  const definition = { ...group, kind: "Good", spec, ...wrong } as typeof group & {
+    readonly kind: string;
+    readonly spec: z.ZodType;
+  };
+  expect(() => defineResource(definition)).toThrow(message);
+});
+
+test("metadata that the API server does not know is left out, its own is kept", () => {
+  const resource = defineResource({
+    ...group,
+    kind: "Marked",
+    spec: z.object({
+      names: z.array(z.string()).meta({ "x-kubernetes-list-type": "set", team: "blue" }),
+    }),
+  });
+  expect(schemaOf(resource).properties["spec"]).toMatchObject({
+    properties: { names: { type: "array", "x-kubernetes-list-type": "set" } },
+  });
+  expect(JSON.stringify(resource.crd())).not.toContain("team");
+});

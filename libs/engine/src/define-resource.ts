@@ -1,6 +1,7 @@
 import { KonvergeError, type ApiObject, type JsonObject, type ResourceType } from "@konverge/core";
 import { z } from "zod";
-import { toStructuralSchema, withoutRequired } from "./crd-schema.ts";
+import { makeCrd, type OtherVersion } from "./crd-manifest.ts";
+import type { PrinterColumn } from "./printer-column.ts";
 
 /** An object of a resource made by {@link defineResource}. In a status every field may be missing. */
 export interface CustomObject<Spec, Status> extends ApiObject {
@@ -14,6 +15,8 @@ export interface Resource<Spec = unknown, Status = unknown> extends ResourceType
 > {
   readonly singular: string;
   readonly shortNames: readonly string[];
+  /** Whether its objects have a status of their own, written through the subresource. */
+  readonly hasStatus: boolean;
   /** The CustomResourceDefinition to apply. */
   crd(): ApiObject & { spec: JsonObject };
 }
@@ -27,12 +30,28 @@ export interface ResourceDefinition<Spec extends z.ZodType, Status extends z.Zod
   readonly kind: string;
   /** Plural in URLs. Default: the lower-case kind with an English plural. */
   readonly plural?: string;
+  /** Default: the lower-case kind. */
+  readonly singular?: string;
+  /** For `kubectl get np`. */
   readonly shortNames?: readonly string[];
+  /** Groups of kinds for `kubectl get <category>`, for example `all`. */
+  readonly categories?: readonly string[];
   /** Default `Namespaced`. */
   readonly scope?: "Namespaced" | "Cluster";
   readonly spec: Spec;
   /** Its presence turns the status subresource on. */
   readonly status?: Status;
+  /** Columns of `kubectl get` beside the name. */
+  readonly printerColumns?: readonly PrinterColumn[];
+  /**
+   * Other API versions of the same objects, with their own schemas. A field that a version does not know is left out when
+   * objects are read or written in that version.
+   */
+  readonly versions?: readonly OtherVersion[];
+  /** Version that objects are stored in. Default: `version`. Change it only once all of `versions` can hold every object. */
+  readonly storage?: string;
+  /** Only `none`: the API server changes `apiVersion` and nothing else. */
+  readonly conversion?: "none";
   /** True when its objects hold secrets: then they are treated as Secrets are, in records, logs, errors and lanes. */
   readonly sensitive?: boolean;
 }
@@ -53,6 +72,7 @@ export const conditions = z
 
 const GROUP = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$/;
 const VERSION = /^v[1-9]\d*((alpha|beta)[1-9]\d*)?$/;
+const NAME = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 const KIND = /^[A-Z][A-Za-z0-9]*$/;
 
 /**
@@ -63,12 +83,25 @@ export function defineResource<Spec extends z.ZodType, Status extends z.ZodType 
   definition: ResourceDefinition<Spec, Status>,
 ): Resource<z.output<Spec>, z.output<Status>> {
   const { group, version, kind, scope = "Namespaced", shortNames = [] } = definition;
+  const { categories = [], versions = [], storage = version, printerColumns = [] } = definition;
   requireMatch("group", group, GROUP, "example.com");
-  requireMatch("version", version, VERSION, "v1, v1beta1");
+  for (const each of [version, ...versions.map((other) => other.version)]) {
+    requireMatch("version", each, VERSION, "v1, v1beta1");
+  }
   requireMatch("kind", kind, KIND, "NodePool");
+  for (const name of [...shortNames, ...categories]) requireMatch("name", name, NAME, "np");
+  refuseConversion(kind, definition.conversion);
   const resource = definition.plural ?? pluralOf(kind);
-  const singular = kind.toLowerCase();
-  const schema = objectSchema(definition);
+  const singular = definition.singular ?? kind.toLowerCase();
+  const { spec, status } = definition;
+  const crd = makeCrd({
+    group,
+    scope,
+    names: { kind, plural: resource, singular, shortNames, categories },
+    main: { version, spec, printerColumns, ...(status === undefined ? {} : { status }) },
+    others: versions,
+    storage,
+  });
   return {
     group,
     version,
@@ -77,56 +110,18 @@ export function defineResource<Spec extends z.ZodType, Status extends z.ZodType 
     scope,
     singular,
     shortNames,
+    hasStatus: status !== undefined,
     ...(definition.sensitive === true ? { sensitive: true } : {}),
-    crd: () => ({
-      apiVersion: "apiextensions.k8s.io/v1",
-      kind: "CustomResourceDefinition",
-      metadata: { name: `${resource}.${group}` },
-      spec: {
-        group,
-        scope,
-        names: {
-          kind,
-          listKind: `${kind}List`,
-          plural: resource,
-          singular,
-          ...(shortNames.length > 0 ? { shortNames: [...shortNames] } : {}),
-        },
-        versions: [
-          {
-            name: version,
-            served: true,
-            storage: true,
-            schema: { openAPIV3Schema: schema },
-            ...(definition.status === undefined ? {} : { subresources: { status: {} } }),
-          },
-        ],
-      },
-    }),
+    crd: () => structuredClone(crd),
   };
 }
 
-function objectSchema(definition: ResourceDefinition<z.ZodType, z.ZodType>): JsonObject {
-  const spec = toStructuralSchema(definition.spec, `${definition.kind}.spec`);
-  // Defaults inside of a missing spec are applied only when the spec itself has one.
-  const specMayBeEmpty = definition.spec.safeParse({}).success;
-  return {
-    type: "object",
-    properties: {
-      apiVersion: { type: "string" },
-      kind: { type: "string" },
-      metadata: { type: "object" },
-      spec: specMayBeEmpty ? { ...spec, default: {} } : spec,
-      ...(definition.status === undefined
-        ? {}
-        : {
-            status: withoutRequired(
-              toStructuralSchema(definition.status, `${definition.kind}.status`),
-            ),
-          }),
-    },
-    ...(specMayBeEmpty ? {} : { required: ["spec"] }),
-  };
+function refuseConversion(kind: string, conversion: string = "none"): void {
+  if (conversion === "none") return;
+  throw new KonvergeError(
+    "invalid_config",
+    `${kind}: conversion "${conversion}" is not possible: it needs a webhook, which must answer before any object can be read, also while no worker runs. Leave it out and keep versions that differ in optional fields only, or define a new kind`,
+  );
 }
 
 function pluralOf(kind: string): string {

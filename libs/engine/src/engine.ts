@@ -78,7 +78,7 @@ export interface Engine {
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { controllers, client, log, metrics, role = "all" } = options;
-  await Promise.all(controllers.map((controller) => checkServed(controller, client)));
+  await Promise.all(controllers.map((controller) => checkServed(controller, client, log)));
 
   const parts: Producer[] = controllers.map((controller) => {
     const queue = options.queueFor(controller);

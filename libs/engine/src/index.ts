@@ -25,6 +25,8 @@ export type {
   ReconcileResult,
   WatchSource,
 } from "./define-controller.ts";
+export type { OtherVersion } from "./crd-manifest.ts";
+export type { PrinterColumn } from "./printer-column.ts";
 export { conditions, defineResource } from "./define-resource.ts";
 export type { CustomObject, Resource, ResourceDefinition } from "./define-resource.ts";
 export type { Duration } from "./duration.ts";
@@ -35,6 +37,8 @@ export { findMissingAccess } from "./find-missing-access.ts";
 export type { Handler, Middleware } from "./middleware.ts";
 export type { NewObject } from "./new-object.ts";
 export type { NamedTarget } from "./object-target.ts";
+export { reportProgress } from "./report-progress.ts";
+export type { Progress, ProgressDraft } from "./report-progress.ts";
 export { reportStrayErrors } from "./stray-errors.ts";
 export type { StrayErrorOptions } from "./stray-errors.ts";
 export type { WorkerRole } from "./worker-role.ts";

@@ -25,9 +25,9 @@ export async function resolveTarget<T extends ApiObject>(
   }
   const { apiVersion, kind, metadata } = target;
   // The compiler's T is what the caller says; the server's type is found by apiVersion and kind.
-  const type = (await client.resolveType(apiVersion, kind)) as ResourceType<T>;
+  const type: ResourceType = await client.resolveType(apiVersion, kind);
   return {
-    type,
+    type: type as ResourceType<T>,
     ...nameOf(target),
     ...(metadata.uid === undefined ? {} : { uid: metadata.uid }),
     ...(metadata.resourceVersion === undefined ? {} : { floor: metadata.resourceVersion }),

@@ -239,7 +239,7 @@ export interface KubeClient {
   /** What the server serves under an apiVersion; remembered until it answers that a resource does not exist. */
   discover(apiVersion: string): Promise<readonly DiscoveredResource[]>;
   /** @throws KonvergeError `not_found` when the server does not serve the kind */
-  resolveType(apiVersion: string, kind: string): Promise<ResourceType>;
+  resolveType(apiVersion: string, kind: string): Promise<DiscoveredResource>;
   serverVersion(): Promise<ServerVersion>;
   /** True when objects of the type hold secrets, so that none of their content may be recorded (P12). */
   isSensitive(type: Pick<ResourceType, "group" | "resource" | "sensitive">): boolean;

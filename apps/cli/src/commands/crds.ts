@@ -1,10 +1,17 @@
 import { createLocalGate, type ApiObject } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
+import { dump } from "js-yaml";
 import { crdsOf } from "../crds-of.ts";
 import { applyCrds } from "../install-crds.ts";
 import { loadConfig } from "../load-config.ts";
 import { readVersion } from "../version.ts";
+
+interface CrdsFlags {
+  readonly config: string;
+  readonly apply: boolean;
+  readonly output: "yaml" | "json";
+}
 
 export function addCrdsCommand(program: Command): void {
   program
@@ -12,17 +19,24 @@ export function addCrdsCommand(program: Command): void {
     .description("print the CRDs of a configuration's resources, fit for kubectl apply -f -")
     .requiredOption("--config <file>", "configuration file")
     .option("--apply", "apply them to the cluster of the kubeconfig instead", false)
-    .action(
-      async ({ config: path, apply }: { readonly config: string; readonly apply: boolean }) => {
-        const items = crdsOf(await loadConfig(path));
-        if (apply) await applyAll(items);
-        else {
-          process.stdout.write(
-            `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`,
-          );
-        }
-      },
-    );
+    .addOption(
+      new Option("-o, --output <format>", "what to print")
+        .choices(["yaml", "json"])
+        .default("yaml"),
+    )
+    .action(async ({ config: path, apply, output }: CrdsFlags) => {
+      const items = crdsOf(await loadConfig(path));
+      if (apply) await applyAll(items);
+      else process.stdout.write(output === "json" ? toJson(items) : toYaml(items));
+    });
+}
+
+function toYaml(items: readonly ApiObject[]): string {
+  return items.map((item) => dump(item, { noRefs: true, lineWidth: -1 })).join("---\n");
+}
+
+function toJson(items: readonly ApiObject[]): string {
+  return `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`;
 }
 
 async function applyAll(items: readonly ApiObject[]): Promise<void> {

@@ -1,0 +1,63 @@
+import {
+  isJsonObject,
+  jsonEquals,
+  type ApiObject,
+  type JsonObject,
+  type JsonValue,
+  type ResourceType,
+} from "@konverge/core";
+import { ignoreNotFound, isForbidden, type KubeClient } from "@konverge/kube";
+import type { Resource } from "./define-resource.ts";
+
+const CRD: ResourceType<ApiObject & { spec?: JsonObject }> = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  resource: "customresourcedefinitions",
+  scope: "Cluster",
+};
+
+/** Enough to see what it is about. */
+const MOST_FIELDS = 5;
+
+/**
+ * Fields of the version that a definition uses whose schema is another one in the cluster, for example `spec.replicas`; none
+ * where the CRD may not be read, which workers need not. One call.
+ */
+export async function findCrdDrift(resource: Resource, client: KubeClient): Promise<string[]> {
+  const wanted = resource.crd();
+  const live = await client
+    .get(CRD, { name: wanted.metadata.name })
+    .catch(ignoreNotFound)
+    .catch((error: unknown) => {
+      if (isForbidden(error)) return undefined;
+      throw error;
+    });
+  if (live === undefined) return [];
+  const fields = differences(
+    schemaOf(wanted.spec, resource.version),
+    schemaOf(live.spec, resource.version),
+  );
+  return fields.slice(0, MOST_FIELDS);
+}
+
+function schemaOf(spec: JsonObject | undefined, name: string): JsonValue {
+  const versions = Array.isArray(spec?.["versions"]) ? spec["versions"].filter(isJsonObject) : [];
+  const { schema } = versions.find((version) => version["name"] === name) ?? {};
+  return isJsonObject(schema) ? (schema["openAPIV3Schema"] ?? null) : null;
+}
+
+/** Paths of the innermost schemas that differ. */
+function differences(wanted: JsonValue, live: JsonValue, path = ""): string[] {
+  if (jsonEquals(wanted, live)) return [];
+  if (!isJsonObject(wanted) || !isJsonObject(live)) return [path];
+  const { properties: ours, ...rest } = wanted;
+  const { properties: theirs, ...others } = live;
+  if (!jsonEquals(rest, others) || !isJsonObject(ours) || !isJsonObject(theirs)) {
+    return [path === "" ? "." : path];
+  }
+  const names = new Set([...Object.keys(ours), ...Object.keys(theirs)]);
+  return [...names].flatMap((name) =>
+    differences(ours[name] ?? null, theirs[name] ?? null, path === "" ? name : `${path}.${name}`),
+  );
+}
