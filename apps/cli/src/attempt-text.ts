@@ -86,10 +86,10 @@ export function attemptDetails(attempt: AttemptRecord): string {
 
 /** One write, the races that it lost first, and what it changed. */
 export function writeText(write: Write): string {
-  const { verb, resource, name, subresource, fromVersion = NONE, toVersion = NONE } = write;
+  const { verb, resource, name, subresource, fromVersion, toVersion = NONE } = write;
   const what = subresource === undefined ? resource : `${resource}/${subresource}`;
   return [
-    `${verb} ${what} ${name}, version ${fromVersion} -> ${toVersion}`,
+    `${verb} ${what} ${name}, version ${fromVersion === undefined ? "" : `${fromVersion} -> `}${toVersion}`,
     ...write.conflicts.map((conflict) => `  lost first: ${conflictText(conflict)}`),
     ...changesOf(write.patch).map(({ path, value }) =>
       value === null ? `  - ${path}` : `  + ${path} = ${JSON.stringify(value)}`,

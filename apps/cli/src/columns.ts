@@ -5,7 +5,7 @@ type Style = Parameters<typeof styleText>[0];
 export type Cell = string | { readonly text: string; readonly style: Style };
 
 export interface ColumnsOptions {
-  /** Columns of the terminal; what is too long is cut in the last cell of a row. Left out: nothing is cut. */
+  /** Columns of the terminal; what does not fit is cut. Default: those of stdout, and anywhere else nothing is cut. */
   readonly width?: number | undefined;
   /** Default true: the first row names the columns. */
   readonly hasHead?: boolean;
@@ -13,6 +13,8 @@ export interface ColumnsOptions {
 
 const GAP = "  ";
 const ELLIPSIS = "…";
+/** Less says nothing of a name. */
+const LEAST = 14;
 
 /** A table for people: as wide as its widest cells, the first row its head. */
 export function columns(
@@ -22,25 +24,40 @@ export function columns(
   const clean = rows.map((row) =>
     row.map((cell) => (typeof cell === "string" ? { text: plain(cell) } : cell)),
   );
-  const widths = (clean[0] ?? []).map((_, column) =>
+  const natural = (clean[0] ?? []).map((_, column) =>
     Math.max(...clean.map((row) => row[column]?.text.length ?? 0)),
   );
+  const widths = fit(natural, width ?? Infinity);
   return clean
     .map((row, line) => {
-      let left = width ?? Infinity;
       let text = "";
       for (const [column, cell] of row.entries()) {
         const isLast = column === row.length - 1;
-        const shown = isLast ? cut(cell.text, left) : cell.text;
+        const most = widths[column] ?? 0;
+        const shown = isLast ? cutEnd(cell.text, most) : cutMiddle(cell.text, most);
         const style = hasHead && line === 0 ? "bold" : "style" in cell ? cell.style : undefined;
-        const painted = style === undefined ? shown : paint(style, shown);
-        const pad = isLast ? "" : " ".repeat((widths[column] ?? 0) - shown.length) + GAP;
-        text += painted + pad;
-        left -= shown.length + pad.length;
+        text += style === undefined ? shown : paint(style, shown);
+        if (!isLast) text += " ".repeat(most - shown.length) + GAP;
       }
       return text.trimEnd();
     })
     .join("\n");
+}
+
+/** Takes from the last column first, which is prose, then from the widest, and wraps only where that is not enough. */
+function fit(natural: readonly number[], width: number): number[] {
+  const widths = [...natural];
+  const last = widths.length - 1;
+  let excess = widths.reduce((sum, each) => sum + each, 0) + GAP.length * last - width;
+  while (excess > 0) {
+    const isProse = (widths[last] ?? 0) > LEAST;
+    const column = isProse ? last : widths.indexOf(Math.max(...widths));
+    const most = widths[column] ?? 0;
+    if (most <= LEAST) break;
+    widths[column] = most - 1;
+    excess -= 1;
+  }
+  return widths;
 }
 
 /** Names and values of one thing, for people; nothing is cut. */
@@ -61,8 +78,15 @@ function paint(style: Style, text: string): string {
   return text === "" ? "" : styleText(style, text, { stream: process.stdout });
 }
 
-function cut(text: string, width: number): string {
-  return text.length <= width || width < 2 ? text : text.slice(0, width - 1) + ELLIPSIS;
+function cutEnd(text: string, width: number): string {
+  return text.length <= width ? text : text.slice(0, width - 1) + ELLIPSIS;
+}
+
+/** Names differ at their ends more often than in between. */
+function cutMiddle(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const tail = Math.floor((width - 1) / 2);
+  return text.slice(0, width - 1 - tail) + ELLIPSIS + text.slice(text.length - tail);
 }
 
 function terminalWidth(): number | undefined {

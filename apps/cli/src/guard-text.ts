@@ -1,4 +1,5 @@
 import type { GuardView } from "@konverge/contracts";
+import { age } from "./age.ts";
 import { columns, fields, plain } from "./columns.ts";
 import { toneCell } from "./tone.ts";
 
@@ -17,7 +18,9 @@ export function guardRows(guards: readonly GuardView[]): string {
       round(rate.limits.ratePerSecond),
       String(workers.live.length),
       String(workers.failing.length),
-      last === undefined ? "none" : transitionText(last),
+      last === undefined
+        ? "none"
+        : transitionText(last, `${age(new Date(last.atMs).toISOString())} ago`),
     ]),
   ]);
 }
@@ -46,7 +49,7 @@ export function guardDetails(view: GuardView): string {
   rows.push(
     [
       "last seconds",
-      `${recent.calls} calls, ${recent.failed} failed, ${recent.slow} slow, ${recent.throttled} answered 429, ${breaker.consecutiveFailures} failures in a row`,
+      `${round(recent.calls)} calls, ${round(recent.failed)} failed, ${round(recent.slow)} slow, ${round(recent.throttled)} answered 429, ${breaker.consecutiveFailures} failures in a row`,
     ],
     ["live workers", workers.live.join(", ") || "none reported calls within 10 s"],
   );
@@ -56,8 +59,11 @@ export function guardDetails(view: GuardView): string {
   return [fields(rows), ...history].join("\n");
 }
 
-function transitionText({ atMs, from, to, by, why, reason, worker, ...rest }: Transition): string {
-  const what = `${new Date(atMs).toISOString()} ${from} -> ${to}`;
+function transitionText(
+  { atMs, from, to, by, why, reason, worker, ...rest }: Transition,
+  when: string = new Date(atMs).toISOString(),
+): string {
+  const what = `${when} ${from} -> ${to}`;
   if (by !== undefined) return `${what}, by ${by}: ${why ?? ""}`;
   const { calls, failed, slow, throttled, consecutive, failingWorkers, liveWorkers } = rest;
   const evidence =

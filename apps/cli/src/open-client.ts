@@ -52,8 +52,8 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
   });
   const client = createClient({
     server: HERE,
-    // Redis tells at once that it is away; whoever waits for it waits here.
-    retry: { retries: 0 },
+    // Redis away is told within seconds; a machine that is busy starting us gets a second chance.
+    retry: { retries: 1 },
     fetch: async (request) => await api.fetch(request),
   });
   return {

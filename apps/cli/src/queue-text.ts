@@ -15,7 +15,7 @@ export function queueRows({ items }: QueueList): string {
         whole !== undefined
           ? `paused by ${whole.by} ${age(whole.since)} ago: ${whole.reason}`
           : pauses.length > 0
-            ? `${pauses.length} pauses: konverge queue pauses`
+            ? `${pauses.length === 1 ? "a pause" : `${pauses.length} pauses`}: konverge queue pauses`
             : workers === 0
               ? "no worker runs it"
               : NONE;
@@ -89,7 +89,7 @@ export function orderRows({ items }: OrderList): string {
   const rows = items.map(({ at, kind, scope, by, reason, count }) => [
     age(at),
     kind,
-    count === undefined ? scope : `${scope} (${count})`,
+    count === undefined ? shortScope(scope) : `${shortScope(scope)} (${count})`,
     by,
     reason,
   ]);
@@ -103,6 +103,17 @@ function errorText(error: { readonly code: string; readonly message: string } | 
 function placeOf(key: string): [controller: string, namespace: string, name: string] {
   const { controller, namespace = NONE, name } = parseKey(key);
   return [controller, namespace, name];
+}
+
+/** A controller's own name, a namespace, a key or a request. */
+function shortScope(scope: string): string {
+  const parts = scope.split("/");
+  return parts.length === 5
+    ? parts
+        .slice(3)
+        .filter((part) => part !== "_")
+        .join("/")
+    : scope;
 }
 
 function nameOf(key: string): string {

@@ -1,4 +1,5 @@
 import type { AttemptSummary, ReconcileState } from "@konverge/contracts";
+import { parseKey } from "@konverge/core";
 import { age, span } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
 import { outcomeCell } from "./tone.ts";
@@ -8,14 +9,18 @@ const NONE = "-";
 /** How a request stands, for people. */
 export function stateRows(states: readonly ReconcileState[]): string {
   return columns([
-    ["PHASE", "OUTCOME", "ATTEMPTS", "FINISHED", "REQUEST"],
-    ...states.map(({ id, phase, outcome, attempts, finishedAt }): Cell[] => [
-      phase,
-      outcomeCell(outcome),
-      String(attempts),
-      finishedAt === undefined ? NONE : age(finishedAt),
-      id,
-    ]),
+    ["PHASE", "OUTCOME", "ATTEMPTS", "FINISHED", "CONTROLLER", "OBJECT"],
+    ...states.map(({ key, phase, outcome, attempts, finishedAt }): Cell[] => {
+      const { controller, namespace, name } = parseKey(key);
+      return [
+        phase,
+        outcomeCell(outcome),
+        String(attempts),
+        finishedAt === undefined ? NONE : `${age(finishedAt)} ago`,
+        controller,
+        namespace === undefined ? name : `${namespace}/${name}`,
+      ];
+    }),
   ]);
 }
 

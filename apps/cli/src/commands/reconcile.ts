@@ -1,6 +1,6 @@
 import type { ReconcileState } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { ProblemError } from "@konverge/client";
 import { exitCodeOf } from "../exit-codes.ts";
 import { oneLine } from "../explain-failure.ts";
@@ -61,7 +61,11 @@ export function addReconcileCommand(program: Command): void {
     .option("-n, --namespace <name>", "of the objects; left out for cluster-scoped ones")
     .option("--reason <text>", "why; shown in the objects' history")
     .option("--wait", "until all are finished; ends with 1 when one did not end well")
-    .option("--timeout <duration>", "of the wait", parseDuration, 60_000)
+    .addOption(
+      new Option("--timeout <duration>", "of the wait")
+        .argParser(parseDuration)
+        .default(60_000, "60s"),
+    )
     .option("--dry-run", "only check that it could be asked for")
     .action((controller: string, names: readonly string[], flags: EnqueueFlags) =>
       runWithClient(flags, (asking) => enqueue(asking, controller, names, flags), {

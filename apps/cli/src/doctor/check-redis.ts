@@ -8,7 +8,10 @@ const UNSUITABLE = 2;
 /** Whether Redis can keep what the queue promises. */
 export async function checkRedisServer({ redisUrl }: Settings): Promise<Check[]> {
   try {
-    const findings = await inspectRedis({ url: redisUrl });
+    // Its answer is waited for less than a second, which a busy machine may need for itself.
+    const findings = await inspectRedis({ url: redisUrl }).catch(() =>
+      inspectRedis({ url: redisUrl }),
+    );
     const where: Check = {
       check: "redis",
       level: "ok",

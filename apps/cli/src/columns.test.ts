@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { columns } from "./columns.ts";
+
+const ROWS = [
+  ["NAME", "PHASE", "NOTE"],
+  ["a-rather-long-name-of-a-pool", "idle", "the reason that somebody gave"],
+  ["blue", "dead", "-"],
+];
+const widest = (text: string) => Math.max(...text.split("\n").map((line) => line.length));
+
+test("nothing is cut where there is no terminal", () => {
+  expect(columns(ROWS)).toContain(
+    "a-rather-long-name-of-a-pool  idle   the reason that somebody gave",
+  );
+});
+
+test("a terminal's width takes from the prose first, then from the middle of the longest names", () => {
+  expect(columns(ROWS, { width: 60 })).toContain(
+    "a-rather-long-name-of-a-pool  idle   the reason tha",
+  );
+  const narrow = columns(ROWS, { width: 45 });
+  expect(widest(narrow)).toBeLessThanOrEqual(45);
+  expect(narrow).toMatch(/^a-rather-lo…-of-a-pool  idle   the reason th…$/m);
+  expect(narrow).toMatch(/\nblue +dead +-$/);
+});
+
+test("what others wrote cannot steer the terminal", () => {
+  expect(columns([["a\u001B[2J"]])).toBe("a?[2J");
+});
