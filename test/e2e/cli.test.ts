@@ -146,7 +146,9 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["object", "diff", ...BLUE, "--attempt", "1"], /^attempt 1, .*\n(create|patch) /, /machines/],
   [["object", "blame", ...BLUE], /^FIELD +MANAGER.*\n.*konverge\/node-pool/s, /^spec.replicas$/m],
   [["attempt", "list"], /^STARTED +CONTROLLER.*\n.*node-pool +default\/blue/s, /blue#\d+/],
-  [["queue", "list"], /^CONTROLLER +KIND.*\nfragile .*0 .*no worker|1 pause/, /^fragile$/m],
+  [["fight", "list"], /^$|^WHAT/, /^$|./],
+  [["audit", "list", "--action", "pause"], /^AGE +BY.*\n.* admin +pause +fragile/, /\d+-\d+/],
+  [["queue", "list"], /^CONTROLLER +KIND.*\nfragile +Fragile .* a pause: /, /^fragile$/m],
   [["queue", "pauses"], /^CONTROLLER +SCOPE.*\nfragile +demo\/glass/, /glass/],
   [["queue", "orders", "fragile"], /^AGE +ORDER.*\n.* pause /, /glass/],
   [["guard", "list"], /^CLUSTER +BREAKER.*\ndefault +closed/, /^default$/m],
@@ -170,10 +172,8 @@ test.each(SHOWN)(
     const yaml = await run([...args, "-o", "yaml"]);
     expect(shapeOf(load(yaml.stdout))).toEqual(shapeOf(document));
     const jsonl = await run([...args, "-o", "jsonl"]);
-    const lines = jsonl.stdout
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line) as unknown);
+    const lines = jsonl.stdout.split("\n").filter((line) => line !== "");
+    expect(lines.map((line) => typeof JSON.parse(line))).toEqual(lines.map(() => "object"));
     const items = (document as { readonly items?: readonly unknown[] }).items;
     if (items !== undefined) expect(lines).toHaveLength(items.length);
     expect((await run([...args, "-o", "name"])).stdout).toMatch(name);
@@ -196,6 +196,7 @@ function shapeOf(value: unknown): unknown {
 }
 
 const ORDERS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
+  [["queue", "pause", "-n", "demo", "--dry-run", ...WHY], /^would order it of fragile demo\n/],
   [["queue", "pause", "fragile", ...WHY], /fragile +all +admin/],
   [["queue", "resume", "fragile", ...WHY], /^resumed, 0 keys were waiting\n$/],
   [["guard", "isolate", "default", ...WHY], /isolated .*by admin: a test/],
@@ -211,9 +212,13 @@ test.each(ORDERS)("%j is done, in the name of the token", async (args, said) => 
   expect(ended.stdout).toMatch(said);
 });
 
-test("a request is withdrawn by its id", async () => {
+test("a request is withdrawn by its id, and not by a dry run", async () => {
   const target = { controller: "fragile", namespace: "demo", name: "glass" };
   const { id } = await client.reconciles.create(target);
+  const dry = await run(["reconcile", "cancel", id, "--dry-run", ...WHY]);
+  expect(dry.stdout).toMatch(/\nwaiting /);
+  const guard = await run(["guard", "isolate", "default", "--dry-run", ...WHY]);
+  expect(guard.stdout).toMatch(/\ndefault +closed/);
   expect(await run(["reconcile", "cancel", id, ...WHY])).toMatchObject({ stdout: "withdrawn\n" });
 });
 

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode } from "@konverge/core";
 
 /** How every command ends. The numbers of errors come from the one table of error codes. */
-const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] = [
+export const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] = [
   [0, "done"],
   [1, "the operation failed"],
   [2, "something to correct in what was typed or configured"],

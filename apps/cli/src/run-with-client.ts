@@ -18,6 +18,7 @@ export interface OrderFlags extends ClientFlags {
   readonly by?: string;
   readonly reason: string;
   readonly idempotencyKey?: string;
+  readonly dryRun?: boolean;
 }
 
 /** How the fields of queries and bodies are typed here. */
@@ -108,7 +109,8 @@ export function withServer(command: Command): Command {
 export function withOrder(command: Command): Command {
   return withIdempotencyKey(command)
     .requiredOption("--reason <text>", "why; kept, and shown to all")
-    .option("--by <name>", "who; default: the user of this system");
+    .option("--by <name>", "who; default: the user of this system")
+    .option("--dry-run", "only say what would be done");
 }
 
 export function withIdempotencyKey(command: Command): Command {

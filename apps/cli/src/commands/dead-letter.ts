@@ -18,7 +18,6 @@ interface ReleaseFlags extends OrderFlags {
   readonly name?: string;
   readonly contains?: string;
   readonly all?: boolean;
-  readonly dryRun?: boolean;
 }
 
 const HELP = `
@@ -65,7 +64,6 @@ export function addDeadLetterCommand(program: Command): void {
     .option("--name <name>", "one object")
     .option("--contains <part>", "all with this in their name")
     .option("--all", "all of the controller")
-    .option("--dry-run", "only say how many there are")
     .action((controller: string, flags: ReleaseFlags) =>
       runWithClient(
         flags,

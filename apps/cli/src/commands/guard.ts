@@ -3,7 +3,7 @@ import type { GuardView } from "@konverge/contracts";
 import type { Client, Order, WriteOptions } from "@konverge/client";
 import { InvalidArgumentError, type Command } from "commander";
 import { guardDetails, guardRows } from "../guard-text.ts";
-import { print } from "../output.ts";
+import { print, say } from "../output.ts";
 import {
   groupHelp,
   orderOf,
@@ -76,14 +76,16 @@ export function addGuardCommand(program: Command): void {
       "send nothing to the API server any more, until reset; work waits",
     ),
   ).action((cluster: string, flags: OrderFlags) =>
-    giveOrder(flags, (client, order, write) => client.guards.isolate(cluster, order, write)),
+    giveOrder(cluster, flags, (client, order, write) =>
+      client.guards.isolate(cluster, order, write),
+    ),
   );
   withGuardOrder(
     withTarget(guard.command("reset")).description(
       "close the breaker: at a fifth of the rate, as after an outage",
     ),
   ).action((cluster: string, flags: OrderFlags) =>
-    giveOrder(flags, (client, order, write) => client.guards.reset(cluster, order, write)),
+    giveOrder(cluster, flags, (client, order, write) => client.guards.reset(cluster, order, write)),
   );
   withGuardOrder(
     withTarget(guard.command("set-rate"))
@@ -94,7 +96,7 @@ export function addGuardCommand(program: Command): void {
         parseRate,
       ),
   ).action((cluster: string, rate: number | typeof CONFIGURED, flags: OrderFlags) =>
-    giveOrder(flags, (client, order, write) =>
+    giveOrder(cluster, flags, (client, order, write) =>
       client.guards.setRate(
         cluster,
         { ...order, ratePerSecond: rate === CONFIGURED ? null : rate },
@@ -113,6 +115,7 @@ function withTarget(command: Command): Command {
 }
 
 function giveOrder(
+  cluster: string,
   flags: OrderFlags,
   give: (client: Client, order: Order, write: WriteOptions) => Promise<GuardView>,
 ): Promise<void> {
@@ -120,7 +123,9 @@ function giveOrder(
     flags,
     async ({ client }) => {
       const { order, write } = orderOf(flags);
-      const view = await give(client, order, write);
+      const isDry = flags.dryRun === true;
+      const view = isDry ? await client.guards.get(cluster) : await give(client, order, write);
+      if (isDry) say(`dry run by ${order.by}; this is how it stands, and nothing was ordered`);
       print(flags.output, {
         document: view,
         names: [view.cluster],

@@ -1,4 +1,6 @@
+import type { Client, Pause } from "@konverge/client";
 import type { Command } from "commander";
+import { findController } from "../find-controller.ts";
 import { print } from "../output.ts";
 import { orderRows, pauseRows, queueRows } from "../queue-text.ts";
 import {
@@ -65,6 +67,7 @@ export function addQueueCommand(program: Command): void {
       async ({ client, cluster }) => {
         const { order, write } = orderOf(flags);
         const body = { cluster, ...scopeOf(controller, flags), ...order };
+        if (flags.dryRun === true) return await showMeant(flags, client, body);
         showPauses(flags, await client.queues.pause(body, write));
       },
       NAMES,
@@ -77,6 +80,7 @@ export function addQueueCommand(program: Command): void {
         async ({ client, cluster }) => {
           const { order, write } = orderOf(flags);
           const body = { cluster, ...scopeOf(controller, flags), ...order };
+          if (flags.dryRun === true) return await showMeant(flags, client, body);
           const answer = await client.queues.resume(body, write);
           print(flags.output, {
             document: answer,
@@ -119,6 +123,30 @@ function showPauses({ output }: ClientFlags, list: Parameters<typeof pauseRows>[
     ),
     table: () => pauseRows(list),
     empty: "nothing is paused",
+  });
+}
+
+/** The controllers that an order would reach. */
+async function showMeant(
+  { output }: ClientFlags,
+  client: Client,
+  { cluster, controller, namespace, name }: Pause,
+): Promise<void> {
+  const found =
+    controller === undefined
+      ? (await client.controllers.list({ cluster })).items
+      : [await findController({ client, cluster: cluster ?? "default" }, controller)];
+  const items = found.map((item) => ({ cluster, controller: item.name, namespace, name }));
+  print(output, {
+    document: { items },
+    items,
+    names: items.map((item) => item.controller),
+    table: () =>
+      items
+        .map((item) => [item.controller, namespace, name].filter((part) => part !== undefined))
+        .map((parts) => `would order it of ${parts.join(" ")}`)
+        .join("\n"),
+    empty: "no controller is known",
   });
 }
 

@@ -113,6 +113,10 @@ export function addReconcileCommand(program: Command): void {
   ).action((id: string, flags: OrderFlags) =>
     runWithClient(flags, async ({ client }) => {
       const { order, write } = orderOf(flags);
+      if (flags.dryRun === true) {
+        showStates(flags, [await client.reconciles.get(id)], [id]);
+        return say("dry run; this is how it stands, and nothing was cancelled");
+      }
       const answer = await client.reconciles.cancel(id, order, write);
       print(flags.output, { document: answer, names: [answer.id], table: () => answer.result });
     }),

@@ -9,12 +9,14 @@ import {
 } from "@konverge/contracts";
 import { isKonvergeError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
+import { age } from "../age.ts";
 import { columns } from "../columns.ts";
 import { explainFailure } from "../explain-failure.ts";
+import { print, withOutput, type Output } from "../output.ts";
 import { systemUser } from "../system-user.ts";
 
 interface ShowFlags {
-  readonly output: "table" | "json";
+  readonly output: Output;
 }
 interface CreateFlags extends ShowFlags {
   readonly role: NewToken["role"];
@@ -57,8 +59,7 @@ export function addTokenCommand(program: Command): void {
         const made = await tokens.create(newTokenOf(name, flags), by);
         const { id, role } = made.view;
         await audit.write({ action: "token.create", by, filter: `${name} (${id}), ${role}` });
-        if (output === "json") print(output, made, "");
-        else process.stdout.write(`${made.token}\n`);
+        print(output, { document: made, names: [made.token], table: () => made.token });
         process.stderr.write(`${role} "${name}" (${id}); this is shown once\n`);
       }),
     );
@@ -66,7 +67,13 @@ export function addTokenCommand(program: Command): void {
     ({ output }: ShowFlags) =>
       runWithAccess(async ({ tokens }) => {
         const items = await tokens.list();
-        print(output, { items }, tokenRows(items));
+        print(output, {
+          document: { items },
+          items,
+          names: items.map(({ id }) => id),
+          table: () => tokenRows(items),
+          empty: "no token",
+        });
       }),
   );
   withOutput(token.command("revoke").description("let nobody in with a token any more"))
@@ -78,21 +85,14 @@ export function addTokenCommand(program: Command): void {
         for (const { id, name } of items) {
           await audit.write({ action: "token.revoke", by, filter: `${name} (${id})` });
         }
-        print(
-          output,
-          { items },
-          items.map(({ id, name }) => `revoked "${name}" (${id})`).join("\n"),
-        );
+        print(output, {
+          document: { items },
+          items,
+          names: items.map(({ id }) => id),
+          table: () => items.map(({ id, name }) => `revoked "${name}" (${id})`).join("\n"),
+        });
       }),
     );
-}
-
-function withOutput(command: Command): Command {
-  return command.addOption(
-    new Option("-o, --output <format>", "what to print")
-      .choices(["table", "json"])
-      .default("table"),
-  );
 }
 
 /** @throws KonvergeError `invalid_request`, in the words of the options */
@@ -149,7 +149,6 @@ async function runWithAccess(work: (access: QueueAccess) => Promise<void>): Prom
 }
 
 function tokenRows(items: readonly TokenView[]): string {
-  if (items.length === 0) return "no token";
   const rows = items.map(({ id, name, role, scope, createdBy, expiresAt, lastUsedAt }) => {
     const limits = Object.entries(scope).map(
       ([what, names]) => `${what} ${names?.join(", ") ?? ""}`,
@@ -160,13 +159,9 @@ function tokenRows(items: readonly TokenView[]): string {
       role,
       limits.join("; ") || "all",
       createdBy,
-      expiresAt ?? "never",
-      lastUsedAt ?? "never",
+      expiresAt === undefined ? "never" : age(expiresAt),
+      lastUsedAt === undefined ? "never" : `${age(lastUsedAt)} ago`,
     ];
   });
   return columns([["NAME", "ID", "ROLE", "SCOPE", "BY", "EXPIRES", "LAST USED"], ...rows]);
-}
-
-function print(output: ShowFlags["output"], document: unknown, text: string): void {
-  process.stdout.write(`${output === "json" ? JSON.stringify(document, null, 2) : text}\n`);
 }

@@ -1,0 +1,57 @@
+import type { AuditEntry, AuditQuery } from "@konverge/contracts";
+import { AUDIT_ACTIONS } from "@konverge/contracts";
+import type { Command } from "commander";
+import { age } from "../age.ts";
+import { columns } from "../columns.ts";
+import { KEY_OPTIONS } from "../key-filters.ts";
+import { groupHelp, runWithClient, withClient } from "../run-with-client.ts";
+import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+
+interface ListFlags extends PageFlags {
+  readonly controller?: string;
+  readonly namespace?: string;
+  readonly by?: string;
+  readonly action?: AuditQuery["action"];
+}
+
+const HELP = `
+  konverge audit list --by ci --all -o jsonl
+  konverge audit list --action pause`;
+
+export function addAuditCommand(program: Command): void {
+  const audit = program
+    .command("audit")
+    .description("who changed what, over HTTP and by command line")
+    .addHelpText("after", groupHelp(HELP));
+
+  withPages(withClient(audit.command("list").description("changes, newest first")))
+    .option("--controller <name>", "default: all")
+    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
+    .option("--by <name>", "the token's name, or who the order names")
+    .option("--action <action>", `one of ${AUDIT_ACTIONS.join(", ")}`)
+    .action((flags: ListFlags) =>
+      runWithClient(
+        flags,
+        ({ client }) => {
+          const names = ["cluster", "controller", "namespace", "by", "action", "cursor"] as const;
+          const query = { limit: Number(flags.limit), ...pick(flags, names) };
+          return showPages(flags, client.audit.list(query), {
+            nameOf: ({ id }) => id,
+            table: auditRows,
+            empty: "nobody has changed anything",
+          });
+        },
+        KEY_OPTIONS,
+      ),
+    );
+}
+
+function auditRows(items: readonly AuditEntry[]): string {
+  const rows = items.map(({ at, by, action, controller, namespace, name, filter, ...rest }) => {
+    const { reason = "-", count } = rest;
+    const place = [controller, namespace, name, filter].filter((part) => part !== undefined);
+    const many = count === undefined ? "" : ` (${count})`;
+    return [age(at), by, action, `${place.join(" ") || "-"}${many}`, reason];
+  });
+  return columns([["AGE", "BY", "ACTION", "WHAT", "REASON"], ...rows]);
+}
