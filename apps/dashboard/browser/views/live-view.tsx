@@ -14,10 +14,10 @@ import { useTail, type Tail, type TailEvent } from "./live/use-tail.ts";
 /** Further down than this, somebody reads. */
 const TOP_PX = 120;
 
-/** What ends, and what people change, as it happens. Rows wait while the mouse or the focus is on the list. */
+/** What ends, and what people change, as it happens. Rows wait while the mouse or the focus is on the list or its button. */
 export function LiveView() {
   const filters = filtersOf(["name", "namespace", "controller", "outcome"]);
-  const list = useRef<HTMLOListElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const isRead = () =>
     window.scrollY > TOP_PX ||
     list.current?.matches(":hover") === true ||
@@ -35,28 +35,26 @@ export function LiveView() {
         <Filter name="controller" label="Controller" />
         <Filter name="outcome" label="Outcome" choices={outcomeNames} />
       </div>
-      <div class="held" role="status">
-        {tail.held === 0 ? null : (
-          <button type="button" class="fresh" onClick={tail.release}>
-            {plural(tail.held, "new event")}
-          </button>
+      <div ref={list}>
+        <div class="held" role="status">
+          {tail.held === 0 ? null : (
+            <button type="button" class="fresh" onClick={tail.release}>
+              {plural(tail.held, "new event")}
+            </button>
+          )}
+        </div>
+        {tail.rows.length === 0 && tail.held === 0 ? (
+          <Empty title="Listening">
+            <p>Attempts appear when they end; pauses, releases and breakers when they change.</p>
+          </Empty>
+        ) : (
+          <ol class="tail panel">
+            {tail.rows.map((row) => (
+              <TailRow key={`${row.id}${row.at}`} row={row} />
+            ))}
+          </ol>
         )}
       </div>
-      {tail.rows.length === 0 && tail.held === 0 ? (
-        <Empty title="Listening">
-          <p>Attempts appear when they end; pauses, releases and breakers when they change.</p>
-        </Empty>
-      ) : (
-        <ol
-          class="tail panel"
-          ref={list}
-          onMouseLeave={() => (isRead() ? undefined : tail.release())}
-        >
-          {tail.rows.map((row) => (
-            <TailRow key={`${row.id}${row.at}`} row={row} />
-          ))}
-        </ol>
-      )}
       <CliLine
         line={[
           "konverge attempt list",

@@ -1,0 +1,307 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { DASHBOARD_FOLDER } from "@konverge/dashboard";
+import { formatKey } from "@konverge/core";
+import { createHistoryWriter } from "@konverge/queue";
+import type { Page } from "playwright-core";
+import { expect, onTestFinished, test } from "vitest";
+import { keyOf, until, useQueues, workOn } from "../../integration/queue-harness.ts";
+import { useChromium } from "./chromium.ts";
+import { startOwnApi, startProxy } from "./own-api.ts";
+
+const harness = useQueues();
+const open = useChromium();
+
+const BY_TEST = { kind: "cli", by: "test" } as const;
+
+/** As a person fills it in, and sends it by Enter. */
+async function order(page: Page, button: string, reason: string): Promise<void> {
+  await page.getByRole("button", { name: button, exact: true }).first().click();
+  const dialog = page.getByRole("dialog", { name: button });
+  await dialog.getByLabel("Who you are").fill("ada");
+  await dialog.getByLabel("Why").fill(reason);
+  await dialog.getByLabel("Why").press("Enter");
+  await dialog.waitFor({ state: "detached" });
+}
+
+test("scripts are at most 60 kB and styles 12 kB, compressed", () => {
+  const assets = join(DASHBOARD_FOLDER, "assets");
+  const sizeOf = (extension: string) =>
+    readdirSync(assets)
+      .filter((name) => name.endsWith(extension))
+      .reduce((sum, name) => sum + gzipSync(readFileSync(join(assets, name))).length, 0);
+  expect(sizeOf(".js")).toBeGreaterThan(0);
+  expect(sizeOf(".js")).toBeLessThanOrEqual(60 * 1024);
+  expect(sizeOf(".css")).toBeLessThanOrEqual(12 * 1024);
+});
+
+test("by keyboard alone: search, open, walk, pause and resume an object", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, queue } = await startOwnApi(harness);
+  const worker = workOn(queue, () => ({ kind: "done" }));
+  for (const name of ["blue-1", "blue-2", "red-1"]) await queue.request(keyOf(name), BY_TEST);
+  await until("all ran", () => worker.closed.length === 3);
+
+  await page.goto(url);
+  await page.getByRole("heading", { name: "All is well: 1 worker on 1 controller." }).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("blue");
+  await page.getByRole("option").nth(1).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "blue-2" }).waitFor();
+  expect(new URL(page.url()).pathname).toBe("/o/default/node-pool/demo/blue-2");
+
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.getByText("It changed nothing.").waitFor();
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await page.keyboard.press("Escape");
+
+  await page.getByRole("button", { name: "Pause" }).press("Enter");
+  await page.getByLabel("Who you are").press("a");
+  await page.keyboard.type("da");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("a bad release");
+  await page.keyboard.press("Enter");
+  await page.getByText(/by ada.*a bad release/s).waitFor();
+  expect(await queue.control.listPauses()).toMatchObject([{ by: "ada", reason: "a bad release" }]);
+  await order(page, "Resume", "it is mended");
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+  expect(await queue.control.listPauses()).toEqual([]);
+
+  await page.getByRole("button", { name: "Reconcile now" }).press("Enter");
+  await until("it ran again", () => worker.closed.length >= 4);
+  await page.getByRole("button", { name: "1 new attempt" }).waitFor();
+  expect(troubles).toEqual([]);
+  await worker.stop();
+});
+
+test("what people and clusters write is text: nothing of it runs, on any view", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, queue, access } = await startOwnApi(harness);
+  const canary = `<img src=x onerror="window.hacked='yes'"><script>window.hacked='yes'<\u002fscript>`;
+  const name = `"><svg onload="window.hacked='yes'">`;
+  const worker = workOn(queue, ({ id, epoch, startedAtMs }) => {
+    const at = new Date(startedAtMs).toISOString();
+    const winners = [{ manager: canary, operation: canary, paths: [canary] }];
+    const write = {
+      verb: "patch",
+      resource: canary,
+      name: canary,
+      fieldManager: canary,
+      toVersion: canary,
+      patch: { metadata: { annotations: { [canary]: canary } } },
+      conflicts: [{ readVersion: canary, winners, waitedMs: 1 }],
+      taken: [{ manager: canary, path: canary }],
+    };
+    const record = {
+      id: `${id}#${epoch}`,
+      key: id,
+      controller: "node-pool",
+      attempt: 1,
+      worker: canary,
+      triggers: [{ kind: "cli", by: canary, reason: canary }],
+      requestedAt: at,
+      startedAt: at,
+      finishedAt: at,
+      durationMs: 1,
+      waits: { queueMs: 1, limiterMs: 0, laneMs: 0, conflictMs: 1, backoffMs: 0 },
+      outcome: "terminal",
+      error: { code: canary, message: canary },
+      writes: [write],
+      conflicts: [],
+      calls: { n: 1, ms: 1 },
+      hints: [{ code: "own_spec_written", message: canary }],
+    };
+    return {
+      outcome: { kind: "terminal", error: new Error(canary) },
+      record: JSON.stringify(record),
+    };
+  });
+  await queue.request(keyOf(name), { kind: "http", by: canary, reason: canary });
+  await until("it is dead", () => worker.closed.length === 1);
+  await queue.control.pause(
+    { kind: "namespace", namespace: canary },
+    { by: canary, reason: canary },
+  );
+  await queue.control.pause({ kind: "key", key: keyOf(name) }, { by: canary, reason: canary });
+
+  const path = `/o/default/node-pool/demo/${encodeURIComponent(name)}`;
+  for (const view of ["/", "/runs", "/fights", "/live", "/keys", "/dead-letters", path]) {
+    await page.goto(new URL(view, url).href);
+    await page.locator("main h1").waitFor();
+    await page.locator(".skeleton").waitFor({ state: "detached" });
+    if (view === path) await page.locator("details.attempt summary").click();
+    expect(await page.evaluate("window.hacked"), view).toBeUndefined();
+    expect(await page.locator("main img, main script, main [onload]").count(), view).toBe(0);
+  }
+  await page.getByText(canary).first().waitFor();
+  expect(troubles, "nothing even tried, so that the policy had nothing to refuse").toEqual([]);
+  await worker.stop();
+  expect(await access.controllers("default")).toHaveLength(1);
+});
+
+test("below a base path that a proxy takes away, links, data and deep addresses work", async (context) => {
+  const { page, troubles, requests } = await open(context);
+  const { url, queue } = await startOwnApi(harness);
+  await queue.request(keyOf("blue"), BY_TEST);
+  const base = await startProxy(url, "/tools/konverge/");
+  await page.goto(`${base}o/default/node-pool/demo/blue`);
+  await page.getByRole("heading", { name: "blue" }).waitFor();
+  await page.getByRole("link", { name: "Queues" }).click();
+  await page.getByRole("link", { name: "demo/blue" }).waitFor();
+  expect(new URL(page.url()).pathname).toBe("/tools/konverge/keys");
+  await page.getByRole("link", { name: "demo/blue" }).click();
+  await page.getByRole("heading", { name: "blue" }).waitFor();
+  await page.goBack();
+  await page.getByRole("heading", { name: "Queues" }).waitFor();
+  expect(requests.filter((address) => !address.startsWith(base))).toEqual([]);
+  expect(troubles).toEqual([]);
+});
+
+test("with tokens there is a form first; a viewer sees everything and no button", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, access, queue } = await startOwnApi(harness, { KONVERGE_TOKEN: "0123456789abcdef" });
+  await queue.request(keyOf("blue"), BY_TEST);
+  const create = async (role: "viewer" | "operator") =>
+    (await access.tokens.create({ name: `${role}-1`, role, scope: {} }, "test")).token;
+  const logIn = async (token: string) => {
+    await page.getByLabel("Token").fill(token);
+    await page.getByLabel("Token").press("Enter");
+  };
+  await page.goto(`${url}/o/default/node-pool/demo/blue`);
+  await logIn("kvg_wrong");
+  await page.getByText("This token is not known").waitFor();
+  await logIn(await create("viewer"));
+  await page.getByRole("heading", { name: "blue" }).waitFor();
+  expect(await page.getByRole("button", { name: /Pause|Reconcile now/ }).count()).toBe(0);
+
+  await page.context().clearCookies();
+  await page.reload();
+  await logIn(await create("operator"));
+  await page.getByRole("heading", { name: "blue" }).waitFor();
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByLabel("Why").fill("maintenance");
+  await page.getByLabel("Why").press("Enter");
+  await page.getByText(/by operator-1/).waitFor();
+  expect(await queue.control.listPauses()).toMatchObject([{ by: "operator-1" }]);
+  expect(troubles).toEqual([]);
+});
+
+test("10,000 objects: a page draws a hundred, and any part of a name finds one", async (context) => {
+  const { page, requests } = await open(context);
+  const { url, queue } = await startOwnApi(harness);
+  for (let block = 0; block < 10; block++) {
+    await queue.requestMany(
+      Array.from({ length: 1_000 }, (_, index) => ({
+        key: keyOf(`object-${String(block * 1_000 + index).padStart(5, "0")}`),
+        trigger: BY_TEST,
+      })),
+    );
+  }
+  await page.goto(`${url}/keys`);
+  await page.getByRole("link", { name: "demo/object-00000" }).waitFor();
+  expect(await page.locator("tbody tr").count()).toBe(100);
+  expect(requests.length).toBeLessThanOrEqual(5);
+  await page.getByRole("link", { name: "Next page" }).click();
+  await page.getByRole("link", { name: "demo/object-00199" }).waitFor();
+  expect(await page.locator("tbody tr").count()).toBe(100);
+  await page.getByLabel("Name", { exact: true }).fill("ct-0777");
+  await page.getByRole("link", { name: "demo/object-07770" }).waitFor();
+  await expect.poll(() => page.locator("tbody tr").count()).toBe(10);
+  expect(new URL(page.url()).searchParams.get("name")).toBe("ct-0777");
+});
+
+test("the live tail stands still under the mouse, and goes on behind what was shown", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, queue } = await startOwnApi(harness);
+  const end = openHistory();
+  await page.goto(`${url}/live`);
+  await page.getByText("connected", { exact: true }).waitFor();
+  await end("one");
+  await page.getByRole("link", { name: "demo/one" }).waitFor();
+  await page.getByRole("link", { name: "demo/one" }).hover();
+  await end("two");
+  await end("three");
+  await page.getByRole("button", { name: "2 new events" }).waitFor();
+  expect(await page.locator(".tail > li").count()).toBe(1);
+  await page.getByRole("button", { name: "2 new events" }).click();
+  await expect.poll(() => page.locator(".tail > li").count()).toBe(3);
+  expect(await page.locator(".tail > li a").first().textContent()).toBe("demo/three");
+  await page.goto(`${url}/keys?controller=node-pool`);
+  await order(page, "Pause node-pool", "maintenance");
+  expect(await queue.control.listPauses()).toHaveLength(1);
+  expect(troubles).toEqual([]);
+});
+
+test("dead letters: all that match are counted first, then released", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, queue } = await startOwnApi(harness);
+  const state = { heals: false };
+  const worker = workOn(queue, () =>
+    state.heals ? { kind: "done" } : { kind: "terminal", error: new Error("cannot") },
+  );
+  for (const name of ["blue-1", "blue-2", "red-1"]) await queue.request(keyOf(name), BY_TEST);
+  await until("all died", () => worker.closed.length === 3);
+  await page.goto(`${url}/`);
+  await page.getByRole("heading", { name: "1 thing needs you." }).waitFor();
+  await page.getByRole("link", { name: "node-pool: 3 dead letters" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("blue");
+  await expect.poll(() => page.locator("tbody tr").count()).toBe(2);
+  await page.getByRole("button", { name: "Release all that match" }).click();
+  await page.getByText("2 objects of node-pool will be tried again").waitFor();
+  expect(worker.closed).toHaveLength(3);
+  state.heals = true;
+  await page.keyboard.press("Escape");
+  await order(page, "Release all that match", "it is mended");
+  await page.getByText("2 dead letters released").waitFor();
+  await until("they ran again", () => worker.closed.length === 5);
+  const dead = await queue.control.listKeys({ phase: "dead" });
+  expect(dead.items.map(({ key }) => key.split("/").at(-1))).toEqual(["red-1"]);
+  expect(troubles).toEqual([]);
+  await worker.stop();
+});
+
+/** Ends attempts as a worker's history does: by the name of their object. */
+function openHistory(): (name: string) => Promise<void> {
+  const writer = createHistoryWriter({
+    redis: { url: harness.url },
+    prefix: harness.prefix,
+    cluster: "default",
+    budgetBytes: 1_000_000,
+    onError: () => undefined,
+  });
+  onTestFinished(() => writer.close());
+  return async (name) => {
+    await writer.flush({
+      rows: [
+        {
+          recordBytes: 100,
+          row: {
+            key: formatKey(keyOf(name)),
+            epoch: 1,
+            outcome: "done",
+            errorCode: "",
+            managers: [],
+            hints: [],
+            startedAtMs: Date.now(),
+            durationMs: 3,
+            conflicts: 0,
+            writes: 1,
+            calls: 2,
+            worker: "w-1",
+          },
+        },
+      ],
+      fights: [],
+      rollups: [],
+      say: [],
+      sayAgainMs: 1,
+      loops: new Map(),
+    });
+  };
+}

@@ -1,0 +1,103 @@
+import { createServer, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { openQueueAccess, startApi, type QueueAccess } from "@konverge/api";
+import { readSettings } from "@konverge/contracts";
+import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
+import { onTestFinished } from "vitest";
+import type { QueueHarness } from "../../integration/queue-harness.ts";
+
+export interface OwnApi {
+  readonly url: string;
+  readonly access: QueueAccess;
+  readonly queue: WorkQueue;
+}
+
+/** A real API process' server on the test's Redis prefix, with one controller and a worker that is said to live. */
+export async function startOwnApi(
+  harness: QueueHarness,
+  env: Readonly<Record<string, string>> = {},
+): Promise<OwnApi> {
+  const redis = { url: harness.url };
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
+  await registry.announce([
+    {
+      name: "node-pool",
+      cluster: "default",
+      group: "demo.konverge.dev",
+      version: "v1",
+      kind: "NodePool",
+      resource: "nodepools",
+      scope: "Namespaced",
+    },
+  ]);
+  const stopHeartbeat = registry.heartbeat({
+    workerId: "w-1",
+    controllers: ["node-pool"],
+    definitions: {},
+    role: "all",
+    version: "test",
+    startedAt: "2026-01-01T00:00:00Z",
+    host: "here",
+  });
+  const api = await startApi({
+    settings: readSettings({
+      env: {
+        KONVERGE_REDIS_URL: harness.url,
+        KONVERGE_PREFIX: harness.prefix,
+        KONVERGE_API_PORT: "0",
+        KONVERGE_LOG_LEVEL: "silent",
+        ...env,
+      },
+    }),
+    version: "test",
+  });
+  const access = openQueueAccess({
+    redisUrl: harness.url,
+    prefix: harness.prefix,
+    onError: () => undefined,
+  });
+  onTestFinished(async () => {
+    await api.stop();
+    await access.close();
+    await stopHeartbeat();
+    await registry.close();
+  });
+  const { queue } = await access.find("default", "node-pool");
+  return { url: api.url, access, queue };
+}
+
+/** A proxy that serves `target` below `base`, and takes `base` away as most do. Answers its own top. */
+export async function startProxy(target: string, base: string): Promise<string> {
+  const server: Server = createServer((incoming, outgoing) => {
+    const path = incoming.url ?? "";
+    if (!path.startsWith(base)) {
+      outgoing.writeHead(404).end(`${path} is not below ${base}`);
+      return;
+    }
+    const { hostname, port } = new URL(target);
+    const options = {
+      hostname,
+      port,
+      path: path.slice(base.length - 1),
+      method: incoming.method,
+      headers: incoming.headers,
+    };
+    incoming.pipe(
+      request(options, (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+      }),
+    );
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  onTestFinished(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  );
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`;
+}
