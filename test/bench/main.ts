@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import type { BenchOptions, Figure } from "./measure.ts";
+import { benchApi } from "./api.ts";
 import { benchContention } from "./contention.ts";
 import { benchController } from "./controller.ts";
 import { benchGuard } from "./guard.ts";
@@ -11,6 +12,7 @@ import { benchTime } from "./time.ts";
 import { benchWritePath } from "./write-path.ts";
 
 const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
+  api: benchApi,
   "write-path": benchWritePath,
   queue: benchQueue,
   contention: benchContention,

@@ -271,5 +271,5 @@ test("names of a thousand clusters and controllers open no connection and leave 
     await call(`/v1/guards/${cluster}`);
   }
   expect((await clients()) - before).toBeLessThan(5);
-  expect(await kept()).toEqual(keys);
+  expect((await kept()).filter((key) => !keys.includes(key))).toEqual([]);
 });

@@ -17,6 +17,8 @@ import { createAnswerStore, type AnswerStore } from "./answer-store.ts";
 import { createAuditLog, type AuditLog } from "./audit-log.ts";
 import { createTokenStore, type TokenStore } from "./token-store.ts";
 
+const ANNOUNCED_MS = 1_000;
+
 /** The queues of all controllers that workers have announced, opened as they are asked for, and what the API keeps itself. */
 export interface QueueAccess {
   readonly tokens: TokenStore;
@@ -63,6 +65,10 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
 
   const clusters = createControllerRegistry({ redis, prefix, cluster: "default", onError });
   const announcedClusters = new Set<string>();
+  const announcements = new Map<
+    string,
+    { readonly announced: AnnouncedController; readonly untilMs: number }
+  >();
 
   /** Names come from outside, and each that is known has connections of its own: of others there must be none. */
   const isKnown = async (cluster: string): Promise<boolean> => {
@@ -77,6 +83,15 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
     registries.set(cluster, known);
     return known;
   };
+  /** What a controller is for does not change from one request to the next. */
+  const announcementOf = async (known: ControllerRegistry, cluster: string, controller: string) => {
+    const id = JSON.stringify([cluster, controller]);
+    const recent = announcements.get(id);
+    if (recent !== undefined && performance.now() < recent.untilMs) return recent.announced;
+    const announced = await known.get(controller);
+    announcements.set(id, { announced, untilMs: performance.now() + ANNOUNCED_MS });
+    return announced;
+  };
   const unknown = (code: "unknown_controller" | "not_found", cluster: string): KonvergeError =>
     new KonvergeError(code, `no worker has announced a cluster "${cluster}" yet`);
   return {
@@ -87,7 +102,10 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
       const known = await registry(cluster);
       if (known === undefined) throw unknown("unknown_controller", cluster);
       // Asked each time: a request in a shard that is none any more would never run.
-      const [announced, shards] = await Promise.all([known.get(controller), known.shards()]);
+      const [announced, shards] = await Promise.all([
+        announcementOf(known, cluster, controller),
+        known.shards(),
+      ]);
       const id = `${cluster}/${controller}/${shards}`;
       const queue =
         queues.get(id) ??

@@ -49,6 +49,7 @@ export async function startApi(options: {
     metrics,
     token,
     isLoopback: isLoopback(apiHost),
+    rate: { ratePerSecond: settings.apiRate, burst: 2 * settings.apiRate },
     cluster: settings.cluster,
     onError: (error) => log.error({ err: error }, "request failed"),
   });

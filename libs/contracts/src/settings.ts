@@ -172,6 +172,16 @@ export const settingsSchema = z.strictObject({
   apiPort: port
     .default(7070)
     .meta(meta("KONVERGE_API_PORT", "Port of the HTTP API; 0 takes a free one.")),
+  apiRate: z.coerce
+    .number()
+    .min(1, "write a number from 1")
+    .default(1_000)
+    .meta(
+      meta(
+        "KONVERGE_API_RATE",
+        "Requests per second that one process of the HTTP API takes from one caller; twice as many in a burst. Default 1000.",
+      ),
+    ),
   token: z
     .string()
     .min(16, "a token needs at least 16 characters")

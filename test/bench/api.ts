@@ -1,0 +1,272 @@
+import { Agent, request } from "node:http";
+import { createHistoryWriter, createControllerRegistry, type HistoryBatch } from "@konverge/queue";
+import {
+  contest,
+  figureOf,
+  median,
+  percentile,
+  rateOf,
+  type BenchOptions,
+  type Figure,
+} from "./measure.ts";
+import { startOwnRedis, type OwnRedis } from "./own-redis.ts";
+import { startPeerProcess } from "./peer-process.ts";
+
+const SUITE = "api";
+const PREFIX = "bench";
+const ROOT = `${PREFIX}:{default}`;
+const TYPE = "nodepools.demo.konverge.dev";
+const PORTS = { ours: 17_071, bare: 17_072 } as const;
+const WIDTH = 16;
+const SINGLES = 3_000;
+const BATCHES = 60;
+const PER_BATCH = 100;
+const ROUNDS = 5;
+const PER_OBJECT = 50;
+const ROWS_PER_FLUSH = 500;
+const READS = 200;
+
+/** Enqueueing over HTTP against bare Hono and BullMQ, and reading an object with many attempts stored. */
+export async function benchApi({ log, long }: BenchOptions): Promise<Figure[]> {
+  await using own = await startOwnRedis(log);
+  await announce(own);
+  const children = (["ours", "bare"] as const).map((side) =>
+    startPeerProcess(process.execPath, [
+      "--conditions=@konverge/source",
+      "test/bench/api-server.ts",
+      side,
+      own.url,
+      String(PORTS[side]),
+    ]),
+  );
+  const agent = new Agent({ keepAlive: true, maxSockets: WIDTH });
+  try {
+    await Promise.all(children.map(({ ready }) => ready));
+    const figures = await enqueue(agent);
+    await own.redis.flushall();
+    return [...figures, ...(await readObjects(own, agent, long ? 1_000_000 : 50_000, log))];
+  } finally {
+    agent.destroy();
+    await Promise.all(children.map((child) => child.stop()));
+  }
+}
+
+/** What a worker leaves in Redis at its start. */
+async function announce({ url }: OwnRedis): Promise<void> {
+  const registry = createControllerRegistry({
+    redis: { url },
+    prefix: PREFIX,
+    cluster: "default",
+  });
+  await registry.announce([
+    {
+      name: "node-pool",
+      cluster: "default",
+      group: "demo.konverge.dev",
+      version: "v1",
+      kind: "NodePool",
+      resource: "nodepools",
+      scope: "Namespaced",
+    },
+  ]);
+  await registry.close();
+}
+
+async function enqueue(agent: Agent): Promise<Figure[]> {
+  let serial = 0;
+  const item = () => ({
+    controller: "node-pool",
+    namespace: "team-a",
+    name: `pool-${serial++}`,
+    reason: "deploy 4711",
+  });
+  const single = (side: keyof typeof PORTS) => () =>
+    rateOf(SINGLES, WIDTH, () => send(agent, side, "POST", "/v1/reconciles", item()));
+  const batch = (side: keyof typeof PORTS) => async () => {
+    const rate = await rateOf(BATCHES, WIDTH / 4, () =>
+      send(agent, side, "POST", "/v1/reconciles/batch", {
+        items: Array.from({ length: PER_BATCH }, item),
+      }),
+    );
+    return rate * PER_BATCH;
+  };
+  const common = { suite: SUITE, metric: "requests accepted", unit: "/s", rounds: ROUNDS };
+  const peer = (name: string, side: () => Promise<number>) => [{ name, side, goal: 0.8 }];
+  return [
+    ...(await contest({
+      ...common,
+      case: `enqueue over HTTP, ${WIDTH} connections`,
+      ours: single("ours"),
+      peers: peer("Hono and BullMQ add", single("bare")),
+    })),
+    ...(await contest({
+      ...common,
+      case: `enqueue over HTTP in batches of ${PER_BATCH}`,
+      ours: batch("ours"),
+      peers: peer("Hono and BullMQ addBulk", batch("bare")),
+    })),
+  ];
+}
+
+/** Reads objects with 50 attempts each, among so many that are stored. */
+async function readObjects(
+  own: OwnRedis,
+  agent: Agent,
+  attempts: number,
+  log: (line: string) => void,
+): Promise<Figure[]> {
+  const objects = attempts / PER_OBJECT;
+  log(`api: storing ${attempts} attempts`);
+  const emptyBytes = await own.usedMemory();
+  await store(own, objects);
+  const perAttempt = ((await own.usedMemory()) - emptyBytes) / attempts;
+  await announce(own);
+  const tookMs: number[] = [];
+  for (let read = 0; read < READS; read++) {
+    const path = `/v1/objects/default/node-pool/team-a/pool-${Math.floor(Math.random() * objects)}`;
+    const startedMs = performance.now();
+    await Promise.all([
+      send(agent, "ours", "GET", path),
+      send(agent, "ours", "GET", `${path}/contention`),
+    ]);
+    tookMs.push(performance.now() - startedMs);
+  }
+  const what = { suite: SUITE, case: `${attempts} attempts stored, ${PER_OBJECT} per object` };
+  return [
+    figureOf({
+      ...what,
+      metric: "object page, median",
+      unit: "ms",
+      ours: [median(tookMs)],
+      goal: 50,
+      goalIs: "most",
+    }),
+    figureOf({
+      ...what,
+      metric: "object page, p99",
+      unit: "ms",
+      ours: [percentile(tookMs, 0.99)],
+      goal: 50,
+      goalIs: "most",
+    }),
+    figureOf({ ...what, metric: "Redis memory per attempt", unit: "bytes", ours: [perAttempt] }),
+  ];
+}
+
+/** One object as the queue stores it, copied under the names of all others, and a row of the index for each attempt. */
+async function store({ url, redis }: OwnRedis, objects: number): Promise<void> {
+  const idOf = (serial: number) => `node-pool/default/${TYPE}/team-a/pool-${serial}`;
+  const record = JSON.stringify({ ...RECORD, id: `${idOf(0)}#1`, key: idOf(0) });
+  const entry = `1800000000012\n[1,1,1800000000000,"done","bench-host-12345","",""]\n${record}`;
+  await redis.rpush(`${ROOT}/attempts/${idOf(0)}`, ...Array<string>(PER_OBJECT).fill(entry));
+  await redis.hset(`${ROOT}/key/${idOf(0)}`, {
+    requested: 1,
+    covered: 1,
+    attempts: 0,
+    epoch: PER_OBJECT,
+    outcome: "done",
+  });
+  const writer = createHistoryWriter({
+    redis: { url },
+    prefix: PREFIX,
+    cluster: "default",
+    budgetBytes: 2 ** 40,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  for (let serial = 0; serial < objects; serial++) {
+    const pipeline = redis.pipeline();
+    for (const what of ["attempts", "key"]) {
+      if (serial > 0)
+        pipeline.copy(`${ROOT}/${what}/${idOf(0)}`, `${ROOT}/${what}/${idOf(serial)}`);
+    }
+    await pipeline.exec();
+    if ((serial * PER_OBJECT) % ROWS_PER_FLUSH === 0) await writer.flush(batchOf(idOf(serial)));
+  }
+  await writer.close();
+}
+
+function batchOf(key: string): HistoryBatch {
+  const rows = Array.from({ length: ROWS_PER_FLUSH }, (_, at) => ({
+    row: {
+      key,
+      epoch: at,
+      outcome: "done" as const,
+      errorCode: "",
+      managers: [],
+      hints: [],
+      startedAtMs: 1_800_000_000_000 + at,
+      durationMs: 12,
+      conflicts: 0,
+      writes: 1,
+      calls: 2,
+      worker: "bench-host-12345",
+    },
+    recordBytes: 900,
+  }));
+  return { rows, fights: [], rollups: [], say: [], sayAgainMs: 1, loops: new Map() };
+}
+
+/** As the engine writes it for an attempt that a watch started and that wrote its status. */
+const RECORD = {
+  epoch: 1,
+  controller: "node-pool",
+  uid: "0b7c2f6e-6d4e-4a39-9c53-3f2f4d1f9f11",
+  attempt: 1,
+  worker: "bench-host-12345",
+  triggers: [{ kind: "watch", by: "watch nodepools", resourceVersion: "1234567", generation: 3 }],
+  requestedAt: "2027-01-15T08:00:00.000Z",
+  startedAt: "2027-01-15T08:00:00.003Z",
+  finishedAt: "2027-01-15T08:00:00.015Z",
+  durationMs: 12,
+  waits: { queueMs: 3, limiterMs: 0, laneMs: 1, conflictMs: 0, backoffMs: 0 },
+  generation: 3,
+  observedGeneration: 3,
+  versionBefore: "1234567",
+  versionAfter: "1234570",
+  outcome: "done",
+  writes: [
+    {
+      verb: "patch",
+      resource: TYPE,
+      namespace: "team-a",
+      name: "pool-0",
+      fieldManager: "konverge/node-pool",
+      subresource: "status",
+      fromVersion: "1234567",
+      toVersion: "1234570",
+      patch: { status: { machines: 3, observedGeneration: 3 } },
+      conflicts: [],
+    },
+  ],
+  conflicts: [],
+  calls: { n: 2, ms: 9 },
+} as const;
+
+/** Node's own client: `fetch` would cost more than what is measured. */
+async function send(
+  agent: Agent,
+  side: keyof typeof PORTS,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<void> {
+  const text = body === undefined ? "" : JSON.stringify(body);
+  const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(text) };
+  await new Promise<void>((resolve, reject) => {
+    const sent = request(
+      { agent, host: "127.0.0.1", port: PORTS[side], method, path, headers },
+      (response) => {
+        const { statusCode = 0 } = response;
+        response.resume();
+        response.once("end", () => {
+          if (statusCode < 300) resolve();
+          else reject(new Error(`${method} ${path} was answered with ${statusCode}`));
+        });
+      },
+    );
+    sent.once("error", reject);
+    sent.end(text);
+  });
+}
