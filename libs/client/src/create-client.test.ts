@@ -44,6 +44,20 @@ test("a POST is repeated after a lost answer with the same Idempotency-Key, and 
   expect(sent[0]?.headers.get("authorization")).toBe("Bearer secret-token");
 });
 
+test("reads have no key, and every change has one", async () => {
+  const { client, sent } = scripted(() => json({}));
+  const order = { by: "ada", reason: "a test" };
+  await client.workers.list();
+  await client.guards.setRate("default", { ...order, ratePerSecond: null });
+  await client.queues.pause({ controller: "a", ...order });
+  const keyed = sent.map(({ method, headers }) => [method, headers.has("idempotency-key")]);
+  expect(keyed).toEqual([
+    ["GET", false],
+    ["PUT", true],
+    ["POST", true],
+  ]);
+});
+
 test("two calls have two keys; a key that is given is used", async () => {
   const { client, sent } = scripted(() => json({}));
   await client.reconciles.create(BODY);

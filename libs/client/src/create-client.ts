@@ -50,14 +50,21 @@ export function createClient(options: ClientOptions): Client {
   const { send } = sender;
   const get = <Answer>(path: string, query?: object, read: ReadOptions = {}): Promise<Answer> =>
     send<Answer>({ path, query: { ...query }, signal: read.signal });
-  const post = <Answer>(path: string, body: unknown, write: WriteOptions = {}): Promise<Answer> =>
+  const change = <Answer>(
+    method: "POST" | "PUT",
+    path: string,
+    body: unknown,
+    write: WriteOptions = {},
+  ): Promise<Answer> =>
     send<Answer>({
-      method: "POST",
+      method,
       path,
       body,
       signal: write.signal,
       ...(write.idempotencyKey === undefined ? {} : { idempotencyKey: write.idempotencyKey }),
     });
+  const post = <Answer>(path: string, body: unknown, write?: WriteOptions): Promise<Answer> =>
+    change<Answer>("POST", path, body, write);
   const pages =
     (path: string) =>
     <Item, Answer extends { readonly items: readonly Item[]; readonly next?: string | undefined }>(
@@ -121,13 +128,8 @@ export function createClient(options: ClientOptions): Client {
       get: (cluster, read) => get(`/v1/guards/${encode(cluster)}`, undefined, read),
       isolate: guard("isolate"),
       reset: guard("reset"),
-      setRate: (cluster, body, write = {}) =>
-        send({
-          method: "PUT",
-          path: `/v1/guards/${encode(cluster)}/rate`,
-          body,
-          signal: write.signal,
-        }),
+      setRate: (cluster, body, write) =>
+        change<GuardView>("PUT", `/v1/guards/${encode(cluster)}/rate`, body, write),
     },
     deadLetters: {
       list: pages("/v1/dead-letters"),

@@ -28,7 +28,7 @@ export interface Call {
   readonly query?: Readonly<Record<string, unknown>> | undefined;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of a POST. Default: a random one, the same over all tries. */
+  /** Of what changes something. Default: a random one, the same over all tries. */
   readonly idempotencyKey?: string | undefined;
   /** The server may take so much longer, in ms. */
   readonly patienceMs?: number;
@@ -45,8 +45,9 @@ export interface Sender {
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /**
- * Sends calls, and again when that is safe: everything but a POST that carries no Idempotency-Key. Delays have full jitter;
- * a Retry-After is a floor under them, so that clients do not come back all at once.
+ * Sends calls, and again when no answer came or the server says so. What changes something carries an Idempotency-Key, the
+ * same each time, so that it happens once. Delays have full jitter; a Retry-After is a floor under them, so that clients
+ * do not come back all at once.
  */
 export function createSender(options: SenderOptions): Sender {
   const { retry, random, sleep, timeoutMs, token } = options;
@@ -107,7 +108,8 @@ export function createSender(options: SenderOptions): Sender {
 
   return {
     async send<Answer>(given: Call): Promise<Answer> {
-      const call = given.method === "POST" ? { idempotencyKey: randomKey(), ...given } : given;
+      const isRead = given.method === undefined || given.method === "GET";
+      const call = isRead ? given : { idempotencyKey: randomKey(), ...given };
       for (let tried = 0; ; tried++) {
         call.signal?.throwIfAborted();
         try {
