@@ -1,4 +1,4 @@
-import { isJsonObject, type ResourceType } from "@konverge/core";
+import type { ResourceType } from "@konverge/core";
 import type { Controller } from "./define-controller.ts";
 import type { Resource } from "./define-resource.ts";
 
@@ -70,6 +70,7 @@ export function requiredAccess(
       },
       // Tells people about loops and fights, in the namespace of the object.
       { apiGroups: [""], resources: ["events"], verbs: ["create"] },
+      ...crdRules(controllers),
       ...toRules(grants),
     ],
     // Elects who watches. A create cannot be bound to a name, since the name is not in its URL.
@@ -119,17 +120,30 @@ function idOf({ group, resource }: ResourceType): string {
 
 /** Known of kinds made by `defineResource`; of others the cluster alone knows. */
 function mayHaveStatus(type: ResourceType): boolean {
-  if (!("crd" in type)) return true;
-  const { versions } = (type as Resource).crd().spec;
-  return (
-    Array.isArray(versions) &&
-    versions.some(
-      (version) =>
-        isJsonObject(version) &&
-        isJsonObject(version["subresources"]) &&
-        "status" in version["subresources"],
-    )
-  );
+  return !isResource(type) || type.hasStatus;
+}
+
+function isResource(type: ResourceType): type is Resource {
+  return "crd" in type;
+}
+
+/** A worker tells when the CRD of a kind differs from its definition. */
+function crdRules(controllers: readonly Controller[]): AccessRule[] {
+  const types = controllers.flatMap(({ for: own, owns, watches }) => [
+    own,
+    ...owns,
+    ...watches.map(({ type }) => type),
+  ]);
+  const names = new Set(types.filter(isResource).map((type) => type.crd().metadata.name));
+  if (names.size === 0) return [];
+  return [
+    {
+      apiGroups: ["apiextensions.k8s.io"],
+      resources: ["customresourcedefinitions"],
+      resourceNames: [...names].toSorted(),
+      verbs: ["get"],
+    },
+  ];
 }
 
 /** One rule for all resources of a group with the same verbs. */
