@@ -254,18 +254,3 @@ test("an object's attempts can be read", async () => {
     lastOutcome: "done",
   });
 });
-
-test("the raw job view is read-only", async () => {
-  expect((await call("/queues")).status).toBe(200);
-  const listed = await call("/queues/api/queues");
-  expect(await listed.json()).toMatchObject({
-    queues: expect.arrayContaining([expect.objectContaining({ readOnlyMode: true })]),
-  });
-  const paused = await call("/queues/api/queues/node-pool/pause", { method: "PUT" });
-  expect(paused.status).toBe(405);
-  expect(paused.headers.get("allow")).toBe("GET, HEAD");
-  expect((await problemOf(paused)).code).toBe("method_not_allowed");
-  const unknown = await call("/queues/api/queues/nobody/some-id");
-  expect(unknown.status).toBe(404);
-  expect((await problemOf(unknown)).code).toBe("not_found");
-});

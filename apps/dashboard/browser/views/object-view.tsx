@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { partsOf } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { viewHref } from "../frame/cluster.ts";
+import { href } from "../frame/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Attempts } from "./object/attempts.tsx";
@@ -85,6 +86,7 @@ export function ObjectView({ target }: { readonly target: Target }) {
         <a href={viewHref("/runs", { name: parts.name })}>
           Attempts of every controller on this name
         </a>
+        <a href={href(`/queues/queue/${controller}`)}>Raw jobs of {parts.controller}</a>
       </p>
     </>
   );
