@@ -29,6 +29,7 @@ export type ErrorCode =
   | "invalid_request"
   | "invalid_result"
   | "invalid_throw"
+  | "invalid_workflow"
   | "kube_api"
   | "kube_timeout"
   | "kube_unreachable"
@@ -41,7 +42,10 @@ export type ErrorCode =
   | "redis_unavailable"
   | "redis_unsuitable"
   | "route_not_found"
+  | "run_ended"
+  | "run_exists"
   | "shards_mismatch"
+  | "step_failed"
   | "terminal"
   | "timed_out"
   | "unauthorized"
@@ -78,6 +82,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   invalid_request: entry("The request is not valid", 422, 2, true),
   invalid_result: entry("The handler returned what is no result", 500, 1, true),
   invalid_throw: entry("The handler threw what is no error", 500, 1, true),
+  invalid_workflow: entry("The workflow uses a verb in a way that cannot work", 500, 1, true),
   kube_api: entry("The API server refused the call", 502, 1),
   kube_timeout: entry("The API server did not answer in time", 504, 6),
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
@@ -90,7 +95,10 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   redis_unavailable: entry("Redis cannot be reached", 503, 6),
   redis_unsuitable: entry("This Redis cannot keep the promises", 500, 2, true),
   route_not_found: entry("No such route", 404, 3, true),
+  run_ended: entry("The run has ended", 409, 4, true),
+  run_exists: entry("Another run holds the key", 409, 4),
   shards_mismatch: entry("This Redis keeps the queues in another number of shards", 409, 2, true),
+  step_failed: entry("A step of a workflow failed for good", 500, 1, true),
   terminal: entry("The handler said that trying again cannot help", 500, 1, true),
   timed_out: entry("The attempt took longer than its timeout", 504, 5),
   unauthorized: entry("A token is needed", 401, 7, true),

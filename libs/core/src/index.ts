@@ -18,6 +18,8 @@ export {
   rejectedLadder,
 } from "./backoff-ladder.ts";
 export type { Climb, Jitter, Ladder } from "./backoff-ladder.ts";
+export { toMs } from "./duration.ts";
+export type { Duration } from "./duration.ts";
 export {
   ensureError,
   ERRORS,

@@ -1,9 +1,8 @@
-import { KonvergeError, type ErrorIssue } from "@konverge/core";
+import { KonvergeError, toMs, type ErrorIssue } from "@konverge/core";
 import { findFairnessIssues, type Fairness } from "@konverge/queue";
 import { findBackoffIssues } from "./backoff.ts";
 import { ACCESS_VERBS } from "./controller-access.ts";
 import type { ControllerOptions } from "./define-controller.ts";
-import { toMs } from "./duration.ts";
 
 /** Whatever was written: a configuration may come from JavaScript. */
 type Written = { readonly [Option in keyof ControllerOptions<never>]?: unknown };

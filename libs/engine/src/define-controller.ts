@@ -1,6 +1,8 @@
 import {
   invalidConfig,
+  toMs,
   type ApiObject,
+  type Duration,
   type ObjectKey,
   type ResourceType,
   type Trigger,
@@ -12,7 +14,6 @@ import { completeLadders, type Backoff } from "./backoff.ts";
 import type { ChangePredicate } from "./change-predicate.ts";
 import type { Permission } from "./controller-access.ts";
 import { findControllerIssues } from "./controller-issues.ts";
-import { toMs, type Duration } from "./duration.ts";
 import { finalizerOf } from "./finalizer.ts";
 import type { Log } from "./log.ts";
 import type { Handler, Middleware } from "./middleware.ts";

@@ -29,7 +29,7 @@ export type { OtherVersion } from "./crd-manifest.ts";
 export type { PrinterColumn } from "./printer-column.ts";
 export { conditions, defineResource } from "./define-resource.ts";
 export type { CustomObject, Resource, ResourceDefinition } from "./define-resource.ts";
-export type { Duration } from "./duration.ts";
+export type { Duration } from "@konverge/core";
 export { startEngine } from "./engine.ts";
 export type { Engine, EngineOptions } from "./engine.ts";
 export type { Log } from "./log.ts";

@@ -1,6 +1,7 @@
 import {
   compareResourceVersions,
   KonvergeError,
+  toMs,
   type ApiObject,
   type Ladder,
   type ObjectKey,
@@ -22,7 +23,6 @@ import type { AttemptTrace } from "./attempt-trace.ts";
 import { classifyError } from "./classify-error.ts";
 import { deepFreeze } from "./deep-freeze.ts";
 import type { ConflictRetry, Controller, ReconcileContext } from "./define-controller.ts";
-import { toMs } from "./duration.ts";
 import { hasFinalizer, holdWithFinalizer, isTerminating, releaseFinalizer } from "./finalizer.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
 import { createHandlerLog } from "./handler-log.ts";

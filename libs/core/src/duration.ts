@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { KonvergeError } from "./errors.ts";
 
 /** Milliseconds, or text such as `250ms`, `30s`, `10m`, `24h`, `7d`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;

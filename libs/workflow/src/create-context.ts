@@ -1,0 +1,201 @@
+import { createHash } from "node:crypto";
+import { ensureError, KonvergeError, toMs, type Duration } from "@konverge/core";
+import { never, type ActivationScope } from "./activation-scope.ts";
+import type {
+  Durable,
+  Schema,
+  StepContext,
+  StepOptions,
+  AnyWorkflow,
+  WorkflowContext,
+} from "./define-workflow.ts";
+import { awaitChild } from "./await-child.ts";
+import type { ChildStarter } from "./await-child.ts";
+import { assertOutsideOfBodies } from "./run-body.ts";
+import type { RunJournal } from "./run-journal.ts";
+import type { StepKind, StepRecord } from "./run-store.ts";
+import { runStep } from "./run-step.ts";
+import { errorOf } from "./step-failed-error.ts";
+import { takeSignal } from "./take-signal.ts";
+
+/** A step to take back, should the run fail. */
+export interface Undo {
+  readonly step: string;
+  readonly seq: number;
+  readonly result: unknown;
+  readonly options: StepOptions<never>;
+}
+
+export interface ContextOptions {
+  readonly scope: ActivationScope;
+  readonly journal: RunJournal;
+  readonly startChild: ChildStarter;
+  /** Told of each step that has an undo and a record. */
+  readonly onUndo: (undo: Undo) => void;
+}
+
+/** Not in names: they part a name from its number, its progress and its refused signals. */
+const FORBIDDEN = /[#~!\p{Cc}]|^undo:/u;
+const MAX_NAME = 200;
+
+/** A verb answers its record, or what it must wait for. */
+export type Advance = StepRecord | { readonly waitUntilMs: number | undefined };
+
+/** The context of one activation: verbs answer from the journal, and go on where it ends. */
+export function createContext(options: ContextOptions): WorkflowContext {
+  const { scope, journal, startChild, onUndo } = options;
+  const { held } = journal;
+  const met = new Map<string, number>();
+  const open = new Set<string>();
+
+  const nextKey = (name: string, isWaiting: boolean): string => {
+    assertOutsideOfBodies(name);
+    if (typeof name !== "string" || name === "" || name.length > MAX_NAME || FORBIDDEN.test(name)) {
+      throw new KonvergeError(
+        "invalid_workflow",
+        `name "${name}" must be 1 to ${MAX_NAME} characters without #, ~, ! and line breaks, and not begin with "undo:"`,
+      );
+    }
+    if (open.has(name)) {
+      throw new KonvergeError(
+        "invalid_workflow",
+        `"${name}" is called while another "${name}" goes on: give steps that run at once names of their own`,
+      );
+    }
+    if (isWaiting) open.add(name);
+    const count = (met.get(name) ?? 0) + 1;
+    met.set(name, count);
+    return count === 1 ? name : `${name}#${count}`;
+  };
+
+  /** Answers the record of a step, made now if it is not there; or never. */
+  const settle = async (
+    name: string,
+    kind: StepKind,
+    advance: (key: string) => Promise<Advance>,
+  ): Promise<{ readonly key: string; readonly record: StepRecord }> => {
+    const key = nextKey(name, true);
+    if (scope.closed) return await never();
+    const known = journal.get(key);
+    if (known !== undefined && known.kind !== kind) {
+      return await scope.interrupt({
+        kind: "stuck",
+        reason:
+          `the journal has "${key}" as a ${known.kind}, the code now makes it a ${kind}: ` +
+          "give it another name, or bring the old code back; the run goes on by itself when the code fits",
+      });
+    }
+    const record = known ?? (await go(key, advance));
+    open.delete(name);
+    return { key, record };
+  };
+
+  const go = async (
+    key: string,
+    advance: (key: string) => Promise<Advance>,
+  ): Promise<StepRecord> => {
+    // Once the run is failing, its function only tells which steps can be taken back.
+    if (held.failing !== undefined) return await scope.block();
+    let advanced: Advance;
+    try {
+      advanced = await scope.run(() => advance(key));
+    } catch (error) {
+      return await scope.interrupt(journal.interruptOf(ensureError(error)));
+    }
+    return "waitUntilMs" in advanced ? await scope.block(advanced.waitUntilMs) : advanced;
+  };
+
+  const valueOf = (key: string, { error, value }: StepRecord): unknown => {
+    if (error !== undefined) throw errorOf(key, error);
+    return value;
+  };
+
+  const step = async (
+    name: string,
+    body: (step: StepContext) => unknown,
+    stepOptions: StepOptions<never> = {},
+  ): Promise<unknown> => {
+    const { key, record } = await settle(name, "step", (own) =>
+      runStep(journal, own, "step", body, stepOptions),
+    );
+    const mayHaveActed = record.error === undefined || (record.attempts ?? 0) > 0;
+    if (stepOptions.undo !== undefined && mayHaveActed) {
+      onUndo({ step: key, seq: record.seq ?? 0, result: record.value, options: stepOptions });
+    }
+    return valueOf(key, record);
+  };
+
+  const sleep = async (name: string, duration: Duration): Promise<void> => {
+    const sleepMs = toMs(duration, `the duration of sleep "${name}"`);
+    const { key, record } = await settle(name, "sleep", async (own) => {
+      const cancelled = await journal.throwCancel(own, "sleep");
+      return cancelled ?? (await journal.commit(own, { kind: "sleep" }, { sleepMs }));
+    });
+    valueOf(key, record);
+    const untilMs = record.untilMs ?? 0;
+    if (untilMs <= journal.nowMs()) return;
+    if (held.failing !== undefined) await scope.block();
+    // The record cannot change, so a cancellation during the sleep has one of its own.
+    const over = `${key}!over`;
+    const ended = journal.get(over) ?? (await go(over, () => endSleep(over, untilMs)));
+    valueOf(key, ended);
+  };
+  const endSleep = async (over: string, untilMs: number): Promise<Advance> =>
+    (await journal.throwCancel(over, "sleep")) ?? { waitUntilMs: untilMs };
+
+  const signal = async (
+    name: string,
+    { schema, timeout }: { readonly schema?: Schema<unknown>; readonly timeout?: Duration } = {},
+  ): Promise<unknown> => {
+    const timeoutMs =
+      timeout === undefined ? undefined : toMs(timeout, `the timeout of signal "${name}"`);
+    const { key, record } = await settle(name, "signal", (own) =>
+      takeSignal(journal, own, name, { schema, timeoutMs }),
+    );
+    if (record.error?.code === "wait_timeout") return null;
+    const value = valueOf(key, record);
+    return schema === undefined ? value : schema.parse(value);
+  };
+
+  const now = async (name = "now"): Promise<unknown> => {
+    const { key, record } = await settle(name, "now", async (own) => {
+      const cancelled = await journal.throwCancel(own, "now");
+      return cancelled ?? (await journal.commit(own, { kind: "now" }));
+    });
+    valueOf(key, record);
+    return record.atMs;
+  };
+
+  const child = async (name: string, workflow: AnyWorkflow, input: unknown): Promise<unknown> => {
+    const { key, record } = await settle(name, "child", (own) =>
+      awaitChild(journal, own, { workflow, input, start: startChild }),
+    );
+    return valueOf(key, record);
+  };
+
+  return {
+    runId: held.id,
+    version: held.run.version,
+    step: step as WorkflowContext["step"],
+    sleep: sleep as (...args: Parameters<typeof sleep>) => Durable<void>,
+    signal: signal as WorkflowContext["signal"],
+    now: now as WorkflowContext["now"],
+    id(name) {
+      return uuidOf(`${held.workflow}/${held.id}/${nextKey(`id:${name}`, false)}`);
+    },
+    child: child as unknown as WorkflowContext["child"],
+  };
+}
+
+/** A UUID of version 8 (RFC 9562): its bits are a hash. */
+function uuidOf(text: string): string {
+  const hex = createHash("sha256").update(text).digest("hex");
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16);
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    variant + hex.slice(17, 20),
+    hex.slice(20, 32),
+  ].join("-");
+}

@@ -1,0 +1,36 @@
+export { defineWorkflow } from "./define-workflow.ts";
+export type {
+  AnyWorkflow,
+  Durable,
+  RetryOptions,
+  Schema,
+  SignalOptions,
+  StepContext,
+  StepOptions,
+  Workflow,
+  WorkflowContext,
+  WorkflowFunction,
+  WorkflowOptions,
+} from "./define-workflow.ts";
+export type { Json, OnlyJson } from "./json-value.ts";
+export { openWorkflows } from "./open-workflows.ts";
+export type {
+  RunWorkerSettings,
+  SignalMessage,
+  StartedRun,
+  StartOptions,
+  Workflows,
+  WorkflowsOptions,
+} from "./open-workflows.ts";
+export type { RunRef } from "./run-ref.ts";
+export type {
+  CancelOrder,
+  Failure,
+  OnExisting,
+  RunPage,
+  RunStatus,
+  RunView,
+  StepKind,
+  StepRecord,
+} from "./run-store.ts";
+export { StepFailedError } from "./step-failed-error.ts";

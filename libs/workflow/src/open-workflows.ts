@@ -1,0 +1,316 @@
+import { hostname } from "node:os";
+import { KonvergeError } from "@konverge/core";
+import { createWorkQueue, type QueueWorker, type WorkQueue } from "@konverge/queue";
+import {
+  closeRedis,
+  openConsumer,
+  openProducer,
+  withRedis,
+  type RedisTarget,
+} from "@konverge/redis";
+import type { ChildStarter } from "./await-child.ts";
+import type { AnyWorkflow, Workflow } from "./define-workflow.ts";
+import { assertJson } from "./json-value.ts";
+import { createRedisRunStore } from "./redis-run-store.ts";
+import { checkRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
+import type { NewRun, OnExisting, RunPage, RunStore, RunView, StepRecord } from "./run-store.ts";
+import { startRunWorker } from "./run-worker.ts";
+
+const DEFAULT_PREFIX = "konverge";
+const DEFAULT_RETENTION_MS = 7 * 86_400_000;
+const DEFAULT_CONCURRENCY = 16;
+const DEFAULT_LISTED = 50;
+const MAX_LISTED = 500;
+const MAX_INPUT_BYTES = 64 * 1_024;
+
+export interface WorkflowsOptions {
+  readonly redis: RedisTarget;
+  /** What the runs work on; part of all names. Default `default`. */
+  readonly cluster?: string;
+  /** First part of all names in Redis. Default `konverge`. */
+  readonly prefix?: string;
+  /** As in the queues of this cluster's controllers. Default 1. */
+  readonly shards?: number;
+  /** How long a run stays with a worker that says nothing, in ms. Default 10 s. The same in all processes. */
+  readonly leaseMs?: number;
+  /** How long a run is kept after its end, in ms. Default 7 days. The same in all processes. */
+  readonly retentionMs?: number;
+  /** Told what goes wrong in the background, such as a lost connection. Default: nobody. */
+  readonly onError?: (error: Error) => void;
+}
+
+export interface StartOptions {
+  /** Names the run; starting it again answers the run that is there. Default: a UUID. */
+  readonly id?: string;
+  /** At most one run with this key goes on at a time, such as `rollout:team-a/web`. */
+  readonly key?: string;
+  /**
+   * What happens when another run holds the key: answer that one (default), refuse, or cancel it and start when it has ended.
+   */
+  readonly onExisting?: OnExisting;
+}
+
+export interface StartedRun {
+  readonly id: string;
+  /** False when the answer is a run that was there. */
+  readonly created: boolean;
+}
+
+export interface SignalMessage {
+  readonly payload?: unknown;
+  /** The same id is delivered once. Default: a UUID. */
+  readonly id?: string;
+  /** Who sends it; kept in the journal. */
+  readonly by?: string;
+}
+
+export interface RunWorkerSettings {
+  readonly workflows: readonly AnyWorkflow[];
+  /** Activations at once, of each workflow. Default 16. */
+  readonly concurrency?: number;
+  /** Unique per process. Default: made of host and process id. */
+  readonly workerId?: string;
+}
+
+/** Starts, watches and steers runs, and runs them. */
+export interface Workflows {
+  /**
+   * Resolves once Redis has the run and its first activation was asked for.
+   * @throws KonvergeError `run_exists`, `invalid_request`, `redis_unavailable`
+   */
+  start<I>(workflow: Workflow<I>, input: NoInfer<I>, options?: StartOptions): Promise<StartedRun>;
+  get(ref: RunRef): Promise<RunView | undefined>;
+  /** Newest first. */
+  list(
+    workflow: string,
+    page?: { readonly limit?: number; readonly from?: string },
+  ): Promise<RunPage>;
+  /** What is recorded of a run, in the order of recording. */
+  steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
+  /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `queue_full` */
+  signal(ref: RunRef, name: string, message?: SignalMessage): Promise<void>;
+  /** Orders the cancellation: the verb that the run is at throws, and what was done is undone. @throws as `signal` */
+  cancel(ref: RunRef, order?: { readonly by?: string; readonly reason?: string }): Promise<void>;
+  work(settings: RunWorkerSettings): QueueWorker;
+  close(): Promise<void>;
+}
+
+/** Workflows of one cluster in one Redis. Connects in the background: a call waits for Redis up to a second. */
+export function openWorkflows(options: WorkflowsOptions): Workflows {
+  const { cluster = "default", prefix = DEFAULT_PREFIX } = options;
+  const { retentionMs = DEFAULT_RETENTION_MS, onError = () => undefined } = options;
+  const producer = openProducer(options.redis);
+  producer.on("error", onError);
+  const store = createRedisRunStore({
+    call: (run) => withRedis(producer, () => run(producer)),
+    prefix,
+    cluster,
+    retentionMs,
+  });
+  const queues = new Map<string, WorkQueue>();
+  const workers = new Set<QueueWorker>();
+  const consumers = new Set<ReturnType<typeof openConsumer>>();
+
+  const queueOf = (workflow: string): WorkQueue => {
+    const known = queues.get(workflow);
+    if (known !== undefined) return known;
+    const { redis, shards, leaseMs } = options;
+    const queue = createWorkQueue({
+      redis,
+      prefix,
+      cluster,
+      controller: queueOfWorkflow(workflow),
+      ...(shards === undefined ? {} : { shards }),
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+      onError,
+    });
+    queues.set(workflow, queue);
+    return queue;
+  };
+  const wake = async (ref: RunRef, reason: string) => {
+    await queueOf(ref.workflow).request(keyOfRun(ref, cluster), { kind: "signal", reason });
+  };
+  const startWith = async (runs: RunStore, run: NewRun): Promise<RunView | StartedRun> => {
+    const started = await runs.start(run);
+    switch (started.kind) {
+      case "created":
+        if (started.replaces !== undefined) {
+          await wake({ workflow: run.workflow, id: started.replaces }, "superseded");
+        }
+        await wake(run, "start");
+        return { id: run.id, created: true };
+      case "exists":
+        // Whoever created it may have died before it was asked for.
+        if (started.run.status === "queued") await wake(run, "start");
+        return started.run;
+      case "attached":
+        return { id: started.id, created: false };
+      case "rejected":
+        throw new KonvergeError(
+          "run_exists",
+          `run ${started.id} of "${run.workflow}" holds the key "${run.key}" and has not ended: wait for it, cancel it, or start with onExisting "attach" or "supersede"`,
+        );
+    }
+  };
+  const startChildWith = (runs: RunStore): ChildStarter => ({
+    async start(run) {
+      const started = await startWith(runs, run);
+      return "status" in started ? started : undefined;
+    },
+    async cancel(ref, order) {
+      if ((await runs.cancel(ref, order)) === "ordered") await wake(ref, "cancel");
+    },
+  });
+
+  return {
+    async start(workflow, input, { id = crypto.randomUUID(), key, onExisting } = {}) {
+      checkRunId(id);
+      if (key !== undefined) checkRunId(key);
+      checkInput(workflow, input);
+      const { name, version } = workflow;
+      const started = await startWith(store, {
+        workflow: name,
+        id,
+        version,
+        input,
+        ...(key === undefined ? {} : { key }),
+        ...(onExisting === undefined ? {} : { onExisting }),
+      });
+      return "status" in started ? { id, created: false } : started;
+    },
+    get: (ref) => store.get(ref),
+    async list(workflow, { limit = DEFAULT_LISTED, from } = {}) {
+      if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_LISTED)) {
+        throw new KonvergeError(
+          "invalid_request",
+          `limit is ${limit}; give a whole number from 1 to ${MAX_LISTED}`,
+        );
+      }
+      return await store.list(workflow, { limit, ...(from === undefined ? {} : { from }) });
+    },
+    async steps(ref) {
+      const steps = [...(await store.steps(ref))].map(([name, record]) => ({ name, ...record }));
+      return steps.toSorted((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
+    },
+    async signal(ref, name, { payload, id = crypto.randomUUID(), by } = {}) {
+      assertJson(payload, `the payload of signal "${name}"`);
+      const stored = await store.signal(ref, {
+        name,
+        id,
+        ...(payload === undefined ? {} : { payload }),
+        ...(by === undefined ? {} : { by }),
+      });
+      switch (stored) {
+        // The first one may have died before it asked for the run.
+        case "stored":
+        case "duplicate":
+          return await wake(ref, "signal");
+        case "full":
+          throw new KonvergeError(
+            "queue_full",
+            `run ${ref.id} has too many signals that it did not take`,
+          );
+        case "ended":
+        case "missing":
+          throw refusal(ref, stored);
+      }
+    },
+    async cancel(ref, order = {}) {
+      const ordered = await store.cancel(ref, order);
+      if (ordered !== "ordered") throw refusal(ref, ordered);
+      await wake(ref, "cancel");
+    },
+    work({ workflows, concurrency = DEFAULT_CONCURRENCY, workerId = defaultWorkerId() }) {
+      const consumer = openConsumer(options.redis);
+      consumer.redis.on("error", onError);
+      consumers.add(consumer);
+      const own = createRedisRunStore({
+        // Waits for Redis as long as it takes: a body that has run must have its record.
+        call: (run) => run(consumer.redis),
+        prefix,
+        cluster,
+        retentionMs,
+      });
+      const started = workflows.map((workflow) =>
+        startRunWorker({
+          store: own,
+          queue: queueOf(workflow.name),
+          workflow,
+          wake,
+          startChild: startChildWith(own),
+          workerId,
+          concurrency,
+          onError,
+        }),
+      );
+      const worker = join(started, async () => {
+        workers.delete(worker);
+        consumers.delete(consumer);
+        await closeRedis(consumer.redis);
+      });
+      workers.add(worker);
+      return worker;
+    },
+    async close() {
+      await Promise.all([...workers].map((worker) => worker.stop()));
+      await Promise.all([...queues.values()].map((queue) => queue.close()));
+      await closeRedis(producer);
+    },
+  };
+}
+
+function checkInput(workflow: AnyWorkflow, input: unknown): void {
+  const what = `the input of "${workflow.name}"`;
+  assertJson(input, what);
+  const bytes = Buffer.byteLength(JSON.stringify(input) ?? "");
+  if (bytes > MAX_INPUT_BYTES) {
+    throw new KonvergeError(
+      "invalid_request",
+      `${what} has ${bytes} bytes, at most ${MAX_INPUT_BYTES} are kept: give a reference in place of the data`,
+    );
+  }
+  try {
+    workflow.input?.parse(input);
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new KonvergeError("invalid_request", `${what} does not fit its schema: ${message}`, {
+      cause,
+    });
+  }
+}
+
+function refusal({ workflow, id }: RunRef, why: "ended" | "missing"): KonvergeError {
+  return why === "ended"
+    ? new KonvergeError("run_ended", `run ${id} of "${workflow}" has ended`)
+    : new KonvergeError(
+        "not_found",
+        `there is no run ${id} of "${workflow}"; runs are kept for some days after their end`,
+      );
+}
+
+function defaultWorkerId(): string {
+  return `${hostname()}-${process.pid}`;
+}
+
+/** Several workers as one. */
+function join(workers: readonly QueueWorker[], onEnd: () => Promise<void>): QueueWorker {
+  return {
+    get active() {
+      return workers.reduce((sum, { active }) => sum + active, 0);
+    },
+    pause() {
+      for (const worker of workers) worker.pause();
+    },
+    resume() {
+      for (const worker of workers) worker.resume();
+    },
+    async stop(options) {
+      await Promise.all(workers.map((worker) => worker.stop(options)));
+      await onEnd();
+    },
+    async kill() {
+      await Promise.all(workers.map((worker) => worker.kill()));
+      await onEnd();
+    },
+  };
+}

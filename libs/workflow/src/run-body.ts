@@ -1,0 +1,60 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { createHash } from "node:crypto";
+import { KonvergeError } from "@konverge/core";
+import type { StepContext } from "./define-workflow.ts";
+import type { RunRef } from "./run-ref.ts";
+
+/** The step whose body is running. */
+const bodies = new AsyncLocalStorage<string>();
+
+/** @throws KonvergeError `invalid_workflow` in the body of a step */
+export function assertOutsideOfBodies(name: string): void {
+  const outer = bodies.getStore();
+  if (outer === undefined) return;
+  throw new KonvergeError(
+    "invalid_workflow",
+    `"${name}" is called in the body of step "${outer}": call it after that step, or do its work in the body`,
+  );
+}
+
+/** The same in every try of the step, and in no other. */
+export function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string {
+  return createHash("sha256").update(`${workflow}/${id}/${step}`).digest("hex");
+}
+
+export interface BodyOptions {
+  readonly step: string;
+  readonly attempt: number;
+  readonly idempotencyKey: string;
+  readonly timeoutMs: number;
+  /** Ends the wait for the body with its reason. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * One try of a step's body. A body that does not look at its signal is left behind when the time is over.
+ * @throws what the body throws; KonvergeError `timed_out`; the reason of `signal`
+ */
+export async function runBody<T>(
+  body: (step: StepContext) => T | Promise<T>,
+  options: BodyOptions,
+): Promise<T> {
+  const { step, attempt, idempotencyKey, timeoutMs, signal } = options;
+  const limit = new AbortController();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const message = `step "${step}" took longer than ${timeoutMs} ms; raise its timeout or do less in it`;
+    limit.abort(new KonvergeError("timed_out", message));
+  }, timeoutMs);
+  const either = AbortSignal.any([signal, limit.signal]);
+  const stop = () => reject(either.reason as Error);
+  either.addEventListener("abort", stop, { once: true });
+  if (either.aborted) stop();
+  try {
+    const run = async () => await body({ signal: either, attempt, idempotencyKey });
+    return await Promise.race([aborted, bodies.run(step, run)]);
+  } finally {
+    clearTimeout(timer);
+    either.removeEventListener("abort", stop);
+  }
+}

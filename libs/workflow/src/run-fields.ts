@@ -1,0 +1,108 @@
+import type { RunRef } from "./run-ref.ts";
+import type {
+  BufferedSignal,
+  CancelOrder,
+  Failing,
+  Failure,
+  Held,
+  Progress,
+  RunStatus,
+  RunView,
+  StepRecord,
+} from "./run-store.ts";
+
+type Fields = Readonly<Record<string, string | undefined>>;
+
+/** What stands behind the name of a step whose progress it is. */
+const PROGRESS_MARK = "~";
+
+/** A run as Redis has it: empty text is for what is not there. */
+export function readRun(ref: RunRef, fields: Fields): RunView {
+  const result = json(fields["result"]);
+  const error = json(fields["error"]) as Failure | undefined;
+  const cancel = json(fields["cancel"]) as CancelOrder | undefined;
+  const parent = refOf(fields["parentWorkflow"], fields["parent"]);
+  const startedAtMs = time(fields["startedAt"]);
+  const endedAtMs = time(fields["endedAt"]);
+  const parkedUntilMs = time(fields["parkedUntil"]);
+  return {
+    workflow: ref.workflow,
+    id: ref.id,
+    version: Number(fields["version"]),
+    status: fields["status"] as RunStatus,
+    input: json(fields["input"]),
+    ...(result === undefined ? {} : { result }),
+    ...(error === undefined ? {} : { error }),
+    ...(fields["reason"] ? { reason: fields["reason"] } : {}),
+    ...(fields["key"] ? { key: fields["key"] } : {}),
+    ...(parent === undefined ? {} : { parent }),
+    ...(cancel === undefined ? {} : { cancel }),
+    createdAtMs: Number(fields["createdAt"]),
+    ...(startedAtMs === undefined ? {} : { startedAtMs }),
+    ...(endedAtMs === undefined ? {} : { endedAtMs }),
+    ...(parkedUntilMs === undefined ? {} : { parkedUntilMs }),
+  };
+}
+
+export function readHeld(
+  ref: RunRef,
+  answer: {
+    readonly epoch: string;
+    readonly now: string;
+    readonly run: readonly string[];
+    readonly steps: readonly string[];
+    readonly signals: readonly string[];
+  },
+): Held {
+  const fields = pairs(answer.run);
+  const failing = json(fields["failing"]) as Failing | undefined;
+  const cancelledAt = fields["cancelledAt"];
+  return {
+    ...ref,
+    epoch: Number(answer.epoch),
+    nowMs: Number(answer.now),
+    run: readRun(ref, fields),
+    ...readSteps(pairs(answer.steps)),
+    signals: answer.signals.map((text) => JSON.parse(text) as BufferedSignal),
+    ...(failing === undefined ? {} : { failing }),
+    ...(cancelledAt === undefined ? {} : { cancelledAt }),
+    died: fields["died"] === "1",
+    wakeSeq: Number(fields["wakeSeq"]),
+  };
+}
+
+export function readSteps(fields: Fields): {
+  readonly steps: ReadonlyMap<string, StepRecord>;
+  readonly progress: ReadonlyMap<string, Progress>;
+} {
+  const steps = new Map<string, StepRecord>();
+  const progress = new Map<string, Progress>();
+  for (const [field, text = ""] of Object.entries(fields)) {
+    if (field.endsWith(PROGRESS_MARK)) {
+      progress.set(field.slice(0, -1), JSON.parse(text) as Progress);
+    } else {
+      steps.set(field, JSON.parse(text) as StepRecord);
+    }
+  }
+  return { steps, progress };
+}
+
+export function refOf(workflow: string | undefined, id: string | undefined): RunRef | undefined {
+  return workflow && id ? { workflow, id } : undefined;
+}
+
+function pairs(flat: readonly string[]): Record<string, string> {
+  const fields: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    fields[flat[index] ?? ""] = flat[index + 1] ?? "";
+  }
+  return fields;
+}
+
+function json(text: string | undefined): unknown {
+  return text ? (JSON.parse(text) as unknown) : undefined;
+}
+
+function time(text: string | undefined): number | undefined {
+  return text ? Number(text) : undefined;
+}

@@ -1,0 +1,134 @@
+import { KonvergeError } from "@konverge/core";
+import type { Interrupt } from "./activation-scope.ts";
+import { assertJson } from "./json-value.ts";
+import {
+  FencedError,
+  type BufferedSignal,
+  type Held,
+  type Progress,
+  type RunStore,
+  type StepKind,
+  type StepRecord,
+} from "./run-store.ts";
+
+/** Bounds of one run: what it holds is read as a whole at each activation. */
+const MAX_STEPS = 1_000;
+const MAX_RECORD_BYTES = 64 * 1_024;
+
+/** What one activation knows of its run, and writes to it under its epoch. */
+export interface RunJournal {
+  readonly held: Held;
+  /** Aborted when this activation must stop, with the reason. */
+  readonly stopped: AbortSignal;
+  /** Aborted when the cancellation of the run was ordered. */
+  readonly cancelOrdered: AbortSignal;
+  readonly random: () => number;
+  /** Signals that nobody has taken, in the order of sending. */
+  readonly buffered: readonly BufferedSignal[];
+  /** True while a cancellation is to be thrown by the next verb that would begin something. */
+  readonly cancelPending: boolean;
+  /** True once it was thrown. */
+  readonly cancelThrown: boolean;
+  /** Never later than the store's clock, epoch ms. */
+  nowMs(): number;
+  get(step: string): StepRecord | undefined;
+  progressOf(step: string): Progress | undefined;
+  commit(
+    step: string,
+    record: StepRecord,
+    options?: {
+      readonly sleepMs?: number;
+      readonly taken?: BufferedSignal;
+      readonly cancels?: boolean;
+    },
+  ): Promise<StepRecord>;
+  note: (step: string, progress: Parameters<RunStore["note"]>[2]) => Promise<Progress>;
+  /** Records a pending cancellation as the end of this step. */
+  throwCancel(step: string, kind: StepKind, attempts?: number): Promise<StepRecord | undefined>;
+  /** @throws KonvergeError `invalid_result` or `invalid_workflow` for what cannot be recorded */
+  assertFits(step: string, record: StepRecord): void;
+  interruptOf(error: Error): Interrupt;
+}
+
+export interface RunJournalOptions {
+  readonly store: RunStore;
+  readonly held: Held;
+  readonly stopped: AbortSignal;
+  readonly cancelOrdered: AbortSignal;
+  /** Ms on a clock that only goes forward. */
+  readonly clock: () => number;
+  readonly random: () => number;
+}
+
+export function createRunJournal(options: RunJournalOptions): RunJournal {
+  const { store, held, stopped, cancelOrdered, clock, random } = options;
+  const claimedAtMs = clock();
+  const steps = new Map(held.steps);
+  const progress = new Map(held.progress);
+  const buffered = [...held.signals];
+  let cancelThrown = held.cancelledAt !== undefined;
+  const isCancelPending = () =>
+    !cancelThrown &&
+    held.failing === undefined &&
+    (held.run.cancel !== undefined || cancelOrdered.aborted);
+
+  const commit: RunJournal["commit"] = async (step, record, how = {}) => {
+    const stored = await store.commit(held, step, record, how);
+    steps.set(step, stored);
+    if (how.taken !== undefined) buffered.splice(buffered.indexOf(how.taken), 1);
+    if (stored.error?.code === "cancelled" && how.cancels === true) cancelThrown = true;
+    return stored;
+  };
+
+  return {
+    held,
+    stopped,
+    cancelOrdered,
+    random,
+    buffered,
+    get cancelPending() {
+      return isCancelPending();
+    },
+    get cancelThrown() {
+      return cancelThrown;
+    },
+    nowMs: () => Math.floor(held.nowMs + clock() - claimedAtMs),
+    get: (step) => steps.get(step),
+    progressOf: (step) => progress.get(step),
+    commit,
+    async note(step, note) {
+      const noted = await store.note(held, step, note);
+      progress.set(step, noted);
+      return noted;
+    },
+    async throwCancel(step, kind, attempts = 0) {
+      if (!isCancelPending()) return undefined;
+      const { by, reason } = held.run.cancel ?? {};
+      const message = `the run was cancelled${by === undefined ? "" : ` by ${by}`}${reason === undefined ? "" : `: ${reason}`}`;
+      const record: StepRecord = { kind, error: { code: "cancelled", message }, attempts };
+      return await commit(step, record, { cancels: true });
+    },
+    assertFits: (step, record) => assertFits(step, record, steps.size),
+    interruptOf(error) {
+      if (error instanceof FencedError || stopped.aborted) return { kind: "lost" };
+      return { kind: "fault", error };
+    },
+  };
+}
+
+function assertFits(step: string, record: StepRecord, steps: number): void {
+  assertJson(record.value, `the result of "${step}"`);
+  const bytes = Buffer.byteLength(JSON.stringify(record));
+  if (bytes > MAX_RECORD_BYTES) {
+    throw new KonvergeError(
+      "invalid_result",
+      `the result of "${step}" has ${bytes} bytes, at most ${MAX_RECORD_BYTES} are kept: return a reference in place of the data`,
+    );
+  }
+  if (steps >= MAX_STEPS && record.error === undefined && record.kind !== "undo") {
+    throw new KonvergeError(
+      "invalid_workflow",
+      `the run has ${steps} recorded steps, at most ${MAX_STEPS} are kept: hand parts of the work to children`,
+    );
+  }
+}

@@ -1,0 +1,39 @@
+/** Where the runs of one workflow are in Redis. All workflows of a cluster share one hash tag, so a script may touch several runs. */
+export interface RunNames {
+  /** What the names of runs begin with; the run's id follows. */
+  readonly runRoot: string;
+  readonly run: (id: string) => string;
+  readonly steps: (id: string) => string;
+  readonly signals: (id: string) => string;
+  /** Ids of the signals that a run ever got. */
+  readonly seen: (id: string) => string;
+  /** Text: id of the run that holds a key. */
+  readonly holder: (key: string) => string;
+  /** Sorted sets of ids: by when somebody should look whether they went on, by creation, by end. */
+  readonly wakes: string;
+  readonly index: string;
+  readonly ended: string;
+  /** Set of ids whose cancellation was ordered and not thrown yet. */
+  readonly cancelling: string;
+}
+
+/**
+ * `<prefix>:{<cluster>/workflows}/...`: beside the queues, whose tags are `{<cluster>}` and `{<cluster>/<number>}`; no script
+ * touches both.
+ */
+export function runNames(prefix: string, cluster: string, workflow: string): RunNames {
+  const root = `${prefix}:{${encodeURIComponent(cluster)}/workflows}`;
+  const of = (what: string) => (id: string) => `${root}/${what}/${workflow}/${id}`;
+  return {
+    runRoot: `${root}/run/${workflow}/`,
+    run: of("run"),
+    steps: of("steps"),
+    signals: of("signals"),
+    seen: of("seen"),
+    holder: of("holder"),
+    wakes: `${root}/wakes/${workflow}`,
+    index: `${root}/index/${workflow}`,
+    ended: `${root}/ended/${workflow}`,
+    cancelling: `${root}/cancelling/${workflow}`,
+  };
+}

@@ -1,0 +1,42 @@
+import { KonvergeError, type ObjectKey } from "@konverge/core";
+
+/** Names a run. */
+export interface RunRef {
+  readonly workflow: string;
+  readonly id: string;
+}
+
+/** Of workflows, as of controllers: a name of DNS (RFC 1123). */
+const WORKFLOW_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const MAX_ID = 500;
+
+/** The queue of a workflow. A controller's name has no dot, so the two never meet. */
+export function queueOfWorkflow(workflow: string): string {
+  return `workflow.${workflow}`;
+}
+
+/** A run is a key of its workflow's queue: requests are wake-ups, attempts are activations. */
+export function keyOfRun({ workflow, id }: RunRef, cluster: string): ObjectKey {
+  return {
+    controller: queueOfWorkflow(workflow),
+    cluster,
+    resource: "runs",
+    group: "workflow.konverge.dev",
+    name: id,
+  };
+}
+
+/** What is wrong with a workflow's name; undefined when it is fine. */
+export function findWorkflowNameIssue(name: unknown): string | undefined {
+  if (typeof name === "string" && WORKFLOW_NAME.test(name)) return undefined;
+  return `name "${String(name)}" must be lower-case letters, digits and hyphens, at most 63`;
+}
+
+/** @throws KonvergeError `invalid_request` */
+export function checkRunId(id: unknown): void {
+  if (typeof id === "string" && id.length > 0 && id.length <= MAX_ID && !/\s/.test(id)) return;
+  throw new KonvergeError(
+    "invalid_request",
+    `id of the run must be a text of 1 to ${MAX_ID} characters without spaces`,
+  );
+}

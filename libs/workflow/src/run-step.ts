@@ -1,0 +1,99 @@
+import {
+  climb,
+  ensureError,
+  failureLadder,
+  isKonvergeError,
+  toMs,
+  type Ladder,
+} from "@konverge/core";
+import type { Advance } from "./create-context.ts";
+import type { StepContext, StepOptions } from "./define-workflow.ts";
+import { idempotencyKeyOf, runBody } from "./run-body.ts";
+import type { RunJournal } from "./run-journal.ts";
+import { failureOf } from "./step-failed-error.ts";
+
+const DEFAULT_ATTEMPTS = 5;
+const DEFAULT_TIMEOUT = "5m";
+/** Waits up to this are spent in place, in ms; longer ones hold no worker. */
+const MAX_WAIT_IN_PLACE_MS = 2_000;
+
+/** An undo could not do its work. */
+export class UndoFailedError extends Error {
+  override readonly name = "UndoFailedError";
+}
+
+/**
+ * Runs a step's body until it has a result or its tries are used up; tries that failed are counted in the store. An undo
+ * cannot be cancelled, and has no end but success.
+ * @throws UndoFailedError when the tries of an undo are used up
+ */
+export async function runStep(
+  journal: RunJournal,
+  key: string,
+  kind: "step" | "undo",
+  body: (step: StepContext) => unknown,
+  options: Pick<StepOptions<never>, "retry" | "timeout">,
+): Promise<Advance> {
+  const { attempts = DEFAULT_ATTEMPTS, ladder = failureLadder } = options.retry ?? {};
+  const timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
+  const idempotencyKey = idempotencyKeyOf(journal.held, key);
+  // Once the cancellation was thrown, what the function still does is cleaning up.
+  const signal =
+    kind === "undo" || journal.cancelThrown
+      ? journal.stopped
+      : AbortSignal.any([journal.stopped, journal.cancelOrdered]);
+  const noted = journal.progressOf(key);
+  let tries = noted?.attempts ?? 0;
+  let waitUntilMs = noted?.untilMs ?? 0;
+
+  for (;;) {
+    if (kind === "step") {
+      // Whoever died in this run may have begun the body.
+      const begun = tries + (journal.held.died ? 1 : 0);
+      const cancelled = await journal.throwCancel(key, kind, begun);
+      if (cancelled !== undefined) return cancelled;
+    }
+    const leftMs = waitUntilMs - journal.nowMs();
+    if (leftMs > MAX_WAIT_IN_PLACE_MS) return { waitUntilMs };
+    if (leftMs > 0) await pause(leftMs, signal);
+    if (journal.stopped.aborted) throw journal.stopped.reason;
+    if (leftMs > 0) continue;
+
+    tries += 1;
+    let value: unknown;
+    try {
+      value = await runBody(body, { step: key, attempt: tries, idempotencyKey, timeoutMs, signal });
+      journal.assertFits(key, { kind, value });
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      if (journal.stopped.aborted) throw error;
+      if (kind === "step" && journal.cancelPending) continue;
+      if (tries >= attempts || (isKonvergeError(error) && error.terminal)) {
+        if (kind === "undo") throw new UndoFailedError(error.message, { cause: error });
+        return await journal.commit(key, { kind, error: failureOf(error), attempts: tries });
+      }
+      const delayMs = delayBefore(tries, ladder, error, journal.random);
+      ({ untilMs: waitUntilMs } = await journal.note(key, { attempts: tries, delayMs }));
+      continue;
+    }
+    return await journal.commit(key, { kind, value, attempts: tries });
+  }
+}
+
+function delayBefore(tries: number, ladder: Ladder, error: Error, random: () => number): number {
+  const climbed = climb({ ...ladder, steps: Infinity }, tries - 1, random);
+  const delayMs = climbed.kind === "wait" ? climbed.afterMs : ladder.capMs;
+  return Math.max(delayMs, isKonvergeError(error) ? (error.retryAfterMs ?? 0) : 0);
+}
+
+/** Ends early when `signal` is aborted. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, Math.ceil(ms));
+  const stop = () => resolve();
+  signal.addEventListener("abort", stop, { once: true });
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", stop);
+}

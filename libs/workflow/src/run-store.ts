@@ -1,0 +1,206 @@
+import type { RunRef } from "./run-ref.ts";
+
+export type RunStatus =
+  | "queued"
+  | "running"
+  | "parked"
+  | "stuck"
+  | "compensating"
+  | "done"
+  | "failed"
+  | "cancelled";
+
+export type EndStatus = Extract<RunStatus, "done" | "failed" | "cancelled">;
+
+/** What a journal entry is of. The same name met as another kind is a changed history. */
+export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo";
+
+/** Why a step, a run or a child failed, as far as it is kept: no stack, no cause. */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A journal entry: written once, never changed. */
+export interface StepRecord {
+  readonly kind: StepKind;
+  readonly value?: unknown;
+  readonly error?: Failure;
+  /** Of a sleep: when it is over, by Redis's clock, epoch ms. */
+  readonly untilMs?: number;
+  /** Times that the body was started, as far as they came to an end. */
+  readonly attempts?: number;
+  /** Of a signal: who sent it, if said. */
+  readonly by?: string;
+  /** Place in the order of commits, from 1; and when, by Redis's clock, epoch ms. Both are given by the store. */
+  readonly seq?: number;
+  readonly atMs?: number;
+}
+
+/** How far an unfinished step has come. */
+export interface Progress {
+  readonly attempts: number;
+  /** When its next attempt is due, or its wait ends; by Redis's clock, epoch ms. */
+  readonly untilMs: number;
+}
+
+/** A signal that nobody has taken yet. */
+export interface BufferedSignal {
+  readonly name: string;
+  readonly id: string;
+  readonly payload?: unknown;
+  readonly by?: string;
+  readonly atMs: number;
+}
+
+export interface CancelOrder {
+  readonly by?: string;
+  readonly reason?: string;
+}
+
+/** What to do when a run with the same key has not ended. */
+export type OnExisting = "attach" | "reject" | "supersede";
+
+export interface NewRun extends RunRef {
+  readonly version: number;
+  readonly input: unknown;
+  readonly key?: string;
+  readonly onExisting?: OnExisting;
+  readonly parent?: RunRef;
+}
+
+export type Started =
+  | { readonly kind: "created"; readonly replaces?: string }
+  /** A run with this id is there already. */
+  | { readonly kind: "exists"; readonly run: RunView }
+  /** Another run with this key goes on. */
+  | { readonly kind: "attached" | "rejected"; readonly id: string };
+
+/** What is known of a run. Times are epoch ms by Redis's clock. */
+export interface RunView extends RunRef {
+  readonly version: number;
+  readonly status: RunStatus;
+  readonly input: unknown;
+  readonly result?: unknown;
+  readonly error?: Failure;
+  /** Why it is stuck, and what to do. */
+  readonly reason?: string;
+  readonly key?: string;
+  readonly parent?: RunRef;
+  readonly cancel?: CancelOrder;
+  readonly createdAtMs: number;
+  readonly startedAtMs?: number;
+  readonly endedAtMs?: number;
+  /** When it goes on by itself, while it is parked. */
+  readonly parkedUntilMs?: number;
+}
+
+/** How a run fails, kept before the first undo so that a crash cannot change it. */
+export interface Failing {
+  readonly status: "failed" | "cancelled";
+  readonly error: Failure;
+}
+
+/** The right to write to a run: every claim raises the epoch, and older ones are refused. */
+export interface Held extends RunRef {
+  readonly epoch: number;
+  readonly run: RunView;
+  readonly steps: ReadonlyMap<string, StepRecord>;
+  readonly progress: ReadonlyMap<string, Progress>;
+  readonly signals: readonly BufferedSignal[];
+  readonly failing?: Failing;
+  /** The step at which the cancellation was thrown. */
+  readonly cancelledAt?: string;
+  /** True when the activation before has not let go of the run: what it had begun is not known. */
+  readonly died: boolean;
+  /** Raised by each signal and cancellation. */
+  readonly wakeSeq: number;
+  /** The store's clock when it was claimed, epoch ms. */
+  readonly nowMs: number;
+}
+
+export type Claimed =
+  | ({ readonly kind: "held" } & Held)
+  | { readonly kind: "missing" | "fenced" | "waiting" }
+  | ({ readonly kind: "ended" } & Followers);
+
+/** The runs that go on when this one ends. */
+export interface Followers {
+  readonly parent?: RunRef;
+  readonly next?: RunRef;
+}
+
+interface Claim {
+  /** Grows with each attempt of the run; an older one is refused. */
+  readonly lease: number;
+  /** Of this attempt alone. */
+  readonly owner: string;
+  /** Take it although the lease is not newer: the counter is known to have begun anew. */
+  readonly anew?: boolean;
+}
+
+export type Leave =
+  | { readonly kind: "parked"; readonly untilMs?: number }
+  | { readonly kind: "stuck"; readonly reason: string; readonly untilMs: number }
+  | { readonly kind: "compensating"; readonly failing: Failing }
+  | { readonly kind: "done"; readonly result: unknown }
+  | { readonly kind: "failed" | "cancelled"; readonly error: Failure };
+
+export interface RunPage {
+  readonly runs: readonly RunView[];
+  /** Give it to get the runs behind these; missing at the end. */
+  readonly next?: string;
+}
+
+/** Thrown when another activation has claimed the run: this one changes nothing any more (P8). */
+export class FencedError extends Error {
+  override readonly name = "FencedError";
+}
+
+/**
+ * Where runs are kept: Redis, or memory in tests. Every call is atomic, and may be repeated when its answer was lost. Those
+ * that take `Held` throw {@link FencedError} once another epoch holds the run.
+ */
+export interface RunStore {
+  start(run: NewRun): Promise<Started>;
+  claim(ref: RunRef, claim: Claim): Promise<Claimed>;
+  /**
+   * Records a step once: answers the record that counts, which is another one's if it came first. `sleepMs` sets
+   * `untilMs` by the store's clock; `taken` is removed from the buffered signals in the same move; `cancels` says that the
+   * ordered cancellation is thrown here.
+   */
+  commit(
+    held: Held,
+    step: string,
+    record: StepRecord,
+    options?: {
+      readonly sleepMs?: number;
+      readonly taken?: BufferedSignal;
+      readonly cancels?: boolean;
+    },
+  ): Promise<StepRecord>;
+  /** Notes how far a step is; its `untilMs` is `delayMs` from now. With `keep`, what is noted already stays. */
+  note(
+    held: Held,
+    step: string,
+    progress: { readonly attempts: number; readonly delayMs: number; readonly keep?: boolean },
+  ): Promise<Progress>;
+  /** Lets go of the run, or ends it. `compensating` keeps it. */
+  leave(held: Held, leave: Leave): Promise<Followers>;
+  signal(
+    ref: RunRef,
+    signal: Omit<BufferedSignal, "atMs">,
+  ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
+  cancel(ref: RunRef, order: CancelOrder): Promise<"ordered" | "ended" | "missing">;
+  get(ref: RunRef): Promise<RunView | undefined>;
+  /** Newest first. */
+  list(
+    workflow: string,
+    page: { readonly limit: number; readonly from?: string },
+  ): Promise<RunPage>;
+  steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
+  /** Runs that should have gone on by now, whose wake-up may have been lost. Each is answered again after a while. */
+  overdue(workflow: string): Promise<string[]>;
+  /** Runs whose cancellation was ordered and not thrown yet. */
+  cancelling(workflow: string): Promise<ReadonlySet<string>>;
+}

@@ -1,0 +1,346 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { runScript } from "@konverge/redis";
+import { cancelScript } from "../../libs/workflow/src/scripts/cancel.ts";
+import { claimScript } from "../../libs/workflow/src/scripts/claim.ts";
+import { commitScript } from "../../libs/workflow/src/scripts/commit.ts";
+import { leaveScript } from "../../libs/workflow/src/scripts/leave.ts";
+import { noteScript } from "../../libs/workflow/src/scripts/note.ts";
+import { signalScript } from "../../libs/workflow/src/scripts/signal.ts";
+import { startScript } from "../../libs/workflow/src/scripts/start.ts";
+import { sweepScript } from "../../libs/workflow/src/scripts/sweep.ts";
+import { runNames, type RunNames } from "../../libs/workflow/src/run-names.ts";
+import { useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+const RETENTION_MS = 60_000;
+let names: RunNames;
+beforeEach(() => {
+  names = runNames(harness.prefix, "c", "w");
+});
+
+const run = (id = "r") => harness.redis.hgetall(names.run(id));
+const set = (fields: Record<string, string | number>, id = "r") =>
+  harness.redis.hset(names.run(id), fields);
+const wakeIn = async (id = "r") => {
+  const score = await harness.redis.zscore(names.wakes, id);
+  return score === null ? undefined : Math.round((Number(score) - Date.now()) / 10_000);
+};
+const start = (id: string, { key = "", policy = "attach", parent = "" } = {}) =>
+  runScript(
+    harness.redis,
+    startScript,
+    [names.run(id), names.wakes, names.index, names.cancelling, names.holder(key)],
+    [id, 1, '{"a":1}', key, policy, parent === "" ? "" : "w", parent, names.runRoot],
+  );
+const claim = (lease: number, owner: string, anew = 0) =>
+  runScript(
+    harness.redis,
+    claimScript,
+    [names.run("r"), names.steps("r"), names.signals("r"), names.wakes],
+    [lease, owner, anew, "r", names.runRoot],
+  ) as Promise<string[]>;
+const commit = (
+  epoch: number,
+  step: string,
+  record: string,
+  { sleep = "", taken = "", cancels = "" } = {},
+) =>
+  runScript(
+    harness.redis,
+    commitScript,
+    [names.run("r"), names.steps("r"), names.signals("r"), names.cancelling],
+    [epoch, step, record, sleep, taken, cancels],
+  ) as Promise<[string, string?]>;
+const note = (epoch: number, attempts: number, delay: number, keep = 0) =>
+  runScript(
+    harness.redis,
+    noteScript,
+    [names.run("r"), names.steps("r")],
+    [epoch, "s", attempts, delay, keep],
+  ) as Promise<[string, string?]>;
+const leave = (epoch: number, kind: string, { until = "", text = "", wakeSeq = "0" } = {}) =>
+  runScript(
+    harness.redis,
+    leaveScript,
+    [
+      names.run("r"),
+      names.steps("r"),
+      names.signals("r"),
+      names.seen("r"),
+      names.wakes,
+      names.ended,
+      names.cancelling,
+      names.holder("k"),
+    ],
+    [epoch, kind, until, text, "r", wakeSeq, RETENTION_MS],
+  ) as Promise<string[]>;
+const signal = (id: string, most = 10) =>
+  runScript(
+    harness.redis,
+    signalScript,
+    [names.run("r"), names.signals("r"), names.seen("r"), names.wakes],
+    ["r", id, `{"name":"n","id":"${id}"}`, most],
+  );
+const cancel = () =>
+  runScript(
+    harness.redis,
+    cancelScript,
+    [names.run("r"), names.wakes, names.cancelling],
+    ["r", '{"by":"a"}'],
+  );
+
+describe("start", () => {
+  test("creates a run that is asked for again when nobody claims it", async () => {
+    expect(await start("r", { parent: "p" })).toEqual(["created", ""]);
+    expect(await run()).toMatchObject({
+      status: "queued",
+      version: "1",
+      input: '{"a":1}',
+      parent: "p",
+      epoch: "0",
+    });
+    expect(await wakeIn()).toBe(1);
+    expect(await start("r")).toEqual(["exists"]);
+  });
+
+  test.each([
+    { policy: "attach", answer: ["attached", "a"], holder: "a" },
+    { policy: "reject", answer: ["rejected", "a"], holder: "a" },
+    { policy: "supersede", answer: ["created", "a"], holder: "b" },
+  ])("$policy while another run holds the key", async ({ policy, answer, holder }) => {
+    await start("a", { key: "k" });
+    expect(await start("b", { key: "k", policy })).toEqual(answer);
+    expect(await harness.redis.get(names.holder("k"))).toBe(holder);
+    const isSuperseded = policy === "supersede";
+    expect((await run("a"))["next"]).toBe(isSuperseded ? "b" : undefined);
+    expect(await harness.redis.smembers(names.cancelling)).toEqual(isSuperseded ? ["a"] : []);
+    expect((await run("b"))["after"]).toBe(isSuperseded ? "a" : undefined);
+  });
+
+  test.each(["done", "failed", "cancelled"])("a %s run holds no key", async (status) => {
+    await start("a", { key: "k" });
+    await set({ status }, "a");
+    expect(await start("b", { key: "k", policy: "reject" })).toEqual(["created", ""]);
+  });
+});
+
+describe("claim", () => {
+  test.each([
+    { stored: { lease: 3, owner: "x" }, lease: 4, owner: "y", anew: 0, answer: "held", epoch: "8" },
+    { stored: { lease: 3, owner: "x" }, lease: 3, owner: "x", anew: 0, answer: "held", epoch: "7" },
+    {
+      stored: { lease: 3, owner: "x" },
+      lease: 3,
+      owner: "y",
+      anew: 0,
+      answer: "fenced",
+      epoch: "7",
+    },
+    {
+      stored: { lease: 3, owner: "x" },
+      lease: 2,
+      owner: "y",
+      anew: 0,
+      answer: "fenced",
+      epoch: "7",
+    },
+    { stored: { lease: 3, owner: "x" }, lease: 1, owner: "y", anew: 1, answer: "held", epoch: "8" },
+  ])(
+    "lease $lease of $owner, anew $anew: $answer",
+    async ({ stored, lease, owner, anew, answer, epoch }) => {
+      await start("r");
+      await set({ ...stored, epoch: 7 });
+      const [kind, held] = await claim(lease, owner, anew);
+      expect(kind).toBe(answer);
+      if (kind === "held") expect(held).toBe(epoch);
+      expect((await run())["epoch"]).toBe(epoch);
+      expect((await run())["status"]).toBe(kind === "held" ? "running" : "queued");
+    },
+  );
+
+  test("answers what there is, and whether the activation before has let go", async () => {
+    expect(await claim(1, "x")).toEqual(["missing"]);
+    await start("r");
+    await signal("1");
+    await claim(1, "x");
+    expect((await run())["died"]).toBe("");
+    await commit(1, "s", '{"kind":"step"}');
+    const answer = (await claim(2, "y")) as unknown as string[][];
+    expect((await run())["died"]).toBe("1");
+    expect(answer[4]?.[0]).toBe("s");
+    expect(answer[5]).toHaveLength(1);
+    await leave(2, "parked");
+    await claim(3, "z");
+    expect((await run())["died"]).toBe("");
+  });
+
+  test("a run waits for the one that it replaces; one that has ended tells who goes on", async () => {
+    await start("a", { key: "k" });
+    await start("r", { key: "k", policy: "supersede", parent: "p" });
+    expect(await claim(1, "x")).toEqual(["waiting"]);
+    await set({ status: "cancelled" }, "a");
+    expect((await claim(1, "x"))[0]).toBe("held");
+    await set({ status: "done", next: "n" });
+    expect(await claim(2, "y")).toEqual(["ended", "w", "p", "n"]);
+  });
+});
+
+describe("commit", () => {
+  beforeEach(async () => {
+    await start("r");
+    await claim(1, "x");
+  });
+
+  test("the first record stays, in the order of commits", async () => {
+    const [kind, text = ""] = await commit(1, "s", '{"kind":"step","value":1}');
+    expect(kind).toBe("committed");
+    expect(JSON.parse(text)).toMatchObject({ kind: "step", value: 1, seq: 1 });
+    expect(await commit(1, "s", '{"kind":"step","value":2}')).toEqual(["exists", text]);
+    expect(JSON.parse((await commit(1, "t", '{"kind":"step"}'))[1] ?? "")).toMatchObject({
+      seq: 2,
+    });
+  });
+
+  test("P8: an older epoch records nothing, takes nothing and notes nothing", async () => {
+    await signal("1");
+    await claim(2, "y");
+    const [taken = ""] = await harness.redis.lrange(names.signals("r"), 0, -1);
+    expect(await commit(1, "s", '{"kind":"signal"}', { taken })).toEqual(["fenced"]);
+    expect(await note(1, 1, 1)).toEqual(["fenced"]);
+    expect(await leave(1, "done", { text: "1" })).toEqual(["fenced"]);
+    expect(await harness.redis.hlen(names.steps("r"))).toBe(0);
+    expect(await harness.redis.llen(names.signals("r"))).toBe(1);
+    expect((await run())["status"]).toBe("running");
+  });
+
+  test("a signal is taken in the same move, once", async () => {
+    await signal("1");
+    const [taken = ""] = await harness.redis.lrange(names.signals("r"), 0, -1);
+    expect((await commit(1, "s", '{"kind":"signal"}', { taken }))[0]).toBe("committed");
+    expect(await harness.redis.llen(names.signals("r"))).toBe(0);
+    // The call repeated, its answer lost; then another step that wants the same signal.
+    expect((await commit(1, "s", '{"kind":"signal"}', { taken }))[0]).toBe("exists");
+    expect(await commit(1, "t", '{"kind":"signal"}', { taken })).toEqual(["taken"]);
+    expect(await harness.redis.hexists(names.steps("r"), "t")).toBe(0);
+  });
+
+  test("the end of a sleep is set by the store; progress goes with the record", async () => {
+    await note(1, 1, 5);
+    const [, text = ""] = await commit(1, "s", '{"kind":"sleep"}', { sleep: "1500" });
+    const { atMs, untilMs } = JSON.parse(text) as { atMs: number; untilMs: number };
+    expect(untilMs - atMs).toBe(1_500);
+    expect(await harness.redis.hkeys(names.steps("r"))).toEqual(["s"]);
+  });
+
+  test("a cancellation that is thrown is no longer to be told", async () => {
+    await cancel();
+    expect(await harness.redis.smembers(names.cancelling)).toEqual(["r"]);
+    await commit(1, "s", '{"kind":"step"}', { cancels: "r" });
+    expect(await harness.redis.smembers(names.cancelling)).toEqual([]);
+    expect((await run())["cancelledAt"]).toBe("s");
+  });
+});
+
+test("note counts tries, and keeps the first end of a wait", async () => {
+  await start("r");
+  await claim(1, "x");
+  const [, first = ""] = await note(1, 0, 1_000, 1);
+  expect((await note(1, 0, 9_000, 1))[1]).toBe(first);
+  expect(JSON.parse((await note(1, 2, 9_000))[1] ?? "")).toMatchObject({ attempts: 2 });
+});
+
+describe("leave", () => {
+  const untilMs = Date.now() + 100_000;
+  beforeEach(async () => {
+    await start("r", { key: "k", parent: "p" });
+    await claim(1, "x");
+  });
+
+  test.each([
+    { kind: "parked", until: "", status: "parked", wake: undefined },
+    { kind: "parked", until: String(untilMs), status: "parked", wake: 11 },
+    { kind: "stuck", until: String(untilMs), status: "stuck", wake: 11 },
+  ])("$kind until $until", async ({ kind, until, status, wake }) => {
+    expect(await leave(1, kind, { until, text: "why" })).toEqual(["left", "w", "p", ""]);
+    expect(await run()).toMatchObject({
+      status,
+      parkedUntil: until,
+      reason: kind === "stuck" ? "why" : "",
+    });
+    expect(await wakeIn()).toBe(wake);
+  });
+
+  test("what came since the claim is looked for at once", async () => {
+    await signal("1");
+    await leave(1, "parked");
+    expect(await wakeIn()).toBe(0);
+  });
+
+  test("a run that is being compensated stays so when it parks", async () => {
+    await leave(1, "compensating", { text: '{"status":"failed"}' });
+    expect((await run())["status"]).toBe("compensating");
+    await leave(1, "parked");
+    expect((await run())["status"]).toBe("compensating");
+    await claim(2, "y");
+    expect((await run())["status"]).toBe("compensating");
+  });
+
+  test.each([
+    { kind: "done", field: "result" },
+    { kind: "failed", field: "error" },
+    { kind: "cancelled", field: "error" },
+  ])(
+    "$kind ends it: kept for its time, nobody is to look, the same again changes nothing",
+    async ({ kind, field }) => {
+      await cancel();
+      await commit(1, "s", '{"kind":"step"}');
+      expect(await leave(1, kind, { text: "7" })).toEqual(["left", "w", "p", ""]);
+      expect(await leave(1, "failed", { text: "8" })).toEqual(["left", "w", "p", ""]);
+      expect(await run()).toMatchObject({ status: kind, [field]: "7" });
+      for (const name of [names.run("r"), names.steps("r"), names.holder("k")]) {
+        expect(await harness.redis.pttl(name)).toBeGreaterThan(RETENTION_MS / 2);
+      }
+      expect(await wakeIn()).toBe(undefined);
+      expect(await harness.redis.smembers(names.cancelling)).toEqual([]);
+      expect(await signal("late")).toBe("ended");
+      expect(await cancel()).toBe("ended");
+    },
+  );
+});
+
+test("a signal is stored once by its id, up to the bound, and noted for the sweep", async () => {
+  expect(await signal("1")).toBe("missing");
+  expect(await cancel()).toBe("missing");
+  await start("r");
+  await claim(1, "x");
+  await leave(1, "parked");
+  expect(await signal("1", 1)).toBe("stored");
+  expect(await signal("1", 1)).toBe("duplicate");
+  expect(await signal("2", 1)).toBe("full");
+  expect(await harness.redis.lrange(names.signals("r"), 0, -1)).toHaveLength(1);
+  expect(await wakeIn()).toBe(1);
+});
+
+test("the sweep answers who should have gone on, not twice at once, and forgets who is gone", async () => {
+  const sweep = () =>
+    runScript(
+      harness.redis,
+      sweepScript,
+      [names.wakes, names.ended, names.index],
+      [10, RETENTION_MS],
+    );
+  const nowMs = Date.now();
+  for (const [name, id, score] of [
+    [names.wakes, "due", nowMs - 5_000],
+    [names.wakes, "later", nowMs + 60_000],
+    [names.ended, "gone", nowMs - 2 * RETENTION_MS],
+    [names.ended, "kept", nowMs],
+    [names.index, "gone", 1],
+    [names.index, "kept", 2],
+  ] as const) {
+    await harness.redis.zadd(name, score, id);
+  }
+  expect(await sweep()).toEqual(["due"]);
+  expect(await sweep()).toEqual([]);
+  expect(await harness.redis.zrange(names.index, "0", "-1")).toEqual(["kept"]);
+});
