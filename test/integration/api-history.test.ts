@@ -83,7 +83,7 @@ const LOOP = {
 };
 
 /** What a worker's history leaves in Redis. */
-async function remember(): Promise<void> {
+async function remember(startedAtMs: number = HISTORY_ROW.startedAtMs): Promise<void> {
   const writer = createHistoryWriter({
     redis: { url: harness.url },
     cluster: "default",
@@ -96,8 +96,11 @@ async function remember(): Promise<void> {
   const lost = { kind: "lost", manager: "<b>kubectl</b>", path: "spec.size", count: 2 } as const;
   await writer.flush({
     rows: [
-      { row: HISTORY_ROW, recordBytes: 100 },
-      { row: { ...HISTORY_ROW, key: HISTORY_ROW.key.replace("blue", "red") }, recordBytes: 100 },
+      { row: { ...HISTORY_ROW, startedAtMs }, recordBytes: 100 },
+      {
+        row: { ...HISTORY_ROW, startedAtMs, key: HISTORY_ROW.key.replace("blue", "red") },
+        recordBytes: 100,
+      },
     ],
     fights: [{ object, conflicts: 2, pairs: [taken, lost] }],
     rollups: [
@@ -184,7 +187,7 @@ test.each([
   expect(problem.errors?.[0]?.detail).toMatch(/write|remove/);
 });
 
-test("who fights is told by object, over the cluster, and on the object's page", async () => {
+test("who fights is told by object, and over the cluster", async () => {
   await remember();
   const { queue } = await access.find("default", "node-pool");
   await queue.request(parseKey(HISTORY_ROW.key), { kind: "http" });
@@ -213,4 +216,9 @@ test("who fights is told by object, over the cluster, and on the object's page",
     { attempts: 5, outcomes: { done: 4, retry: 1 }, calls: 9, ms: 50, conflicts: 0 },
   ]);
   expect((await call("/v1/rollups?controller=none")).status).toBe(404);
+  // The rows are older than the hour.
+  expect(fights.rivals).toEqual([]);
+  await remember(Date.now());
+  const { rivals } = fightsSchema.parse(await answerOf("/v1/fights"));
+  expect(rivals).toEqual([{ controller: "node-pool", manager: "hpa", attempts: 2 }]);
 });

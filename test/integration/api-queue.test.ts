@@ -66,7 +66,11 @@ test("a pause is seen in the list, in the object's history, until the resume", a
   const scope = { kind: "key", key: `${PATH}/blue` };
   expect(listed.items).toMatchObject([{ controller: "node-pool", scope, ...ADA }]);
   const object = await json("/v1/objects/default/node-pool/demo/blue");
-  expect(object).toMatchObject({ phase: "paused", paused: { scope, ...ADA } });
+  expect(object).toMatchObject({
+    pending: `${PATH}/blue@1`,
+    phase: "paused",
+    paused: { scope, ...ADA },
+  });
   expect(await json("/v1/pauses/resume", { ...POOL, ...ADA })).toEqual({ resumed: 0 });
   expect(await json("/v1/pauses")).toEqual({ items: [] });
   expect(await problem("/v1/pauses/resume", { ...POOL, ...ADA })).toMatchObject({

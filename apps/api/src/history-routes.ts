@@ -22,6 +22,8 @@ import { route, type Route } from "./route.ts";
 
 const HOURS_OF_LOOPS = 1;
 const OUTCOME = "outcome.";
+const MOST_CONTESTED = 1_000;
+const HOUR_MS = 3_600_000;
 
 /** Attempts, fights and counts of a cluster. */
 export function historyRoutes(access: QueueAccess): Route[] {
@@ -63,7 +65,11 @@ export function historyRoutes(access: QueueAccess): Route[] {
       problems: ["not_found"],
       async handle({ query: { cluster, hours }, caller }): Promise<Fights> {
         demandSome(caller, { cluster });
-        const { hot, flips, loops } = await (await access.history(cluster)).fights(hours);
+        const history = await access.history(cluster);
+        const [{ hot, flips, loops }, contested] = await Promise.all([
+          history.fights(hours),
+          history.search({ limit: MOST_CONTESTED, contested: true }),
+        ]);
         const isSeen = await objectFilter(access, caller, cluster);
         return {
           hot: hot
@@ -76,6 +82,12 @@ export function historyRoutes(access: QueueAccess): Route[] {
             const state = covers(caller.scope, placeOf(key)) ? loopOf(text) : undefined;
             return state === undefined ? [] : [{ key, ...state }];
           }),
+          rivals: rivalsOf(
+            contested.items.filter(
+              ({ key, startedAtMs }) =>
+                covers(caller.scope, placeOf(key)) && startedAtMs >= Date.now() - hours * HOUR_MS,
+            ),
+          ),
         };
       },
     }),
@@ -97,6 +109,20 @@ export function historyRoutes(access: QueueAccess): Route[] {
       },
     }),
   ];
+}
+
+/** Pairs of a controller and a manager that won against it, by how many attempts lost, most first. */
+function rivalsOf(rows: readonly AttemptRow[]): Fights["rivals"] {
+  const sums = new Map<string, Fights["rivals"][number]>();
+  for (const { key, managers } of rows) {
+    const { controller } = parseKey(key);
+    for (const manager of managers) {
+      const pair = JSON.stringify([controller, manager]);
+      const { attempts } = sums.get(pair) ?? { attempts: 0 };
+      sums.set(pair, { controller, manager, attempts: attempts + 1 });
+    }
+  }
+  return [...sums.values()].toSorted((one, other) => other.attempts - one.attempts);
 }
 
 function rollupOf({ atMs, counts }: Rollup): Rollups["items"][number] {

@@ -1,16 +1,28 @@
 import type { KeyItem, PauseView } from "@konverge/contracts";
 import { formatKey } from "@konverge/core";
-import type { KeySummary, Pause } from "@konverge/queue";
+import { formatRequestId, type KeySummary, type Pause } from "@konverge/queue";
 
 /** A key as the API shows it. */
 export function keyItem(state: KeySummary): KeyItem {
-  const { key, phase, failures, conflicts, lastOutcome, nextAt, paused, dead } = state;
+  const {
+    key,
+    requested,
+    finished,
+    phase,
+    failures,
+    conflicts,
+    lastOutcome,
+    nextAt,
+    paused,
+    dead,
+  } = state;
   return {
     key,
     phase,
     failures,
     conflicts,
     ...(lastOutcome === undefined ? {} : { lastOutcome }),
+    ...(requested > finished ? { pending: formatRequestId(key, requested) } : {}),
     ...(nextAt === undefined ? {} : { nextAt }),
     ...(paused === undefined ? {} : { paused: pauseView(paused) }),
     ...(dead === undefined ? {} : { dead }),

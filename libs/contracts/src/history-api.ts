@@ -97,6 +97,8 @@ export const fightsSchema = z.object({
   hot: z.array(z.object({ ...object, conflicts: z.number() })),
   flips: z.array(z.object({ ...object, manager: z.string(), path: z.string(), count: z.number() })),
   loops: z.array(loopStateSchema.extend({ key: z.string() })),
+  /** Whose attempts lost to which manager, of the last 1,000 that lost within the hours; most first. */
+  rivals: z.array(z.object({ controller: z.string(), manager: z.string(), attempts: z.number() })),
 });
 
 /** Query of `GET /v1/rollups`. */

@@ -21,6 +21,8 @@ export const keyFields = {
   failures: z.number(),
   conflicts: z.number(),
   lastOutcome: z.string().optional(),
+  /** Id of the last request, as long as it has not ended: what can be cancelled. */
+  pending: z.string().optional(),
   nextAt: z.string().optional(),
   paused: pauseSchema.optional(),
   dead: z

@@ -50,6 +50,7 @@ export type {
   Pause,
   QueueControl,
 } from "./queue-control.ts";
+export { formatRequestId } from "./request-id.ts";
 export { openRawQueue } from "./raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./raw-queue.ts";
 export { findShardsIssue } from "./shard-of.ts";

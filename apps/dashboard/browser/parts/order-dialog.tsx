@@ -15,37 +15,25 @@ export interface OrderButtonProps {
   readonly label: string;
   /** What will happen, before it does. */
   readonly explains: ComponentChildren;
-  /** Does it, and answers what to tell. */
-  readonly run: (order: Order) => Promise<string>;
+  /** Fields of its own, above who and why. */
+  readonly fields?: ComponentChildren;
+  /** Does it, and answers what to tell. `fields` as they were filled in. */
+  readonly run: (order: Order, fields: FormData) => Promise<string>;
   readonly danger?: boolean;
   readonly quiet?: boolean;
 }
 
 /** A button that asks who and why first: every order is kept with both, and shown to all. */
-export function OrderButton({
-  label,
-  explains,
-  run,
-  danger = false,
-  quiet = false,
-}: OrderButtonProps) {
+export function OrderButton({ danger = false, quiet = false, ...order }: OrderButtonProps) {
   const [open, setOpen] = useState(false);
   if (!mayOperate) return null;
   const look = danger ? "danger" : quiet ? "quiet" : "";
   return (
     <>
       <button type="button" class={look} onClick={() => setOpen(true)}>
-        {label}
+        {order.label}
       </button>
-      {open ? (
-        <OrderDialog
-          label={label}
-          explains={explains}
-          run={run}
-          danger={danger}
-          close={() => setOpen(false)}
-        />
-      ) : null}
+      {open ? <OrderDialog {...order} danger={danger} close={() => setOpen(false)} /> : null}
     </>
   );
 }
@@ -53,10 +41,11 @@ export function OrderButton({
 function OrderDialog({
   label,
   explains,
+  fields: extra,
   run,
   danger,
   close,
-}: Pick<OrderButtonProps, "label" | "explains" | "run"> & {
+}: Pick<OrderButtonProps, "label" | "explains" | "fields" | "run"> & {
   readonly danger: boolean;
   readonly close: () => void;
 }) {
@@ -71,7 +60,7 @@ function OrderDialog({
     const order = { by: textOf(fields, "by"), reason: textOf(fields, "reason") };
     setBusy(true);
     try {
-      const told = await run(order);
+      const told = await run(order, fields);
       if (callerName === undefined) keepAuthor(order.by);
       close();
       say(told);
@@ -94,6 +83,7 @@ function OrderDialog({
       >
         <h2 id="order-title">{label}</h2>
         <div class="explains">{explains}</div>
+        {extra}
         <label>
           Who you are
           <input

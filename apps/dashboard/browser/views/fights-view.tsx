@@ -8,7 +8,7 @@ import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
-import { FlipMatrix } from "./fights/flip-matrix.tsx";
+import { Matrix } from "./fights/matrix.tsx";
 
 const EVERY_MS = 10_000;
 const HOURS = ["1", "6", "24"] as const;
@@ -47,8 +47,8 @@ export function FightsView() {
   );
 }
 
-function FightSections({ fights: { hot, flips, loops } }: { readonly fights: Fights }) {
-  if (hot.length === 0 && flips.length === 0 && loops.length === 0) {
+function FightSections({ fights: { hot, flips, loops, rivals } }: { readonly fights: Fights }) {
+  if (hot.length + flips.length + loops.length + rivals.length === 0) {
     return (
       <Empty title="Nobody is in anybody's way">
         <p>Lost races, fields that go to and fro, and objects that run in circles appear here.</p>
@@ -58,14 +58,57 @@ function FightSections({ fights: { hot, flips, loops } }: { readonly fights: Fig
   return (
     <>
       {hot.length === 0 ? null : <Hot hot={hot} />}
-      {flips.length === 0 ? null : (
-        <section>
-          <h2>Managers against us</h2>
-          <FlipMatrix flips={flips} />
-        </section>
-      )}
+      {rivals.length === 0 ? null : <Rivals rivals={rivals} />}
+      {flips.length === 0 ? null : <Flips flips={flips} />}
       {loops.length === 0 ? null : <Loops loops={loops} />}
     </>
+  );
+}
+
+/** Whose attempts lost to whom. */
+function Rivals({ rivals }: Pick<Fights, "rivals">) {
+  return (
+    <section>
+      <h2>Who beats whom</h2>
+      <p class="lead small">Attempts of a controller that lost a race to a field manager.</p>
+      <Matrix
+        label="Attempts of controllers that lost to a manager"
+        corner="Controller"
+        meetings={rivals.map(({ controller, manager, attempts }) => ({
+          row: controller,
+          manager,
+          count: attempts,
+        }))}
+        head={(controller) => <span class="strong">{controller}</span>}
+      />
+    </section>
+  );
+}
+
+/** Which of our fields was taken from whom. */
+function Flips({ flips }: Pick<Fights, "flips">) {
+  return (
+    <section>
+      <h2>Fields that go to and fro</h2>
+      <Matrix
+        label="Fields that we took from a manager"
+        corner="Field"
+        meetings={flips.map(({ resource, path, manager, count }) => ({
+          row: `${path}\n${resource}`,
+          manager,
+          count,
+        }))}
+        head={(row) => {
+          const [path, resource] = row.split("\n");
+          return (
+            <>
+              <code>{path}</code>
+              <div class="dim small">{resource}</div>
+            </>
+          );
+        }}
+      />
+    </section>
   );
 }
 

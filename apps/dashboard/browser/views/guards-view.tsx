@@ -142,7 +142,7 @@ function GuardOrders({
   readonly guard: GuardView;
   readonly onDone: () => void;
 }) {
-  const { cluster, breaker } = guard;
+  const { cluster, breaker, rate } = guard;
   const order = (kind: "isolate" | "reset", told: string) => async (given: object) => {
     await call(`v1/guards/${encodeURIComponent(cluster)}/${kind}`, { method: "POST", body: given });
     onDone();
@@ -150,6 +150,33 @@ function GuardOrders({
   };
   return (
     <div class="buttons">
+      <OrderButton
+        label="Set rate"
+        explains={`For all workers on ${cluster} together, until somebody sets it again. Configured: ${formatRate(rate.limits.ratePerSecond)} per second.`}
+        fields={
+          <label>
+            Calls per second
+            <input
+              name="ratePerSecond"
+              type="number"
+              min="0.1"
+              step="any"
+              placeholder="as configured"
+              defaultValue={rate.override === undefined ? "" : String(rate.override.ratePerSecond)}
+            />
+          </label>
+        }
+        run={async (given, fields) => {
+          const text = fields.get("ratePerSecond");
+          const ratePerSecond = typeof text === "string" && text !== "" ? Number(text) : null;
+          const path = `v1/guards/${encodeURIComponent(cluster)}/rate`;
+          await call(path, { method: "PUT", body: { ratePerSecond, ...given } });
+          onDone();
+          return ratePerSecond === null
+            ? "Back to the configured rate"
+            : `${ratePerSecond} calls per second`;
+        }}
+      />
       {breaker.mode === "isolated" ? null : (
         <OrderButton
           label="Isolate"

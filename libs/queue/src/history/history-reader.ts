@@ -23,6 +23,8 @@ export interface AttemptQuery {
   /** A field manager that won. */
   readonly manager?: string | undefined;
   readonly hint?: string | undefined;
+  /** Only those that lost a race to a manager that is known. */
+  readonly contested?: boolean | undefined;
   readonly limit: number;
   /** Of an earlier page. */
   readonly cursor?: string | undefined;
@@ -196,6 +198,7 @@ function matches(row: AttemptRow, query: AttemptQuery): boolean {
   if (query.outcome !== undefined && row.outcome !== query.outcome) return false;
   if (query.errorCode !== undefined && !hasCode(row, query.errorCode)) return false;
   if (query.manager !== undefined && !row.managers.includes(query.manager)) return false;
+  if (query.contested === true && row.managers.length === 0) return false;
   if (query.hint !== undefined && !row.hints.includes(query.hint)) return false;
   const { controller, resource, namespace, name } = query;
   if ((controller ?? resource ?? namespace ?? name) === undefined) return true;

@@ -1,4 +1,4 @@
-import type { AcceptedReconcile, ObjectHistory } from "@konverge/contracts";
+import type { AcceptedReconcile, CancelAnswer, ObjectHistory } from "@konverge/contracts";
 import { call } from "../../api/call.ts";
 import type { KeyParts } from "../../api/object-key.ts";
 import { say } from "../../frame/announcer.tsx";
@@ -15,6 +15,7 @@ export interface ObjectOrdersProps {
 export function ObjectOrders({ history, parts, onDone }: ObjectOrdersProps) {
   const { cluster, controller, namespace, name } = parts;
   const target = { cluster, controller, name, ...(namespace === undefined ? {} : { namespace }) };
+  const { pending } = history;
   const scope = history.paused?.scope.kind;
   if (!mayOperate) return null;
   const ask = async () => {
@@ -55,6 +56,18 @@ export function ObjectOrders({ history, parts, onDone }: ObjectOrdersProps) {
           }}
         />
       )}
+      {pending === undefined ? null : (
+        <OrderButton
+          label="Cancel"
+          explains="The request that waits or runs is withdrawn. What runs is aborted, unless others asked for it too."
+          run={async (order) => {
+            const path = `v1/reconciles/${encodeURIComponent(pending)}/cancel`;
+            const { result } = await call<CancelAnswer>(path, { method: "POST", body: order });
+            onDone();
+            return CANCELLED[result];
+          }}
+        />
+      )}
       {history.dead === undefined ? null : (
         <OrderButton
           label="Release"
@@ -72,3 +85,10 @@ export function ObjectOrders({ history, parts, onDone }: ObjectOrdersProps) {
     </div>
   );
 }
+
+const CANCELLED: Readonly<Record<CancelAnswer["result"], string>> = {
+  finished: "It had ended already",
+  withdrawn: "Withdrawn: no attempt will run for it",
+  shared: "Withdrawn; others asked too, so the object is reconciled all the same",
+  aborting: "Its attempt is being aborted",
+};
