@@ -12,7 +12,7 @@ import { Matrix } from "./fights/matrix.tsx";
 
 const EVERY_MS = 10_000;
 const HOURS = ["1", "6", "24"] as const;
-const SHOWN = 25;
+const SHOWN = 12;
 
 /** Who is in whose way: objects, fields and managers. */
 export function FightsView() {
@@ -57,8 +57,8 @@ function FightSections({ fights: { hot, flips, loops, rivals } }: { readonly fig
   }
   return (
     <>
-      {hot.length === 0 ? null : <Hot hot={hot} />}
       {rivals.length === 0 ? null : <Rivals rivals={rivals} />}
+      {hot.length === 0 ? null : <Hot hot={hot} />}
       {flips.length === 0 ? null : <Flips flips={flips} />}
       {loops.length === 0 ? null : <Loops loops={loops} />}
     </>

@@ -6,7 +6,7 @@ const MOST_COLUMNS = 6;
 const MOST_ROWS = 20;
 
 /** How often something of ours met a manager. */
-export interface Meeting {
+interface Meeting {
   /** Same text, same row. */
   readonly row: string;
   readonly manager: string;
