@@ -1,4 +1,12 @@
-import { createLocalGate, parseJson, type JsonObject, type ResourceType } from "@konverge/core";
+import { randomInt } from "node:crypto";
+import * as fc from "fast-check";
+import {
+  createLocalGate,
+  isKonvergeError,
+  parseJson,
+  type JsonObject,
+  type ResourceType,
+} from "@konverge/core";
 import {
   createKubeClient,
   isConflict,
@@ -10,6 +18,7 @@ import {
   type KubeClient,
 } from "@konverge/kube";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { changes, foreignChanges, runSteps, specs } from "../sim/random-changes.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
 
 const GROUP = "fields.test.konverge.dev";
@@ -30,6 +39,14 @@ const PATIENT = {
   steps: 100,
   jitter: { kind: "full" },
 } as const;
+
+/** Of an object that was put into itself. */
+const ignoreInvalid = (error: unknown): undefined => {
+  if (!isKonvergeError(error) || error.code !== "draft_invalid") throw error;
+};
+
+const given = process.env["KONVERGE_TEST_SEED"];
+const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
 
 /** A spec without types, as handlers of foreign kinds have it. */
 const specOf = (widget: Widget): any => widget.spec;
@@ -304,6 +321,43 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       );
       expect(lost).toBe(0);
       expect((await spec())?.["big"]).toBe(values["text"]);
+    });
+
+    test(`random changes end as if each had been made on the newest object (KONVERGE_TEST_SEED=${seed})`, async () => {
+      const cases = fc.sample(fc.tuple(specs, changes, foreignChanges), { numRuns: 60, seed });
+      let lost = 0;
+      for (const [index, [content, own, foreign]] of cases.entries()) {
+        const [one, other] = ["one", "other"].map((name) => ({
+          namespace,
+          name: `${target.name}-${index}-${name}`,
+        })) as [typeof target, typeof target];
+        const make = (metadata: typeof target, made: JsonObject) =>
+          opened.client.create(widgets, { metadata, spec: made });
+        await make(one, content);
+        let interfere = true;
+        const result = client.mutate(
+          widgets,
+          one,
+          async (draft) => {
+            runSteps(draft as unknown as JsonObject, own);
+            if (!interfere) return;
+            interfere = false;
+            await rival
+              .mutate(widgets, one, (its) => runSteps(its as unknown as JsonObject, foreign))
+              .catch(ignoreInvalid);
+            const { spec: newest = {} } = await opened.client.get(widgets, one);
+            await make(other, newest);
+          },
+          FIELDS,
+        );
+        const written = await result.catch(ignoreInvalid);
+        if (written === undefined || (written.kind === "unchanged" && written.lost === 0)) continue;
+        lost += written.lost;
+        const change = (draft: Widget) => runSteps(draft as unknown as JsonObject, own);
+        const { object } = await rival.mutate(widgets, other, change, FIELDS);
+        expect(written.object.spec, JSON.stringify({ content, own, foreign })).toEqual(object.spec);
+      }
+      expect(lost).toBeGreaterThan(0);
     });
 
     test("status is written through its subresource, other fields are only tested", async () => {

@@ -9,7 +9,8 @@ const object = (): JsonObject =>
     `{"apiVersion":"v1","kind":"Pool",
       "metadata":{"name":"a","uid":"u","resourceVersion":"7","labels":{"app":"x","a/b~c":"y"},
         "managedFields":[{"manager":"m"}]},
-      "spec":{"replicas":1,"serial":9007199254740993,"none":null,"list":[{"x":1},{"x":2}],"deep":{"er":{"n":1}},"empty":{}}}`,
+      "spec":{"replicas":1,"serial":9007199254740993,"none":null,"list":[{"x":1},{"x":2}],"deep":{"er":{"n":1}},"empty":{}},
+      "odd":{"deep":[{"x":[1,null]}]}}`,
   ) as JsonObject;
 
 /** The patch of a change by code without types: `test` as `? path value`, the rest by its first letter. Without the uid's. */
@@ -208,6 +209,7 @@ test.each<[string, (draft: any) => unknown]>([
   ["all metadata", (o) => ({ ...o.metadata })],
   ["everything", (o) => Object.entries(o)],
   ["everything, as text", (o) => JSON.stringify(o)],
+  ["a list with a null in it", (o) => o.odd.deep],
 ])("who reads %s carries the version, for nothing less would do", async (_name, look) => {
   const patch = await patchAfter((draft) => {
     look(draft);

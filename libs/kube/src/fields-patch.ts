@@ -18,7 +18,8 @@ interface FieldsPatchParts {
 /**
  * The JSON Patch that writes `patch` if everything that was touched is still as it was read, whatever else has changed. An
  * absent member is tested against null at the topmost place that is absent, since a test below it fails (the server's library
- * wants the parent). Whoever looks at the metadata as a whole, or at the version itself, has read the version.
+ * wants the parent). Whoever looks at the metadata as a whole, or at the version itself, has read the version. So has who
+ * read a list with a null in it: to test one ends in a panic of that library, and with it the connection.
  */
 export function fieldsPatch({ read, touched, patch }: FieldsPatchParts): JsonObject[] {
   const operations: JsonObject[] = [];
@@ -26,7 +27,9 @@ export function fieldsPatch({ read, touched, patch }: FieldsPatchParts): JsonObj
   if (metadata["uid"] !== undefined) {
     operations.push({ op: "test", path: "/metadata/uid", value: metadata["uid"] });
   }
-  if (isVersionRead(touched) && metadata["resourceVersion"] !== undefined) {
+  const tests = testsOf(read, touched);
+  const needsVersion = isVersionRead(touched) || tests.some(({ value }) => hasNullItem(value));
+  if (needsVersion && metadata["resourceVersion"] !== undefined) {
     // To test it would be answered as any failed test is; to replace it by a stale one is a conflict.
     operations.push({
       op: "replace",
@@ -34,7 +37,7 @@ export function fieldsPatch({ read, touched, patch }: FieldsPatchParts): JsonObj
       value: metadata["resourceVersion"],
     });
   } else {
-    addTests(operations, { value: read, touched, path: [] });
+    operations.push(...tests);
   }
   addWrites(operations, { patch, before: read, path: [] });
   return operations;
@@ -60,6 +63,17 @@ function isVersionRead({ whole, members }: TouchedField): boolean {
     metadata?.whole === true ||
     VERSIONS.some((name) => metadata?.members.has(name) === true)
   );
+}
+
+function hasNullItem(value: JsonValue | undefined): boolean {
+  if (Array.isArray(value)) return value.some((item) => item === null || hasNullItem(item));
+  return isJsonObject(value) && Object.values(value).some(hasNullItem);
+}
+
+function testsOf(read: JsonObject, touched: TouchedField): JsonObject[] {
+  const tests: JsonObject[] = [];
+  addTests(tests, { value: read, touched, path: [] });
+  return tests;
 }
 
 interface TestsAt {

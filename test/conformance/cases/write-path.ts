@@ -1,5 +1,14 @@
 import { uidIn, versionIn, type Case } from "../case.ts";
-import { APPLY, configMap, configMaps, JSON_PATCH, MERGE, STRATEGIC } from "../objects.ts";
+import {
+  APPLY,
+  configMap,
+  configMaps,
+  gadget,
+  gadgets,
+  JSON_PATCH,
+  MERGE,
+  STRATEGIC,
+} from "../objects.ts";
 
 const create = {
   send: `POST ${configMaps}`,
@@ -29,6 +38,24 @@ const REFUSED = "the server rejected our request due to an error in our request"
 
 /** The answers that decide how a client writes: each row of facts is a case. */
 export const writePath: readonly Case[] = [
+  {
+    name: "a merge patch drops nulls in the objects of a list, and keeps those that are items",
+    steps: [
+      { send: `POST ${gadgets}`, body: gadget({ list: [{ kept: null }] }), expect: { code: 201 } },
+      {
+        send: `PATCH ${gadgets}/{o}`,
+        type: MERGE,
+        body: { other: 1 },
+        expect: { code: 200, body: { list: [{ kept: null }] } },
+      },
+      {
+        send: `PATCH ${gadgets}/{o}`,
+        type: MERGE,
+        body: { list: [{ a: null, b: [{ c: null, d: 1 }, [{ e: null }]] }, null] },
+        expect: { code: 200, body: { list: [{ b: [{ d: 1 }, [{}]] }, null] } },
+      },
+    ],
+  },
   {
     name: "JSON Patch whose test fails: 422 without causes",
     steps: [

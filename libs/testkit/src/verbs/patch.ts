@@ -1,5 +1,4 @@
 import {
-  applyMergePatch,
   cloneJson,
   isJsonObject,
   parseJson,
@@ -21,6 +20,7 @@ import { applyConfiguration } from "../fields/field-manager.ts";
 import { apiVersionOf } from "../kinds/resource-kind.ts";
 import { metadataOf, textOf, uidOf } from "../objects/metadata.ts";
 import { applyJsonPatch, JsonPatchError, readAsGo } from "../patch/json-patch.ts";
+import { applyServerMergePatch } from "../patch/merge-patch.ts";
 import { applyStrategicPatch, StrategicPatchError } from "../patch/strategic-merge.ts";
 import { DecodeError } from "../schema/decode-builtin.ts";
 import { scanJson } from "../schema/json-scanner.ts";
@@ -138,7 +138,7 @@ export function patched(call: Call, live: JsonObject, options: WriteOptions): Js
     case STRATEGIC_PATCH:
       return refusing(() => applyStrategicPatch(kind.schema, live, patch as JsonObject));
     default:
-      return applyMergePatch(live, patch) as JsonObject;
+      return applyServerMergePatch(live, patch);
   }
 }
 

@@ -1,0 +1,21 @@
+import { applyMergePatch, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
+
+/**
+ * Applies a merge patch as kube-apiserver's library does: RFC 7396 takes lists as they are, but there also the objects in
+ * them lose their null members.
+ */
+export function applyServerMergePatch(target: JsonObject, patch: JsonValue): JsonObject {
+  return applyMergePatch(target, pruneLists(patch)) as JsonObject;
+}
+
+function pruneLists(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) {
+    return value.map((item) =>
+      isJsonObject(item) ? applyServerMergePatch({}, item) : pruneLists(item),
+    );
+  }
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, pruneLists(member)]),
+  );
+}
