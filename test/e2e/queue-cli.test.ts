@@ -1,4 +1,5 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { promisify } from "node:util";
 import { keyListSchema } from "@konverge/contracts";
 import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
@@ -97,4 +98,38 @@ test("without Redis it says so in one line and ends with 6", async () => {
   const ended = await konverge(["queue", "list"], "redis://127.0.0.1:1");
   expect(ended.code).toBe(6);
   expect(ended.stderr).toMatch(/^konverge: Redis at redis:\/\/127.0.0.1:1 cannot be used: .*\n$/);
+});
+
+test.each([
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const)("a wait that %s ends is over with %i", async (signal, code) => {
+  await queue.request(keyOf("blue"), { kind: "http" });
+  const args = ["reconcile", "enqueue", "node-pool", "blue", "-n", "demo", "--wait"];
+  const child = spawn(process.execPath, [...MAIN, ...args], {
+    env: { ...process.env, KONVERGE_REDIS_URL: harness.url, KONVERGE_PREFIX: harness.prefix },
+    stdio: "ignore",
+  });
+  const closed = once(child, "close");
+  await until("it has asked", async () => (await queue.getKey(keyOf("blue")))?.requested === 2);
+  child.kill(signal);
+  expect(await closed).toEqual([code, null]);
+});
+
+test("a reader that has had enough is no error; a completion completes", async () => {
+  const cli = [process.execPath, ...MAIN].join(" ");
+  const shell = (script: string) => run("bash", ["-o", "pipefail", "-c", script]);
+  expect(await shell(`${cli} config schema -o json | head -n 1`)).toEqual({
+    stdout: "{\n",
+    stderr: "",
+  });
+  const completed = (line: string) =>
+    shell(
+      `source <(${cli} completion bash); COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _konverge; echo "\${COMPREPLY[@]}"`,
+    );
+  expect((await completed("konverge queue pa")).stdout).toBe("pauses pause\n");
+  expect((await completed("konverge queue list -o js")).stdout).toBe("json jsonl\n");
+  expect((await completed("konverge dead-letter release node-pool --dr")).stdout).toBe(
+    "--dry-run\n",
+  );
 });

@@ -3,8 +3,6 @@ export type { Api, ApiOptions } from "./create-api.ts";
 export type { AuditLog, AuditNote } from "./audit-log.ts";
 export { openQueueAccess } from "./queue-access.ts";
 export type { QueueAccess, QueueAccessOptions } from "./queue-access.ts";
-export { createQueueDesk } from "./queue-desk.ts";
-export type { QueueDesk } from "./queue-desk.ts";
 export { startApi } from "./start-api.ts";
 export type { RunningApi } from "./start-api.ts";
 export type { TokenStore } from "./token-store.ts";

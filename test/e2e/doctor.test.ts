@@ -1,0 +1,112 @@
+import type { ApiObject } from "@konverge/core";
+import { startRedis } from "@konverge/infra-redis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runCommand, type Ended } from "./cli-runner.ts";
+import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
+
+const CONFIG = "apps/examples/src/konverge.config.ts";
+const ACCOUNT = { namespace: "konverge", name: "konverge" };
+const NOWHERE = { KUBECONFIG: "/dev/null/none" };
+
+interface Check {
+  readonly check: string;
+  readonly level: string;
+  readonly detail: string;
+}
+const checksOf = ({ stdout }: Ended) =>
+  (JSON.parse(stdout) as { readonly items: readonly Check[] }).items;
+const doctor = async (env: Readonly<Record<string, string>>, ...args: readonly string[]) => {
+  const ended = await runCommand(["doctor", "-o", "json", ...args], { ...NOWHERE, ...env });
+  return { code: ended.code, checks: checksOf(ended), ended };
+};
+
+test("a Redis that may evict fails, with the cure; one that forgets is a warning; a good one is neither", async () => {
+  await using evicting = await startRedis({
+    appendonly: false,
+    extraArgs: ["--maxmemory-policy", "allkeys-lru"],
+  });
+  const bad = await doctor({ KONVERGE_REDIS_URL: evicting.url });
+  expect(bad.code).toBe(2);
+  expect(bad.checks).toContainEqual({
+    check: "redis eviction",
+    level: "fail",
+    detail: expect.stringContaining("set maxmemory-policy noeviction") as string,
+    exitCode: 2,
+  });
+  expect(bad.checks).toContainEqual({
+    check: "redis persistence",
+    level: "warn",
+    detail: expect.stringContaining("set appendonly yes") as string,
+  });
+  await using good = await startRedis();
+  const fine = await doctor({ KONVERGE_REDIS_URL: good.url });
+  expect(fine.code).toBe(0);
+  const redis = fine.checks.filter(({ check }) => check.startsWith("redis"));
+  expect(redis.map(({ level }) => level)).toEqual(redis.map(() => "ok"));
+  expect(redis).toHaveLength(6);
+  expect(fine.checks).toContainEqual(expect.objectContaining({ check: "workers", level: "warn" }));
+});
+
+test("Redis away fails with 6 and asks nobody else about it; secrets of its URL are not shown", async () => {
+  const url = "redis://ada:s3cret@127.0.0.1:1";
+  const { code, checks, ended } = await doctor({ KONVERGE_REDIS_URL: url });
+  expect(code).toBe(6);
+  expect(checks.filter(({ level }) => level === "fail")).toMatchObject([
+    { check: "redis", detail: expect.stringContaining("Redis at redis://127.0.0.1:1 ") as string },
+  ]);
+  expect(ended.stdout + ended.stderr).not.toContain("s3cret");
+});
+
+let cluster: RbacCluster | undefined;
+let redis: Awaited<ReturnType<typeof startRedis>>;
+beforeAll(async () => {
+  redis = await startRedis();
+  if (process.env["KUBEBUILDER_ASSETS"] !== undefined) cluster = await openRbacCluster();
+});
+afterAll(async () => {
+  await cluster?.[Symbol.asyncDispose]();
+  await redis.stop();
+});
+
+test("kinds that are not served and permissions that are missing are named, until nothing is wrong", async (context) => {
+  if (cluster === undefined) {
+    context.skip("no kube-apiserver: only a real one asks for permissions");
+    return;
+  }
+  const { apply, kubeconfigOf } = cluster;
+  const args = ["--config", CONFIG, "--image", "registry.example/operator:1", "-o", "json"];
+  const printed = await runCommand(["manifests", ...args], {});
+  const { items: manifests } = JSON.parse(printed.stdout) as { readonly items: ApiObject[] };
+  const isBasic = ({ kind }: ApiObject) => kind === "Namespace" || kind === "ServiceAccount";
+  await apply(manifests.filter(isBasic));
+  const env = { KONVERGE_REDIS_URL: redis.url, KUBECONFIG: await kubeconfigOf(ACCOUNT) };
+  const look = () =>
+    doctor({ ...env, KONVERGE_LEASE_NAMESPACE: ACCOUNT.namespace }, "--config", CONFIG);
+
+  const bare = await look();
+  expect(bare.code).toBe(2);
+  expect(bare.checks).toContainEqual(
+    expect.objectContaining({
+      check: "kind NodePool",
+      level: "fail",
+      detail: expect.stringContaining("konverge crds --config") as string,
+    }),
+  );
+  await apply(manifests.filter(({ kind }) => kind === "CustomResourceDefinition"));
+  const served = await look();
+  expect(served.checks).toContainEqual(
+    expect.objectContaining({ check: "kind NodePool", level: "ok" }),
+  );
+  expect(served.code).toBe(7);
+  const missing = served.checks.filter(({ level }) => level === "fail");
+  expect(missing.map(({ check }) => check)).toEqual(missing.map(() => "permissions"));
+  expect(missing.map(({ detail }) => detail)).toContainEqual(
+    expect.stringMatching(
+      /^.*watch.* of .*machines\.demo\.konverge\.dev.* is forbidden; .*manifests/,
+    ),
+  );
+  await apply(manifests.filter(({ kind }) => /Role/.test(kind)));
+  const allowed = await look();
+  expect(allowed.checks.filter(({ level }) => level === "fail")).toEqual([]);
+  expect(allowed.code).toBe(0);
+});
