@@ -73,13 +73,14 @@ test("kinds that are not served and permissions that are missing are named, unti
     context.skip("no kube-apiserver: only a real one asks for permissions");
     return;
   }
-  const { apply, kubeconfigOf } = cluster;
+  const real = cluster;
+  const apply = (objects: readonly ApiObject[]) => real.apply(objects);
   const args = ["--config", CONFIG, "--image", "registry.example/operator:1", "-o", "json"];
   const printed = await runCommand(["manifests", ...args], {});
   const { items: manifests } = JSON.parse(printed.stdout) as { readonly items: ApiObject[] };
   const isBasic = ({ kind }: ApiObject) => kind === "Namespace" || kind === "ServiceAccount";
   await apply(manifests.filter(isBasic));
-  const env = { KONVERGE_REDIS_URL: redis.url, KUBECONFIG: await kubeconfigOf(ACCOUNT) };
+  const env = { KONVERGE_REDIS_URL: redis.url, KUBECONFIG: await real.kubeconfigOf(ACCOUNT) };
   const look = () =>
     doctor({ ...env, KONVERGE_LEASE_NAMESPACE: ACCOUNT.namespace }, "--config", CONFIG);
 

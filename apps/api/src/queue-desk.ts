@@ -14,7 +14,7 @@ import type { Order, PauseScope, WorkQueue } from "@konverge/queue";
 import { keyItem, pauseView } from "./key-item.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
 
-/** What people do with the queues of an installation, in the words of the API; the command line uses it as well. */
+/** What people do with the queues of an installation, in the words of the API. */
 export interface QueueDesk {
   listKeys(query: KeyListQuery): Promise<KeyList>;
   listPauses(cluster: string): Promise<PauseList>;
