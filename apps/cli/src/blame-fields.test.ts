@@ -5,9 +5,12 @@ import { blameFields } from "./blame-fields.ts";
 const TARGET = { controller: "web", resource: "pools.demo", namespace: "demo", name: "blue" };
 type Write = AttemptRecord["writes"][number];
 
-function attempt(epoch: number, ...writes: readonly Partial<Write>[]): AttemptRecord {
-  const defaults = { verb: "patch", ...TARGET, conflicts: [] } as const;
-  return { epoch, writes: writes.map((write) => ({ ...defaults, ...write })) } as AttemptRecord;
+type Attempt = Pick<AttemptRecord, "epoch" | "writes">;
+
+function attempt(epoch: number, ...writes: readonly Partial<Write>[]): Attempt {
+  const { resource, namespace, name } = TARGET;
+  const defaults: Write = { verb: "patch", resource, namespace, name, conflicts: [] };
+  return { epoch, writes: writes.map((write) => ({ ...defaults, ...write })) };
 }
 const owner = (path: string, manager = "konverge/web", subresource?: string) => ({
   path,
@@ -15,7 +18,7 @@ const owner = (path: string, manager = "konverge/web", subresource?: string) => 
   operation: "Update",
   ...(subresource === undefined ? {} : { subresource }),
 });
-const blamed = (attempts: readonly AttemptRecord[], ...owners: ReturnType<typeof owner>[]) =>
+const blamed = (attempts: readonly Attempt[], ...owners: ReturnType<typeof owner>[]) =>
   blameFields(owners, attempts, TARGET).map(({ attempt: number }) => number);
 
 test("the newest attempt that wrote a field is named; lists and maps are written with what is in them", () => {

@@ -19,7 +19,7 @@ export interface BlameTarget {
 /** Joins what the API server says of each field with our records, newest first. */
 export function blameFields(
   owners: readonly FieldOwner[],
-  attempts: readonly AttemptRecord[],
+  attempts: readonly Pick<AttemptRecord, "epoch" | "writes">[],
   target: BlameTarget,
 ): Blame[] {
   const ours = `konverge/${target.controller}`;
