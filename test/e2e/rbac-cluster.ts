@@ -29,6 +29,11 @@ interface AuditedCall {
   readonly responseStatus?: { readonly code: number };
 }
 
+interface Account {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** A real API server that authorizes by RBAC, and what a cluster's administrator does there. */
 export interface RbacCluster extends AsyncDisposable {
   readonly admin: KubeClient;
@@ -41,8 +46,12 @@ export interface RbacCluster extends AsyncDisposable {
   /** What server-side apply would make of them, without keeping it. */
   dryRun(object: ApiObject): Promise<ApiObject>;
   /** Path of a kubeconfig with a token of the account, by the TokenRequest API, as a pod gets it. */
-  kubeconfigOf(account: { readonly namespace: string; readonly name: string }): Promise<string>;
-  callsOf(account: { readonly namespace: string; readonly name: string }): AuditedCall[];
+  kubeconfigOf(account: Account): Promise<string>;
+  /** A token of the account; with `secret`, one that is good for as long as that Secret is there. */
+  tokenOf(account: Account, secret?: string): Promise<string>;
+  /** The administrator's kubeconfig with this user in it. */
+  kubeconfigWith(user: object): string;
+  callsOf(account: Account): AuditedCall[];
 }
 
 export async function openRbacCluster(): Promise<RbacCluster> {
@@ -76,6 +85,25 @@ export async function openRbacCluster(): Promise<RbacCluster> {
     return body as unknown as ApiObject;
   };
 
+  const tokenOf = async ({ namespace, name }: Account, secret?: string): Promise<string> => {
+    const { body } = await admin.raw({
+      method: "POST",
+      path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
+      body: {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: {
+          expirationSeconds: 3_600,
+          ...(secret === undefined
+            ? {}
+            : { boundObjectRef: { kind: "Secret", apiVersion: "v1", name: secret } }),
+        },
+      },
+    });
+    const status = isJsonObject(body) ? body["status"] : undefined;
+    return String(isJsonObject(status) ? status["token"] : undefined);
+  };
+
   return {
     admin,
     kubeconfigPath: plane.kubeconfigPath,
@@ -90,22 +118,13 @@ export async function openRbacCluster(): Promise<RbacCluster> {
       await applyOne({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
     },
     dryRun: (object) => applyOne(object, { dryRun: "All" }),
-    async kubeconfigOf({ namespace, name }) {
-      const { body } = await admin.raw({
-        method: "POST",
-        path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
-        body: {
-          apiVersion: "authentication.k8s.io/v1",
-          kind: "TokenRequest",
-          spec: { expirationSeconds: 3_600 },
-        },
-      });
-      const status = isJsonObject(body) ? body["status"] : undefined;
-      const token = isJsonObject(status) ? status["token"] : undefined;
-      const path = join(folder, `${namespace}-${name}.kubeconfig`);
-      await writeFile(path, withToken(plane, String(token)));
+    async kubeconfigOf(account) {
+      const path = join(folder, `${account.namespace}-${account.name}.kubeconfig`);
+      await writeFile(path, withUser(plane, { token: await tokenOf(account) }));
       return path;
     },
+    tokenOf,
+    kubeconfigWith: (user) => withUser(plane, user),
     callsOf: ({ namespace, name }) =>
       readFileSync(auditLog, "utf8")
         .split("\n")
@@ -144,11 +163,10 @@ interface CrdSpec {
   readonly versions: readonly { readonly name: string }[];
 }
 
-/** The administrator's kubeconfig with another user in it. */
-function withToken({ kubeconfig }: ControlPlane, token: string): string {
-  const document = load(kubeconfig) as { users: { user: object }[] };
+function withUser({ kubeconfig }: ControlPlane, user: object): string {
+  const document = load(kubeconfig) as { users: object[] };
   return JSON.stringify({
     ...document,
-    users: document.users.map((entry) => ({ ...entry, user: { token } })),
+    users: document.users.map((entry) => ({ ...entry, user })),
   });
 }

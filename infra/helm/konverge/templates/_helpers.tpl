@@ -124,6 +124,9 @@ spec:
       volumeMounts:
         - { name: tmp, mountPath: /tmp }
         - { name: secrets, mountPath: {{ $dir }}, readOnly: true }
+        {{- with .group.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir: { sizeLimit: 64Mi }
@@ -137,6 +140,9 @@ spec:
               name: {{ .secret }}
               items: [{ key: {{ .key }}, path: {{ .setting }} }]
           {{- end }}
+    {{- with .group.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Given: what the pod is given, and replicas; without them, an autoscaler has its say. */}}

@@ -1,0 +1,62 @@
+import { readSettings, type SettingsInput } from "@konverge/contracts";
+import type { ApiObject } from "@konverge/core";
+import { defineConfig, defineController } from "@konverge/engine";
+import { expect, test } from "vitest";
+import { makeChartValues } from "./make-chart-values.ts";
+import { makeManifests, type ManifestsOptions } from "./make-manifests.ts";
+
+const Pod = {
+  group: "",
+  version: "v1",
+  kind: "Pod",
+  resource: "pods",
+  scope: "Namespaced",
+} as const;
+
+function options(settings: SettingsInput): ManifestsOptions {
+  const pods = defineController({ name: "pods", for: Pod, reconcile: async () => undefined });
+  return {
+    config: defineConfig({ controllers: [pods], settings }),
+    settings: readSettings({ file: settings, env: {} }),
+    installation: { name: "ops", namespace: "tools", image: "registry.example/ops:7" },
+    configInImage: "konverge.config.ts",
+    replicas: 2,
+    redisSecret: "redis",
+    apiSecret: "api",
+  };
+}
+const textOf = (objects: readonly ApiObject[], kind: string) =>
+  objects.filter((object) => object.kind === kind).map((object) => JSON.stringify(object));
+
+test.each([
+  { drainGrace: "30s", seconds: 40, inValues: 30 },
+  { drainGrace: "2m", seconds: 130, inValues: 120 },
+  { drainGrace: "1500ms", seconds: 12, inValues: 2 },
+])("a pod has longer to end than $drainGrace, which its work may take", (row) => {
+  const given = options({ drainGrace: row.drainGrace });
+  const [worker] = textOf(makeManifests(given), "Deployment");
+  expect(worker).toContain(`"terminationGracePeriodSeconds":${row.seconds}`);
+  expect(makeChartValues(given)).toMatchObject({ drainGraceSeconds: row.inValues });
+});
+
+test("the prefix of the settings names the Leases, and is told to the API, which has no file to read it from", () => {
+  const objects = makeManifests(options({ prefix: "shop", cluster: "default" }));
+  expect(textOf(objects, "Role")[0]).toContain('"resourceNames":["shop-pods"]');
+  const [worker, api] = textOf(objects, "Deployment");
+  expect(api).toContain('{"name":"KONVERGE_PREFIX","value":"shop"}');
+  expect(worker).not.toContain("KONVERGE_PREFIX");
+});
+
+test("the cluster's roles are named after the namespace, so that two installations do not share them", () => {
+  const objects = makeManifests(options({}));
+  expect(textOf(objects, "ClusterRole")[0]).toContain('"name":"tools-ops"');
+  expect(textOf(objects, "ClusterRoleBinding")[0]).toContain('"namespace":"tools"');
+});
+
+test("P12: a URL of Redis in the configuration's settings is in no manifest and in no value", () => {
+  const given = options({
+    redisUrl: "redis://:hunter2@redis:6379",
+    token: "hunter2-hunter2-hunter2",
+  });
+  expect(JSON.stringify([makeManifests(given), makeChartValues(given)])).not.toContain("hunter2");
+});

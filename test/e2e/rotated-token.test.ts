@@ -1,0 +1,85 @@
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { ApiObject, ResourceType } from "@konverge/core";
+import { startRedis } from "@konverge/infra-redis";
+import { loadAll } from "js-yaml";
+import { expect, onTestFinished, test } from "vitest";
+import { NodePool } from "../../apps/examples/src/resources.ts";
+import { pollUntil } from "../chaos/poll-until.ts";
+import { runContainer, type Deployment } from "./deployed-worker.ts";
+import { openRbacCluster } from "./rbac-cluster.ts";
+
+const run = promisify(execFile);
+const ACCOUNT = { namespace: "konverge", name: "konverge" };
+const SECRET: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Secret",
+  resource: "secrets",
+  scope: "Namespaced",
+};
+const MANIFESTS = [
+  "--conditions=@konverge/source",
+  "apps/cli/src/main.ts",
+  "manifests",
+  "--config",
+  "apps/examples/src/node-pool.config.ts",
+  "--image",
+  "registry.example/a:1",
+];
+
+test("a token that the API server takes back is replaced from its file, and the worker goes on", async (context) => {
+  if (process.env["KUBEBUILDER_ASSETS"] === undefined) {
+    context.skip("no kube-apiserver: only a real one takes tokens back");
+    return;
+  }
+  await using cluster = await openRbacCluster();
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const { admin, folder } = cluster;
+  const { stdout } = await run(process.execPath, MANIFESTS);
+  const manifests = loadAll(stdout) as ApiObject[];
+  await cluster.apply(manifests);
+  const token = join(folder, "token");
+  const rotate = async (name: string) => {
+    await admin.create(SECRET, { metadata: { namespace: ACCOUNT.namespace, name } });
+    await writeFile(token, await cluster.tokenOf(ACCOUNT, name));
+  };
+  await rotate("first");
+  const kubeconfig = join(folder, "worker.kubeconfig");
+  await writeFile(kubeconfig, cluster.kubeconfigWith({ tokenFile: token }));
+  const deployment = manifests.find(({ kind }) => kind === "Deployment") as Deployment;
+  const worker = runContainer(deployment, { redisUrl: redis.url, kubeconfig, folder });
+  onTestFinished(async () => void (await worker.stop()));
+  const { metricsUrl } = await worker.said("worker ready");
+  const isRefused = async () =>
+    (await (await fetch(String(metricsUrl))).text()).includes('requests_total{code="401"');
+
+  const target = { namespace: "default", name: "blue" };
+  await admin.create(NodePool, { metadata: target, spec: { replicas: 1 } });
+  const machines = async () => (await admin.get(NodePool, target)).status?.machines;
+  await pollUntil("one machine", async () => (await machines()) === 1, 30_000);
+  await rotate("second");
+  await admin.delete(SECRET, { namespace: ACCOUNT.namespace, name: "first" });
+  // The API server remembers a token for some seconds; only then it refuses it.
+  let replicas = 1;
+  const scale = async () => {
+    replicas = 1 + (replicas % 3);
+    await admin.mutate(NodePool, target, (draft) => {
+      draft.spec.replicas = replicas;
+    });
+  };
+  await pollUntil(
+    "a call was refused",
+    async () => {
+      if ((await machines()) === replicas) await scale();
+      return await isRefused();
+    },
+    30_000,
+  );
+  await scale();
+  await pollUntil("what came after is done", async () => (await machines()) === replicas, 30_000);
+  expect(await worker.stop()).toBe(0);
+});
