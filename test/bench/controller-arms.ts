@@ -94,7 +94,9 @@ function ourArm(
         prefix,
         ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
       };
-      const processes = await startAll(workers, () => startNode(worker, [JSON.stringify(config)]));
+      const processes = await startAll(workers, () =>
+        startNode(AS_DEPLOYED, worker, [JSON.stringify(config)]),
+      );
       const queue = openGaugeQueue(redisUrl, prefix);
       await drained(queue);
       await queue.close();
@@ -107,7 +109,7 @@ function clientNodeArm(program: string, { kubeconfigPath }: ArmOptions): Arm {
   return {
     name: "client-node by hand, 16 at a time",
     ours: false,
-    start: () => startAll(1, () => startNode(program, [kubeconfigPath])),
+    start: () => startAll(1, () => startNode([], program, [kubeconfigPath])),
   };
 }
 
@@ -121,6 +123,9 @@ function dotIArm(main: string, { kubeconfigPath }: ArmOptions): Arm {
       ),
   };
 }
+
+/** Of Node, for a worker, in the manifests and the image. */
+const AS_DEPLOYED = ["--max-semi-space-size=4"];
 
 /** Undefined, with the reason said, where it cannot be installed. */
 async function installDotI(log: (line: string) => void): Promise<string | undefined> {
@@ -138,9 +143,13 @@ async function installDotI(log: (line: string) => void): Promise<string | undefi
 }
 
 /** With the arguments that this process was given, so that `--cpu-prof` reaches the workers, but on the built libraries. */
-function startNode(program: string, args: readonly string[]): PeerProcess {
+function startNode(
+  options: readonly string[],
+  program: string,
+  args: readonly string[],
+): PeerProcess {
   const own = process.execArgv.filter((argument) => !argument.startsWith("--conditions"));
-  return startPeerProcess(process.execPath, [...own, program, ...args]);
+  return startPeerProcess(process.execPath, [...options, ...own, program, ...args]);
 }
 
 async function startAll(count: number, start: () => PeerProcess): Promise<PeerProcess[]> {
