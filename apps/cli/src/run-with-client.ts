@@ -125,6 +125,8 @@ export function groupHelp(examples: string): string {
   return `
 Examples:${examples}
 
-With --server or KONVERGE_SERVER an HTTP API is asked, with the token in KONVERGE_TOKEN or the file KONVERGE_TOKEN_FILE;
-else Redis itself, at KONVERGE_REDIS_URL, the installation KONVERGE_PREFIX. Exit codes: konverge --help, docs/cli.md.`;
+With --server or KONVERGE_SERVER an HTTP API is asked, with the token in
+KONVERGE_TOKEN or the file KONVERGE_TOKEN_FILE; else Redis itself, at
+KONVERGE_REDIS_URL, the installation KONVERGE_PREFIX.
+Exit codes: konverge --help, docs/cli.md.`;
 }

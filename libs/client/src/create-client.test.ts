@@ -185,3 +185,16 @@ test("a wait asks in parts until it is finished, and says so when its time is ov
     status: 504,
   });
 });
+
+test("a wait outlasts a server that is away for longer than other calls try", async () => {
+  const done = () => json({ id: "1", phase: "finished", outcome: "done" });
+  const away = () => problem(503, "redis_unavailable");
+  const { client, sent } = scripted(...Array.from({ length: 12 }, () => broken), away, done);
+  expect(await client.reconciles.wait("1")).toMatchObject({ outcome: "done" });
+  expect(sent).toHaveLength(14);
+  const { client: never } = scripted(broken);
+  const ended = never.reconciles.wait("1", { timeoutMs: 0 });
+  await expect(ended).rejects.toMatchObject({ code: "api_unreachable" });
+  const { client: unknown } = scripted(() => problem(404, "not_found"));
+  await expect(unknown.reconciles.wait("1")).rejects.toMatchObject({ code: "not_found" });
+});

@@ -8,7 +8,7 @@ import type { Client, ObjectRef, Order, ReadOptions, WriteOptions } from "./clie
 import { streamEvents } from "./event-stream.ts";
 import { pagesOf } from "./pages.ts";
 import { ProblemError } from "./problem-error.ts";
-import { createSender, type RetryOptions } from "./send-request.ts";
+import { createSender, delayOf, type RetryOptions } from "./send-request.ts";
 
 export interface ClientOptions {
   /** Where the HTTP API is, for example `https://konverge.example/`. */
@@ -87,14 +87,21 @@ export function createClient(options: ClientOptions): Client {
         const endMs = performance.now() + timeoutMs;
         for (;;) {
           const leftMs = Math.min(WAIT_MS, Math.max(0, Math.ceil(endMs - performance.now())));
-          const state = await send<ReconcileState>({
-            path: `/v1/reconciles/${encode(id)}`,
-            query: { wait: `${leftMs}ms` },
-            patienceMs: leftMs,
-            signal,
-          });
-          if (state.phase === "finished") return state;
-          if (performance.now() >= endMs) throw waitTimeout(id, state, timeoutMs);
+          try {
+            const state = await send<ReconcileState>({
+              path: `/v1/reconciles/${encode(id)}`,
+              query: { wait: `${leftMs}ms` },
+              patienceMs: leftMs,
+              signal,
+            });
+            if (state.phase === "finished") return state;
+            if (performance.now() >= endMs) throw waitTimeout(id, state, timeoutMs);
+          } catch (error) {
+            // A server that is being replaced does not end a wait; the work goes on meanwhile.
+            const again = delayOf(error, 0, retry, random);
+            if (again === undefined || performance.now() >= endMs) throw error;
+            await sleep(again, signal);
+          }
         }
       },
       list: pages("/v1/reconciles"),

@@ -26,7 +26,8 @@ const HELP = `
   konverge dead-letter release node-pool -n demo --contains web --dry-run --reason "how many?"
   konverge dead-letter release node-pool --all --reason "fixed in 4712"
 
-A release requests the keys as a person does: they run at once, and their counters begin anew.`;
+A release requests the keys as a person does: they run at once, and their
+counters begin anew.`;
 
 const NAMES = { options: { "/name": "--name" } };
 

@@ -15,9 +15,11 @@ interface DoctorFlags extends ClientFlags {
 }
 
 const HELP = `
-Looks at Redis (version, eviction, persistence, clock), at the workers and guards, and at the API server of the
-kubeconfig; with --config also whether it serves the controllers' kinds and allows what they need. With --server the
-HTTP API stands in for Redis. Ends with 0 when nothing is wrong, else with the exit code of the first thing that is.`;
+Looks at Redis (version, eviction, persistence, clock), at the workers and
+guards, and at the API server of the kubeconfig; with --config also whether it
+serves the controllers' kinds and allows what they need. With --server the HTTP
+API stands in for Redis. Ends with 0 when nothing is wrong, else with the exit
+code of the first thing that is.`;
 
 export function addDoctorCommand(program: Command): void {
   withClient(program.command("doctor").description("look for what is wrong, and say the cure"))

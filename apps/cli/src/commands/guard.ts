@@ -25,9 +25,10 @@ const HELP = `
   konverge guard set-rate default 50 --reason "the server is slow today"
   konverge guard set-rate default ${CONFIGURED} --reason "it is fast again"
 
-A worker's cluster is "default" unless KONVERGE_CLUSTER says otherwise. Orders hold for all workers at once, also for
-those that start later, and are kept, with who gave them and why. Work that may not call the API server waits: it does
-not fail and uses up no attempt.`;
+A worker's cluster is "default" unless KONVERGE_CLUSTER says otherwise. Orders
+hold for all workers at once, also for those that start later, and are kept,
+with who gave them and why. Work that may not call the API server waits: it
+does not fail and uses up no attempt.`;
 
 const CURES = {
   cures: { not_found: "take a name from `konverge guard list`" },

@@ -22,12 +22,14 @@ interface ScopeFlags extends OrderFlags {
 const HELP = `
   konverge queue list
   konverge queue pause node-pool -n demo --name blue --reason "it deletes machines"
-  konverge queue pause -n demo --reason "the tenant is being moved"       # all controllers known by now
+  konverge queue pause -n demo --reason "the tenant is being moved"
   konverge queue pauses
   konverge queue resume node-pool -n demo --name blue --reason "fixed in 4712"
   konverge queue orders node-pool
 
-What is paused keeps its requests, and what runs may end. docs/operating.md says what each order does.`;
+What is paused keeps its requests, and what runs may end. A namespace alone is
+paused for all controllers known by now. docs/operating.md says what each order
+does.`;
 
 const NAMES = { options: { "/name": "--name" } };
 
@@ -85,7 +87,8 @@ export function addQueueCommand(program: Command): void {
           print(flags.output, {
             document: answer,
             names: [],
-            table: () => `resumed, ${answer.resumed} keys were waiting`,
+            table: () =>
+              `resumed, ${answer.resumed} ${answer.resumed === 1 ? "key was" : "keys were"} waiting`,
           });
         },
         NAMES,
