@@ -10,6 +10,8 @@ export interface WorkflowChildConfig {
   /** Step in whose body, or behind whose record, the process kills itself. */
   readonly dieIn?: string;
   readonly dieAfter?: string;
+  /** Step in whose body the process stops itself until somebody lets it go on. */
+  readonly haltIn?: string;
 }
 
 const config = JSON.parse(process.argv[2] ?? "{}") as WorkflowChildConfig;
@@ -22,3 +24,6 @@ const workflows = openWorkflows({
   onError: (error) => process.stderr.write(`${error.message}\n`),
 });
 workflows.work({ workflows: [makeThreeSteps(redis, prefix, config)], workerId: "child" });
+process.once("SIGTERM", () => {
+  void workflows.close().then(() => redis.quit());
+});

@@ -3,8 +3,12 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import type { WorkflowChildConfig } from "./workflow-child.ts";
-import { ended, useWorkflows } from "./workflow-harness.ts";
-import { begunList, makeThreeSteps } from "./workflow-samples.ts";
+import { defineWorkflow } from "@konverge/workflow";
+import { createRedisRunStore } from "../../libs/workflow/src/redis-run-store.ts";
+import { runNames } from "../../libs/workflow/src/run-names.ts";
+import { until } from "./queue-harness.ts";
+import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
+import { begunList, makeThreeSteps, resumedList } from "./workflow-samples.ts";
 
 const harness = useWorkflows();
 const CHILD = fileURLToPath(new URL("workflow-child.ts", import.meta.url));
@@ -20,7 +24,7 @@ afterEach(async () => {
   }
 });
 
-function startChild(how: Pick<WorkflowChildConfig, "dieIn" | "dieAfter">): ChildProcess {
+function startChild(how: Pick<WorkflowChildConfig, "dieIn" | "dieAfter" | "haltIn">): ChildProcess {
   const { url, prefix } = harness;
   const config: WorkflowChildConfig = { url, prefix, leaseMs: LEASE_MS, ...how };
   const child = spawn(
@@ -60,3 +64,51 @@ test.each([
     }
   },
 );
+
+test("P8: a worker that was stopped past its lease records nothing when it goes on", async () => {
+  const { redis, prefix } = harness;
+  const workflows = harness.openRuns({ leaseMs: LEASE_MS });
+  const workflow = makeThreeSteps(redis, prefix);
+  const child = startChild({ haltIn: "two" });
+  const { id } = await workflows.start(workflow, { start: 0 });
+  await until("the body has begun", async () => (await redis.llen(begunList(prefix))) === 2);
+  workflows.work({ workflows: [workflow], workerId: "second" });
+  const run = await ended(workflows, workflow, id);
+  const steps = await workflows.steps({ workflow: workflow.name, id });
+  expect(run).toMatchObject({ status: "done", result: 3 });
+
+  const exited = once(child, "exit");
+  child.kill("SIGCONT");
+  await until("the body goes on", async () => (await redis.llen(resumedList(prefix))) === 1);
+  child.kill("SIGTERM");
+  expect(await exited).toEqual([0, null]);
+  expect(await workflows.get({ workflow: workflow.name, id })).toEqual(run);
+  expect(await workflows.steps({ workflow: workflow.name, id })).toEqual(steps);
+  // The stopped function did not see its own result either.
+  const two = steps.find(({ name }) => name === "two")?.value;
+  expect(await redis.lrange(`${prefix}:seen:two`, 0, -1)).toEqual([String(two)]);
+  expect(await redis.lrange(begunList(prefix), 0, -1)).toEqual(["one", "two", "two", "three"]);
+});
+
+test("G6: a start and a signal whose sender died before it asked for the run are found", async () => {
+  const { redis, prefix } = harness;
+  const waiting = defineWorkflow("waiting", { version: 1 }, async (w) => await w.signal("go"));
+  const store = createRedisRunStore({
+    call: (run) => run(redis),
+    prefix,
+    cluster: "default",
+    retentionMs: 60_000,
+  });
+  const ref = { workflow: "waiting", id: "r" };
+  const { wakes } = runNames(prefix, "default", "waiting");
+  /** As if the grace were over. */
+  const late = async () => await redis.zadd(wakes, 1, "r");
+  await store.start({ ...ref, version: 1, input: undefined });
+  await late();
+  const workflows = harness.openRuns({ leaseMs: LEASE_MS });
+  workflows.work({ workflows: [waiting], workerId: "test" });
+  await inStatus(workflows, waiting, "r", "parked");
+  await store.signal(ref, { name: "go", id: "1", payload: "went" });
+  await late();
+  expect(await ended(workflows, waiting, "r")).toMatchObject({ result: "went" });
+});

@@ -4,11 +4,14 @@ import { defineWorkflow, type Workflow } from "@konverge/workflow";
 /** Bodies that were begun, in order. */
 export const begunList = (prefix: string) => `${prefix}:begun`;
 
-/** Three steps that write down that they have begun; the process can kill itself in a body, or right behind a step's record. */
+/** Bodies of a process that was stopped for a while, when it goes on. */
+export const resumedList = (prefix: string) => `${prefix}:resumed`;
+
+/** Three steps that write down that they have begun; the process can kill itself in a body, or right behind a step's record, or halt. */
 export function makeThreeSteps(
   redis: Redis,
   prefix: string,
-  { dieIn, dieAfter }: { readonly dieIn?: string; readonly dieAfter?: string } = {},
+  { dieIn, dieAfter, haltIn }: Partial<Record<"dieIn" | "dieAfter" | "haltIn", string>> = {},
 ): Workflow<{ readonly start: number }, number> {
   const die = () => process.kill(process.pid, "SIGKILL");
   return defineWorkflow(
@@ -20,6 +23,10 @@ export function makeThreeSteps(
         const random = await w.step(name, async () => {
           await redis.rpush(begunList(prefix), name);
           if (dieIn === name) die();
+          if (haltIn === name) {
+            process.kill(process.pid, "SIGSTOP");
+            await redis.rpush(resumedList(prefix), name);
+          }
           return Math.random();
         });
         if (dieAfter === name) die();

@@ -68,13 +68,22 @@ export function createContext(options: ContextOptions): WorkflowContext {
     return count === 1 ? name : `${name}#${count}`;
   };
 
+  /** The name is taken until `verb` has ended. */
+  const exclusively = async <T>(name: string, verb: (key: string) => Promise<T>): Promise<T> => {
+    const key = nextKey(name, true);
+    try {
+      return await verb(key);
+    } finally {
+      open.delete(name);
+    }
+  };
+
   /** Answers the record of a step, made now if it is not there; or never. */
   const settle = async (
-    name: string,
+    key: string,
     kind: StepKind,
-    advance: (key: string) => Promise<Advance>,
-  ): Promise<{ readonly key: string; readonly record: StepRecord }> => {
-    const key = nextKey(name, true);
+    advance: () => Promise<Advance>,
+  ): Promise<StepRecord> => {
     if (scope.closed) return await never();
     const known = journal.get(key);
     if (known !== undefined && known.kind !== kind) {
@@ -85,20 +94,15 @@ export function createContext(options: ContextOptions): WorkflowContext {
           "give it another name, or bring the old code back; the run goes on by itself when the code fits",
       });
     }
-    const record = known ?? (await go(key, advance));
-    open.delete(name);
-    return { key, record };
+    return known ?? (await go(advance));
   };
 
-  const go = async (
-    key: string,
-    advance: (key: string) => Promise<Advance>,
-  ): Promise<StepRecord> => {
+  const go = async (advance: () => Promise<Advance>): Promise<StepRecord> => {
     // Once the run is failing, its function only tells which steps can be taken back.
     if (held.failing !== undefined) return await scope.block();
     let advanced: Advance;
     try {
-      advanced = await scope.run(() => advance(key));
+      advanced = await scope.run(advance);
     } catch (error) {
       return await scope.interrupt(journal.interruptOf(ensureError(error)));
     }
@@ -114,64 +118,68 @@ export function createContext(options: ContextOptions): WorkflowContext {
     name: string,
     body: (step: StepContext) => unknown,
     stepOptions: StepOptions<never> = {},
-  ): Promise<unknown> => {
-    const { key, record } = await settle(name, "step", (own) =>
-      runStep(journal, own, "step", body, stepOptions),
-    );
-    const mayHaveActed = record.error === undefined || (record.attempts ?? 0) > 0;
-    if (stepOptions.undo !== undefined && mayHaveActed) {
-      onUndo({ step: key, seq: record.seq ?? 0, result: record.value, options: stepOptions });
-    }
-    return valueOf(key, record);
-  };
-
-  const sleep = async (name: string, duration: Duration): Promise<void> => {
-    const sleepMs = toMs(duration, `the duration of sleep "${name}"`);
-    const { key, record } = await settle(name, "sleep", async (own) => {
-      const cancelled = await journal.throwCancel(own, "sleep");
-      return cancelled ?? (await journal.commit(own, { kind: "sleep" }, { sleepMs }));
+  ): Promise<unknown> =>
+    await exclusively(name, async (key) => {
+      const record = await settle(key, "step", () =>
+        runStep(journal, key, "step", body, stepOptions),
+      );
+      const mayHaveActed = record.error === undefined || (record.attempts ?? 0) > 0;
+      if (stepOptions.undo !== undefined && mayHaveActed) {
+        onUndo({ step: key, seq: record.seq ?? 0, result: record.value, options: stepOptions });
+      }
+      return valueOf(key, record);
     });
-    valueOf(key, record);
-    const untilMs = record.untilMs ?? 0;
-    if (untilMs <= journal.nowMs()) return;
-    if (held.failing !== undefined) await scope.block();
-    // The record cannot change, so a cancellation during the sleep has one of its own.
-    const over = `${key}!over`;
-    const ended = journal.get(over) ?? (await go(over, () => endSleep(over, untilMs)));
-    valueOf(key, ended);
-  };
-  const endSleep = async (over: string, untilMs: number): Promise<Advance> =>
-    (await journal.throwCancel(over, "sleep")) ?? { waitUntilMs: untilMs };
+
+  const sleep = async (name: string, duration: Duration): Promise<void> =>
+    await exclusively(name, async (key) => {
+      const sleepMs = toMs(duration, `the duration of sleep "${name}"`);
+      const record = await settle(key, "sleep", async () => {
+        const cancelled = await journal.throwCancel(key, "sleep");
+        return cancelled ?? (await journal.commit(key, { kind: "sleep" }, { sleepMs }));
+      });
+      valueOf(key, record);
+      const { untilMs = 0 } = record;
+      // The record cannot change, so a cancellation during the sleep has one of its own.
+      const over = `${key}!over`;
+      const isOver = journal.get(over) === undefined && untilMs <= journal.nowMs();
+      if (isOver) return;
+      const advance = async () =>
+        (await journal.throwCancel(over, "sleep")) ?? { waitUntilMs: untilMs };
+      valueOf(key, await settle(over, "sleep", advance));
+    });
 
   const signal = async (
     name: string,
     { schema, timeout }: { readonly schema?: Schema<unknown>; readonly timeout?: Duration } = {},
-  ): Promise<unknown> => {
-    const timeoutMs =
-      timeout === undefined ? undefined : toMs(timeout, `the timeout of signal "${name}"`);
-    const { key, record } = await settle(name, "signal", (own) =>
-      takeSignal(journal, own, name, { schema, timeoutMs }),
-    );
-    if (record.error?.code === "wait_timeout") return null;
-    const value = valueOf(key, record);
-    return schema === undefined ? value : schema.parse(value);
-  };
-
-  const now = async (name = "now"): Promise<unknown> => {
-    const { key, record } = await settle(name, "now", async (own) => {
-      const cancelled = await journal.throwCancel(own, "now");
-      return cancelled ?? (await journal.commit(own, { kind: "now" }));
+  ): Promise<unknown> =>
+    await exclusively(name, async (key) => {
+      const timeoutMs =
+        timeout === undefined ? undefined : toMs(timeout, `the timeout of signal "${name}"`);
+      const record = await settle(key, "signal", () =>
+        takeSignal(journal, key, name, { schema, timeoutMs }),
+      );
+      if (record.error?.code === "wait_timeout") return null;
+      const value = valueOf(key, record);
+      return schema === undefined ? value : schema.parse(value);
     });
-    valueOf(key, record);
-    return record.atMs;
-  };
 
-  const child = async (name: string, workflow: AnyWorkflow, input: unknown): Promise<unknown> => {
-    const { key, record } = await settle(name, "child", (own) =>
-      awaitChild(journal, own, { workflow, input, start: startChild }),
-    );
-    return valueOf(key, record);
-  };
+  const now = async (name = "now"): Promise<unknown> =>
+    await exclusively(name, async (key) => {
+      const record = await settle(key, "now", async () => {
+        const cancelled = await journal.throwCancel(key, "now");
+        return cancelled ?? (await journal.commit(key, { kind: "now" }));
+      });
+      valueOf(key, record);
+      return record.atMs;
+    });
+
+  const child = async (name: string, workflow: AnyWorkflow, input: unknown): Promise<unknown> =>
+    await exclusively(name, async (key) => {
+      const record = await settle(key, "child", () =>
+        awaitChild(journal, key, { workflow, input, start: startChild }),
+      );
+      return valueOf(key, record);
+    });
 
   return {
     runId: held.id,

@@ -4,15 +4,13 @@ import type { ChildStarter } from "./await-child.ts";
 import { compensate } from "./compensate.ts";
 import { createContext, type Undo } from "./create-context.ts";
 import type { AnyWorkflow } from "./define-workflow.ts";
-import { createRunJournal, type RunJournal } from "./run-journal.ts";
+import { createRunJournal, type RunJournal, type RunJournalOptions } from "./run-journal.ts";
 import {
   FencedError,
   type EndStatus,
   type Failing,
   type Followers,
-  type Held,
   type Leave,
-  type RunStore,
 } from "./run-store.ts";
 import { failureOf } from "./step-failed-error.ts";
 
@@ -27,16 +25,9 @@ export type ActivationEnd =
   /** The store failed. */
   | { readonly kind: "fault"; readonly error: Error };
 
-export interface ActivationOptions {
-  readonly store: RunStore;
+export interface ActivationOptions extends RunJournalOptions {
   readonly workflow: AnyWorkflow;
-  readonly held: Held;
-  readonly stopped: AbortSignal;
-  readonly cancelOrdered: AbortSignal;
   readonly startChild: ChildStarter;
-  /** Ms on a clock that only goes forward. */
-  readonly clock: () => number;
-  readonly random: () => number;
 }
 
 type Outcome =

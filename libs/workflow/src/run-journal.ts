@@ -23,6 +23,10 @@ export interface RunJournal {
   /** Aborted when the cancellation of the run was ordered. */
   readonly cancelOrdered: AbortSignal;
   readonly random: () => number;
+  /** Waits in place; ends early when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Told before each try of a body; what it throws takes the place of the body. */
+  readonly beforeBody: (step: string) => void;
   /** Signals that nobody has taken, in the order of sending. */
   readonly buffered: readonly BufferedSignal[];
   /** True while a cancellation is to be thrown by the next verb that would begin something. */
@@ -58,6 +62,10 @@ export interface RunJournalOptions {
   /** Ms on a clock that only goes forward. */
   readonly clock: () => number;
   readonly random: () => number;
+  /** For tests without real time. Default: a timer. */
+  readonly pause?: RunJournal["pause"];
+  /** For tests. Default: nothing. */
+  readonly beforeBody?: RunJournal["beforeBody"];
 }
 
 export function createRunJournal(options: RunJournalOptions): RunJournal {
@@ -85,6 +93,8 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     stopped,
     cancelOrdered,
     random,
+    pause: options.pause ?? pause,
+    beforeBody: options.beforeBody ?? (() => undefined),
     buffered,
     get cancelPending() {
       return isCancelPending();
@@ -131,4 +141,16 @@ function assertFits(step: string, record: StepRecord, steps: number): void {
       `the run has ${steps} recorded steps, at most ${MAX_STEPS} are kept: hand parts of the work to children`,
     );
   }
+}
+
+/** Ends early when `signal` is aborted. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, Math.ceil(ms));
+  const stop = () => resolve();
+  signal.addEventListener("abort", stop, { once: true });
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", stop);
 }

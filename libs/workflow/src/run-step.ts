@@ -55,13 +55,14 @@ export async function runStep(
     }
     const leftMs = waitUntilMs - journal.nowMs();
     if (leftMs > MAX_WAIT_IN_PLACE_MS) return { waitUntilMs };
-    if (leftMs > 0) await pause(leftMs, signal);
+    if (leftMs > 0) await journal.pause(leftMs, signal);
     if (journal.stopped.aborted) throw journal.stopped.reason;
     if (leftMs > 0) continue;
 
     tries += 1;
     let value: unknown;
     try {
+      journal.beforeBody(key);
       value = await runBody(body, { step: key, attempt: tries, idempotencyKey, timeoutMs, signal });
       journal.assertFits(key, { kind, value });
     } catch (thrown) {
@@ -84,16 +85,4 @@ function delayBefore(tries: number, ladder: Ladder, error: Error, random: () => 
   const climbed = climb({ ...ladder, steps: Infinity }, tries - 1, random);
   const delayMs = climbed.kind === "wait" ? climbed.afterMs : ladder.capMs;
   return Math.max(delayMs, isKonvergeError(error) ? (error.retryAfterMs ?? 0) : 0);
-}
-
-/** Ends early when `signal` is aborted. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, Math.ceil(ms));
-  const stop = () => resolve();
-  signal.addEventListener("abort", stop, { once: true });
-  await promise;
-  clearTimeout(timer);
-  signal.removeEventListener("abort", stop);
 }

@@ -1,0 +1,2 @@
+export { testWorkflow } from "./test-workflow.ts";
+export type { TestRun, TestWorkflowOptions } from "./test-workflow.ts";

@@ -1,0 +1,244 @@
+import type { RunRef } from "../run-ref.ts";
+import {
+  FencedError,
+  type BufferedSignal,
+  type CancelOrder,
+  type Failing,
+  type Followers,
+  type Held,
+  type Progress,
+  type RunStatus,
+  type RunStore,
+  type RunView,
+  type StepRecord,
+} from "../run-store.ts";
+
+interface StoredRun {
+  view: RunView;
+  epoch: number;
+  lease: number;
+  owner: string;
+  died: boolean;
+  wakeSeq: number;
+  after?: string;
+  next?: string;
+  failing?: Failing;
+  cancelledAt?: string;
+  readonly steps: Map<string, StepRecord>;
+  readonly progress: Map<string, Progress>;
+  signals: BufferedSignal[];
+  readonly seen: Set<string>;
+}
+
+const ENDED: ReadonlySet<RunStatus> = new Set<RunStatus>(["done", "failed", "cancelled"]);
+
+/** Runs in memory, by the same rules as in Redis (the scripts); nothing is ever forgotten. `now`: epoch ms. */
+export function createMemoryRunStore(now: () => number): RunStore {
+  const runs = new Map<string, StoredRun>();
+  const holders = new Map<string, string>();
+  const keyOf = ({ workflow, id }: RunRef) => `${workflow}/${id}`;
+  const hasEnded = (run: StoredRun | undefined) => run === undefined || ENDED.has(run.view.status);
+  const set = (run: StoredRun, fields: Partial<RunView>, gone: readonly (keyof RunView)[] = []) => {
+    const view = { ...run.view, ...fields };
+    for (const field of gone) Reflect.deleteProperty(view, field);
+    run.view = view;
+  };
+  const own = (held: Held): StoredRun => {
+    const run = runs.get(keyOf(held));
+    if (run?.epoch !== held.epoch) throw new FencedError(`another activation holds ${held.id}`);
+    return run;
+  };
+  const followersOf = (run: StoredRun): Followers => {
+    const { workflow, parent } = run.view;
+    const next = run.next === undefined ? undefined : { workflow, id: run.next };
+    return { ...(parent === undefined ? {} : { parent }), ...(next === undefined ? {} : { next }) };
+  };
+  const order = (run: StoredRun, cancel: CancelOrder) => {
+    if (run.view.cancel !== undefined) return;
+    set(run, { cancel });
+    run.wakeSeq += 1;
+  };
+  const list = (workflow: string) =>
+    [...runs.values()].filter(({ view }) => view.workflow === workflow).toReversed();
+
+  return {
+    async start({ workflow, id, version, input, key, onExisting = "attach", parent }) {
+      const known = runs.get(keyOf({ workflow, id }));
+      if (known !== undefined) return { kind: "exists", run: known.view };
+      let replaces: string | undefined;
+      if (key !== undefined) {
+        const holder = holders.get(`${workflow}/${key}`);
+        const held = holder === undefined ? undefined : runs.get(keyOf({ workflow, id: holder }));
+        if (holder !== undefined && held !== undefined && !hasEnded(held)) {
+          if (onExisting === "attach") return { kind: "attached", id: holder };
+          if (onExisting === "reject") return { kind: "rejected", id: holder };
+          order(held, { reason: `superseded by ${id}` });
+          held.next = id;
+          replaces = holder;
+        }
+        holders.set(`${workflow}/${key}`, id);
+      }
+      runs.set(keyOf({ workflow, id }), {
+        view: {
+          workflow,
+          id,
+          version,
+          status: "queued",
+          input: copy(input),
+          createdAtMs: now(),
+          ...(key === undefined ? {} : { key }),
+          ...(parent === undefined ? {} : { parent }),
+        },
+        epoch: 0,
+        lease: 0,
+        owner: "",
+        died: false,
+        wakeSeq: 0,
+        ...(replaces === undefined ? {} : { after: replaces }),
+        steps: new Map(),
+        progress: new Map(),
+        signals: [],
+        seen: new Set(),
+      });
+      return { kind: "created", ...(replaces === undefined ? {} : { replaces }) };
+    },
+
+    async claim(ref, { lease, owner, anew = false }) {
+      const run = runs.get(keyOf(ref));
+      if (run === undefined) return { kind: "missing" };
+      if (hasEnded(run)) return { kind: "ended", ...followersOf(run) };
+      const isSame = run.owner === owner;
+      if (!isSame && !anew && lease <= run.lease) return { kind: "fenced" };
+      if (run.after !== undefined) {
+        if (!hasEnded(runs.get(keyOf({ workflow: ref.workflow, id: run.after })))) {
+          return { kind: "waiting" };
+        }
+        delete run.after;
+      }
+      if (!isSame) run.epoch += 1;
+      run.died = run.view.status === "running";
+      run.lease = lease;
+      run.owner = owner;
+      const status = run.failing === undefined ? "running" : "compensating";
+      const { startedAtMs = now() } = run.view;
+      set(run, { status, startedAtMs }, ["reason", "parkedUntilMs"]);
+      const { epoch, died, wakeSeq, failing, cancelledAt } = run;
+      return {
+        kind: "held",
+        ...ref,
+        epoch,
+        died,
+        wakeSeq,
+        nowMs: now(),
+        run: run.view,
+        steps: new Map(run.steps),
+        progress: new Map(run.progress),
+        signals: [...run.signals],
+        ...(failing === undefined ? {} : { failing }),
+        ...(cancelledAt === undefined ? {} : { cancelledAt }),
+      };
+    },
+
+    async commit(held, step, record, { sleepMs, taken, cancels = false } = {}) {
+      const run = own(held);
+      const known = run.steps.get(step);
+      if (known !== undefined) return known;
+      if (taken !== undefined) {
+        if (!run.signals.some(({ id }) => id === taken.id)) {
+          throw new FencedError(`signal ${taken.id} was taken by another activation`);
+        }
+        run.signals = run.signals.filter(({ id }) => id !== taken.id);
+      }
+      const stored = {
+        ...copy(record),
+        seq: run.steps.size + 1,
+        atMs: now(),
+        ...(sleepMs === undefined ? {} : { untilMs: now() + Math.ceil(sleepMs) }),
+      };
+      run.steps.set(step, stored);
+      run.progress.delete(step);
+      if (cancels) run.cancelledAt = step;
+      return stored;
+    },
+
+    async note(held, step, { attempts, delayMs, keep = false }) {
+      const run = own(held);
+      const known = run.progress.get(step);
+      if (keep && known !== undefined) return known;
+      const progress = { attempts, untilMs: now() + Math.ceil(delayMs) };
+      run.progress.set(step, progress);
+      return progress;
+    },
+
+    async leave(held, leave) {
+      const run = own(held);
+      if (hasEnded(run)) return followersOf(run);
+      switch (leave.kind) {
+        case "compensating":
+          run.failing = leave.failing;
+          set(run, { status: "compensating" });
+          break;
+        case "parked": {
+          const { untilMs } = leave;
+          const status = run.failing === undefined ? "parked" : "compensating";
+          set(run, { status, ...(untilMs === undefined ? {} : { parkedUntilMs: untilMs }) });
+          break;
+        }
+        case "stuck":
+          set(run, { status: "stuck", reason: leave.reason, parkedUntilMs: leave.untilMs });
+          break;
+        case "done":
+          set(run, { status: "done", endedAtMs: now(), result: copy(leave.result) });
+          break;
+        case "failed":
+        case "cancelled":
+          set(run, { status: leave.kind, endedAtMs: now(), error: leave.error });
+          break;
+      }
+      return followersOf(run);
+    },
+
+    async signal(ref, signal) {
+      const run = runs.get(keyOf(ref));
+      if (run === undefined) return "missing";
+      if (run.seen.has(signal.id)) return "duplicate";
+      if (hasEnded(run)) return "ended";
+      run.seen.add(signal.id);
+      run.signals.push({ ...copy(signal), atMs: now() });
+      run.wakeSeq += 1;
+      return "stored";
+    },
+
+    async cancel(ref, cancel) {
+      const run = runs.get(keyOf(ref));
+      if (run === undefined) return "missing";
+      if (hasEnded(run)) return "ended";
+      order(run, cancel);
+      return "ordered";
+    },
+
+    get: async (ref) => runs.get(keyOf(ref))?.view,
+    async list(workflow, { limit, from }) {
+      const offset = Number(from ?? 0);
+      const page = list(workflow).slice(offset, offset + limit);
+      return {
+        runs: page.map(({ view }) => view),
+        ...(page.length < limit ? {} : { next: String(offset + limit) }),
+      };
+    },
+    steps: async (ref) => new Map(runs.get(keyOf(ref))?.steps),
+    // Nothing is lost between two calls of one process.
+    overdue: async () => [],
+    async cancelling(workflow) {
+      const told = list(workflow).filter(
+        (run) => run.view.cancel !== undefined && run.cancelledAt === undefined && !hasEnded(run),
+      );
+      return new Set(told.map(({ view }) => view.id));
+    },
+  };
+}
+
+/** As it comes back from Redis. */
+function copy<T>(value: T): T {
+  return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as T);
+}

@@ -1,0 +1,104 @@
+import { expect, test } from "vitest";
+import { TerminalError } from "@konverge/core";
+import { defineWorkflow } from "../define-workflow.ts";
+import { testWorkflow, type TestRun } from "./test-workflow.ts";
+
+const seen: string[] = [];
+const smoke = defineWorkflow("smoke", { version: 1 }, async (w, input: { pool: string }) => {
+  await w.sleep("warm up", "1m");
+  return await w.step("probe", async () => `${input.pool} answers`);
+});
+const rollout = defineWorkflow("rollout", { version: 1 }, async (w, input: { name: string }) => {
+  const pool = await w.step("create", async () => `pool ${input.name}`, {
+    undo: (made) => void seen.push(`delete ${made}`),
+  });
+  await w.sleep("soak", "30m");
+  const answer = await w.signal<{ ok: boolean }>("approve", { timeout: "24h" });
+  if (answer === null) throw new Error("nobody approved");
+  await w.step("resize", async () => 1, { undo: () => void seen.push("shrink") });
+  const probe = await w.child("smoke", smoke, { pool });
+  return { probe, at: await w.now() };
+});
+const begin = (options = {}): TestRun => {
+  seen.length = 0;
+  return testWorkflow(rollout, { name: "web" }, { children: [smoke], ...options });
+};
+const play = async (t: TestRun) => {
+  expect(await t.settle()).toMatchObject({ status: "parked", parkedUntilMs: 1_800_000 });
+  expect(await t.advance("29m")).toMatchObject({ status: "parked" });
+  expect((await t.steps()).has("approve")).toBe(false);
+  await t.advance("1m");
+  await t.signal("approve", { ok: true });
+  return await t.advance("1m");
+};
+
+test.each([{ replayEveryStep: false }, { replayEveryStep: true }])(
+  "a run plays through its waits at the pace of the test, with %o",
+  async (options) => {
+    const t = begin(options);
+    expect(await play(t)).toMatchObject({
+      status: "done",
+      result: { probe: "pool web answers", at: 1_860_000 },
+    });
+    expect(t.bodies).toEqual(["create", "resize", "probe"]);
+    await t.replay();
+  },
+);
+
+test.each(["create", "soak", "approve", "resize", "smoke", "now"])(
+  "a crash behind %s repeats nothing",
+  async (step) => {
+    const t = begin();
+    t.crashAfter(step);
+    expect(await play(t)).toMatchObject({ status: "done" });
+    expect(t.bodies).toEqual(["create", "resize", "probe"]);
+  },
+);
+
+test("a crash in a body repeats that body alone", async () => {
+  const t = begin();
+  t.crashIn("resize");
+  expect(await play(t)).toMatchObject({ status: "done" });
+  expect(t.bodies).toEqual(["create", "resize", "resize", "probe"]);
+});
+
+test("a step fails as often as the test says; given up, what was done is undone", async () => {
+  const twice = begin();
+  twice.failStep("create", new Error("busy"), { times: 2 });
+  expect(await play(twice)).toMatchObject({ status: "done" });
+  expect(twice.bodies).toEqual(["create", "create", "create", "resize", "probe"]);
+
+  const never = begin();
+  never.failStep("resize", new TerminalError("no quota"));
+  await never.advance("30m");
+  expect(await never.signal("approve", { ok: true })).toMatchObject({ status: "failed" });
+  expect(seen).toEqual(["shrink", "delete pool web"]);
+  await never.replay();
+});
+
+test.each([false, true])(
+  "the end of a wait and a cancellation undo, replay after every step: %s",
+  async (replayEveryStep) => {
+    const late = begin({ replayEveryStep });
+    expect(await late.advance("25h")).toMatchObject({
+      status: "failed",
+      error: { message: "nobody approved" },
+    });
+    expect(seen).toEqual(["delete pool web"]);
+    const cancelled = begin({ replayEveryStep });
+    expect(await cancelled.cancel()).toMatchObject({ status: "cancelled" });
+    expect(seen).toEqual(["delete pool web"]);
+  },
+);
+
+test("code that is not the same each time comes to light", async () => {
+  let calls = 0;
+  const impure = defineWorkflow("impure", { version: 1 }, async (w) => {
+    calls += 1;
+    await w.step(`step ${calls}`, async () => calls);
+    await w.sleep("pause", "1h");
+  });
+  const t = testWorkflow(impure, undefined);
+  await t.settle();
+  await expect(t.replay()).rejects.toThrow("replay executed step 2 again");
+});
