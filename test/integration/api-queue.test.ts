@@ -95,7 +95,14 @@ test("keys of all controllers are searched in pages", async () => {
   const all: string[] = [];
   for (let cursor = ""; ;) {
     const query = `limit=1&name=a-${cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`}`;
-    const page = keyListSchema.parse(await json(`/v1/keys?${query}`));
+    const response = await call(`/v1/keys?${query}`);
+    const page = keyListSchema.parse(await response.json());
+    const link = response.headers.get("link");
+    const next = new URLSearchParams(link?.match(/^<\/v1\/keys\?(.*)>; rel="next"$/)?.[1] ?? "");
+    expect([next.get("cursor") ?? undefined, next.get("name")]).toEqual([
+      page.next,
+      page.next === undefined ? null : "a-",
+    ]);
     all.push(...page.items.map(({ key }) => key.split("/").at(-1) ?? ""));
     if (page.next === undefined) break;
     cursor = page.next;

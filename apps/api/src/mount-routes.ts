@@ -63,9 +63,20 @@ async function answer(spec: Route, context: Context<ApiEnv>, audit: AuditLog): P
     if (note.action === "reconcile") audit.gather(note);
     else await audit.write(note);
   }
+  if (spec.method === "get") linkNext(context, result);
   return result instanceof Response
     ? result
     : context.json(result, spec.status === 202 ? 202 : 200);
+}
+
+/** A list that goes on says where, also to those who follow `Link` (RFC 8288). */
+function linkNext(context: Context, result: unknown): void {
+  if (typeof result !== "object" || result === null || !("next" in result)) return;
+  const { next } = result;
+  if (typeof next !== "string") return;
+  const query = new URLSearchParams(context.req.query());
+  query.set("cursor", next);
+  context.header("link", `<${context.req.path}?${query.toString()}>; rel="next"`);
 }
 
 /**
