@@ -246,6 +246,34 @@ test.for([
   },
 );
 
+test("a call of a handler that nobody said is refused, and what is told names it", async (context) => {
+  if (cluster === undefined) {
+    context.skip(NO_SERVER);
+    return;
+  }
+  const { admin, folder } = cluster;
+  const role = find("ClusterRole");
+  const rest = role.rules.filter(({ resources }) => !resources.includes("configmaps"));
+  await cluster.apply([{ ...role, rules: rest } as never]);
+  onTestFinished(() => cluster?.apply([role]));
+  const kubeconfig = await cluster.kubeconfigOf(ACCOUNT);
+  const host = { redisUrl: redis.url, kubeconfig, folder };
+  const worker = runContainer(find("Deployment"), host);
+  onTestFinished(async () => void (await worker.stop()));
+  await worker.said("worker ready");
+  const target = { namespace: "default", name: "unsaid" };
+  await admin.create(NodePool, { metadata: target, spec: { replicas: 1 } });
+  onTestFinished(() => admin.delete(NodePool, target));
+  const told = () => worker.lines.filter((line) => line.includes("cannot get resource"));
+  await pollUntil("it is told", () => told().length > 0, 30_000);
+  expect(JSON.parse(told()[0] ?? "")).toMatchObject({
+    outcome: "rejected",
+    err: {
+      message: expect.stringMatching(/"configmaps" in API group "" in the namespace "default"/),
+    },
+  });
+});
+
 test("a worker that may not be elected says so, with the rule, and is when it may", async (context) => {
   if (cluster === undefined) {
     context.skip(NO_SERVER);
