@@ -149,6 +149,24 @@ test("docs/enqueue.md: a step of a pipeline fails when the object could not be r
   });
 });
 
+test("docs/enqueue.md: the command line asks, waits, and ends with a code for each way to end", async () => {
+  const [ask = ""] = blocksBelow("## The command line");
+  const token = (await type("konverge token create shell --role operator")).trim();
+  const env = { KONVERGE_TOKEN: token, CI_PIPELINE_ID: "4713", KONVERGE_REDIS_URL: "" };
+  expect(await type(ask, env)).toMatch(/\nfinished +done .* node-pool +default\/blue\n$/);
+  expect(await type(ask, env)).toMatch(/\nfinished +done /);
+  const runs = (await triggersOf("blue")).filter(({ reason }) => reason === "pipeline 4713");
+  expect(runs).toMatchObject([{ kind: "http", by: "shell" }]);
+  const never = ask.replace(" blue ", " never-made ");
+  await expect(type(never, { ...env, CI_PIPELINE_ID: "4714" })).rejects.toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(/never-made@1: the object is gone/) as string,
+  });
+  await expect(type(ask, { ...env, KONVERGE_TOKEN: "x".repeat(40) })).rejects.toMatchObject({
+    code: 7,
+  });
+});
+
 test("docs/enqueue.md: an annotation asks for a reconcile, and its record says so", async (context) => {
   if (!isOnPath("kubectl")) context.skip("no kubectl on PATH");
   await until("it ran before", async () => (await attemptsOf("blue")).length > 0);

@@ -4,7 +4,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { startApi } from "@konverge/api";
-import { createClient } from "@konverge/client";
+import { createClient, type Client } from "@konverge/client";
 import { readSettings } from "@konverge/contracts";
 import { createControllerRegistry } from "@konverge/queue";
 import { expect, onTestFinished, test } from "vitest";
@@ -13,7 +13,11 @@ import { useQueues, workOn } from "./queue-harness.ts";
 const TOKEN = "a-token-of-the-test";
 const harness = useQueues();
 
-test("the blocks of docs/client.md are one program that runs", async () => {
+/** An API with a worker, and a client for the test itself. */
+async function serve(): Promise<{
+  readonly client: Client;
+  readonly run: (page: string) => Promise<{ readonly stdout: string; readonly stderr: string }>;
+}> {
   const { url, prefix } = harness;
   const registry = createControllerRegistry({ redis: { url }, cluster: "default", prefix });
   const type = { cluster: "default", group: "demo.konverge.dev", version: "v1", kind: "NodePool" };
@@ -41,12 +45,28 @@ test("the blocks of docs/client.md are one program that runs", async () => {
     await worker.stop();
     await api.stop();
   });
-  const page = await readFile("docs/client.md", "utf8");
-  const blocks = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = ""]) => text);
-  const program = join(folder, "program.mjs");
-  // Node strips no types below node_modules.
-  await writeFile(program, stripTypeScriptTypes(blocks.join("\n")));
-  const client = createClient({ server: api.url, token: TOKEN });
+  return {
+    client: createClient({ server: api.url, token: TOKEN }),
+    async run(path) {
+      const page = await readFile(path, "utf8");
+      const blocks = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = ""]) => text);
+      const program = join(folder, "program.mjs");
+      // Node strips no types below node_modules.
+      await writeFile(program, stripTypeScriptTypes(blocks.join("\n")));
+      return await promisify(execFile)(
+        process.execPath,
+        ["--conditions=@konverge/source", program],
+        {
+          env: { ...process.env, KONVERGE_SERVER: api.url, KONVERGE_TOKEN: TOKEN },
+          timeout: 50_000,
+        },
+      );
+    },
+  };
+}
+
+test("the blocks of docs/client.md are one program that runs", async () => {
+  const { client, run } = await serve();
   const blue = { controller: "node-pool", namespace: "demo", name: "blue" };
   // Until the program listens, somebody has to say something again.
   const failures: unknown[] = [];
@@ -56,17 +76,15 @@ test("the blocks of docs/client.md are one program that runs", async () => {
       failures.push(error);
     });
   }, 200);
-  const { stdout, stderr } = await promisify(execFile)(
-    process.execPath,
-    ["--conditions=@konverge/source", program],
-    {
-      env: { ...process.env, KONVERGE_SERVER: api.url, KONVERGE_TOKEN: TOKEN },
-      timeout: 50_000,
-    },
-  ).finally(() => clearInterval(talk));
+  const { stdout, stderr } = await run("docs/client.md").finally(() => clearInterval(talk));
   expect(failures).toEqual([]);
   expect(stderr).toBe("");
   expect(stdout).toMatch(/^requested node-pool\/.*\/blue@1\ndone\n/);
   expect(stdout).toContain("unknown_controller 404 ");
   expect(stdout).toMatch(/\nadmin: pause blue-2\n$/);
+});
+
+test("the block of docs/enqueue.md asks and waits", async () => {
+  const { run } = await serve();
+  expect(await run("docs/enqueue.md")).toEqual({ stdout: "done \n", stderr: "" });
 });

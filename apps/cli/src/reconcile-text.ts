@@ -25,8 +25,9 @@ export function stateRows(states: readonly ReconcileState[]): string {
 }
 
 /** Why a request waits or failed; a line each, for stderr. */
-export function stateNotes({ id, error, paused }: ReconcileState): string[] {
+export function stateNotes({ id, outcome, error, paused }: ReconcileState): string[] {
   const notes: string[] = [];
+  if (outcome === "gone") notes.push(`${id}: the object is gone, or was never there`);
   if (error !== undefined) notes.push(`${id}: ${error.code}: ${error.message}`);
   if (paused !== undefined) {
     notes.push(`${id}: paused by ${paused.by} since ${paused.since}: ${paused.reason}`);

@@ -41,7 +41,7 @@ const HELP = `
   konverge reconcile cancel 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17' --reason "the wrong one"`;
 
 /** Outcomes after which nothing is left to do for the one who asked. */
-const GOOD: readonly (string | undefined)[] = ["done", "requeueAfter", "awaitChange", "gone"];
+const GOOD: readonly (string | undefined)[] = ["done", "requeueAfter", "awaitChange"];
 
 export function addReconcileCommand(program: Command): void {
   const reconcile = program
@@ -200,14 +200,13 @@ async function waitForAll(
   };
   await Promise.all(Array.from({ length: Math.min(WAITS_AT_ONCE, ids.length) }, run));
   showStates(flags, states, ids);
-  const isBad = ({ phase, outcome }: ReconcileState) =>
-    phase === "finished" && !GOOD.includes(outcome);
-  if (states.some(isBad)) process.exitCode = 1;
-  // What did not end is told in place of what ended well, so the table is not lost to the exit code.
-  else if (late !== undefined) {
-    say(`konverge: ${oneLine(late.message)}`);
-    process.exitCode = exitCodeOf(late);
-  }
+  // The worst is told: what failed, then what was not there, then what did not end.
+  const ended = states.filter(({ phase }) => phase === "finished");
+  const failed = ended.filter(({ outcome }) => !GOOD.includes(outcome));
+  if (late !== undefined) say(`konverge: ${oneLine(late.message)}`);
+  if (failed.some(({ outcome }) => outcome !== "gone")) process.exitCode = 1;
+  else if (failed.length > 0) process.exitCode = exitCodeOf({ code: "not_found", status: 404 });
+  else if (late !== undefined) process.exitCode = exitCodeOf(late);
 }
 
 function showStates(
