@@ -284,12 +284,20 @@ test("a scope of controllers or clusters leaves out what belongs to others", asy
   expect(await names("/v1/controllers", nodes)).toEqual(["nodes"]);
   const queues = await call("/v1/queues", { token: nodes });
   expect(await queues.json()).toMatchObject({ items: [{ controller: "nodes", waiting: 0 }] });
-  for (const path of ["/v1/controllers", "/v1/workers", "/v1/queues", "/v1/fights", "/v1/keys"]) {
+  for (const path of [
+    "/v1/controllers",
+    "/v1/workers",
+    "/v1/queues",
+    "/v1/fights",
+    "/v1/keys",
+    "/v1/overview",
+  ]) {
     await refused(await call(path, { token: edge }), 403);
   }
   await refused(await call("/v1/rollups?controller=node-pool", { token: nodes }), 403);
   expect(fightsSchema.parse(await (await call("/v1/fights", { token: nodes })).json())).toEqual({
     hot: [],
+    rivals: [],
     flips: [],
     loops: [],
   });

@@ -175,7 +175,10 @@ test.each([
 ])("%s is a problem", async (_what, run, status, code) => {
   const response = await run();
   expect(response.status).toBe(status);
-  expect((await problemOf(response)).code).toBe(code);
+  const problem = await problemOf(response);
+  expect(problem.code).toBe(code);
+  const [page = "", anchor] = problem.type.split("#");
+  expect(await (await call(page)).text()).toContain(`## ${anchor}\n`);
 });
 
 test.each([

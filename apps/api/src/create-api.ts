@@ -10,6 +10,7 @@ import { createAuthenticator, type ApiEnv } from "./authenticate.ts";
 import { isUnrestricted, type Caller } from "./caller.ts";
 import { dashboardPages, type PageFrame } from "./dashboard-pages.ts";
 import { describeApi } from "./describe-api.ts";
+import { ERROR_PAGE, errorPage } from "./error-page.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { guardRoutes } from "./guard-routes.ts";
 import { historyRoutes } from "./history-routes.ts";
@@ -106,6 +107,7 @@ export function createApi(options: ApiOptions): Api {
     await access.controllers(cluster);
     return context.text("ok\n");
   });
+  app.get(ERROR_PAGE, (context) => context.text(errorPage()));
   const securePage = secureHeaders();
   app.use("*", async (context, next) => {
     // Data is no page: of all the headers one means something to it, and each costs every request its time.

@@ -1,18 +1,16 @@
 import type { Problem } from "@konverge/contracts";
 import { ERRORS, isKonvergeError, KonvergeError } from "@konverge/core";
 import type { Context } from "hono";
+import { ERROR_PAGE } from "./error-page.ts";
 
 /** The media type of every error (RFC 9457). */
 export const PROBLEM = "application/problem+json";
-/** Anchors of docs/errors.md, relative so that they need no host. */
-const DOCS = "/docs/errors.md#";
-
 /** Answers an error as `application/problem+json` (RFC 9457), by the one table of error codes. */
 export function answerProblem(context: Context, thrown: unknown): Response {
   const error = toKonvergeError(thrown);
   const { httpStatus } = ERRORS[error.code];
   const problem: Problem = {
-    type: `${DOCS}${error.code}`,
+    type: `${ERROR_PAGE}#${error.code}`,
     instance: context.req.path,
     ...problemOf(error),
   };
