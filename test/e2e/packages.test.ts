@@ -144,6 +144,9 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
     KONVERGE_METRICS_PORT: "0",
   };
   Object.assign(env, settings);
+  const cluster = ["--config", "konverge.config.ts", "--image", "registry.example/my-operator:1"];
+  const manifests = await run(own, "node_modules/.bin/konverge", "manifests", ...cluster);
+  expect(manifests).toMatch(/kind: Deployment.*- --config\n +- konverge\.config\.ts\n/s);
   await run(own, "npm", "run", "crds", "--", "--apply");
   const worker = spawn("node_modules/.bin/konverge", ["worker", "--config", "konverge.config.ts"], {
     cwd: own,
