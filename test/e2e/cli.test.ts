@@ -236,6 +236,7 @@ const BAD: readonly (readonly [args: readonly string[], code: number, why: RegEx
   [["reconcile", "enqueue", "node-pool", "blue", "--dry-run"], 2, /--namespace: .*say which/],
   [["reconcile", "enqueue", ...BLUE, "--wait", "--timeout", "soon"], 2, /30s, 10m/],
   [["queue", "list", "--server", "konverge.example"], 2, /KONVERGE_SERVER: write http/],
+  [["queue", "list", "--server", "http://ada:s3cret@x"], 2, /^(?!.*s3cret).*leave out name/],
   [["reconcile", "enqueue", "nobody", "blue", "-n", "demo"], 3, /no controller "nobody"; known: /],
   [["object", "get", "node-pool", "never", "-n", "demo"], 3, /nothing was ever requested/],
   [["object", "history", ...BLUE, "--attempt", "999"], 3, /no attempt 999; kept are 1 to|to 1/],

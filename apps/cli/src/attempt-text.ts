@@ -1,7 +1,8 @@
 import type { AttemptRecord, ObjectHistory } from "@konverge/contracts";
 import { age, span } from "./age.ts";
-import { columns, fields, plain, type Cell } from "./columns.ts";
+import { columns, fields, type Cell } from "./columns.ts";
 import { changesOf } from "./patch-changes.ts";
+import { plain } from "./plain-text.ts";
 import { outcomeCell } from "./tone.ts";
 
 type Write = AttemptRecord["writes"][number];

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { plain } from "./plain-text.ts";
 
 type Style = Parameters<typeof styleText>[0];
 /** Text of a table, and how it looks on a terminal; never by colour alone. */
@@ -22,7 +23,9 @@ export function columns(
   { width = terminalWidth(), hasHead = true }: ColumnsOptions = {},
 ): string {
   const clean = rows.map((row) =>
-    row.map((cell) => (typeof cell === "string" ? { text: plain(cell) } : cell)),
+    row.map((cell) =>
+      typeof cell === "string" ? { text: plain(cell) } : { ...cell, text: plain(cell.text) },
+    ),
   );
   const natural = (clean[0] ?? []).map((_, column) =>
     Math.max(...clean.map((row) => row[column]?.text.length ?? 0)),
@@ -66,11 +69,6 @@ export function fields(rows: readonly (readonly [name: string, value: string])[]
   return rows
     .map(([name, value]) => `${plain(name).padEnd(width)}${GAP}${plain(value)}`.trimEnd())
     .join("\n");
-}
-
-/** What others wrote must not steer this terminal. */
-export function plain(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, "?");
 }
 
 /** Only on a terminal that wants it: NO_COLOR, FORCE_COLOR and pipes are heeded. */

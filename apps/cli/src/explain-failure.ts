@@ -1,6 +1,7 @@
 import type { ProblemError } from "@konverge/client";
 import { ERRORS, showRedisUrl, type KonvergeError } from "@konverge/core";
 import { exitCodeOf } from "./exit-codes.ts";
+import { plain } from "./plain-text.ts";
 
 /** How a command ends that could not do what was asked. */
 export interface Failure {
@@ -38,5 +39,5 @@ export function explainFailure(
 
 /** What others wrote must not steer this terminal, nor begin a line. */
 export function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, " ").replaceAll(/\p{Cc}/gu, "?");
+  return plain(text.replaceAll(/\s+/g, " "));
 }

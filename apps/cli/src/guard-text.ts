@@ -1,6 +1,7 @@
 import type { GuardView } from "@konverge/contracts";
 import { age } from "./age.ts";
-import { columns, fields, plain } from "./columns.ts";
+import { columns, fields } from "./columns.ts";
+import { plain } from "./plain-text.ts";
 import { toneCell } from "./tone.ts";
 
 type Transition = GuardView["transitions"][number];

@@ -1,5 +1,6 @@
 import { dump } from "js-yaml";
 import { Option, type Command } from "commander";
+import { plain, plainJson, steers } from "./plain-text.ts";
 
 const OUTPUTS = ["table", "json", "jsonl", "yaml", "name"] as const;
 export type Output = (typeof OUTPUTS)[number];
@@ -28,13 +29,13 @@ export function print(output: Output, shown: Shown): void {
   const { document, items = [document], names } = shown;
   switch (output) {
     case "json":
-      return write(JSON.stringify(document, null, 2));
+      return write(plainJson(JSON.stringify(document, null, 2)));
     case "jsonl":
-      return items.forEach((item) => write(JSON.stringify(item)));
+      return items.forEach((item) => write(plainJson(JSON.stringify(item))));
     case "yaml":
       return write(toYaml(document));
     case "name":
-      return names.forEach(write);
+      return names.forEach((name) => write(plain(name)));
     case "table":
       if (shown.empty !== undefined && items.length === 0) return say(shown.empty);
       return writeText(shown.table());
@@ -44,13 +45,15 @@ export function print(output: Output, shown: Shown): void {
 /** Like the JSON, without references and without folded lines. */
 function toYaml(document: unknown): string {
   // What JSON leaves out must be left out here, where it would be an error.
-  const plain: unknown = JSON.parse(JSON.stringify(document));
-  return dump(plain, { noRefs: true, lineWidth: -1 }).trimEnd();
+  const reduced: unknown = JSON.parse(JSON.stringify(document));
+  const yaml = dump(reduced, { noRefs: true, lineWidth: -1 }).trimEnd();
+  // JSON is YAML as well, and can escape what YAML would show.
+  return steers(yaml) ? plainJson(JSON.stringify(reduced, null, 2)) : yaml;
 }
 
 /** Prose, for people. */
 export function say(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${plain(text)}\n`);
 }
 
 function writeText(text: string): void {

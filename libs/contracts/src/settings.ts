@@ -54,6 +54,11 @@ export const settingsSchema = z.strictObject({
     ),
   server: z
     .url({ protocol: /^https?$/, error: "write http:// or https:// and a host" })
+    // It is shown in errors and by `konverge config print`.
+    .refine(
+      (url) => !URL.canParse(url) || `${new URL(url).username}${new URL(url).password}` === "",
+      "leave out name and password; the token comes from KONVERGE_TOKEN",
+    )
     .optional()
     .meta(
       meta(

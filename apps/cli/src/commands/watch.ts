@@ -1,7 +1,7 @@
 import type { ClientEvent } from "@konverge/client";
 import { InvalidArgumentError, type Command } from "commander";
 import { withNameFilters } from "../key-filters.ts";
-import { plain } from "../columns.ts";
+import { plain } from "../plain-text.ts";
 import { print, say } from "../output.ts";
 import { runWithClient, withClient, type ClientFlags } from "../run-with-client.ts";
 import { pick } from "../show-pages.ts";
