@@ -113,9 +113,9 @@ test.for([
   },
 );
 
-/** With KONVERGE_SCREENSHOTS=1 into docs/images, else where nobody looks; the size is the same in both. */
+/** With KONVERGE_TEST_SCREENSHOTS=1 into docs/images, else where nobody looks; the size is the same in both. */
 const images =
-  process.env["KONVERGE_SCREENSHOTS"] === "1" ? "docs/images" : join(tmpdir(), "konverge-images");
+  process.env["KONVERGE_TEST_SCREENSHOTS"] === "1" ? "docs/images" : join(tmpdir(), "konverge-images");
 
 test.for([
   ["dashboard-overview", "light", "/"],

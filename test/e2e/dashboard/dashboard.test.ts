@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { DASHBOARD_FOLDER } from "@konverge/dashboard";
 import { formatKey } from "@konverge/core";
+import { createGuard } from "@konverge/guard";
 import { createHistoryWriter } from "@konverge/queue";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { keyOf, until, useQueues, workOn } from "../../integration/queue-harness.ts";
+import { createProgram } from "../../../apps/cli/src/create-program.ts";
 import { useChromium } from "./chromium.ts";
 import { startOwnApi, startProxy } from "./own-api.ts";
 
@@ -264,6 +266,78 @@ test("dead letters: all that match are counted first, then released", async (con
   expect(dead.items.map(({ key }) => key.split("/").at(-1))).toEqual(["red-1"]);
   expect(troubles).toEqual([]);
   await worker.stop();
+});
+
+test("an operator isolates an API server, sets its rate and resets it", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url } = await startOwnApi(harness);
+  const guard = await createGuard({
+    redis: { url: harness.url },
+    prefix: harness.prefix,
+    cluster: "default",
+    workerId: "w-1",
+    limits: { ratePerSecond: 500 },
+  });
+  onTestFinished(() => guard.close());
+  await page.goto(`${url}/guards`);
+  await page.getByText("500 of 500").waitFor();
+  await order(page, "Isolate", "an upgrade");
+  await page.getByText(/Isolated by ada.*an upgrade/).waitFor();
+  await page.getByRole("button", { name: "Set rate" }).click();
+  await page.getByLabel("Calls per second").fill("20");
+  await page.getByLabel("Who you are").fill("ada");
+  await page.getByLabel("Why").fill("begin slowly");
+  await page.getByLabel("Why").press("Enter");
+  await page.getByText("set by ada: begin slowly").waitFor();
+  await order(page, "Reset", "the upgrade is over");
+  await page.getByText("calls are sent", { exact: true }).waitFor();
+  const history = page.getByRole("table");
+  await history.getByRole("row", { name: /closed ada: the upgrade is over/ }).waitFor();
+  await history.getByRole("row", { name: /isolated ada: an upgrade/ }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+type Program = ReturnType<typeof createProgram>;
+
+/** The flags that a command takes, by how its line begins. */
+function flagsOf(command: Program, above: string): [line: string, flags: readonly string[]][] {
+  const flags = command.options.flatMap(({ long, short }) => [long ?? "", short ?? ""]);
+  return [
+    [above, flags],
+    ...command.commands.flatMap((sub) => flagsOf(sub, `${above} ${sub.name()}`)),
+  ];
+}
+
+test("the command line that a view offers is one that there is", async (context) => {
+  const { page } = await open(context);
+  const { url, queue } = await startOwnApi(harness);
+  await queue.request(keyOf("blue"), BY_TEST);
+  const commands = new Map(flagsOf(createProgram(), "konverge"));
+  const filters = "?name=b&namespace=demo&controller=node-pool";
+  for (const view of [
+    "/",
+    `/runs${filters}&outcome=done&manager=hpa&error=x&hint=own_spec_written&kind=NodePool`,
+    "/fights?hours=6",
+    `/live${filters}`,
+    `/keys${filters}&phase=waiting`,
+    `/dead-letters${filters}`,
+    "/workers",
+    "/o/default/node-pool/demo/blue",
+    "/o/default/node-pool/demo/none",
+  ]) {
+    await page.goto(`${url}${view}`);
+    const [line = ""] = (await page.locator(".cli code").last().textContent())?.split(" |") ?? [];
+    const words = line.split(" ");
+    const named = [...commands.keys()]
+      .filter((name) => line === name || line.startsWith(`${name} `))
+      .toSorted((one, other) => other.length - one.length)[0];
+    expect(named?.split(" ").length, `${view}: ${line}`).toBe(3);
+    const flags = words.filter((word) => word.startsWith("-"));
+    expect(
+      flags.filter((flag) => !commands.get(named ?? "")?.includes(flag)),
+      line,
+    ).toEqual([]);
+  }
 });
 
 /** Ends attempts as a worker's history does: by the name of their object. */

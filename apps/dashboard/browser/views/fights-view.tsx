@@ -3,7 +3,7 @@ import { shortName, partsOf } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, viewHref } from "../frame/cluster.ts";
 import { objectHref, query, setQuery } from "../frame/router.ts";
-import { CliLine } from "../parts/cli-line.tsx";
+import { CliLine, quote } from "../parts/cli-line.tsx";
 import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
@@ -42,7 +42,7 @@ export function FightsView() {
       </p>
       <TroubleNote trouble={trouble} />
       {data === undefined ? trouble === undefined && <Loading /> : <FightSections fights={data} />}
-      <CliLine line={`konverge attempt list --outcome conflict`} />
+      <CliLine line={`konverge fight list --hours ${quote(hours)}`} />
     </>
   );
 }
