@@ -78,6 +78,7 @@ export function dashboardPages({
   };
   app.get("/", answerPage);
   app.get(OBJECT, answerPage);
+  app.get("/c/:controller", answerPage);
   for (const view of VIEWS) app.get(`/${view}`, answerPage);
   app.get("/assets/:file", (context) => {
     const asset = assets.get(context.req.param("file"));

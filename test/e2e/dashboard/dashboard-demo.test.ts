@@ -87,7 +87,17 @@ test("for the demo's most fought object each conflict on the page is one in the 
   expect(troubles).toEqual([]);
 });
 
-const VIEWS = ["/", "/runs", "/fights", "/live", "/keys", "/dead-letters", "/guards", "/workers"];
+const VIEWS = [
+  "/",
+  "/runs",
+  "/fights",
+  "/live",
+  "/keys",
+  "/dead-letters",
+  "/guards",
+  "/workers",
+  "/c/node-pool",
+];
 
 test.for([
   ["desktop, light", { ...DESKTOP, colorScheme: "light" }],
@@ -101,6 +111,7 @@ test.for([
       await page.goto(new URL(view, demo.apiUrl).href);
       await page.locator("main h1").waitFor();
       await page.locator(".skeleton").waitFor({ state: "detached" });
+      if (view.startsWith("/c/")) await page.locator("canvas").nth(1).waitFor();
       if (view.startsWith("/o/")) await page.locator("details.attempt summary").first().click();
       expect(requests.length, `${view}: ${requests.join(" ")}`).toBeLessThanOrEqual(5);
       expect(await findBarriers(page), view).toEqual([]);
@@ -113,9 +124,27 @@ test.for([
   },
 );
 
+test("a chart has a summary, and says the same as a table", async (context) => {
+  const { page, troubles } = await open(context);
+  await page.goto(new URL("/", demo.apiUrl).href);
+  await page.getByRole("link", { name: "node-pool", exact: true }).click();
+  const chart = page.getByRole("img", { name: /^Attempts per minute: [\d,]+ in all/ });
+  const [, total = ""] =
+    /: ([\d,]+) in all/.exec((await chart.getAttribute("aria-label")) ?? "") ?? [];
+  await chart.locator("canvas").waitFor();
+  await page.getByText("As a table").click();
+  const attempts = await page.locator(".as-table tbody td:nth-child(2)").allTextContents();
+  const sum = attempts.reduce((so, text) => so + Number(text.replaceAll(",", "")), 0);
+  expect(sum).toBeGreaterThan(0);
+  expect(sum.toLocaleString("en-US")).toBe(total);
+  expect(troubles).toEqual([]);
+});
+
 /** With KONVERGE_TEST_SCREENSHOTS=1 into docs/images, else where nobody looks; the size is the same in both. */
 const images =
-  process.env["KONVERGE_TEST_SCREENSHOTS"] === "1" ? "docs/images" : join(tmpdir(), "konverge-images");
+  process.env["KONVERGE_TEST_SCREENSHOTS"] === "1"
+    ? "docs/images"
+    : join(tmpdir(), "konverge-images");
 
 test.for([
   ["dashboard-overview", "light", "/"],

@@ -7,7 +7,7 @@ import { readVersion } from "../version.ts";
 export function addApiCommand(program: Command): void {
   program
     .command("api")
-    .description("serve the HTTP API, the object pages and the raw job view")
+    .description("serve the HTTP API, the dashboard and the raw job view")
     .action(async () => {
       const api = await startApi({
         settings: readSettings({ env: process.env }),

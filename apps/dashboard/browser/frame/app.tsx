@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { Icon, type IconName } from "../parts/icon.tsx";
+import { ControllerView } from "../views/controller-view.tsx";
 import { DeadLettersView } from "../views/dead-letters-view.tsx";
 import { FightsView } from "../views/fights-view.tsx";
 import { GuardsView } from "../views/guards-view.tsx";
@@ -98,6 +99,11 @@ function findPage(): Page {
     const target = { cluster, controller, namespace, name };
     const view = () => <ObjectView key={at} target={target} />;
     return { to: "/o", icon: "keys", title: decodeURIComponent(name), view };
+  }
+  if (first === "c" && segments.length === 2) {
+    const title = decodeURIComponent(cluster);
+    const view = () => <ControllerView key={title} name={title} />;
+    return { to: "/c", icon: "runs", title, view };
   }
   const found = PAGES.find(({ to }) => to === `/${segments.join("/")}`);
   return found ?? { to: "", icon: "overview", title: "Not found", view: () => <NotFound /> };

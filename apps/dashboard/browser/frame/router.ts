@@ -51,7 +51,7 @@ export function objectHref(key: string): string {
   return href(`/o/${cluster}/${controller}/${namespace}/${name}`);
 }
 
-const PAGES = /^\/($|(o|runs|fights|keys|guards|workers|dead-letters|live)(\/|$))/;
+const PAGES = /^\/($|(o|c|runs|fights|keys|guards|workers|dead-letters|live)(\/|$))/;
 
 /** Follows links between our pages without loading anything. */
 export function watchLinks(): void {

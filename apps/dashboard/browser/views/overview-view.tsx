@@ -126,7 +126,7 @@ function ControllerRow({ row }: { readonly row: OverviewController }) {
   return (
     <tr>
       <th scope="row">
-        <a class="strong" href={viewHref("/runs", { controller: name })} data-row>
+        <a class="strong" href={viewHref(`/c/${encodeURIComponent(name)}`)} data-row>
           {name}
         </a>
         <div class="dim small">

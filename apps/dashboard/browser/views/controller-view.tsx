@@ -1,0 +1,199 @@
+import type { Rollups } from "@konverge/contracts";
+import { useMemo } from "preact/hooks";
+import { useQuery } from "../api/use-query.ts";
+import { apiPath, viewHref } from "../frame/cluster.ts";
+import { query, setQuery } from "../frame/router.ts";
+import { CliLine, quote } from "../parts/cli-line.tsx";
+import { formatCount, formatMs } from "../parts/format.ts";
+import { Loading, TroubleNote } from "../parts/notice.tsx";
+import { Clock } from "../parts/time.tsx";
+import { Chart } from "./controller/chart.tsx";
+import type { Line } from "./controller/plot.ts";
+
+const EVERY_MS = 30_000;
+const MINUTE_MS = 60_000;
+const SPANS = [
+  { minutes: "60", text: "1 h" },
+  { minutes: "360", text: "6 h" },
+  { minutes: "1440", text: "24 h" },
+] as const;
+const MOST_ROWS = 60;
+const DONE: readonly string[] = ["done", "requeueAfter", "awaitChange", "gone"];
+const FAILED: readonly string[] = ["retry", "rejected", "terminal", "lost"];
+
+/** What one controller did, minute by minute. */
+export function ControllerView({ name }: { readonly name: string }) {
+  const minutes = query.value.get("minutes") ?? "60";
+  const { data, trouble } = useQuery<Rollups>(
+    apiPath("rollups", { controller: name, minutes }),
+    EVERY_MS,
+  );
+  return (
+    <>
+      <div class="title-row">
+        <div>
+          <p class="crumbs">controller</p>
+          <h1>{name}</h1>
+        </div>
+        <div class="buttons" role="group" aria-label="How far back">
+          {SPANS.map((span) => (
+            <button
+              type="button"
+              class="chip"
+              key={span.minutes}
+              aria-pressed={span.minutes === minutes}
+              onClick={() => setQuery({ minutes: span.minutes })}
+            >
+              {span.text}
+            </button>
+          ))}
+        </div>
+      </div>
+      <p class="small links">
+        <a href={viewHref("/runs", { controller: name })} data-row>
+          Its attempts
+        </a>
+        <a href={viewHref("/keys", { controller: name })} data-row>
+          Its objects
+        </a>
+        <a href={viewHref("/dead-letters", { controller: name })} data-row>
+          Its dead letters
+        </a>
+      </p>
+      <TroubleNote trouble={trouble} />
+      {data === undefined ? (
+        trouble === undefined && <Loading />
+      ) : (
+        <Charts items={data.items} minutes={Number(minutes)} />
+      )}
+      <CliLine line={`konverge attempt list --controller ${quote(name)}`} />
+    </>
+  );
+}
+
+type Minute = Rollups["items"][number];
+
+function Charts({
+  items,
+  minutes,
+}: {
+  readonly items: readonly Minute[];
+  readonly minutes: number;
+}) {
+  const drawn = useMemo(() => seriesOf(items, minutes), [items, minutes]);
+  const sum = (of: (minute: Minute) => number) =>
+    items.reduce((total, each) => total + of(each), 0);
+  const attempts = sum((minute) => minute.attempts);
+  const failed = sum((minute) => count(minute, FAILED));
+  const conflicts = sum((minute) => minute.conflicts);
+  const perAttempt =
+    attempts === 0
+      ? "nothing ran"
+      : `${formatMs(sum(({ ms }) => ms) / attempts)} on average, ${(sum(({ calls }) => calls) / attempts).toFixed(1)} API calls each`;
+  return (
+    <>
+      <Chart
+        title="Attempts per minute"
+        summary={`${formatCount(attempts)} in all, ${formatCount(failed)} failed, ${formatCount(conflicts)} races lost`}
+        times={drawn.times}
+        lines={drawn.outcomes}
+        format={formatCount}
+      />
+      <Chart
+        title="Time of an attempt"
+        summary={perAttempt}
+        times={drawn.times}
+        lines={drawn.time}
+        format={formatMs}
+      />
+      <details class="as-table">
+        <summary>As a table</summary>
+        <MinuteTable items={items} />
+      </details>
+    </>
+  );
+}
+
+/** Lines over every minute that is over; nothing happened in those that the answer leaves out. */
+function seriesOf(items: readonly Minute[], minutes: number) {
+  const known = new Map(items.map((minute) => [Date.parse(minute.at), minute]));
+  const last = (Math.floor(Date.now() / MINUTE_MS) - 1) * MINUTE_MS;
+  const times = Array.from(
+    { length: minutes },
+    (_, index) => last - (minutes - 1 - index) * MINUTE_MS,
+  );
+  const line = (
+    label: string,
+    colour: Line["colour"],
+    of: (minute: Minute) => number | null,
+    empty: 0 | null = 0,
+  ): Line => ({
+    label,
+    colour,
+    values: times.map((time) => {
+      const minute = known.get(time);
+      return minute === undefined ? empty : of(minute);
+    }),
+  });
+  return {
+    times: times.map((time) => time / 1_000),
+    outcomes: [
+      line("done", "--good-fill", (minute) => count(minute, DONE)),
+      line("races lost", "--race-fill", ({ conflicts }) => conflicts),
+      line("failed", "--bad-fill", (minute) => count(minute, FAILED)),
+    ],
+    time: [
+      line(
+        "mean",
+        "--run-fill",
+        ({ ms, attempts }) => (attempts === 0 ? null : ms / attempts),
+        null,
+      ),
+    ],
+  };
+}
+
+function count({ outcomes }: Minute, names: readonly string[]): number {
+  return names.reduce((sum, name) => sum + (outcomes[name] ?? 0), 0);
+}
+
+function MinuteTable({ items }: { readonly items: readonly Minute[] }) {
+  return (
+    <div class="panel scroll" tabIndex={0} role="region" aria-label="Minutes, newest first">
+      <table>
+        <thead>
+          <tr>
+            {["Minute", "Attempts", "Done", "Failed", "Races lost", "Writes", "API calls"].map(
+              (text) => (
+                <th scope="col" key={text} class={text === "Minute" ? "" : "right"}>
+                  {text}
+                </th>
+              ),
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {items.slice(0, MOST_ROWS).map((minute) => (
+            <tr key={minute.at}>
+              <th scope="row">
+                <Clock at={minute.at} />
+              </th>
+              {[
+                minute.attempts,
+                count(minute, DONE),
+                count(minute, FAILED),
+                minute.conflicts,
+                minute.writes,
+                minute.calls,
+              ].map((value, column) => (
+                <td key={column} class="num right">
+                  {formatCount(value)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,89 @@
+import UPlot from "uplot";
+
+/** One line of a chart. */
+export interface Line {
+  readonly label: string;
+  /** A custom property of the page's colours. */
+  readonly colour: `--${string}`;
+  /** By minute; null where there is nothing to say. */
+  readonly values: readonly (number | null)[];
+}
+
+export interface PlotOptions {
+  /** Unix s, by minute. */
+  readonly times: readonly number[];
+  readonly lines: readonly Line[];
+  readonly format: (value: number) => string;
+}
+
+const HEIGHT = 200;
+const AXIS_FONT = "12px system-ui, sans-serif";
+/** Charts of one page move their cursors together. */
+const SYNC = "minutes";
+
+/** Draws into `target` until the answer is called. Follows the width, and the colours of the system. */
+export function plot(target: HTMLElement, options: PlotOptions): () => void {
+  let chart = draw(target, options);
+  const scheme = window.matchMedia("(prefers-color-scheme: dark)");
+  const redraw = () => {
+    chart.destroy();
+    chart = draw(target, options);
+  };
+  const observer = new ResizeObserver(() => {
+    chart.setSize({ width: target.clientWidth, height: HEIGHT });
+  });
+  observer.observe(target);
+  scheme.addEventListener("change", redraw);
+  return () => {
+    observer.disconnect();
+    scheme.removeEventListener("change", redraw);
+    chart.destroy();
+  };
+}
+
+function draw(target: HTMLElement, { times, lines, format }: PlotOptions): UPlot {
+  const axis = {
+    stroke: resolve(target, "--dim"),
+    font: AXIS_FONT,
+    grid: { stroke: resolve(target, "--line"), width: 1 },
+    ticks: { show: false },
+  };
+  return new UPlot(
+    {
+      width: target.clientWidth,
+      height: HEIGHT,
+      // As every other time on the pages.
+      tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), "UTC"),
+      cursor: { sync: { key: SYNC }, y: false },
+      legend: { live: true },
+      scales: { y: { range: (_chart, _low, high) => [0, Math.max(1, high * 1.1)] } },
+      axes: [
+        { ...axis, space: 70, values: "{HH}:{mm}" },
+        { ...axis, size: 60, values: (_chart, ticks) => ticks.map((tick) => format(tick)) },
+      ],
+      series: [
+        { label: "UTC", value: "{HH}:{mm}" },
+        ...lines.map(({ label, colour }) => ({
+          label,
+          stroke: resolve(target, colour),
+          width: 1.5,
+          spanGaps: false,
+          points: { size: 3 },
+          value: (_chart: UPlot, value: number | null) => (value === null ? "–" : format(value)),
+        })),
+      ],
+    },
+    [[...times], ...lines.map(({ values }) => [...values])],
+    target,
+  );
+}
+
+/** A canvas knows no custom properties: what they come to where the chart is. */
+function resolve(target: HTMLElement, property: string): string {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${property})`;
+  target.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
