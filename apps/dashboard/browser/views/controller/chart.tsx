@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Line } from "./plot.ts";
 
 export interface ChartProps {
@@ -13,13 +13,22 @@ export interface ChartProps {
 /** A chart with its summary. What draws it is loaded by the first one. */
 export function Chart({ title, summary, times, lines, format }: ChartProps) {
   const target = useRef<HTMLDivElement>(null);
+  const [failed, setFailed] = useState(false);
   useEffect(() => {
     let remove: (() => void) | undefined;
     let gone = false;
-    void import("./plot.ts").then(({ plot }) => {
-      if (gone || target.current === null) return;
-      remove = plot(target.current, { times, lines, format });
-    });
+    const draw = async () => {
+      try {
+        const { plot } = await import("./plot.ts");
+        if (!gone && target.current !== null) {
+          remove = plot(target.current, { times, lines, format });
+        }
+      } catch {
+        // Its file is gone with the version that this page is of, or the server is away.
+        setFailed(true);
+      }
+    };
+    void draw();
     return () => {
       gone = true;
       remove?.();
@@ -30,6 +39,7 @@ export function Chart({ title, summary, times, lines, format }: ChartProps) {
       <figcaption>
         <span class="strong">{title}</span> <span class="dim">{summary}</span>
       </figcaption>
+      {failed ? <p class="dim">The chart cannot be loaded; the table says the same.</p> : null}
       <div ref={target} class="plot" role="img" aria-label={`${title}: ${summary}`} />
     </figure>
   );
