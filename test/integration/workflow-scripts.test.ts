@@ -21,9 +21,10 @@ beforeEach(() => {
 const run = (id = "r") => harness.redis.hgetall(names.run(id));
 const set = (fields: Record<string, string | number>, id = "r") =>
   harness.redis.hset(names.run(id), fields);
+/** When somebody is to look whether the run went on, in units of 10 s from now. */
 const wakeIn = async (id = "r") => {
   const score = await harness.redis.zscore(names.wakes, id);
-  return score === null ? undefined : Math.round((Number(score) - Date.now()) / 10_000);
+  return score === null ? undefined : Math.ceil((Number(score) - Date.now()) / 10_000);
 };
 const start = (id: string, { key = "", policy = "attach", parent = "" } = {}) =>
   runScript(
@@ -273,7 +274,7 @@ describe("leave", () => {
   test("what came since the claim is looked for at once", async () => {
     await signal("1");
     await leave(1, "parked");
-    expect(await wakeIn()).toBe(0);
+    expect(await wakeIn()).toBeLessThanOrEqual(0);
   });
 
   test("a run that is being compensated stays so when it parks", async () => {
