@@ -1,0 +1,179 @@
+import type { Redis } from "ioredis";
+import { defineWorkflow, type Workflow, type WorkflowContext } from "@konverge/workflow";
+
+/** A random workflow, as the input of a run. Names are unique in it, but for the signals'. */
+export interface Program {
+  readonly ops: readonly Op[];
+  /** Throws at its end, so that it is undone. */
+  readonly fails: boolean;
+}
+export type Op =
+  | {
+      readonly kind: "step";
+      readonly name: string;
+      readonly value: number;
+      /** Tries that fail before one succeeds. */
+      readonly failures: number;
+      readonly takesMs: number;
+      readonly undo: boolean;
+    }
+  | { readonly kind: "sleep"; readonly name: string; readonly ms: number }
+  | { readonly kind: "signal" }
+  | { readonly kind: "child"; readonly name: string; readonly program: Program }
+  | { readonly kind: "all"; readonly branches: readonly (readonly Op[])[] };
+
+/** What a failing child counts for. */
+const FAILED_CHILD = 1_000;
+
+export function makeProgram(random: () => number, depth = 0): Program {
+  const below = (n: number) => Math.floor(random() * n);
+  let serial = 0;
+  const makeOp = (isNested: boolean): Op => {
+    const name = `n${(serial += 1)}`;
+    switch (below(isNested ? 2 : 6)) {
+      case 0:
+        return { kind: "sleep", name, ms: 1 + below(150) };
+      case 2:
+        return { kind: "signal" };
+      case 3:
+        if (depth < 1) return { kind: "child", name, program: makeProgram(random, depth + 1) };
+        return { kind: "sleep", name, ms: 1 };
+      case 4: {
+        const branches = Array.from({ length: 2 + below(2) }, () => makeOps(1 + below(2), true));
+        return { kind: "all", branches };
+      }
+      default:
+        return {
+          kind: "step",
+          name,
+          value: 1 + below(9),
+          failures: Math.max(0, below(5) - 2),
+          takesMs: below(40),
+          undo: below(2) === 0,
+        };
+    }
+  };
+  const makeOps = (count: number, isNested: boolean): Op[] =>
+    Array.from({ length: count }, () => makeOp(isNested));
+  // Signals go to the outermost run alone.
+  const ops = makeOps(2 + below(5), false).filter(({ kind }) => depth === 0 || kind !== "signal");
+  return { ops, fails: below(3) === 0 };
+}
+
+/** What a program must come to: its sum, the tries of each step, and how many signals it takes. */
+export interface Prediction {
+  readonly sum: number;
+  readonly tries: ReadonlyMap<string, number>;
+  readonly signals: number;
+}
+
+export function predict(program: Program, run: string): Prediction {
+  const tries = new Map<string, number>();
+  let signals = 0;
+  const sumOf = (ops: readonly Op[], id: string): number =>
+    ops.reduce((sum, op) => {
+      switch (op.kind) {
+        case "step":
+          tries.set(`${id}/${op.name}`, op.failures + 1);
+          return sum + op.value;
+        case "sleep":
+          return sum;
+        case "signal":
+          signals += 1;
+          return sum + signals;
+        case "child": {
+          const of = sumOf(op.program.ops, `${id}.${op.name}`);
+          return sum + (op.program.fails ? FAILED_CHILD : of);
+        }
+        case "all":
+          return op.branches.reduce((all, branch) => all + sumOf(branch, id), sum);
+      }
+    }, 0);
+  const sum = sumOf(program.ops, run);
+  return { sum, tries, signals };
+}
+
+/** The steps of a run, without its children's, that have an undo. */
+export function undoableOf(ops: readonly Op[]): string[] {
+  return ops.flatMap((op) => {
+    if (op.kind === "all") return op.branches.flatMap(undoableOf);
+    return op.kind === "step" && op.undo ? [op.name] : [];
+  });
+}
+
+/** Where the workers of a test leave their traces. */
+export function traceNames(prefix: string) {
+  return {
+    /** Hash: tries by run and step. */
+    tries: `${prefix}:trace:tries`,
+    /** Hash: what the code saw first of a step; and a list of what it saw otherwise later. */
+    seen: `${prefix}:trace:seen`,
+    changed: `${prefix}:trace:changed`,
+    /** List of undone steps. */
+    undone: (run: string) => `${prefix}:trace:undone:${run}`,
+  };
+}
+
+export function makeInterpreter(redis: Redis, prefix: string): Workflow<Program, number> {
+  const names = traceNames(prefix);
+  const interpreter: Workflow<Program, number> = defineWorkflow(
+    "program",
+    { version: 1 },
+    async (w, program: Program) => {
+      const sum = await runOps(w, program.ops);
+      if (program.fails) throw new Error(`as planned: ${sum}`);
+      return sum;
+    },
+  );
+  const runOps = async (w: WorkflowContext, ops: readonly Op[]): Promise<number> => {
+    let sum = 0;
+    for (const op of ops) sum += await runOp(w, op);
+    return sum;
+  };
+  const runOp = async (w: WorkflowContext, op: Op): Promise<number> => {
+    switch (op.kind) {
+      case "step":
+        return await runStep(w, op);
+      case "sleep":
+        await w.sleep(op.name, op.ms);
+        return 0;
+      case "signal":
+        return await w.signal<number>("signal");
+      case "child":
+        return await w.child(op.name, interpreter, op.program).catch(() => FAILED_CHILD);
+      case "all": {
+        const sums = await Promise.all(op.branches.map((branch) => runOps(w, branch)));
+        return sums.reduce((all, one) => all + one, 0);
+      }
+    }
+  };
+  const noteSeen = async (id: string, nonce: string) => {
+    if ((await redis.hsetnx(names.seen, id, nonce)) === 1) return;
+    if ((await redis.hget(names.seen, id)) !== nonce) await redis.rpush(names.changed, id);
+  };
+  const runStep = async (w: WorkflowContext, op: Extract<Op, { kind: "step" }>) => {
+    const { name, value, failures, takesMs, undo } = op;
+    const id = `${w.runId}/${name}`;
+    const result = await w.step(
+      name,
+      async ({ attempt }) => {
+        await redis.hincrby(names.tries, id, 1);
+        await new Promise((resolve) => setTimeout(resolve, takesMs));
+        if (attempt <= failures) throw new Error("as planned");
+        return { value, nonce: Math.random() };
+      },
+      {
+        retry: {
+          ladder: { baseMs: 5, factor: 1, capMs: 5, steps: Infinity, jitter: { kind: "full" } },
+        },
+        ...(undo
+          ? { undo: async () => void (await redis.rpush(names.undone(w.runId), name)) }
+          : {}),
+      },
+    );
+    // Not the business of a workflow function, but what the test is about. Nothing awaits it.
+    void noteSeen(id, String(result.nonce));
+    return result.value;
+  };
+  return interpreter;
+}

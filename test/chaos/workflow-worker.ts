@@ -1,0 +1,20 @@
+/** A worker for random programs in a process of its own, to be killed and stopped. */
+import { Redis } from "ioredis";
+import { openWorkflows } from "@konverge/workflow";
+import { makeInterpreter } from "./workflow-programs.ts";
+
+const { url, prefix, leaseMs, workerId } = JSON.parse(process.argv[2] ?? "{}") as {
+  readonly url: string;
+  readonly prefix: string;
+  readonly leaseMs: number;
+  readonly workerId: string;
+};
+const workflows = openWorkflows({
+  redis: { url },
+  prefix,
+  leaseMs,
+  onError: (error) => process.stderr.write(`${workerId}: ${error.message}\n`),
+});
+const interpreter = makeInterpreter(new Redis(url), prefix);
+workflows.work({ workflows: [interpreter], workerId, concurrency: 8 });
+process.stdout.write("up\n");
