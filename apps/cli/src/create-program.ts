@@ -8,6 +8,7 @@ import { addConfigCommand } from "./commands/config.ts";
 import { addCrdsCommand } from "./commands/crds.ts";
 import { addDemoCommand } from "./commands/demo.ts";
 import { addDeadLetterCommand } from "./commands/dead-letter.ts";
+import { addDevCommand } from "./commands/dev.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addFightCommand } from "./commands/fight.ts";
 import { addGuardCommand } from "./commands/guard.ts";
@@ -34,6 +35,7 @@ export function createProgram(): Command {
     });
   program.commandsGroup("Begin:");
   addInitCommand(program);
+  addDevCommand(program);
   addDemoCommand(program);
   program.commandsGroup("Run:");
   addWorkerCommand(program);

@@ -13,21 +13,13 @@ const CRD: ResourceType = {
 const SERVED_LIMIT_MS = 30_000;
 const LOOK_EVERY_MS = 25;
 
-/** Applies CRDs. @throws KonvergeError what the API server says */
-export async function applyCrds(client: KubeClient, crds: readonly ApiObject[]): Promise<void> {
-  for (const crd of crds) await client.apply(CRD, crd);
-}
-
 /** Applies the CRDs of the resources and waits until the server serves them. @throws KonvergeError `crd_mismatch` */
 export async function installCrds(
   client: KubeClient,
   resources: readonly (ResourceType & { crd(): ApiObject })[],
   signal?: AbortSignal,
 ): Promise<void> {
-  await applyCrds(
-    client,
-    resources.map((resource) => resource.crd()),
-  );
+  for (const resource of resources) await client.apply(CRD, resource.crd());
   const endMs = performance.now() + SERVED_LIMIT_MS;
   for (const resource of resources) {
     while (!(await isServed(client, resource))) {

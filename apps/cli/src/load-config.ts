@@ -38,7 +38,7 @@ export async function loadConfig(path: string): Promise<Config> {
     loaded = (await import(url)) as { readonly default?: unknown };
   } catch (error) {
     if (isKonvergeError(error)) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = error instanceof Error ? `${error.message}${placeOf(error)}` : String(error);
     throw new KonvergeError("invalid_config", `--config ${path} cannot be loaded: ${why}`, {
       cause: error,
     });
@@ -56,4 +56,10 @@ export async function loadConfig(path: string): Promise<Config> {
     );
   }
   return config as Config;
+}
+
+/** Where a file cannot be parsed, or what it threw at: Node says it in the stack alone. */
+function placeOf({ stack = "" }: Error): string {
+  const [, file, line] = /file:\/\/(\S+?):(\d+)/.exec(stack) ?? [];
+  return file === undefined ? "" : ` (${decodeURI(file)}:${line})`;
 }

@@ -82,7 +82,8 @@ async function leftBehind(attempt: AttemptLease, signal: AbortSignal): Promise<O
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
-  await sleepMs(ABORT_GRACE_MS);
+  // The handler has ended: nobody waits for this, and a timer for each attempt would hold the process.
+  if (signal.reason !== ENDED) await sleepMs(ABORT_GRACE_MS);
   return abortOutcome(attempt, signal, undefined);
 }
 

@@ -110,7 +110,10 @@ export function openConsumer(target: RedisTarget): Consumer {
       };
     },
     disconnect() {
-      for (const connection of connections) connection.disconnect();
+      for (const connection of connections) {
+        // Once more, it would wait for the end of a stream that has ended: 2 s in which the process cannot.
+        if (connection.status !== "end") connection.disconnect();
+      }
     },
   };
 }

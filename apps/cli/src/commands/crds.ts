@@ -1,11 +1,9 @@
-import { createLocalGate, type ApiObject } from "@konverge/core";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import type { ApiObject } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
 import { crdsOf } from "../crds-of.ts";
-import { applyCrds } from "../install-crds.ts";
+import { applyCrds } from "../apply-crds.ts";
 import { loadConfig } from "../load-config.ts";
-import { readVersion } from "../version.ts";
 
 interface CrdsFlags {
   readonly config: string;
@@ -25,8 +23,9 @@ export function addCrdsCommand(program: Command): void {
         .default("yaml"),
     )
     .action(async ({ config: path, apply, output }: CrdsFlags) => {
-      const items = crdsOf(await loadConfig(path));
-      if (apply) await applyAll(items);
+      const config = await loadConfig(path);
+      const items = crdsOf(config);
+      if (apply) await applyCrds(config);
       else process.stdout.write(output === "json" ? toJson(items) : toYaml(items));
     });
 }
@@ -37,19 +36,4 @@ function toYaml(items: readonly ApiObject[]): string {
 
 function toJson(items: readonly ApiObject[]): string {
   return `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`;
-}
-
-async function applyAll(items: readonly ApiObject[]): Promise<void> {
-  const client = createKubeClient({
-    credentials: loadKubeCredentials({}),
-    gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
-    userAgent: `konverge-cli/${readVersion()}`,
-    fieldManager: "konverge-cli",
-  });
-  try {
-    await applyCrds(client, items);
-    for (const { metadata } of items) process.stderr.write(`applied ${metadata.name}\n`);
-  } finally {
-    await client.close();
-  }
 }

@@ -5,7 +5,7 @@ import { startControlPlane } from "@konverge/testkit";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { runOutsideWriter } from "../demo/outside-writer.ts";
 import { runDemo } from "../demo/run-demo.ts";
-import type { ClusterKind } from "../demo/stage.ts";
+import type { ClusterKind } from "../stage/stage.ts";
 import { untilSignal } from "../until-signal.ts";
 import { readVersion } from "../version.ts";
 

@@ -18,6 +18,7 @@ export function addInitCommand(program: Command): void {
           ...(there === "" ? [] : [`  cd ${there}`]),
           "  npm install",
           "  npm test          the controller on an API server and a Redis of its own",
+          "  npm run dev       all of it on this machine; saving a file replaces the worker",
           "",
           "",
         ].join("\n"),

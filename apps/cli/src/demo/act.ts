@@ -1,5 +1,5 @@
 import { KonvergeError, sleepMs } from "@konverge/core";
-import { startKonverge, type KonvergeProcess } from "./child-process.ts";
+import { startKonverge, type KonvergeProcess } from "../stage/child-process.ts";
 import { countAuditedCalls } from "./call-counter.ts";
 import { requestReconcile } from "./http-requests.ts";
 import { planLoad, replicasFor, type LoadStep } from "./load-plan.ts";
@@ -8,7 +8,7 @@ import { readControllerWrites } from "./object-history.ts";
 import type { WriterReport } from "./outside-writer.ts";
 import { playOutage, type OutageFigures } from "./outage.ts";
 import { pollUntil } from "./poll-until.ts";
-import type { Stage } from "./stage.ts";
+import type { Stage } from "../stage/stage.ts";
 import { readWorkerTotals } from "./worker-metrics.ts";
 import { MACHINES, POOLS, SCALERS, type World } from "./world.ts";
 

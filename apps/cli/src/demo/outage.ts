@@ -1,8 +1,8 @@
 import { KonvergeError, sleepMs } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
-import type { KonvergeProcess } from "./child-process.ts";
+import type { KonvergeProcess } from "../stage/child-process.ts";
 import { requestReconcile, waitForReconcile } from "./http-requests.ts";
-import type { Stage } from "./stage.ts";
+import type { Stage } from "../stage/stage.ts";
 import { readWorkerTotals } from "./worker-metrics.ts";
 import type { World } from "./world.ts";
 

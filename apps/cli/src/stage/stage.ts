@@ -15,19 +15,25 @@ export interface StageOptions {
   /** Folder for the logs of all processes. */
   readonly logs: string | undefined;
   readonly log: (line: string) => void;
+  /** Who sets it, in names that people may see. */
+  readonly name: "demo" | "dev";
+  /** How much later the embedded server answers, in ms. */
+  readonly latencyMs: number;
+  /** 0 takes a free one. */
+  readonly apiPort: number;
 }
 
-/** The parts that both acts are played on. Every process is a real one. */
+/** The parts of an installation on this machine, without workers. Every process is a real one. */
 export interface Stage {
   readonly cluster: { readonly kind: ClusterKind; readonly version: string };
   readonly redis: { readonly version: string; readonly url: string };
   readonly kubeconfigPath: string;
   /** Undefined where the server is not ours: then calls are counted by our own transport. */
   readonly auditLog: string | undefined;
-  /** The demo's own access, counted nowhere. */
+  /** Our own access, counted nowhere. */
   readonly client: KubeClient;
   readonly apiUrl: string;
-  /** Environment of every process of this demo. */
+  /** Environment of every process. */
   readonly env: Readonly<Record<string, string>>;
   readonly installation: string;
   /** Process of the API server; undefined where it is not ours. */
@@ -37,9 +43,6 @@ export interface Stage {
 
 /** A download or a build may come first. */
 const CONTROL_PLANE_MS = 900_000;
-
-/** About what a server in the next region takes; in memory nobody would ever be in anybody's way. */
-const LATENCY_MS = 20;
 
 interface Server {
   readonly kubeconfigPath: string;
@@ -51,7 +54,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
   const cleanup = new AsyncDisposableStack();
   try {
     if (options.logs !== undefined) await mkdir(options.logs, { recursive: true });
-    const installation = `konverge-demo-${randomBytes(3).toString("hex")}`;
+    const installation = `konverge-${options.name}-${randomBytes(3).toString("hex")}`;
     const redis = await obtainRedis({ log: options.log });
     cleanup.defer(() => redis.stop());
     cleanup.defer(async () => {
@@ -64,7 +67,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
     const client = createKubeClient({
       credentials: loadKubeCredentials({ kubeconfigPath: server.kubeconfigPath }),
       gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
-      userAgent: "konverge-demo",
+      userAgent: `konverge-${options.name}`,
     });
     cleanup.defer(() => client.close());
     const env = {
@@ -73,7 +76,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
       KUBECONFIG: server.kubeconfigPath,
       ...(options.logs === undefined ? {} : { [LOG_FOLDER]: options.logs }),
     };
-    const api = startKonverge(["api"], { ...env, KONVERGE_API_PORT: "0" });
+    const api = startKonverge(["api"], { ...env, KONVERGE_API_PORT: String(options.apiPort) });
     cleanup.defer(() => api.stop());
     const listening = await api.said("api listening");
     const disposal = cleanup.move();
@@ -96,11 +99,11 @@ export async function setStage(options: StageOptions): Promise<Stage> {
 }
 
 async function startServer(
-  { cluster, kubeconfig, log }: StageOptions,
+  { cluster, kubeconfig, log, name, latencyMs }: StageOptions,
   cleanup: AsyncDisposableStack,
 ): Promise<Server> {
   const makeFolder = async () => {
-    const folder = await mkdtemp(join(tmpdir(), "konverge-demo-"));
+    const folder = await mkdtemp(join(tmpdir(), `konverge-${name}-`));
     cleanup.defer(() => rm(folder, { recursive: true, force: true }));
     return { folder, auditLog: join(folder, "audit.log") };
   };
@@ -111,7 +114,7 @@ async function startServer(
       const args = [
         "--port=0",
         `--audit-log=${auditLog}`,
-        `--latency=${LATENCY_MS}`,
+        `--latency=${latencyMs}`,
         `--kubeconfig-out=${kubeconfigPath}`,
       ];
       const server = startKonverge(["apiserver", ...args], {}, folder);

@@ -13,6 +13,10 @@ export interface KonvergeProcess {
   readonly alive: boolean;
   /** The first log line with this message, also one of the past. Rejects when the process ends without it. */
   said(message: string, deadlineMs?: number): Promise<LogFields>;
+  /** What it printed so far and prints from now on, line by line. */
+  onLine(listener: (line: string) => void): void;
+  /** Resolves when it is gone, with how: `ended with exit code 1`. */
+  readonly ended: Promise<string>;
   /** Stops its time, and lets it go on. */
   freeze(): void;
   thaw(): void;
@@ -27,7 +31,7 @@ export const LOG_FOLDER = "KONVERGE_DEMO_LOGS";
 const KEPT_LINES = 20;
 
 /**
- * Starts a `konverge` command as its own process, exactly as a user would. It ends when the demo dies, however it dies, and
+ * Starts a `konverge` command as its own process, exactly as a user would. It ends when we die, however we die, and
  * `workFolder` goes with it.
  */
 export function startKonverge(
@@ -39,7 +43,7 @@ export function startKonverge(
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...args], {
     env: { ...process.env, ...settings },
     stdio: ["ignore", "pipe", "pipe"],
-    // Ctrl-C reaches the whole foreground group; the demo ends its processes itself, in order.
+    // Ctrl-C reaches the whole foreground group; we end our processes ourselves, in order.
     detached: true,
   });
   const ended = new Promise<string>((resolve) => {
@@ -83,6 +87,8 @@ export function startKonverge(
         clearTimeout(timer);
       }
     },
+    onLine: (listener) => log.onLine(listener),
+    ended,
     freeze: () => void child.kill("SIGSTOP"),
     thaw: () => void child.kill("SIGCONT"),
     async stop(graceMs = 10_000) {
@@ -99,11 +105,13 @@ function readLog(child: ChildProcess) {
   const tail: string[] = [];
   const seen = new Map<string, LogFields>();
   const waiting = new Map<string, ((fields: LogFields) => void)[]>();
+  const listeners: ((line: string) => void)[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     if (stream === null) continue;
     createInterface({ input: stream }).on("line", (line) => {
       tail.push(line);
       if (tail.length > KEPT_LINES) tail.shift();
+      for (const listener of listeners) listener(line);
       const fields = parseLogLine(line);
       const message = fields?.["msg"];
       if (fields === undefined || typeof message !== "string" || seen.has(message)) return;
@@ -114,6 +122,10 @@ function readLog(child: ChildProcess) {
   }
   return {
     tail,
+    onLine(listener: (line: string) => void) {
+      for (const line of tail) listener(line);
+      listeners.push(listener);
+    },
     wait: (message: string): Promise<LogFields> =>
       new Promise((resolve) => {
         const past = seen.get(message);
@@ -123,7 +135,8 @@ function readLog(child: ChildProcess) {
   };
 }
 
-function parseLogLine(line: string): LogFields | undefined {
+/** Undefined for a line that is not JSON of an object. */
+export function parseLogLine(line: string): LogFields | undefined {
   if (!line.startsWith("{")) return undefined;
   try {
     return JSON.parse(line) as LogFields;

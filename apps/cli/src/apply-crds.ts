@@ -1,0 +1,25 @@
+import { createLocalGate } from "@konverge/core";
+import type { Config } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { resourcesOf } from "./crds-of.ts";
+import { installCrds } from "./install-crds.ts";
+import { readVersion } from "./version.ts";
+
+/** Applies a configuration's CRDs to the cluster of the kubeconfig, and waits until it serves them. Tells each on stderr. */
+export async function applyCrds(config: Pick<Config, "controllers">): Promise<void> {
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({}),
+    gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
+    userAgent: `konverge-cli/${readVersion()}`,
+    fieldManager: "konverge-cli",
+  });
+  const resources = resourcesOf(config);
+  try {
+    await installCrds(client, resources);
+    for (const { resource, group } of resources) {
+      process.stderr.write(`applied ${resource}.${group}\n`);
+    }
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,65 @@
+import { startWorkerProcess } from "@konverge/worker";
+import { InvalidArgumentError, Option, type Command } from "commander";
+import { applyCrds } from "../apply-crds.ts";
+import { runDev } from "../dev/run-dev.ts";
+import { loadWorkerConfig } from "../load-config.ts";
+import { untilSignal } from "../until-signal.ts";
+import { readVersion } from "../version.ts";
+
+interface DevFlags {
+  readonly config: string;
+  readonly cluster: "embedded" | "kubeconfig";
+  readonly kubeconfig?: string;
+  readonly port: number;
+}
+
+export function addDevCommand(program: Command): void {
+  program
+    .command("dev")
+    .description(
+      "API server, Redis, HTTP API, dashboard and a worker on this machine; saving a file replaces the worker",
+    )
+    .option("--config <file>", "configuration file", "konverge.config.ts")
+    .addOption(
+      new Option("--cluster <kind>", "API server: one of its own, or that of your kubeconfig")
+        .choices(["embedded", "kubeconfig"])
+        .default("embedded"),
+    )
+    .option("--kubeconfig <file>", "for --cluster kubeconfig; default KUBECONFIG")
+    .option("--port <number>", "port of API and dashboard; 0 takes a free one", parsePort, 7070)
+    .addHelpText(
+      "after",
+      "\nRedis: that of REDIS_URL, else one of its own. CRDs are applied at each start of the worker. A file that cannot be loaded\nis told, and the old worker works on. Ctrl-C ends all of it.",
+    )
+    .action(async (flags: DevFlags) => {
+      const stop = new AbortController();
+      void untilSignal().then((signal) => stop.abort(new Error(signal)));
+      await runDev({
+        ...flags,
+        kubeconfig: flags.kubeconfig ?? process.env["KUBECONFIG"],
+        say: (line) => process.stderr.write(`${line}\n`),
+        signal: stop.signal,
+      });
+      // What a second Ctrl-C listens to would hold the process.
+      process.removeAllListeners("SIGINT");
+      process.removeAllListeners("SIGTERM");
+    });
+  program
+    .command("dev-worker", { hidden: true })
+    .requiredOption("--config <file>")
+    .action(async ({ config: path }: { readonly config: string }) => {
+      const { config, settings } = await loadWorkerConfig(path, process.env);
+      await applyCrds(config);
+      const worker = await startWorkerProcess({ config, settings, version: readVersion() });
+      await untilSignal(() => void worker.kill());
+      await worker.stop();
+    });
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new InvalidArgumentError("write a port from 0 to 65535.");
+  }
+  return port;
+}

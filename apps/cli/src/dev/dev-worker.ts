@@ -1,0 +1,87 @@
+import { KonvergeError } from "@konverge/core";
+import { startKonverge, type KonvergeProcess } from "../stage/child-process.ts";
+import { toText } from "./log-text.ts";
+
+export interface DevWorkerOptions {
+  readonly config: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly say: (line: string) => void;
+}
+
+/** The worker of `konverge dev`: replaced as a whole, since a module cannot be loaded anew. */
+export interface DevWorker {
+  /**
+   * Applies the CRDs and starts a worker from the files as they are now; then the old one drains and ends. Resolves to true
+   * then, and to false when the new one could not be started: the old one works on. Never rejects for what the files do.
+   */
+  replace(): Promise<boolean>;
+  stop(): Promise<void>;
+}
+
+/** Lists of large clusters take their time. */
+const READY_MS = 120_000;
+const DRAIN_MS = 10_000;
+
+export function createDevWorker({ config, env, say }: DevWorkerOptions): DevWorker {
+  let current: KonvergeProcess | undefined;
+  let starting: KonvergeProcess | undefined;
+  let stopped = false;
+
+  const run = async (args: readonly string[], message: string) => {
+    const child = startKonverge(args, { ...env, KONVERGE_METRICS_PORT: "0" });
+    starting = child;
+    const lines: string[] = [];
+    let isReady = false;
+    child.onLine((line) => {
+      if (isReady) show(line);
+      else lines.push(line);
+    });
+    try {
+      await child.said(message, READY_MS);
+    } catch (error) {
+      await child.stop(DRAIN_MS);
+      if (!stopped) explain(lines, error);
+      return undefined;
+    } finally {
+      starting = undefined;
+    }
+    isReady = true;
+    lines.forEach(show);
+    return child;
+  };
+  const show = (line: string) => {
+    const text = toText(line);
+    if (text !== undefined) say(text);
+  };
+  const explain = (lines: readonly string[], error: unknown) => {
+    // What Node or we said about the files, without the frames of our own loader.
+    const told = lines.filter((line) => !/^\s+at /.test(line) && line.trim() !== "");
+    if (told.length === 0 && error instanceof KonvergeError) told.push(error.message);
+    for (const line of told) show(line);
+  };
+  /** One that ends by itself is told; the next change starts another. */
+  const follow = async (child: KonvergeProcess) => {
+    const how = await child.ended;
+    if (current !== child) return;
+    current = undefined;
+    if (!stopped) say(`worker ${how}; save a file to start it again`);
+  };
+
+  return {
+    async replace() {
+      const next = await run(["dev-worker", "--config", config], "worker ready");
+      if (next === undefined) return false;
+      const old = current;
+      current = next;
+      void follow(next);
+      await old?.stop(DRAIN_MS);
+      return true;
+    },
+    async stop() {
+      stopped = true;
+      const [last, next] = [current, starting];
+      current = undefined;
+      await Promise.all([last?.stop(DRAIN_MS), next?.stop(DRAIN_MS)]);
+    },
+  };
+}

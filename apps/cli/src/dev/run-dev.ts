@@ -1,0 +1,107 @@
+import { access } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { KonvergeError } from "@konverge/core";
+import { setStage } from "../stage/stage.ts";
+import { createDevWorker } from "./dev-worker.ts";
+import { watchFiles } from "./watch-files.ts";
+
+export interface DevOptions {
+  readonly config: string;
+  readonly cluster: "embedded" | "kubeconfig";
+  readonly kubeconfig: string | undefined;
+  readonly port: number;
+  readonly say: (line: string) => void;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * An installation on this machine that follows the files: API server, Redis, HTTP API with the dashboard, and a worker that is
+ * replaced at each save. Resolves once the signal is aborted and nothing is left.
+ * @throws KonvergeError `invalid_config`, or what a part could not be started for
+ */
+export async function runDev(options: DevOptions): Promise<void> {
+  const { signal, say } = options;
+  const config = resolve(options.config);
+  await access(config).catch((cause: unknown) => {
+    throw new KonvergeError("invalid_config", `--config ${options.config} cannot be read`, {
+      cause,
+    });
+  });
+  await using stage = await setStage({
+    ...options,
+    logs: undefined,
+    log: say,
+    name: "dev",
+    latencyMs: 0,
+    apiPort: options.port,
+  });
+  const { cluster, redis, kubeconfigPath, apiUrl, env } = stage;
+  say(`Redis       ${redis.url} (${redis.version})`);
+  say(`Kubernetes  ${cluster.kind} ${cluster.version}: export KUBECONFIG=${kubeconfigPath}`);
+  say(`Dashboard   ${apiUrl}/`);
+  say(`API         ${apiUrl}/v1`);
+  const worker = createDevWorker({ config, env, say: (line) => say(`${time()} ${line}`) });
+  try {
+    await follow(worker, {
+      folder: dirname(config),
+      say: (line) => say(`${time()} ${line}`),
+      signal,
+    });
+  } finally {
+    await worker.stop();
+    say(`${time()} stopped`);
+  }
+}
+
+interface Following {
+  readonly folder: string;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Replaces the worker at every change, one after the other; changes during a start are one more start. */
+async function follow(
+  worker: ReturnType<typeof createDevWorker>,
+  { folder, say, signal }: Following,
+): Promise<void> {
+  let changed: string | undefined;
+  let wake: () => void = () => undefined;
+  const unwatch = watchFiles(folder, (path) => {
+    changed = path;
+    wake();
+  });
+  signal.addEventListener("abort", () => wake(), { once: true });
+  try {
+    let isFirst = true;
+    while (!signal.aborted) {
+      const startedMs = performance.now();
+      const ready = await Promise.race([worker.replace(), aborted(signal)]);
+      if (signal.aborted) return;
+      const tookMs = Math.round(performance.now() - startedMs);
+      if (ready)
+        say(`worker ready after ${tookMs} ms${isFirst ? "" : ", the old one has drained"}`);
+      else say(isFirst ? "no worker yet: save a file to try again" : "the old worker works on");
+      isFirst &&= !ready;
+      await new Promise<void>((done) => {
+        wake = done;
+        if (changed !== undefined || signal.aborted) done();
+      });
+      if (changed !== undefined) say(`${changed} changed`);
+      changed = undefined;
+    }
+  } finally {
+    unwatch();
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<false> =>
+  new Promise((done) => {
+    if (signal.aborted) done(false);
+    else signal.addEventListener("abort", () => done(false), { once: true });
+  });
+
+/** `14:03:09`, on this machine's clock. */
+function time(): string {
+  return new Date().toTimeString().slice(0, 8);
+}

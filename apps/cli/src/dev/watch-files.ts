@@ -1,0 +1,60 @@
+import { readdirSync, watch, type FSWatcher } from "node:fs";
+import { join, relative } from "node:path";
+
+/** What a module graph is made of; editors' swap files are not. */
+const SOURCE = /\.(ts|mts|cts|js|mjs|cjs|json)$/;
+
+/** Several files saved at once, and several events of one save, are one change. */
+const SETTLE_MS = 100;
+
+/**
+ * Calls `onChange` with the path, relative to `folder`, of a source file that was saved, made or removed; hidden folders and
+ * node_modules are not looked at, and changes that come together are told once. Returns what ends it.
+ */
+export function watchFiles(folder: string, onChange: (path: string) => void): () => void {
+  const watchers = new Map<string, FSWatcher>();
+  let timer: NodeJS.Timeout | undefined;
+  const tell = (path: string) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => onChange(relative(folder, path)), SETTLE_MS);
+  };
+  const add = (directory: string) => {
+    if (watchers.has(directory)) return;
+    const watcher = watch(directory, (_event, name) => {
+      if (name === null) return;
+      // A folder may be new, with files in it already.
+      if (SOURCE.test(name)) tell(join(directory, name));
+      else addAll(join(directory, name));
+    });
+    const forget = () => {
+      watcher.close();
+      watchers.delete(directory);
+    };
+    watcher.on("error", forget);
+    watchers.set(directory, watcher);
+  };
+  const addAll = (directory: string) => {
+    for (const each of foldersIn(directory)) add(each);
+  };
+  addAll(folder);
+  return () => {
+    clearTimeout(timer);
+    for (const watcher of watchers.values()) watcher.close();
+    watchers.clear();
+  };
+}
+
+/** The folder and those in it; none where it is no folder, or has gone meanwhile. */
+function foldersIn(directory: string): string[] {
+  try {
+    const entries = readdirSync(directory, { withFileTypes: true });
+    const inside = entries
+      .filter((entry) => entry.isDirectory())
+      .filter(({ name }) => name !== "node_modules" && !name.startsWith("."));
+    return [directory, ...inside.flatMap(({ name }) => foldersIn(join(directory, name)))];
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return [];
+    throw error;
+  }
+}
