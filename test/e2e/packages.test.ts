@@ -6,28 +6,28 @@ import { delimiter, join, resolve } from "node:path";
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createApiServer } from "@konverge/testkit";
+import { load } from "js-yaml";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ensureDashboard } from "../../infra/setup/dashboard.js";
-import { packPackages } from "../../infra/pack/pack-packages.js";
 import { until } from "../integration/queue-harness.ts";
 import { removePrefix } from "./remove-prefix.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const redisUrl = process.env["REDIS_URL"] ?? "";
 
+/** Of the workspace and of the runner; what leads to the registry stays. */
+const OURS = /^(npm_(?!config_(registry|cache|cafile))|NODE_(OPTIONS|ENV|PATH)$|KONVERGE_|VITEST)/;
+
 /** What a stranger's shell has: their own folder, nothing of the workspace but Node. */
 const env = {
-  ...Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|KONVERGE_|VITEST)/.test(name)),
-  ),
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name))),
   PATH: [resolve(process.execPath, ".."), process.env["PATH"]].join(delimiter),
   NO_COLOR: "1",
 };
 
 let folder = "";
-let packed: ReturnType<typeof packPackages> = [];
+let packed: readonly { readonly name: string; readonly file: string }[] = [];
 
 interface Ended {
   readonly code: number;
@@ -49,25 +49,32 @@ async function run(cwd: string, command: string, ...args: string[]): Promise<str
   return stdout;
 }
 
-/** Dependencies come from the tarballs, as they would from the registry. */
-function useTarballs(cwd: string): void {
-  const path = join(cwd, "package.json");
-  const manifest = JSON.parse(readFileSync(path, "utf8")) as Record<string, object>;
-  const files = Object.fromEntries(packed.map(({ name, file }) => [name, `file:${file}`]));
-  const { konverge, ...siblings } = files;
-  manifest["dependencies"] = { ...manifest["dependencies"], konverge };
-  manifest["overrides"] = siblings;
-  writeFileSync(path, JSON.stringify(manifest));
+/** Blocks of a page, by language. */
+function blocksOf(page: string, language: string): string[] {
+  const text = readFileSync(join(root, "docs", page), "utf8");
+  return [...text.matchAll(/```(\w+)\n(.*?)```/gs)].flatMap(([, found, block = ""]) =>
+    found === language ? [block] : [],
+  );
 }
 
+const [makeProject = ""] = blocksOf("first-controller.md", "sh");
+const [pack = "", init = "", , installPackages = "", testProject = ""] = makeProject.split("\n");
+const quiet = " --prefer-offline --no-audit --no-fund --loglevel=error";
 const install = (cwd: string) =>
-  run(cwd, "npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error");
+  run(
+    cwd,
+    "sh",
+    "-c",
+    installPackages.replace("../konverge/packages", join(folder, "packages")) + quiet,
+  );
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "konverge-packages-"));
-  await run(root, process.execPath, "node_modules/typescript/bin/tsc", "-b", "apps/cli");
-  await ensureDashboard(root, process.execPath, () => undefined);
-  packed = packPackages({ root, name: "konverge", out: join(folder, "packages") });
+  const listed = await run(root, "sh", "-c", `${pack} -- ${join(folder, "packages")}`);
+  packed = [...listed.matchAll(/^(\S+)@\S+ (\S+\.tgz)$/gm)].map(([, name = "", file = ""]) => ({
+    name,
+    file,
+  }));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -94,17 +101,16 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
   await using cleanup = new AsyncDisposableStack();
   const empty = join(folder, "empty");
   mkdirSync(empty);
-  writeFileSync(join(empty, "package.json"), "{}");
-  useTarballs(empty);
   await install(empty);
   const konverge = join(empty, "node_modules/.bin/konverge");
-  await run(empty, konverge, "init", "my-operator");
+  await run(empty, "sh", "-c", init.replace("../my-operator", "my-operator"));
   const project = join(empty, "my-operator");
   expect((await readdir(project)).toSorted()).toEqual([
     ".dockerignore",
     ".gitignore",
     "Dockerfile",
     "README.md",
+    "greeting.yaml",
     "konverge.config.ts",
     "package.json",
     "src",
@@ -120,10 +126,23 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
   // Outside of the first folder, so that nothing is found by luck.
   const own = join(folder, "my-operator");
   await run(empty, "mv", project, own);
-  useTarballs(own);
   await install(own);
   await run(own, "npm", "run", "check");
-  expect(await run(own, "npm", "test")).toMatch(/pass 3/);
+  expect(await run(own, "sh", "-c", testProject)).toMatch(/pass 3/);
+
+  // The pages show the project's own files, and further ones that belong beside them.
+  const shown = ["src/greeting.ts", "src/greeter.ts", "konverge.config.ts"];
+  expect(blocksOf("first-controller.md", "ts")).toEqual(
+    shown.map((file) => readFileSync(join(own, file), "utf8")),
+  );
+  const [testing = ""] = blocksOf("testing.md", "ts");
+  writeFileSync(join(own, "src/page.test.ts"), testing);
+  expect(await run(own, "node", "--test", "src/page.test.ts")).toMatch(/pass 2/);
+  for (const [index, block] of blocksOf("resources.md", "ts").entries()) {
+    writeFileSync(join(own, `src/page-${index}.ts`), block);
+    await run(own, "node", `src/page-${index}.ts`);
+  }
+  await run(own, "npm", "run", "check");
 
   const server = await createApiServer();
   cleanup.defer(() => server.close());
@@ -167,7 +186,8 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
     scope: "Namespaced",
   };
   const name = { namespace: "default", name: "world" };
-  await client.create(greetings, { metadata: name, spec: { name: "World" } });
+  const written = load(readFileSync(join(own, "greeting.yaml"), "utf8")) as ApiObject;
+  await client.create(greetings, { ...written, metadata: name });
   await until("the greeting is reconciled", async () => {
     if (worker.exitCode !== null) throw new Error(said);
     return (await client.get(greetings, name)).status?.text === "Hello, World!";
