@@ -15,6 +15,7 @@ export interface RunningApi {
 
 /** How long open requests may take to end at a stop. */
 const CLOSE_MS = 5_000;
+const LOOK_FOR_IDLE_MS = 50;
 const REQUEST_TIMEOUT_MS = 30_000;
 
 /**
@@ -60,6 +61,15 @@ export async function startApi(options: {
   });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
+  if (token === undefined && !isLoopback(apiHost)) {
+    // Nobody is let in until there is one; it may be made while we run, and Redis may come later.
+    access.tokens.list().then(
+      (tokens) => {
+        if (tokens.length === 0) log.warn({}, "api has no token; nobody is let in");
+      },
+      (error: unknown) => log.warn({ err: error }, "redis connection error"),
+    );
+  }
   return {
     url,
     async stop() {
@@ -69,11 +79,15 @@ export async function startApi(options: {
         const timer = setTimeout(() => {
           if ("closeAllConnections" in server) server.closeAllConnections();
         }, CLOSE_MS);
+        // A connection that is kept alive becomes idle only once its last answer is out.
+        const idle = setInterval(() => {
+          if ("closeIdleConnections" in server) server.closeIdleConnections();
+        }, LOOK_FOR_IDLE_MS);
         server.close(() => {
           clearTimeout(timer);
+          clearInterval(idle);
           resolve();
         });
-        if ("closeIdleConnections" in server) server.closeIdleConnections();
       });
       await Promise.all([access.close(), guards.close()]);
       await tracing?.flush();
