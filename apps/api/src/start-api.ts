@@ -5,7 +5,7 @@ import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { createApi, type Api } from "./create-api.ts";
 import { isLoopback } from "./is-loopback.ts";
-import { openQueueAccess } from "./queue-access.ts";
+import { openQueueAccess, type QueueAccess } from "./queue-access.ts";
 
 export interface RunningApi {
   readonly url: string;
@@ -61,15 +61,7 @@ export async function startApi(options: {
   });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
-  if (token === undefined && !isLoopback(apiHost)) {
-    // Nobody is let in until there is one; it may be made while we run, and Redis may come later.
-    access.tokens.list().then(
-      (tokens) => {
-        if (tokens.length === 0) log.warn({}, "api has no token; nobody is let in");
-      },
-      (error: unknown) => log.warn({ err: error }, "redis connection error"),
-    );
-  }
+  if (token === undefined && !isLoopback(apiHost)) void warnWithoutTokens(access, log);
   return {
     url,
     async stop() {
@@ -93,6 +85,19 @@ export async function startApi(options: {
       await tracing?.flush();
     },
   };
+}
+
+/** Nobody is let in until there is a token. It may be made while we run, and Redis may come later. */
+async function warnWithoutTokens(
+  access: QueueAccess,
+  log: ReturnType<typeof createLogger>,
+): Promise<void> {
+  try {
+    const tokens = await access.tokens.list();
+    if (tokens.length === 0) log.warn({}, "api has no token; nobody is let in");
+  } catch (error) {
+    log.warn({ err: error }, "redis connection error");
+  }
 }
 
 async function listen(
