@@ -1,4 +1,5 @@
-import { accessSync, constants, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { afterAll, onTestFinished, type TestContext } from "vitest";
@@ -12,16 +13,15 @@ export function findChromium(): string | undefined {
   const asked = process.env["KONVERGE_TEST_CHROMIUM"];
   if (asked !== undefined && asked !== "") return asked;
   const folders = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
-  return folders
-    .flatMap((folder) => NAMES.map((name) => join(folder, name)))
-    .find((path) => {
-      try {
-        accessSync(path, constants.X_OK);
-        return true;
-      } catch {
-        return false;
-      }
-    });
+  return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(runs);
+}
+
+/** Ubuntu's package is a script that asks for a snap. */
+function runs(path: string): boolean {
+  return (
+    existsSync(path) &&
+    spawnSync(path, ["--version", "--no-sandbox"], { timeout: 20_000 }).status === 0
+  );
 }
 
 export const DESKTOP = { viewport: { width: 1440, height: 900 } };

@@ -182,8 +182,7 @@ test("with tokens there is a form first; a viewer sees everything and no button"
   await page.getByRole("heading", { name: "blue" }).waitFor();
   expect(await page.getByRole("button", { name: /Pause|Reconcile now/ }).count()).toBe(0);
 
-  await page.context().clearCookies();
-  await page.reload();
+  await page.getByRole("button", { name: "Log out viewer-1" }).click();
   await logIn(await create("operator"));
   await page.getByRole("heading", { name: "blue" }).waitFor();
   await page.getByRole("button", { name: "Pause" }).click();

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
+import { call } from "../api/call.ts";
 import { Icon, type IconName } from "../parts/icon.tsx";
 import { ControllerView } from "../views/controller-view.tsx";
 import { DeadLettersView } from "../views/dead-letters-view.tsx";
@@ -13,11 +14,11 @@ import { OverviewView } from "../views/overview-view.tsx";
 import { RunsView } from "../views/runs-view.tsx";
 import { WorkersView } from "../views/workers-view.tsx";
 import { Empty } from "../parts/notice.tsx";
-import { Announcer } from "./announcer.tsx";
+import { Announcer, say } from "./announcer.tsx";
 import { cluster as shownCluster, viewHref } from "./cluster.ts";
 import { href, path } from "./router.ts";
 import { Search } from "./search.tsx";
-import { defaultCluster, needsLogin } from "./session.ts";
+import { callerName, defaultCluster, needsLogin } from "./session.ts";
 
 interface Page {
   readonly to: string;
@@ -78,6 +79,11 @@ export function App() {
             </a>
           </li>
         </ul>
+        {callerName === undefined ? null : (
+          <button type="button" class="quiet" onClick={() => void logOut()}>
+            Log out {callerName}
+          </button>
+        )}
         <button type="button" class="quiet keys-hint" popovertarget="keys-help">
           Keys <kbd>?</kbd>
         </button>
@@ -118,6 +124,15 @@ function NotFound() {
       </p>
     </Empty>
   );
+}
+
+async function logOut(): Promise<void> {
+  try {
+    await call("v1/session", { method: "DELETE" });
+    window.location.reload();
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error));
+  }
 }
 
 function toMain(event: Event): void {
