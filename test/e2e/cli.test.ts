@@ -310,6 +310,20 @@ test("what happens is seen as it happens, by a server as without one", async () 
   }
 });
 
+test("keys that one command prints are what others take", async () => {
+  const listed = await run(["object", "list", "--controller", "node-pool", "-o", "name"]);
+  const [key = "", ...more] = listed.stdout.trim().split("\n");
+  expect(more).toEqual([]);
+  for (const command of ["get", "history", "diff", "blame"]) {
+    expect(await run(["object", command, key, "-o", "json"])).toMatchObject({ code: 0 });
+  }
+  const asked = await run(["reconcile", "enqueue", key, key.replace("blue", "red"), "-o", "name"]);
+  expect(asked.stdout).toMatch(/\/blue@\d+\n.*\/red@\d+\n$/);
+  expect(await run(["object", "get", "node-pool/x"])).toMatchObject({ code: 2, stdout: "" });
+  const nobody = await run(["object", "get", "node-pool"]);
+  expect(nobody).toMatchObject({ code: 2, stderr: expect.stringContaining("<name>: ") as string });
+});
+
 test("all pages come with --all, and a page says where to go on", async () => {
   const names = Array.from({ length: 5 }, (_, n) => ({
     controller: "fragile",

@@ -16,7 +16,8 @@ import {
   type Asking,
   type ClientFlags,
 } from "../run-with-client.ts";
-import { pick, showPages, withPages } from "../show-pages.ts";
+import { targetsOf } from "../targets-of.ts";
+import { showPages, withPages } from "../show-pages.ts";
 import { readVersion } from "../version.ts";
 
 interface ObjectFlags extends ClientFlags {
@@ -63,7 +64,7 @@ export function addObjectCommand(program: Command): void {
     ),
   );
   withObject(object.command("get").description("how one object stands")).action(
-    (controller: string, name: string, flags: ObjectFlags) =>
+    (controller: string, name: string | undefined, flags: ObjectFlags) =>
       runWithClient(flags, async (asking) => {
         const history = await read(asking, controller, name, flags);
         print(flags.output, {
@@ -77,7 +78,7 @@ export function addObjectCommand(program: Command): void {
     withObject(
       object.command("history").description("its latest attempts, or all about one of them"),
     ),
-  ).action((controller: string, name: string, flags: AttemptFlags) =>
+  ).action((controller: string, name: string | undefined, flags: AttemptFlags) =>
     runWithClient(flags, async (asking) => {
       const history = await read(asking, controller, name, flags);
       const one = flags.attempt === undefined ? undefined : attemptOf(history, flags.attempt);
@@ -96,7 +97,7 @@ export function addObjectCommand(program: Command): void {
         .command("diff")
         .description("what an attempt changed, field by field; default: the last that wrote"),
     ),
-  ).action((controller: string, name: string, flags: AttemptFlags) =>
+  ).action((controller: string, name: string | undefined, flags: AttemptFlags) =>
     runWithClient(flags, async (asking) => {
       const history = await read(asking, controller, name, flags);
       const attempt =
@@ -127,7 +128,7 @@ export function addObjectCommand(program: Command): void {
   )
     .option("--kubeconfig <file>", "default: KONVERGE_KUBECONFIG, else as kubectl finds it")
     .option("--context <name>", "default: KONVERGE_CONTEXT, else the current one")
-    .action((controller: string, name: string, flags: BlameFlags) =>
+    .action((controller: string, name: string | undefined, flags: BlameFlags) =>
       runWithClient(flags, async (asking) => {
         const items = await blame(asking, controller, name, flags);
         print(flags.output, {
@@ -143,8 +144,8 @@ export function addObjectCommand(program: Command): void {
 
 function withObject(command: Command): Command {
   return withClient(command)
-    .argument("<controller>", "its name")
-    .argument("<name>", "of the object")
+    .argument("<controller>", "its name, or the whole key")
+    .argument("[name]", "of the object")
     .option("-n, --namespace <name>", "of the object; left out for cluster-scoped ones");
 }
 
@@ -161,10 +162,15 @@ function parseNumber(text: string): number {
 function read(
   { client, cluster }: Asking,
   controller: string,
-  name: string,
+  name: string | undefined,
   { namespace }: ObjectFlags,
 ): Promise<ObjectHistory> {
-  return client.objects.get({ cluster, controller, namespace, name });
+  const words = name === undefined ? [] : [name];
+  const [target, ...more] = targetsOf([controller, ...words], { cluster, namespace });
+  if (target === undefined || more.length > 0) {
+    throw new KonvergeError("invalid_request", "<name>: name one object");
+  }
+  return client.objects.get(target);
 }
 
 function attemptOf({ key, attempts }: ObjectHistory, number: number): AttemptRecord {
@@ -178,14 +184,13 @@ function attemptOf({ key, attempts }: ObjectHistory, number: number): AttemptRec
 async function blame(
   asking: Asking,
   controller: string,
-  name: string,
+  typed: string | undefined,
   flags: BlameFlags,
 ): Promise<Blame[]> {
-  const { settings } = asking;
-  const [type, history] = await Promise.all([
-    findController(asking, controller),
-    read(asking, controller, name, flags),
-  ]);
+  const { settings, client } = asking;
+  const history = await read(asking, controller, typed, flags);
+  const key = parseKey(history.key);
+  const type = await findController({ client, cluster: key.cluster }, key.controller);
   const { kubeconfig = settings.kubeconfig, context = settings.context } = flags;
   const kube = createKubeClient({
     credentials: loadKubeCredentials({
@@ -196,10 +201,13 @@ async function blame(
     userAgent: `konverge-cli/${readVersion()}`,
   });
   try {
-    const object = await kube.get(type, { name, ...pick(flags, ["namespace"]) });
-    const { resource, group, namespace } = parseKey(history.key);
+    const { resource, group, namespace, name } = key;
+    const object = await kube.get(type, {
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+    });
     const target = {
-      controller,
+      controller: key.controller,
       resource: group === "" ? resource : `${resource}.${group}`,
       namespace,
       name,

@@ -10,6 +10,7 @@ import { parseDuration } from "../parse-duration.ts";
 import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../key-filters.ts";
 import { keyRows } from "../queue-text.ts";
 import { stateNotes, stateRows } from "../reconcile-text.ts";
+import { targetsOf, type Target } from "../targets-of.ts";
 import { showPages, withPages } from "../show-pages.ts";
 import { addWatchCommand } from "./watch.ts";
 import {
@@ -36,6 +37,7 @@ interface EnqueueFlags extends ClientFlags {
 const HELP = `
   konverge reconcile enqueue node-pool blue -n demo --reason "deploy 4711" --wait
   konverge reconcile enqueue node-pool blue green red -n demo -o name
+  konverge object list --phase backoff -o name | xargs konverge reconcile enqueue
   konverge reconcile get 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17'
   konverge reconcile list --phase backoff -n demo
   konverge reconcile cancel 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17' --reason "the wrong one"`;
@@ -54,8 +56,8 @@ export function addReconcileCommand(program: Command): void {
       reconcile
         .command("enqueue")
         .description("ask that objects are reconciled now; requests of one object coalesce")
-        .argument("<controller>", "its name")
-        .argument("<name...>", "the objects, up to 1000"),
+        .argument("<controller>", "its name, or the first of keys")
+        .argument("[name...]", "the objects, up to 1000"),
     ),
   )
     .option("-n, --namespace <name>", "of the objects; left out for cluster-scoped ones")
@@ -68,7 +70,7 @@ export function addReconcileCommand(program: Command): void {
     )
     .option("--dry-run", "only check that it could be asked for")
     .action((controller: string, names: readonly string[], flags: EnqueueFlags) =>
-      runWithClient(flags, (asking) => enqueue(asking, controller, names, flags), {
+      runWithClient(flags, (asking) => enqueue(asking, [controller, ...names], flags), {
         options: Object.fromEntries(
           names.map((name, index) => [`/items/${index}/name`, JSON.stringify(name)]),
         ),
@@ -125,20 +127,15 @@ export function addReconcileCommand(program: Command): void {
 
 async function enqueue(
   { client, cluster }: Asking,
-  controller: string,
-  names: readonly string[],
+  words: readonly [string, ...string[]],
   flags: EnqueueFlags,
 ): Promise<void> {
-  const { output, namespace, reason, idempotencyKey } = flags;
-  const bodies = names.map((name) => ({
-    controller,
-    cluster,
-    ...(namespace === undefined ? {} : { namespace }),
-    name,
-    ...(reason === undefined ? {} : { reason }),
-  }));
+  const { output, reason, idempotencyKey } = flags;
+  const targets = targetsOf(words, { cluster, namespace: flags.namespace });
+  const bodies = targets.map((target) => (reason === undefined ? target : { ...target, reason }));
+  const names = targets.map(({ name }) => name);
   if (flags.dryRun === true) {
-    await checkTarget({ client, cluster }, controller, namespace);
+    for (const target of targets) await checkTarget(client, target);
     print(output, {
       document: { items: bodies },
       items: bodies,
@@ -225,9 +222,8 @@ function showStates(
 
 /** What the server would refuse. */
 async function checkTarget(
-  { client, cluster }: Pick<Asking, "client" | "cluster">,
-  controller: string,
-  namespace: string | undefined,
+  client: Asking["client"],
+  { cluster, controller, namespace }: Target,
 ): Promise<void> {
   const known = await findController({ client, cluster }, controller);
   const isNamespaced = known.scope === "Namespaced";
