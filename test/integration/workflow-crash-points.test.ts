@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TerminalError } from "@konverge/core";
-import { defineWorkflow } from "@konverge/workflow";
+import { defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
 import { createRedisRunStore } from "../../libs/workflow/src/redis-run-store.ts";
 import { runActivation, type ActivationEnd } from "../../libs/workflow/src/run-activation.ts";
 import type { Held, RunStore } from "../../libs/workflow/src/run-store.ts";
@@ -76,6 +76,30 @@ function fragile(
   return { ...store, ...wrapped, calls };
 }
 
+/** One activation, without a queue. */
+async function activateAlone(
+  store: RunStore,
+  workflow: AnyWorkflow,
+  held: Held,
+): Promise<ActivationEnd> {
+  return await runActivation({
+    store,
+    workflow,
+    held,
+    stopped: new AbortController().signal,
+    cancelOrdered: new AbortController().signal,
+    startChild: {
+      async start(run) {
+        const started = await store.start(run);
+        return started.kind === "exists" ? started.run : undefined;
+      },
+      cancel: async () => undefined,
+    },
+    clock: () => performance.now(),
+    random: () => 1,
+  });
+}
+
 async function play(plain: RunStore, point?: CrashPoint) {
   const bodies: string[] = [];
   const { tour, child } = makeTour(bodies);
@@ -93,22 +117,7 @@ async function play(plain: RunStore, point?: CrashPoint) {
     const claimed = await store.claim(refs[which], { lease, owner: String(lease) });
     if (claimed.kind !== "held") return undefined;
     lost.push(claimed);
-    return await runActivation({
-      store,
-      workflow: definitions[which],
-      held: claimed,
-      stopped: new AbortController().signal,
-      cancelOrdered: new AbortController().signal,
-      startChild: {
-        async start(run) {
-          const started = await store.start(run);
-          return started.kind === "exists" ? started.run : undefined;
-        },
-        cancel: async () => undefined,
-      },
-      clock: () => performance.now(),
-      random: () => 1,
-    });
+    return await activateAlone(store, definitions[which], claimed);
   };
   for (let lease = 1; lease < 200; lease += 1) {
     for (const which of ["tour", "child"] as const) {
@@ -191,6 +200,23 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
       );
       expect(undone, what).toEqual(["undo b2", "undo a"]);
     }
+  });
+
+  test("five steps without a wait are seven calls", async () => {
+    const store = fragile(open(), undefined);
+    const five = defineWorkflow("five", { version: 1 }, async (w) => {
+      for (const name of ["a", "b", "c", "d", "e"]) await w.step(name, async () => 1);
+    });
+    await store.start({ workflow: "five", id: "r", version: 1, input: undefined });
+    store.calls.length = 0;
+    const held = await store.claim({ workflow: "five", id: "r" }, { lease: 1, owner: "x" });
+    if (held.kind !== "held") throw new Error(held.kind);
+    await activateAlone(store, five, held);
+    expect(store.calls.map((call) => call.split(" ")[0])).toEqual([
+      "claim",
+      ...Array.from({ length: 5 }, () => "commit"),
+      "leave",
+    ]);
   });
 
   test("P8: an activation that wakes up late finds every call refused", async () => {
