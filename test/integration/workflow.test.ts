@@ -79,7 +79,9 @@ test("G7: signals are kept from before the wait, come in order and once; those a
   await runs.signal(ref, "other", { payload: "last" });
   expect(await ended(runs, workflow, id)).toMatchObject({ result: ["ann", "bob", null, "last"] });
   const steps = await runs.steps(ref);
-  expect(steps.find(({ name }) => name === "approve!bad")?.error?.message).toMatch(/dropped.*expected object/s);
+  expect(steps.find(({ name }) => name === "approve!bad")?.error?.message).toMatch(
+    /dropped.*expected object/s,
+  );
   expect(steps.find(({ name }) => name === "approve")).toMatchObject({ by: "ann" });
   await expect(runs.signal(ref, "other")).rejects.toMatchObject({ code: "run_ended" });
   await expect(runs.signal({ workflow: "signals", id: "no" }, "x")).rejects.toMatchObject({
