@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { fileURLToPath } from "node:url";
 import { KonvergeError } from "@konverge/core";
@@ -41,6 +42,12 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     throw new KonvergeError(
       "invalid_config",
       "--outage: the demo stops only an API server of its own; use --cluster embedded or envtest",
+    );
+  }
+  if (!existsSync(examples("konverge.config.ts"))) {
+    throw new KonvergeError(
+      "invalid_config",
+      "the demo plays the examples of the repository: run `npm run demo` in a clone; `konverge init` makes a project of your own",
     );
   }
   const progress = createProgress(process.stderr);
