@@ -1,5 +1,11 @@
 import { startTestCluster, type TestClusterOptions } from "../../apps/cli/src/testing/index.ts";
-import { conditions, defineController, defineResource, reportProgress } from "@konverge/engine";
+import {
+  conditions,
+  defineController,
+  defineResource,
+  generationChanged,
+  reportProgress,
+} from "@konverge/engine";
 import { TerminalError } from "@konverge/core";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
@@ -46,6 +52,21 @@ test("reconciled waits for what was applied last, not for an attempt before it",
   const again = await k.reconciled(await k.apply(Task, named("a", false)));
   expect(again.status?.observedGeneration).toBe(3);
   expect((await k.attempts(again)).at(-1)?.outcome).toBe("done");
+});
+
+test("an attempt at an older version does not count: a change that is no news to the controller is waited for in vain", async () => {
+  const picky = defineController({
+    name: "picky",
+    for: Task,
+    when: generationChanged,
+    reconcile: async () => undefined,
+  });
+  await using k = await start({ controllers: [picky], deadlineMs: 2_000 });
+  await k.reconciled(await k.apply(Task, named("f")));
+  const labelled = { metadata: { name: "f", labels: { colour: "blue" } }, spec: { fails: false } };
+  await expect(k.reconciled(await k.apply(Task, labelled))).rejects.toThrow(
+    "attempt 1 of picky ended with done",
+  );
 });
 
 test("at the deadline it says what the last attempt came to", async () => {
