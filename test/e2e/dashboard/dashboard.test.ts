@@ -56,6 +56,7 @@ test("by keyboard alone: search, open, walk, pause and resume an object", async 
   await page.getByRole("heading", { name: "blue-2" }).waitFor();
   expect(new URL(page.url()).pathname).toBe("/o/default/node-pool/demo/blue-2");
 
+  await page.locator("details.attempt summary").waitFor();
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await page.getByText("It changed nothing.").waitFor();

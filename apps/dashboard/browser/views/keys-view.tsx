@@ -1,12 +1,12 @@
-import type { KeyItem, KeyList, PauseList } from "@konverge/contracts";
+import type { KeyItem, KeyList, QueueList } from "@konverge/contracts";
 import { call } from "../api/call.ts";
 import { partsOf, shortName } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
-import { apiPath, cluster } from "../frame/cluster.ts";
+import { apiPath, cluster, viewHref } from "../frame/cluster.ts";
 import { objectHref, query } from "../frame/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { Filter, filtersOf } from "../parts/filters.tsx";
-import { plural } from "../parts/format.ts";
+import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { OrderButton, type Order } from "../parts/order-dialog.tsx";
 import { Pager } from "../parts/pager.tsx";
@@ -21,10 +21,10 @@ export function KeysView() {
   const filters = filtersOf(["name", "namespace", "controller", "phase"]);
   const cursor = query.value.get("cursor") ?? undefined;
   const keys = useQuery<KeyList>(apiPath("keys", { ...filters, cursor, limit: String(LIMIT) }));
-  const pauses = useQuery<PauseList>(apiPath("pauses"));
+  const queues = useQuery<QueueList>(apiPath("queues"));
   const reload = () => {
     keys.reload();
-    pauses.reload();
+    queues.reload();
   };
   const { data, trouble, loading } = keys;
   const { controller } = filters;
@@ -45,14 +45,15 @@ export function KeysView() {
           )}
         </div>
       </div>
-      <Pauses list={pauses.data} onDone={reload} />
+      <Depths queues={queues.data?.items ?? []} shown={controller} />
+      <Pauses queues={queues.data?.items ?? []} onDone={reload} />
       <div class="filters" role="group" aria-label="Filters">
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
         <Filter name="controller" label="Controller" />
         <Filter name="phase" label="State" choices={PHASES} />
       </div>
-      <TroubleNote trouble={trouble ?? pauses.trouble} />
+      <TroubleNote trouble={trouble ?? queues.trouble} />
       <div aria-busy={loading}>
         {data === undefined ? (
           trouble === undefined && <Loading rows={10} />
@@ -172,17 +173,52 @@ function PauseController({
   );
 }
 
+type Queue = QueueList["items"][number];
+
+/** How much waits for each controller; also the way to one of them. */
+function Depths({
+  queues,
+  shown,
+}: {
+  readonly queues: readonly Queue[];
+  readonly shown: string | undefined;
+}) {
+  return (
+    <ul class="chips" aria-label="Queues">
+      {queues.map(({ controller, waiting, active, delayed, workers }) => (
+        <li key={controller}>
+          <a
+            class="chip"
+            href={viewHref("/keys", { controller: controller === shown ? undefined : controller })}
+            aria-current={controller === shown ? "true" : undefined}
+          >
+            <span class="strong">{controller}</span>{" "}
+            <span class="num">
+              {formatCount(waiting)} waiting, {formatCount(active)} running, {formatCount(delayed)}{" "}
+              later
+            </span>
+            {workers === 0 ? <span class="bad">, no worker</span> : null}
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 function Pauses({
-  list,
+  queues,
   onDone,
 }: {
-  readonly list: PauseList | undefined;
+  readonly queues: readonly Queue[];
   readonly onDone: () => void;
 }) {
-  if (list === undefined || list.items.length === 0) return null;
+  const items = queues.flatMap(({ controller, pauses }) =>
+    pauses.map((pause) => ({ controller, ...pause })),
+  );
+  if (items.length === 0) return null;
   return (
     <ul class="problems" aria-label="Paused">
-      {list.items.map(({ controller, scope, by, reason, since }) => {
+      {items.map(({ controller, scope, by, reason, since }) => {
         const parts = scope.kind === "key" ? partsOf(scope.key) : undefined;
         const what =
           parts !== undefined
