@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { ensureError, KonvergeError, toMs, type Duration } from "@konverge/core";
+import { ensureError, isKonvergeError, KonvergeError, toMs, type Duration } from "@konverge/core";
 import { never, type ActivationScope } from "./activation-scope.ts";
 import type {
   Durable,
@@ -100,11 +100,15 @@ export function createContext(options: ContextOptions): WorkflowContext {
   const go = async (advance: () => Promise<Advance>): Promise<StepRecord> => {
     // Once the run is failing, its function only tells which steps can be taken back.
     if (held.failing !== undefined) return await scope.block();
+    journal.assertRoom();
     let advanced: Advance;
     try {
       advanced = await scope.run(advance);
-    } catch (error) {
-      return await scope.interrupt(journal.interruptOf(ensureError(error)));
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      // What the function gave is at fault, and would be again.
+      if (isKonvergeError(error) && error.code === "invalid_result") throw error;
+      return await scope.interrupt(journal.interruptOf(error));
     }
     return "waitUntilMs" in advanced ? await scope.block(advanced.waitUntilMs) : advanced;
   };

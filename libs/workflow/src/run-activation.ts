@@ -50,8 +50,10 @@ export async function runActivation(options: ActivationOptions): Promise<Activat
     const undos = new Map<string, Undo>();
     const outcome = await execute(options, journal, scope, undos);
     scope.close();
-    if (outcome.kind === "lost" || outcome.kind === "fault") return outcome;
+    // Whoever holds the run next does not wait for us; a body that goes on finds its record refused.
+    if (outcome.kind === "lost") return outcome;
     await scope.drained();
+    if (outcome.kind === "fault") return outcome;
     if (outcome.kind === "stuck") return await stick(journal, leave, outcome.reason);
     let { failing } = held;
     if (failing === undefined) {

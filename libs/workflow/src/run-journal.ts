@@ -49,8 +49,10 @@ export interface RunJournal {
   note: (step: string, progress: Parameters<RunStore["note"]>[2]) => Promise<Progress>;
   /** Records a pending cancellation as the end of this step. */
   throwCancel(step: string, kind: StepKind, attempts?: number): Promise<StepRecord | undefined>;
-  /** @throws KonvergeError `invalid_result` or `invalid_workflow` for what cannot be recorded */
+  /** @throws KonvergeError `invalid_result` for what cannot be recorded */
   assertFits(step: string, record: StepRecord): void;
+  /** @throws KonvergeError `invalid_workflow` when a run may have no further step */
+  assertRoom(): void;
   interruptOf(error: Error): Interrupt;
 }
 
@@ -118,7 +120,14 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
       const record: StepRecord = { kind, error: { code: "cancelled", message }, attempts };
       return await commit(step, record, { cancels: true });
     },
-    assertFits: (step, record) => assertFits(step, record, steps.size),
+    assertFits,
+    assertRoom() {
+      if (steps.size < MAX_STEPS) return;
+      throw new KonvergeError(
+        "invalid_workflow",
+        `the run has ${steps.size} recorded steps, at most ${MAX_STEPS} are kept: hand parts of the work to children`,
+      );
+    },
     interruptOf(error) {
       if (error instanceof FencedError || stopped.aborted) return { kind: "lost" };
       return { kind: "fault", error };
@@ -126,21 +135,14 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   };
 }
 
-function assertFits(step: string, record: StepRecord, steps: number): void {
-  assertJson(record.value, `the result of "${step}"`);
+function assertFits(step: string, record: StepRecord): void {
+  assertJson(record.value, `what "${step}" gives`);
   const bytes = Buffer.byteLength(JSON.stringify(record));
-  if (bytes > MAX_RECORD_BYTES) {
-    throw new KonvergeError(
-      "invalid_result",
-      `the result of "${step}" has ${bytes} bytes, at most ${MAX_RECORD_BYTES} are kept: return a reference in place of the data`,
-    );
-  }
-  if (steps >= MAX_STEPS && record.error === undefined && record.kind !== "undo") {
-    throw new KonvergeError(
-      "invalid_workflow",
-      `the run has ${steps} recorded steps, at most ${MAX_STEPS} are kept: hand parts of the work to children`,
-    );
-  }
+  if (bytes <= MAX_RECORD_BYTES) return;
+  throw new KonvergeError(
+    "invalid_result",
+    `what "${step}" gives has ${bytes} bytes, at most ${MAX_RECORD_BYTES} are kept: return a reference in place of the data`,
+  );
 }
 
 /** Ends early when `signal` is aborted. */

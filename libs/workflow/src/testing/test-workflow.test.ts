@@ -102,3 +102,27 @@ test("code that is not the same each time comes to light", async () => {
   await t.settle();
   await expect(t.replay()).rejects.toThrow("replay executed step 2 again");
 });
+
+test("what cannot be kept fails the run, with the cure, in place of trying for ever", async () => {
+  const long = defineWorkflow("long", { version: 1 }, async (w) => {
+    for (let count = 0; count < 1_001; count += 1) await w.now();
+  });
+  expect(await testWorkflow(long, undefined).settle()).toMatchObject({
+    status: "failed",
+    error: { code: "invalid_workflow", message: expect.stringContaining("at most 1000") as string },
+  });
+  const wide = defineWorkflow("wide", { version: 1 }, async (w) => {
+    await w.step("big", async () => "x".repeat(70_000));
+  });
+  expect(await testWorkflow(wide, undefined).settle()).toMatchObject({
+    status: "failed",
+    error: { message: expect.stringContaining("at most 65536 are kept") as string },
+  });
+  const odd = defineWorkflow("odd", { version: 1 }, async (w) => {
+    await w.child("smoke", smoke, { pool: new Date() as unknown as string });
+  });
+  expect(await testWorkflow(odd, undefined, { children: [smoke] }).settle()).toMatchObject({
+    status: "failed",
+    error: { message: expect.stringContaining("/pool is an instance of Date") as string },
+  });
+});
