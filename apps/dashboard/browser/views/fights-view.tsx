@@ -10,7 +10,7 @@ import { Status } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
 import { Matrix } from "./fights/matrix.tsx";
 
-const EVERY_MS = 10_000;
+const EVERY_MS = 30_000;
 const HOURS = ["1", "6", "24"] as const;
 const SHOWN = 12;
 
