@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
-import { globSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { globSync, readFileSync, rmSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -46,7 +46,10 @@ export async function startDemoStage(): Promise<DemoStage> {
       const [, url] = /the most fought object: (\S+)/.exec(line) ?? [];
       if (url !== undefined) resolve(url);
     });
-    void exited.then(() => reject(new Error(`the demo ended early\n${lines.join("\n")}`)));
+    child.once("exit", () => {
+      rmSync(folder, { recursive: true, force: true });
+      reject(new Error(`the demo ended early\n${lines.join("\n")}`));
+    });
   });
   return {
     apiUrl: new URL(mostFought).origin,
@@ -61,7 +64,6 @@ export async function startDemoStage(): Promise<DemoStage> {
     async stop() {
       child.kill("SIGINT");
       await exited;
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }
