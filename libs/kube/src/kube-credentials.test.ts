@@ -83,6 +83,11 @@ describe("finding the kubeconfig", () => {
       () => load({ user: { "auth-provider": { name: "magic" } } }),
       'auth-provider "magic"',
     ],
+    [
+      "an impersonation of more than a name",
+      () => load({ user: { as: "jane", "as-groups": ["ops"], "as-uid": "7" } }),
+      'as-groups, as-uid of user "main"',
+    ],
   ])("%s is named", (_title, run, message) => {
     expect(run).toThrow(message);
   });
@@ -101,6 +106,14 @@ describe("credentials", () => {
   test("a token, with impersonation", async () => {
     const { headers } = await load({ user: { token: "secret", as: "jane" } }).authorize();
     expect(headers).toEqual({ Authorization: "Bearer secret", "Impersonate-User": "jane" });
+  });
+  test("an impersonation that cannot be done stands in nobody's way but its own user's", () => {
+    const other = { name: "other", user: { token: "t", "as-groups": ["ops"] } };
+    const users = [other, { name: "main", user: {} }];
+    const text = JSON.stringify({ ...(JSON.parse(config()) as object), users });
+    expect(loadKubeCredentials({ kubeconfigText: text }).context).toBe("main");
+    const none = { token: "t", as: "jane", "as-groups": [], "as-user-extra": {} };
+    expect(load({ user: none }).context).toBe("main");
   });
   test("a name and a password", async () => {
     const { headers } = await load({ user: { username: "a", password: "b" } }).authorize();

@@ -27,10 +27,18 @@ export interface KubeconfigOptions {
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
+/** Of impersonation client-node reads `as` alone. To drop the rest would act as somebody else than was asked for. */
+const UNREAD = ["as-groups", "as-uid", "as-user-extra"];
+
+interface ReadUser extends User {
+  /** Fields that say something and cannot be heeded. */
+  readonly unread: readonly string[];
+}
+
 interface Kubeconfig {
   readonly clusters: readonly Cluster[];
   readonly contexts: readonly Context[];
-  readonly users: readonly User[];
+  readonly users: readonly ReadUser[];
   readonly current: string | undefined;
 }
 
@@ -82,9 +90,10 @@ function parse(text: string, source: string, directory: string): Kubeconfig {
         withPaths(cluster, ["caFile"], directory),
       ),
       contexts: newContexts(document["contexts"]),
-      users: newUsers(rawUsers.map((entry) => adaptUser(entry, directory))).map((user) =>
-        withPaths(user, ["certFile", "keyFile"], directory),
-      ),
+      users: newUsers(rawUsers.map((entry) => adaptUser(entry, directory))).map((user, n) => ({
+        ...withPaths(user, ["certFile", "keyFile"], directory),
+        unread: unreadOf(rawUsers[n]),
+      })),
       current: typeof current === "string" && current !== "" ? current : undefined,
     };
   } catch (error) {
@@ -111,6 +120,14 @@ function adaptUser(entry: unknown, directory: string): unknown {
     adapted["exec"] = { ...exec, command: absolute(exec.command, directory) };
   }
   return { ...rest, user: adapted };
+}
+
+function unreadOf(entry: unknown): string[] {
+  const { user } = entry as { user?: Record<string, unknown> | null };
+  return UNREAD.filter((field) => {
+    const value = user?.[field] ?? "";
+    return typeof value === "object" ? Object.keys(value).length > 0 : value !== "";
+  });
 }
 
 function withPaths<T extends object>(entry: T, fields: readonly (keyof T)[], directory: string): T {
@@ -144,8 +161,12 @@ function pick(
   const context = named(contexts, name, "context");
   const cluster = named(clusters, context.cluster, "cluster");
   // A cluster that asks for no credentials, as a local one over http, has contexts without a user.
-  const user = context.user ? named(users, context.user, "user") : { name: "" };
-  return { context, cluster, user };
+  if (!context.user) return { context, cluster, user: { name: "" } };
+  const { unread, ...user } = named(users, context.user, "user");
+  if (unread.length === 0) return { context, cluster, user };
+  throw invalid(
+    `${unread.join(", ")} of user "${user.name}" in the kubeconfig cannot be used: only as (a user's name) is; take the rest out, or use a context without it`,
+  );
 }
 
 function named<T extends { readonly name: string }>(
