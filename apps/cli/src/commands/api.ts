@@ -1,4 +1,3 @@
-import { startApi } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
 import type { Command } from "commander";
 import { untilSignal } from "../until-signal.ts";
@@ -9,6 +8,7 @@ export function addApiCommand(program: Command): void {
     .command("api")
     .description("serve the HTTP API, the dashboard and the raw job view")
     .action(async () => {
+      const { startApi } = await import("@konverge/api");
       const api = await startApi({
         settings: readSettings({ env: process.env }),
         version: readVersion(),

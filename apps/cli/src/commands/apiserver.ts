@@ -1,6 +1,4 @@
 import { writeFile } from "node:fs/promises";
-import { createLogger } from "@konverge/telemetry";
-import { createApiServer } from "@konverge/testkit";
 import { InvalidArgumentError, type Command } from "commander";
 import { untilSignal } from "../until-signal.ts";
 import { readVersion } from "../version.ts";
@@ -49,6 +47,8 @@ export function addApiserverCommand(program: Command): void {
         advertiseHost,
         latency,
       }: ApiserverOptions) => {
+        const { createLogger } = await import("@konverge/telemetry");
+        const { createApiServer } = await import("@konverge/testkit");
         const log = createLogger({ service: "apiserver", version: readVersion() });
         const server = await createApiServer({
           host,

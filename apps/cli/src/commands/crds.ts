@@ -2,7 +2,6 @@ import type { ApiObject } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
 import { crdsOf } from "../crds-of.ts";
-import { applyCrds } from "../apply-crds.ts";
 import { loadConfig } from "../load-config.ts";
 
 interface CrdsFlags {
@@ -24,9 +23,12 @@ export function addCrdsCommand(program: Command): void {
     )
     .action(async ({ config: path, apply, output }: CrdsFlags) => {
       const config = await loadConfig(path);
+      if (apply) {
+        const { applyCrds } = await import("../apply-crds.ts");
+        return await applyCrds(config);
+      }
       const items = crdsOf(config);
-      if (apply) await applyCrds(config);
-      else process.stdout.write(output === "json" ? toJson(items) : toYaml(items));
+      process.stdout.write(output === "json" ? toJson(items) : toYaml(items));
     });
 }
 

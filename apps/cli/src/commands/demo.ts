@@ -1,13 +1,7 @@
-import { createLocalGate } from "@konverge/core";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
-import { createLogger } from "@konverge/telemetry";
-import { startControlPlane } from "@konverge/testkit";
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { runOutsideWriter } from "../demo/outside-writer.ts";
-import { runDemo } from "../demo/run-demo.ts";
+import type { WriterFlags } from "../demo/writer-process.ts";
 import type { ClusterKind } from "../stage/stage.ts";
 import { untilSignal } from "../until-signal.ts";
-import { readVersion } from "../version.ts";
 
 interface DemoFlags {
   readonly cluster: ClusterKind;
@@ -66,6 +60,7 @@ export function addDemoCommand(program: Command): void {
     )
     .option("--outage", "stop the API server for 20 s in the middle of act 2", false)
     .action(async (flags: DemoFlags) => {
+      const { runDemo } = await import("../demo/run-demo.ts");
       const stop = new AbortController();
       void untilSignal().then((signal) => stop.abort(new Error(signal)));
       process.exitCode = await runDemo({
@@ -84,50 +79,17 @@ export function addDemoCommand(program: Command): void {
     .requiredOption("--pools <names>", "", (text: string) => text.split(","))
     .requiredOption("--seed <number>", "", parseCount)
     .option("--blind", "", false)
-    .action(runWriter);
+    .action(async (flags: WriterFlags) => {
+      const { runWriterProcess } = await import("../demo/writer-process.ts");
+      await runWriterProcess(flags);
+    });
   program
     .command("demo-control-plane", { hidden: true })
     .requiredOption("--audit-log <file>")
-    .action(runControlPlane);
-}
-
-/** A process of its own, so that Ctrl-C does not end the server before the demo has cleaned up on it. */
-async function runControlPlane({ auditLog }: { readonly auditLog: string }): Promise<void> {
-  const log = createLogger({ service: "control-plane", version: readVersion() });
-  const plane = await startControlPlane({
-    log: (line) => process.stderr.write(`${line}\n`),
-    auditLog,
-  });
-  const { version, kubeconfigPath, pids } = plane;
-  log.info({ version, kubeconfigPath, serverPid: pids.kubeApiserver }, "control plane ready");
-  await untilSignal();
-  await plane.stop();
-}
-
-async function runWriter(flags: {
-  readonly namespace: string;
-  readonly pools: readonly string[];
-  readonly seed: number;
-  readonly blind: boolean;
-}): Promise<void> {
-  const log = createLogger({ service: "outside-writer", version: readVersion() });
-  const client = createKubeClient({
-    credentials: loadKubeCredentials({}),
-    gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
-    userAgent: "outside-writer",
-  });
-  const stop = new AbortController();
-  void untilSignal().then(() => stop.abort());
-  log.info({}, "writer started");
-  const report = await runOutsideWriter({
-    ...flags,
-    client,
-    pauseMs: 4,
-    thinkMs: 4,
-    signal: stop.signal,
-  });
-  log.info({ ...report }, "writer done");
-  await client.close();
+    .action(async ({ auditLog }: { readonly auditLog: string }) => {
+      const { runControlPlane } = await import("../demo/control-plane-process.ts");
+      await runControlPlane(auditLog);
+    });
 }
 
 function parseWorkers(text: string): number {

@@ -1,7 +1,4 @@
-import { startWorkerProcess } from "@konverge/worker";
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { applyCrds } from "../apply-crds.ts";
-import { runDev } from "../dev/run-dev.ts";
 import { loadWorkerConfig } from "../load-config.ts";
 import { untilSignal } from "../until-signal.ts";
 import { readVersion } from "../version.ts";
@@ -32,6 +29,7 @@ export function addDevCommand(program: Command): void {
       "\nRedis: that of REDIS_URL, else one of its own. CRDs are applied at each start of the worker. A file that cannot be loaded\nis told, and the old worker works on. Ctrl-C ends all of it.",
     )
     .action(async (flags: DevFlags) => {
+      const { runDev } = await import("../dev/run-dev.ts");
       const stop = new AbortController();
       void untilSignal().then((signal) => stop.abort(new Error(signal)));
       await runDev({
@@ -48,6 +46,8 @@ export function addDevCommand(program: Command): void {
     .command("dev-worker", { hidden: true })
     .requiredOption("--config <file>")
     .action(async ({ config: path }: { readonly config: string }) => {
+      const { applyCrds } = await import("../apply-crds.ts");
+      const { startWorkerProcess } = await import("@konverge/worker");
       const { config, settings } = await loadWorkerConfig(path, process.env);
       await applyCrds(config);
       const worker = await startWorkerProcess({ config, settings, version: readVersion() });

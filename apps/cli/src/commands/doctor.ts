@@ -3,8 +3,6 @@ import type { Command } from "commander";
 import { columns, type Cell } from "../columns.ts";
 import type { Check } from "../doctor/check.ts";
 import { checkFleet } from "../doctor/check-fleet.ts";
-import { checkKubernetes } from "../doctor/check-kubernetes.ts";
-import { checkRedisServer } from "../doctor/check-redis.ts";
 import { loadWorkerConfig } from "../load-config.ts";
 import { print } from "../output.ts";
 import { runWithClient, withClient, type ClientFlags } from "../run-with-client.ts";
@@ -32,6 +30,10 @@ export function addDoctorCommand(program: Command): void {
             ? undefined
             : await loadWorkerConfig(flags.config, process.env);
         const settings = loaded?.settings ?? readSettings({ env: process.env });
+        const [{ checkKubernetes }, { checkRedisServer }] = await Promise.all([
+          import("../doctor/check-kubernetes.ts"),
+          import("../doctor/check-redis.ts"),
+        ]);
         const isRemote = asking.settings.server !== undefined;
         const redis = isRemote ? [] : await checkRedisServer(settings);
         // Without Redis there is nobody to ask.

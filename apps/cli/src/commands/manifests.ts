@@ -4,8 +4,7 @@ import { invalidConfig, type ErrorIssue } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
 import { loadConfig } from "../load-config.ts";
-import { makeChartValues } from "../manifests/make-chart-values.ts";
-import { makeManifests, type ManifestsOptions } from "../manifests/make-manifests.ts";
+import type { ManifestsOptions } from "../manifests/make-manifests.ts";
 
 interface ManifestsFlags {
   readonly config: string;
@@ -66,12 +65,19 @@ export function addManifestsCommand(program: Command): void {
         redisSecret: flags.redisSecret,
         apiSecret: flags.apiSecret,
       };
-      process.stdout.write(textOf(options, flags.output));
+      process.stdout.write(await textOf(options, flags.output));
     });
 }
 
-function textOf(options: ManifestsOptions, output: ManifestsFlags["output"]): string {
+async function textOf(
+  options: ManifestsOptions,
+  output: ManifestsFlags["output"],
+): Promise<string> {
   const yaml = (object: object) => dump(object, { noRefs: true, lineWidth: -1 });
+  const [{ makeChartValues }, { makeManifests }] = await Promise.all([
+    import("../manifests/make-chart-values.ts"),
+    import("../manifests/make-manifests.ts"),
+  ]);
   if (output === "values") return yaml(makeChartValues(options));
   const items = makeManifests(options);
   if (output === "yaml") return items.map((item) => `---\n${yaml(item)}`).join("");

@@ -1,6 +1,5 @@
 import type { AttemptRecord, ObjectHistory } from "@konverge/contracts";
 import { createLocalGate, KonvergeError, parseKey } from "@konverge/core";
-import { createKubeClient, listFieldOwners, loadKubeCredentials } from "@konverge/kube";
 import { InvalidArgumentError, type Command } from "commander";
 import { attemptDetails, historyRows, keyDetails, numberOf, writeText } from "../attempt-text.ts";
 import { blameFields, type Blame } from "../blame-fields.ts";
@@ -192,6 +191,7 @@ async function blame(
   const key = parseKey(history.key);
   const type = await findController({ client, cluster: key.cluster }, key.controller);
   const { kubeconfig = settings.kubeconfig, context = settings.context } = flags;
+  const { createKubeClient, listFieldOwners, loadKubeCredentials } = await import("@konverge/kube");
   const kube = createKubeClient({
     credentials: loadKubeCredentials({
       ...(kubeconfig === undefined ? {} : { kubeconfigPath: kubeconfig }),

@@ -1,4 +1,4 @@
-import { openQueueAccess, type QueueAccess } from "@konverge/api";
+import type { QueueAccess } from "@konverge/api";
 import {
   duration,
   newTokenSchema,
@@ -133,6 +133,7 @@ async function runWithAccess(work: (access: QueueAccess) => Promise<void>): Prom
     ({ redisUrl } = settings);
     // What happens to the connection is told by the call that needed it.
     const onError = () => undefined;
+    const { openQueueAccess } = await import("@konverge/api");
     const access = openQueueAccess({ redisUrl, prefix: settings.prefix, onError });
     try {
       await work(access);

@@ -1,4 +1,3 @@
-import { startWorkerProcess } from "@konverge/worker";
 import { Option, type Command } from "commander";
 import { loadWorkerConfig } from "../load-config.ts";
 import { print } from "../output.ts";
@@ -39,6 +38,7 @@ export function addWorkerCommand(program: Command): void {
     )
     .action(async ({ config: path, role }: WorkerFlags) => {
       const env = role === undefined ? process.env : { ...process.env, KONVERGE_ROLE: role };
+      const { startWorkerProcess } = await import("@konverge/worker");
       const { config, settings } = await loadWorkerConfig(path, env);
       const worker = await startWorkerProcess({ config, settings, version: readVersion() });
       await untilSignal(() => void worker.kill());
