@@ -86,10 +86,9 @@ export function useWorkers(group: string): WorkerHarness {
       const lines: LogLine[] = [];
       const log: Log = memoryLog(lines);
       const worker = await startWorker({
-        config: defineConfig({
-          controllers,
-          settings: { ...shortLeases, prefix: queues.prefix },
-        }),
+        config:
+          options.config ??
+          defineConfig({ controllers, settings: { ...shortLeases, prefix: queues.prefix } }),
         redis: queues.url,
         kubeconfig: { text: opened().server.kubeconfig },
         log,

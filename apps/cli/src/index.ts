@@ -52,5 +52,22 @@ export {
   setCondition,
   setControllerReference,
 } from "@konverge/kube";
+export {
+  defineWorkflow,
+  StepFailedError,
+  type AnyWorkflow,
+  type Durable,
+  type Json,
+  type OnlyJson,
+  type RetryOptions,
+  type Schema,
+  type SignalOptions,
+  type StepContext,
+  type StepOptions,
+  type Workflow,
+  type WorkflowContext,
+  type WorkflowFunction,
+  type WorkflowOptions,
+} from "@konverge/workflow";
 export { startWorker } from "./start-worker.ts";
 export type { RunningWorker, WorkerOptions } from "@konverge/worker";

@@ -5,14 +5,15 @@ import { columns } from "./columns.ts";
 /** A line per live worker. */
 export function workerRows(workers: readonly Worker[]): string {
   return columns([
-    ["WORKER", "ROLE", "AGE", "VERSION", "HOST", "CONTROLLERS"],
-    ...workers.map(({ workerId, role, startedAt, version, host, controllers }) => [
+    ["WORKER", "ROLE", "AGE", "VERSION", "HOST", "CONTROLLERS", "WORKFLOWS"],
+    ...workers.map(({ workerId, role, startedAt, version, host, controllers, workflows = {} }) => [
       workerId,
       role,
       age(startedAt),
       version,
       host,
       controllers.join(", "),
+      Object.keys(workflows).join(", "),
     ]),
   ]);
 }

@@ -23,6 +23,7 @@ import { connectCluster, readClusterUid } from "./connect-cluster.ts";
 import { explainForbidden } from "./explain-forbidden.ts";
 import { defineVersion, followFleet } from "./follow-fleet.ts";
 import { onceAdmitted } from "./once-admitted.ts";
+import { runWorkflows } from "./run-workflows.ts";
 import { startGuard } from "./start-guard.ts";
 
 const BYTES_PER_MIB = 1_048_576;
@@ -53,7 +54,7 @@ export interface OpenWorker {
 }
 
 /**
- * Runs the controllers of a configuration on one cluster. In this order: the configuration is checked, Redis and the API server
+ * Runs the controllers and workflows of a configuration on one cluster. In this order: the configuration is checked, Redis and the API server
  * are reached (while the fleet's breaker is open, that is waited for), the cluster is bound, producers stand for election, work
  * is taken.
  * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch`,
@@ -134,6 +135,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
         resource: type.resource,
         scope: type.scope,
       })),
+      config.workflows,
     );
     const lanes = createObjectLanes({
       redis,
@@ -165,6 +167,9 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
         workerId,
         controllers: config.controllers.map(({ name }) => name),
         definitions,
+        workflows: Object.fromEntries(
+          config.workflows.map((workflow) => [workflow.name, workflow.version]),
+        ),
         role: settings.role,
         version,
         startedAt: new Date().toISOString(),
@@ -214,6 +219,13 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       election: electionTimes(settings.leaseDuration),
     });
     engine = started;
+    const runs = runWorkflows({
+      queues: { redis, prefix, cluster: clusterName, shards },
+      workflows: settings.role === "watch" ? [] : config.workflows,
+      workerId,
+      ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
+      log,
+    });
     log.debug(
       { workerId, role: settings.role, cluster: clusterName, server: client.server },
       "worker started",
@@ -232,13 +244,14 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       },
       stop({ graceMs = settings.drainGrace } = {}) {
         if (stopping === undefined) log.info({ graceMs }, "worker stopping");
-        stopping ??= release(started.stop({ graceMs }));
+        stopping ??= release(endAll([started.stop({ graceMs }), runs.stop({ graceMs })]));
         return stopping;
       },
       async kill() {
         log.info({}, "worker aborts what runs");
-        stopping ??= release(started.kill());
-        await started.kill();
+        const killed = endAll([started.kill(), runs.kill()]);
+        stopping ??= release(killed);
+        await killed;
         await stopping;
       },
     };
@@ -247,6 +260,10 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     await cleanup.disposeAsync();
     throw explained;
   }
+}
+
+async function endAll(ends: readonly Promise<void>[]): Promise<void> {
+  await Promise.all(ends);
 }
 
 /** For what goes wrong at each of many tries. */

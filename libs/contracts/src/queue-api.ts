@@ -169,6 +169,8 @@ export const workerListSchema = z.object({
       controllers: z.array(z.string()).readonly(),
       /** By controller: what it reconciles, and which version of its code. */
       definitions: z.record(z.string(), z.object({ kind: z.string(), digest: z.string() })),
+      /** Versions of the workflows that it runs, by name. */
+      workflows: z.record(z.string(), z.number()).optional(),
       role: z.enum(["watch", "work", "all"]),
       version: z.string(),
       startedAt: z.string(),

@@ -1,6 +1,7 @@
 import { isKonvergeError } from "@konverge/core";
+import { defineWorkflow } from "@konverge/workflow";
 import { expect, test } from "vitest";
-import { defineConfig, type ConfigInput } from "./define-config.ts";
+import { defineConfig } from "./define-config.ts";
 import { defineController } from "./define-controller.ts";
 
 const controller = defineController({
@@ -11,7 +12,7 @@ const controller = defineController({
 
 function detailsOf(config: object): readonly string[] {
   try {
-    defineConfig(config as ConfigInput);
+    defineConfig(config);
   } catch (error) {
     if (isKonvergeError(error)) return error.issues.map(({ detail }) => detail);
     throw error;
@@ -22,6 +23,7 @@ function detailsOf(config: object): readonly string[] {
 test("a configuration of controllers alone has one cluster named default", () => {
   expect(defineConfig({ controllers: [controller] })).toEqual({
     controllers: [controller],
+    workflows: [],
     clusters: { default: {} },
     settings: {},
     use: [],
@@ -36,14 +38,26 @@ test("everything that is wrong is told at once, by the key that was written", ()
     cluster: {},
   };
   expect(detailsOf(config)).toEqual([
-    "cluster: is not known; known are controllers, clusters, settings, use",
+    "cluster: is not known; known are controllers, workflows, clusters, settings, use",
     'controllers: several are named "a"; give each its own name',
     "clusters.a.rate: is -1; write calls per second from 0.001 to 100000",
     expect.stringMatching(/^settings\.logLevel: /),
     "settings.prefx: is not a setting; see docs/configuration.md",
   ]);
-  expect(detailsOf({ controllers: [] })).toEqual(["controllers: write a list of at least one"]);
+  expect(detailsOf({ controllers: [] })).toEqual(["controllers: write at least one, or workflows"]);
   expect(detailsOf({ controllers: [controller], clusters: {} })).toEqual([
     "clusters: write at least one, or leave it out for one named default",
+  ]);
+});
+
+test("workflows may stand alone, each under a name of its own", () => {
+  const workflow = defineWorkflow("roll", { version: 1 }, async () => null);
+  const alone = defineConfig({ workflows: [workflow] });
+  expect(alone).toMatchObject({ controllers: [], workflows: [workflow] });
+  expect(detailsOf({ workflows: [workflow, workflow] })).toEqual([
+    'workflows: several are named "roll"; give each its own name',
+  ]);
+  expect(detailsOf({ controllers: [controller], workflows: [async () => null] })).toEqual([
+    "workflows: write a list of what defineWorkflow returned",
   ]);
 });

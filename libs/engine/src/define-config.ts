@@ -1,11 +1,13 @@
 import { findSettingsIssues, type SettingsInput } from "@konverge/contracts";
 import { invalidConfig, type ErrorIssue } from "@konverge/core";
+import type { AnyWorkflow } from "@konverge/workflow";
 import { findClusterIssues, type ClusterOptions } from "./cluster-options.ts";
 import type { Controller } from "./define-controller.ts";
 import type { Middleware } from "./middleware.ts";
 
 export interface Config {
   readonly controllers: readonly Controller[];
+  readonly workflows: readonly AnyWorkflow[];
   readonly clusters: Readonly<Record<string, ClusterOptions>>;
   /** Settings of the process; the environment wins over them. */
   readonly settings: SettingsInput;
@@ -14,7 +16,10 @@ export interface Config {
 }
 
 export interface ConfigInput {
-  readonly controllers: readonly Controller[];
+  /** Default: none, in a process that has workflows alone. */
+  readonly controllers?: readonly Controller[];
+  /** Whose runs the workers go on with. Default: none. */
+  readonly workflows?: readonly AnyWorkflow[];
   /** Default: one named `default`. */
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
   readonly settings?: SettingsInput;
@@ -25,6 +30,7 @@ export interface ConfigInput {
 /** A table, so that a new key cannot be forgotten here. */
 const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
   controllers: true,
+  workflows: true,
   clusters: true,
   settings: true,
   use: true,
@@ -32,6 +38,7 @@ const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
 
 /** What `konverge worker --config` loads. @throws KonvergeError `invalid_config` with everything that is wrong */
 export function defineConfig(config: ConfigInput): Config {
+  const { controllers = [], workflows = [] } = config;
   const issues = [
     ...Object.keys(config)
       .filter((key) => !Object.hasOwn(KNOWN, key))
@@ -39,14 +46,16 @@ export function defineConfig(config: ConfigInput): Config {
         pointer: `/${key}`,
         detail: `${key}: is not known; known are ${Object.keys(KNOWN).join(", ")}`,
       })),
-    ...findControllerIssues(config.controllers),
+    ...findControllerIssues(controllers, workflows),
+    ...findWorkflowIssues(workflows),
     ...(config.clusters === undefined ? [] : findClusterIssues(config.clusters)),
     ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
     ...findUseIssues(config.use),
   ];
   if (issues.length > 0) throw invalidConfig(issues);
   return {
-    controllers: config.controllers,
+    controllers,
+    workflows,
     clusters: config.clusters ?? { default: {} },
     settings: config.settings ?? {},
     use: config.use ?? [],
@@ -59,15 +68,36 @@ function findUseIssues(use: unknown = []): ErrorIssue[] {
   return [{ pointer: "/use", detail }];
 }
 
-function findControllerIssues(controllers: unknown): ErrorIssue[] {
+function findControllerIssues(controllers: unknown, workflows: unknown): ErrorIssue[] {
   const pointer = "/controllers";
-  if (!Array.isArray(controllers) || controllers.length === 0) {
-    return [{ pointer, detail: "controllers: write a list of at least one" }];
+  if (!Array.isArray(controllers)) {
+    return [{ pointer, detail: "controllers: write a list of what defineController returned" }];
   }
-  const names = (controllers as readonly Controller[]).map(({ name }) => name);
+  if (controllers.length === 0 && Array.isArray(workflows) && workflows.length === 0) {
+    return [{ pointer, detail: "controllers: write at least one, or workflows" }];
+  }
+  return findTwice("controllers", controllers as readonly Controller[]);
+}
+
+function findWorkflowIssues(workflows: unknown): ErrorIssue[] {
+  if (!Array.isArray(workflows) || !workflows.every(isWorkflow)) {
+    const detail = "workflows: write a list of what defineWorkflow returned";
+    return [{ pointer: "/workflows", detail }];
+  }
+  return findTwice("workflows", workflows);
+}
+
+function isWorkflow(value: unknown): value is AnyWorkflow {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, version, run } = value as Partial<AnyWorkflow>;
+  return typeof name === "string" && typeof version === "number" && typeof run === "function";
+}
+
+function findTwice(key: string, named: readonly { readonly name: string }[]): ErrorIssue[] {
+  const names = named.map(({ name }) => name);
   const twice = new Set(names.filter((name, index) => names.indexOf(name) !== index));
   return [...twice].map((name) => ({
-    pointer,
-    detail: `controllers: several are named "${name}"; give each its own name`,
+    pointer: `/${key}`,
+    detail: `${key}: several are named "${name}"; give each its own name`,
   }));
 }

@@ -1,6 +1,12 @@
 import { KonvergeError } from "@konverge/core";
 import { claimBinding, readShards } from "./cluster-binding.ts";
-import { clusterRoot, clustersKey, controllersKey, DEFAULT_PREFIX } from "./queue-names.ts";
+import {
+  clusterRoot,
+  clustersKey,
+  controllersKey,
+  DEFAULT_PREFIX,
+  workflowsKey,
+} from "./queue-names.ts";
 import {
   closeRedis,
   openProducer,
@@ -26,6 +32,13 @@ export interface AnnouncedController {
   readonly scope: "Namespaced" | "Cluster";
 }
 
+/** What other processes must know about a workflow to start runs of it. */
+export interface AnnouncedWorkflow {
+  readonly name: string;
+  /** Of the code. */
+  readonly version: number;
+}
+
 /** Which version of a controller a worker runs. */
 export interface AnnouncedDefinition {
   /** What it reconciles, for people. */
@@ -39,6 +52,8 @@ export interface AnnouncedWorker {
   readonly controllers: readonly string[];
   /** By the name of the controller. */
   readonly definitions: Readonly<Record<string, AnnouncedDefinition>>;
+  /** Versions of the workflows that it runs, by name; missing from workers of older versions. */
+  readonly workflows?: Readonly<Record<string, number>>;
   /** What it does: make requests, run handlers, or both. */
   readonly role: "watch" | "work" | "all";
   /** Version of Konverge. */
@@ -57,9 +72,17 @@ export type StopHeartbeat = () => Promise<void>;
  */
 export interface ControllerRegistry {
   /** @throws KonvergeError `redis_unavailable` */
-  announce(controllers: readonly AnnouncedController[]): Promise<void>;
+  announce(
+    controllers: readonly AnnouncedController[],
+    workflows?: readonly AnnouncedWorkflow[],
+  ): Promise<void>;
   /** By name. */
   list(): Promise<AnnouncedController[]>;
+  /**
+   * By name, in the highest version that a live worker has, else in the one announced last: while versions take turns, a run
+   * of the older one could be finished by fewer and fewer workers.
+   */
+  listWorkflows(): Promise<AnnouncedWorkflow[]>;
   /** @throws KonvergeError `unknown_controller`, naming those that are known. */
   get(name: string): Promise<AnnouncedController>;
   /**
@@ -76,7 +99,7 @@ export interface ControllerRegistry {
   listWorkers(): Promise<AnnouncedWorker[]>;
   /** The number of shards that the workers have bound this cluster's queues to; 1 before the first. */
   shards(): Promise<number>;
-  /** Every cluster of this prefix for which controllers were ever announced, by name. */
+  /** Every cluster of this prefix for which controllers or workflows were ever announced, by name. */
   listClusters(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -95,11 +118,13 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
   const { cluster, prefix = DEFAULT_PREFIX, onError = () => undefined } = options;
   const redis = openProducer(options.redis);
   redis.on("error", onError);
+  const announcedWorkflowsKey = workflowsKey(prefix, cluster);
   const announcedKey = controllersKey(prefix, cluster);
   const workersKey = `${clusterRoot(prefix, cluster)}/workers`;
   const stops = new Set<StopHeartbeat>();
 
   const announced = new Map<string, AnnouncedController>();
+  const announcedWorkflows = new Map<string, number>();
 
   const store = async () => {
     const fields = [...announced].flatMap(([name, rest]) => [name, JSON.stringify(rest)]);
@@ -109,7 +134,8 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
     } else if (announced.size > 0) {
       await redis.hset(announcedKey, ...fields);
     }
-    if (announced.size === 0) return;
+    if (announcedWorkflows.size > 0) await redis.hset(announcedWorkflowsKey, announcedWorkflows);
+    if (announced.size + announcedWorkflows.size === 0) return;
     // By itself: the list of clusters lies in another slot of a Redis Cluster.
     await redis.sadd(clustersKey(prefix), cluster);
   };
@@ -120,8 +146,15 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
       .toSorted((left, right) => left.name.localeCompare(right.name));
   };
 
+  const listWorkers = async () => {
+    const [stored, timeUs] = await withRedis(redis, () =>
+      Promise.all([redis.hvals(workersKey), readClockUs(redis, workersKey)]),
+    );
+    return livingAt(timeUs / 1_000, stored);
+  };
+
   return {
-    async announce(controllers) {
+    async announce(controllers, workflows = []) {
       const foreign = controllers.find((controller) => controller.cluster !== cluster);
       if (foreign !== undefined) {
         throw new KonvergeError(
@@ -130,6 +163,7 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
         );
       }
       for (const controller of controllers) announced.set(controller.name, controller);
+      for (const { name, version } of workflows) announcedWorkflows.set(name, version);
       await withRedis(redis, store);
     },
     list,
@@ -163,11 +197,18 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
       stops.add(stop);
       return stop;
     },
-    async listWorkers() {
-      const [stored, timeUs] = await withRedis(redis, () =>
-        Promise.all([redis.hvals(workersKey), readClockUs(redis, workersKey)]),
-      );
-      return livingAt(timeUs / 1_000, stored);
+    listWorkers,
+    async listWorkflows() {
+      const [stored, workers] = await Promise.all([
+        withRedis(redis, () => redis.hgetall(announcedWorkflowsKey)),
+        listWorkers(),
+      ]);
+      return Object.entries(stored)
+        .map(([name, last]) => {
+          const live = workers.flatMap(({ workflows }) => workflows?.[name] ?? []);
+          return { name, version: live.length > 0 ? Math.max(...live) : Number(last) };
+        })
+        .toSorted((left, right) => left.name.localeCompare(right.name));
     },
     shards: () => withRedis(redis, () => readShards(redis, prefix, cluster)),
     async listClusters() {

@@ -5,6 +5,7 @@ export type {
   AnnouncedController,
   AnnouncedDefinition,
   AnnouncedWorker,
+  AnnouncedWorkflow,
   ControllerRegistry,
   ControllerRegistryOptions,
   StopHeartbeat,

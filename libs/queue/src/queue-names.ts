@@ -65,6 +65,11 @@ export function controllersKey(prefix: string, cluster: string): string {
   return `${clusterRoot(prefix, cluster)}/controllers`;
 }
 
+/** Hash of the workflows that they have announced. */
+export function workflowsKey(prefix: string, cluster: string): string {
+  return `${clusterRoot(prefix, cluster)}/workflows`;
+}
+
 /** `shard` of a queue that is split. Ours have a slash behind the root, BullMQ's a colon, so that neither can meet the other. */
 export function queueNames(
   prefix: string,

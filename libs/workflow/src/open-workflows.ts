@@ -294,6 +294,8 @@ function defaultWorkerId(): string {
 
 /** Several workers as one. */
 function join(workers: readonly QueueWorker[], onEnd: () => Promise<void>): QueueWorker {
+  let ending: Promise<void> | undefined;
+  const end = () => (ending ??= onEnd());
   return {
     get active() {
       return workers.reduce((sum, { active }) => sum + active, 0);
@@ -306,11 +308,11 @@ function join(workers: readonly QueueWorker[], onEnd: () => Promise<void>): Queu
     },
     async stop(options) {
       await Promise.all(workers.map((worker) => worker.stop(options)));
-      await onEnd();
+      await end();
     },
     async kill() {
       await Promise.all(workers.map((worker) => worker.kill()));
-      await onEnd();
+      await end();
     },
   };
 }

@@ -1,4 +1,4 @@
-import { ensureError } from "@konverge/core";
+import { ensureError, KonvergeError } from "@konverge/core";
 import { ActivationScope, STUCK_CHECK_MS, type Interrupt } from "./activation-scope.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { compensate } from "./compensate.ts";
@@ -100,9 +100,7 @@ async function execute(
   });
   const run = async (): Promise<Outcome> => {
     try {
-      const input =
-        workflow.input === undefined ? held.run.input : workflow.input.parse(held.run.input);
-      const result = await workflow.run(w, input as never);
+      const result = await workflow.run(w, inputOf(workflow, held.run.input) as never);
       journal.assertFits("the run", { kind: "step", value: result });
       return { kind: "returned", result };
     } catch (error) {
@@ -116,6 +114,17 @@ async function execute(
     return await Promise.race([scope.interrupted, run()]);
   } finally {
     stopped.removeEventListener("abort", stop);
+  }
+}
+
+/** Who starts a run by name alone has no schema: here is the first who does. */
+function inputOf({ name, input }: AnyWorkflow, given: unknown): unknown {
+  try {
+    return input === undefined ? given : input.parse(given);
+  } catch (cause) {
+    const { message } = ensureError(cause);
+    const detail = `the input of "${name}" does not fit its schema: ${message}`;
+    throw new KonvergeError("invalid_request", detail, { cause });
   }
 }
 

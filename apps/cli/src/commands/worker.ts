@@ -14,14 +14,16 @@ interface WorkerFlags {
 export function addWorkerCommand(program: Command): void {
   const group = program
     .command("worker")
-    .description("run controllers, and see who runs them")
+    .description("run controllers and workflows, and see who runs them")
     .addHelpText(
       "after",
       "\n`konverge worker --config <file>` is `konverge worker run --config <file>`.",
     );
   group
     .command("run", { isDefault: true })
-    .description("run the controllers of a configuration file; start it as often as you like")
+    .description(
+      "run the controllers and workflows of a configuration file; start it as often as you like",
+    )
     .requiredOption(
       "--config <file>",
       "TypeScript or JavaScript file with a default export of defineConfig",

@@ -2,5 +2,7 @@ export type { Fault, FaultEffect } from "@konverge/testkit";
 export type { ApiCall, CallFilter } from "./api-calls.ts";
 export type { Attempt } from "./attempts.ts";
 export type { LogLine } from "./kept-log.ts";
+export { testWorkflow } from "@konverge/workflow/testing";
+export type { TestRun, TestWorkflowOptions } from "@konverge/workflow/testing";
 export { startTestCluster } from "./start-test-cluster.ts";
 export type { TestCluster, TestClusterOptions } from "./start-test-cluster.ts";

@@ -1,0 +1,41 @@
+import type { Log } from "@konverge/engine";
+import {
+  openWorkflows,
+  type RunWorkerSettings,
+  type Workflows,
+  type WorkflowsOptions,
+} from "@konverge/workflow";
+
+export interface RunWorkflowsOptions extends RunWorkerSettings {
+  readonly queues: Omit<WorkflowsOptions, "onError">;
+  readonly log: Log;
+}
+
+export interface WorkflowRunner {
+  /** Takes no run any more, waits for running activations up to `graceMs`, aborts the rest, closes its connections. */
+  stop(options: { readonly graceMs: number }): Promise<void>;
+  /** As `stop`, or in the middle of one, but aborts at once; the runs go on elsewhere. */
+  kill(): Promise<void>;
+}
+
+/** Goes on with runs of the workflows. Without any it opens no connection. */
+export function runWorkflows({ queues, log, ...work }: RunWorkflowsOptions): WorkflowRunner {
+  if (work.workflows.length === 0) return { stop: async () => {}, kill: async () => {} };
+  const workflows: Workflows = openWorkflows({
+    ...queues,
+    onError: (error) => log.warn({ err: error }, "workflow error"),
+  });
+  const worker = workflows.work(work);
+  let closing: Promise<void> | undefined;
+  const close = () => (closing ??= workflows.close());
+  return {
+    async stop(options) {
+      await worker.stop(options);
+      await close();
+    },
+    async kill() {
+      await worker.kill();
+      await close();
+    },
+  };
+}
