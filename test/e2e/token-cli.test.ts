@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { openQueueAccess } from "@konverge/api";
 import { expect, onTestFinished, test } from "vitest";
@@ -67,4 +68,21 @@ test("what is wrong with a new token is said in the words of the options", async
   expect(wrong).toMatchObject({ code: 2, stdout: "" });
   expect(wrong.stderr).toMatch(/^konverge: --expires: .*; <name>: .*\n$/);
   expect(await konverge("create", "ci", "--role", "king")).toMatchObject({ code: 2 });
+});
+
+test("docs/security.md: what it says to type makes a token, lists it and revokes it", async () => {
+  const [, block = ""] = /```sh\n(.*?)```/s.exec(readFileSync("docs/security.md", "utf8")) ?? [];
+  const commands = [...block.matchAll(/^konverge token (.*?)(?: +#.*)?$/gm)];
+  expect(block.trim().split("\n")).toHaveLength(commands.length);
+  const said = [];
+  for (const [, words = ""] of commands) {
+    const { code, stdout, stderr } = await konverge(...words.split(" "));
+    expect(code, stderr).toBe(0);
+    said.push(stdout);
+  }
+  expect(said).toEqual([
+    expect.stringMatching(/^kvg_/),
+    expect.stringMatching(/^NAME .*\nci .* operator +namespaces shop /),
+    expect.stringMatching(/^revoked "ci"/),
+  ]);
 });
