@@ -196,7 +196,7 @@ function shapeOf(value: unknown): unknown {
 }
 
 const ORDERS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
-  [["queue", "pause", "-n", "demo", "--dry-run", ...WHY], /^would order it of fragile demo\n/],
+  [["queue", "pause", "-n", "demo", "--dry-run", ...WHY], /^would pause fragile demo\n/],
   [["queue", "pause", "fragile", ...WHY], /fragile +all +admin/],
   [["queue", "resume", "fragile", ...WHY], /^resumed, 0 keys were waiting\n$/],
   [["guard", "isolate", "default", ...WHY], /isolated .*by admin: a test/],

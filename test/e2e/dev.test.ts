@@ -44,11 +44,16 @@ test("konverge dev: a saved file replaces the worker, a broken one does not, and
   const folder = mkdtempSync(join(import.meta.dirname, "dev-project-"));
   cleanup.defer(() => rmSync(folder, { recursive: true }));
   cpSync("apps/cli/templates/project", folder, { recursive: true });
+  // A cluster that file and environment name for elsewhere is not the one to play with.
+  const config = join(folder, "konverge.config.ts");
+  const elsewhere = "clusters: { default: { kubeconfig: '/dev/null/none', context: 'none' } }, ";
+  writeFileSync(config, readFileSync(config, "utf8").replace("({ ", `({ ${elsewhere}`));
+  const env = { ...process.env, KONVERGE_KUBECONFIG: "/dev/null/none", KONVERGE_CONTEXT: "none" };
   const before = await devKeys();
   const dev = spawn(
     process.execPath,
     ["--conditions=@konverge/source", MAIN, "dev", "--port", "0"],
-    { cwd: folder, stdio: ["ignore", "pipe", "pipe"] },
+    { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] },
   );
   cleanup.defer(() => void dev.kill("SIGKILL"));
   const ended = new Promise<number | null>((done) => dev.once("close", done));

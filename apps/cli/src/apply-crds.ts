@@ -1,14 +1,17 @@
 import { createLocalGate } from "@konverge/core";
 import type { Config } from "@konverge/engine";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
 import { resourcesOf } from "./crds-of.ts";
 import { installCrds } from "./install-crds.ts";
 import { readVersion } from "./version.ts";
 
-/** Applies a configuration's CRDs to the cluster of the kubeconfig, and waits until it serves them. Tells each on stderr. */
-export async function applyCrds(config: Pick<Config, "controllers">): Promise<void> {
+/** Applies a configuration's CRDs to a cluster, and waits until it serves them. Tells each on stderr. */
+export async function applyCrds(
+  config: Pick<Config, "controllers">,
+  kubeconfig: KubeconfigOptions,
+): Promise<void> {
   const client = createKubeClient({
-    credentials: loadKubeCredentials({}),
+    credentials: loadKubeCredentials(kubeconfig),
     gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
     userAgent: `konverge-cli/${readVersion()}`,
     fieldManager: "konverge-cli",

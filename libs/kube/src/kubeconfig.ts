@@ -64,7 +64,7 @@ export function loadKubeconfig(options: KubeconfigOptions = {}): KubeconfigConte
   const inCluster = fromServiceAccount(env, options.serviceAccount ?? SERVICE_ACCOUNT);
   if (inCluster !== undefined) return inCluster;
   throw invalid(
-    "no kubeconfig: neither KUBECONFIG nor ~/.kube/config exists and this is not a pod; set KUBECONFIG or pass --kubeconfig",
+    "no kubeconfig: neither KUBECONFIG nor ~/.kube/config exists and this is not a pod; set KUBECONFIG",
   );
 }
 

@@ -2,7 +2,8 @@ import type { ApiObject } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
 import { crdsOf } from "../crds-of.ts";
-import { loadConfig } from "../load-config.ts";
+import { kubeconfigOf } from "../kubeconfig-of.ts";
+import { loadConfig, loadWorkerConfig } from "../load-config.ts";
 
 interface CrdsFlags {
   readonly config: string;
@@ -15,19 +16,19 @@ export function addCrdsCommand(program: Command): void {
     .command("crds")
     .description("print the CRDs of a configuration's resources, fit for kubectl apply -f -")
     .requiredOption("--config <file>", "configuration file")
-    .option("--apply", "apply them to the cluster of the kubeconfig instead", false)
+    .option("--apply", "apply them to the cluster of the workers instead", false)
     .addOption(
       new Option("-o, --output <format>", "what to print")
         .choices(["yaml", "json"])
         .default("yaml"),
     )
     .action(async ({ config: path, apply, output }: CrdsFlags) => {
-      const config = await loadConfig(path);
       if (apply) {
+        const { config, settings } = await loadWorkerConfig(path, process.env);
         const { applyCrds } = await import("../apply-crds.ts");
-        return await applyCrds(config);
+        return await applyCrds(config, kubeconfigOf(settings, config));
       }
-      const items = crdsOf(config);
+      const items = crdsOf(await loadConfig(path));
       process.stdout.write(output === "json" ? toJson(items) : toYaml(items));
     });
 }

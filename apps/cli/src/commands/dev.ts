@@ -1,4 +1,6 @@
+import type { Config } from "@konverge/engine";
 import { InvalidArgumentError, Option, type Command } from "commander";
+import { kubeconfigOf } from "../kubeconfig-of.ts";
 import { loadWorkerConfig } from "../load-config.ts";
 import { untilSignal } from "../until-signal.ts";
 import { readVersion } from "../version.ts";
@@ -48,12 +50,21 @@ export function addDevCommand(program: Command): void {
     .action(async ({ config: path }: { readonly config: string }) => {
       const { applyCrds } = await import("../apply-crds.ts");
       const { startWorkerProcess } = await import("@konverge/worker");
-      const { config, settings } = await loadWorkerConfig(path, process.env);
-      await applyCrds(config);
+      const { config: written, settings } = await loadWorkerConfig(path, process.env);
+      const config = { ...written, clusters: withoutAddresses(written.clusters) };
+      await applyCrds(config, kubeconfigOf(settings, config));
       const worker = await startWorkerProcess({ config, settings, version: readVersion() });
       await untilSignal(() => void worker.kill());
       await worker.stop();
     });
+}
+
+/** Whatever clusters the file names, the one to play with was chosen on the command line. */
+function withoutAddresses(clusters: Config["clusters"]): Config["clusters"] {
+  const entries = Object.entries(clusters).map(
+    ([name, { kubeconfig: _path, context: _context, ...rest }]) => [name, rest] as const,
+  );
+  return Object.fromEntries(entries);
 }
 
 function parsePort(text: string): number {

@@ -69,7 +69,8 @@ export function addQueueCommand(program: Command): void {
       async ({ client, cluster }) => {
         const { order, write } = orderOf(flags);
         const body = { cluster, ...scopeOf(controller, flags), ...order };
-        if (flags.dryRun === true) return await showMeant(flags, client, body);
+        if (flags.dryRun === true)
+          return await showMeant(flags, client, { verb: "pause", ...body });
         showPauses(flags, await client.queues.pause(body, write));
       },
       NAMES,
@@ -82,7 +83,8 @@ export function addQueueCommand(program: Command): void {
         async ({ client, cluster }) => {
           const { order, write } = orderOf(flags);
           const body = { cluster, ...scopeOf(controller, flags), ...order };
-          if (flags.dryRun === true) return await showMeant(flags, client, body);
+          if (flags.dryRun === true)
+            return await showMeant(flags, client, { verb: "resume", ...body });
           const answer = await client.queues.resume(body, write);
           print(flags.output, {
             document: answer,
@@ -133,7 +135,7 @@ function showPauses({ output }: ClientFlags, list: Parameters<typeof pauseRows>[
 async function showMeant(
   { output }: ClientFlags,
   client: Client,
-  { cluster, controller, namespace, name }: Pause,
+  { verb, cluster, controller, namespace, name }: Pause & { readonly verb: "pause" | "resume" },
 ): Promise<void> {
   const found =
     controller === undefined
@@ -147,7 +149,7 @@ async function showMeant(
     table: () =>
       items
         .map((item) => [item.controller, namespace, name].filter((part) => part !== undefined))
-        .map((parts) => `would order it of ${parts.join(" ")}`)
+        .map((parts) => `would ${verb} ${parts.join(" ")}`)
         .join("\n"),
     empty: "no controller is known",
   });

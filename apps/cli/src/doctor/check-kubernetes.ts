@@ -2,6 +2,7 @@ import type { Settings } from "@konverge/contracts";
 import { createLocalGate, formatApiVersion, isKonvergeError } from "@konverge/core";
 import { findMissingAccess, requiredAccess, type Config } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { kubeconfigOf } from "../kubeconfig-of.ts";
 import { readVersion } from "../version.ts";
 import { failedCheck, type Check } from "./check.ts";
 
@@ -15,13 +16,9 @@ export async function checkKubernetes(
   settings: Settings,
   config: Config | undefined,
 ): Promise<Check[]> {
-  const { kubeconfig, context } = settings;
   let client: KubeClient;
   try {
-    const credentials = loadKubeCredentials({
-      ...(kubeconfig === undefined ? {} : { kubeconfigPath: kubeconfig }),
-      ...(context === undefined ? {} : { context }),
-    });
+    const credentials = loadKubeCredentials(kubeconfigOf(settings, config));
     const userAgent = `konverge-doctor/${readVersion()}`;
     client = createKubeClient({ credentials, gate: createLocalGate(GATE), userAgent });
   } catch (error) {

@@ -74,6 +74,9 @@ export async function setStage(options: StageOptions): Promise<Stage> {
       KONVERGE_REDIS_URL: redis.url,
       KONVERGE_PREFIX: installation,
       KUBECONFIG: server.kubeconfigPath,
+      // What the shell says of another cluster comes before the line above.
+      KONVERGE_KUBECONFIG: server.kubeconfigPath,
+      KONVERGE_CONTEXT: "",
       ...(options.logs === undefined ? {} : { [LOG_FOLDER]: options.logs }),
     };
     const api = startKonverge(["api"], { ...env, KONVERGE_API_PORT: String(options.apiPort) });
