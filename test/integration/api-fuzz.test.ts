@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { createApi, startApi } from "@konverge/api";
 import { problemSchema, readSettings } from "@konverge/contracts";
 import { createGuard } from "@konverge/guard";
+import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import * as fc from "fast-check";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
@@ -66,6 +67,13 @@ beforeEach(async () => {
     limits: { ratePerSecond: 100 },
   });
   await guard.close();
+  const registry = createControllerRegistry({
+    redis: { url: redisUrl },
+    prefix,
+    cluster: "default",
+  });
+  await registry.announce([], [{ name: "roll", version: 1 }]);
+  await registry.close();
   const { queue } = await harness.access.find("default", "node-pool");
   const worker = workOn(queue, ({ key }) =>
     key.name === "blue" ? { kind: "done" } : { kind: "terminal", error: new Error("<b>no</b>") },

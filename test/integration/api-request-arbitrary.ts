@@ -26,6 +26,7 @@ export interface FuzzedRequest {
 const KNOWN: Readonly<Record<string, string>> = {
   cluster: "default",
   controller: "node-pool",
+  workflow: "roll",
   namespace: "demo",
   name: "blue",
   id: "node-pool/default/nodepools.demo.konverge.dev/demo/blue@1",

@@ -267,6 +267,7 @@ describe("leave", () => {
       status,
       parkedUntil: until,
       reason: kind === "stuck" ? "why" : "",
+      waits: kind === "parked" ? "why" : "",
     });
     expect(await wakeIn()).toBe(wake);
   });

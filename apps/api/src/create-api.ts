@@ -24,6 +24,7 @@ import { createQueueDesk } from "./queue-desk.ts";
 import { queueRoutes } from "./queue-routes.ts";
 import { reconcileRoutes } from "./reconcile-routes.ts";
 import { route, type Route } from "./route.ts";
+import { runRoutes } from "./run-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 
 export interface ApiOptions {
@@ -80,6 +81,7 @@ export function createApi(options: ApiOptions): Api {
     ...reconcileRoutes(access, desk),
     ...objectRoutes(access, desk),
     ...queueRoutes(access, desk, cluster),
+    ...runRoutes(access),
     ...historyRoutes(access),
     ...guardRoutes({ guards, clusters: () => access.clusters() }),
     ...overviewRoutes({ access, guards, home: cluster }),

@@ -13,6 +13,7 @@ import {
   type WorkQueueOptions,
 } from "@konverge/queue";
 import { closeRedis, openProducer } from "@konverge/redis";
+import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "./answer-store.ts";
 import { createAuditLog, type AuditLog } from "./audit-log.ts";
 import { createTokenStore, type TokenStore } from "./token-store.ts";
@@ -33,6 +34,11 @@ export interface QueueAccess {
   workers(cluster: string): Promise<AnnouncedWorker[]>;
   /** Every cluster that has controllers. */
   clusters(): Promise<string[]>;
+  /** The runs of a cluster, and the version in which a new one of each workflow starts. @throws as `history` */
+  runs(cluster: string): Promise<{
+    readonly workflows: Workflows;
+    readonly announced: ReadonlyMap<string, number>;
+  }>;
   /** What explains the attempts of a cluster. @throws KonvergeError `not_found` for one that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
   /** One per shard, each opened once. */
@@ -59,6 +65,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
   const queues = new Map<string, WorkQueue>();
   const histories = new Map<string, HistoryReader>();
   const raw = new Map<string, readonly RawQueue[]>();
+  const runs = new Map<string, Workflows>();
   const own = openProducer(redis);
   own.on("error", onError);
   const audit = createAuditLog(own, prefix, onError);
@@ -125,6 +132,18 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
     controllers: async (cluster) => (await (await registry(cluster))?.list()) ?? [],
     workers: async (cluster) => (await (await registry(cluster))?.listWorkers()) ?? [],
     clusters: () => clusters.listClusters(),
+    async runs(cluster) {
+      const known = await registry(cluster);
+      if (known === undefined) throw unknown("not_found", cluster);
+      const [announced, shards] = await Promise.all([known.listWorkflows(), known.shards()]);
+      const id = `${cluster}/${shards}`;
+      const workflows = runs.get(id) ?? openWorkflows({ redis, prefix, cluster, shards, onError });
+      runs.set(id, workflows);
+      return {
+        workflows,
+        announced: new Map(announced.map(({ name, version }) => [name, version])),
+      };
+    },
     async history(cluster) {
       if (!(await isKnown(cluster))) throw unknown("not_found", cluster);
       const known =
@@ -148,6 +167,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
       await audit.close();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await Promise.all([...registries.values()].map((known) => known.close()));
+      await Promise.all([...runs.values()].map((workflows) => workflows.close()));
       await Promise.all([...histories.values()].map((history) => history.close()));
       await Promise.all([...raw.values()].flat().map((queue) => queue.close()));
       await Promise.all([clusters.close(), closeRedis(own)]);

@@ -10,6 +10,9 @@ export const AUDIT_ACTIONS = [
   "guard.isolate",
   "guard.reset",
   "guard.rate",
+  "run.start",
+  "run.signal",
+  "run.cancel",
   "token.create",
   "token.revoke",
 ] as const;

@@ -29,6 +29,23 @@ export type { LoopState } from "./loop-state.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
 export type { Overview, OverviewController, OverviewProblem } from "./overview-api.ts";
 export { isSensitive, redactPatch } from "./redact.ts";
+export {
+  RUN_STATUSES,
+  runListSchema,
+  runQuerySchema,
+  runSchema,
+  signalRunSchema,
+  startedRunSchema,
+  startRunSchema,
+} from "./run-api.ts";
+export type {
+  RunDetail,
+  RunList,
+  RunListQuery,
+  SignalRun,
+  StartedRunAnswer,
+  StartRun,
+} from "./run-api.ts";
 export { describeSettings, findSettingsIssues, readSettings, settingsSchema } from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
 export {

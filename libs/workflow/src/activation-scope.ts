@@ -1,10 +1,15 @@
+import type { RunWait } from "./run-store.ts";
+
 /** A run that cannot go on is looked at again after this, in ms: by then a worker may have the code for it. */
 export const STUCK_CHECK_MS = 60_000;
+
+/** Waits that are told of a parked run; they are for people. */
+const MAX_WAITS = 20;
 
 /** Why an activation stops although the function has not ended. */
 export type Interrupt =
   /** All that goes on waits; until this time (epoch ms), or for somebody's wake-up. */
-  | { readonly kind: "parked"; readonly untilMs?: number }
+  | { readonly kind: "parked"; readonly untilMs?: number; readonly waits?: readonly RunWait[] }
   /** The code does not fit the journal. */
   | { readonly kind: "stuck"; readonly reason: string }
   /** Another activation holds the run, or may do so soon. */
@@ -20,6 +25,7 @@ export class ActivationScope {
   readonly #interrupt: (interrupt: Interrupt) => void;
   #active = 0;
   #blocked = 0;
+  readonly #waits: RunWait[] = [];
   #untilMs: number | undefined;
   #closed = false;
   #drained: (() => void)[] = [];
@@ -57,8 +63,10 @@ export class ActivationScope {
   }
 
   /** Waits in Redis, not here. Call it outside of `run`. */
-  block(untilMs?: number): Promise<never> {
+  block(wait?: RunWait): Promise<never> {
     this.#blocked += 1;
+    const untilMs = wait?.untilMs;
+    if (wait !== undefined && this.#waits.length < MAX_WAITS) this.#waits.push(wait);
     if (untilMs !== undefined) this.#untilMs = Math.min(this.#untilMs ?? Infinity, untilMs);
     this.#look();
     return never();
@@ -81,7 +89,8 @@ export class ActivationScope {
       if (this.#blocked === 0) return;
       const untilMs = this.#untilMs;
       this.#closed = true;
-      this.#interrupt({ kind: "parked", ...(untilMs === undefined ? {} : { untilMs }) });
+      const waits = this.#waits;
+      this.#interrupt({ kind: "parked", waits, ...(untilMs === undefined ? {} : { untilMs }) });
     });
   }
 }

@@ -13,7 +13,7 @@ import { awaitChild } from "./await-child.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { assertOutsideOfBodies } from "./run-body.ts";
 import type { RunJournal } from "./run-journal.ts";
-import type { StepKind, StepRecord } from "./run-store.ts";
+import type { RunWait, StepKind, StepRecord } from "./run-store.ts";
 import { runStep } from "./run-step.ts";
 import { errorOf } from "./step-failed-error.ts";
 import { takeSignal } from "./take-signal.ts";
@@ -37,6 +37,8 @@ export interface ContextOptions {
 /** Not in names: they part a name from its number, its progress and its refused signals. */
 const FORBIDDEN = /[#~!\p{Cc}]|^undo:/u;
 const MAX_NAME = 200;
+/** Behind the name of a sleep whose time is set, for what ends it early. */
+const OVER = /!over$/;
 
 /** A verb answers its record, or what it must wait for. */
 export type Advance = StepRecord | { readonly waitUntilMs: number | undefined };
@@ -94,10 +96,10 @@ export function createContext(options: ContextOptions): WorkflowContext {
           "give it another name, or bring the old code back; the run goes on by itself when the code fits",
       });
     }
-    return known ?? (await go(advance));
+    return known ?? (await go({ step: key.replace(OVER, ""), kind }, advance));
   };
 
-  const go = async (advance: () => Promise<Advance>): Promise<StepRecord> => {
+  const go = async (wait: RunWait, advance: () => Promise<Advance>): Promise<StepRecord> => {
     // Once the run is failing, its function only tells which steps can be taken back.
     if (held.failing !== undefined) return await scope.block();
     journal.assertRoom();
@@ -110,7 +112,9 @@ export function createContext(options: ContextOptions): WorkflowContext {
       if (isKonvergeError(error) && error.code === "invalid_result") throw error;
       return await scope.interrupt(journal.interruptOf(error));
     }
-    return "waitUntilMs" in advanced ? await scope.block(advanced.waitUntilMs) : advanced;
+    if (!("waitUntilMs" in advanced)) return advanced;
+    const { waitUntilMs: untilMs } = advanced;
+    return await scope.block({ ...wait, ...(untilMs === undefined ? {} : { untilMs }) });
   };
 
   const valueOf = (key: string, { error, value }: StepRecord): unknown => {

@@ -18,10 +18,12 @@ export type {
   RunWorkerSettings,
   SignalMessage,
   StartedRun,
+  StartedWorkflow,
   StartOptions,
   Workflows,
   WorkflowsOptions,
 } from "./open-workflows.ts";
+export { formatRunId, parseRunId, queueOfWorkflow } from "./run-ref.ts";
 export type { RunRef } from "./run-ref.ts";
 export type {
   CancelOrder,
@@ -30,6 +32,7 @@ export type {
   RunPage,
   RunStatus,
   RunView,
+  RunWait,
   StepKind,
   StepRecord,
 } from "./run-store.ts";

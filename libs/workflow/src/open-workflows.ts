@@ -39,6 +39,9 @@ export interface WorkflowsOptions {
   readonly onError?: (error: Error) => void;
 }
 
+/** As much of a workflow as starts a run. Without its schema the worker is the first who checks the input. */
+export type StartedWorkflow<I> = Pick<Workflow<I>, "name" | "version" | "input">;
+
 export interface StartOptions {
   /** Names the run; starting it again answers the run that is there. Default: a UUID. */
   readonly id?: string;
@@ -78,7 +81,11 @@ export interface Workflows {
    * Resolves once Redis has the run and its first activation was asked for.
    * @throws KonvergeError `run_exists`, `invalid_request`, `redis_unavailable`
    */
-  start<I>(workflow: Workflow<I>, input: NoInfer<I>, options?: StartOptions): Promise<StartedRun>;
+  start<I>(
+    workflow: StartedWorkflow<I>,
+    input: NoInfer<I>,
+    options?: StartOptions,
+  ): Promise<StartedRun>;
   get(ref: RunRef): Promise<RunView | undefined>;
   /** Newest first. */
   list(
@@ -259,7 +266,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
   };
 }
 
-function checkInput(workflow: AnyWorkflow, input: unknown): void {
+function checkInput(workflow: StartedWorkflow<unknown>, input: unknown): void {
   const what = `the input of "${workflow.name}"`;
   assertJson(input, what);
   const bytes = Buffer.byteLength(JSON.stringify(input) ?? "");

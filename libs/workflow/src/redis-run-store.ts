@@ -218,7 +218,7 @@ function untilOf(leave: Leave): number | "" {
 function detailOf(leave: Leave): string {
   switch (leave.kind) {
     case "parked":
-      return "";
+      return leave.waits === undefined ? "" : JSON.stringify(leave.waits);
     case "stuck":
       return leave.reason;
     case "compensating":

@@ -57,7 +57,7 @@ export async function runActivation(options: ActivationOptions): Promise<Activat
     if (outcome.kind === "stuck") return await stick(journal, leave, outcome.reason);
     let { failing } = held;
     if (failing === undefined) {
-      if (outcome.kind === "parked") return await park(journal, leave, outcome.untilMs);
+      if (outcome.kind === "parked") return await park(journal, leave, outcome);
       if (outcome.kind === "returned") {
         return ended("done", await leave({ kind: "done", result: outcome.result }));
       }
@@ -70,7 +70,7 @@ export async function runActivation(options: ActivationOptions): Promise<Activat
     const waiting = await compensate(journal, [...undos.values()]);
     switch (waiting?.kind) {
       case "parked":
-        return await park(journal, leave, waiting.untilMs);
+        return await park(journal, leave, waiting);
       case "stuck":
         return await stick(journal, leave, waiting.reason);
       case "lost":
@@ -150,13 +150,11 @@ async function stick(
 async function park(
   journal: RunJournal,
   leave: (how: Leave) => Promise<Followers>,
-  untilMs: number | undefined,
+  parked: Extract<Leave, { kind: "parked" }>,
 ): Promise<ActivationEnd> {
-  if (untilMs === undefined) {
-    await leave({ kind: "parked" });
-    return { kind: "parked" };
-  }
-  await leave({ kind: "parked", untilMs });
+  const { untilMs } = parked;
+  await leave(parked);
+  if (untilMs === undefined) return { kind: "parked" };
   return { kind: "parked", afterMs: Math.max(0, untilMs - journal.nowMs()) };
 }
 

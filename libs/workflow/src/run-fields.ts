@@ -7,6 +7,7 @@ import type {
   Held,
   Progress,
   RunStatus,
+  RunWait,
   RunView,
   StepRecord,
 } from "./run-store.ts";
@@ -25,6 +26,7 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
   const startedAtMs = time(fields["startedAt"]);
   const endedAtMs = time(fields["endedAt"]);
   const parkedUntilMs = time(fields["parkedUntil"]);
+  const waits = json(fields["waits"]) as readonly RunWait[] | undefined;
   return {
     workflow: ref.workflow,
     id: ref.id,
@@ -41,6 +43,7 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
     ...(startedAtMs === undefined ? {} : { startedAtMs }),
     ...(endedAtMs === undefined ? {} : { endedAtMs }),
     ...(parkedUntilMs === undefined ? {} : { parkedUntilMs }),
+    ...(waits === undefined ? {} : { waits }),
   };
 }
 

@@ -9,6 +9,7 @@ export interface RunRef {
 /** Of workflows, as of controllers: a name of DNS (RFC 1123). */
 const WORKFLOW_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const MAX_ID = 500;
+const RUN_ID = /^([^/]*)\/([^/]*)\/([^]+)$/;
 
 /** The queue of a workflow. A controller's name has no dot, so the two never meet. */
 export function queueOfWorkflow(workflow: string): string {
@@ -26,6 +27,29 @@ export function keyOfRun({ workflow, id }: RunRef, cluster: string): ObjectKey {
   };
 }
 
+/** A run among those of all clusters, as one text: `<workflow>/<cluster>/<id>`; the cluster is percent-encoded. */
+export function formatRunId({ workflow, id }: RunRef, cluster: string): string {
+  return `${workflow}/${encodeURIComponent(cluster)}/${id}`;
+}
+
+/** @throws KonvergeError `invalid_request` */
+export function parseRunId(text: string): RunRef & { readonly cluster: string } {
+  const [, workflow = "", encoded = "", id = ""] = RUN_ID.exec(text) ?? [];
+  let cluster = "";
+  try {
+    cluster = decodeURIComponent(encoded);
+  } catch {
+    // Refused below.
+  }
+  if (cluster !== "" && findWorkflowNameIssue(workflow) === undefined && isRunId(id)) {
+    return { workflow, cluster, id };
+  }
+  throw new KonvergeError(
+    "invalid_request",
+    `"${text.slice(0, MAX_ID)}" is no id of a run; it looks like rollout/default/6f1b, as a start answers it`,
+  );
+}
+
 /** What is wrong with a workflow's name; undefined when it is fine. */
 export function findWorkflowNameIssue(name: unknown): string | undefined {
   if (typeof name === "string" && WORKFLOW_NAME.test(name)) return undefined;
@@ -34,9 +58,13 @@ export function findWorkflowNameIssue(name: unknown): string | undefined {
 
 /** @throws KonvergeError `invalid_request` */
 export function checkRunId(id: unknown): void {
-  if (typeof id === "string" && id.length > 0 && id.length <= MAX_ID && !/\s/.test(id)) return;
+  if (isRunId(id)) return;
   throw new KonvergeError(
     "invalid_request",
     `id of the run must be a text of 1 to ${MAX_ID} characters without spaces`,
   );
+}
+
+function isRunId(id: unknown): boolean {
+  return typeof id === "string" && id.length > 0 && id.length <= MAX_ID && !/\s/.test(id);
 }

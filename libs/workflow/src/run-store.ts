@@ -37,6 +37,15 @@ export interface StepRecord {
   readonly atMs?: number;
 }
 
+/** What a parked run waits for: a signal, a child, the end of a sleep, or the next try of a step. */
+export interface RunWait {
+  /** Name of the step. */
+  readonly step: string;
+  readonly kind: StepKind;
+  /** When it ends by itself, epoch ms. */
+  readonly untilMs?: number;
+}
+
 /** How far an unfinished step has come. */
 export interface Progress {
   readonly attempts: number;
@@ -93,6 +102,8 @@ export interface RunView extends RunRef {
   readonly endedAtMs?: number;
   /** When it goes on by itself, while it is parked. */
   readonly parkedUntilMs?: number;
+  /** For what, while it is parked; at most 20. */
+  readonly waits?: readonly RunWait[];
 }
 
 /** How a run fails, kept before the first undo so that a crash cannot change it. */
@@ -140,7 +151,7 @@ interface Claim {
 }
 
 export type Leave =
-  | { readonly kind: "parked"; readonly untilMs?: number }
+  | { readonly kind: "parked"; readonly untilMs?: number; readonly waits?: readonly RunWait[] }
   | { readonly kind: "stuck"; readonly reason: string; readonly untilMs: number }
   | { readonly kind: "compensating"; readonly failing: Failing }
   | { readonly kind: "done"; readonly result: unknown }

@@ -6,8 +6,8 @@ import { clockLua, GRACE_MS } from "./clock.ts";
  *
  * KEYS: 1 run, 2 steps (hashes), 3 signals (list), 4 seen signals (set), 5 wakes, 6 ended (sorted sets), 7 cancelling (set), 8
  * holder of the key (text).
- * ARGV: 1 epoch, 2 parked | stuck | compensating | done | failed | cancelled, 3 until (ms) or "", 4 text: why it is stuck, how
- * it fails (JSON), result or error (JSON), 5 id, 6 wakeSeq of the claim, 7 retention in ms.
+ * ARGV: 1 epoch, 2 parked | stuck | compensating | done | failed | cancelled, 3 until (ms) or "", 4 text: what it waits
+ * for (JSON) or "", why it is stuck, how it fails (JSON), result or error (JSON), 5 id, 6 wakeSeq of the claim, 7 retention in ms.
  * Answer: { 'left', parent's workflow, parent, next }, or { 'fenced' }: nothing was changed.
  *
  * What came since the claim may still wait for its request, so it stays noted for the sweep.
@@ -27,7 +27,8 @@ if kind == 'compensating' then
 end
 if kind == 'parked' or kind == 'stuck' then
   local status = (kind == 'parked' and h[6]) and 'compensating' or kind
-  redis.call('HSET', KEYS[1], 'status', status, 'reason', kind == 'stuck' and text or '', 'parkedUntil', untilMs)
+  redis.call('HSET', KEYS[1], 'status', status, 'reason', kind == 'stuck' and text or '', 'parkedUntil', untilMs,
+    'waits', kind == 'parked' and text or '')
   if h[5] ~= ARGV[6] then
     redis.call('ZADD', KEYS[5], now, id)
   elseif untilMs ~= '' then
@@ -38,7 +39,7 @@ if kind == 'parked' or kind == 'stuck' then
   return left
 end
 redis.call('HSET', KEYS[1], 'status', kind, kind == 'done' and 'result' or 'error', text, 'endedAt', int(now), 'reason', '',
-  'parkedUntil', '')
+  'parkedUntil', '', 'waits', '')
 redis.call('ZREM', KEYS[5], id)
 redis.call('SREM', KEYS[7], id)
 redis.call('ZADD', KEYS[6], now, id)

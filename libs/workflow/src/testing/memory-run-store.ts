@@ -121,7 +121,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       run.owner = owner;
       const status = run.failing === undefined ? "running" : "compensating";
       const { startedAtMs = now() } = run.view;
-      set(run, { status, startedAtMs }, ["reason", "parkedUntilMs"]);
+      set(run, { status, startedAtMs }, ["reason", "parkedUntilMs", "waits"]);
       const { epoch, died, wakeSeq, failing, cancelledAt } = run;
       return {
         kind: "held",
@@ -179,9 +179,10 @@ export function createMemoryRunStore(now: () => number): RunStore {
           set(run, { status: "compensating" });
           break;
         case "parked": {
-          const { untilMs } = leave;
+          const { untilMs, waits } = leave;
           const status = run.failing === undefined ? "parked" : "compensating";
-          set(run, { status, ...(untilMs === undefined ? {} : { parkedUntilMs: untilMs }) });
+          const until = untilMs === undefined ? {} : { parkedUntilMs: untilMs };
+          set(run, { status, ...until, ...(waits === undefined ? {} : { waits }) });
           break;
         }
         case "stuck":

@@ -1,0 +1,184 @@
+import {
+  orderSchema,
+  runListSchema,
+  runQuerySchema,
+  runSchema,
+  signalRunSchema,
+  startedRunSchema,
+  startRunSchema,
+  type RunDetail,
+  type RunList,
+  type RunListQuery,
+} from "@konverge/contracts";
+import { isKonvergeError, KonvergeError } from "@konverge/core";
+import { formatRunId, parseRunId, queueOfWorkflow } from "@konverge/workflow";
+import { demand, touches, type Caller } from "./caller.ts";
+import { NO_NAMESPACE } from "./place-of.ts";
+import type { QueueAccess } from "./queue-access.ts";
+import { route, type Route } from "./route.ts";
+import { runDetail, runItem } from "./run-view.ts";
+
+/** For an input or a payload of 64 KiB and what is around it. */
+const MAX_BODY_KIB = 72;
+
+/** Runs of workflows: started by name, seen, signalled, cancelled. */
+export function runRoutes(access: QueueAccess): Route[] {
+  const find = async (caller: Caller, text: string) => {
+    const { cluster, ...ref } = parseRunId(text);
+    demand(caller, placeIn(cluster, ref.workflow));
+    return { cluster, ref, runs: (await access.runs(cluster)).workflows };
+  };
+  const read = async ({ cluster, ref, runs }: Awaited<ReturnType<typeof find>>) => {
+    const run = await runs.get(ref);
+    if (run === undefined) {
+      const text = formatRunId(ref, cluster);
+      throw new KonvergeError("not_found", `there is no run ${text}, or it is kept no more`);
+    }
+    return runDetail(run, cluster, await runs.steps(ref));
+  };
+  return [
+    route({
+      id: "startRun",
+      method: "post",
+      path: "/v1/runs",
+      summary: "Start a run of a workflow",
+      role: "operator",
+      body: startRunSchema,
+      maxBodyKiB: MAX_BODY_KIB,
+      answer: startedRunSchema,
+      status: 202,
+      problems: ["not_found", "run_exists"],
+      async handle({ body, caller, context, audit }) {
+        const { workflow, cluster, input, id, key, onExisting } = body;
+        demand(caller, placeIn(cluster, workflow));
+        const { workflows, announced } = await access.runs(cluster);
+        const version = announced.get(workflow);
+        if (version === undefined) throw unknownWorkflow(cluster, workflow, announced);
+        const started = await fitting("/input", () =>
+          workflows.start({ name: workflow, version }, input, {
+            onExisting,
+            ...(id === undefined ? {} : { id }),
+            ...(key === undefined ? {} : { key }),
+          }),
+        );
+        audit({ action: "run.start", ...placeIn(cluster, workflow), name: started.id });
+        const answer = { ...started, id: formatRunId({ workflow, id: started.id }, cluster) };
+        context.header("location", `/v1/runs/${encodeURIComponent(answer.id)}`);
+        return answer;
+      },
+    }),
+    route({
+      id: "listRuns",
+      method: "get",
+      path: "/v1/runs",
+      summary: "The newest runs of all workflows, or all runs of one by pages",
+      role: "viewer",
+      query: runQuerySchema,
+      answer: runListSchema,
+      problems: ["not_found"],
+      handle: ({ query, caller }) => listRuns(access, caller, query),
+    }),
+    route({
+      id: "getRun",
+      method: "get",
+      path: "/v1/runs/{id}",
+      summary: "How a run stands: its steps, what it waits for, how it ended",
+      role: "viewer",
+      answer: runSchema,
+      problems: ["not_found"],
+      handle: async ({ params: { id }, caller }): Promise<RunDetail> =>
+        await read(await find(caller, id)),
+    }),
+    route({
+      id: "signalRun",
+      method: "post",
+      path: "/v1/runs/{id}/signal",
+      summary: "Send a signal, also before the run waits for it; who sent it stands in its steps",
+      role: "operator",
+      isOrder: true,
+      body: signalRunSchema,
+      maxBodyKiB: MAX_BODY_KIB,
+      answer: runSchema,
+      problems: ["not_found", "run_ended", "queue_full"],
+      async handle({ params, body: { name, payload, id, by }, caller, audit }) {
+        const found = await find(caller, params.id);
+        const { runs, ref, cluster } = found;
+        const message = { payload, by, ...(id === undefined ? {} : { id }) };
+        await fitting("/payload", () => runs.signal(ref, name, message));
+        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+        audit({ action: "run.signal", ...where, filter: name }, by);
+        return await read(found);
+      },
+    }),
+    route({
+      id: "cancelRun",
+      method: "post",
+      path: "/v1/runs/{id}/cancel",
+      summary: "Cancel a run; what it did is undone",
+      role: "operator",
+      isOrder: true,
+      body: orderSchema,
+      answer: runSchema,
+      problems: ["not_found", "run_ended"],
+      async handle({ params: { id }, body, caller, audit }) {
+        const found = await find(caller, id);
+        const { runs, ref, cluster } = found;
+        await runs.cancel(ref, body);
+        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+        audit({ action: "run.cancel", ...where, reason: body.reason }, body.by);
+        return await read(found);
+      },
+    }),
+  ];
+}
+
+async function listRuns(
+  access: QueueAccess,
+  caller: Caller,
+  { cluster, workflow, limit, cursor }: RunListQuery,
+): Promise<RunList> {
+  if (workflow !== undefined) demand(caller, placeIn(cluster, workflow));
+  const { workflows, announced } = await access.runs(cluster);
+  if (workflow === undefined) {
+    const seen = [...announced.keys()].filter((name) =>
+      touches(caller.scope, placeIn(cluster, name)),
+    );
+    const pages = await Promise.all(seen.map((name) => workflows.list(name, { limit })));
+    const runs = pages.flatMap((page) => page.runs);
+    const newest = runs.toSorted((a, b) => b.createdAtMs - a.createdAtMs).slice(0, limit);
+    return { items: newest.map((run) => runItem(run, cluster)) };
+  }
+  if (!announced.has(workflow)) throw unknownWorkflow(cluster, workflow, announced);
+  const page = await workflows.list(workflow, {
+    limit,
+    ...(cursor === undefined ? {} : { from: cursor }),
+  });
+  const items = page.runs.map((run) => runItem(run, cluster));
+  return { items, ...(page.next === undefined ? {} : { next: page.next }) };
+}
+
+/** Scopes have the name of a workflow's queue among their controllers; runs are in no namespace. */
+function placeIn(cluster: string, workflow: string) {
+  return { cluster, controller: queueOfWorkflow(workflow), namespace: NO_NAMESPACE };
+}
+
+function unknownWorkflow(
+  cluster: string,
+  workflow: string,
+  announced: ReadonlyMap<string, number>,
+): KonvergeError {
+  const known = [...announced.keys()].join(", ") || "none yet";
+  const detail = `no worker has announced a workflow "${workflow}" on cluster "${cluster}"; known: ${known}`;
+  return new KonvergeError("not_found", detail);
+}
+
+/** What cannot be recorded is the caller's mistake here, and not a step's. */
+async function fitting<T>(pointer: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isKonvergeError(error) || error.code !== "invalid_result") throw error;
+    const issues = [{ pointer, detail: error.message }];
+    throw new KonvergeError("invalid_request", error.message, { issues, cause: error });
+  }
+}

@@ -1,0 +1,59 @@
+import type { RunDetail, RunList } from "@konverge/contracts";
+import { formatRunId, type RunView, type StepRecord } from "@konverge/workflow";
+
+/** A run as the API tells it: ids with workflow and cluster, times as ISO 8601. */
+export function runItem(run: RunView, cluster: string): RunList["items"][number] {
+  const { workflow, version, status, error, reason, key, parent, cancel } = run;
+  const { createdAtMs, startedAtMs, endedAtMs, waits } = run;
+  return {
+    id: formatRunId(run, cluster),
+    workflow,
+    cluster,
+    version,
+    status,
+    ...(error === undefined ? {} : { error }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(key === undefined ? {} : { key }),
+    ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
+    ...(cancel === undefined ? {} : { cancel }),
+    createdAt: iso(createdAtMs),
+    ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
+    ...(endedAtMs === undefined ? {} : { endedAt: iso(endedAtMs) }),
+    ...(waits === undefined
+      ? {}
+      : {
+          waits: waits.map(({ step, kind, untilMs }) => ({
+            step,
+            kind,
+            ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
+          })),
+        }),
+  };
+}
+
+export function runDetail(
+  run: RunView,
+  cluster: string,
+  steps: readonly (StepRecord & { readonly name: string })[],
+): RunDetail {
+  const { input, result } = run;
+  return {
+    ...runItem(run, cluster),
+    ...(input === undefined ? {} : { input }),
+    ...(result === undefined ? {} : { result }),
+    steps: steps.map(({ name, kind, atMs = 0, untilMs, attempts, by, value, error }) => ({
+      name,
+      kind,
+      at: iso(atMs),
+      ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
+      ...(attempts === undefined ? {} : { attempts }),
+      ...(by === undefined ? {} : { by }),
+      ...(value === undefined ? {} : { value }),
+      ...(error === undefined ? {} : { error }),
+    })),
+  };
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

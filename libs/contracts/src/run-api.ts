@@ -1,0 +1,131 @@
+import { z } from "zod";
+import { orderSchema } from "./queue-api.ts";
+
+export const RUN_STATUSES = [
+  "queued",
+  "running",
+  "parked",
+  "stuck",
+  "compensating",
+  "done",
+  "failed",
+  "cancelled",
+] as const;
+
+const sayWorkflow = "write the name of a workflow";
+const workflow = z.string(sayWorkflow).min(1, sayWorkflow).max(63, sayWorkflow);
+const sayCluster = "write a text of 1 to 253 characters";
+const cluster = z.string(sayCluster).min(1, sayCluster).max(253, sayCluster).default("default");
+const sayId = "write 1 to 500 characters without spaces";
+const id = z.string(sayId).regex(/^\S{1,500}$/, sayId);
+const saySignal = "write the signal's name, 1 to 200 characters";
+const sayLimit = "write a whole number from 1 to 500";
+
+/** Body of `POST /v1/runs`. */
+export const startRunSchema = z.strictObject({
+  workflow,
+  cluster,
+  /** What the function gets. Checked by the worker: what does not fit fails the run. */
+  input: z.unknown().optional(),
+  /** Starting the same again answers the run that is there. Default: a UUID. */
+  id: id.optional(),
+  /** At most one run with this key goes on at a time. */
+  key: id.optional(),
+  /** When another one does: answer that, refuse, or cancel it and begin when it has ended. */
+  onExisting: z
+    .enum(["attach", "reject", "supersede"], "write attach, reject or supersede")
+    .default("attach"),
+});
+
+/** Answer of the same. */
+export const startedRunSchema = z.object({
+  /** `<workflow>/<cluster>/<id>`. */
+  id: z.string(),
+  /** False when the answer is a run that was there. */
+  created: z.boolean(),
+});
+
+/** Query of `GET /v1/runs`. */
+export const runQuerySchema = z.strictObject({
+  cluster,
+  /** Left out: the newest of all workflows, one page. */
+  workflow: workflow.optional(),
+  limit: z.coerce.number(sayLimit).int(sayLimit).min(1, sayLimit).max(500, sayLimit).default(100),
+  /** `next` of an earlier answer. */
+  cursor: z
+    .string()
+    .regex(/^\d{1,9}$/, "take the cursor of an earlier answer")
+    .optional(),
+});
+
+const failure = z.object({ code: z.string(), message: z.string() });
+const stepKind = z.enum(["step", "sleep", "signal", "child", "now", "undo"]);
+const runFields = {
+  id: z.string(),
+  workflow: z.string(),
+  cluster: z.string(),
+  /** Of the code that it was started for. */
+  version: z.number(),
+  status: z.enum(RUN_STATUSES),
+  /** How it failed, or was cancelled. */
+  error: failure.optional(),
+  /** Why it is stuck, and what to do. */
+  reason: z.string().optional(),
+  key: z.string().optional(),
+  /** Id of the run that started it. */
+  parent: z.string().optional(),
+  /** The order to cancel it. */
+  cancel: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
+  createdAt: z.string(),
+  startedAt: z.string().optional(),
+  endedAt: z.string().optional(),
+  /** What it waits for while it is parked. */
+  waits: z
+    .array(z.object({ step: z.string(), kind: stepKind, until: z.string().optional() }))
+    .optional(),
+};
+
+/** Answer of `GET /v1/runs`, newest first. */
+export const runListSchema = z.object({
+  items: z.array(z.object(runFields)),
+  next: z.string().optional(),
+});
+
+/** Answer of `GET /v1/runs/{id}`, and of orders to it: how it stands then. */
+export const runSchema = z.object({
+  ...runFields,
+  input: z.unknown().optional(),
+  result: z.unknown().optional(),
+  /** What is recorded, in the order of recording. */
+  steps: z.array(
+    z.object({
+      name: z.string(),
+      kind: stepKind,
+      at: z.string(),
+      /** Of a sleep. */
+      until: z.string().optional(),
+      attempts: z.number().optional(),
+      /** Who sent the signal. */
+      by: z.string().optional(),
+      value: z.unknown().optional(),
+      error: failure.optional(),
+    }),
+  ),
+});
+
+/** Body of `POST /v1/runs/{id}/signal`. */
+export const signalRunSchema = z.strictObject({
+  name: z.string(saySignal).min(1, saySignal).max(200, saySignal),
+  /** Checked by the run: what does not fit the schema of its wait is dropped, with a line among its steps. */
+  payload: z.unknown().optional(),
+  /** The same id is delivered once. Default: a UUID. */
+  id: id.optional(),
+  by: orderSchema.shape.by,
+});
+
+export type StartRun = z.output<typeof startRunSchema>;
+export type StartedRunAnswer = z.infer<typeof startedRunSchema>;
+export type RunListQuery = z.output<typeof runQuerySchema>;
+export type RunList = z.infer<typeof runListSchema>;
+export type RunDetail = z.infer<typeof runSchema>;
+export type SignalRun = z.output<typeof signalRunSchema>;

@@ -1,0 +1,203 @@
+import {
+  auditPageSchema,
+  runListSchema,
+  runSchema,
+  startedRunSchema,
+  type RunDetail,
+} from "@konverge/contracts";
+import { createControllerRegistry } from "@konverge/queue";
+import { defineWorkflow, openWorkflows, type AnyWorkflow } from "@konverge/workflow";
+import { expect, onTestFinished, test } from "vitest";
+import { problemIn, useApi, type Call, type Sent } from "./api-harness.ts";
+import { until } from "./queue-harness.ts";
+
+const harness = useApi();
+const names = {
+  parse(value: unknown): { readonly name: string } {
+    const { name } = value as { readonly name?: unknown };
+    if (typeof name !== "string") throw new Error("name: write a text");
+    return { name };
+  },
+};
+const approved = defineWorkflow("approved", { version: 3, input: names }, async (w, { name }) => {
+  const made = await w.step("make", () => `pool-${name}`);
+  const { by } = await w.signal<{ readonly by: string }>("approve");
+  return { made, by };
+});
+
+/** What a worker process does: it announces and runs them. */
+async function work(...workflows: readonly AnyWorkflow[]): Promise<void> {
+  const { url, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], workflows);
+  const runs = openWorkflows({ redis: { url }, prefix });
+  runs.work({ workflows });
+  onTestFinished(async () => {
+    await Promise.all([runs.close(), registry.close()]);
+  });
+}
+
+async function start(call: Call, body: object, sent: Sent = {}) {
+  const response = await call("/v1/runs", { ...sent, body: { workflow: "approved", ...body } });
+  expect(response.status).toBe(202);
+  const answer = startedRunSchema.parse(await response.json());
+  const path = `/v1/runs/${encodeURIComponent(answer.id)}`;
+  expect(response.headers.get("location")).toBe(path);
+  return { ...answer, path };
+}
+const get = async (call: Call, path: string): Promise<RunDetail> =>
+  runSchema.parse(await (await call(path)).json());
+const inStatus = (call: Call, path: string, status: string) =>
+  until(`${path} is ${status}`, async () => {
+    const run = await get(call, path);
+    return run.status === status && run;
+  });
+
+test("a run is started by name, tells what it waits for, takes a signal, and ends with its steps", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { id, created, path } = await start(call, { input: { name: "web" }, key: "pool/web" });
+  expect([id, created]).toEqual([
+    expect.stringMatching(/^approved\/default\/[-0-9a-f]{36}$/),
+    true,
+  ]);
+  const parked = await inStatus(call, path, "parked");
+  expect(parked).toMatchObject({ version: 3, key: "pool/web", input: { name: "web" } });
+  expect(parked.waits).toEqual([{ step: "approve", kind: "signal" }]);
+  const again = await start(call, { input: { name: "web" }, key: "pool/web" });
+  expect(again).toMatchObject({ id, created: false });
+
+  const signal = { name: "approve", payload: { by: "ann" }, by: "ann" };
+  expect((await call(`${path}/signal`, { body: signal })).status).toBe(200);
+  const run = await inStatus(call, path, "done");
+  expect(run.result).toEqual({ made: "pool-web", by: "ann" });
+  expect(run.waits).toBeUndefined();
+  expect(run.steps).toMatchObject([
+    { name: "make", kind: "step", attempts: 1, value: "pool-web" },
+    { name: "approve", kind: "signal", by: "ann", value: { by: "ann" } },
+  ]);
+  const late = await call(`${path}/signal`, { body: signal });
+  expect(await problemIn(late)).toMatchObject({ status: 409, code: "run_ended" });
+});
+
+test("what the schema refuses fails the run, with the place that is wrong", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { input: { name: 7 } });
+  const { error, steps } = await inStatus(call, path, "failed");
+  expect(error).toEqual({
+    code: "invalid_request",
+    message: 'the input of "approved" does not fit its schema: name: write a text',
+  });
+  expect(steps).toEqual([]);
+});
+
+test("a cancellation says by whom and why", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { input: { name: "web" } });
+  await inStatus(call, path, "parked");
+  const order = { by: "ann", reason: "wrong pool" };
+  expect((await call(`${path}/cancel`, { body: order })).status).toBe(200);
+  expect(await inStatus(call, path, "cancelled")).toMatchObject({ cancel: order });
+});
+
+test("a start waits for a worker; with an id or an Idempotency-Key it happens once", async () => {
+  const call = harness.serve();
+  const { url, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [approved]);
+  await registry.close();
+  const body = { input: { name: "web" } };
+  const first = await start(call, { ...body, id: "deploy-7" });
+  expect(await start(call, { ...body, id: "deploy-7" })).toMatchObject({
+    id: first.id,
+    created: false,
+  });
+  const headers = { "idempotency-key": "once" };
+  const one = await start(call, body, { headers });
+  expect(await start(call, body, { headers })).toMatchObject({ id: one.id, created: true });
+  expect((await get(call, first.path)).status).toBe("queued");
+  await work(approved);
+  await inStatus(call, first.path, "parked");
+});
+
+test("lists are newest first: of one workflow by pages, of all the newest", async () => {
+  const call = harness.serve();
+  const other = defineWorkflow("other", { version: 1 }, async () => null);
+  await work(approved, other);
+  for (const id of ["a", "b", "c"]) await start(call, { id, input: { name: id } });
+  await start(call, { workflow: "other", id: "d" });
+  const list = async (query: string) =>
+    runListSchema.parse(await (await call(`/v1/runs?${query}`)).json());
+  const page = await list("workflow=approved&limit=2");
+  expect(page.items.map(({ id }) => id)).toEqual(["approved/default/c", "approved/default/b"]);
+  const rest = await list(`workflow=approved&limit=2&cursor=${page.next}`);
+  expect(rest.items.map(({ id }) => id)).toEqual(["approved/default/a"]);
+  const all = await list("limit=3");
+  // Two that were started within one millisecond have no order.
+  expect(all.items.map(({ workflow }) => workflow).toSorted()).toEqual([
+    "approved",
+    "approved",
+    "other",
+  ]);
+  expect(all.next).toBeUndefined();
+});
+
+test("what is not there is told: workflows with those that are known, runs by their id", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const none = await call("/v1/runs", { body: { workflow: "rollout" } });
+  expect(await problemIn(none)).toMatchObject({
+    status: 404,
+    detail: expect.stringMatching(/no worker has announced a workflow "rollout".*known: approved/),
+  });
+  const gone = await call(`/v1/runs/${encodeURIComponent("approved/default/x")}`);
+  expect(await problemIn(gone)).toMatchObject({ status: 404, code: "not_found" });
+  const odd = await call("/v1/runs/x");
+  expect(await problemIn(odd)).toMatchObject({ status: 422, code: "invalid_request" });
+  const input = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`) as unknown;
+  const deep = await call("/v1/runs", { body: { workflow: "approved", input } });
+  expect(await problemIn(deep)).toMatchObject({
+    status: 422,
+    errors: [{ pointer: "/input", detail: expect.stringMatching(/nested more than 100/) }],
+  });
+});
+
+test("roles and scopes hold: a workflow is workflow.<name> among the controllers; the author is the token's name", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const viewer = await harness.token("viewer");
+  const operator = await harness.token("ann", {
+    role: "operator",
+    scope: { controllers: ["workflow.approved"] },
+  });
+  const stranger = await harness.token("bob", {
+    role: "operator",
+    scope: { controllers: ["node-pool"] },
+  });
+  const body = { workflow: "approved", input: { name: "web" } };
+  for (const token of [viewer, stranger]) {
+    const refused = await call("/v1/runs", { token, body });
+    expect(await problemIn(refused)).toMatchObject({ status: 403, code: "forbidden" });
+  }
+  const { path } = await start(call, { input: { name: "web" } }, { token: operator });
+  expect((await call(path, { token: viewer })).status).toBe(200);
+  expect((await call(path, { token: stranger })).status).toBe(403);
+  const listed = await call("/v1/runs", { token: stranger });
+  expect(await listed.json()).toEqual({ items: [] });
+  const signal = { name: "approve", payload: { by: "eve" }, by: "eve" };
+  expect((await call(`${path}/signal`, { token: viewer, body: signal })).status).toBe(403);
+  expect((await call(`${path}/signal`, { token: operator, body: signal })).status).toBe(200);
+  const run = await until("it is done", async () => {
+    const found = runSchema.parse(await (await call(path, { token: viewer })).json());
+    return found.status === "done" && found;
+  });
+  expect(run.steps[1]).toMatchObject({ name: "approve", by: "ann" });
+  const audit = await call("/v1/audit");
+  const { items } = auditPageSchema.parse(await audit.json());
+  expect(items.map(({ action, by }) => `${by} ${action}`)).toEqual([
+    "ann run.signal",
+    "ann run.start",
+  ]);
+});
