@@ -1,5 +1,5 @@
 import { execFile, spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
@@ -133,6 +133,14 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
   await install(own);
   await run(own, "npm", "run", "check");
   expect(await run(own, "sh", "-c", testProject)).toMatch(/pass 3/);
+
+  // What the Dockerfile does, for want of a container engine: the lock file must be one that `npm ci` takes.
+  const image = join(folder, "image");
+  mkdirSync(image);
+  const steps = readFileSync(join(own, "Dockerfile"), "utf8");
+  const [, copied = ""] = /^COPY (.*) \.\/\nRUN npm ci --omit=dev$/m.exec(steps) ?? [];
+  for (const file of copied.split(" ")) copyFileSync(join(own, file), join(image, file));
+  await run(image, "sh", "-c", `npm ci --omit=dev${quiet}`);
 
   // The pages show the project's own files, and further ones that belong beside them.
   const shown = ["src/greeting.ts", "src/greeter.ts", "konverge.config.ts"];
