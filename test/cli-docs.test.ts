@@ -45,7 +45,7 @@ test("commands that change something can be tried first, and those that print ha
   const changing = tree.filter(({ path }) =>
     /enqueue|cancel|pause$|resume|release|isolate|reset|set-rate/.test(path),
   );
-  expect(changing).toHaveLength(8);
+  expect(changing).toHaveLength(9);
   for (const { path } of changing) expect(long(path)).toContain("--dry-run");
   for (const { path, options } of tree) {
     const output = options.find((option) => option.long === "--output");

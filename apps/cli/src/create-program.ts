@@ -17,6 +17,7 @@ import { addManifestsCommand } from "./commands/manifests.ts";
 import { addObjectCommand } from "./commands/object.ts";
 import { addQueueCommand } from "./commands/queue.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
+import { addRunCommand } from "./commands/run.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
 import { exitCodesHelp } from "./exit-codes.ts";
@@ -48,6 +49,7 @@ export function createProgram(): Command {
   addObjectCommand(program);
   addAttemptCommand(program);
   addFightCommand(program);
+  addRunCommand(program);
   addQueueCommand(program);
   addDeadLetterCommand(program);
   addGuardCommand(program);

@@ -1,7 +1,25 @@
 import type { Cell } from "./columns.ts";
 
-const BAD: readonly string[] = ["dead", "terminal", "rejected", "lost", "open", "isolated", "fail"];
-const UNEASY: readonly string[] = ["backoff", "retry", "conflict", "deferred", "halfOpen", "warn"];
+const BAD: readonly string[] = [
+  "dead",
+  "terminal",
+  "rejected",
+  "lost",
+  "open",
+  "isolated",
+  "fail",
+  "failed",
+];
+const UNEASY: readonly string[] = [
+  "backoff",
+  "retry",
+  "conflict",
+  "deferred",
+  "halfOpen",
+  "warn",
+  "stuck",
+  "compensating",
+];
 const GOOD: readonly string[] = ["done", "closed", "ok"];
 
 /** A state of ours in its colour. */

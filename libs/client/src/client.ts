@@ -31,6 +31,12 @@ import type {
   ReleaseOrder,
   ResumeAnswer,
   Rollups,
+  RunDetail,
+  RunList,
+  RunListQuery,
+  SignalRun,
+  StartedRunAnswer,
+  StartRun,
   Whoami,
   WorkerList,
 } from "@konverge/contracts";
@@ -44,6 +50,9 @@ export type NewReconcile = Defaulted<CreateReconcile, "cluster">;
 export type KeyQuery = Partial<KeyListQuery>;
 export type AttemptQuery = Partial<AttemptListQuery>;
 export type Pause = Defaulted<PauseOrder, "cluster">;
+export type NewRun = Defaulted<StartRun, "cluster" | "onExisting">;
+export type RunQuery = Partial<RunListQuery>;
+export type Run = RunList["items"][number];
 export type Release = Defaulted<ReleaseOrder, "cluster" | "dryRun">;
 
 /** Who gives an order and why; both are kept. */
@@ -112,6 +121,18 @@ export interface Client {
     ): Promise<AcceptedReconcile>;
     pause(object: ObjectRef, order: Order, options?: WriteOptions): Promise<PauseList>;
     resume(object: ObjectRef, order: Order, options?: WriteOptions): Promise<ResumeAnswer>;
+  };
+  /** Of workflows. Ids are `<workflow>/<cluster>/<id>`. */
+  readonly runs: {
+    start(body: NewRun, options?: WriteOptions): Promise<StartedRunAnswer>;
+    /** Newest first; without `workflow` one page over all of them. */
+    list(query?: RunQuery, options?: ReadOptions): Pages<Run, RunList>;
+    /** How it stands, with its steps. */
+    get(id: string, options?: ReadOptions): Promise<RunDetail>;
+    /** Until it is done, failed or cancelled; asks again and again. @throws ProblemError `wait_timeout` */
+    wait(id: string, options?: WaitOptions): Promise<RunDetail>;
+    signal(id: string, signal: SignalRun, options?: WriteOptions): Promise<RunDetail>;
+    cancel(id: string, order: Order, options?: WriteOptions): Promise<RunDetail>;
   };
   readonly attempts: {
     list(query?: AttemptQuery, options?: ReadOptions): Pages<AttemptSummary, AttemptPage>;

@@ -3,6 +3,7 @@ import type {
   ObjectHistory,
   ReconcileState,
   GuardView,
+  RunDetail,
 } from "@konverge/contracts";
 import type { Client, ObjectRef, Order, ReadOptions, WriteOptions } from "./client.ts";
 import { streamEvents } from "./event-stream.ts";
@@ -31,6 +32,9 @@ export interface ClientOptions {
 const WAIT_MS = 20_000;
 /** Three heartbeats of the event stream. */
 const SILENCE_MS = 45_000;
+/** Between two looks at a run that is waited for. */
+const FIRST_LOOK_MS = 100;
+const LAST_LOOK_MS = 2_000;
 
 /** Talks to the HTTP API. Holds nothing open but what a call needs. */
 export function createClient(options: ClientOptions): Client {
@@ -78,6 +82,9 @@ export function createClient(options: ClientOptions): Client {
     (order: "isolate" | "reset") => (cluster: string, given: Order, write?: WriteOptions) =>
       post<GuardView>(`/v1/guards/${encode(cluster)}/${order}`, given, write);
 
+  const getRun = (id: string, read?: ReadOptions): Promise<RunDetail> =>
+    get(`/v1/runs/${encode(id)}`, undefined, read);
+
   return {
     reconciles: {
       create: (body, write) => post<AcceptedReconcile>("/v1/reconciles", body, write),
@@ -95,7 +102,7 @@ export function createClient(options: ClientOptions): Client {
               signal,
             });
             if (state.phase === "finished") return state;
-            if (performance.now() >= endMs) throw waitTimeout(id, state, timeoutMs);
+            if (performance.now() >= endMs) throw waitTimeout(id, state.phase, timeoutMs);
           } catch (error) {
             // A server that is being replaced does not end a wait; the work goes on meanwhile.
             const again = delayOf(error, 0, retry, random);
@@ -116,6 +123,23 @@ export function createClient(options: ClientOptions): Client {
       reconcile: (object, body = {}, write) => post(`${pathOf(object)}/reconcile`, body, write),
       pause: (object, order, write) => post(`${pathOf(object)}/pause`, order, write),
       resume: (object, order, write) => post(`${pathOf(object)}/resume`, order, write),
+    },
+    runs: {
+      start: (body, write) => post("/v1/runs", body, write),
+      list: pages("/v1/runs"),
+      get: getRun,
+      async wait(id, { timeoutMs = 60_000, signal } = {}) {
+        const endMs = performance.now() + timeoutMs;
+        for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(LAST_LOOK_MS, pauseMs * 1.5)) {
+          const run = await getRun(id, { signal });
+          if (run.endedAt !== undefined) return run;
+          const leftMs = endMs - performance.now();
+          if (leftMs <= 0) throw waitTimeout(id, run.status, timeoutMs);
+          await sleep(Math.min(pauseMs, leftMs), signal);
+        }
+      },
+      signal: (id, message, write) => post(`/v1/runs/${encode(id)}/signal`, message, write),
+      cancel: (id, order, write) => post(`/v1/runs/${encode(id)}/cancel`, order, write),
     },
     attempts: { list: pages("/v1/attempts") },
     controllers: {
@@ -166,7 +190,7 @@ function encode(segment: string): string {
   return encodeURIComponent(segment);
 }
 
-function waitTimeout(id: string, { phase }: ReconcileState, timeoutMs: number): ProblemError {
+function waitTimeout(id: string, phase: string, timeoutMs: number): ProblemError {
   return new ProblemError({
     code: "wait_timeout",
     status: 504,

@@ -1,0 +1,224 @@
+import { readFile } from "node:fs/promises";
+import { ProblemError, type Client } from "@konverge/client";
+import type { RunDetail } from "@konverge/contracts";
+import { ensureError, KonvergeError } from "@konverge/core";
+import { Option, type Command } from "commander";
+import { exitCodeOf } from "../exit-codes.ts";
+import { oneLine } from "../explain-failure.ts";
+import { print, say } from "../output.ts";
+import { parseDuration } from "../parse-duration.ts";
+import { runDetails, runRows } from "../run-text.ts";
+import {
+  groupHelp,
+  orderOf,
+  runWithClient,
+  withClient,
+  withIdempotencyKey,
+  withOrder,
+  withServer,
+  type ClientFlags,
+  type OrderFlags,
+} from "../run-with-client.ts";
+import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+import { systemUser } from "../system-user.ts";
+
+interface WaitFlags extends ClientFlags {
+  readonly wait?: boolean;
+  readonly timeout: number;
+}
+interface StartFlags extends WaitFlags {
+  readonly input?: string;
+  readonly id?: string;
+  readonly key?: string;
+  readonly onExisting: "attach" | "reject" | "supersede";
+  readonly idempotencyKey?: string;
+}
+interface SignalFlags extends ClientFlags {
+  readonly payload?: string;
+  readonly by?: string;
+  readonly idempotencyKey?: string;
+}
+
+const HELP = `
+  konverge run start release --input '{"version":"1.4.0"}' --key release/1.4.0
+  konverge run start release --input @release.json --wait --timeout 10m
+  konverge run get release/default/6f1b
+  konverge run signal release/default/6f1b approve --payload '{"by":"ann"}'
+  konverge run list release -o name
+  konverge run cancel release/default/6f1b --reason "the wrong version"`;
+
+/** How the fields of queries and bodies are typed here. */
+const OPTIONS = {
+  options: {
+    "/workflow": "<workflow>",
+    "/input": "--input",
+    "/payload": "--payload",
+    "/id": "--id",
+    "/key": "--key",
+    "/name": "<signal>",
+  },
+} as const;
+
+export function addRunCommand(program: Command): void {
+  const group = program
+    .command("run")
+    .description("start runs of workflows, see their steps, signal and cancel them")
+    .addHelpText("after", groupHelp(HELP));
+
+  withWait(
+    withIdempotencyKey(
+      withClient(
+        group
+          .command("start")
+          .description("start a run of a workflow that a worker has announced")
+          .argument("<workflow>", "its name"),
+      ),
+    ),
+  )
+    .option("--input <json>", "what the function gets; @file reads a file, @- standard input")
+    .option("--id <id>", "names the run; the same again is that run. Default: a UUID")
+    .option("--key <key>", "at most one run with this key goes on at a time")
+    .addOption(
+      new Option("--on-existing <what>", "when another run holds the key")
+        .choices(["attach", "reject", "supersede"])
+        .default("attach"),
+    )
+    .action((workflow: string, flags: StartFlags) =>
+      runWithClient(
+        flags,
+        async ({ client, cluster }) => {
+          const { input, onExisting, idempotencyKey, wait, output } = flags;
+          const body = {
+            workflow,
+            cluster,
+            onExisting,
+            ...(input === undefined ? {} : { input: await readJson("--input", input) }),
+            ...pick(flags, ["id", "key"]),
+          };
+          const write = idempotencyKey === undefined ? {} : { idempotencyKey };
+          const started = await client.runs.start(body, write);
+          if (wait === true) return await showWhenEnded(client, started.id, flags);
+          print(output, { document: started, names: [started.id], table: () => started.id });
+          if (!started.created) say(`${started.id} was there already`);
+        },
+        OPTIONS,
+      ),
+    );
+  withWait(
+    withServer(
+      group
+        .command("get")
+        .description("how a run stands: its steps, what it waits for, how it ended")
+        .argument("<run>", "its id, as it was answered"),
+    ),
+  ).action((id: string, flags: WaitFlags) =>
+    runWithClient(flags, async ({ client }) => {
+      if (flags.wait === true) return await showWhenEnded(client, id, flags);
+      show(flags, await client.runs.get(id));
+    }),
+  );
+  withPages(
+    withClient(
+      group
+        .command("list")
+        .description("runs, newest first: of one workflow by pages, of all the newest")
+        .argument("[workflow]", "default: all"),
+    ),
+  ).action((workflow: string | undefined, flags: PageFlags) =>
+    runWithClient(
+      flags,
+      ({ client, cluster }) => {
+        const query = { cluster, limit: Number(flags.limit), ...pick(flags, ["cursor"]) };
+        const list = client.runs.list(workflow === undefined ? query : { ...query, workflow });
+        return showPages(flags, list, {
+          nameOf: ({ id }) => id,
+          table: runRows,
+          empty: "no run",
+        });
+      },
+      OPTIONS,
+    ),
+  );
+  withIdempotencyKey(
+    withServer(
+      group
+        .command("signal")
+        .description("send a run a signal, also before it waits for it")
+        .argument("<run>", "its id, as it was answered")
+        .argument("<signal>", "its name"),
+    ),
+  )
+    .option("--payload <json>", "what the run gets; @file reads a file, @- standard input")
+    .option("--by <name>", "who; default: the user of this system")
+    .action((id: string, name: string, flags: SignalFlags) =>
+      runWithClient(
+        flags,
+        async ({ client }) => {
+          const { payload, by = systemUser(), idempotencyKey } = flags;
+          const given =
+            payload === undefined ? {} : { payload: await readJson("--payload", payload) };
+          const write = idempotencyKey === undefined ? {} : { idempotencyKey };
+          show(flags, await client.runs.signal(id, { name, by, ...given }, write));
+        },
+        OPTIONS,
+      ),
+    );
+  withOrder(
+    withServer(
+      group
+        .command("cancel")
+        .description("cancel a run; what it did is undone")
+        .argument("<run>", "its id, as it was answered"),
+    ),
+  ).action((id: string, flags: OrderFlags) =>
+    runWithClient(flags, async ({ client }) => {
+      if (flags.dryRun === true) {
+        show(flags, await client.runs.get(id));
+        return say("dry run; this is how it stands, and nothing was cancelled");
+      }
+      const { order, write } = orderOf(flags);
+      show(flags, await client.runs.cancel(id, order, write));
+    }),
+  );
+}
+
+function withWait(command: Command): Command {
+  return command
+    .option("--wait", "until it has ended; ends with 1 when it is not done then")
+    .addOption(
+      new Option("--timeout <duration>", "of the wait")
+        .argParser(parseDuration)
+        .default(60_000, "60s"),
+    );
+}
+
+async function showWhenEnded(client: Client, id: string, flags: WaitFlags): Promise<void> {
+  if (process.stderr.isTTY) say(`waiting for ${id}`);
+  try {
+    const run = await client.runs.wait(id, { timeoutMs: flags.timeout });
+    show(flags, run);
+    if (run.status !== "done") process.exitCode = 1;
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.code !== "wait_timeout") throw error;
+    show(flags, await client.runs.get(id));
+    say(`konverge: ${oneLine(error.message)}`);
+    process.exitCode = exitCodeOf(error);
+  }
+}
+
+function show({ output }: ClientFlags, run: RunDetail): void {
+  print(output, { document: run, names: [run.id], table: () => runDetails(run) });
+}
+
+/** JSON of the command line, of `@file`, or of standard input for `@-`. @throws KonvergeError `invalid_request` */
+async function readJson(option: string, given: string): Promise<unknown> {
+  try {
+    const text = given.startsWith("@")
+      ? await readFile(given === "@-" ? "/dev/stdin" : given.slice(1), "utf8")
+      : given;
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    const detail = `${option} is no JSON: ${ensureError(cause).message}`;
+    throw new KonvergeError("invalid_request", detail, { cause });
+  }
+}

@@ -1,0 +1,5 @@
+import { defineConfig } from "konverge";
+import { release } from "./release.ts";
+
+/** Workflows alone, without a controller. */
+export default defineConfig({ workflows: [release] });
