@@ -135,7 +135,14 @@ describe.each(testServers())("resource definitions on $name", (target) => {
 
   test("a CRD that differs is told with the field and the cure, and work goes on", async () => {
     await install(Shop, (crd) => {
-      const text = JSON.stringify(crd).replaceAll('"minimum":1', '"minimum":0');
+      // A field with another schema, and one that was required before it got another name.
+      const text = JSON.stringify(crd)
+        .replaceAll('"minimum":1', '"minimum":0')
+        .replaceAll('"colour"', '"paint"')
+        .replaceAll(
+          /"type":"object"(?=,"properties":\{"size)/g,
+          '"type":"object","required":["paint"]',
+        );
       Object.assign(crd, JSON.parse(text));
     });
     const { lines } = await harness.startController(shops());
@@ -144,7 +151,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
       {
         fields: {
           kind: "Shop",
-          fields: ["spec.size"],
+          fields: ["spec.size", "spec.colour", "spec.paint"],
           cure: expect.stringMatching(/^konverge crds/),
         },
       },

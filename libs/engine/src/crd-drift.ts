@@ -50,14 +50,16 @@ function schemaOf(spec: JsonObject | undefined, name: string): JsonValue {
 /** Paths of the innermost schemas that differ. */
 function differences(wanted: JsonValue, live: JsonValue, path = ""): string[] {
   if (jsonEquals(wanted, live)) return [];
-  if (!isJsonObject(wanted) || !isJsonObject(live)) return [path];
-  const { properties: ours, ...rest } = wanted;
-  const { properties: theirs, ...others } = live;
-  if (!jsonEquals(rest, others) || !isJsonObject(ours) || !isJsonObject(theirs)) {
-    return [path === "" ? "." : path];
-  }
+  const here = path === "" ? "." : path;
+  if (!isJsonObject(wanted) || !isJsonObject(live)) return [here];
+  const { properties: ours, required: needed, ...rest } = wanted;
+  const { properties: theirs, required: wereNeeded, ...others } = live;
+  if (!jsonEquals(rest, others) || !isJsonObject(ours) || !isJsonObject(theirs)) return [here];
   const names = new Set([...Object.keys(ours), ...Object.keys(theirs)]);
-  return [...names].flatMap((name) =>
+  const inner = [...names].flatMap((name) =>
     differences(ours[name] ?? null, theirs[name] ?? null, path === "" ? name : `${path}.${name}`),
   );
+  // Fields that came or went are no longer, or newly, required as well: they say it better.
+  if (inner.length > 0 || jsonEquals(needed ?? null, wereNeeded ?? null)) return inner;
+  return [here];
 }
