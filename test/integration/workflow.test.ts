@@ -397,6 +397,38 @@ test("code that does not fit makes a run stuck with a reason, and code that fits
   expect(bodies).toEqual(["x", "x"]);
 });
 
+test("an input that newer code refuses fails no run that has records: it is stuck until the code takes it, and undone then", async () => {
+  const undone: string[] = [];
+  const make = (version: number, input: z.ZodType<{ readonly name: string }>) =>
+    defineWorkflow("stricter", { version, accepts: version === 1 ? [] : [1], input }, async (w) => {
+      await w.step("make", () => null, { undo: () => void undone.push("make") });
+      await w.signal("go");
+      throw new TerminalError("to be undone");
+    });
+  const old = make(1, z.object({ name: z.string() }));
+  const oldRuns = harness.openRuns();
+  const oldWorker = oldRuns.work({ workflows: [old], workerId: "old" });
+  const { id } = await oldRuns.start(old, { name: "a" });
+  const ref = { workflow: "stricter", id };
+  await inStatus(oldRuns, old, id, "parked");
+  await oldWorker.stop();
+
+  const strict = make(2, z.object({ name: z.string().min(2) }));
+  const strictRuns = harness.openRuns();
+  const strictWorker = strictRuns.work({ workflows: [strict], workerId: "strict" });
+  await strictRuns.signal(ref, "go");
+  expect((await inStatus(strictRuns, strict, id, "stuck")).reason).toMatch(
+    /the input of "stricter" does not fit its schema.*has recorded steps/s,
+  );
+  await strictWorker.stop();
+
+  const fitting = make(3, z.object({ name: z.string() }));
+  const runs = work(fitting);
+  await runs.signal(ref, "wake");
+  expect(await ended(runs, fitting, id)).toMatchObject({ status: "failed" });
+  expect(undone).toEqual(["make"]);
+});
+
 test("input that does not fit its schema, or is no JSON, starts nothing; what the schema adds is seen by the run", async () => {
   const input = z.object({ name: z.string().min(1), replicas: z.number() });
   const workflow = defineWorkflow(

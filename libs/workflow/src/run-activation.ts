@@ -99,8 +99,18 @@ async function execute(
     onUndo: (undo) => undos.set(undo.step, undo),
   });
   const run = async (): Promise<Outcome> => {
+    let input: unknown;
     try {
-      const result = await workflow.run(w, inputOf(workflow, held.run.input) as never);
+      input = inputOf(workflow, held.run.input);
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      if (held.steps.size === 0) return { kind: "threw", error };
+      // To fail here would undo nothing: which steps have an undo is told by the function alone.
+      const reason = `${error.message}; earlier code took it and has recorded steps: give this code a schema that takes it too, the run goes on by itself then`;
+      return { kind: "stuck", reason };
+    }
+    try {
+      const result = await workflow.run(w, input as never);
       journal.assertFits("the run", { kind: "step", value: result });
       return { kind: "returned", result };
     } catch (error) {
