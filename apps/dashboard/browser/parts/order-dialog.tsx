@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CallError, type Trouble } from "../api/call.ts";
 import { say } from "../frame/announcer.tsx";
 import { callerName, keepAuthor, mayOperate, readAuthor } from "../frame/session.ts";
@@ -52,7 +52,8 @@ function OrderDialog({
   const dialog = useRef<HTMLDialogElement>(null);
   const [trouble, setTrouble] = useState<Trouble>();
   const [busy, setBusy] = useState(false);
-  useEffect(() => {
+  // Before the next frame: keys that are pressed at once are the dialog's, and not the button's.
+  useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
   const submit = async (form: HTMLFormElement) => {
