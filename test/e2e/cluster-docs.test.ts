@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { expect, onTestFinished, test, type TestContext } from "vitest";
 import { findHelm } from "../../infra/helm/find-helm.js";
 import { isOnPath } from "../../infra/host/run.js";
+import { runCommand } from "./cli-runner.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
 
 const run = promisify(execFile);
@@ -92,4 +93,34 @@ test("docs/cluster.md: the query is the chart's, wherever it stands", () => {
   const text = readFileSync("docs/cluster.md", "utf8");
   const query = readFileSync("infra/helm/konverge/files/backlog-age.promql", "utf8").trim();
   expect(text.split(query)).toHaveLength(3);
+});
+
+test("docs/cluster.md: the permissions that a controller names are those that the manifests give", async () => {
+  const [, block = ""] = /```ts\n(.*?)```/s.exec(readFileSync("docs/cluster.md", "utf8")) ?? [];
+  // Inside of the checkout, where its imports resolve.
+  const folder = await mkdtemp(join(import.meta.dirname, "cluster-docs-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const config = join(folder, "konverge.config.ts");
+  const kinds = JSON.stringify(resolve("apps/examples/src/resources.ts"));
+  await writeFile(
+    config,
+    `import { defineConfig, defineController } from "konverge";
+import { ConfigMap } from "konverge/kinds";
+import { Machine, NodePool } from ${kinds};
+const controller = ${block}
+export default defineConfig({ controllers: [controller] });\n`,
+  );
+  const args = ["manifests", "--config", config, "--config-in-image", "c.ts", "--image", "i:1"];
+  const { stdout } = await runCommand([...args, "-o", "json"], {});
+  const { items } = JSON.parse(stdout) as {
+    readonly items: readonly {
+      readonly kind: string;
+      readonly rules?: readonly { readonly resources: string[]; readonly verbs: string[] }[];
+    }[];
+  };
+  const rules = items.find(({ kind }) => kind === "ClusterRole")?.rules ?? [];
+  const verbsOf = (resource: string) =>
+    rules.flatMap(({ resources, verbs }) => (resources.includes(resource) ? verbs : [])).toSorted();
+  expect(verbsOf("configmaps")).toEqual(["get"]);
+  expect(verbsOf("machines")).toEqual(["create", "delete", "get", "list", "watch"]);
 });
