@@ -31,10 +31,20 @@ const DEMO_MS = 240_000;
 /** A clean control plane that `npm test` found; CI has one. */
 const real = process.env["KUBEBUILDER_ASSETS"] !== undefined || process.env["CI"] === "true";
 
+/** A shell that is set for another installation. */
+const FOREIGN = {
+  KONVERGE_CLUSTER: "other",
+  KONVERGE_KUBECONFIG: "/dev/null/none",
+  KONVERGE_REDIS_URL_FILE: "/dev/null/none",
+  KONVERGE_ROLE: "watch",
+  KONVERGE_TOKEN: "a token of another installation",
+};
+
 /** Starts the demo as a user does and gathers what it prints. */
 function startDemo(...args: string[]) {
   const child = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "-o", "json", ...args], {
     stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...FOREIGN },
     detached: true,
   });
   onTestFinished(() => killGroup(child));

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { describeSettings } from "@konverge/contracts";
 import { KonvergeError, createLocalGate, ensureError } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { obtainRedis } from "@konverge/testkit";
@@ -71,6 +72,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
     });
     cleanup.defer(() => client.close());
     const env = {
+      ...(options.name === "demo" ? silencedSettings() : {}),
       KONVERGE_REDIS_URL: redis.url,
       KONVERGE_PREFIX: installation,
       KUBECONFIG: server.kubeconfigPath,
@@ -99,6 +101,12 @@ export async function setStage(options: StageOptions): Promise<Stage> {
     await cleanup.disposeAsync();
     throw error;
   }
+}
+
+/** The demo is the same in every shell, also in one that is set for another installation. Empty is as if it was not set. */
+function silencedSettings(): Record<string, string> {
+  const names = describeSettings().flatMap(({ env }) => [env, `${env}_FILE`]);
+  return Object.fromEntries(names.map((name) => [name, ""]));
 }
 
 async function startServer(
