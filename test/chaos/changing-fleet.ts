@@ -199,20 +199,24 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
   };
 }
 
-/** Runs `change` over and over until stopped; resolves with how often it did. */
-export function keepChanging(change: (serial: number) => Promise<void>): () => Promise<number> {
+/** Runs `change` over and over until stopped; resolves once it has done so `atLeast` times. */
+export async function keepChanging(
+  change: (serial: number) => Promise<void>,
+  atLeast = 20,
+): Promise<() => Promise<void>> {
   let going = true;
-  let serial = 0;
+  const enough = Promise.withResolvers<void>();
   const running = (async () => {
-    while (going) {
-      await change((serial += 1));
+    for (let serial = 1; going; serial++) {
+      await change(serial);
+      if (serial === atLeast) enough.resolve();
       // Others share the machine.
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   })();
+  await Promise.race([enough.promise, running]);
   return async () => {
     going = false;
     await running;
-    return serial;
   };
 }

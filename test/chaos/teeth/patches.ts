@@ -35,8 +35,8 @@ export const PATCHES = {
   carry: [
     {
       file: "libs/kube/src/mutate.ts",
-      from: "await access.write(guard(patch, read))",
-      to: "await access.write(isCarried ? patch : guard(patch, read))",
+      from: "body: guard(patch, read)",
+      to: "body: isCarried ? patch : guard(patch, read)",
     },
     // The client itself refuses a write that checks nothing.
     {

@@ -1,0 +1,13 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { PATCHES, type Change } from "./chaos/teeth/patches.ts";
+
+/** Seen in seconds, and not at the end of the chaos tests: code has moved, and a test build would be one of another protection. */
+const changes = Object.entries(PATCHES).flatMap(([name, all]: [string, readonly Change[]]) =>
+  all.map((change) => ({ name, ...change })),
+);
+
+test.each(changes)("the test build without $name finds its place in $file", ({ file, from }) => {
+  const source = readFileSync(new URL(`../${file}`, import.meta.url), "utf8");
+  expect(source.split(from)).toHaveLength(2);
+});
