@@ -48,7 +48,6 @@ export async function loadConfig(path: string): Promise<Config> {
     typeof config !== "object" ||
     config === null ||
     !("controllers" in config) ||
-    !("workflows" in config) ||
     !("clusters" in config)
   ) {
     throw new KonvergeError(

@@ -61,9 +61,9 @@ export interface OpenWorker {
  * `crd_mismatch` or `forbidden`, before any work is taken
  */
 export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker> {
-  const { config, settings, version, log, metrics, env, kubeconfigText } = options;
+  const { settings, version, log, metrics, env, kubeconfigText } = options;
   // Again, for a configuration that did not come from defineConfig.
-  defineConfig(config);
+  const config = defineConfig(options.config);
   const cluster = config.clusters[settings.cluster];
   if (cluster === undefined) {
     throw new KonvergeError(
