@@ -68,7 +68,10 @@ const loseAnswers: Disaster = async ({ plane }) => {
   plane.faults?.(false);
 };
 
-/** A worker starts an hour off, another is set off while it runs, and both are set right again. */
+/**
+ * A worker starts an hour off, another is set off while it runs, and both are set right again. What a wrong clock has put off
+ * by that hour is then promoted, as an operator would: BullMQ reckons delays by the clocks of workers (docs/guarantees.md).
+ */
 const stepClocks: Disaster = async (fleet, random) => {
   const off = () => (random() < 0.5 ? -1 : 1) * HOUR_MS;
   const running = await pick(fleet, random);
@@ -80,6 +83,11 @@ const stepClocks: Disaster = async (fleet, random) => {
   await pause(700);
   running.setClock(0);
   await late.end("SIGTERM");
+  for (const controller of CONTROLLERS) {
+    const rogue = openRogue(fleet, controller);
+    await rogue.promoteJobs({ count: 1_000 });
+    await rogue.close();
+  }
 };
 
 /** What dashboards and scripts do to jobs behind our back. */
