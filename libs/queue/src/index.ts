@@ -32,6 +32,7 @@ export type {
   RollupNote,
 } from "./history/history-writer.ts";
 export { createWorkQueue } from "./create-work-queue.ts";
+export { joinWorkers } from "./join-workers.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
 export { findFairnessIssues } from "./fairness.ts";
 export type { Fairness } from "./fairness.ts";

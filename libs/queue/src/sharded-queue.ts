@@ -1,4 +1,5 @@
 import { formatKey, type ObjectKey } from "@konverge/core";
+import { joinWorkers } from "./join-workers.ts";
 import { parseRequestId } from "./request-id.ts";
 import { requestMany } from "./request-many.ts";
 import { shardOf } from "./shard-of.ts";
@@ -61,21 +62,5 @@ function workOnAll(shards: readonly WorkQueue[], work: WorkOptions, slots: numbe
     const concurrency = Math.max(1, each + (index < slots % shards.length ? 1 : 0));
     return shard.work({ ...work, concurrency });
   });
-  return {
-    get active() {
-      return workers.reduce((sum, { active }) => sum + active, 0);
-    },
-    pause() {
-      for (const worker of workers) worker.pause();
-    },
-    resume() {
-      for (const worker of workers) worker.resume();
-    },
-    async stop(options) {
-      await Promise.all(workers.map((worker) => worker.stop(options)));
-    },
-    async kill() {
-      await Promise.all(workers.map((worker) => worker.kill()));
-    },
-  };
+  return joinWorkers(workers);
 }

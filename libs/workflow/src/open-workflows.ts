@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { KonvergeError } from "@konverge/core";
-import { createWorkQueue, type QueueWorker, type WorkQueue } from "@konverge/queue";
+import { createWorkQueue, joinWorkers, type QueueWorker, type WorkQueue } from "@konverge/queue";
 import {
   closeRedis,
   openConsumer,
@@ -250,7 +250,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
           onError,
         }),
       );
-      const worker = join(started, async () => {
+      const worker = joinWorkers(started, async () => {
         workers.delete(worker);
         consumers.delete(consumer);
         await closeRedis(consumer.redis);
@@ -297,29 +297,4 @@ function refusal({ workflow, id }: RunRef, why: "ended" | "missing"): KonvergeEr
 
 function defaultWorkerId(): string {
   return `${hostname()}-${process.pid}`;
-}
-
-/** Several workers as one. */
-function join(workers: readonly QueueWorker[], onEnd: () => Promise<void>): QueueWorker {
-  let ending: Promise<void> | undefined;
-  const end = () => (ending ??= onEnd());
-  return {
-    get active() {
-      return workers.reduce((sum, { active }) => sum + active, 0);
-    },
-    pause() {
-      for (const worker of workers) worker.pause();
-    },
-    resume() {
-      for (const worker of workers) worker.resume();
-    },
-    async stop(options) {
-      await Promise.all(workers.map((worker) => worker.stop(options)));
-      await end();
-    },
-    async kill() {
-      await Promise.all(workers.map((worker) => worker.kill()));
-      await end();
-    },
-  };
 }

@@ -22,6 +22,11 @@ export function CliLine({ line }: { readonly line: string }) {
   );
 }
 
+/** Filters of a view as the command's flags of the same names. */
+export function flagsOf(filters: Readonly<Record<string, string>>): string[] {
+  return Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`);
+}
+
 /** One word of a shell. */
 export function quote(word: string): string {
   return /^[\w./:@=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -5,7 +5,7 @@ import { partsOf, shortName } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../frame/cluster.ts";
 import { objectHref, query } from "../frame/router.ts";
-import { CliLine, quote } from "../parts/cli-line.tsx";
+import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, filtersOf } from "../parts/filters.tsx";
 import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
@@ -69,12 +69,7 @@ export function DeadLettersView() {
           </>
         )}
       </div>
-      <CliLine
-        line={[
-          "konverge dead-letter list",
-          ...Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`),
-        ].join(" ")}
-      />
+      <CliLine line={["konverge dead-letter list", ...flagsOf(filters)].join(" ")} />
     </>
   );
 }

@@ -4,7 +4,7 @@ import { partsOf, shortName } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster, viewHref } from "../frame/cluster.ts";
 import { objectHref, query } from "../frame/router.ts";
-import { CliLine, quote } from "../parts/cli-line.tsx";
+import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, filtersOf } from "../parts/filters.tsx";
 import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
@@ -68,12 +68,7 @@ export function KeysView() {
           </>
         )}
       </div>
-      <CliLine
-        line={[
-          "konverge object list",
-          ...Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`),
-        ].join(" ")}
-      />
+      <CliLine line={["konverge object list", ...flagsOf(filters)].join(" ")} />
     </>
   );
 }

@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import { shortName } from "../api/object-key.ts";
 import { apiPath, viewHref } from "../frame/cluster.ts";
 import { objectHref } from "../frame/router.ts";
-import { CliLine, quote } from "../parts/cli-line.tsx";
+import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
 import { Empty } from "../parts/notice.tsx";
@@ -55,12 +55,7 @@ export function LiveView() {
           </ol>
         )}
       </div>
-      <CliLine
-        line={[
-          "konverge attempt list",
-          ...Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`),
-        ].join(" ")}
-      />
+      <CliLine line={["konverge attempt list", ...flagsOf(filters)].join(" ")} />
     </>
   );
 }

@@ -3,7 +3,7 @@ import { useQuery } from "../api/use-query.ts";
 import { shortName } from "../api/object-key.ts";
 import { apiPath } from "../frame/cluster.ts";
 import { objectHref, query } from "../frame/router.ts";
-import { CliLine, quote } from "../parts/cli-line.tsx";
+import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
@@ -30,7 +30,7 @@ export function RunsView() {
   const { data, trouble, loading, reload } = useQuery<AttemptPage>(
     apiPath("attempts", { ...filters, cursor, limit: String(LIMIT) }),
   );
-  const flags = Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`);
+  const flags = flagsOf(filters);
   return (
     <>
       <div class="title-row">
