@@ -1,12 +1,11 @@
 import type { ReconcileState } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
-import { Option, type Command } from "commander";
+import type { Command } from "commander";
 import { ProblemError } from "@konverge/client";
 import { exitCodeOf } from "../exit-codes.ts";
 import { oneLine } from "../explain-failure.ts";
 import { findController } from "../find-controller.ts";
 import { print, say } from "../output.ts";
-import { parseDuration } from "../parse-duration.ts";
 import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../key-filters.ts";
 import { keyRows } from "../queue-text.ts";
 import { stateNotes, stateRows } from "../reconcile-text.ts";
@@ -25,6 +24,7 @@ import {
   type ClientFlags,
   type OrderFlags,
 } from "../run-with-client.ts";
+import { timeoutOption } from "../timeout-option.ts";
 
 interface EnqueueFlags extends ClientFlags {
   readonly namespace?: string;
@@ -63,11 +63,7 @@ export function addReconcileCommand(program: Command): void {
     .option("-n, --namespace <name>", "of the objects; left out for cluster-scoped ones")
     .option("--reason <text>", "why; shown in the objects' history")
     .option("--wait", "until all are finished; ends with 1 when one did not end well")
-    .addOption(
-      new Option("--timeout <duration>", "of the wait")
-        .argParser(parseDuration)
-        .default(60_000, "60s"),
-    )
+    .addOption(timeoutOption())
     .option("--dry-run", "only check that it could be asked for")
     .action((controller: string, names: readonly string[], flags: EnqueueFlags) =>
       runWithClient(flags, (asking) => enqueue(asking, [controller, ...names], flags), {

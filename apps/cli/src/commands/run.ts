@@ -6,7 +6,6 @@ import { Option, type Command } from "commander";
 import { exitCodeOf } from "../exit-codes.ts";
 import { oneLine } from "../explain-failure.ts";
 import { print, say } from "../output.ts";
-import { parseDuration } from "../parse-duration.ts";
 import { runDetails, runRows } from "../run-text.ts";
 import {
   groupHelp,
@@ -21,6 +20,7 @@ import {
 } from "../run-with-client.ts";
 import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
 import { systemUser } from "../system-user.ts";
+import { timeoutOption } from "../timeout-option.ts";
 
 interface WaitFlags extends ClientFlags {
   readonly wait?: boolean;
@@ -185,11 +185,7 @@ export function addRunCommand(program: Command): void {
 function withWait(command: Command): Command {
   return command
     .option("--wait", "until it has ended; ends with 1 when it is not done then")
-    .addOption(
-      new Option("--timeout <duration>", "of the wait")
-        .argParser(parseDuration)
-        .default(60_000, "60s"),
-    );
+    .addOption(timeoutOption());
 }
 
 async function showWhenEnded(client: Client, id: string, flags: WaitFlags): Promise<void> {
