@@ -222,6 +222,16 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     const runs = runWorkflows({
       queues: { redis, prefix, cluster: clusterName, shards },
       workflows: settings.role === "watch" ? [] : config.workflows,
+      clusters: {
+        home: clusterName,
+        async client(name) {
+          if (name === clusterName) return client;
+          throw new KonvergeError(
+            "invalid_request",
+            `cluster "${name}" is not the one of this worker, which is "${clusterName}"`,
+          );
+        },
+      },
       workerId,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
       log,

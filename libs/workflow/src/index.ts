@@ -1,3 +1,5 @@
+export type { ClusterAccess } from "./cluster-access.ts";
+export type { ObjectRef } from "./object-ref.ts";
 export { defineWorkflow } from "./define-workflow.ts";
 export type {
   AnyWorkflow,

@@ -9,6 +9,7 @@ import {
   type RedisTarget,
 } from "@konverge/redis";
 import type { ChildStarter } from "./await-child.ts";
+import type { ClusterAccess } from "./cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "./define-workflow.ts";
 import { assertJson } from "./json-value.ts";
 import { createRedisRunStore } from "./redis-run-store.ts";
@@ -71,6 +72,8 @@ export interface RunWorkerSettings {
   readonly workflows: readonly AnyWorkflow[];
   /** Activations at once, of each workflow. Default 16. */
   readonly concurrency?: number;
+  /** Where Kubernetes verbs go. Default: nowhere, and they are refused. */
+  readonly clusters?: ClusterAccess;
   /** Unique per process. Default: made of host and process id. */
   readonly workerId?: string;
 }
@@ -227,7 +230,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       if (ordered !== "ordered") throw refusal(ref, ordered);
       await wake(ref, "cancel");
     },
-    work({ workflows, concurrency = DEFAULT_CONCURRENCY, workerId = defaultWorkerId() }) {
+    work({ workflows, concurrency = DEFAULT_CONCURRENCY, clusters, workerId = defaultWorkerId() }) {
       const consumer = openConsumer(options.redis);
       consumer.redis.on("error", onError);
       consumers.add(consumer);
@@ -247,6 +250,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
           startChild: startChildWith(own),
           workerId,
           concurrency,
+          ...(clusters === undefined ? {} : { clusters }),
           onError,
         }),
       );

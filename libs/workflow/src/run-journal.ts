@@ -1,5 +1,6 @@
 import { KonvergeError } from "@konverge/core";
 import type { Interrupt } from "./activation-scope.ts";
+import type { ClusterAccess } from "./cluster-access.ts";
 import { assertJson } from "./json-value.ts";
 import {
   FencedError,
@@ -18,6 +19,8 @@ const MAX_RECORD_BYTES = 64 * 1_024;
 /** What one activation knows of its run, and writes to it under its epoch. */
 export interface RunJournal {
   readonly held: Held;
+  /** Where Kubernetes verbs go. */
+  readonly clusters: ClusterAccess | undefined;
   /** Aborted when this activation must stop, with the reason. */
   readonly stopped: AbortSignal;
   /** Aborted when the cancellation of the run was ordered. */
@@ -66,6 +69,8 @@ export interface RunJournalOptions {
   readonly random: () => number;
   /** For tests without real time. Default: a timer. */
   readonly pause?: RunJournal["pause"];
+  /** Where Kubernetes verbs go. Default: nowhere, and they are refused. */
+  readonly clusters?: ClusterAccess;
   /** For tests. Default: nothing. */
   readonly beforeBody?: RunJournal["beforeBody"];
 }
@@ -92,6 +97,7 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
 
   return {
     held,
+    clusters: options.clusters,
     stopped,
     cancelOrdered,
     random,

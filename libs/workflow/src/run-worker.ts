@@ -1,6 +1,7 @@
 import { ensureError, type Outcome } from "@konverge/core";
 import type { AttemptEnd, AttemptLease, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { ChildStarter } from "./await-child.ts";
+import type { ClusterAccess } from "./cluster-access.ts";
 import type { AnyWorkflow } from "./define-workflow.ts";
 import { runActivation, type ActivationEnd } from "./run-activation.ts";
 import type { RunRef } from "./run-ref.ts";
@@ -18,6 +19,7 @@ export interface RunWorkerOptions {
   readonly startChild: ChildStarter;
   readonly workerId: string;
   readonly concurrency: number;
+  readonly clusters?: ClusterAccess;
   readonly onError: (error: Error) => void;
 }
 
@@ -59,6 +61,7 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
         startChild: options.startChild,
         clock: () => performance.now(),
         random: Math.random,
+        ...(options.clusters === undefined ? {} : { clusters: options.clusters }),
       });
       // Before the attempt ends: one that dies here is repeated, and finds the run ended.
       if (end.kind === "ended") await goOn(end.followers);
