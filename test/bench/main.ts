@@ -9,6 +9,7 @@ import { benchOutage } from "./outage.ts";
 import { benchQueue } from "./queue.ts";
 import { benchSim } from "./sim.ts";
 import { benchTime } from "./time.ts";
+import { benchWorkflow } from "./workflow.ts";
 import { benchWritePath } from "./write-path.ts";
 
 const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
@@ -22,6 +23,7 @@ const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[
   outage: benchOutage,
   sim: benchSim,
   time: benchTime,
+  workflow: benchWorkflow,
 };
 const log = (line: string): void => console.error(`bench: ${line}`);
 

@@ -28,7 +28,8 @@ export async function benchQueueLatency(url: string): Promise<Figure[]> {
   });
 }
 
-async function latencies(side: QueueSide): Promise<number[]> {
+/** In ms, from the call that enqueues to the first line of the handler. */
+export async function latencies(side: QueueSide): Promise<number[]> {
   const values: number[] = [];
   let askedMs = 0;
   let ended = Promise.withResolvers<void>();

@@ -1,0 +1,58 @@
+import { defineWorkflow, type Workflow } from "@konverge/workflow";
+import { figureOf, type Figure } from "./measure.ts";
+import type { OwnRedis } from "./own-redis.ts";
+import { openRuns, startMany } from "./workflow-sides.ts";
+
+const SIZES = [10_000];
+const LONG_SIZES = [...SIZES, 100_000];
+
+/** Runs that have done one step and wait for a signal: what they take of Redis, and how long until all have ended once each has got it. */
+export async function benchParkedRuns(
+  own: OwnRedis,
+  { long, log }: { readonly long: boolean; readonly log: (line: string) => void },
+): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const size of long ? LONG_SIZES : SIZES) {
+    log(`workflow: ${size} parked runs`);
+    await own.redis.flushall();
+    const emptyBytes = await own.usedMemory();
+    const { workflows, ended, parked } = openRuns(own.url, own.redis, approval);
+    const startedMs = performance.now();
+    const worker = workflows.work({ workflows: [approval] });
+    await startMany(size, (n) => workflows.start(approval, undefined, { id: `run-${n}` }));
+    for (let n = 0; n < size; n++) await parked(`run-${n}`);
+    const parkedMs = performance.now();
+    const parkedBytes = (await own.usedMemory()) - emptyBytes;
+    const wokenMs = performance.now();
+    await startMany(size, (n) =>
+      workflows.signal({ workflow: approval.name, id: `run-${n}` }, "approve"),
+    );
+    const signalledMs = performance.now();
+    await ended(size);
+    const endedMs = performance.now();
+    const endedBytes = (await own.usedMemory()) - emptyBytes;
+    await worker.stop();
+    await workflows.close();
+    const figure = (metric: string, unit: string, value: number) =>
+      figureOf({ suite: "workflow", case: `${size} parked runs`, metric, unit, ours: [value] });
+    figures.push(
+      figure("memory per parked run", "bytes", parkedBytes / size),
+      figure("memory per ended run, while it is kept", "bytes", endedBytes / size),
+      figure("from the first start to all parked", "s", (parkedMs - startedMs) / 1_000),
+      figure("from the first signal to all ended", "s", (endedMs - wokenMs) / 1_000),
+      figure("from the last signal to all ended", "s", (endedMs - signalledMs) / 1_000),
+      figure("woken and ended", "1/s", (size * 1_000) / (endedMs - wokenMs)),
+    );
+  }
+  return figures;
+}
+
+const approval: Workflow<undefined, number> = defineWorkflow(
+  "approval",
+  { version: 1 },
+  async (w) => {
+    const before = await w.step("prepare", async () => 1);
+    await w.signal("approve");
+    return before + (await w.step("go on", async () => 1));
+  },
+);

@@ -1,0 +1,114 @@
+import { claimScript } from "../../libs/workflow/src/scripts/claim.ts";
+import { commitScript } from "../../libs/workflow/src/scripts/commit.ts";
+import { leaveScript } from "../../libs/workflow/src/scripts/leave.ts";
+import { noteScript } from "../../libs/workflow/src/scripts/note.ts";
+import { figureOf, type Figure } from "./measure.ts";
+import { startOperationTape } from "./operation-tape.ts";
+import type { OwnRedis, RedisTotals } from "./own-redis.ts";
+import { openFiveSteps, openFlow, startMany, STEPS, type StepsSide } from "./workflow-sides.ts";
+
+const RUNS = 1_000;
+const ROUNDS = 5;
+const COUNTED = 200;
+const MOST_ROUND_TRIPS = 7;
+const WIDTHS = [1, 16, 50];
+const PEER = `BullMQ flow of ${STEPS} jobs`;
+
+interface Round {
+  readonly startsPerS: number;
+  readonly runsPerS: number;
+  /** Of Redis, for one run or chain: starting it and working it off. */
+  readonly cost: RedisTotals;
+}
+
+/** A run of five steps without waits, next to the same five as jobs that wait for each other. One process works on both. */
+export async function benchSteps(own: OwnRedis, log: (line: string) => void): Promise<Figure[]> {
+  const figures: Figure[] = [await countRoundTrips(own)];
+  for (const width of WIDTHS) {
+    log(`workflow: runs of ${STEPS} steps, ${width} at a time`);
+    const ours: Round[] = [];
+    const flows: Round[] = [];
+    for (let round = 0; round <= ROUNDS; round++) {
+      const mine = await measureRound(own, openFiveSteps(own.url, own.redis), width);
+      const theirs = await measureRound(own, openFlow(own.url), width);
+      // The first round warms up.
+      if (round === 0) continue;
+      ours.push(mine);
+      flows.push(theirs);
+    }
+    const figure = (
+      metric: string,
+      unit: string,
+      read: (round: Round) => number,
+      goal: { readonly goal?: number; readonly goalIs?: "most" } = {},
+    ) =>
+      figureOf({
+        suite: "workflow",
+        case: `run of ${STEPS} steps, ${width} at a time`,
+        metric,
+        unit,
+        ours: ours.map(read),
+        peer: { name: PEER, values: flows.map(read) },
+        ...goal,
+      });
+    figures.push(
+      figure("runs", "1/s", ({ runsPerS }) => runsPerS, { goal: 1 }),
+      figure("commits, next to jobs", "1/s", ({ runsPerS }) => runsPerS * STEPS),
+    );
+    if (width !== WIDTHS.at(-1)) continue;
+    figures.push(
+      figure("starts, 200 at a time", "1/s", ({ startsPerS }) => startsPerS),
+      figure("script calls per run, start and queue too", "calls", ({ cost }) => cost.scripts),
+      figure("commands per run, scripts' own too", "calls", ({ cost }) => cost.commands),
+      figure("Redis CPU per run", "us", ({ cost }) => cost.cpuUs),
+    );
+  }
+  return figures;
+}
+
+async function measureRound(own: OwnRedis, side: StepsSide, width: number): Promise<Round> {
+  await own.redis.flushall();
+  const before = await own.totals();
+  const startedMs = performance.now();
+  await startMany(RUNS, () => side.start());
+  const workedMs = performance.now();
+  await side.work(RUNS, width);
+  const endedMs = performance.now();
+  const after = await own.totals();
+  await side.close();
+  return {
+    startsPerS: (RUNS * 1_000) / (workedMs - startedMs),
+    runsPerS: (RUNS * 1_000) / (endedMs - workedMs),
+    cost: {
+      scripts: (after.scripts - before.scripts) / RUNS,
+      commands: (after.commands - before.commands) / RUNS,
+      cpuUs: (after.cpuUs - before.cpuUs) / RUNS,
+    },
+  };
+}
+
+/** What the workflow engine itself asks of Redis, beside the one job of the queue; counted where commands are sent. */
+async function countRoundTrips({ url, redis }: OwnRedis): Promise<Figure> {
+  const scripts = [claimScript, commitScript, noteScript, leaveScript];
+  const tape = startOperationTape(new Map(scripts.map(({ sha, name }) => [sha, name])));
+  const own = new Set(scripts.map(({ name }) => name));
+  const side = openFiveSteps(url, redis);
+  try {
+    await startMany(COUNTED, () => side.start());
+    tape.take();
+    await side.work(COUNTED, 1);
+    const calls = tape.take().filter(({ name }) => own.has(name)).length;
+    return figureOf({
+      suite: "workflow",
+      case: `run of ${STEPS} steps, 1 at a time`,
+      metric: "round trips to Redis, beside one job of the queue",
+      unit: "calls",
+      ours: [calls / COUNTED],
+      goal: MOST_ROUND_TRIPS,
+      goalIs: "most",
+    });
+  } finally {
+    tape.stop();
+    await side.close();
+  }
+}

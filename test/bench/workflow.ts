@@ -1,0 +1,17 @@
+import type { BenchOptions, Figure } from "./measure.ts";
+import { startOwnRedis } from "./own-redis.ts";
+import { benchParkedRuns } from "./workflow-parked.ts";
+import { benchReplay } from "./workflow-replay.ts";
+import { benchWakeUp } from "./workflow-signal.ts";
+import { benchSteps } from "./workflow-steps.ts";
+
+/** Durable workflows: what steps cost next to jobs of a BullMQ flow, how soon a signal is seen, what waiting runs take, replay. */
+export async function benchWorkflow({ log, long }: BenchOptions): Promise<Figure[]> {
+  await using own = await startOwnRedis(log);
+  return [
+    ...(await benchSteps(own, log)),
+    ...(await benchWakeUp(own)),
+    ...(await benchReplay(own)),
+    ...(await benchParkedRuns(own, { long, log })),
+  ];
+}
