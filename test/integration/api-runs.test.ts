@@ -63,7 +63,8 @@ test("a run is started by name, tells what it waits for, takes a signal, and end
   ]);
   const parked = await inStatus(call, path, "parked");
   expect(parked).toMatchObject({ version: 3, key: "pool/web", input: { name: "web" } });
-  expect(parked.waits).toEqual([{ step: "approve", kind: "signal" }]);
+  const since = expect.stringMatching(/Z$/);
+  expect(parked.waits).toEqual([{ step: "approve", kind: "signal", since }]);
   const again = await start(call, { input: { name: "web" }, key: "pool/web" });
   expect(again).toMatchObject({ id, created: false });
 
@@ -76,6 +77,7 @@ test("a run is started by name, tells what it waits for, takes a signal, and end
     { name: "make", kind: "step", attempts: 1, value: "pool-web" },
     { name: "approve", kind: "signal", by: "ann", value: { by: "ann" } },
   ]);
+  expect(run.steps.at(1)?.startedAt).toBe(parked.waits?.at(0)?.since);
   const late = await call(`${path}/signal`, { body: signal });
   expect(await problemIn(late)).toMatchObject({ status: 409, code: "run_ended" });
 });

@@ -22,9 +22,10 @@ export function runItem(run: RunView, cluster: string): RunList["items"][number]
     ...(waits === undefined
       ? {}
       : {
-          waits: waits.map(({ step, kind, untilMs }) => ({
+          waits: waits.map(({ step, kind, sinceMs, untilMs }) => ({
             step,
             kind,
+            ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
             ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
           })),
         }),
@@ -41,16 +42,19 @@ export function runDetail(
     ...runItem(run, cluster),
     ...(input === undefined ? {} : { input }),
     ...(result === undefined ? {} : { result }),
-    steps: steps.map(({ name, kind, atMs = 0, untilMs, attempts, by, value, error }) => ({
-      name,
-      kind,
-      at: iso(atMs),
-      ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
-      ...(attempts === undefined ? {} : { attempts }),
-      ...(by === undefined ? {} : { by }),
-      ...(value === undefined ? {} : { value }),
-      ...(error === undefined ? {} : { error }),
-    })),
+    steps: steps.map(
+      ({ name, kind, startedAtMs, atMs = 0, untilMs, attempts, by, value, error }) => ({
+        name,
+        kind,
+        ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
+        at: iso(atMs),
+        ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
+        ...(attempts === undefined ? {} : { attempts }),
+        ...(by === undefined ? {} : { by }),
+        ...(value === undefined ? {} : { value }),
+        ...(error === undefined ? {} : { error }),
+      }),
+    ),
   };
 }
 

@@ -81,7 +81,15 @@ const runFields = {
   endedAt: z.string().optional(),
   /** What it waits for while it is parked. */
   waits: z
-    .array(z.object({ step: z.string(), kind: stepKind, until: z.string().optional() }))
+    .array(
+      z.object({
+        step: z.string(),
+        kind: stepKind,
+        since: z.string().optional(),
+        /** When it ends by itself. */
+        until: z.string().optional(),
+      }),
+    )
     .optional(),
 };
 
@@ -101,6 +109,9 @@ export const runSchema = z.object({
     z.object({
       name: z.string(),
       kind: stepKind,
+      /** When its first try or its wait began; absent where that is `at`. */
+      startedAt: z.string().optional(),
+      /** When it was recorded. */
       at: z.string(),
       /** Of a sleep. */
       until: z.string().optional(),

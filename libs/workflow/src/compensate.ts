@@ -12,6 +12,7 @@ export async function compensate(
   for (const { step, result, options } of undos.toSorted((a, b) => b.seq - a.seq)) {
     const key = `undo:${step}`;
     if (journal.get(key) !== undefined) continue;
+    journal.begin(key);
     const undo = options.undo as ((...args: unknown[]) => unknown) | undefined;
     try {
       const body = async (context: unknown): Promise<void> => void (await undo?.(result, context));

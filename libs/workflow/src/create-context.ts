@@ -103,6 +103,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     // Once the run is failing, its function only tells which steps can be taken back.
     if (held.failing !== undefined) return await scope.block();
     journal.assertRoom();
+    const sinceMs = journal.begin(wait.step);
     let advanced: Advance;
     try {
       advanced = await scope.run(advance);
@@ -114,7 +115,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     }
     if (!("waitUntilMs" in advanced)) return advanced;
     const { waitUntilMs: untilMs } = advanced;
-    return await scope.block({ ...wait, ...(untilMs === undefined ? {} : { untilMs }) });
+    return await scope.block({ ...wait, sinceMs, ...(untilMs === undefined ? {} : { untilMs }) });
   };
 
   const valueOf = (key: string, { error, value }: StepRecord): unknown => {

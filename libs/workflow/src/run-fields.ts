@@ -26,12 +26,14 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
   const startedAtMs = time(fields["startedAt"]);
   const endedAtMs = time(fields["endedAt"]);
   const parkedUntilMs = time(fields["parkedUntil"]);
-  const waits = json(fields["waits"]) as readonly RunWait[] | undefined;
+  const status = fields["status"] as RunStatus;
+  // They stay for the next activation, which tells from them since when it waits.
+  const waits = status === "parked" ? waitsOf(fields) : undefined;
   return {
     workflow: ref.workflow,
     id: ref.id,
     version: Number(fields["version"]),
-    status: fields["status"] as RunStatus,
+    status,
     input: json(fields["input"]),
     ...(result === undefined ? {} : { result }),
     ...(error === undefined ? {} : { error }),
@@ -67,6 +69,7 @@ export function readHeld(
     run: readRun(ref, fields),
     ...readSteps(pairs(answer.steps)),
     signals: answer.signals.map((text) => JSON.parse(text) as BufferedSignal),
+    waited: waitsOf(fields) ?? [],
     ...(failing === undefined ? {} : { failing }),
     ...(cancelledAt === undefined ? {} : { cancelledAt }),
     died: fields["died"] === "1",
@@ -100,6 +103,10 @@ function pairs(flat: readonly string[]): Record<string, string> {
     fields[flat[index] ?? ""] = flat[index + 1] ?? "";
   }
   return fields;
+}
+
+function waitsOf(fields: Fields): readonly RunWait[] | undefined {
+  return json(fields["waits"]) as readonly RunWait[] | undefined;
 }
 
 function json(text: string | undefined): unknown {

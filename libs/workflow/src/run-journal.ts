@@ -15,6 +15,8 @@ import {
 /** Bounds of one run: what it holds is read as a whole at each activation. */
 const MAX_STEPS = 1_000;
 const MAX_RECORD_BYTES = 64 * 1_024;
+/** Recorded when they begin. */
+const UNTIMED: ReadonlySet<StepKind> = new Set<StepKind>(["sleep", "now"]);
 
 /** What one activation knows of its run, and writes to it under its epoch. */
 export interface RunJournal {
@@ -38,6 +40,8 @@ export interface RunJournal {
   readonly cancelThrown: boolean;
   /** Never later than the store's clock, epoch ms. */
   nowMs(): number;
+  /** Notes that a step begins, and answers since when it goes on: also across activations in which it waited. */
+  begin(step: string): number;
   get(step: string): StepRecord | undefined;
   progressOf(step: string): Progress | undefined;
   commit(
@@ -81,6 +85,7 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   const steps = new Map(held.steps);
   const progress = new Map(held.progress);
   const buffered = [...held.signals];
+  const begunMs = new Map(held.waited.map(({ step, sinceMs }) => [step, sinceMs]));
   let cancelThrown = held.cancelledAt !== undefined;
   const isCancelPending = () =>
     !cancelThrown &&
@@ -88,12 +93,16 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     (held.run.cancel !== undefined || cancelOrdered.aborted);
 
   const commit: RunJournal["commit"] = async (step, record, how = {}) => {
-    const stored = await store.commit(held, step, record, how);
+    const startedAtMs = UNTIMED.has(record.kind) ? undefined : begunMs.get(step);
+    const timed = startedAtMs === undefined ? record : { ...record, startedAtMs };
+    const stored = await store.commit(held, step, timed, how);
     steps.set(step, stored);
     if (how.taken !== undefined) buffered.splice(buffered.indexOf(how.taken), 1);
     if (stored.error?.code === "cancelled" && how.cancels === true) cancelThrown = true;
     return stored;
   };
+
+  const nowMs = () => Math.floor(held.nowMs + clock() - claimedAtMs);
 
   return {
     held,
@@ -110,7 +119,12 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     get cancelThrown() {
       return cancelThrown;
     },
-    nowMs: () => Math.floor(held.nowMs + clock() - claimedAtMs),
+    nowMs,
+    begin(step) {
+      const sinceMs = begunMs.get(step) ?? nowMs();
+      begunMs.set(step, sinceMs);
+      return sinceMs;
+    },
     get: (step) => steps.get(step),
     progressOf: (step) => progress.get(step),
     commit,

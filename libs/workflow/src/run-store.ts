@@ -32,6 +32,8 @@ export interface StepRecord {
   readonly attempts?: number;
   /** Of a signal: who sent it, if said. */
   readonly by?: string;
+  /** When its first try or its wait began, by Redis's clock, epoch ms. Later than that when the worker died in it. */
+  readonly startedAtMs?: number;
   /** Place in the order of commits, from 1; and when, by Redis's clock, epoch ms. Both are given by the store. */
   readonly seq?: number;
   readonly atMs?: number;
@@ -42,6 +44,8 @@ export interface RunWait {
   /** Name of the step. */
   readonly step: string;
   readonly kind: StepKind;
+  /** When it began, epoch ms. */
+  readonly sinceMs?: number;
   /** When it ends by itself, epoch ms. */
   readonly untilMs?: number;
 }
@@ -119,6 +123,8 @@ export interface Held extends RunRef {
   readonly steps: ReadonlyMap<string, StepRecord>;
   readonly progress: ReadonlyMap<string, Progress>;
   readonly signals: readonly BufferedSignal[];
+  /** What it waited for when it was parked last. */
+  readonly waited: readonly RunWait[];
   readonly failing?: Failing;
   /** The step at which the cancellation was thrown. */
   readonly cancelledAt?: string;

@@ -31,7 +31,7 @@ end
 local epoch = isSame and redis.call('HGET', KEYS[1], 'epoch') or int(redis.call('HINCRBY', KEYS[1], 'epoch', 1))
 redis.call('HSETNX', KEYS[1], 'startedAt', int(now))
 redis.call('HSET', KEYS[1], 'status', h[8] and 'compensating' or 'running', 'lease', ARGV[1], 'owner', ARGV[2], 'reason', '',
-  'parkedUntil', '', 'waits', '', 'died', status == 'running' and '1' or '')
+  'parkedUntil', '', 'died', status == 'running' and '1' or '')
 return { 'held', epoch, int(now), redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2]),
   redis.call('LRANGE', KEYS[3], 0, -1) }
 `,

@@ -10,6 +10,7 @@ import {
   type RunStatus,
   type RunStore,
   type RunView,
+  type RunWait,
   type StepRecord,
 } from "../run-store.ts";
 
@@ -27,6 +28,7 @@ interface StoredRun {
   readonly steps: Map<string, StepRecord>;
   readonly progress: Map<string, Progress>;
   signals: BufferedSignal[];
+  waited: readonly RunWait[];
   readonly seen: Set<string>;
 }
 
@@ -98,6 +100,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
         steps: new Map(),
         progress: new Map(),
         signals: [],
+        waited: [],
         seen: new Set(),
       });
       return { kind: "created", ...(replaces === undefined ? {} : { replaces }) };
@@ -120,7 +123,8 @@ export function createMemoryRunStore(now: () => number): RunStore {
       run.lease = lease;
       run.owner = owner;
       const status = run.failing === undefined ? "running" : "compensating";
-      const { startedAtMs = now() } = run.view;
+      const { startedAtMs = now(), waits: waited = run.waited } = run.view;
+      run.waited = waited;
       set(run, { status, startedAtMs }, ["reason", "parkedUntilMs", "waits"]);
       const { epoch, died, wakeSeq, failing, cancelledAt } = run;
       return {
@@ -134,6 +138,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
         steps: new Map(run.steps),
         progress: new Map(run.progress),
         signals: [...run.signals],
+        waited,
         ...(failing === undefined ? {} : { failing }),
         ...(cancelledAt === undefined ? {} : { cancelledAt }),
       };

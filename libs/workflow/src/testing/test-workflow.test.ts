@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TerminalError } from "@konverge/core";
+import { KonvergeError, TerminalError } from "@konverge/core";
 import { defineWorkflow } from "../define-workflow.ts";
 import { testWorkflow, type TestRun } from "./test-workflow.ts";
 
@@ -54,6 +54,38 @@ test.each(["create", "soak", "approve", "resize", "smoke", "now"])(
     expect(t.bodies).toEqual(["create", "resize", "probe"]);
   },
 );
+
+test.each([{ crash: undefined }, { crash: "approve" }])(
+  "a record tells since when its step or wait went on, over other wake-ups, crash in it: %o",
+  async ({ crash }) => {
+    const t = begin();
+    await t.advance("30m");
+    await t.advance("5m");
+    // Nothing of it is wanted: the wait goes on.
+    await t.signal("other");
+    const approve = { step: "approve", kind: "signal", sinceMs: 1_800_000 };
+    expect((await t.run()).waits).toMatchObject([approve]);
+    await t.advance("5m");
+    if (crash !== undefined) t.crashIn(crash);
+    await t.signal("approve", { ok: true });
+    const steps = await t.steps();
+    expect(steps.get("create")).toMatchObject({ startedAtMs: 0, atMs: 0 });
+    expect(steps.get("soak")).not.toHaveProperty("startedAtMs");
+    expect(steps.get("approve")).toMatchObject({ startedAtMs: 1_800_000, atMs: 2_400_000 });
+  },
+);
+
+test("a step that is tried again later began with its first try; an undo with its own", async () => {
+  const t = begin();
+  const busy = new KonvergeError("deferred", "busy", { retryAfterMs: 60_000 });
+  t.failStep("create", busy, { times: 2 });
+  expect((await t.settle()).waits).toMatchObject([{ step: "create", sinceMs: 0, untilMs: 60_000 }]);
+  await t.advance("2m");
+  expect((await t.steps()).get("create")).toMatchObject({ startedAtMs: 0, atMs: 120_000 });
+  await t.advance("25h");
+  const undo = (await t.steps()).get("undo:create");
+  expect(undo).toMatchObject({ kind: "undo", startedAtMs: undo?.atMs });
+});
 
 test("a crash in a body repeats that body alone", async () => {
   const t = begin();

@@ -248,6 +248,7 @@ export function testWorkflow<I>(
         steps: await store.steps(ref),
         progress: new Map(),
         signals: [],
+        waited: [],
         died: false,
         wakeSeq: 0,
         nowMs,
