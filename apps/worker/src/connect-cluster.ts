@@ -1,41 +1,62 @@
 import type { Settings } from "@konverge/contracts";
 import type { Gate } from "@konverge/core";
-import type { Config } from "@konverge/engine";
+import type { Config, Log } from "@konverge/engine";
 import type { Guard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import type { Metrics } from "@konverge/telemetry";
+import { startGuard } from "./start-guard.ts";
 
-export interface ConnectOptions {
+/** What all connections of a worker have in common. */
+export interface ClusterConnector {
   readonly settings: Settings;
-  readonly cluster: Config["clusters"][string];
   readonly version: string;
-  readonly guard: Guard;
+  readonly workerId: string;
+  readonly log: Log;
   readonly metrics: Metrics;
-  /** In place of a file. */
-  readonly kubeconfigText: string | undefined;
   /** What may be read to find a kubeconfig and a proxy. */
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** A client whose every call asks the guard and is counted. @throws KonvergeError `invalid_config` */
-export function connectCluster({
-  settings,
-  cluster,
-  version,
-  guard,
-  metrics,
-  kubeconfigText,
-  env,
-}: ConnectOptions): KubeClient {
+export interface ClusterTarget {
+  /** By it all workers share one guard. */
+  readonly name: string;
+  readonly cluster: Config["clusters"][string];
+  /** In place of a file. */
+  readonly kubeconfigText: string | undefined;
+  readonly context: string | undefined;
+}
+
+/** An API server, and what stands before it. */
+export interface ClusterConnection {
+  /** Each call asks the guard and is counted. */
+  readonly client: KubeClient;
+  readonly guard: Guard;
+  close(): Promise<void>;
+}
+
+/** Sends nothing yet. @throws KonvergeError `invalid_config`, `redis_unavailable` */
+export async function connectCluster(
+  connector: ClusterConnector,
+  { name, cluster, kubeconfigText, context }: ClusterTarget,
+): Promise<ClusterConnection> {
+  const { settings, version, workerId, log, metrics, env } = connector;
   const kubeconfigPath = cluster.kubeconfig ?? settings.kubeconfig;
-  const context = cluster.context ?? settings.context;
   const credentials = loadKubeCredentials({
     env,
     ...(kubeconfigText === undefined ? {} : { kubeconfigText }),
     ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
     ...(context === undefined ? {} : { context }),
   });
-  return createKubeClient({
+  const guard = await startGuard({
+    settings,
+    name,
+    cluster,
+    workerId,
+    log,
+    probe: (signal) =>
+      readClusterUid(client.scoped({ signal, priority: "critical", isProbe: true })),
+  });
+  const client = createKubeClient({
     credentials,
     gate: counted(guard, metrics, new URL(credentials.server).host),
     userAgent: `konverge-worker/${version}`,
@@ -43,6 +64,22 @@ export function connectCluster({
     // As many as the guard lets through at once.
     ...(cluster.maxInFlight === undefined ? {} : { maxConnections: cluster.maxInFlight }),
   });
+  const unobserve = metrics.observeGuard(name, () => ({
+    mode: guard.breaker.mode,
+    ratePerSecond: guard.ratePerSecond,
+    waiting: guard.waiting,
+    inFlight: guard.inFlight,
+    ...guard.counts,
+  }));
+  return {
+    client,
+    guard,
+    async close() {
+      unobserve();
+      await client.close();
+      await guard.close();
+    },
+  };
 }
 
 /** Counts every call where all calls pass. */

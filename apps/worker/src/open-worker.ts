@@ -23,8 +23,8 @@ import { connectCluster, readClusterUid } from "./connect-cluster.ts";
 import { explainForbidden } from "./explain-forbidden.ts";
 import { defineVersion, followFleet } from "./follow-fleet.ts";
 import { onceAdmitted } from "./once-admitted.ts";
+import { openClusters } from "./open-clusters.ts";
 import { runWorkflows } from "./run-workflows.ts";
-import { startGuard } from "./start-guard.ts";
 
 const BYTES_PER_MIB = 1_048_576;
 /** Between two explanations of what is forbidden; each asks the API server. */
@@ -89,26 +89,16 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     const { prefix, cluster: clusterName } = settings;
     const facts = await checkRedis(redis);
     for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
-    const guard = await startGuard({
-      settings,
+    const connector = { settings, version, workerId, log, metrics, env };
+    const home = await connectCluster(connector, {
+      name: clusterName,
       cluster,
-      workerId,
-      log,
-      probe: (signal) =>
-        readClusterUid(client.scoped({ signal, priority: "critical", isProbe: true })),
+      kubeconfigText,
+      context: cluster.context ?? settings.context,
     });
-    cleanup.defer(() => guard.close());
-    metrics.observeGuard(clusterName, () => ({
-      mode: guard.breaker.mode,
-      ratePerSecond: guard.ratePerSecond,
-      waiting: guard.waiting,
-      inFlight: guard.inFlight,
-      ...guard.counts,
-    }));
-    const access = { settings, cluster, version, guard, metrics, kubeconfigText, env };
-    const client: KubeClient = connectCluster(access);
+    const { client, guard } = home;
     connected = client;
-    cleanup.defer(() => client.close());
+    cleanup.defer(() => home.close());
     const { shards = 1 } = cluster;
     const uid = await onceAdmitted(
       () => readClusterUid(client),
@@ -116,6 +106,13 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     );
     const binding = { uid, shards };
     await bindCluster({ redis, prefix, cluster: clusterName, ...binding });
+    const clusters = openClusters({
+      home: { name: clusterName, client, uid },
+      clusters: config.clusters,
+      kubeconfigText,
+      connector,
+    });
+    cleanup.defer(() => clusters.close());
 
     const registry = createControllerRegistry({
       redis,
@@ -222,16 +219,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     const runs = runWorkflows({
       queues: { redis, prefix, cluster: clusterName, shards },
       workflows: settings.role === "watch" ? [] : config.workflows,
-      clusters: {
-        home: clusterName,
-        async client(name) {
-          if (name === clusterName) return client;
-          throw new KonvergeError(
-            "invalid_request",
-            `cluster "${name}" is not the one of this worker, which is "${clusterName}"`,
-          );
-        },
-      },
+      clusters,
       workerId,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
       log,

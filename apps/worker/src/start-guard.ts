@@ -4,6 +4,7 @@ import { createGuard, type Guard, type GuardEvent } from "@konverge/guard";
 
 export interface StartGuardOptions {
   readonly settings: Settings;
+  readonly name: string;
   readonly cluster: Config["clusters"][string];
   readonly workerId: string;
   readonly log: Log;
@@ -14,6 +15,7 @@ export interface StartGuardOptions {
 /** The guard that all workers of a cluster share. @throws KonvergeError `invalid_config`, `redis_unavailable` */
 export function startGuard({
   settings,
+  name,
   cluster,
   workerId,
   log,
@@ -23,7 +25,7 @@ export function startGuard({
   return createGuard({
     redis: { url: settings.redisUrl },
     prefix: settings.prefix,
-    cluster: settings.cluster,
+    cluster: name,
     workerId,
     limits: clusterLimits(cluster),
     ...(maxInFlight === undefined ? {} : { maxInFlight }),

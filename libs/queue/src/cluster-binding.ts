@@ -7,7 +7,7 @@ import {
   runScript,
   withRedis,
 } from "@konverge/redis";
-import { clusterRoot, controllersKey, DEFAULT_PREFIX } from "./queue-names.ts";
+import { clusterRoot, clustersKey, controllersKey, DEFAULT_PREFIX } from "./queue-names.ts";
 import { claimBindingScript } from "./scripts/claim-binding.ts";
 
 export interface ClusterBinding {
@@ -34,7 +34,11 @@ export async function bindCluster(binding: ClusterBinding): Promise<void> {
   const redis = openProducer(binding.redis);
   redis.on("error", () => undefined);
   try {
-    await withRedis(redis, () => claimBinding(redis, binding));
+    await withRedis(redis, async () => {
+      await claimBinding(redis, binding);
+      // Its guard is seen and steered by this list, also where no worker is at home.
+      await redis.sadd(clustersKey(binding.prefix ?? DEFAULT_PREFIX), cluster);
+    });
   } finally {
     await closeRedis(redis);
   }

@@ -14,9 +14,13 @@ export interface GuardMetrics {
 
 const BREAKER_MODES: readonly BreakerMode[] = ["closed", "open", "halfOpen", "isolated"];
 
-/** Reads a guard at each scrape. */
-export function observeGuard(registry: Registry, cluster: string, read: () => GuardMetrics): void {
+/** Reads a guard at each scrape, until what it returns is called. */
+export type ObserveGuard = (cluster: string, read: () => GuardMetrics) => () => void;
+
+/** The metrics of the guards of one process, one a cluster. */
+export function createGuardMetrics(registry: Registry): ObserveGuard {
   const registers = [registry];
+  const guards = new Map<string, () => GuardMetrics>();
   const gauge = (name: string, help: string, value: (guard: GuardMetrics) => number) =>
     new Gauge({
       name: `konverge_guard_${name}`,
@@ -24,7 +28,8 @@ export function observeGuard(registry: Registry, cluster: string, read: () => Gu
       labelNames: ["cluster"],
       registers,
       collect() {
-        this.set({ cluster }, value(read()));
+        this.reset();
+        for (const [cluster, read] of guards) this.set({ cluster }, value(read()));
       },
     });
   const counter = (name: string, help: string, value: (guard: GuardMetrics) => number) =>
@@ -35,7 +40,7 @@ export function observeGuard(registry: Registry, cluster: string, read: () => Gu
       registers,
       collect() {
         this.reset();
-        this.inc({ cluster }, value(read()));
+        for (const [cluster, read] of guards) this.inc({ cluster }, value(read()));
       },
     });
   const states: Gauge<"cluster" | "state"> = new Gauge({
@@ -44,8 +49,11 @@ export function observeGuard(registry: Registry, cluster: string, read: () => Gu
     labelNames: ["cluster", "state"],
     registers,
     collect() {
-      const { mode } = read();
-      for (const state of BREAKER_MODES) states.set({ cluster, state }, state === mode ? 1 : 0);
+      states.reset();
+      for (const [cluster, read] of guards) {
+        const { mode } = read();
+        for (const state of BREAKER_MODES) states.set({ cluster, state }, state === mode ? 1 : 0);
+      }
     },
   });
   gauge("rate", "Calls per second that the fleet may send now.", (guard) => guard.ratePerSecond);
@@ -54,4 +62,10 @@ export function observeGuard(registry: Registry, cluster: string, read: () => Gu
   counter("redis_round_trips_total", "Asks of this process for tokens.", (guard) => guard.asks);
   counter("permits_total", "Calls that were let through.", (guard) => guard.permits);
   counter("deferred_total", "Calls that were not sent.", (guard) => guard.deferred);
+  return (cluster, read) => {
+    guards.set(cluster, read);
+    return () => {
+      if (guards.get(cluster) === read) guards.delete(cluster);
+    };
+  };
 }

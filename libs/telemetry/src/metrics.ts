@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import { observeGuard, type GuardMetrics } from "./guard-metrics.ts";
+import { createGuardMetrics, type ObserveGuard } from "./guard-metrics.ts";
 import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
@@ -9,8 +9,7 @@ export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetric
   readonly contentType: string;
   /** One API call, by what it was and how it ended. */
   apiCall(call: ApiCallMetrics): void;
-  /** Reads a guard at each scrape. */
-  observeGuard(cluster: string, read: () => GuardMetrics): void;
+  readonly observeGuard: ObserveGuard;
   /** The text that Prometheus reads. */
   text(): Promise<string>;
 }
@@ -39,7 +38,7 @@ export function createMetrics({ version, ofProcess = false }: MetricsOptions): M
     ...createRequestMetrics(registry),
     ...createHistoryMetrics(registry),
     apiCall: createRestClientMetrics(registry),
-    observeGuard: (cluster, read) => observeGuard(registry, cluster, read),
+    observeGuard: createGuardMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   };
