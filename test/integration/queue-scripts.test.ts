@@ -207,7 +207,7 @@ describe("begin", () => {
       { epoch: 2, attempt: 2, failures: 1, triggers: "", rank: 3 },
     ]);
     await leaseIsOver();
-    expect(await begin("o3")).toEqual(["backoff", "2", expect.any(String)]);
+    expect(await begin("o3")).toEqual(["backoff", "2", expect.any(String), 2]);
     expect(await begin("o4")).toMatchObject(["run", { epoch: 3, attempt: 3, failures: 2 }]);
     const lost = (await harness.redis.lrange(stream, 0, -1)).map(decodeAttempt);
     expect(lost.map(({ id, outcome, worker }) => [id, outcome, worker])).toEqual([
@@ -325,7 +325,7 @@ describe("end", () => {
     await leaseIsOver();
     await begin("o2", 1);
     await leaseIsOver();
-    expect(await begin("o3")).toEqual(["backoff", "2", expect.any(String)]);
+    expect(await begin("o3")).toEqual(["backoff", "2", expect.any(String), 2]);
     expect(await end(2, "o2")).toEqual(["fenced", 0]);
     expect(await fields("finished", "failures")).toEqual([null, "2"]);
   });

@@ -2,12 +2,13 @@ import { redactPatch, type AttemptRecord, type Hint } from "@konverge/contracts"
 import {
   isKonvergeError,
   findCause,
+  parseKey,
   type Outcome,
   type OutcomeKind,
   type Trigger,
 } from "@konverge/core";
 import { findTakenFields, isKubeApiError, resourceName, type ConflictRecord } from "@konverge/kube";
-import type { AttemptClosed, AttemptEnd, AttemptLease } from "@konverge/queue";
+import type { AttemptClosed, AttemptEnd, AttemptLease, LostAttempt } from "@konverge/queue";
 import type { AttemptSpan, Metrics } from "@konverge/telemetry";
 import type { WriteTrace } from "./attempt-trace.ts";
 import type { Controller } from "./define-controller.ts";
@@ -36,6 +37,8 @@ export interface AttemptReporter {
     run: AttemptRun,
     span?: AttemptSpan,
   ) => (backoffMs: number) => string;
+  /** Called when an attempt is found that never ended. */
+  readonly lost: (lost: LostAttempt) => void;
   /** Called when the queue has stored the end, or refused it. */
   readonly closed: (attempt: AttemptLease, end: AttemptEnd, closed: AttemptClosed) => void;
 }
@@ -77,6 +80,11 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         records.set(attempt, { record: complete, bytes: Buffer.byteLength(text) });
         return text;
       };
+    },
+    lost: ({ id: key, inARow }) => {
+      metrics.attemptLost(controller.name);
+      const { namespace, name } = parseKey(key);
+      log.warn({ key, namespace, name, inARow }, "an attempt never ended");
     },
     closed: (attempt, { outcome }, { fenced, retryAfterMs }) => {
       const kept = records.get(attempt);

@@ -17,6 +17,8 @@ import { errorOfThrown } from "./thrown-error.ts";
 /** Expired credentials concern the whole cluster; soon enough to notice new ones. */
 const CREDENTIALS_AGAIN_MS = 5_000;
 const STALE_READ_AGAIN_MS = 1_000;
+/** Whom the server tells the same time come back over at least so long, or a quarter of that time, after it. */
+const SPREAD_MS = 1_000;
 const REFUSED = new Set([400, 403, 405, 406, 413, 415, 422]);
 
 /** Where several errors came together, the first of these that is among them decides. */
@@ -30,11 +32,18 @@ const SEVERITY: readonly Outcome["kind"][] = [
 ];
 
 /** What a thrown value means for the key that was reconciled. Looks through causes, and at each part of an AggregateError. */
-export function classifyError(thrown: unknown, reconciled: ObjectRef): Outcome {
+export function classifyError(
+  thrown: unknown,
+  reconciled: ObjectRef,
+  random: () => number = Math.random,
+): Outcome {
   const error = errorOfThrown(thrown);
-  const outcomes = findRootErrors(thrown).map((root) =>
-    root === undefined ? retry(error, undefined) : classifyOurs(error, root, reconciled),
-  );
+  const outcomes = findRootErrors(thrown).map((root) => {
+    if (root === undefined) return retry(error);
+    const outcome = classifyOurs(error, root, reconciled);
+    // The guard spreads its own.
+    return root.code === "deferred" ? outcome : spread(outcome, random);
+  });
   const rank = (outcome: Outcome) => SEVERITY.indexOf(outcome.kind);
   return outcomes.reduce((worst, next) => (rank(next) < rank(worst) ? next : worst));
 }
@@ -76,8 +85,16 @@ function classifyApiError(error: Error, api: KubeApiError, reconciled: ObjectRef
   return retry(error, api.retryAfterMs);
 }
 
-function retry(error: Error, retryAfterMs: number | undefined): Outcome {
+function retry(error: Error, retryAfterMs?: number): Outcome {
   return { kind: "retry", error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+}
+
+/** Never earlier than was asked for. */
+function spread(outcome: Outcome, random: () => number): Outcome {
+  const later = (ms: number) => ms + Math.round(random() * Math.max(SPREAD_MS, ms / 4));
+  if (outcome.kind === "deferred") return { ...outcome, afterMs: later(outcome.afterMs) };
+  if (outcome.kind !== "retry" || outcome.retryAfterMs === undefined) return outcome;
+  return { ...outcome, retryAfterMs: later(outcome.retryAfterMs) };
 }
 
 function isSame({ ref }: KubeApiError, { group, resource, namespace, name }: ObjectRef): boolean {

@@ -197,6 +197,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         return { outcome: run.outcome, record: report.finished(attempt, run, span) };
       },
       onClosed: report.closed,
+      onLost: (lost) => {
+        report.lost(lost);
+        past?.noteLost(lost);
+      },
       onError: (error) => log.warn({ err: error, controller: controller.name }, "queue error"),
     });
   });

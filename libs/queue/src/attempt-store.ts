@@ -37,11 +37,18 @@ export type Begun =
       /** Number of the last request that it covers. */
       readonly covered: number;
       readonly traceparent: string | undefined;
+      /** Attempts in a row, up to this one, that never ended; 0 unless the last of them was found now. */
+      readonly lost: number;
     }
   /** Another epoch runs. */
   | { readonly kind: "busy"; readonly waitMs: number }
   /** Attempts of this key die with their workers; it waits before the next. */
-  | { readonly kind: "backoff"; readonly failures: number; readonly nowMs: number }
+  | {
+      readonly kind: "backoff";
+      readonly failures: number;
+      readonly nowMs: number;
+      readonly lost: number;
+    }
   | { readonly kind: "dead" }
   | { readonly kind: "covered" }
   /** Parked until the pause is ended. */
@@ -208,18 +215,18 @@ function rows(answer: unknown): readonly Row[] {
   return answer as Row[];
 }
 
-function decodeBegun([kind, first, run, traceparent]: Row): Begun {
+function decodeBegun([kind, first, run, last]: Row): Begun {
   switch (kind) {
     case "busy":
       return { kind, waitMs: Number(first) };
     case "backoff":
-      return { kind, failures: Number(first), nowMs: Number(run) };
+      return { kind, failures: Number(first), nowMs: Number(run), lost: Number(last) };
     case "dead":
     case "covered":
     case "paused":
       return { kind };
     case "run":
-      return decodeRun(String(first), String(run), traceparent);
+      return decodeRun(String(first), String(run), last);
     case undefined:
     default:
       throw new Error(`script begin answered "${kind}", which this version does not know`);
@@ -231,7 +238,7 @@ function decodeRun(
   run: string,
   traceparent: Row[number] | undefined,
 ): RunningAttempt {
-  const [epoch = 0, attempt = 0, failures = 0, conflicts = 0, covered = 0] = counters
+  const [epoch = 0, attempt = 0, failures = 0, conflicts = 0, covered = 0, lost = 0] = counters
     .split(" ")
     .map(Number);
   const [startedAt, , rank, since, floor = "-", , ...triggers] = run.split("\n");
@@ -248,6 +255,7 @@ function decodeRun(
     startedAtMs: Number(startedAt),
     class: classOf(Number(rank)),
     traceparent: traceparent === undefined ? undefined : String(traceparent),
+    lost,
   };
 }
 

@@ -65,6 +65,7 @@ export type {
   AttemptEnd,
   AttemptLease,
   KeyState,
+  LostAttempt,
   QueueLadders,
   QueueWorker,
   RequestClass,

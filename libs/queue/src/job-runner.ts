@@ -1,7 +1,7 @@
 import { ensureError, KonvergeError, sleepMs, type ObjectKey, type Outcome } from "@konverge/core";
 import { DelayedError, WaitingError, type Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
-import type { AttemptStore, EndCall, Ended, RunningAttempt } from "./attempt-store.ts";
+import type { AttemptStore, Begun, EndCall, Ended, RunningAttempt } from "./attempt-store.ts";
 import { createBeginAhead, type BegunAhead } from "./begin-ahead.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "./job-payload.ts";
@@ -78,6 +78,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     const key = keyOfPayload(job.data, options.owner);
     const id = job.data.key;
     const { owner, askedAtMs, begun } = early ?? (await beginNow(id));
+    tellLost(id, begun);
     switch (begun.kind) {
       case "run":
         return await attempt(job, token, { key, id, owner, askedAtMs, begun });
@@ -96,6 +97,15 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       case "covered":
       case "paused":
         return undefined;
+    }
+  };
+
+  const tellLost = (id: string, begun: Begun) => {
+    if (!("lost" in begun) || begun.lost === 0) return;
+    try {
+      work.onLost?.({ id, inARow: begun.lost });
+    } catch (error) {
+      work.onError(ensureError(error));
     }
   };
 
@@ -260,7 +270,7 @@ function leaseOf(
   begun: RunningAttempt,
   signal: AbortSignal,
 ): AttemptLease {
-  const { kind: _, floor, traceparent, covered: __, ...fields } = begun;
+  const { kind: _, floor, traceparent, covered: __, lost: ___, ...fields } = begun;
   return {
     key,
     id,

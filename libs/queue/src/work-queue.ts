@@ -130,6 +130,13 @@ export interface AttemptClosed {
   readonly retryAfterMs?: number;
 }
 
+/** An attempt that never ended, and how many of its key there were in a row; from the second on the key backs off first. */
+export interface LostAttempt {
+  /** The key in its canonical text form. */
+  readonly id: string;
+  readonly inARow: number;
+}
+
 export interface QueueLadders {
   readonly conflict: Ladder;
   readonly failure: Ladder;
@@ -150,6 +157,8 @@ export interface WorkOptions {
   readonly handle: (attempt: AttemptLease) => Promise<AttemptEnd>;
   /** Told after `end` was stored (or fenced). */
   readonly onClosed?: (attempt: AttemptLease, end: AttemptEnd, closed: AttemptClosed) => void;
+  /** Told when an attempt is found that never ended: its worker died, or stood still for longer than its lease. */
+  readonly onLost?: (lost: LostAttempt) => void;
   /** Told about errors of the queue itself, such as a lost connection. */
   readonly onError: (error: Error) => void;
   readonly random?: () => number;

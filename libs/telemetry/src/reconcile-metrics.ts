@@ -27,6 +27,8 @@ export interface ReconcileMetrics {
   attemptStarted(controller: string, attempt: object): void;
   /** The handler has returned, or was left behind. */
   attemptEnded(attempt: object): void;
+  /** An attempt was found that never ended. */
+  attemptLost(controller: string): void;
   /** The end is stored, or was refused. */
   attemptFinished(attempt: AttemptMetrics): void;
 }
@@ -110,6 +112,7 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
   const terminal = counter("terminal_reconcile_errors_total", "Attempts that ended for good.");
   const timeouts = counter("reconcile_timeouts_total", "Attempts longer than their timeout.");
   const fenced = counter("reconcile_fenced_total", "Attempts that another had replaced.");
+  const lost = counter("reconcile_lost_total", "Attempts found that never ended.");
   const noops = counter("reconcile_noop_total", "Attempts that ended well and wrote nothing.");
   const conflicts = counter("conflicts_total", "Writes that lost a race.");
   const writes = counter("writes_total", "Writes that changed an object.");
@@ -165,7 +168,7 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
       controllers.add(controller);
       maxConcurrent.set({ controller }, max);
       for (const result of RESULTS) reconciles.inc({ controller, result }, 0);
-      for (const each of [errors, terminal, timeouts, fenced, noops, conflicts, writes]) {
+      for (const each of [errors, terminal, timeouts, fenced, lost, noops, conflicts, writes]) {
         each.inc({ controller }, 0);
       }
       for (const each of [calls, limiter, lane]) each.inc({ controller }, 0);
@@ -183,6 +186,9 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
       running.delete(attempt);
       const seconds = (performance.now() - started.startedMs) / 1_000;
       working.observe(byQueue(started.controller), seconds);
+    },
+    attemptLost(controller) {
+      lost.inc({ controller });
     },
     attemptFinished(attempt) {
       const { controller, outcome } = attempt;

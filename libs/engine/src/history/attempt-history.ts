@@ -9,7 +9,13 @@ import {
 } from "@konverge/contracts";
 import { ensureError, parseKey } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
-import type { AttemptLease, HistoryAnswer, HistoryWriter, WorkQueue } from "@konverge/queue";
+import type {
+  AttemptLease,
+  HistoryAnswer,
+  HistoryWriter,
+  LostAttempt,
+  WorkQueue,
+} from "@konverge/queue";
 import type { Metrics } from "@konverge/telemetry";
 import type { Controller } from "../define-controller.ts";
 import type { Log } from "../log.ts";
@@ -28,10 +34,15 @@ const SAY_AGAIN_MS = 3_600_000;
 const FLIPS_IN_A_ROW = 3;
 /** Lost attempts in a row after which a person is told. The queue changes its ladder then. */
 const CONFLICTS_TOLD = 50;
+/** Failures in a row after which, and again after as many more, a person is told: no key is given up without being asked to. */
+const FAILURES_TOLD = 25;
+/** Lost attempts in a row after which the handler is more likely to be the cause than its node. */
+const LOST_TOLD = 2;
 const RECORDS_READ = 64;
 const RECORDS_READ_TO_BRAKE = 16;
 const EPISODE_MS = 60_000;
 const SAYINGS_KEPT = 1_000;
+const FAILED: ReadonlySet<string> = new Set(["retry", "rejected"]);
 const LOOP_KINDS: readonly LoopState["kind"][] = ["ownWrites", "requeue", "flip"];
 
 /**
@@ -49,6 +60,8 @@ interface ControllerHistory {
   readonly brake: LoopBrake;
   /** What was found about a key. */
   readonly hintsOf: (key: string) => readonly Hint[];
+  /** Told of an attempt that never ended. */
+  readonly noteLost: (lost: LostAttempt) => void;
   /** Told of each attempt whose end was stored. */
   readonly note: (attempt: AttemptLease, record: AttemptRecord, recordBytes: number) => void;
 }
@@ -131,6 +144,21 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
         { key, uid, reason: "ConflictStorm", message },
         { client, controller, log: ownLog },
       );
+    });
+  };
+
+  /** Once a minute per controller and code: one missing permission makes all keys of a controller fail. */
+  const foundFailing = (
+    { controller, log: ownLog }: Followed,
+    record: AttemptRecord,
+    n: number,
+  ) => {
+    const { key, uid, error } = record;
+    const code = error?.reason ?? error?.code ?? record.outcome;
+    say(`failing/${controller.name}/${code}/${Math.floor(Date.now() / EPISODE_MS)}`, () => {
+      ownLog.warn({ key, failures: n, err: error }, "a key keeps failing");
+      const message = `${n} attempts in a row failed, the last one with ${code}`;
+      tellEvent({ key, uid, reason: "KeepsFailing", message }, { client, controller, log: ownLog });
     });
   };
 
@@ -235,6 +263,15 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
           const state = brake.stateOf(key);
           return state === undefined ? [] : [hintOf(hintOfLoop(state), describeLoop(state))];
         },
+        noteLost: ({ id: key, inARow }) => {
+          if (inARow < LOST_TOLD) return;
+          const message = `${inARow} attempts in a row never ended: the handler may end its process`;
+          const uid = undefined;
+          tellEvent(
+            { key, uid, reason: "AttemptsLost", message },
+            { client, controller, log: ownLog },
+          );
+        },
         note: (attempt, record, recordBytes) => {
           batch.add(record, recordBytes);
           for (const object of takenFrom(record)) writers.set(object, record);
@@ -250,6 +287,10 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
           }
           if (record.outcome === "conflict" && attempt.conflicts + 1 === CONFLICTS_TOLD) {
             foundStorm(part, record);
+          }
+          const failures = attempt.failures + 1;
+          if (FAILED.has(record.outcome) && failures % FAILURES_TOLD === 0) {
+            foundFailing(part, record, failures);
           }
           if (record.cause === "loop") return;
           brake.ended(attempt.id, record);

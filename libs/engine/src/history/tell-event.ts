@@ -7,7 +7,12 @@ export interface ToldEvent {
   readonly key: string;
   /** By which `kubectl describe` looks for Events. */
   readonly uid: string | undefined;
-  readonly reason: "ConflictStorm" | "OwnershipFlip" | "ReconcileLoop";
+  readonly reason:
+    | "AttemptsLost"
+    | "ConflictStorm"
+    | "KeepsFailing"
+    | "OwnershipFlip"
+    | "ReconcileLoop";
   /** Names and paths, never values (P12). */
   readonly message: string;
 }

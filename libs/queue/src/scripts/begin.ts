@@ -18,9 +18,10 @@ local anyPause = redis.call('EXISTS', KEYS[3]) == 1
 local function int(text) return tonumber(text) or 0 end
 local function memberOf(key) return select(2, string.match(key, KEY_HASH)) end
 local function readRun(text)
-  local startedAt, by, since, triggers =
-    string.match(text or '', '^(%d+)\n([^\n]*)\n%d\n(%d+)\n[^\n]*\n[^\n]*\n(.*)$')
-  return { startedAt = startedAt or '0', worker = by or '', since = since or '0', triggers = triggers or '' }
+  local startedAt, by, since, generation, triggers =
+    string.match(text or '', '^(%d+)\n([^\n]*)\n%d\n(%d+)\n[^\n]*\n([^\n]*)\n(.*)$')
+  return { startedAt = startedAt or '0', worker = by or '', since = since or '0', generation = generation or '',
+    triggers = triggers or '' }
 end
 
 -- A run leaves its trace context for its retries, with its number: one that is finished left it for nobody.
@@ -64,7 +65,7 @@ local function begin(key, owner)
   local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
     'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'generation')
   local open = h[1] and h[1] ~= ''
-  local failures, conflicts, covered = h[7] or '0', h[8] or '0', h[13] or '0'
+  local failures, conflicts, covered, lost = h[7] or '0', h[8] or '0', h[13] or '0', 0
   if open then
     if h[1] == owner then
       local past = redis.call('HMGET', key, 'run', 'runTrace')
@@ -74,7 +75,7 @@ local function begin(key, owner)
     local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
     if leftMs > 0 then return { 'busy', leftMs } end
     failures = string.format('%d', int(failures) + 1)
-    local lost = int(h[11]) + 1
+    lost = int(h[11]) + 1
     recordLost(key, h[5], covered)
     redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost)
     if redis.call('HGET', KEYS[5], memberOf(key)) == h[5] then
@@ -85,7 +86,7 @@ local function begin(key, owner)
     elseif lost >= 2 then
       redis.call('HSET', key, 'hold', 'backoff')
       redis.call('ZADD', KEYS[2], 'NX', now, memberOf(key))
-      return { 'backoff', failures, nowText }
+      return { 'backoff', failures, nowText, lost }
     end
   end
   if h[12] == '1' then return { 'dead' } end
@@ -119,6 +120,10 @@ local function begin(key, owner)
   tag = int(tag)
   if tag > highest then highest = tag end
   if not class or class > '2' then aged[#aged + 1] = memberOf(key) end
+  if failures ~= '0' and readRun(redis.call('HGET', key, 'run')).generation ~= (h[14] or '') then
+    failures = '0'
+    redis.call('HSET', key, 'failures', failures)
+  end
   local epoch, attempts = string.format('%d', int(h[5]) + 1), string.format('%d', int(h[6]) + 1)
   local run = nowText .. '\n' .. worker .. '\n' .. (class or '3') .. '\n' .. (since or nowText) .. '\n' .. (floor or '-') ..
     '\n' .. (h[14] or '') .. '\n' .. (triggers or '')
@@ -130,7 +135,8 @@ local function begin(key, owner)
     trace = findTrace(triggers, { 'http', 'cli', 'signal' }) or left or findTrace(triggers, { '%l+' })
     if trace and trace ~= left then redis.call('HSET', key, 'runTrace', number .. ' ' .. trace) end
   end
-  return { 'run', epoch .. ' ' .. attempts .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. number, run, trace }
+  local counters = epoch .. ' ' .. attempts .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. number
+  return { 'run', lost > 0 and counters .. ' ' .. lost or counters, run, trace }
 end
 
 -- Places and ages of what began.
@@ -148,9 +154,11 @@ end
  * ARGV: 1 lease in ms, 2 worker, 3 attempts kept per key, 4 retention in ms; then per attempt its owner: a text that no
  * other attempt has. The same owner twice gets the same answer, since a lost connection repeats the call.
  * Answer, per attempt:
- * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }
+ * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }; behind covered, where an
+ *   epoch has just been found that never ended, how many of them there were in a row. Failures of another generation are not
+ *   counted; conflicts are, since who writes the generations may be who wins the races
  * - { "busy", ms left of another epoch's lease }
- * - { "backoff", failures, now in ms }: an epoch never ended, not for the first time in a row
+ * - { "backoff", failures, now in ms, epochs in a row that never ended }: not for the first time in a row
  * - { "dead" }: refused until a person asks or the generation changes; what was requested stays
  * - { "covered" }: nothing was requested since the last finished attempt began, or a person has withdrawn it
  * - { "paused" }: what was requested stays, and the key is parked until the pause is ended. Where nothing is paused that costs
