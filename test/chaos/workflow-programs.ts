@@ -23,7 +23,7 @@ export type Op =
   | { readonly kind: "all"; readonly branches: readonly (readonly Op[])[] };
 
 /** What a failing child counts for. */
-const FAILED_CHILD = 1_000;
+export const FAILED_CHILD = 1_000;
 
 export function makeProgram(random: () => number, depth = 0): Program {
   const below = (n: number) => Math.floor(random() * n);
@@ -109,13 +109,25 @@ export function traceNames(prefix: string) {
     /** Hash: what the code saw first of a step; and a list of what it saw otherwise later. */
     seen: `${prefix}:trace:seen`,
     changed: `${prefix}:trace:changed`,
+    /** Hash: when the code went on behind a sleep first, epoch ms by Redis's clock. */
+    woke: `${prefix}:trace:woke`,
+    /** Hashes by worker: bodies that came to their end, and the most runs whose bodies were at work at once. */
+    did: `${prefix}:trace:did`,
+    most: `${prefix}:trace:most`,
     /** List of undone steps. */
     undone: (run: string) => `${prefix}:trace:undone:${run}`,
   };
 }
 
-export function makeInterpreter(redis: Redis, prefix: string): Workflow<Program, number> {
+export function makeInterpreter(
+  redis: Redis,
+  prefix: string,
+  workerId = "test",
+): Workflow<Program, number> {
   const names = traceNames(prefix);
+  /** Bodies at work, without those that have lost their run. */
+  const atWork = new Map<AbortSignal, string>();
+  let most = 0;
   const interpreter: Workflow<Program, number> = defineWorkflow(
     "program",
     { version: 1 },
@@ -136,6 +148,7 @@ export function makeInterpreter(redis: Redis, prefix: string): Workflow<Program,
         return await runStep(w, op);
       case "sleep":
         await w.sleep(op.name, op.ms);
+        void noteWoke(`${w.runId}/${op.name}`);
         return 0;
       case "signal":
         return await w.signal<number>("signal");
@@ -151,16 +164,34 @@ export function makeInterpreter(redis: Redis, prefix: string): Workflow<Program,
     if ((await redis.hsetnx(names.seen, id, nonce)) === 1) return;
     if ((await redis.hget(names.seen, id)) !== nonce) await redis.rpush(names.changed, id);
   };
+  const noteWoke = async (id: string) => {
+    const [seconds, us] = await redis.time();
+    await redis.hsetnx(names.woke, id, Number(seconds) * 1_000 + Math.floor(Number(us) / 1_000));
+  };
+  const noteAtWork = async () => {
+    const live = [...atWork].filter(([signal]) => !signal.aborted);
+    const runs = new Set(live.map(([, run]) => run)).size;
+    if (runs <= most) return;
+    most = runs;
+    await redis.hset(names.most, workerId, most);
+  };
   const runStep = async (w: WorkflowContext, op: Extract<Op, { kind: "step" }>) => {
     const { name, value, failures, takesMs, undo } = op;
     const id = `${w.runId}/${name}`;
     const result = await w.step(
       name,
-      async ({ attempt }) => {
-        await redis.hincrby(names.tries, id, 1);
-        await new Promise((resolve) => setTimeout(resolve, takesMs));
-        if (attempt <= failures) throw new Error("as planned");
-        return { value, nonce: Math.random() };
+      async ({ attempt, signal }) => {
+        atWork.set(signal, w.runId);
+        try {
+          await noteAtWork();
+          await redis.hincrby(names.tries, id, 1);
+          await new Promise((resolve) => setTimeout(resolve, takesMs));
+          await redis.hincrby(names.did, workerId, 1);
+          if (attempt <= failures) throw new Error("as planned");
+          return { value, nonce: Math.random() };
+        } finally {
+          atWork.delete(signal);
+        }
       },
       {
         retry: {
