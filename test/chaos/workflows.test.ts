@@ -3,9 +3,11 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
+import { RUN_STATUSES } from "@konverge/contracts";
 import { expect, onTestFinished, test } from "vitest";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { runNames } from "../../libs/workflow/src/run-names.ts";
 import { pollUntil } from "./poll-until.ts";
 import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, makeProgram, predict, traceNames } from "./workflow-programs.ts";
@@ -125,6 +127,7 @@ test(
         `p99 ${late[Math.floor(late.length * 0.99)]} ms late; at most ${Math.max(...Object.values(most).map(Number))} runs at work at once`,
     );
     expect(findings.flatMap(({ wrong }) => wrong)).toEqual([]);
+    expect(await findMisplaced(redis, prefix)).toEqual([]);
     // I3: no execution saw another value than the first.
     expect(await redis.lrange(names.changed, 0, -1)).toEqual([]);
     // I4: once more for each lost activation; what was in flight where a worker was lost, branches are at most three.
@@ -175,6 +178,21 @@ async function expectLively(
       HEAL_MS,
     );
   }
+}
+
+/** Runs, children included, that the index has under another status than theirs, or under several or none. */
+async function findMisplaced(redis: Redis, prefix: string): Promise<string[]> {
+  const names = runNames(prefix, "default", "program");
+  const misplaced: string[] = [];
+  for (const id of await redis.zrange(names.index, "0", "-1")) {
+    const status = await redis.hget(names.run(id), "status");
+    const scores = await Promise.all(
+      RUN_STATUSES.map((each) => redis.zscore(`${names.statuses}${each}`, id)),
+    );
+    const found = RUN_STATUSES.filter((_, at) => scores[at] !== null);
+    if (found.join() !== status) misplaced.push(`${id} is ${status}, indexed as ${found.join()}`);
+  }
+  return misplaced;
 }
 
 async function sendSignals(

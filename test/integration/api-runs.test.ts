@@ -124,7 +124,7 @@ test("a start waits for a worker; with an id or an Idempotency-Key it happens on
   await inStatus(call, first.path, "parked");
 });
 
-test("lists are newest first: of one workflow by pages, of all the newest", async () => {
+test("lists are newest first and by pages, of one workflow or of all", async () => {
   const call = harness.serve();
   const other = defineWorkflow("other", { version: 1 }, async () => null);
   await work(approved, other);
@@ -136,6 +136,7 @@ test("lists are newest first: of one workflow by pages, of all the newest", asyn
   expect(page.items.map(({ id }) => id)).toEqual(["approved/default/c", "approved/default/b"]);
   const rest = await list(`workflow=approved&limit=2&cursor=${page.next}`);
   expect(rest.items.map(({ id }) => id)).toEqual(["approved/default/a"]);
+  expect(rest.next).toBeUndefined();
   const all = await list("limit=3");
   // Two that were started within one millisecond have no order.
   expect(all.items.map(({ workflow }) => workflow).toSorted()).toEqual([
@@ -143,7 +144,38 @@ test("lists are newest first: of one workflow by pages, of all the newest", asyn
     "approved",
     "other",
   ]);
-  expect(all.next).toBeUndefined();
+  const last = await list(`limit=3&cursor=${encodeURIComponent(all.next ?? "")}`);
+  expect([last.items.map(({ id }) => id), last.next]).toEqual([["approved/default/a"], undefined]);
+});
+
+test("runs are found by status, key, who started them, and a part of their name", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const token = await harness.token("ann", { role: "operator" });
+  const input = { name: "web" };
+  const one = await start(call, { id: "one", input, key: "pool/Web" }, { token });
+  const two = await start(call, { id: "two", input, by: "bob" });
+  const bad = await start(call, { id: "bad", input: {} });
+  await inStatus(call, one.path, "parked");
+  await inStatus(call, two.path, "parked");
+  await inStatus(call, bad.path, "failed");
+  const list = async (query: string) => {
+    const answer = await call(`/v1/runs?${query}`);
+    return runListSchema.parse(await answer.json()).items.map(({ id }) => id.split("/").at(-1));
+  };
+  expect(await list("status=parked")).toEqual(["two", "one"]);
+  expect(await list("status=failed")).toEqual(["bad"]);
+  expect(await list("status=stuck")).toEqual([]);
+  expect(await list("key=pool/Web")).toEqual(["one"]);
+  expect(await list("by=ann")).toEqual(["one"]);
+  expect(await list("q=web")).toEqual(["one"]);
+  expect(await list("q=TW&status=parked&by=bob")).toEqual(["two"]);
+  const refused = await call("/v1/runs?status=asleep&cursor=7");
+  const { errors } = await problemIn(refused);
+  expect(errors).toMatchObject([
+    { pointer: "/status", detail: expect.stringMatching(/write one of queued, running/) },
+    { pointer: "/cursor", detail: "take the cursor of an earlier answer" },
+  ]);
 });
 
 test("what is not there is told: workflows with those that are known, runs by their id", async () => {
@@ -183,7 +215,7 @@ test("roles and scopes hold: a workflow is workflow.<name> among the controllers
     const refused = await call("/v1/runs", { token, body });
     expect(await problemIn(refused)).toMatchObject({ status: 403, code: "forbidden" });
   }
-  const { path } = await start(call, { input: { name: "web" } }, { token: operator });
+  const { path } = await start(call, { input: { name: "web" }, by: "eve" }, { token: operator });
   expect((await call(path, { token: viewer })).status).toBe(200);
   expect((await call(path, { token: stranger })).status).toBe(403);
   const listed = await call("/v1/runs", { token: stranger });
@@ -195,6 +227,7 @@ test("roles and scopes hold: a workflow is workflow.<name> among the controllers
     const found = runSchema.parse(await (await call(path, { token: viewer })).json());
     return found.status === "done" && found;
   });
+  expect(run.by).toBe("ann");
   expect(run.steps[1]).toMatchObject({ name: "approve", by: "ann" });
   const audit = await call("/v1/audit");
   const { items } = auditPageSchema.parse(await audit.json());

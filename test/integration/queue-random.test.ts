@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Ladder, Outcome } from "@konverge/core";
 import type { AttemptCancelledError, PauseScope } from "@konverge/queue";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
 import { expectNothingLeft, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
 const harness = useQueues();
@@ -8,17 +9,6 @@ const KEYS = 12;
 const STEPS = 1_500;
 const WORKERS = 3;
 const ORDER = { by: "test", reason: "random" };
-
-/** Mulberry32: small, good enough, and the same for the same seed. */
-function makeRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const ladder: Ladder = {
   baseMs: 2,
@@ -31,7 +21,7 @@ const ladder: Ladder = {
 test("P1, P2: under random requests, outcomes, pauses, cancellations and deaths one attempt a key runs at a time and none is lost", async () => {
   const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
-  const random = makeRandom(seed);
+  const random = seededRandom(seed);
   const pick = <T>(choices: readonly T[]): T => {
     const picked = choices[Math.floor(random() * choices.length)];
     if (picked === undefined) throw new Error("nothing to pick from");

@@ -1,3 +1,4 @@
+import { RUN_STATUSES } from "@konverge/contracts";
 import { beforeEach, describe, expect, test } from "vitest";
 import { runScript } from "@konverge/redis";
 import { cancelScript } from "../../libs/workflow/src/scripts/cancel.ts";
@@ -26,19 +27,39 @@ const wakeIn = async (id = "r") => {
   const score = await harness.redis.zscore(names.wakes, id);
   return score === null ? undefined : Math.ceil((Number(score) - Date.now()) / 10_000);
 };
-const start = (id: string, { key = "", policy = "attach", parent = "" } = {}) =>
+/** The statuses under which the index has a run, and its score there. */
+const indexed = async (id = "r") => {
+  const found: Record<string, string> = {};
+  for (const status of RUN_STATUSES) {
+    const score = await harness.redis.zscore(`${names.statuses}${status}`, id);
+    if (score !== null) found[status] = score;
+  }
+  return found;
+};
+const start = (id: string, { key = "", policy = "attach", parent = "", by = "" } = {}) =>
   runScript(
     harness.redis,
     startScript,
     [names.run(id), names.wakes, names.index, names.cancelling, names.holder(key)],
-    [id, 1, '{"a":1}', key, policy, parent === "" ? "" : "w", parent, names.runRoot],
+    [
+      id,
+      1,
+      '{"a":1}',
+      key,
+      policy,
+      parent === "" ? "" : "w",
+      parent,
+      names.runRoot,
+      names.statuses,
+      by,
+    ],
   );
 const claim = (lease: number, owner: string, anew = 0) =>
   runScript(
     harness.redis,
     claimScript,
     [names.run("r"), names.steps("r"), names.signals("r"), names.wakes],
-    [lease, owner, anew, "r", names.runRoot],
+    [lease, owner, anew, "r", names.runRoot, names.statuses],
   ) as Promise<string[]>;
 const commit = (
   epoch: number,
@@ -72,8 +93,9 @@ const leave = (epoch: number, kind: string, { until = "", text = "", wakeSeq = "
       names.ended,
       names.cancelling,
       names.holder("k"),
+      names.index,
     ],
-    [epoch, kind, until, text, "r", wakeSeq, RETENTION_MS],
+    [epoch, kind, until, text, "r", wakeSeq, RETENTION_MS, names.statuses],
   ) as Promise<string[]>;
 const signal = (id: string, most = 10) =>
   runScript(
@@ -92,12 +114,13 @@ const cancel = () =>
 
 describe("start", () => {
   test("creates a run that is asked for again when nobody claims it", async () => {
-    expect(await start("r", { parent: "p" })).toEqual(["created", ""]);
+    expect(await start("r", { parent: "p", by: "ann" })).toEqual(["created", ""]);
     expect(await run()).toMatchObject({
       status: "queued",
       version: "1",
       input: '{"a":1}',
       parent: "p",
+      by: "ann",
       epoch: "0",
     });
     expect(await wakeIn()).toBe(1);
@@ -310,6 +333,59 @@ describe("leave", () => {
   );
 });
 
+describe("the index by status", () => {
+  const createdAt = async () => (await run())["createdAt"] ?? "";
+  const untilMs = String(Date.now() + 100_000);
+
+  test.each([
+    { steps: [], status: "queued" },
+    { steps: ["claim"], status: "running" },
+    { steps: ["claim", "claim"], status: "running" },
+    { steps: ["claim", "parked"], status: "parked" },
+    { steps: ["claim", "parked", "claim"], status: "running" },
+    { steps: ["claim", "stuck"], status: "stuck" },
+    { steps: ["claim", "compensating"], status: "compensating" },
+    { steps: ["claim", "compensating", "parked", "claim"], status: "compensating" },
+    { steps: ["claim", "compensating", "stuck", "claim"], status: "compensating" },
+    { steps: ["claim", "done"], status: "done" },
+    { steps: ["claim", "done", "failed"], status: "done" },
+    { steps: ["claim", "compensating", "failed"], status: "failed" },
+    { steps: ["claim", "stuck", "claim", "cancelled"], status: "cancelled" },
+  ])("after $steps has the run as $status alone, by its creation", async ({ steps, status }) => {
+    await start("r");
+    let epoch = 0;
+    for (const step of steps) {
+      if (step === "claim") await claim(++epoch, `owner ${epoch}`);
+      else await leave(epoch, step, { until: untilMs, text: "{}" });
+    }
+    expect((await run())["status"]).toBe(status);
+    expect(await indexed()).toEqual({ [status]: await createdAt() });
+  });
+
+  test("a claim that is refused and an old epoch move nothing", async () => {
+    await start("r");
+    await claim(2, "x");
+    expect(await claim(1, "y")).toEqual(["fenced"]);
+    expect(await leave(0, "done")).toEqual(["fenced"]);
+    expect(Object.keys(await indexed())).toEqual(["running"]);
+  });
+
+  test("each run that ends takes two out whose time is over", async () => {
+    const longAgo = Date.now() - 2 * RETENTION_MS;
+    for (const [at, id] of ["a", "b", "c"].entries()) {
+      await harness.redis.zadd(names.ended, longAgo + at, id);
+      for (const name of [names.index, `${names.statuses}done`])
+        await harness.redis.zadd(name, 1, id);
+    }
+    await start("r");
+    await claim(1, "x");
+    await leave(1, "done", { text: "1" });
+    for (const name of [names.index, `${names.statuses}done`, names.ended]) {
+      expect(await harness.redis.zrange(name, "0", "-1")).toEqual(["c", "r"]);
+    }
+  });
+});
+
 test("a signal is stored once by its id, up to the bound, and noted for the sweep", async () => {
   expect(await signal("1")).toBe("missing");
   expect(await cancel()).toBe("missing");
@@ -329,7 +405,7 @@ test("the sweep answers who should have gone on, not twice at once, and forgets 
       harness.redis,
       sweepScript,
       [names.wakes, names.ended, names.index],
-      [10, RETENTION_MS],
+      [10, RETENTION_MS, names.statuses],
     );
   const nowMs = Date.now();
   for (const [name, id, score] of [
@@ -339,10 +415,13 @@ test("the sweep answers who should have gone on, not twice at once, and forgets 
     [names.ended, "kept", nowMs],
     [names.index, "gone", 1],
     [names.index, "kept", 2],
+    [`${names.statuses}failed`, "gone", 1],
+    [`${names.statuses}failed`, "kept", 2],
   ] as const) {
     await harness.redis.zadd(name, score, id);
   }
   expect(await sweep()).toEqual(["due"]);
   expect(await sweep()).toEqual([]);
   expect(await harness.redis.zrange(names.index, "0", "-1")).toEqual(["kept"]);
+  expect(await harness.redis.zrange(`${names.statuses}failed`, "0", "-1")).toEqual(["kept"]);
 });

@@ -344,7 +344,9 @@ test("one run per key: attach answers it, reject refuses, supersede cancels it a
   const page = await runs.list("keyed", { limit: 2 });
   expect(page.runs.map(({ id }) => id)).toEqual([last.id, second.id]);
   expect(
-    (await runs.list("keyed", { limit: 2, from: page.next ?? "" })).runs.map(({ id }) => id),
+    (await runs.list("keyed", { limit: 2, ...(page.next && { from: page.next }) })).runs.map(
+      ({ id }) => id,
+    ),
   ).toEqual([first.id]);
 });
 

@@ -16,7 +16,7 @@ import { demand, touches, type Caller } from "./caller.ts";
 import { NO_NAMESPACE } from "./place-of.ts";
 import type { QueueAccess } from "./queue-access.ts";
 import { route, type Route } from "./route.ts";
-import { runDetail, runItem } from "./run-view.ts";
+import { formatCursor, parseCursor, runDetail, runItem } from "./run-view.ts";
 
 /** For an input or a payload of 64 KiB and what is around it. */
 const MAX_BODY_KIB = 72;
@@ -43,13 +43,14 @@ export function runRoutes(access: QueueAccess): Route[] {
       path: "/v1/runs",
       summary: "Start a run of a workflow",
       role: "operator",
+      isOrder: true,
       body: startRunSchema,
       maxBodyKiB: MAX_BODY_KIB,
       answer: startedRunSchema,
       status: 202,
       problems: ["not_found", "run_exists"],
       async handle({ body, caller, context, audit }) {
-        const { workflow, cluster, input, id, key, onExisting } = body;
+        const { workflow, cluster, input, id, key, by, onExisting } = body;
         demand(caller, placeIn(cluster, workflow));
         const { workflows, announced } = await access.runs(cluster);
         const version = announced.get(workflow);
@@ -59,9 +60,10 @@ export function runRoutes(access: QueueAccess): Route[] {
             onExisting,
             ...(id === undefined ? {} : { id }),
             ...(key === undefined ? {} : { key }),
+            ...(by === undefined ? {} : { by }),
           }),
         );
-        audit({ action: "run.start", ...placeIn(cluster, workflow), name: started.id });
+        audit({ action: "run.start", ...placeIn(cluster, workflow), name: started.id }, by);
         const answer = { ...started, id: formatRunId({ workflow, id: started.id }, cluster) };
         context.header("location", `/v1/runs/${encodeURIComponent(answer.id)}`);
         return answer;
@@ -71,7 +73,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       id: "listRuns",
       method: "get",
       path: "/v1/runs",
-      summary: "The newest runs of all workflows, or all runs of one by pages",
+      summary: "Runs, newest first, by workflow, status, key, who started them, part of a name",
       role: "viewer",
       query: runQuerySchema,
       answer: runListSchema,
@@ -135,26 +137,29 @@ export function runRoutes(access: QueueAccess): Route[] {
 async function listRuns(
   access: QueueAccess,
   caller: Caller,
-  { cluster, workflow, limit, cursor }: RunListQuery,
+  { cluster, workflow, limit, cursor, status, key, by, q }: RunListQuery,
 ): Promise<RunList> {
   if (workflow !== undefined) demand(caller, placeIn(cluster, workflow));
   const { workflows, announced } = await access.runs(cluster);
-  if (workflow === undefined) {
-    const seen = [...announced.keys()].filter((name) =>
-      touches(caller.scope, placeIn(cluster, name)),
-    );
-    const pages = await Promise.all(seen.map((name) => workflows.list(name, { limit })));
-    const runs = pages.flatMap((page) => page.runs);
-    const newest = runs.toSorted((a, b) => b.createdAtMs - a.createdAtMs).slice(0, limit);
-    return { items: newest.map((run) => runItem(run, cluster)) };
+  if (workflow !== undefined && !announced.has(workflow)) {
+    throw unknownWorkflow(cluster, workflow, announced);
   }
-  if (!announced.has(workflow)) throw unknownWorkflow(cluster, workflow, announced);
-  const page = await workflows.list(workflow, {
+  const seen =
+    workflow === undefined
+      ? [...announced.keys()].filter((name) => touches(caller.scope, placeIn(cluster, name)))
+      : [workflow];
+  const page = await workflows.list(seen, {
     limit,
-    ...(cursor === undefined ? {} : { from: cursor }),
+    filter: {
+      ...(status === undefined ? {} : { status }),
+      ...(key === undefined ? {} : { key }),
+      ...(by === undefined ? {} : { by }),
+      ...(q === undefined ? {} : { text: q }),
+    },
+    ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
   });
   const items = page.runs.map((run) => runItem(run, cluster));
-  return { items, ...(page.next === undefined ? {} : { next: page.next }) };
+  return { items, ...(page.next === undefined ? {} : { next: formatCursor(page.next) }) };
 }
 
 /** Scopes have the name of a workflow's queue among their controllers; runs are in no namespace. */

@@ -1,9 +1,15 @@
 import type { RunDetail, RunList } from "@konverge/contracts";
-import { formatRunId, type RunView, type StepRecord } from "@konverge/workflow";
+import {
+  formatRunId,
+  type RunCursor,
+  type RunSummary,
+  type RunView,
+  type StepRecord,
+} from "@konverge/workflow";
 
 /** A run as the API tells it: ids with workflow and cluster, times as ISO 8601. */
-export function runItem(run: RunView, cluster: string): RunList["items"][number] {
-  const { workflow, version, status, error, reason, key, parent, cancel } = run;
+export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
+  const { workflow, version, status, error, reason, key, parent, by, cancel } = run;
   const { createdAtMs, startedAtMs, endedAtMs, waits } = run;
   return {
     id: formatRunId(run, cluster),
@@ -15,6 +21,7 @@ export function runItem(run: RunView, cluster: string): RunList["items"][number]
     ...(reason === undefined ? {} : { reason }),
     ...(key === undefined ? {} : { key }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
+    ...(by === undefined ? {} : { by }),
     ...(cancel === undefined ? {} : { cancel }),
     createdAt: iso(createdAtMs),
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
@@ -56,6 +63,17 @@ export function runDetail(
       }),
     ),
   };
+}
+
+/** `<created>/<workflow>/<id>` of the run that a page ends with. */
+export function formatCursor({ createdAtMs, workflow, id }: RunCursor): string {
+  return `${createdAtMs}/${workflow}/${id}`;
+}
+
+/** Of a text that the schema has let pass. */
+export function parseCursor(text: string): RunCursor {
+  const [createdAt = "", workflow = "", ...id] = text.split("/");
+  return { createdAtMs: Number(createdAt), workflow, id: id.join("/") };
 }
 
 function iso(ms: number): string {

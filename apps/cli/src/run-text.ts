@@ -10,12 +10,13 @@ const NONE = "-";
 /** A line per run, newest first. */
 export function runRows(runs: readonly Run[]): string {
   return columns([
-    ["RUN", "STATUS", "AGE", "ENDED", "KEY", "NOTE"],
+    ["RUN", "STATUS", "AGE", "ENDED", "BY", "KEY", "NOTE"],
     ...runs.map((run): Cell[] => [
       run.id,
       toneCell(run.status),
       age(run.createdAt),
       run.endedAt === undefined ? NONE : `${age(run.endedAt)} ago`,
+      run.by ?? NONE,
       run.key ?? NONE,
       noteOf(run),
     ]),
@@ -24,7 +25,7 @@ export function runRows(runs: readonly Run[]): string {
 
 /** How one run stands, and its steps. */
 export function runDetails(run: RunDetail): string {
-  const { id, status, version, key, parent, cancel, input, result, steps } = run;
+  const { id, status, version, key, parent, by, cancel, input, result, steps } = run;
   const rows: [string, string][] = [
     ["run", id],
     ["status", status],
@@ -34,6 +35,7 @@ export function runDetails(run: RunDetail): string {
   const note = noteOf(run);
   if (note !== "") rows.push(["why", note]);
   if (key !== undefined) rows.push(["key", key]);
+  if (by !== undefined) rows.push(["started by", by]);
   if (parent !== undefined) rows.push(["parent", parent]);
   if (cancel !== undefined) {
     rows.push(["cancelled", `by ${cancel.by ?? "a run"}: ${cancel.reason ?? "no reason given"}`]);

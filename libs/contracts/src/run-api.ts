@@ -19,6 +19,9 @@ const cluster = z.string(sayCluster).min(1, sayCluster).max(253, sayCluster).def
 const sayId = "write 1 to 500 characters without spaces";
 const id = z.string(sayId).regex(/^\S{1,500}$/, sayId);
 const saySignal = "write the signal's name, 1 to 200 characters";
+const sayText = "write a text of 1 to 200 characters";
+const text = z.string(sayText).min(1, sayText).max(200, sayText);
+const sayCursor = "take the cursor of an earlier answer";
 const sayLimit = "write a whole number from 1 to 500";
 
 /** Body of `POST /v1/runs`. */
@@ -31,6 +34,8 @@ export const startRunSchema = z.strictObject({
   id: id.optional(),
   /** At most one run with this key goes on at a time. */
   key: id.optional(),
+  /** Who starts it; kept in the run. With a token it is the token's name. */
+  by: orderSchema.shape.by.optional(),
   /** When another one does: answer that, refuse, or cancel it and begin when it has ended. */
   onExisting: z
     .enum(["attach", "reject", "supersede"], "write attach, reject or supersede")
@@ -48,13 +53,20 @@ export const startedRunSchema = z.object({
 /** Query of `GET /v1/runs`. */
 export const runQuerySchema = z.strictObject({
   cluster,
-  /** Left out: the newest of all workflows, one page. */
+  /** Left out: of all workflows. */
   workflow: workflow.optional(),
+  status: z.enum(RUN_STATUSES, `write one of ${RUN_STATUSES.join(", ")}`).optional(),
+  key: id.optional(),
+  /** Who started it. */
+  by: text.optional(),
+  /** Part of the id, the key or who started it. */
+  q: text.optional(),
   limit: z.coerce.number(sayLimit).int(sayLimit).min(1, sayLimit).max(500, sayLimit).default(100),
   /** `next` of an earlier answer. */
   cursor: z
     .string()
-    .regex(/^\d{1,9}$/, "take the cursor of an earlier answer")
+    .max(600, sayCursor)
+    .regex(/^\d{1,15}\/[-a-z0-9]{1,63}\/\S+$/, sayCursor)
     .optional(),
 });
 
@@ -74,6 +86,8 @@ const runFields = {
   key: z.string().optional(),
   /** Id of the run that started it. */
   parent: z.string().optional(),
+  /** Who started it: a token, `controller <name>/<object>`, `schedule <name>`. */
+  by: z.string().optional(),
   /** The order to cancel it. */
   cancel: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
   createdAt: z.string(),
@@ -93,7 +107,7 @@ const runFields = {
     .optional(),
 };
 
-/** Answer of `GET /v1/runs`, newest first. */
+/** Answer of `GET /v1/runs`, newest first. A page may be short, even empty, while there is a `next`. */
 export const runListSchema = z.object({
   items: z.array(z.object(runFields)),
   next: z.string().optional(),

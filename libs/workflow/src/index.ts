@@ -15,6 +15,7 @@ export type {
   WorkflowOptions,
 } from "./define-workflow.ts";
 export type { Json, OnlyJson } from "./json-value.ts";
+export type { RunCursor, RunFilter, RunPage } from "./list-runs.ts";
 export { openWorkflows } from "./open-workflows.ts";
 export type {
   RunWorkerSettings,
@@ -31,8 +32,8 @@ export type {
   CancelOrder,
   Failure,
   OnExisting,
-  RunPage,
   RunStatus,
+  RunSummary,
   RunView,
   RunWait,
   StepKind,

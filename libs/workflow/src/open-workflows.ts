@@ -12,9 +12,10 @@ import type { ChildStarter } from "./await-child.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "./define-workflow.ts";
 import { assertJson } from "./json-value.ts";
+import { listRuns, type RunCursor, type RunFilter, type RunPage } from "./list-runs.ts";
 import { createRedisRunStore } from "./redis-run-store.ts";
 import { checkRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
-import type { NewRun, OnExisting, RunPage, RunStore, RunView, StepRecord } from "./run-store.ts";
+import type { NewRun, OnExisting, RunStore, RunView, StepRecord } from "./run-store.ts";
 import { startRunWorker } from "./run-worker.ts";
 
 const DEFAULT_PREFIX = "konverge";
@@ -52,6 +53,8 @@ export interface StartOptions {
    * What happens when another run holds the key: answer that one (default), refuse, or cancel it and start when it has ended.
    */
   readonly onExisting?: OnExisting;
+  /** Who starts it; kept in the run. */
+  readonly by?: string;
 }
 
 export interface StartedRun {
@@ -90,10 +93,10 @@ export interface Workflows {
     options?: StartOptions,
   ): Promise<StartedRun>;
   get(ref: RunRef): Promise<RunView | undefined>;
-  /** Newest first. */
+  /** Newest first, of one or several workflows, as far as they fit the filter. */
   list(
-    workflow: string,
-    page?: { readonly limit?: number; readonly from?: string },
+    workflows: string | readonly string[],
+    page?: { readonly limit?: number; readonly from?: RunCursor; readonly filter?: RunFilter },
   ): Promise<RunPage>;
   /** What is recorded of a run, in the order of recording. */
   steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
@@ -173,7 +176,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
   });
 
   return {
-    async start(workflow, input, { id = crypto.randomUUID(), key, onExisting } = {}) {
+    async start(workflow, input, { id = crypto.randomUUID(), key, onExisting, by } = {}) {
       checkRunId(id);
       if (key !== undefined) checkRunId(key);
       checkInput(workflow, input);
@@ -185,18 +188,20 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
         input,
         ...(key === undefined ? {} : { key }),
         ...(onExisting === undefined ? {} : { onExisting }),
+        ...(by === undefined ? {} : { by }),
       });
       return "status" in started ? { id, created: false } : started;
     },
     get: (ref) => store.get(ref),
-    async list(workflow, { limit = DEFAULT_LISTED, from } = {}) {
+    async list(workflows, { limit = DEFAULT_LISTED, ...page } = {}) {
       if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_LISTED)) {
         throw new KonvergeError(
           "invalid_request",
           `limit is ${limit}; give a whole number from 1 to ${MAX_LISTED}`,
         );
       }
-      return await store.list(workflow, { limit, ...(from === undefined ? {} : { from }) });
+      const names = typeof workflows === "string" ? [workflows] : workflows;
+      return await listRuns(store, names, { limit, ...page });
     },
     async steps(ref) {
       const steps = [...(await store.steps(ref))].map(([name, record]) => ({ name, ...record }));

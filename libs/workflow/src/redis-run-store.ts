@@ -1,5 +1,6 @@
 import { runScript, type RedisClient, type Script, type ScriptArgument } from "@konverge/redis";
-import { readHeld, readRun, readSteps, refOf } from "./run-fields.ts";
+import { compareIds, fits, type RunPlace } from "./list-runs.ts";
+import { readHeld, readRun, readSteps, readSummary, refOf } from "./run-fields.ts";
 import { runNames, type RunNames } from "./run-names.ts";
 import type { RunRef } from "./run-ref.ts";
 import {
@@ -9,6 +10,7 @@ import {
   type Leave,
   type Progress,
   type RunStore,
+  type RunSummary,
   type RunView,
   type Started,
   type StepRecord,
@@ -25,6 +27,9 @@ import { sweepScript } from "./scripts/sweep.ts";
 /** Signals that may wait in one run. */
 const MAX_BUFFERED = 1_000;
 const SWEPT_AT_ONCE = 100;
+/** Runs that one list looks at, and that it asks for at a time, when not all of them fit. */
+const MOST_LOOKED_AT = 10_000;
+const LOOKED_AT_ONCE = 500;
 
 export interface RedisRunStoreOptions {
   /** Makes a call, by the rules of who waits for it. */
@@ -49,6 +54,26 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     return fields["status"] === undefined ? undefined : readRun(ref, fields);
   };
 
+  /** At most `count` places in the sorted set `index` behind `from`, newest first. */
+  const placesIn = async (
+    index: string,
+    from: RunPlace | undefined,
+    count: number,
+  ): Promise<{ readonly createdAtMs: number; readonly id: string }[]> => {
+    const { createdAtMs = "+inf", id } = from ?? {};
+    const older = from === undefined ? "+inf" : `(${createdAtMs}`;
+    const [same, behind] = await Promise.all([
+      id === undefined
+        ? []
+        : call((redis) => redis.zrevrangebyscore(index, createdAtMs, createdAtMs, "WITHSCORES")),
+      call((redis) =>
+        redis.zrevrangebyscore(index, older, "-inf", "WITHSCORES", "LIMIT", 0, count),
+      ),
+    ]);
+    const ties = placesOf(same).filter((place) => compareIds(place.id, id ?? "") < 0);
+    return [...ties, ...placesOf(behind)].slice(0, count);
+  };
+
   return {
     async start(run): Promise<Started> {
       const { workflow, id, version, input, key = "", onExisting = "attach", parent } = run;
@@ -65,6 +90,8 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
           parent?.workflow ?? "",
           parent?.id ?? "",
           names.runRoot,
+          names.statuses,
+          run.by ?? "",
         ],
       );
       if (kind === "created") return { kind, ...(other === "" ? {} : { replaces: other }) };
@@ -80,7 +107,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
       const answer = await script<string[]>(
         claimScript,
         [names.run(id), names.steps(id), names.signals(id), names.wakes],
-        [lease, owner, anew ? 1 : 0, id, names.runRoot],
+        [lease, owner, anew ? 1 : 0, id, names.runRoot, names.statuses],
       );
       const [kind, first = "", second = "", third = ""] = answer;
       switch (kind) {
@@ -143,8 +170,18 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
           names.ended,
           names.cancelling,
           names.holder(run.key ?? ""),
+          names.index,
         ],
-        [epoch, leave.kind, untilOf(leave), detailOf(leave), id, wakeSeq, retentionMs],
+        [
+          epoch,
+          leave.kind,
+          untilOf(leave),
+          detailOf(leave),
+          id,
+          wakeSeq,
+          retentionMs,
+          names.statuses,
+        ],
       );
       if (kind === "fenced") throw fenced(held);
       const [parentWorkflow = "", parent = "", next = ""] = others;
@@ -168,16 +205,33 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
 
     get,
 
-    async list(workflow, { limit, from }) {
+    async list(workflow, { limit, from, filter }) {
       const names = of(workflow);
-      const offset = Number(from ?? 0);
-      const ids = await call((redis) => redis.zrevrange(names.index, offset, offset + limit - 1));
-      const found = await Promise.all(ids.map((id) => get({ workflow, id })));
-      return {
-        // A run is in the index for a moment longer than it is kept.
-        runs: found.filter((run) => run !== undefined),
-        ...(ids.length < limit ? {} : { next: String(offset + limit) }),
-      };
+      const { status, key, by, text } = filter;
+      const index = status === undefined ? names.index : `${names.statuses}${status}`;
+      const isSearch = key !== undefined || by !== undefined || text !== undefined;
+      // One more than wanted tells whether there are more.
+      const atOnce = isSearch ? LOOKED_AT_ONCE : limit + 1;
+      const summary = (id: string) =>
+        readSummary({ workflow, id }, (fields) =>
+          call((redis) => redis.hmget(names.run(id), ...fields)),
+        );
+      const found: RunSummary[] = [];
+      let place = from;
+      for (let looked = 0; looked < MOST_LOOKED_AT; looked += atOnce) {
+        const places = await placesIn(index, place, atOnce);
+        const runs = await Promise.all(places.map(({ id }) => summary(id)));
+        for (const [at, run] of runs.entries()) {
+          place = places[at];
+          // A run is in the index for a moment longer than it is kept, and may have changed since.
+          if (run !== undefined && fits(run, filter)) found.push(run);
+          if (found.length < limit) continue;
+          const isLast = at + 1 === places.length && places.length < atOnce;
+          return { runs: found, ...(isLast || place === undefined ? {} : { next: place }) };
+        }
+        if (places.length < atOnce) return { runs: found };
+      }
+      return { runs: found, ...(place === undefined ? {} : { next: place }) };
     },
 
     async steps({ workflow, id }) {
@@ -185,8 +239,9 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     },
 
     async overdue(workflow) {
-      const { wakes, ended, index } = of(workflow);
-      return await script(sweepScript, [wakes, ended, index], [SWEPT_AT_ONCE, retentionMs]);
+      const { wakes, ended, index, statuses } = of(workflow);
+      const keys = [wakes, ended, index];
+      return await script(sweepScript, keys, [SWEPT_AT_ONCE, retentionMs, statuses]);
     },
 
     async cancelling(workflow) {
@@ -208,6 +263,15 @@ function followersOf(
   const parent = refOf(parentWorkflow, parentId);
   const next = refOf(workflow, nextId);
   return { ...(parent === undefined ? {} : { parent }), ...(next === undefined ? {} : { next }) };
+}
+
+/** Of what a sorted set answers with scores. */
+function placesOf(
+  flat: readonly string[],
+): { readonly createdAtMs: number; readonly id: string }[] {
+  return flat.flatMap((id, at) =>
+    at % 2 === 0 ? [{ id, createdAtMs: Number(flat[at + 1]) }] : [],
+  );
 }
 
 function untilOf(leave: Leave): number | "" {

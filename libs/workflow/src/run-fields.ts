@@ -7,6 +7,7 @@ import type {
   Held,
   Progress,
   RunStatus,
+  RunSummary,
   RunWait,
   RunView,
   StepRecord,
@@ -17,9 +18,46 @@ type Fields = Readonly<Record<string, string | undefined>>;
 /** What stands behind the name of a step whose progress it is. */
 const PROGRESS_MARK = "~";
 
+/** The fields of a summary. */
+const SUMMARY_FIELDS = [
+  "status",
+  "version",
+  "error",
+  "reason",
+  "key",
+  "parentWorkflow",
+  "parent",
+  "by",
+  "cancel",
+  "createdAt",
+  "startedAt",
+  "endedAt",
+  "parkedUntil",
+  "waits",
+] as const;
+
+/** A run without its input and result, which may be large. Undefined when it is kept no more. */
+export async function readSummary(
+  ref: RunRef,
+  read: (fields: readonly string[]) => Promise<readonly (string | null)[]>,
+): Promise<RunSummary | undefined> {
+  const values = await read(SUMMARY_FIELDS);
+  const fields: Record<string, string | undefined> = {};
+  for (const [index, name] of SUMMARY_FIELDS.entries()) fields[name] = values[index] ?? undefined;
+  return fields["status"] === undefined ? undefined : summaryOf(ref, fields);
+}
+
 /** A run as Redis has it: empty text is for what is not there. */
 export function readRun(ref: RunRef, fields: Fields): RunView {
   const result = json(fields["result"]);
+  return {
+    ...summaryOf(ref, fields),
+    input: json(fields["input"]),
+    ...(result === undefined ? {} : { result }),
+  };
+}
+
+function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const error = json(fields["error"]) as Failure | undefined;
   const cancel = json(fields["cancel"]) as CancelOrder | undefined;
   const parent = refOf(fields["parentWorkflow"], fields["parent"]);
@@ -34,12 +72,11 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
     id: ref.id,
     version: Number(fields["version"]),
     status,
-    input: json(fields["input"]),
-    ...(result === undefined ? {} : { result }),
     ...(error === undefined ? {} : { error }),
     ...(fields["reason"] ? { reason: fields["reason"] } : {}),
     ...(fields["key"] ? { key: fields["key"] } : {}),
     ...(parent === undefined ? {} : { parent }),
+    ...(fields["by"] ? { by: fields["by"] } : {}),
     ...(cancel === undefined ? {} : { cancel }),
     createdAtMs: Number(fields["createdAt"]),
     ...(startedAtMs === undefined ? {} : { startedAtMs }),

@@ -13,6 +13,8 @@ export interface RunNames {
   readonly wakes: string;
   readonly index: string;
   readonly ended: string;
+  /** What the names of the sets by status begin with; the status follows. Sorted by creation. */
+  readonly statuses: string;
   /** Set of ids whose cancellation was ordered and not thrown yet. */
   readonly cancelling: string;
 }
@@ -34,6 +36,7 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     wakes: `${root}/wakes/${workflow}`,
     index: `${root}/index/${workflow}`,
     ended: `${root}/ended/${workflow}`,
+    statuses: `${root}/status/${workflow}/`,
     cancelling: `${root}/cancelling/${workflow}`,
   };
 }

@@ -1,3 +1,4 @@
+import type { RunFilter, RunPlace } from "./list-runs.ts";
 import type { RunRef } from "./run-ref.ts";
 
 export type RunStatus =
@@ -80,6 +81,8 @@ export interface NewRun extends RunRef {
   readonly key?: string;
   readonly onExisting?: OnExisting;
   readonly parent?: RunRef;
+  /** Who starts it. */
+  readonly by?: string;
 }
 
 export type Started =
@@ -90,16 +93,22 @@ export type Started =
   | { readonly kind: "attached" | "rejected"; readonly id: string };
 
 /** What is known of a run. Times are epoch ms by Redis's clock. */
-export interface RunView extends RunRef {
-  readonly version: number;
-  readonly status: RunStatus;
+export interface RunView extends RunSummary {
   readonly input: unknown;
   readonly result?: unknown;
+}
+
+/** A run without what it was given and what it gave. */
+export interface RunSummary extends RunRef {
+  readonly version: number;
+  readonly status: RunStatus;
   readonly error?: Failure;
   /** Why it is stuck, and what to do. */
   readonly reason?: string;
   readonly key?: string;
   readonly parent?: RunRef;
+  /** Who started it, if said: the name of a token, `controller <name>/<object>`, `schedule <name>`. */
+  readonly by?: string;
   readonly cancel?: CancelOrder;
   readonly createdAtMs: number;
   readonly startedAtMs?: number;
@@ -163,12 +172,6 @@ export type Leave =
   | { readonly kind: "done"; readonly result: unknown }
   | { readonly kind: "failed" | "cancelled"; readonly error: Failure };
 
-export interface RunPage {
-  readonly runs: readonly RunView[];
-  /** Give it to get the runs behind these; missing at the end. */
-  readonly next?: string;
-}
-
 /** Thrown when another activation has claimed the run: this one changes nothing any more (P8). */
 export class FencedError extends Error {
   override readonly name = "FencedError";
@@ -210,11 +213,11 @@ export interface RunStore {
   ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
   cancel(ref: RunRef, order: CancelOrder): Promise<"ordered" | "ended" | "missing">;
   get(ref: RunRef): Promise<RunView | undefined>;
-  /** Newest first. */
+  /** Newest first. `next` is the last place that was looked at, and missing when there is none behind it. */
   list(
     workflow: string,
-    page: { readonly limit: number; readonly from?: string },
-  ): Promise<RunPage>;
+    page: { readonly limit: number; readonly from?: RunPlace; readonly filter: RunFilter },
+  ): Promise<{ readonly runs: readonly RunSummary[]; readonly next?: RunPlace }>;
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
   /** Runs that should have gone on by now, whose wake-up may have been lost. Each is answered again after a while. */
   overdue(workflow: string): Promise<string[]>;

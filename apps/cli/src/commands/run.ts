@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { ProblemError, type Client } from "@konverge/client";
-import type { RunDetail } from "@konverge/contracts";
+import { RUN_STATUSES, type RunDetail } from "@konverge/contracts";
 import { ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { exitCodeOf } from "../exit-codes.ts";
@@ -31,7 +31,14 @@ interface StartFlags extends WaitFlags {
   readonly id?: string;
   readonly key?: string;
   readonly onExisting: "attach" | "reject" | "supersede";
+  readonly by?: string;
   readonly idempotencyKey?: string;
+}
+interface ListFlags extends PageFlags {
+  readonly status?: (typeof RUN_STATUSES)[number];
+  readonly key?: string;
+  readonly by?: string;
+  readonly search?: string;
 }
 interface SignalFlags extends ClientFlags {
   readonly payload?: string;
@@ -45,6 +52,7 @@ const HELP = `
   konverge run get release/default/6f1b
   konverge run signal release/default/6f1b approve --payload '{"by":"ann"}'
   konverge run list release -o name
+  konverge run list --status stuck --search web
   konverge run cancel release/default/6f1b --reason "the wrong version"`;
 
 /** How the fields of queries and bodies are typed here. */
@@ -55,6 +63,8 @@ const OPTIONS = {
     "/payload": "--payload",
     "/id": "--id",
     "/key": "--key",
+    "/status": "--status",
+    "/q": "--search",
     "/name": "<signal>",
   },
 } as const;
@@ -83,15 +93,17 @@ export function addRunCommand(program: Command): void {
         .choices(["attach", "reject", "supersede"])
         .default("attach"),
     )
+    .option("--by <name>", "who starts it; default: the user of this system")
     .action((workflow: string, flags: StartFlags) =>
       runWithClient(
         flags,
         async ({ client, cluster }) => {
-          const { input, onExisting, idempotencyKey, wait, output } = flags;
+          const { input, onExisting, idempotencyKey, wait, output, by = systemUser() } = flags;
           const body = {
             workflow,
             cluster,
             onExisting,
+            by,
             ...(input === undefined ? {} : { input: await readJson("--input", input) }),
             ...pick(flags, ["id", "key"]),
           };
@@ -121,24 +133,34 @@ export function addRunCommand(program: Command): void {
     withClient(
       group
         .command("list")
-        .description("runs, newest first: of one workflow by pages, of all the newest")
+        .description("runs, newest first, of one workflow or all; by status, key, who started them")
         .argument("[workflow]", "default: all"),
     ),
-  ).action((workflow: string | undefined, flags: PageFlags) =>
-    runWithClient(
-      flags,
-      ({ client, cluster }) => {
-        const query = { cluster, limit: Number(flags.limit), ...pick(flags, ["cursor"]) };
-        const list = client.runs.list(workflow === undefined ? query : { ...query, workflow });
-        return showPages(flags, list, {
-          nameOf: ({ id }) => id,
-          table: runRows,
-          empty: "no run",
-        });
-      },
-      OPTIONS,
-    ),
-  );
+  )
+    .addOption(new Option("--status <status>", "how they stand").choices(RUN_STATUSES))
+    .option("--key <key>", "those with this key")
+    .option("--by <name>", "those that this one started")
+    .option("--search <part>", "any part of the id, the key or who started it")
+    .action((workflow: string | undefined, flags: ListFlags) =>
+      runWithClient(
+        flags,
+        ({ client, cluster }) => {
+          const list = client.runs.list({
+            cluster,
+            limit: Number(flags.limit),
+            ...(workflow === undefined ? {} : { workflow }),
+            ...pick(flags, ["cursor", "status", "key", "by"]),
+            ...(flags.search === undefined ? {} : { q: flags.search }),
+          });
+          return showPages(flags, list, {
+            nameOf: ({ id }) => id,
+            table: runRows,
+            empty: "no run",
+          });
+        },
+        OPTIONS,
+      ),
+    );
   withIdempotencyKey(
     withServer(
       group

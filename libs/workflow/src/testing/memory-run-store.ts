@@ -1,3 +1,4 @@
+import { fits } from "../list-runs.ts";
 import type { RunRef } from "../run-ref.ts";
 import {
   FencedError,
@@ -64,7 +65,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
     [...runs.values()].filter(({ view }) => view.workflow === workflow).toReversed();
 
   return {
-    async start({ workflow, id, version, input, key, onExisting = "attach", parent }) {
+    async start({ workflow, id, version, input, key, onExisting = "attach", parent, by }) {
       const known = runs.get(keyOf({ workflow, id }));
       if (known !== undefined) return { kind: "exists", run: known.view };
       let replaces: string | undefined;
@@ -90,6 +91,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
           createdAtMs: now(),
           ...(key === undefined ? {} : { key }),
           ...(parent === undefined ? {} : { parent }),
+          ...(by === undefined ? {} : { by }),
         },
         epoch: 0,
         lease: 0,
@@ -224,14 +226,10 @@ export function createMemoryRunStore(now: () => number): RunStore {
     },
 
     get: async (ref) => runs.get(keyOf(ref))?.view,
-    async list(workflow, { limit, from }) {
-      const offset = Number(from ?? 0);
-      const page = list(workflow).slice(offset, offset + limit);
-      return {
-        runs: page.map(({ view }) => view),
-        ...(page.length < limit ? {} : { next: String(offset + limit) }),
-      };
-    },
+    // One page holds all.
+    list: async (workflow, { filter }) => ({
+      runs: list(workflow).flatMap(({ view }) => (fits(view, filter) ? [view] : [])),
+    }),
     steps: async (ref) => new Map(runs.get(keyOf(ref))?.steps),
     // Nothing is lost between two calls of one process.
     overdue: async () => [],
