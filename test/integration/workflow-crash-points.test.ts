@@ -21,7 +21,8 @@ type Call = "claim" | "commit" | "note" | "leave" | "start";
 const CALLS: readonly Call[] = ["claim", "commit", "note", "leave", "start"];
 interface CrashPoint {
   readonly at: number;
-  readonly when: "before" | "after";
+  /** `again`: the answer is lost with its connection, and the call is sent once more. */
+  readonly when: "before" | "after" | "again";
 }
 class Died extends Error {}
 
@@ -55,7 +56,7 @@ function makeTour(bodies: string[]) {
   return { tour, child };
 }
 
-/** Dies at the n-th call of the store, before it is made or when its answer is lost. */
+/** Dies at the n-th call of the store, before it is made or when its answer is lost; or makes it twice. */
 function fragile(
   store: RunStore,
   point: CrashPoint | undefined,
@@ -67,7 +68,9 @@ function fragile(
       async (...args: unknown[]) => {
         const here = calls.push(`${name} ${typeof args[1] === "string" ? args[1] : ""}`) - 1;
         if (point?.at === here && point.when === "before") throw new Died();
-        const answer = await (store[name] as (...all: unknown[]) => Promise<unknown>)(...args);
+        const call = store[name] as (...all: unknown[]) => Promise<unknown>;
+        const answer = await call(...args);
+        if (point?.at === here && point.when === "again") return await call(...args);
         if (point?.at === here && point.when === "after") throw new Died();
         return answer;
       },
@@ -169,23 +172,27 @@ const kinds = {
 };
 
 describe.each(Object.entries(kinds))("%s", (_, open) => {
-  test("I2, I3, I4, I8: dying at any call of the store, before it or behind it, changes no result", async () => {
+  test("I2, I3, I4, I8: dying at any call of the store, before it or behind it, or making it twice, changes no result", async () => {
     const whole = await play(open());
     expect(whole.bodies).toEqual(EXPECTED_BODIES);
     expect(whole.calls.length).toBeGreaterThan(20);
     const points = whole.calls.flatMap((call, at) => [
       { at, when: "before" as const, call },
       { at, when: "after" as const, call },
+      { at, when: "again" as const, call },
     ]);
     for (const point of points) {
       const { bodies, run, steps } = await play(open(), point);
-      const what = `dying ${point.when} ${point.call}`;
+      const what = `${point.when} ${point.call}`;
       expect(run, what).toMatchObject({
         status: "failed",
         error: { message: 'step "end" failed: 1 2 null 6' },
       });
       expect([...steps.keys()].toSorted(), what).toEqual(EXPECTED_STEPS.toSorted());
       const order = [...steps].toSorted(([, a], [, b]) => (a.seq ?? 0) - (b.seq ?? 0));
+      // Each was recorded once, also where the call was made twice.
+      const seqs = order.map(([, { seq }]) => seq);
+      expect(seqs, what).toEqual([...seqs.keys()].map((index) => index + 1));
       expect(
         order.map(([name]) => name).filter((name) => !/^b\d|:/.test(name)),
         what,
@@ -193,7 +200,8 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
       // One activation died, so at most what was in flight then ran twice: two branches at the worst.
       const again = bodies.length - EXPECTED_BODIES.length;
       expect(again, what).toBeLessThanOrEqual(point.call.startsWith("commit b") ? 2 : 1);
-      if (point.when === "after" && !point.call.startsWith("commit b")) expect(again, what).toBe(0);
+      if (point.when !== "before" && !point.call.startsWith("commit b"))
+        expect(again, what).toBe(0);
       expect([...new Set(bodies)].toSorted(), what).toEqual(EXPECTED_BODIES.toSorted());
       const undone = bodies.filter(
         (name, index) => name.startsWith("undo") && bodies.indexOf(name) === index,

@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { TerminalError } from "@konverge/core";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 
 /** Bodies that were begun, in order. */
@@ -36,4 +37,42 @@ export function makeThreeSteps(
       return sum;
     },
   );
+}
+
+/** A wait of each kind, a child, and an end that undoes two steps; bodies write down that they have begun. */
+export function makeTour(
+  redis: Redis,
+  prefix: string,
+): { readonly tour: Workflow<undefined, void>; readonly child: Workflow<number, number> } {
+  const begin = (name: string) => redis.rpush(begunList(prefix), name);
+  const child: Workflow<number, number> = defineWorkflow(
+    "double",
+    { version: 1 },
+    async (w, n: number) =>
+      await w.step("double", async () => {
+        await begin("double");
+        return 2 * n;
+      }),
+  );
+  const tour: Workflow<undefined, void> = defineWorkflow("tour", { version: 1 }, async (w) => {
+    const undoable = async (name: string) =>
+      await w.step(
+        name,
+        async () => {
+          await begin(name);
+          return name;
+        },
+        { undo: async () => void (await begin(`undo ${name}`)) },
+      );
+    await undoable("a");
+    await w.sleep("pause", 20);
+    const go = await w.signal<number>("go");
+    const doubled = await w.child("child", child, go);
+    await undoable("b");
+    await w.step("end", async () => {
+      await begin("end");
+      throw new TerminalError(`as planned: ${doubled}`);
+    });
+  });
+  return { tour, child };
 }
