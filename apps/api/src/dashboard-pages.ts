@@ -6,8 +6,18 @@ import { DASHBOARD_FOLDER } from "@konverge/dashboard";
 import { Hono, type Context } from "hono";
 
 /** Every view of apps/dashboard has its own address, so that it can be sent to a colleague. */
-const VIEWS = ["runs", "fights", "live", "keys", "dead-letters", "guards", "workers"] as const;
+const VIEWS = [
+  "runs",
+  "workflows",
+  "fights",
+  "live",
+  "keys",
+  "dead-letters",
+  "guards",
+  "workers",
+] as const;
 const OBJECT = "/o/:cluster/:controller/:namespace/:name";
+const RUN = "/w/:workflow/:cluster/:id";
 
 /** Scripts and styles are our own files or they do not run; no foreign host, no markup from text. */
 const POLICY = [
@@ -78,6 +88,7 @@ export function dashboardPages({
   };
   app.get("/", answerPage);
   app.get(OBJECT, answerPage);
+  app.get(RUN, answerPage);
   app.get("/c/:controller", answerPage);
   for (const view of VIEWS) app.get(`/${view}`, answerPage);
   app.get("/assets/:file", (context) => {

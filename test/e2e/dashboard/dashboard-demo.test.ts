@@ -90,6 +90,7 @@ test("for the demo's most fought object each conflict on the page is one in the 
 const VIEWS = [
   "/",
   "/runs",
+  "/workflows",
   "/fights",
   "/live",
   "/keys",

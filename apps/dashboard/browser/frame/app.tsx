@@ -13,6 +13,8 @@ import { ObjectView } from "../views/object-view.tsx";
 import { OverviewView } from "../views/overview-view.tsx";
 import { RunsView } from "../views/runs-view.tsx";
 import { WorkersView } from "../views/workers-view.tsx";
+import { WorkflowRunView } from "../views/workflow-run-view.tsx";
+import { WorkflowsView } from "../views/workflows-view.tsx";
 import { Empty } from "../parts/notice.tsx";
 import { Announcer, say } from "./announcer.tsx";
 import { cluster as shownCluster, viewHref } from "./cluster.ts";
@@ -29,7 +31,8 @@ interface Page {
 
 const PAGES: readonly Page[] = [
   { to: "/", icon: "overview", title: "Overview", view: () => <OverviewView /> },
-  { to: "/runs", icon: "runs", title: "Runs", view: () => <RunsView /> },
+  { to: "/runs", icon: "runs", title: "Attempts", view: () => <RunsView /> },
+  { to: "/workflows", icon: "workflows", title: "Workflows", view: () => <WorkflowsView /> },
   { to: "/fights", icon: "fights", title: "Fights", view: () => <FightsView /> },
   { to: "/live", icon: "live", title: "Live", view: () => <LiveView /> },
   { to: "/keys", icon: "keys", title: "Queues", view: () => <KeysView /> },
@@ -110,6 +113,11 @@ function findPage(): Page {
     const title = decodeURIComponent(cluster);
     const view = () => <ControllerView key={title} name={title} />;
     return { to: "/c", icon: "runs", title, view };
+  }
+  if (first === "w" && segments.length === 4) {
+    const id = segments.slice(1).map(decodeURIComponent).join("/");
+    const view = () => <WorkflowRunView key={id} id={id} />;
+    return { to: "/workflows", icon: "workflows", title: id, view };
   }
   const found = PAGES.find(({ to }) => to === `/${segments.join("/")}`);
   return found ?? { to: "", icon: "overview", title: "Not found", view: () => <NotFound /> };

@@ -51,7 +51,13 @@ export function objectHref(key: string): string {
   return href(`/o/${cluster}/${controller}/${namespace}/${name}`);
 }
 
-const PAGES = /^\/($|(o|c|runs|fights|keys|guards|workers|dead-letters|live)(\/|$))/;
+/** The address of the page of a workflow's run, by its id `workflow/cluster/id`. */
+export function runHref(id: string): string {
+  const [workflow = "", cluster = "", ...rest] = id.split("/");
+  return href(`/w/${[workflow, cluster, rest.join("/")].map(encodeURIComponent).join("/")}`);
+}
+
+const PAGES = /^\/($|(o|c|w|runs|workflows|fights|keys|guards|workers|dead-letters|live)(\/|$))/;
 
 /** Follows links between our pages without loading anything. */
 export function watchLinks(): void {

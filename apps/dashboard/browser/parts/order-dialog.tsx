@@ -19,15 +19,23 @@ export interface OrderButtonProps {
   readonly fields?: ComponentChildren;
   /** Does it, and answers what to tell. `fields` as they were filled in. */
   readonly run: (order: Order, fields: FormData) => Promise<string>;
+  /** Asks for a reason. Default: true. */
+  readonly asksWhy?: boolean;
   readonly danger?: boolean;
   readonly quiet?: boolean;
+  readonly primary?: boolean;
 }
 
 /** A button that asks who and why first: every order is kept with both, and shown to all. */
-export function OrderButton({ danger = false, quiet = false, ...order }: OrderButtonProps) {
+export function OrderButton({
+  danger = false,
+  quiet = false,
+  primary = false,
+  ...order
+}: OrderButtonProps) {
   const [open, setOpen] = useState(false);
   if (!mayOperate) return null;
-  const look = danger ? "danger" : quiet ? "quiet" : "";
+  const look = danger ? "danger" : primary ? "primary" : quiet ? "quiet" : "";
   return (
     <>
       <button type="button" class={look} onClick={() => setOpen(true)}>
@@ -43,9 +51,10 @@ function OrderDialog({
   explains,
   fields: extra,
   run,
+  asksWhy = true,
   danger,
   close,
-}: Pick<OrderButtonProps, "label" | "explains" | "fields" | "run"> & {
+}: Pick<OrderButtonProps, "label" | "explains" | "fields" | "run" | "asksWhy"> & {
   readonly danger: boolean;
   readonly close: () => void;
 }) {
@@ -96,15 +105,17 @@ function OrderDialog({
             autoComplete="username"
           />
         </label>
-        <label>
-          Why
-          <input
-            name="reason"
-            required
-            maxLength={200}
-            placeholder="Shown to everyone who wonders"
-          />
-        </label>
+        {asksWhy ? (
+          <label>
+            Why
+            <input
+              name="reason"
+              required
+              maxLength={200}
+              placeholder="Shown to everyone who wonders"
+            />
+          </label>
+        ) : null}
         <TroubleNote trouble={trouble} />
         <div class="buttons">
           <button type="button" class="quiet" onClick={close}>

@@ -1,4 +1,4 @@
-export type Tone = "good" | "bad" | "race" | "warn" | "idle" | "run";
+export type Tone = "good" | "bad" | "race" | "warn" | "idle" | "run" | "wait";
 
 /** Each tone has a shape of its own, so that nothing is told by colour alone. */
 const SHAPES: Readonly<Record<Tone, string>> = {
@@ -8,6 +8,7 @@ const SHAPES: Readonly<Record<Tone, string>> = {
   warn: "M8 3v6.2M8 12.4v.2",
   idle: "M4 8h8",
   run: "M5.5 3.8v8.4L12 8Z",
+  wait: "M6 4v8M10 4v8",
 };
 
 /** Colour, shape and words. */
@@ -54,4 +55,21 @@ const PHASES: Readonly<Record<string, Tone>> = {
 
 export function Phase({ of }: { readonly of: string }) {
   return <Status tone={PHASES[of] ?? "idle"}>{of}</Status>;
+}
+
+const RUN_STATUSES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
+  queued: ["run", "queued"],
+  running: ["run", "running"],
+  parked: ["wait", "waiting"],
+  stuck: ["bad", "stuck"],
+  compensating: ["warn", "undoing"],
+  done: ["good", "done"],
+  failed: ["bad", "failed"],
+  cancelled: ["idle", "cancelled"],
+};
+
+/** How a run of a workflow stands. */
+export function RunStatus({ of }: { readonly of: string }) {
+  const [tone, text] = RUN_STATUSES[of] ?? ["idle", of];
+  return <Status tone={tone}>{text}</Status>;
 }

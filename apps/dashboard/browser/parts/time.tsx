@@ -1,8 +1,8 @@
-import { signal } from "@preact/signals";
+import { signal, type Signal } from "@preact/signals";
 import { formatInstant, formatMs } from "./format.ts";
 
 /** Moves every five seconds: often enough to read, too seldom to distract. */
-const now = signal(Date.now());
+export const now: Signal<number> = signal(Date.now());
 window.setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, 5_000);

@@ -34,7 +34,7 @@ export function RunsView() {
   return (
     <>
       <div class="title-row">
-        <h1>Runs</h1>
+        <h1>Attempts</h1>
         <button type="button" onClick={reload}>
           Look again
         </button>

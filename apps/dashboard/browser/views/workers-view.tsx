@@ -1,27 +1,19 @@
+import type { WorkerList } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
-import { apiPath } from "../frame/cluster.ts";
+import { apiPath, viewHref } from "../frame/cluster.ts";
 import { CliLine } from "../parts/cli-line.tsx";
 import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
 
-/** As workers announce themselves. */
-interface Worker {
-  readonly workerId: string;
-  readonly controllers: readonly string[];
-  readonly definitions: Readonly<Record<string, { readonly digest: string }>>;
-  readonly role: string;
-  readonly version: string;
-  readonly startedAt: string;
-  readonly host: string;
-}
+type Worker = WorkerList["items"][number];
 
 const EVERY_MS = 5_000;
 
 /** Who runs what, since when, and whether all run the same. */
 export function WorkersView() {
-  const { data, trouble } = useQuery<{ items: readonly Worker[] }>(apiPath("workers"), EVERY_MS);
+  const { data, trouble } = useQuery<WorkerList>(apiPath("workers"), EVERY_MS);
   const workers = data?.items.toSorted((one, other) => one.workerId.localeCompare(other.workerId));
   const skewed = skewOf(workers ?? []);
   return (
@@ -69,7 +61,7 @@ function WorkerTable({
           <tr>
             <th scope="col">Worker</th>
             <th scope="col">Role</th>
-            <th scope="col">Controllers</th>
+            <th scope="col">Runs</th>
             <th scope="col">Host</th>
             <th scope="col">Version</th>
             <th scope="col" class="right">
@@ -78,23 +70,14 @@ function WorkerTable({
           </tr>
         </thead>
         <tbody>
-          {workers.map(({ workerId, role, controllers, definitions, host, version, startedAt }) => (
+          {workers.map(({ workerId, role, host, version, startedAt, ...announced }) => (
             <tr key={workerId}>
               <th scope="row" class="strong">
                 {workerId}
               </th>
               <td data-label="Role">{ROLES[role] ?? role}</td>
-              <td data-label="Controllers">
-                <span class="tags">
-                  {controllers.map((name) => (
-                    <span class="tag" key={name} title={definitions[name]?.digest}>
-                      {name}
-                      {skewed.includes(name) ? (
-                        <span class="dim"> {definitions[name]?.digest.slice(0, 7)}</span>
-                      ) : null}
-                    </span>
-                  ))}
-                </span>
+              <td data-label="Runs">
+                <Announced worker={announced} skewed={skewed} />
               </td>
               <td data-label="Host">{host}</td>
               <td data-label="Version" class="num">
@@ -108,6 +91,32 @@ function WorkerTable({
         </tbody>
       </table>
     </div>
+  );
+}
+
+function Announced({
+  worker: { controllers, definitions, workflows = {} },
+  skewed,
+}: {
+  readonly worker: Pick<Worker, "controllers" | "definitions" | "workflows">;
+  readonly skewed: readonly string[];
+}) {
+  return (
+    <span class="tags">
+      {controllers.map((name) => (
+        <span class="tag" key={name} title={definitions[name]?.digest}>
+          {name}
+          {skewed.includes(name) ? (
+            <span class="dim"> {definitions[name]?.digest.slice(0, 7)}</span>
+          ) : null}
+        </span>
+      ))}
+      {Object.entries(workflows).map(([name, version]) => (
+        <a class="tag" key={`workflow ${name}`} href={viewHref("/workflows", { workflow: name })}>
+          {name} <span class="dim">version {version}</span>
+        </a>
+      ))}
+    </span>
   );
 }
 

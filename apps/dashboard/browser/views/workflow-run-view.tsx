@@ -1,0 +1,86 @@
+import type { RunDetail } from "@konverge/contracts";
+import { useQuery } from "../api/use-query.ts";
+import { viewHref } from "../frame/cluster.ts";
+import { href } from "../frame/router.ts";
+import { CliLine, quote } from "../parts/cli-line.tsx";
+import { Json } from "../parts/json.tsx";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { RunStatus } from "../parts/status.tsx";
+import { RunFacts } from "./workflow/run-facts.tsx";
+import { idOf } from "./workflow/run-id.ts";
+import { RunOrders } from "./workflow/run-orders.tsx";
+import { RunSentence } from "./workflow/run-sentence.tsx";
+import { RunTimeline } from "./workflow/timeline.tsx";
+
+const EVERY_MS = 2_000;
+
+/** One run of a workflow: how it stands, what it did and waits for, and what an operator can do about it. */
+export function WorkflowRunView({ id }: { readonly id: string }) {
+  const path = `v1/runs/${encodeURIComponent(id)}`;
+  const { data: run, trouble, loading, reload } = useQuery<RunDetail>(path, EVERY_MS);
+  const line = `konverge run get ${quote(id)}`;
+  if (run === undefined) {
+    return (
+      <>
+        <h1>{idOf(id)}</h1>
+        {trouble?.code === "not_found" ? (
+          <Empty title="There is no such run">
+            <p>
+              {trouble.detail} <a href={viewHref("/workflows")}>To all runs</a>
+            </p>
+          </Empty>
+        ) : (
+          <TroubleNote trouble={trouble} />
+        )}
+        {loading ? <Loading /> : null}
+      </>
+    );
+  }
+  return (
+    <>
+      <header class="object-head">
+        <div>
+          <p class="crumbs">
+            <a href={viewHref("/workflows", { workflow: run.workflow })}>{run.workflow}</a>
+            <span aria-hidden="true">/</span>
+            <span>version {run.version}</span>
+          </p>
+          <h1>{idOf(id)}</h1>
+          <p class="run-sentence">
+            <RunStatus of={run.status} /> <RunSentence run={run} />
+          </p>
+        </div>
+        <RunOrders run={run} onDone={reload} />
+      </header>
+      <TroubleNote trouble={trouble} />
+      <RunFacts run={run} />
+      <RunTimeline run={run} />
+      <Values run={run} />
+      <CliLine line={line} />
+      <p class="dim small links">
+        <a href={href(`/queues/queue/${encodeURIComponent(`workflow.${run.workflow}`)}`)}>
+          Raw jobs of {run.workflow}
+        </a>
+      </p>
+    </>
+  );
+}
+
+function Values({ run: { input, result } }: { readonly run: RunDetail }) {
+  return (
+    <div class="values">
+      {input === undefined ? null : (
+        <details>
+          <summary data-row>Input</summary>
+          <Json value={input} />
+        </details>
+      )}
+      {result === undefined ? null : (
+        <details open>
+          <summary data-row>Result</summary>
+          <Json value={result} />
+        </details>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,75 @@
+import type { RunDetail } from "@konverge/contracts";
+import { runHref } from "../../frame/router.ts";
+import { formatMs, plural } from "../../parts/format.ts";
+import { now, Time } from "../../parts/time.tsx";
+import { idOf } from "./run-id.ts";
+
+/** Where a run comes from and how far it is. */
+export function RunFacts({ run }: { readonly run: RunDetail }) {
+  const { createdAt, startedAt, endedAt, key, parent, cancel, error, reason, status } = run;
+  const endMs = endedAt === undefined ? now.value : Date.parse(endedAt);
+  const done = run.steps.filter(({ name }) => !name.includes("!")).length;
+  return (
+    <>
+      <dl class="facts">
+        <div>
+          <dt>Started</dt>
+          <dd>
+            <span class="num">
+              <Time at={createdAt} />
+            </span>
+            <div class="dim small">
+              {startedAt === undefined
+                ? "no worker has taken it yet"
+                : `taken by a worker after ${formatMs(Date.parse(startedAt) - Date.parse(createdAt))}`}
+            </div>
+          </dd>
+        </div>
+        <div>
+          <dt>{endedAt === undefined ? "So far" : "Took"}</dt>
+          <dd>
+            <span class="num">{formatMs(Math.max(0, endMs - Date.parse(createdAt)))}</span>
+            <div class="dim small">{plural(done, "recorded step")}</div>
+          </dd>
+        </div>
+        {key === undefined ? null : (
+          <div>
+            <dt>Key</dt>
+            <dd>
+              <code>{key}</code>
+              <div class="dim small">one run at a time</div>
+            </dd>
+          </div>
+        )}
+        {parent === undefined ? null : (
+          <div>
+            <dt>Parent</dt>
+            <dd>
+              <a href={runHref(parent)}>{idOf(parent)}</a>
+              <div class="dim small">{parent.split("/")[0]}</div>
+            </dd>
+          </div>
+        )}
+        {cancel === undefined ? null : (
+          <div>
+            <dt>Cancelled by</dt>
+            <dd>
+              {cancel.by ?? "another run"}
+              <div class="dim small">{cancel.reason}</div>
+            </dd>
+          </div>
+        )}
+      </dl>
+      {status !== "failed" || error === undefined ? null : (
+        <div class="note bad">
+          <code>{error.code}</code> <span>{error.message}</span>
+        </div>
+      )}
+      {reason === undefined ? null : (
+        <div class="note bad">
+          <span>{reason}</span>
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+import { Time } from "../../parts/time.tsx";
+import { orderText, waitText, type Run, type Wait } from "./wait-text.tsx";
+
+/** Why a run stands as it does, in a few words for a row. */
+export function RunNote({ run: { status, waits = [], error, reason, cancel } }: { run: Run }) {
+  switch (status) {
+    case "parked":
+      return <WaitNote waits={waits} />;
+    case "stuck":
+      return <span class="clip">{reason}</span>;
+    case "failed":
+      return (
+        <span class="clip">
+          <code class="bad">{error?.code}</code> {error?.message}
+        </span>
+      );
+    case "queued":
+      return <span class="dim">waits for a worker</span>;
+    case "done":
+      return null;
+    case "running":
+    case "compensating":
+      return cancel === undefined ? null : (
+        <span class="dim clip">cancelled {orderText(cancel)}</span>
+      );
+    case "cancelled":
+      return <span class="dim clip">{orderText(cancel)}</span>;
+  }
+}
+
+function WaitNote({ waits: [first, ...others] }: { readonly waits: readonly Wait[] }) {
+  if (first === undefined) return null;
+  return (
+    <span>
+      {waitText(first)}
+      {first.until === undefined ? null : (
+        <span class="dim">
+          , {first.kind === "signal" ? "ends" : "goes on"} <Time at={first.until} />
+        </span>
+      )}
+      {others.length === 0 ? null : <span class="dim">, and {others.length} more</span>}
+    </span>
+  );
+}

@@ -1,0 +1,134 @@
+import type { RunDetail } from "@konverge/contracts";
+
+type Step = RunDetail["steps"][number];
+
+/** What a bar is drawn as. */
+export type BarLook = "step" | "wait" | "undo" | "failed" | "instant";
+
+/** A bar on the time line of a run, in ms of epoch. */
+export interface TimelineRow {
+  readonly name: string;
+  readonly kind: Step["kind"];
+  readonly look: BarLook;
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** True while it goes on: it ends at the present. */
+  readonly isOpen: boolean;
+  /** True when its begin is not recorded: it is taken to be the record before. */
+  readonly isGuessed: boolean;
+  readonly step?: Step;
+  /** When an open wait ends by itself. */
+  readonly until?: string;
+  /** Signals that were dropped in this wait, and why. */
+  readonly refused: readonly string[];
+}
+
+export interface Timeline {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** In the order in which they began. */
+  readonly steps: readonly TimelineRow[];
+  readonly undos: readonly TimelineRow[];
+}
+
+/** Behind the name of a step: a sleep that was cut short, and signals that were refused. */
+const MARK = /^(.*)!([^!]*)$/s;
+
+/** Puts the records and the open waits of a run on one scale; `nowMs` is where what goes on ends. */
+export function timelineOf(run: RunDetail, nowMs: number): Timeline {
+  const fromMs = Date.parse(run.startedAt ?? run.createdAt);
+  const marks = run.steps.flatMap((step) => {
+    const [, of = "", mark = ""] = MARK.exec(step.name) ?? [];
+    return of === "" ? [] : [{ of, mark, step }];
+  });
+  const recorded = run.steps.filter(({ name }) => !MARK.test(name));
+  const lastMs = Math.max(fromMs, ...recorded.map(({ at }) => Date.parse(at)));
+  const toMs = run.endedAt === undefined ? Math.max(nowMs, lastMs) : Date.parse(run.endedAt);
+
+  let beforeMs = fromMs;
+  const rows = recorded.map((step): TimelineRow => {
+    const { name, kind, at, startedAt, until, error } = step;
+    const atMs = Date.parse(at);
+    const own = marks.filter(({ of }) => of === name);
+    const cut = own.find(({ mark }) => mark === "over")?.step;
+    const began = kind === "sleep" || kind === "now" ? at : startedAt;
+    const endMs =
+      kind !== "sleep" || until === undefined
+        ? atMs
+        : Math.min(toMs, Date.parse(cut?.at ?? until), Date.parse(until));
+    const row = {
+      name,
+      kind,
+      look: lookOf(kind, error?.code),
+      fromMs: began === undefined ? beforeMs : Date.parse(began),
+      toMs: endMs,
+      isOpen: run.endedAt === undefined && kind === "sleep" && endMs >= toMs,
+      isGuessed: began === undefined,
+      step: cut?.error === undefined ? step : { ...step, error: cut.error },
+      ...(kind === "sleep" && until !== undefined ? { until } : {}),
+      refused: own
+        .filter(({ mark }) => mark !== "over")
+        .map((each) => each.step.error?.message ?? ""),
+    };
+    beforeMs = atMs;
+    return row;
+  });
+  const known = new Set(rows.map(({ name }) => name));
+  const open = (run.waits ?? [])
+    .filter(({ step }) => !known.has(step))
+    .map(({ step: name, kind, since, until }): TimelineRow => ({
+      name,
+      kind,
+      look: kind === "step" || kind === "undo" ? "failed" : "wait",
+      fromMs: since === undefined ? lastMs : Date.parse(since),
+      toMs,
+      isOpen: true,
+      isGuessed: since === undefined,
+      ...(until === undefined ? {} : { until }),
+      refused: marks.filter(({ of }) => of === name).map(({ step }) => step.error?.message ?? ""),
+    }));
+  const all = [...rows, ...open].toSorted((one, other) => one.fromMs - other.fromMs);
+  return {
+    fromMs,
+    toMs,
+    steps: all.filter(({ kind }) => kind !== "undo"),
+    undos: all.filter(({ kind }) => kind === "undo"),
+  };
+}
+
+/** The ends of waits that a person or the clock brings about are no failures of the run. */
+const NO_FAILURES: readonly (string | undefined)[] = [undefined, "cancelled", "wait_timeout"];
+
+function lookOf(kind: Step["kind"], code: string | undefined): BarLook {
+  if (!NO_FAILURES.includes(code)) return "failed";
+  switch (kind) {
+    case "step":
+      return "step";
+    case "undo":
+      return "undo";
+    case "now":
+      return "instant";
+    case "sleep":
+    case "signal":
+    case "child":
+      return "wait";
+  }
+}
+
+/** The last mark must leave room for its text. */
+const LAST_MARK = 0.93;
+/** Distances of marks that people read easily. */
+const STEPS_MS = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
+  600_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000, 172_800_000,
+  432_000_000, 864_000_000, 2_592_000_000,
+];
+
+/** Places of about four marks of an axis of that length, in ms from its begin. */
+export function ticksOf(spanMs: number): readonly number[] {
+  const step = STEPS_MS.find((each) => spanMs / each <= 5) ?? 2_592_000_000;
+  return Array.from(
+    { length: Math.floor((spanMs * LAST_MARK) / step) + 1 },
+    (_, index) => index * step,
+  );
+}

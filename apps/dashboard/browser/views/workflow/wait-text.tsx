@@ -1,0 +1,28 @@
+import type { RunList } from "@konverge/contracts";
+import type { ComponentChildren } from "preact";
+
+export type Run = RunList["items"][number];
+export type Wait = NonNullable<Run["waits"]>[number];
+
+/** What a wait is for; "waits" stands before it. */
+export function waitText({ kind, step }: Wait): ComponentChildren {
+  const name = <strong>{step}</strong>;
+  switch (kind) {
+    case "signal":
+      return <>for signal {name}</>;
+    case "sleep":
+      return <>out its sleep {name}</>;
+    case "child":
+      return <>for its child {name}</>;
+    case "step":
+    case "undo":
+      return <>to try {name} again</>;
+    case "now":
+      return <>for {name}</>;
+  }
+}
+
+/** Who ordered the cancellation, and why. */
+export function orderText({ by, reason }: NonNullable<Run["cancel"]> = {}): string {
+  return `by ${by ?? "another run"}${reason === undefined ? "" : `: ${reason}`}`;
+}

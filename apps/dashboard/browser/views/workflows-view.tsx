@@ -1,0 +1,165 @@
+import type { RunList, WorkerList } from "@konverge/contracts";
+import type { RefObject } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useQuery } from "../api/use-query.ts";
+import { apiPath, cluster } from "../frame/cluster.ts";
+import { query, runHref } from "../frame/router.ts";
+import { defaultCluster } from "../frame/session.ts";
+import { CliLine, quote } from "../parts/cli-line.tsx";
+import { Filter, filtersOf } from "../parts/filters.tsx";
+import { formatMs, plural } from "../parts/format.ts";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { Pager } from "../parts/pager.tsx";
+import { RunStatus } from "../parts/status.tsx";
+import { Time } from "../parts/time.tsx";
+import { RunNote } from "./workflow/run-note.tsx";
+import { idOf } from "./workflow/run-id.ts";
+
+const EVERY_MS = 3_000;
+const WORKERS_EVERY_MS = 30_000;
+const LIMIT = 50;
+/** Further down than this, somebody reads. */
+const TOP_PX = 120;
+
+type Run = RunList["items"][number];
+
+/** The runs of workflows, newest first, and what each waits for. New ones wait while the mouse or the focus is on the list. */
+export function WorkflowsView() {
+  const { workflow } = filtersOf(["workflow"]);
+  const cursor = query.value.get("cursor") ?? undefined;
+  const path = apiPath("runs", { workflow, cursor, limit: String(LIMIT) });
+  const { data, trouble, loading } = useQuery<RunList>(path, EVERY_MS);
+  const workers = useQuery<WorkerList>(apiPath("workers"), WORKERS_EVERY_MS);
+  const list = useRef<HTMLDivElement>(null);
+  const { rows, fresh, show } = useHeldBack(path, data?.items, list);
+  const names = [
+    ...(workers.data?.items ?? []).flatMap((worker) => Object.keys(worker.workflows ?? {})),
+    ...(data?.items ?? []).map((run) => run.workflow),
+  ];
+  return (
+    <>
+      <h1>Workflows</h1>
+      <p class="lead">
+        Runs of durable functions: each step is recorded, and goes on where it was after any crash.
+      </p>
+      <div class="filters" role="group" aria-label="Filters">
+        <Filter name="workflow" label="Workflow" choices={[...new Set(names)].toSorted()} />
+      </div>
+      <TroubleNote trouble={trouble} />
+      <div ref={list} aria-busy={loading}>
+        <div role="status">
+          {fresh === 0 ? null : (
+            <button type="button" class="fresh" onClick={show}>
+              {plural(fresh, "new run")}
+            </button>
+          )}
+        </div>
+        {data === undefined ? (
+          trouble === undefined && <Loading rows={10} />
+        ) : rows.length === 0 && data.next === undefined ? (
+          <NoRuns workflow={workflow} />
+        ) : (
+          <>
+            <RunTable rows={rows} />
+            <Pager next={data.next} shown={plural(rows.length, "run")} />
+          </>
+        )}
+      </div>
+      <CliLine line={listLine(workflow)} />
+    </>
+  );
+}
+
+function listLine(workflow: string | undefined): string {
+  return [
+    "konverge run list",
+    ...(workflow === undefined ? [] : [quote(workflow)]),
+    ...(cluster.value === defaultCluster ? [] : [`--cluster ${quote(cluster.value)}`]),
+  ].join(" ");
+}
+
+function NoRuns({ workflow = "WORKFLOW" }: { readonly workflow: string | undefined }) {
+  return (
+    <Empty title="No run yet">
+      <p>Start one of a workflow that a worker has announced, and it appears here by itself:</p>
+      <CliLine line={`konverge run start ${quote(workflow)} --input '{}'`} />
+    </Empty>
+  );
+}
+
+function RunTable({ rows }: { readonly rows: readonly Run[] }) {
+  return (
+    <div class="panel">
+      <table class="stack runs">
+        <caption class="hidden">Runs, newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            <th scope="col">Status</th>
+            <th scope="col">Why</th>
+            <th scope="col" class="right">
+              Took
+            </th>
+            <th scope="col" class="right">
+              Started
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((run) => (
+            <tr key={run.id}>
+              <th scope="row">
+                <a class="strong" href={runHref(run.id)} data-row>
+                  {idOf(run.id)}
+                </a>
+                <div class="dim small">{run.workflow}</div>
+              </th>
+              <td data-label="Status" class="nowrap">
+                <RunStatus of={run.status} />
+              </td>
+              <td data-label="Why">
+                <RunNote run={run} />
+              </td>
+              <td data-label="Took" class="num right nowrap">
+                {run.endedAt === undefined
+                  ? null
+                  : formatMs(Date.parse(run.endedAt) - Date.parse(run.createdAt))}
+              </td>
+              <td data-label="Started" class="right nowrap">
+                <Time at={run.createdAt} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** New rows come on top by themselves, but not while somebody reads. */
+function useHeldBack(
+  path: string,
+  items: readonly Run[] | undefined,
+  list: RefObject<HTMLDivElement | null>,
+): { readonly rows: readonly Run[]; readonly fresh: number; readonly show: () => void } {
+  const [shown, setShown] = useState<{ readonly path: string; readonly newest?: string }>({ path });
+  const newest = items?.[0]?.id;
+  const show = () => setShown({ path, ...(newest === undefined ? {} : { newest }) });
+  useEffect(() => {
+    if (newest === undefined || shown.newest === newest) return;
+    const isRead =
+      window.scrollY > TOP_PX ||
+      list.current?.matches(":hover") === true ||
+      list.current?.contains(document.activeElement) === true;
+    if (shown.path !== path || shown.newest === undefined || !isRead) show();
+  }, [path, items]);
+  const all = items ?? [];
+  const fresh =
+    shown.path === path
+      ? Math.max(
+          0,
+          all.findIndex(({ id }) => id === shown.newest),
+        )
+      : 0;
+  return { rows: all.slice(fresh), fresh, show };
+}

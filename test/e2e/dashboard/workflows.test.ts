@@ -1,0 +1,254 @@
+import { createControllerRegistry } from "@konverge/queue";
+import { TerminalError } from "@konverge/core";
+import { defineWorkflow, openWorkflows, type Workflows } from "@konverge/workflow";
+import type { Page } from "playwright-core";
+import { expect, onTestFinished, test } from "vitest";
+import { until, useQueues } from "../../integration/queue-harness.ts";
+import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
+import { startOwnApi } from "./own-api.ts";
+
+const harness = useQueues();
+const open = useChromium();
+
+const approval = {
+  parse(value: unknown): { readonly by: string } {
+    const { by } = (value ?? {}) as { readonly by?: unknown };
+    if (typeof by !== "string") throw new Error("by: write a name");
+    return { by };
+  },
+};
+interface Spec {
+  readonly name: string;
+  readonly fails?: boolean;
+}
+const smoke = defineWorkflow("smoke", { version: 1 }, (w, name: string) =>
+  w.step("probe", () => `${name} answers`),
+);
+const rollout = defineWorkflow("rollout", { version: 3 }, async (w, { name, fails }: Spec) => {
+  const pool = await w.step("create", () => ({ pool: name }), { undo: () => undefined });
+  await w.step("label", ({ attempt }) => {
+    if (attempt < 3) throw new Error("busy");
+  });
+  await w.child("smoke", smoke, name);
+  const { by } = (await w.signal("approve", { schema: approval, timeout: "24h" })) ?? {};
+  await w.step("publish", () => {
+    if (fails === true) throw new TerminalError("the quota of backends is 0");
+  });
+  return { pool, by };
+});
+
+/** Runs of real workers, behind a real API, in front of a real browser. */
+async function stage(
+  env: Readonly<Record<string, string>> = {},
+): Promise<Awaited<ReturnType<typeof startOwnApi>> & { readonly runs: Workflows }> {
+  const api = await startOwnApi(harness, env);
+  const redis = { url: harness.url };
+  const { prefix } = harness;
+  const registry = createControllerRegistry({ redis, prefix, cluster: "default" });
+  await registry.announce([], [rollout, smoke]);
+  await registry.close();
+  const runs = openWorkflows({ redis, prefix });
+  runs.work({ workflows: [rollout, smoke] });
+  onTestFinished(() => runs.close());
+  return { ...api, runs };
+}
+
+/** Starts a run and waits until it is in that status. */
+async function started(
+  runs: Workflows,
+  id: string,
+  spec: Spec = { name: id },
+  status = "parked",
+): Promise<void> {
+  await runs.start(rollout, spec, { id });
+  await inStatus(runs, id, status);
+}
+async function inStatus(runs: Workflows, id: string, status: string): Promise<void> {
+  await until(`${id} is ${status}`, async () => {
+    const run = await runs.get({ workflow: "rollout", id });
+    return run?.status === status && run.waits?.[0]?.kind !== "child";
+  });
+}
+
+const rowsOf = (page: Page) => page.locator(".line-row .line-name .status").allTextContents();
+const sentenceOf = (page: Page) => page.locator(".run-sentence");
+
+test("a list tells what each run waits for, is filtered by the address, and is live", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stage();
+  await started(runs, "web-1");
+  await page.goto(url);
+  await page.getByRole("link", { name: "Workflows" }).click();
+  const row = page.getByRole("row", { name: /web-1 rollout/ });
+  await row.getByText("waiting").waitFor();
+  expect(await row.textContent()).toMatch(/for signal approve, ends in 24 h/);
+
+  await page.getByLabel("Workflow").selectOption("smoke");
+  await page.getByRole("row", { name: /web-1\.smoke/ }).waitFor();
+  await expect.poll(() => page.locator("tbody tr").count()).toBe(1);
+  expect(new URL(page.url()).search).toBe("?workflow=smoke");
+  expect(await page.locator(".cli code").last().textContent()).toBe("konverge run list smoke");
+  await page.goBack();
+
+  await page.goto(`${url}/workflows?workflow=rollout`);
+  // Under the mouse nothing moves; the row itself tells its news.
+  await row.hover();
+  await started(runs, "web-2");
+  await page.getByRole("button", { name: "1 new run" }).waitFor();
+  expect(await page.locator("tbody tr").count()).toBe(1);
+  await runs.signal({ workflow: "rollout", id: "web-1" }, "approve", { payload: { by: "ann" } });
+  await row.getByText("done").waitFor();
+  await page.getByRole("button", { name: "1 new run" }).click();
+  await expect.poll(() => page.locator("tbody tr").count()).toBe(2);
+  await page.mouse.move(0, 0);
+  await page.locator("h1").click();
+  await started(runs, "web-3");
+  await page.getByRole("row", { name: /web-3/ }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test("an operator sends a signal and cancels; a slip in the JSON is told, and who did it is shown", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stage();
+  await started(runs, "web-1");
+  await page.goto(`${url}/w/rollout/default/web-1`);
+  await expect
+    .poll(() => sentenceOf(page).textContent())
+    .toMatch(/^waiting for signal approve, .* so far; ends by itself in 24 h$/);
+  expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve"]);
+  await page.getByText("3 tries").waitFor();
+
+  // By keyboard alone.
+  await page.getByRole("button", { name: "Send signal" }).focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Send signal" });
+  const payload = dialog.getByRole("textbox", { name: "Payload" });
+  expect(await dialog.getByLabel("Signal", { exact: true }).inputValue()).toBe("approve");
+  await payload.fill("{by: ann}");
+  expect(await dialog.locator(".cli code").textContent()).toBe(
+    `konverge run signal rollout/default/web-1 approve --payload '{by: ann}'`,
+  );
+  await dialog.getByLabel("Who you are").fill("ann");
+  await page.keyboard.press("Enter");
+  await dialog.getByText("The payload is no JSON.").waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await payload.fill('{"by": 7}');
+  await dialog.getByLabel("Who you are").press("Enter");
+  await dialog.waitFor({ state: "detached" });
+  await page.getByText("1 signal refused").waitFor();
+
+  await page.getByRole("button", { name: "Send signal" }).click();
+  await payload.fill('{"by": "ann"}');
+  await dialog.getByLabel("Who you are").press("Enter");
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^done in /);
+  expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve", "publish"]);
+  await page.getByText("by ann").waitFor();
+  expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(0);
+  await page.locator(".values").getByText('"by": "ann"').waitFor();
+
+  await started(runs, "web-2");
+  await page.goto(`${url}/w/rollout/default/web-2`);
+  await page.getByRole("button", { name: "Cancel run" }).click();
+  const cancel = page.getByRole("dialog", { name: "Cancel run" });
+  await cancel.getByText("konverge run cancel rollout/default/web-2").waitFor();
+  const why = cancel.getByRole("textbox", { name: "Why" });
+  await why.fill("the wrong pool");
+  await why.press("Enter");
+  await expect
+    .poll(() => sentenceOf(page).textContent())
+    .toMatch(/^cancelled after .* by ann: the wrong pool$/);
+  expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve", "create"]);
+  await page.getByRole("heading", { name: "Taken back" }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test("bars are to scale: each begins where its step began and ends with its record", async (context) => {
+  const { page } = await open(context);
+  const { url, runs } = await stage();
+  await started(runs, "web-1");
+  await runs.signal({ workflow: "rollout", id: "web-1" }, "approve", { payload: { by: "ann" } });
+  await inStatus(runs, "web-1", "done");
+  const ref = { workflow: "rollout", id: "web-1" };
+  const { startedAtMs: fromMs = 0, endedAtMs: toMs = 0 } = (await runs.get(ref)) ?? {};
+  const steps = await runs.steps(ref);
+  await page.goto(`${url}/w/rollout/default/web-1`);
+  await page.locator(".line-row").first().waitFor();
+  const bars = await page
+    .locator(".line-row .line-track > span")
+    .evaluateAll((found) =>
+      found.map(({ style }) => [Number.parseFloat(style.left), Number.parseFloat(style.width)]),
+    );
+  const expected = steps.map(({ startedAtMs = 0, atMs = 0 }) =>
+    [startedAtMs - fromMs, atMs - startedAtMs].map((ms) => (ms / (toMs - fromMs)) * 100),
+  );
+  expect(bars).toHaveLength(expected.length);
+  for (const [index, [left = -1, width = -1]] of expected.entries()) {
+    expect(bars[index]?.[0], `left of ${steps[index]?.name}`).toBeCloseTo(left, 3);
+    expect(bars[index]?.[1], `width of ${steps[index]?.name}`).toBeCloseTo(width, 3);
+  }
+});
+
+test("what a run records is text: nothing of it runs; viewers get no buttons", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs, access } = await stage({ KONVERGE_TOKEN: "0123456789abcdef" });
+  const canary = `<img src=x onerror="window.hacked='yes'"><script>window.hacked='yes'<\u002fscript>`;
+  const id = `team/"><svg-onload="window.hacked='yes'">`;
+  await started(runs, id, { name: canary });
+  await runs.cancel({ workflow: "rollout", id }, { by: canary, reason: canary });
+  await inStatus(runs, id, "cancelled");
+  await started(runs, "waits", { name: canary });
+  const viewer = await access.tokens.create(
+    { name: "viewer-1", role: "viewer", scope: {} },
+    "test",
+  );
+  await page.goto(`${url}/w/rollout/default/waits`);
+  await page.getByLabel("Token").fill(viewer.token);
+  await page.getByLabel("Token").press("Enter");
+  await sentenceOf(page).getByText("waiting").waitFor();
+  expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(0);
+  for (const view of ["/workflows", `/w/rollout/default/${encodeURIComponent(id)}`]) {
+    await page.goto(`${url}${view}`);
+    await page.locator("main h1").waitFor();
+    await page.locator(".skeleton").waitFor({ state: "detached" });
+    for (const summary of await page.locator("main summary").all()) await summary.click();
+    await page.getByText("<img src=x").first().waitFor();
+    expect(await page.evaluate("window.hacked"), view).toBeUndefined();
+    expect(await page.locator("main img, main script, main [onload]").count(), view).toBe(0);
+  }
+  expect(troubles).toEqual([]);
+});
+
+test.for([
+  ["desktop, light", { ...DESKTOP, colorScheme: "light" }],
+  ["mobile, dark", { ...MOBILE, colorScheme: "dark" }],
+  ["320 px, forced colours", { viewport: { width: 320, height: 640 }, forcedColors: "active" }],
+] as const)(
+  "%s: the pages of runs fit, ask little, and axe finds nothing serious",
+  async ([, options], context) => {
+    const { page, troubles, requests } = await open(context, options);
+    const { url, runs } = await stage();
+    await started(runs, "waits");
+    await started(runs, "a-rather-long-name-of-a-run-without-any-place-to-break-it-in-two");
+    await runs.start(rollout, { name: "web", fails: true }, { id: "fails" });
+    await runs.signal({ workflow: "rollout", id: "fails" }, "approve", { payload: { by: "ann" } });
+    await inStatus(runs, "fails", "failed");
+    await runs.start({ name: "rollout", version: 9 }, { name: "web" }, { id: "stuck" });
+    await inStatus(runs, "stuck", "stuck");
+    for (const view of [
+      "/workflows",
+      ...["waits", "fails", "stuck"].map((id) => `/w/rollout/default/${id}`),
+    ]) {
+      await page.goto(`${url}${view}`);
+      await page.locator("main h1").waitFor();
+      await page.locator(".skeleton").waitFor({ state: "detached" });
+      for (const summary of await page.locator("main summary").all()) await summary.click();
+      expect(requests.length, `${view}: ${requests.join(" ")}`).toBeLessThanOrEqual(5);
+      expect(await findBarriers(page), view).toEqual([]);
+      const width = await page.evaluate("document.documentElement.scrollWidth");
+      expect(width, `${view} is not wider than the window`).toBeLessThanOrEqual(
+        options.viewport.width,
+      );
+    }
+    expect(troubles).toEqual([]);
+  },
+);
