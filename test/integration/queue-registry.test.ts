@@ -121,6 +121,8 @@ test("a raw queue shows the jobs and leaves the stored settings alone", async ()
   const queue = harness.open();
   await queue.request(keyOf("a"), { kind: "http" });
   const meta = `${harness.prefix}:{${CLUSTER}}:${CONTROLLER}:meta`;
+  // BullMQ stores them in the background.
+  await until("the settings", async () => (await harness.redis.hlen(meta)) > 1);
   const before = await harness.redis.hgetall(meta);
   const { url, prefix } = harness;
   const raw = openRawQueue({ redis: { url }, prefix, cluster: CLUSTER, controller: CONTROLLER });

@@ -22,6 +22,7 @@ let pauses = "";
 let parked = "";
 let aborts = "";
 let resuming = "";
+let bull = "";
 const MEMBER = "c/k8s/r.g/demo/k";
 
 beforeEach(() => {
@@ -38,6 +39,7 @@ beforeEach(() => {
   parked = `${root}/parked`;
   aborts = `${root}/aborts`;
   resuming = `${root}/resuming`;
+  bull = `${root}:c:`;
 });
 
 interface RequestArgs {
@@ -54,12 +56,29 @@ const request = ({
   version = "",
   generation = "",
 }: RequestArgs = {}) =>
-  runScript(
+  requestAll([hash], [[rank, news, trigger, version, generation, MEMBER, ""]]).then(([one]) => one);
+const requestAll = async (
+  hashes: readonly string[],
+  calls: readonly (readonly (string | number)[])[],
+) =>
+  (await runScript(
     harness.redis,
     requestScript,
-    [hash, fair, ageing, index, deadSet],
-    [rank, news, trigger, version, generation, 3, MEMBER, ""],
-  );
+    [fair, ageing, index, deadSet, parked, `${bull}prioritized`, ...hashes],
+    [bull, 3, ...calls.flat()],
+  )) as unknown[];
+/** The place of the key's job among those that wait, or when it is due. */
+const job = async () => {
+  const id = (await harness.redis.get(`${bull}de:${MEMBER}`)) ?? "";
+  const [score, dueAt] = await Promise.all([
+    harness.redis.zscore(`${bull}prioritized`, id),
+    harness.redis.zscore(`${bull}delayed`, id),
+  ]);
+  return {
+    priority: score === null ? undefined : Math.floor(Number(score) / 2 ** 32),
+    dueAtMs: dueAt === null ? undefined : Math.floor(Number(dueAt) / 0x1000),
+  };
+};
 /** What `begin` answers: of a run its class, floor and triggers, and the counters, as one would say them. */
 const begin = async (owner: string, leaseMs = LONG_MS) => {
   const args = [leaseMs, "w", 50, LONG_MS, owner];
@@ -124,31 +143,63 @@ const leaseIsOver = () =>
   });
 
 describe("request", () => {
-  // Answer: number, joined, priority (place and distance of the class), wake, raised, now.
-  const now: unknown = expect.any(Number);
+  // Answer: number, joined. The priority is a place and the distance of the class.
   test.each([
-    { name: "first", calls: [{}], answer: [1, 0, 17, 1, 0] },
-    { name: "second joins", calls: [{}, {}], answer: [2, 1, 17, 1, 0] },
-    { name: "better class raises", calls: [{ rank: 4 }, { rank: 1 }], answer: [2, 1, 1, 1, 1] },
+    { name: "first", calls: [{}], answer: [1, 0], priority: 17 },
+    { name: "second joins", calls: [{}, {}], answer: [2, 1], priority: 17 },
+    { name: "better class raises", calls: [{ rank: 4 }, { rank: 1 }], answer: [2, 1], priority: 1 },
     {
       name: "worse class changes nothing",
       calls: [{ rank: 1 }, { rank: 4 }],
-      answer: [2, 1, 1, 1, 0],
+      answer: [2, 1],
+      priority: 1,
     },
-    { name: "without news nothing wakes", calls: [{ news: 0 as const }], answer: [1, 0, 17, 0, 0] },
-  ])("$name", async ({ calls, answer }) => {
+  ])("$name", async ({ calls, answer, priority }) => {
     let last: unknown;
     for (const call of calls) last = await request(call);
-    expect(last).toEqual([...answer, now]);
+    expect(last).toEqual(answer);
+    expect(await job()).toEqual({ priority, dueAtMs: undefined });
   });
 
   test.each([
-    { hold: "backoff", news: 1 as const, wake: 1, raised: 1 },
-    { hold: "backoff", news: 0 as const, wake: 0, raised: 1 },
-    { hold: "deferred", news: 1 as const, wake: 0, raised: 1 },
-  ])("in $hold with news $news: wake $wake", async ({ hold, news, wake, raised }) => {
+    { hold: "", news: 1 as const, woken: true },
+    { hold: "", news: 0 as const, woken: false },
+    { hold: "backoff", news: 1 as const, woken: true },
+    { hold: "backoff", news: 0 as const, woken: false },
+    { hold: "deferred", news: 1 as const, woken: false },
+  ])("of a job that waits in '$hold', news $news: woken $woken", async ({ hold, news, woken }) => {
+    const nowMs = Number((await harness.redis.time())[0]) * 1_000;
+    const dueAtMs = nowMs + LONG_MS;
     await harness.redis.hset(hash, "hold", hold);
-    expect(await request({ news })).toEqual([1, 0, 17, wake, raised, now]);
+    await harness.redis.set(`${bull}de:${MEMBER}`, "7");
+    await harness.redis.hset(`${bull}7`, { deid: MEMBER, priority: 80 });
+    await harness.redis.zadd(`${bull}delayed`, dueAtMs * 0x1000, "7");
+    expect(await request({ news })).toEqual([1, 0]);
+    const { dueAtMs: dueNow = 0, priority } = await job();
+    expect(priority).toBeUndefined();
+    expect(dueNow < dueAtMs).toBe(woken);
+    // It leaves with the place of what was requested meanwhile.
+    expect(await harness.redis.hget(`${bull}7`, "priority")).toBe(hold === "" ? "80" : "17");
+  });
+
+  test("several at once get a job each, one behind the other; one that fails harms none", async () => {
+    const names = ["a", "b", "broken", "b", "c"];
+    const hashes = names.map((name) => hash.replace(/k$/, name));
+    await harness.redis.set(hash.replace(/k$/, "broken"), "no hash");
+    const calls = names.map((name) => [2, 1, "{}", "", "", MEMBER.replace(/k$/, name), ""]);
+    expect(await requestAll(hashes, calls)).toEqual([
+      [1, 0],
+      [1, 0],
+      expect.objectContaining({ message: expect.stringContaining("WRONGTYPE") }),
+      [2, 1],
+      [1, 0],
+    ]);
+    const members = [];
+    for (const id of await harness.redis.zrange(`${bull}prioritized`, "0", "-1")) {
+      members.push(await harness.redis.hget(`${bull}${id}`, "deid"));
+    }
+    expect(members).toEqual(["a", "b", "c"].map((name) => MEMBER.replace(/k$/, name)));
+    expect(await harness.redis.zrange(index, "0", "-1")).toEqual(members);
   });
 
   test("keeps the highest comparable version and the newest triggers", async () => {

@@ -95,7 +95,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   redis.on("error", onError);
   const queue = openBullQueue(names, redis, onError);
   const reader = createKeyReader(redis, names);
-  const requester = createRequester(redis, queue, names, maxWaiting);
+  const requester = createRequester(redis, names, maxWaiting);
   const control = createQueueControl({ redis, names, controller, cluster, requester });
   const workers = new Set<QueueWorker>();
 

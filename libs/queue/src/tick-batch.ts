@@ -13,6 +13,8 @@ export interface Handed<Answer> {
 export function createTickBatch<Call, Answer>(
   maxSize: number,
   send: (calls: readonly Call[]) => Promise<readonly Answer[]>,
+  /** When a batch leaves. Default: at the end of what runs now; the later, the more come along. */
+  atEnd: (flush: () => void) => void = (flush) => process.nextTick(flush),
 ): (call: Call) => Handed<Answer> {
   interface Waiting {
     readonly call: Call;
@@ -45,7 +47,7 @@ export function createTickBatch<Call, Answer>(
   return (call) => {
     const sent = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<Answer>();
-    if (waiting.length === 0) process.nextTick(flush);
+    if (waiting.length === 0) atEnd(flush);
     waiting.push({
       call,
       sent: sent.resolve,

@@ -1,93 +1,133 @@
 import { defineScript, type Script } from "@konverge/redis";
+import { addJobLua } from "./add-job.ts";
 import { askLua } from "./ask.ts";
 import { fairTagLua } from "./fair-tag.ts";
 import { newsLua } from "./news.ts";
 
 /**
- * Merges a request into the hash of its key. Runs before the job is added, so that a job which starts in between covers
- * the request already.
+ * Merges requests into the hashes of their keys and gives each key its job, in one step: an acknowledged request has a
+ * job, and one that starts covers the request. Several at once, because each call has a fixed cost; one that fails does not
+ * harm the others.
  *
- * KEYS: 1 key hash, 2 fair (hash), 3 ageing, 4 index, 5 dead (sorted sets); where the queue is bounded also 6 parked, 7
- * BullMQ's waiting jobs (sorted sets).
- * ARGV: 1 class (1 interactive .. 4 resync), 2 news (1 or 0), 3 trigger (JSON without line breaks), 4 resourceVersion or
- * "", 5 generation or "", 6 most triggers to keep, 7 key, 8 most waiting keys or "" for no bound.
- * Answer: number, joined (1 when another request was waiting), priority (for BullMQ; the best of what waits), wake, raised
- * (the priority of the job that waits already must change), now in ms; or 0, waiting keys: refused, nothing was changed. Refused is only
- * what would add a job: a key that runs, waits, or backs off has one.
+ * KEYS: 1 fair (hash), 2 ageing, 3 index, 4 dead, 5 parked, 6 BullMQ's waiting jobs (sorted sets); then per request its key hash.
+ * ARGV: 1 root of BullMQ's keys, 2 most triggers to keep; then per request 7: class (1 interactive .. 4 resync), news (1 or 0), trigger (JSON
+ * without line breaks), resourceVersion or "", generation or "", key, most waiting keys or "" for no bound.
+ * Answer, per request: { number, joined (1 when another request was waiting) }; or { 0, waiting keys }: refused, nothing was
+ * changed; or the error that it met. Refused is only what would add a job: a key that runs, waits, or backs off has one.
  *
  * Wakes a key from its backoff only for news, and as often as its bucket allows (news.ts); a person always does.
  * A resourceVersion counts as floor only where versions compare (digits; longer is newer, KEP-5504).
+ *
+ * Names of jobs are built here; they share the hash tag of KEYS.
  */
 export const requestScript: Script = defineScript(
   "request",
   askLua +
     fairTagLua +
     newsLua +
+    addJobLua +
     String.raw`
+local WIDTH = 7
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local key, fair, ageing = KEYS[1], KEYS[2], KEYS[3]
-local class, news = tonumber(ARGV[1]), ARGV[2]
-local trigger, version, generation, cap, member = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local hash = redis.call('HMGET', key, 'number', 'pending', 'ask', 'hold', 'dead', 'deadGeneration', 'gone')
-local number, pending, hold = (tonumber(hash[1]) or 0) + 1, tonumber(hash[2]) or 0, hash[4] or ''
-if ARGV[8] ~= '' and pending == 0 and hold == '' then
-  local run = redis.call('HMGET', key, 'owner', 'finished')
-  if (run[1] or '') == '' and (tonumber(run[2]) or 0) >= number - 1 then
-    local depth = redis.call('ZCARD', KEYS[6]) + redis.call('ZCARD', KEYS[7])
-    if depth >= tonumber(ARGV[8]) then return { 0, depth } end
+local nowText = string.format('%d', now)
+local fair, ageing, bull, cap = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
+-- What is written once for all requests of the call: flows that moved, new members of the index and of those that age.
+local flows, indexed, waitsSince = {}, {}, {}
+
+local function flowOf(class, member)
+  local name = class .. ':' .. tenantOf(member)
+  if not flows[name] then flows[name] = readFair(fair, class, member) end
+  return flows[name]
+end
+
+local function nextTag(state)
+  state.last, state.moved = tagOf(state), true
+  return state.last
+end
+
+local function note(list, score, member)
+  list[#list + 1] = score
+  list[#list + 1] = member
+end
+
+local function request(key, at, left)
+  local class, news, trigger, version = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local generation, member, most = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6]
+  local hash = redis.call('HMGET', key, 'number', 'pending', 'ask', 'hold', 'dead', 'deadGeneration', 'gone')
+  local number, pending, hold = (tonumber(hash[1]) or 0) + 1, tonumber(hash[2]) or 0, hash[4] or ''
+  if most ~= '' and pending == 0 and hold == '' then
+    local run = redis.call('HMGET', key, 'owner', 'finished')
+    if (run[1] or '') == '' and (tonumber(run[2]) or 0) >= number - 1 then
+      local depth = redis.call('ZCARD', KEYS[5]) + redis.call('ZCARD', KEYS[6])
+      if depth >= tonumber(most) then return { 0, depth } end
+    end
   end
+
+  local ask, waiting = nil, 0
+  if pending > 0 then
+    ask = readAsk(hash[3])
+    waiting = ask.class
+  else
+    ask = { class = class, since = nowText, news = '0', floor = '-', count = 0, triggers = '' }
+  end
+  if class < ask.class then ask.class = class end
+  if news == '1' then ask.news = '1' end
+  if string.find(version, '^[1-9]%d*$') then
+    local floor = ask.floor
+    if floor == '-' or #version > #floor or (#version == #floor and version > floor) then ask.floor = version end
+  end
+  if ask.count >= cap then
+    local cut = string.find(ask.triggers, '\n', 1, true)
+    ask.triggers, ask.count = cut and string.sub(ask.triggers, cut + 1) or '', ask.count - 1
+  end
+  ask.triggers = ask.count > 0 and (ask.triggers .. '\n' .. trigger) or trigger
+  ask.count = ask.count + 1
+
+  local state = flowOf(ask.class, member)
+  -- A better class that joins brings its own place, unless the place that the key has is better still.
+  if waiting == 0 or (class < waiting and tagOf(state) < ask.tag) then ask.tag = nextTag(state) end
+
+  local set = { 'number', number, 'pending', pending + 1, 'ask', writeAsk(ask) }
+  local function put(field, value)
+    set[#set + 1] = field
+    set[#set + 1] = value
+  end
+  if generation ~= '' then put('generation', generation) end
+  if hash[5] == '1' and (class == 1 or (generation ~= '' and generation ~= hash[6])) then
+    put('dead', '')
+    put('failures', 0)
+    put('conflicts', 0)
+    redis.call('ZREM', KEYS[4], member)
+  end
+  if hash[7] == '1' then
+    put('gone', '')
+    redis.call('PERSIST', key)
+  end
+  if number == 1 or hash[7] == '1' then note(indexed, '0', member) end
+  redis.call('HSET', key, unpack(set))
+  -- Where nothing waits, nothing has to age.
+  if pending == 0 and (ask.class > 2 or ask.tag - state.v > AGEING_BACKLOG) then
+    note(waitsSince, nowText, member)
+  end
+
+  local wake = news == '1' and wakes(key, hold, class, now)
+  local raised = class < waiting or (hold ~= '' and class < 3)
+  addJob(bull, member, priorityOf(ask.tag, state.base, ask.class), wake, raised, nowText, left)
+  return { number, pending > 0 and 1 or 0 }
 end
 
-local ask, waiting = nil, 0
-if pending > 0 then
-  ask = readAsk(hash[3])
-  waiting = ask.class
-else
-  ask = { class = class, since = now, news = '0', floor = '-', count = 0, triggers = '' }
+local answers, count = {}, #KEYS - 6
+for i = 1, count do
+  local ok, answer = pcall(request, KEYS[i + 6], 3 + (i - 1) * WIDTH, count - i + 1)
+  answers[i] = (ok or type(answer) == 'table') and answer or redis.error_reply(answer)
 end
-if class < ask.class then ask.class = class end
-if news == '1' then ask.news = '1' end
-if string.find(version, '^[1-9]%d*$') then
-  local floor = ask.floor
-  if floor == '-' or #version > #floor or (#version == #floor and version > floor) then ask.floor = version end
+for _, state in pairs(flows) do
+  if state.moved then redis.call('HSET', fair, state.flow, state.last) end
 end
-if ask.count >= cap then
-  local cut = string.find(ask.triggers, '\n', 1, true)
-  ask.triggers, ask.count = cut and string.sub(ask.triggers, cut + 1) or '', ask.count - 1
-end
-ask.triggers = ask.count > 0 and (ask.triggers .. '\n' .. trigger) or trigger
-ask.count = ask.count + 1
-
-local state = readFair(fair, ask.class, member)
--- A better class that joins brings its own place, unless the place that the key has is better still.
-if waiting == 0 or (class < waiting and tagOf(state) < ask.tag) then ask.tag = takeTag(fair, state) end
-
-local set = { 'number', number, 'pending', pending + 1, 'ask', writeAsk(ask) }
-local function put(field, value)
-  set[#set + 1] = field
-  set[#set + 1] = value
-end
-if generation ~= '' then put('generation', generation) end
-if hash[5] == '1' and (class == 1 or (generation ~= '' and generation ~= hash[6])) then
-  put('dead', '')
-  put('failures', 0)
-  put('conflicts', 0)
-  redis.call('ZREM', KEYS[5], member)
-end
-if hash[7] == '1' then
-  put('gone', '')
-  redis.call('PERSIST', key)
-end
-if number == 1 or hash[7] == '1' then redis.call('ZADD', KEYS[4], 0, member) end
-redis.call('HSET', key, unpack(set))
--- Where nothing waits, nothing has to age.
-if pending == 0 and (ask.class > 2 or ask.tag - state.v > AGEING_BACKLOG) then
-  redis.call('ZADD', ageing, now, member)
-end
-
-local wake = (news == '1' and wakes(key, hold, class, now)) and 1 or 0
-local raised = (class < waiting or (hold ~= '' and class < 3)) and 1 or 0
-return { number, pending > 0 and 1 or 0, priorityOf(ask.tag, state.base, ask.class), wake, raised, now }
+if #indexed > 0 then redis.call('ZADD', KEYS[3], unpack(indexed)) end
+if #waitsSince > 0 then redis.call('ZADD', ageing, unpack(waitsSince)) end
+announceJobs(bull)
+return answers
 `,
 );
