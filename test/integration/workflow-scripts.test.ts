@@ -9,6 +9,7 @@ import { noteScript } from "../../libs/workflow/src/scripts/note.ts";
 import { signalScript } from "../../libs/workflow/src/scripts/signal.ts";
 import { startScript } from "../../libs/workflow/src/scripts/start.ts";
 import { sweepScript } from "../../libs/workflow/src/scripts/sweep.ts";
+import { watchScript } from "../../libs/workflow/src/scripts/watch.ts";
 import { runNames, type RunNames } from "../../libs/workflow/src/run-names.ts";
 import { useQueues } from "./queue-harness.ts";
 
@@ -80,7 +81,11 @@ const note = (epoch: number, attempts: number, delay: number, keep = 0) =>
     [names.run("r"), names.steps("r")],
     [epoch, "s", attempts, delay, keep],
   ) as Promise<[string, string?]>;
-const leave = (epoch: number, kind: string, { until = "", text = "", wakeSeq = "0" } = {}) =>
+const leave = (
+  epoch: number,
+  kind: string,
+  { until = "", text = "", wakeSeq = "0", objects = "" } = {},
+) =>
   runScript(
     harness.redis,
     leaveScript,
@@ -94,8 +99,22 @@ const leave = (epoch: number, kind: string, { until = "", text = "", wakeSeq = "
       names.cancelling,
       names.holder("k"),
       names.index,
+      names.waitKinds,
+      names.rechecks,
     ],
-    [epoch, kind, until, text, "r", wakeSeq, RETENTION_MS, names.statuses],
+    [
+      epoch,
+      kind,
+      until,
+      text,
+      "r",
+      wakeSeq,
+      RETENTION_MS,
+      names.statuses,
+      objects,
+      "w/r",
+      names.waitRoot,
+    ],
   ) as Promise<string[]>;
 const signal = (id: string, most = 10) =>
   runScript(
@@ -386,6 +405,69 @@ describe("the index by status", () => {
   });
 });
 
+describe("the index of waits", () => {
+  const watch = (epoch: number, objects: string) =>
+    runScript(
+      harness.redis,
+      watchScript,
+      [names.run("r"), names.waitKinds, names.rechecks],
+      [epoch, "w/r", "r", names.waitRoot, objects],
+    );
+  const A = "c/v1/Pod/team/a";
+  const B = "c/v1/Pod/team/b";
+  const C = "c/apps%2Fv1/Deployment/team/a";
+  const index = async () => {
+    const { redis } = harness;
+    const kinds = (await redis.smembers(names.waitKinds)).toSorted();
+    const entries = await Promise.all(
+      kinds.map(async (kind) =>
+        (await redis.zrange(names.waitRoot + kind, "0", "-1")).map((entry) => `${kind}/${entry}`),
+      ),
+    );
+    return entries.flat();
+  };
+  const recheckIn = async () => {
+    const score = await harness.redis.zscore(names.rechecks, "r");
+    return score === null ? undefined : Math.ceil((Number(score) - Date.now()) / 10_000);
+  };
+  beforeEach(async () => {
+    await start("r");
+    await claim(1, "x");
+  });
+
+  test("holds a run under each of its objects, once", async () => {
+    expect(await watch(1, `${A} ${B}`)).toBe("watched");
+    expect(await watch(1, `${C} ${A}`)).toBe("watched");
+    expect(await index()).toEqual([`${C}/w/r`, `${A}/w/r`, `${B}/w/r`]);
+    expect((await run())["watched"]).toBe(`${A} ${B} ${C}`);
+    expect(await recheckIn()).toBe(3);
+  });
+
+  test("P8: an older epoch enters nothing, and takes nothing out", async () => {
+    await watch(1, A);
+    await claim(2, "y");
+    expect(await watch(1, B)).toBe("fenced");
+    expect(await leave(1, "parked")).toEqual(["fenced"]);
+    expect(await index()).toEqual([`${A}/w/r`]);
+  });
+
+  test.each([
+    { kind: "parked", objects: `${A} ${C}`, left: [`${C}/w/r`, `${A}/w/r`] },
+    { kind: "parked", objects: "", left: [] },
+    { kind: "stuck", objects: "", left: [] },
+    { kind: "done", objects: "", left: [] },
+    { kind: "failed", objects: "", left: [] },
+    { kind: "cancelled", objects: "", left: [] },
+    { kind: "compensating", objects: "", left: [`${C}/w/r`, `${A}/w/r`, `${B}/w/r`] },
+  ])("$kind with [$objects] leaves $left", async ({ kind, objects, left }) => {
+    await watch(1, `${A} ${B} ${C}`);
+    await leave(1, kind, { objects, until: kind === "stuck" ? String(Date.now()) : "" });
+    expect(await index()).toEqual(left);
+    expect(await recheckIn()).toBe(left.length > 0 ? 3 : undefined);
+    expect(await harness.redis.exists(names.waitKinds)).toBe(left.length > 0 ? 1 : 0);
+  });
+});
+
 test("a signal is stored once by its id, up to the bound, and noted for the sweep", async () => {
   expect(await signal("1")).toBe("missing");
   expect(await cancel()).toBe("missing");
@@ -404,13 +486,15 @@ test("the sweep answers who should have gone on, not twice at once, and forgets 
     runScript(
       harness.redis,
       sweepScript,
-      [names.wakes, names.ended, names.index],
+      [names.wakes, names.ended, names.index, names.rechecks],
       [10, RETENTION_MS, names.statuses],
     );
   const nowMs = Date.now();
   for (const [name, id, score] of [
     [names.wakes, "due", nowMs - 5_000],
     [names.wakes, "later", nowMs + 60_000],
+    [names.rechecks, "waiting", nowMs - 5_000],
+    [names.rechecks, "waiting later", nowMs + 60_000],
     [names.ended, "gone", nowMs - 2 * RETENTION_MS],
     [names.ended, "kept", nowMs],
     [names.index, "gone", 1],
@@ -420,7 +504,7 @@ test("the sweep answers who should have gone on, not twice at once, and forgets 
   ] as const) {
     await harness.redis.zadd(name, score, id);
   }
-  expect(await sweep()).toEqual(["due"]);
+  expect(await sweep()).toEqual(["due", "waiting"]);
   expect(await sweep()).toEqual([]);
   expect(await harness.redis.zrange(names.index, "0", "-1")).toEqual(["kept"]);
   expect(await harness.redis.zrange(`${names.statuses}failed`, "0", "-1")).toEqual(["kept"]);

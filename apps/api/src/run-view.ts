@@ -29,11 +29,12 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     ...(waits === undefined
       ? {}
       : {
-          waits: waits.map(({ step, kind, sinceMs, untilMs }) => ({
+          waits: waits.map(({ step, kind, sinceMs, untilMs, message }) => ({
             step,
             kind,
             ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
             ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
+            ...(message === undefined ? {} : { message }),
           })),
         }),
   };

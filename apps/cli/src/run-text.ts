@@ -70,7 +70,8 @@ function noteOf({ error, reason, waits = [] }: Run): string {
   if (error !== undefined) return `${error.code}: ${error.message}`;
   if (reason !== undefined) return reason;
   const told = waits.map(
-    ({ step, kind, until }) => `${kind} "${step}"${until === undefined ? "" : ` (${age(until)})`}`,
+    ({ step, kind, until, message }) =>
+      `${kind} "${step}"${until === undefined ? "" : ` (${age(until)})`}${message === undefined ? "" : `: ${message}`}`,
   );
   return told.length === 0 ? "" : `waits for ${told.join(", ")}`;
 }

@@ -71,7 +71,7 @@ export const runQuerySchema = z.strictObject({
 });
 
 const failure = z.object({ code: z.string(), message: z.string() });
-const stepKind = z.enum(["step", "sleep", "signal", "child", "now", "undo"]);
+const stepKind = z.enum(["step", "sleep", "signal", "child", "now", "undo", "wait"]);
 const runFields = {
   id: z.string(),
   workflow: z.string(),
@@ -102,6 +102,8 @@ const runFields = {
         since: z.string().optional(),
         /** When it ends by itself. */
         until: z.string().optional(),
+        /** Of a wait for objects: what they lacked at the last look. */
+        message: z.string().optional(),
       }),
     )
     .optional(),

@@ -35,6 +35,8 @@ export type ErrorCode =
   | "kube_unreachable"
   | "method_not_allowed"
   | "not_found"
+  | "object_failed"
+  | "object_gone"
   | "object_replaced"
   | "owner_invalid"
   | "queue_full"
@@ -46,6 +48,7 @@ export type ErrorCode =
   | "run_exists"
   | "shards_mismatch"
   | "step_failed"
+  | "superseded"
   | "terminal"
   | "timed_out"
   | "unauthorized"
@@ -88,6 +91,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
   method_not_allowed: entry("The method is not served here", 405, 2, true),
   not_found: entry("Not found", 404, 3, true),
+  object_failed: entry("The object that is waited for says that it has failed", 409, 1, true),
+  object_gone: entry("The object that is waited for was deleted", 409, 4, true),
   object_replaced: entry("The object was deleted and created again", 409, 4),
   owner_invalid: entry("The owner reference cannot be set", 422, 1, true),
   queue_full: entry("Too many keys wait; come again later", 503, 6),
@@ -99,6 +104,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   run_exists: entry("Another run holds the key", 409, 4),
   shards_mismatch: entry("This Redis keeps the queues in another number of shards", 409, 2, true),
   step_failed: entry("A step of a workflow failed for good", 500, 1, true),
+  superseded: entry("The object's spec was changed by somebody else", 409, 4, true),
   terminal: entry("The handler said that trying again cannot help", 500, 1, true),
   timed_out: entry("The attempt took longer than its timeout", 504, 5),
   unauthorized: entry("A token is needed", 401, 7, true),

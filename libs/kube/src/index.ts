@@ -80,9 +80,19 @@ export { resourceName } from "./resource-path.ts";
 export type { NamespacedName } from "./resource-path.ts";
 export { recordEvent } from "./record-event.ts";
 export type { ObjectEventInput } from "./record-event.ts";
+export {
+  completionOf,
+  findUnseenGeneration,
+  isAboutOlderGeneration,
+  readinessOf,
+  wordsOf,
+} from "./readiness.ts";
+export type { Readiness, ReadinessOptions } from "./readiness.ts";
 export { createReflector } from "./reflector.ts";
 export type { Reflector, ReflectorEvent, ReflectorOptions } from "./reflector.ts";
 export type { ObjectEvent } from "./reflector-store.ts";
+export { findCondition } from "./reported-conditions.ts";
+export type { ReportedCondition } from "./reported-conditions.ts";
 export { retryOnConflict } from "./retry-on-conflict.ts";
 export type { RetryOnConflictOptions } from "./retry-on-conflict.ts";
 export { findTakenFields } from "./taken-fields.ts";

@@ -9,7 +9,12 @@ const MAX_WAITS = 20;
 /** Why an activation stops although the function has not ended. */
 export type Interrupt =
   /** All that goes on waits; until this time (epoch ms), or for somebody's wake-up. */
-  | { readonly kind: "parked"; readonly untilMs?: number; readonly waits?: readonly RunWait[] }
+  | {
+      readonly kind: "parked";
+      readonly untilMs?: number;
+      readonly waits?: readonly RunWait[];
+      readonly objects?: readonly string[];
+    }
   /** The code does not fit the journal. */
   | { readonly kind: "stuck"; readonly reason: string }
   /** Another activation holds the run, or may do so soon. */
@@ -26,6 +31,7 @@ export class ActivationScope {
   #active = 0;
   #blocked = 0;
   readonly #waits: RunWait[] = [];
+  readonly #objects = new Set<string>();
   #untilMs: number | undefined;
   #closed = false;
   #drained: (() => void)[] = [];
@@ -62,10 +68,11 @@ export class ActivationScope {
     }
   }
 
-  /** Waits in Redis, not here. Call it outside of `run`. */
-  block(wait?: RunWait): Promise<never> {
+  /** Waits in Redis, not here, until one of the objects changes or the time has come. Call it outside of `run`. */
+  block(wait?: RunWait, objects: readonly string[] = []): Promise<never> {
     this.#blocked += 1;
     const untilMs = wait?.untilMs;
+    for (const object of objects) this.#objects.add(object);
     if (wait !== undefined && this.#waits.length < MAX_WAITS) this.#waits.push(wait);
     if (untilMs !== undefined) this.#untilMs = Math.min(this.#untilMs ?? Infinity, untilMs);
     this.#look();
@@ -90,7 +97,13 @@ export class ActivationScope {
       const untilMs = this.#untilMs;
       this.#closed = true;
       const waits = this.#waits;
-      this.#interrupt({ kind: "parked", waits, ...(untilMs === undefined ? {} : { untilMs }) });
+      const objects = [...this.#objects];
+      this.#interrupt({
+        kind: "parked",
+        waits,
+        objects,
+        ...(untilMs === undefined ? {} : { untilMs }),
+      });
     });
   }
 }

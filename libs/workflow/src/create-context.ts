@@ -17,6 +17,9 @@ import type { RunWait, StepKind, StepRecord } from "./run-store.ts";
 import { runStep } from "./run-step.ts";
 import { errorOf } from "./step-failed-error.ts";
 import { takeSignal } from "./take-signal.ts";
+import { assertAccess, awaitCondition } from "./waits/await-condition.ts";
+import { asCondition, type WaitCondition } from "./waits/wait-condition.ts";
+import { readWaitOptions, type WaitForOptions } from "./waits/wait-options.ts";
 
 /** A step to take back, should the run fail. */
 export interface Undo {
@@ -40,8 +43,18 @@ const MAX_NAME = 200;
 /** Behind the name of a sleep whose time is set, for what ends it early. */
 const OVER = /!over$/;
 
+const FAULTS_OF_THE_FUNCTION: ReadonlySet<string> = new Set(["invalid_result", "invalid_workflow"]);
+
 /** A verb answers its record, or what it must wait for. */
-export type Advance = StepRecord | { readonly waitUntilMs: number | undefined };
+export type Advance =
+  | StepRecord
+  | {
+      readonly waitUntilMs: number | undefined;
+      /** What is lacking, for people. */
+      readonly message?: string;
+      /** Objects whose change is waited for. */
+      readonly objects?: readonly string[];
+    };
 
 /** The context of one activation: verbs answer from the journal, and go on where it ends. */
 export function createContext(options: ContextOptions): WorkflowContext {
@@ -110,12 +123,14 @@ export function createContext(options: ContextOptions): WorkflowContext {
     } catch (thrown) {
       const error = ensureError(thrown);
       // What the function gave is at fault, and would be again.
-      if (isKonvergeError(error) && error.code === "invalid_result") throw error;
+      if (isKonvergeError(error) && FAULTS_OF_THE_FUNCTION.has(error.code)) throw error;
       return await scope.interrupt(journal.interruptOf(error));
     }
     if (!("waitUntilMs" in advanced)) return advanced;
-    const { waitUntilMs: untilMs } = advanced;
-    return await scope.block({ ...wait, sinceMs, ...(untilMs === undefined ? {} : { untilMs }) });
+    const { waitUntilMs: untilMs, message, objects } = advanced;
+    const until = untilMs === undefined ? {} : { untilMs };
+    const words = message === undefined ? {} : { message };
+    return await scope.block({ ...wait, sinceMs, ...until, ...words }, objects);
   };
 
   const valueOf = (key: string, { error, value }: StepRecord): unknown => {
@@ -172,6 +187,22 @@ export function createContext(options: ContextOptions): WorkflowContext {
       return schema === undefined ? value : schema.parse(value);
     });
 
+  const waitFor = async (
+    name: string,
+    condition: WaitCondition,
+    waitOptions: WaitForOptions = {},
+  ): Promise<unknown> =>
+    await exclusively(name, async (key) => {
+      const { clusters } = journal;
+      assertAccess(name, clusters);
+      const how = {
+        clusters,
+        condition: asCondition(condition, `waitFor "${name}"`),
+        ...readWaitOptions(name, waitOptions),
+      };
+      return valueOf(key, await settle(key, "wait", () => awaitCondition(journal, key, how)));
+    });
+
   const now = async (name = "now"): Promise<unknown> =>
     await exclusively(name, async (key) => {
       const record = await settle(key, "now", async () => {
@@ -196,6 +227,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     step: step as WorkflowContext["step"],
     sleep: sleep as (...args: Parameters<typeof sleep>) => Durable<void>,
     signal: signal as WorkflowContext["signal"],
+    waitFor: waitFor as unknown as WorkflowContext["waitFor"],
     now: now as WorkflowContext["now"],
     id(name) {
       return uuidOf(`${held.workflow}/${held.id}/${nextKey(`id:${name}`, false)}`);

@@ -1,6 +1,8 @@
 import { invalidConfig, type Duration, type ErrorIssue, type Ladder } from "@konverge/core";
 import type { OnlyJson } from "./json-value.ts";
 import { findWorkflowNameIssue } from "./run-ref.ts";
+import type { WaitCondition } from "./waits/wait-condition.ts";
+import type { WaitForOptions } from "./waits/wait-options.ts";
 
 declare const durable: unique symbol;
 
@@ -72,6 +74,12 @@ export interface WorkflowContext {
     options: SignalOptions<T> & { readonly timeout: Duration },
   ): Durable<T | null>;
   signal<T = unknown>(name: string, options?: SignalOptions<T>): Durable<T>;
+  /**
+   * Goes on when Kubernetes objects are as `condition` says: `ready(ref)`, `condition(ref, type)`, `field(ref, predicate)`, `gone(ref)`,
+   * `complete(job)`, `all(...)`, `any(...)`. Answers the refs of the objects as they were found. No worker is held; a watch wakes the run.
+   * @throws StepFailedError with the failure `wait_timeout`, `object_failed`, `object_gone`, `object_replaced` or `superseded`
+   */
+  waitFor<T>(name: string, condition: WaitCondition<T>, options?: WaitForOptions): Durable<T>;
   /** The time of the first call in epoch ms, by Redis's clock; later executions see the same. */
   now(name?: string): Durable<number>;
   /** A UUID that is the same in every execution of this run. */

@@ -40,3 +40,9 @@ export type {
   StepRecord,
 } from "./run-store.ts";
 export { StepFailedError } from "./step-failed-error.ts";
+export { complete, condition, field, gone, ready } from "./waits/object-conditions.ts";
+export type { ReadyOptions } from "./waits/object-conditions.ts";
+export { all, any } from "./waits/wait-condition.ts";
+export type { AnyMet, WaitCondition } from "./waits/wait-condition.ts";
+export type { WaitForOptions } from "./waits/wait-options.ts";
+export type { WaitTarget } from "./waits/wait-target.ts";

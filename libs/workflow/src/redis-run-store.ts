@@ -23,6 +23,8 @@ import { noteScript } from "./scripts/note.ts";
 import { signalScript } from "./scripts/signal.ts";
 import { startScript } from "./scripts/start.ts";
 import { sweepScript } from "./scripts/sweep.ts";
+import { watchScript } from "./scripts/watch.ts";
+import { memberOf } from "./waits/wait-names.ts";
 
 /** Signals that may wait in one run. */
 const MAX_BUFFERED = 1_000;
@@ -156,6 +158,17 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
       return JSON.parse(text) as Progress;
     },
 
+    async watch(held, objects) {
+      const { workflow, id, epoch } = held;
+      const names = of(workflow);
+      const kind = await script<string>(
+        watchScript,
+        [names.run(id), names.waitKinds, names.rechecks],
+        [epoch, memberOf(held), id, names.waitRoot, objects.join(" ")],
+      );
+      if (kind === "fenced") throw fenced(held);
+    },
+
     async leave(held, leave) {
       const { workflow, id, epoch, wakeSeq, run } = held;
       const names = of(workflow);
@@ -171,6 +184,8 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
           names.cancelling,
           names.holder(run.key ?? ""),
           names.index,
+          names.waitKinds,
+          names.rechecks,
         ],
         [
           epoch,
@@ -181,6 +196,9 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
           wakeSeq,
           retentionMs,
           names.statuses,
+          leave.kind === "parked" ? (leave.objects ?? []).join(" ") : "",
+          memberOf(held),
+          names.waitRoot,
         ],
       );
       if (kind === "fenced") throw fenced(held);
@@ -239,8 +257,8 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     },
 
     async overdue(workflow) {
-      const { wakes, ended, index, statuses } = of(workflow);
-      const keys = [wakes, ended, index];
+      const { wakes, ended, index, statuses, rechecks } = of(workflow);
+      const keys = [wakes, ended, index, rechecks];
       return await script(sweepScript, keys, [SWEPT_AT_ONCE, retentionMs, statuses]);
     },
 

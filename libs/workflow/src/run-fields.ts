@@ -111,6 +111,7 @@ export function readHeld(
     ...(cancelledAt === undefined ? {} : { cancelledAt }),
     died: fields["died"] === "1",
     wakeSeq: Number(fields["wakeSeq"]),
+    watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),
   };
 }
 

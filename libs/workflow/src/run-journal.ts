@@ -54,6 +54,8 @@ export interface RunJournal {
     },
   ): Promise<StepRecord>;
   note: (step: string, progress: Parameters<RunStore["note"]>[2]) => Promise<Progress>;
+  /** Has the run woken by changes of these objects. */
+  watch(objects: readonly string[]): Promise<void>;
   /** Records a pending cancellation as the end of this step. */
   throwCancel(step: string, kind: StepKind, attempts?: number): Promise<StepRecord | undefined>;
   /** @throws KonvergeError `invalid_result` for what cannot be recorded */
@@ -86,6 +88,7 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   const progress = new Map(held.progress);
   const buffered = [...held.signals];
   const begunMs = new Map(held.waited.map(({ step, sinceMs }) => [step, sinceMs]));
+  const watched = new Set(held.watched);
   let cancelThrown = held.cancelledAt !== undefined;
   const isCancelPending = () =>
     !cancelThrown &&
@@ -132,6 +135,12 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
       const noted = await store.note(held, step, note);
       progress.set(step, noted);
       return noted;
+    },
+    async watch(objects) {
+      const fresh = objects.filter((object) => !watched.has(object));
+      if (fresh.length === 0) return;
+      await store.watch(held, fresh);
+      for (const object of fresh) watched.add(object);
     },
     async throwCancel(step, kind, attempts = 0) {
       if (!isCancelPending()) return undefined;

@@ -17,6 +17,11 @@ export interface RunNames {
   readonly statuses: string;
   /** Set of ids whose cancellation was ordered and not thrown yet. */
   readonly cancelling: string;
+  /** Sorted set of ids: when a run that waits for objects is looked at all the same. */
+  readonly rechecks: string;
+  /** Of all workflows: what the index of a kind's objects begins with, and the set of the kinds. */
+  readonly waitRoot: string;
+  readonly waitKinds: string;
 }
 
 /**
@@ -38,5 +43,8 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     ended: `${root}/ended/${workflow}`,
     statuses: `${root}/status/${workflow}/`,
     cancelling: `${root}/cancelling/${workflow}`,
+    rechecks: `${root}/rechecks/${workflow}`,
+    waitRoot: `${root}/waits/`,
+    waitKinds: `${root}/waitKinds`,
   };
 }

@@ -14,7 +14,7 @@ export type RunStatus =
 export type EndStatus = Extract<RunStatus, "done" | "failed" | "cancelled">;
 
 /** What a journal entry is of. The same name met as another kind is a changed history. */
-export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo";
+export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo" | "wait";
 
 /** Why a step, a run or a child failed, as far as it is kept: no stack, no cause. */
 export interface Failure {
@@ -40,7 +40,7 @@ export interface StepRecord {
   readonly atMs?: number;
 }
 
-/** What a parked run waits for: a signal, a child, the end of a sleep, or the next try of a step. */
+/** What a parked run waits for: a signal, a child, the end of a sleep, objects, or the next try of a step. */
 export interface RunWait {
   /** Name of the step. */
   readonly step: string;
@@ -49,6 +49,8 @@ export interface RunWait {
   readonly sinceMs?: number;
   /** When it ends by itself, epoch ms. */
   readonly untilMs?: number;
+  /** Of a wait for objects: what they lacked when they were last looked at. */
+  readonly message?: string;
 }
 
 /** How far an unfinished step has come. */
@@ -141,6 +143,8 @@ export interface Held extends RunRef {
   readonly died: boolean;
   /** Raised by each signal and cancellation. */
   readonly wakeSeq: number;
+  /** Objects for which the run is in the index of waits. */
+  readonly watched: ReadonlySet<string>;
   /** The store's clock when it was claimed, epoch ms. */
   readonly nowMs: number;
 }
@@ -166,7 +170,13 @@ interface Claim {
 }
 
 export type Leave =
-  | { readonly kind: "parked"; readonly untilMs?: number; readonly waits?: readonly RunWait[] }
+  | {
+      readonly kind: "parked";
+      readonly untilMs?: number;
+      readonly waits?: readonly RunWait[];
+      /** Of those it has registered, the objects that it goes on to wait for. All others are forgotten, and by any other end all. */
+      readonly objects?: readonly string[];
+    }
   | { readonly kind: "stuck"; readonly reason: string; readonly untilMs: number }
   | { readonly kind: "compensating"; readonly failing: Failing }
   | { readonly kind: "done"; readonly result: unknown }
@@ -205,6 +215,8 @@ export interface RunStore {
     step: string,
     progress: { readonly attempts: number; readonly delayMs: number; readonly keep?: boolean },
   ): Promise<Progress>;
+  /** Enters the run into the index of waits, under each of the objects. */
+  watch(held: Held, objects: readonly string[]): Promise<void>;
   /** Lets go of the run, or ends it. `compensating` keeps it. */
   leave(held: Held, leave: Leave): Promise<Followers>;
   signal(

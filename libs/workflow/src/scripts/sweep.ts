@@ -1,13 +1,15 @@
 import { defineScript, type Script } from "@konverge/redis";
 import { clockLua, GRACE_MS } from "./clock.ts";
 import { forgetLua } from "./run-index.ts";
+import { RECHECK_MS } from "./waits.ts";
 
 /**
  * Finds runs that should have gone on, and forgets in the index those whose time after the end is over.
  *
- * KEYS: 1 wakes, 2 ended, 3 index (sorted sets).
+ * KEYS: 1 wakes, 2 ended, 3 index, 4 rechecks (sorted sets).
  * ARGV: 1 most runs to answer and to forget, 2 retention in ms, 3 what the names of the index by status begin with.
- * Answer: ids. Each is answered again after the grace, until somebody has claimed it.
+ * Answer: ids. Each is answered again after the grace, until somebody has claimed it. Those that wait for objects are answered beside
+ * them, by their own time and with their own limit, so that many of them keep nobody else waiting.
  */
 export const sweepScript: Script = defineScript(
   "workflow-sweep",
@@ -17,6 +19,10 @@ export const sweepScript: Script = defineScript(
 forget(KEYS[2], KEYS[3], ARGV[3], now - tonumber(ARGV[2]), ARGV[1])
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
 for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], now + ${GRACE_MS}, id) end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now, 'LIMIT', 0, ARGV[1])) do
+  redis.call('ZADD', KEYS[4], now + ${RECHECK_MS}, id)
+  due[#due + 1] = id
+end
 return due
 `,
 );

@@ -22,6 +22,7 @@ interface StoredRun {
   owner: string;
   died: boolean;
   wakeSeq: number;
+  watched: Set<string>;
   after?: string;
   next?: string;
   failing?: Failing;
@@ -98,6 +99,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
         owner: "",
         died: false,
         wakeSeq: 0,
+        watched: new Set(),
         ...(replaces === undefined ? {} : { after: replaces }),
         steps: new Map(),
         progress: new Map(),
@@ -135,6 +137,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
         epoch,
         died,
         wakeSeq,
+        watched: new Set(run.watched),
         nowMs: now(),
         run: run.view,
         steps: new Map(run.steps),
@@ -177,9 +180,17 @@ export function createMemoryRunStore(now: () => number): RunStore {
       return progress;
     },
 
+    async watch(held, objects) {
+      const run = own(held);
+      for (const object of objects) run.watched.add(object);
+    },
+
     async leave(held, leave) {
       const run = own(held);
       if (hasEnded(run)) return followersOf(run);
+      if (leave.kind !== "compensating") {
+        run.watched = new Set(leave.kind === "parked" ? (leave.objects ?? []) : []);
+      }
       switch (leave.kind) {
         case "compensating":
           run.failing = leave.failing;

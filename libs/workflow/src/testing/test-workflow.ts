@@ -1,5 +1,7 @@
 import { ensureError, KonvergeError, toMs, type Duration } from "@konverge/core";
+import type { KubeClient } from "@konverge/kube";
 import type { ChildStarter } from "../await-child.ts";
+import type { ClusterAccess } from "../cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define-workflow.ts";
 import { runActivation, type ActivationEnd } from "../run-activation.ts";
 import type { RunRef } from "../run-ref.ts";
@@ -19,6 +21,10 @@ export interface TestWorkflowOptions {
    * steps that is not the same each time comes to light. Default false.
    */
   readonly replayEveryStep?: boolean;
+  /** The API server of the cluster `default`, which is the one of the run. Default: none, and what needs one is refused. */
+  readonly kube?: KubeClient;
+  /** Several API servers, in place of `kube`. */
+  readonly clusters?: ClusterAccess;
 }
 
 /** A run in memory, with a clock that stands still. Every call resolves when the run, and its children, have come to rest. */
@@ -29,7 +35,7 @@ export interface TestRun {
   steps(): Promise<ReadonlyMap<string, StepRecord>>;
   /** Bodies that were begun, of steps and undos, in order. */
   readonly bodies: readonly string[];
-  /** Runs until all waits. The first call of any kind does it too. */
+  /** Runs until all waits, and looks anew at the objects that are waited for. The first call of any kind does it too. */
   settle(): Promise<RunView>;
   /** Moves the clock, stopping at each time at which something goes on. */
   advance(duration: Duration): Promise<RunView>;
@@ -68,13 +74,16 @@ export function testWorkflow<I>(
   input: NoInfer<I>,
   options: TestWorkflowOptions = {},
 ): TestRun {
-  const { startMs = 0, children = [], replayEveryStep = false } = options;
+  const { startMs = 0, children = [], replayEveryStep = false, kube } = options;
+  const clusters = options.clusters ?? (kube === undefined ? undefined : onlyCluster(kube));
   const ref: RunRef = { workflow: workflow.name, id: "test" };
   const definitions = new Map([workflow as AnyWorkflow, ...children].map((one) => [one.name, one]));
   const bodies: string[] = [];
   const failures = new Map<string, { readonly error: Error; left: number }>();
   const crashes = { after: new Set<string>(), in: new Set<string>() };
   const woken: RunRef[] = [];
+  /** Runs that wait for objects. */
+  const watching = new Map<string, RunRef>();
   const dueAtMs = new Map<string, { readonly ref: RunRef; readonly atMs: number }>();
   let nowMs = startMs;
   let lease = 0;
@@ -82,6 +91,14 @@ export function testWorkflow<I>(
   const store = createMemoryRunStore(() => nowMs);
   const fragile: RunStore = {
     ...store,
+    async leave(held, leave) {
+      const { workflow: name, id } = held;
+      const key = `${name}/${id}`;
+      const isWatching = leave.kind === "parked" && (leave.objects ?? []).length > 0;
+      if (isWatching) watching.set(key, { workflow: name, id });
+      else if (leave.kind !== "compensating") watching.delete(key);
+      return await store.leave(held, leave);
+    },
     async commit(held, step, record, how) {
       if (crashes.in.delete(step)) throw new CrashError(`crash in ${step}`);
       const stored = await store.commit(held, step, record, how);
@@ -97,6 +114,7 @@ export function testWorkflow<I>(
       throw new Error(`replay would record "${step}", which the run did not come to`);
     },
     note: async (_, __, { attempts }) => ({ attempts, untilMs: Infinity }),
+    watch: async () => undefined,
     leave: async () => ({}),
   };
   const startChild: ChildStarter = {
@@ -148,6 +166,7 @@ export function testWorkflow<I>(
         nowMs += Math.ceil(ms);
       },
       beforeBody,
+      ...(clusters === undefined ? {} : { clusters }),
     });
   const follow = (which: RunRef, end: ActivationEnd) => {
     const key = `${which.workflow}/${which.id}`;
@@ -192,6 +211,8 @@ export function testWorkflow<I>(
   })();
   const settle = async () => {
     await started;
+    // What a watch would tell.
+    woken.push(...watching.values());
     await rest();
     return await view();
   };
@@ -251,11 +272,26 @@ export function testWorkflow<I>(
         waited: [],
         died: false,
         wakeSeq: 0,
+        watched: new Set(),
         nowMs,
       });
       const again = bodies.slice(before);
       if (again.length > 0) throw new Error(`replay executed ${again.join(", ")} again`);
       if (end.kind === "fault") throw end.error;
+    },
+  };
+}
+
+function onlyCluster(kube: KubeClient): ClusterAccess {
+  const home = "default";
+  return {
+    home,
+    async client(name) {
+      if (name === home) return kube;
+      throw new KonvergeError(
+        "invalid_request",
+        `cluster "${name}" is not known to this test; give clusters in place of kube`,
+      );
     },
   };
 }

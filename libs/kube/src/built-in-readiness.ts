@@ -1,0 +1,145 @@
+import {
+  isJsonObject,
+  parseApiVersion,
+  type ApiObject,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
+import type { Readiness } from "./readiness.ts";
+import { findCondition, objectAt, specOf, statusOf } from "./reported-conditions.ts";
+import { workloadRules } from "./workload-readiness.ts";
+
+/** Groups that the API server itself serves: their kinds need no condition Ready to be current. */
+export const BUILT_IN_GROUPS: ReadonlySet<string> = new Set([
+  "",
+  "admissionregistration.k8s.io",
+  "apiextensions.k8s.io",
+  "apiregistration.k8s.io",
+  "apps",
+  "authentication.k8s.io",
+  "authorization.k8s.io",
+  "autoscaling",
+  "batch",
+  "certificates.k8s.io",
+  "coordination.k8s.io",
+  "discovery.k8s.io",
+  "events.k8s.io",
+  "extensions",
+  "flowcontrol.apiserver.k8s.io",
+  "internal.apiserver.k8s.io",
+  "networking.k8s.io",
+  "node.k8s.io",
+  "policy",
+  "rbac.authorization.k8s.io",
+  "resource.k8s.io",
+  "scheduling.k8s.io",
+  "storage.k8s.io",
+  "storagemigration.k8s.io",
+]);
+
+/** How long a pod may find no node before that is a failure, in ms (kstatus `ScheduleWindow`). */
+const SCHEDULE_WINDOW_MS = 15_000;
+
+const CURRENT: Readiness = { status: "current", message: "" };
+const inProgress = (message: string): Readiness => ({ status: "inProgress", message });
+const failed = (message: string): Readiness => ({ status: "failed", message });
+
+type Rule = (object: ApiObject, nowMs: number) => Readiness;
+
+/** Rules by kind and group, where a kind has one of its own. */
+const RULES: Readonly<Record<string, Rule>> = {
+  ...workloadRules,
+  "Job.batch": jobStarted,
+  "Pod.": podReadiness,
+  "PersistentVolumeClaim.": (claim) => phaseIs(claim, "Bound"),
+  "Namespace.": (namespace) => phaseIs(namespace, "Active"),
+  "Service.": serviceReadiness,
+  "CustomResourceDefinition.apiextensions.k8s.io": definitionReadiness,
+  "ConfigMap.": () => CURRENT,
+  "CronJob.batch": () => CURRENT,
+  "PodDisruptionBudget.policy": () => CURRENT,
+  "Secret.": () => CURRENT,
+};
+
+/** What the rule of its kind says; undefined for a kind without. */
+export function builtInReadiness(object: ApiObject, nowMs: number): Readiness | undefined {
+  const { group } = parseApiVersion(object.apiVersion);
+  const id = `${object.kind}.${group}`;
+  return Object.hasOwn(RULES, id) ? RULES[id]?.(object, nowMs) : undefined;
+}
+
+/** For kstatus a Job that was started is current; whether it has come to its end is another question (`completionOf`). */
+function jobStarted(job: ApiObject): Readiness {
+  const failure = findCondition(job, "Failed");
+  if (failure?.status === "True") return failed(failure.message ?? "has failed");
+  if (findCondition(job, "Complete")?.status === "True") return CURRENT;
+  if (specOf(job)["suspend"] === true && findCondition(job, "Suspended")?.status === "True") {
+    return CURRENT;
+  }
+  return statusOf(job)["startTime"] === undefined ? inProgress("is not started") : CURRENT;
+}
+
+function podReadiness(pod: ApiObject, nowMs: number): Readiness {
+  const status = statusOf(pod);
+  switch (status["phase"]) {
+    // Ran to its end, one way or the other: nothing further will come of it.
+    case "Succeeded":
+    case "Failed":
+      return CURRENT;
+    case "Running": {
+      if (findCondition(pod, "Ready")?.status === "True") return CURRENT;
+      const crashing = crashingContainers(status["containerStatuses"]);
+      if (crashing.length > 0) return failed(`${crashing.join(", ")} crash again and again`);
+      return inProgress("runs, but is not ready");
+    }
+    case "Pending": {
+      const scheduled = findCondition(pod, "PodScheduled");
+      if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") {
+        return inProgress("has not begun to run");
+      }
+      const since = scheduled.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "";
+      const overAtMs = (Date.parse(since) || nowMs) + SCHEDULE_WINDOW_MS;
+      const message = `finds no node: ${scheduled.message ?? "unschedulable"}`;
+      if (nowMs >= overAtMs) return failed(message);
+      return { ...inProgress(message), againAtMs: overAtMs };
+    }
+    default:
+      return inProgress("has not begun to run");
+  }
+}
+
+function crashingContainers(statuses: JsonValue | undefined): string[] {
+  if (!Array.isArray(statuses)) return [];
+  const isCrashing = (status: JsonObject) =>
+    objectAt(objectAt(status, "state"), "waiting")["reason"] === "CrashLoopBackOff";
+  return statuses
+    .filter(isJsonObject)
+    .filter(isCrashing)
+    .map(({ name }) => (typeof name === "string" ? name : "a container"));
+}
+
+function phaseIs(object: ApiObject, wanted: string): Readiness {
+  const { phase } = statusOf(object);
+  if (phase === wanted) return CURRENT;
+  return inProgress(typeof phase === "string" ? `is ${phase}, not ${wanted}` : `is not ${wanted}`);
+}
+
+/** As kstatus has it. Whether a balancer has an address is a wait for the field. */
+function serviceReadiness(service: ApiObject): Readiness {
+  const { type, clusterIP } = specOf(service);
+  if (type !== "LoadBalancer" || (typeof clusterIP === "string" && clusterIP !== "")) {
+    return CURRENT;
+  }
+  return inProgress("has no cluster IP");
+}
+
+function definitionReadiness(definition: ApiObject): Readiness {
+  const names = findCondition(definition, "NamesAccepted");
+  if (names?.status === "False") return failed(names.message ?? "its names are taken");
+  const established = findCondition(definition, "Established");
+  if (established?.status === "True") return CURRENT;
+  if (established?.status === "False" && established.reason !== "Installing") {
+    return failed(established.message ?? "cannot be established");
+  }
+  return inProgress("is not established");
+}
