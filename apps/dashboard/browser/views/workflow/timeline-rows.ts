@@ -111,6 +111,7 @@ function lookOf(kind: Step["kind"], code: string | undefined): BarLook {
     case "sleep":
     case "signal":
     case "child":
+    case "wait":
       return "wait";
   }
 }

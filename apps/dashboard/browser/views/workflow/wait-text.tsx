@@ -5,7 +5,7 @@ export type Run = RunList["items"][number];
 export type Wait = NonNullable<Run["waits"]>[number];
 
 /** What a wait is for; "waits" stands before it. */
-export function waitText({ kind, step }: Wait): ComponentChildren {
+export function waitText({ kind, step, message }: Wait): ComponentChildren {
   const name = <strong>{step}</strong>;
   switch (kind) {
     case "signal":
@@ -17,6 +17,13 @@ export function waitText({ kind, step }: Wait): ComponentChildren {
     case "step":
     case "undo":
       return <>to try {name} again</>;
+    case "wait":
+      return (
+        <>
+          for {name}
+          {message === undefined ? "" : `: ${message}`}
+        </>
+      );
     case "now":
       return <>for {name}</>;
   }
