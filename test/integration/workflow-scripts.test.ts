@@ -74,12 +74,12 @@ const commit = (
     [names.run("r"), names.steps("r"), names.signals("r"), names.cancelling],
     [epoch, step, record, sleep, taken, cancels],
   ) as Promise<[string, string?]>;
-const note = (epoch: number, attempts: number, delay: number, keep = 0) =>
+const note = (epoch: number, attempts: number, delay: number, keep = 0, uncounted = 0) =>
   runScript(
     harness.redis,
     noteScript,
     [names.run("r"), names.steps("r")],
-    [epoch, "s", attempts, delay, keep],
+    [epoch, "s", attempts, delay, keep, uncounted],
   ) as Promise<[string, string?]>;
 const leave = (
   epoch: number,
@@ -289,7 +289,10 @@ test("note counts tries, and keeps the first end of a wait", async () => {
   await claim(1, "x");
   const [, first = ""] = await note(1, 0, 1_000, 1);
   expect((await note(1, 0, 9_000, 1))[1]).toBe(first);
-  expect(JSON.parse((await note(1, 2, 9_000))[1] ?? "")).toMatchObject({ attempts: 2 });
+  const [, counted = ""] = await note(1, 2, 9_000);
+  expect(JSON.parse(counted)).toEqual({ attempts: 2, untilMs: expect.any(Number) });
+  const [, spared = ""] = await note(1, 2, 9_000, 0, 3);
+  expect(JSON.parse(spared)).toMatchObject({ attempts: 2, uncounted: 3 });
 });
 
 describe("leave", () => {

@@ -19,6 +19,7 @@ export type ErrorCode =
   | "deferred"
   | "demo_failed"
   | "draft_invalid"
+  | "field_conflict"
   | "forbidden"
   | "idempotency_in_flight"
   | "idempotency_mismatch"
@@ -75,6 +76,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   deferred: entry("The API server is protected now; the work waits", 503, 6),
   demo_failed: entry("The demo did not end as promised", 500, 1, true),
   draft_invalid: entry("The draft was changed in a way that cannot be written", 422, 1, true),
+  field_conflict: entry("Other field managers own what was to be applied", 409, 4, true),
   forbidden: entry("The token does not allow this", 403, 7, true),
   idempotency_in_flight: entry("The first request with this key is not answered yet", 409, 4),
   idempotency_mismatch: entry("This key was sent with another request", 422, 2, true),

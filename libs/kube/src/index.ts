@@ -22,6 +22,7 @@ export {
   isFieldManagerConflict,
   isForbidden,
   isGone,
+  isInapplicable,
   isInternalError,
   isInvalid,
   isKubeApiError,

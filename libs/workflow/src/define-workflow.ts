@@ -1,6 +1,7 @@
 import { invalidConfig, type Duration, type ErrorIssue, type Ladder } from "@konverge/core";
 import type { OnlyJson } from "./json-value.ts";
 import { findWorkflowNameIssue } from "./run-ref.ts";
+import type { StepVerbs } from "./verbs/step-verbs.ts";
 import type { WaitCondition } from "./waits/wait-condition.ts";
 import type { WaitForOptions } from "./waits/wait-options.ts";
 
@@ -14,8 +15,8 @@ export interface Schema<T> {
   parse(value: unknown): T;
 }
 
-/** What a step's body gets. */
-export interface StepContext {
+/** What a step's body gets: Kubernetes verbs, and what it should know of its try. */
+export interface StepContext extends StepVerbs {
   /** Aborted when the step takes too long, the run is cancelled, the worker stops or another one has taken over. */
   readonly signal: AbortSignal;
   /** Which try this is, from 1. A worker that died in the body may have made one that is not counted. */

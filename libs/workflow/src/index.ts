@@ -39,6 +39,15 @@ export type {
   StepKind,
   StepRecord,
 } from "./run-store.ts";
+export type {
+  ApplyOptions,
+  DeleteOptions,
+  NamedTarget,
+  ObjectIntent,
+  ObjectTarget,
+  Seen,
+  StepVerbs,
+} from "./verbs/step-verbs.ts";
 export { StepFailedError } from "./step-failed-error.ts";
 export { complete, condition, field, gone, ready } from "./waits/object-conditions.ts";
 export type { ReadyOptions } from "./waits/object-conditions.ts";

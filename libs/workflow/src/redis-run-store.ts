@@ -1,5 +1,6 @@
 import { runScript, type RedisClient, type Script, type ScriptArgument } from "@konverge/redis";
 import { compareIds, fits, type RunPlace } from "./list-runs.ts";
+import { createRedisRunHold } from "./redis-run-hold.ts";
 import { readHeld, readRun, readSteps, readSummary, refOf } from "./run-fields.ts";
 import { runNames, type RunNames } from "./run-names.ts";
 import type { RunRef } from "./run-ref.ts";
@@ -75,8 +76,9 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     const ties = placesOf(same).filter((place) => compareIds(place.id, id ?? "") < 0);
     return [...ties, ...placesOf(behind)].slice(0, count);
   };
-
   return {
+    ...createRedisRunHold(options, of),
+
     async start(run): Promise<Started> {
       const { workflow, id, version, input, key = "", onExisting = "attach", parent } = run;
       const names = of(workflow);
@@ -147,12 +149,12 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
       return JSON.parse(text) as StepRecord;
     },
 
-    async note(held, step, { attempts, delayMs, keep = false }) {
+    async note(held, step, { attempts, delayMs, keep = false, uncounted = 0 }) {
       const names = of(held.workflow);
       const [kind, text = ""] = await script<[string, string?]>(
         noteScript,
         [names.run(held.id), names.steps(held.id)],
-        [held.epoch, step, attempts, Math.ceil(delayMs), keep ? 1 : 0],
+        [held.epoch, step, attempts, Math.ceil(delayMs), keep ? 1 : 0, uncounted],
       );
       if (kind === "fenced") throw fenced(held);
       return JSON.parse(text) as Progress;

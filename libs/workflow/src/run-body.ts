@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { KonvergeError } from "@konverge/core";
 import type { StepContext } from "./define-workflow.ts";
 import type { RunRef } from "./run-ref.ts";
+import type { OpenVerbs } from "./verbs/create-step-verbs.ts";
 
 /** The step whose body is running. */
 const bodies = new AsyncLocalStorage<string>();
@@ -29,32 +30,40 @@ export interface BodyOptions {
   readonly timeoutMs: number;
   /** Ends the wait for the body with its reason. */
   readonly signal: AbortSignal;
+  /** Makes the verbs of this try; they end with the signal. */
+  readonly openVerbs: (signal: AbortSignal) => OpenVerbs;
 }
 
 /**
  * One try of a step's body. A body that does not look at its signal is left behind when the time is over.
- * @throws what the body throws; KonvergeError `timed_out`; the reason of `signal`
+ * @throws what the body throws; KonvergeError `timed_out`, `invalid_workflow`; the reason of `signal`
  */
 export async function runBody<T>(
   body: (step: StepContext) => T | Promise<T>,
   options: BodyOptions,
 ): Promise<T> {
-  const { step, attempt, idempotencyKey, timeoutMs, signal } = options;
+  const { step, attempt, idempotencyKey, timeoutMs, signal, openVerbs } = options;
   const limit = new AbortController();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     const message = `step "${step}" took longer than ${timeoutMs} ms; raise its timeout or do less in it`;
     limit.abort(new KonvergeError("timed_out", message));
   }, timeoutMs);
-  const either = AbortSignal.any([signal, limit.signal]);
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, limit.signal, over.signal]);
+  const open = openVerbs(either);
   const stop = () => reject(either.reason as Error);
   either.addEventListener("abort", stop, { once: true });
   if (either.aborted) stop();
   try {
-    const run = async () => await body({ signal: either, attempt, idempotencyKey });
-    return await Promise.race([aborted, bodies.run(step, run)]);
+    const run = async () => await body({ ...open.verbs, signal: either, attempt, idempotencyKey });
+    const value = await Promise.race([aborted, bodies.run(step, run)]);
+    open.assertEnded();
+    return value;
   } finally {
     clearTimeout(timer);
     either.removeEventListener("abort", stop);
+    // What the body has left behind must not write beside the next try.
+    over.abort(new KonvergeError("attempt_revoked", `this try of step "${step}" is over`));
   }
 }

@@ -19,7 +19,7 @@ const MAX_RECORD_BYTES = 64 * 1_024;
 const UNTIMED: ReadonlySet<StepKind> = new Set<StepKind>(["sleep", "now"]);
 
 /** What one activation knows of its run, and writes to it under its epoch. */
-export interface RunJournal {
+export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "settled"> {
   readonly held: Held;
   /** Where Kubernetes verbs go. */
   readonly clusters: ClusterAccess | undefined;
@@ -62,6 +62,8 @@ export interface RunJournal {
   assertFits(step: string, record: StepRecord): void;
   /** @throws KonvergeError `invalid_workflow` when a run may have no further step */
   assertRoom(): void;
+  /** Asks the store. @throws FencedError once another activation has the run */
+  assertHeld(): Promise<void>;
   interruptOf(error: Error): Interrupt;
 }
 
@@ -108,6 +110,9 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   const nowMs = () => Math.floor(held.nowMs + clock() - claimedAtMs);
 
   return {
+    scope: store.scope,
+    installation: () => store.installation(),
+    settled: (marks) => store.settled(marks),
     held,
     clusters: options.clusters,
     stopped,
@@ -156,6 +161,10 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
         "invalid_workflow",
         `the run has ${steps.size} recorded steps, at most ${MAX_STEPS} are kept: hand parts of the work to children`,
       );
+    },
+    async assertHeld() {
+      if (await store.holds(held)) return;
+      throw new FencedError(`another activation holds the run ${held.workflow}/${held.id}`);
     },
     interruptOf(error) {
       if (error instanceof FencedError || stopped.aborted) return { kind: "lost" };

@@ -22,6 +22,8 @@ export interface RunNames {
   /** Of all workflows: what the index of a kind's objects begins with, and the set of the kinds. */
   readonly waitRoot: string;
   readonly waitKinds: string;
+  /** Text that is made at random once, for all workflows of the cluster. */
+  readonly installation: string;
 }
 
 /**
@@ -46,5 +48,6 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     rechecks: `${root}/rechecks/${workflow}`,
     waitRoot: `${root}/waits/`,
     waitKinds: `${root}/waitKinds`,
+    installation: `${root}/installation`,
   };
 }

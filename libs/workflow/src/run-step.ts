@@ -1,16 +1,12 @@
-import {
-  climb,
-  ensureError,
-  failureLadder,
-  isKonvergeError,
-  toMs,
-  type Ladder,
-} from "@konverge/core";
+import { climb, ensureError, failureLadder, findCause, toMs, type Ladder } from "@konverge/core";
 import type { Advance } from "./create-context.ts";
 import type { StepContext, StepOptions } from "./define-workflow.ts";
 import { idempotencyKeyOf, runBody } from "./run-body.ts";
 import type { RunJournal } from "./run-journal.ts";
+import { FencedError } from "./run-store.ts";
 import { failureOf } from "./step-failed-error.ts";
+import { stepFaultOf } from "./step-fault.ts";
+import { createStepVerbs } from "./verbs/create-step-verbs.ts";
 
 const DEFAULT_ATTEMPTS = 5;
 const DEFAULT_TIMEOUT = "5m";
@@ -44,6 +40,7 @@ export async function runStep(
       : AbortSignal.any([journal.stopped, journal.cancelOrdered]);
   const noted = journal.progressOf(key);
   let tries = noted?.attempts ?? 0;
+  let uncounted = noted?.uncounted ?? 0;
   let waitUntilMs = noted?.untilMs ?? 0;
 
   for (;;) {
@@ -63,17 +60,39 @@ export async function runStep(
     let value: unknown;
     try {
       journal.beforeBody(key);
-      value = await runBody(body, { step: key, attempt: tries, idempotencyKey, timeoutMs, signal });
+      value = await runBody(body, {
+        step: key,
+        attempt: tries,
+        idempotencyKey,
+        timeoutMs,
+        signal,
+        openVerbs: (over) => createStepVerbs(journal, key, over),
+      });
       journal.assertFits(key, { kind, value });
     } catch (thrown) {
       const error = ensureError(thrown);
       if (journal.stopped.aborted) throw error;
+      const fenced = findCause(error, isFenced);
+      if (fenced !== undefined) throw fenced;
       if (kind === "step" && journal.cancelPending) continue;
-      if (tries >= attempts || (isKonvergeError(error) && error.terminal)) {
+      const fault = stepFaultOf(error);
+      if (fault.kind === "uncounted") {
+        tries -= 1;
+        uncounted += 1;
+        const delayMs = delayBefore(uncounted, ladder, fault.retryAfterMs, journal.random);
+        ({ untilMs: waitUntilMs } = await journal.note(key, {
+          attempts: tries,
+          delayMs,
+          uncounted,
+        }));
+        continue;
+      }
+      uncounted = 0;
+      if (tries >= attempts || fault.kind === "final") {
         if (kind === "undo") throw new UndoFailedError(error.message, { cause: error });
         return await journal.commit(key, { kind, error: failureOf(error), attempts: tries });
       }
-      const delayMs = delayBefore(tries, ladder, error, journal.random);
+      const delayMs = delayBefore(tries, ladder, fault.retryAfterMs, journal.random);
       ({ untilMs: waitUntilMs } = await journal.note(key, { attempts: tries, delayMs }));
       continue;
     }
@@ -81,8 +100,17 @@ export async function runStep(
   }
 }
 
-function delayBefore(tries: number, ladder: Ladder, error: Error, random: () => number): number {
+function isFenced(error: unknown): error is FencedError {
+  return error instanceof FencedError;
+}
+
+function delayBefore(
+  tries: number,
+  ladder: Ladder,
+  retryAfterMs: number,
+  random: () => number,
+): number {
   const climbed = climb({ ...ladder, steps: Infinity }, tries - 1, random);
   const delayMs = climbed.kind === "wait" ? climbed.afterMs : ladder.capMs;
-  return Math.max(delayMs, isKonvergeError(error) ? (error.retryAfterMs ?? 0) : 0);
+  return Math.max(delayMs, retryAfterMs);
 }

@@ -56,6 +56,8 @@ export interface RunWait {
 /** How far an unfinished step has come. */
 export interface Progress {
   readonly attempts: number;
+  /** Tries in a row that ended for the API server's sake and are not counted. */
+  readonly uncounted?: number;
   /** When its next attempt is due, or its wait ends; by Redis's clock, epoch ms. */
   readonly untilMs: number;
 }
@@ -182,6 +184,14 @@ export type Leave =
   | { readonly kind: "done"; readonly result: unknown }
   | { readonly kind: "failed" | "cancelled"; readonly error: Failure };
 
+/** Left in an object by a step that has changed it. */
+export interface StepMark extends RunRef {
+  /** Of whose Redis the run is. */
+  readonly installation: string;
+  readonly createdAtMs: number;
+  readonly step: string;
+}
+
 /** Thrown when another activation has claimed the run: this one changes nothing any more (P8). */
 export class FencedError extends Error {
   override readonly name = "FencedError";
@@ -192,6 +202,14 @@ export class FencedError extends Error {
  * that take `Held` throw {@link FencedError} once another epoch holds the run.
  */
 export interface RunStore {
+  /** Tells these runs from those of others with the same names: prefix and cluster. The same in all processes. */
+  readonly scope: string;
+  /** Made at random with the first run, so that marks of another Redis are never taken for ours. */
+  installation(): Promise<string>;
+  /** True while nobody else has claimed the run, and it has not ended. */
+  holds(held: Held): Promise<boolean>;
+  /** For each mark whether its step will never run again: it is recorded, or its run has ended or is forgotten. */
+  settled(marks: readonly StepMark[]): Promise<boolean[]>;
   start(run: NewRun): Promise<Started>;
   claim(ref: RunRef, claim: Claim): Promise<Claimed>;
   /**
@@ -213,7 +231,12 @@ export interface RunStore {
   note(
     held: Held,
     step: string,
-    progress: { readonly attempts: number; readonly delayMs: number; readonly keep?: boolean },
+    progress: {
+      readonly attempts: number;
+      readonly delayMs: number;
+      readonly keep?: boolean;
+      readonly uncounted?: number;
+    },
   ): Promise<Progress>;
   /** Enters the run into the index of waits, under each of the objects. */
   watch(held: Held, objects: readonly string[]): Promise<void>;

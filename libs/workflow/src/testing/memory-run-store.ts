@@ -65,7 +65,25 @@ export function createMemoryRunStore(now: () => number): RunStore {
   const list = (workflow: string) =>
     [...runs.values()].filter(({ view }) => view.workflow === workflow).toReversed();
 
+  /** Marks in the objects of a test must not meet those of an earlier test on the same server. */
+  const name = crypto.randomUUID();
+
   return {
+    scope: name,
+    installation: async () => name,
+    async holds(held) {
+      const run = runs.get(keyOf(held));
+      return run?.epoch === held.epoch && !hasEnded(run);
+    },
+    async settled(marks) {
+      return marks.map((mark) => {
+        const run = runs.get(keyOf(mark));
+        return (
+          run?.view.createdAtMs !== mark.createdAtMs || hasEnded(run) || run.steps.has(mark.step)
+        );
+      });
+    },
+
     async start({ workflow, id, version, input, key, onExisting = "attach", parent, by }) {
       const known = runs.get(keyOf({ workflow, id }));
       if (known !== undefined) return { kind: "exists", run: known.view };
@@ -171,11 +189,15 @@ export function createMemoryRunStore(now: () => number): RunStore {
       return stored;
     },
 
-    async note(held, step, { attempts, delayMs, keep = false }) {
+    async note(held, step, { attempts, delayMs, keep = false, uncounted = 0 }) {
       const run = own(held);
       const known = run.progress.get(step);
       if (keep && known !== undefined) return known;
-      const progress = { attempts, untilMs: now() + Math.ceil(delayMs) };
+      const progress: Progress = {
+        attempts,
+        untilMs: now() + Math.ceil(delayMs),
+        ...(uncounted === 0 ? {} : { uncounted }),
+      };
       run.progress.set(step, progress);
       return progress;
     },

@@ -1,0 +1,54 @@
+import type { RedisRunStoreOptions } from "./redis-run-store.ts";
+import type { RunNames } from "./run-names.ts";
+import type { EndStatus, RunStore } from "./run-store.ts";
+
+const ENDED: ReadonlySet<string> = new Set<EndStatus>(["done", "failed", "cancelled"]);
+
+/** What Kubernetes verbs ask of the store. */
+export function createRedisRunHold(
+  { call, prefix, cluster }: RedisRunStoreOptions,
+  of: (workflow: string) => RunNames,
+): Pick<RunStore, "scope" | "installation" | "holds" | "settled"> {
+  let installation: Promise<string> | undefined;
+  const findInstallation = async (): Promise<string> => {
+    const { installation: name } = of("");
+    await call((redis) => redis.setnx(name, crypto.randomUUID()));
+    return (await call((redis) => redis.get(name))) ?? (await findInstallation());
+  };
+
+  return {
+    scope: `${prefix}/${cluster}`,
+    async installation() {
+      const finding = (installation ??= findInstallation());
+      // A failure is not remembered.
+      finding.catch(() => (installation = undefined));
+      return await finding;
+    },
+
+    async holds({ workflow, id, epoch, run }) {
+      const name = of(workflow).run(id);
+      const [current, createdAt, status] = await call((redis) =>
+        redis.hmget(name, "epoch", "createdAt", "status"),
+      );
+      const isSame = Number(current) === epoch && Number(createdAt) === run.createdAtMs;
+      return isSame && !hasEnded(status);
+    },
+
+    async settled(marks) {
+      return await Promise.all(
+        marks.map(async ({ workflow, id, createdAtMs, step }) => {
+          const names = of(workflow);
+          const [[createdAt, status], isRecorded] = await Promise.all([
+            call((redis) => redis.hmget(names.run(id), "createdAt", "status")),
+            call((redis) => redis.hexists(names.steps(id), step)),
+          ]);
+          return Number(createdAt) !== createdAtMs || hasEnded(status) || isRecorded === 1;
+        }),
+      );
+    },
+  };
+}
+
+function hasEnded(status: string | null | undefined): boolean {
+  return status === undefined || status === null || ENDED.has(status);
+}

@@ -1,0 +1,58 @@
+import { findCause, isKonvergeError, type KonvergeError } from "@konverge/core";
+import {
+  isAlreadyExists,
+  isFieldManagerConflict,
+  isForbidden,
+  isInapplicable,
+  isInvalid,
+  isKubeApiError,
+  isNamespaceTerminating,
+  isOptimisticConflict,
+  isQuotaExceeded,
+  isReplaced,
+  suggestsDelayMs,
+} from "@konverge/kube";
+
+/** What an error of a body means for its step. */
+export type StepFault =
+  /** A try that failed. */
+  | { readonly kind: "counted"; readonly retryAfterMs: number }
+  /** Not the step's fault: tried again without being counted. */
+  | { readonly kind: "uncounted"; readonly retryAfterMs: number }
+  /** Trying again cannot help. */
+  | { readonly kind: "final" };
+
+/** Errors without an answer of the API server, or of the guard before it. */
+const UNANSWERED: ReadonlySet<string> = new Set(["deferred", "kube_timeout", "kube_unreachable"]);
+
+export function stepFaultOf(error: Error): StepFault {
+  if (isKonvergeError(error) && (error.terminal || error.code === "object_replaced")) {
+    return { kind: "final" };
+  }
+  const retryAfterMs = retryAfterOf(error);
+  if (findCause(error, isUnanswered) !== undefined) return { kind: "uncounted", retryAfterMs };
+  const answered = findCause(error, isKubeApiError);
+  if (answered === undefined) return { kind: "counted", retryAfterMs };
+  if (isFinal(error)) return { kind: "final" };
+  const { status, trait } = answered;
+  // A 500 without a webhook behind it may be the object's fault: an apply of a field that no schema has is answered so.
+  const isServersSake =
+    status === 429 || status > 500 || trait === "extension" || isOptimisticConflict(error);
+  return { kind: isServersSake ? "uncounted" : "counted", retryAfterMs };
+}
+
+function isFinal(error: Error): boolean {
+  if (isForbidden(error)) return !isQuotaExceeded(error) && !isNamespaceTerminating(error);
+  if (isInvalid(error)) return !isInapplicable(error);
+  return isFieldManagerConflict(error) || isAlreadyExists(error) || isReplaced(error);
+}
+
+function isUnanswered(error: unknown): error is KonvergeError {
+  return isKonvergeError(error) && UNANSWERED.has(error.code);
+}
+
+function retryAfterOf(error: Error): number {
+  const own = isKonvergeError(error) ? error.retryAfterMs : undefined;
+  const unanswered = findCause(error, isUnanswered)?.retryAfterMs;
+  return own ?? unanswered ?? suggestsDelayMs(error) ?? 0;
+}

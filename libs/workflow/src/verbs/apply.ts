@@ -1,0 +1,73 @@
+import { isJsonObject, KonvergeError, sleepMs, type JsonValue } from "@konverge/core";
+import {
+  findOwners,
+  ignoreNotFound,
+  isFieldManagerConflict,
+  isOptimisticConflict,
+  isReplaced,
+} from "@konverge/kube";
+import type { ObjectRef } from "../object-ref.ts";
+import { replaced } from "./object-replaced.ts";
+import { refOf } from "./ref-of.ts";
+import type { ApplyOptions, ObjectIntent } from "./step-verbs.ts";
+import type { Reached, VerbScope } from "./verb-scope.ts";
+
+const MAX_TRIES = 8;
+/** Full jitter up to this, in ms, after a lost race. */
+const MAX_WAIT_MS = 100;
+/** No object has this version, so the apply either creates or is refused. */
+const NO_VERSION = "1";
+
+/** Server-side apply onto what was read: bound to its version and uid, or to its absence. */
+export async function applyObject(
+  scope: VerbScope,
+  reached: Reached,
+  object: ObjectIntent,
+  { uid = reached.uid, force = false }: ApplyOptions,
+): Promise<ObjectRef> {
+  const { client, type, at } = reached;
+  assertIntent(object);
+  for (let tries = 1; ; tries += 1) {
+    const read = await client.get(type, at).catch(ignoreNotFound);
+    if (uid !== undefined && read?.metadata.uid !== uid) throw replaced(reached);
+    const guard = {
+      resourceVersion: read?.metadata.resourceVersion ?? NO_VERSION,
+      ...(read?.metadata.uid === undefined ? {} : { uid: read.metadata.uid }),
+    };
+    await scope.assertHeld();
+    const intent = { ...object, metadata: { ...object.metadata, ...guard } };
+    try {
+      return refOf(await client.apply(type, intent, { force }), reached);
+    } catch (error) {
+      if (isFieldManagerConflict(error)) throw fieldConflict(error, reached);
+      if (uid !== undefined && isReplaced(error)) throw replaced(reached, error);
+      const isLost = isOptimisticConflict(error) || isReplaced(error);
+      if (!isLost || tries >= MAX_TRIES) throw error;
+    }
+    await sleepMs(scope.journal.random() * MAX_WAIT_MS, scope.signal);
+  }
+}
+
+/** @throws KonvergeError `invalid_request` */
+function assertIntent({ metadata }: ObjectIntent): void {
+  const given = metadata as unknown as JsonValue;
+  for (const field of ["resourceVersion", "managedFields"]) {
+    if (!isJsonObject(given) || given[field] === undefined) continue;
+    const detail = `metadata.${field} may not be applied: give only the fields that the workflow wants, not an object as it was read`;
+    throw new KonvergeError("invalid_request", detail, {
+      issues: [{ pointer: `/metadata/${field}`, detail }],
+    });
+  }
+}
+
+function fieldConflict(error: unknown, { label }: Reached): KonvergeError {
+  const owners = findOwners(error).map(
+    ({ manager, paths }) => `"${manager}" owns ${paths.join(", ")}`,
+  );
+  const who = owners.length === 0 ? "other managers own the fields" : owners.join("; ");
+  return new KonvergeError(
+    "field_conflict",
+    `${label} was not applied: ${who}. Leave these fields out, or take them with force: true`,
+    { cause: error },
+  );
+}

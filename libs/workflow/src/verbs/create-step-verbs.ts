@@ -1,0 +1,51 @@
+import { KonvergeError } from "@konverge/core";
+import type { RunJournal } from "../run-journal.ts";
+import { applyObject } from "./apply.ts";
+import { deleteObject } from "./delete.ts";
+import { getObject } from "./get.ts";
+import { mutateObject } from "./mutate.ts";
+import type { StepVerbs } from "./step-verbs.ts";
+import { createVerbScope, type VerbScope } from "./verb-scope.ts";
+
+/** The verbs of one try of a body, and what ends them. */
+export interface OpenVerbs {
+  readonly verbs: StepVerbs;
+  /** @throws KonvergeError `invalid_workflow` when the body has returned and one of its verbs goes on */
+  assertEnded(): void;
+}
+
+export function createStepVerbs(journal: RunJournal, step: string, signal: AbortSignal): OpenVerbs {
+  const going = new Map<string, number>();
+  /** Whoever does not wait for a verb is told by `assertEnded`; its failure must not end the process besides. */
+  const track = <T>(verb: string, work: () => Promise<T>): Promise<T> => {
+    const add = (by: number) => going.set(verb, (going.get(verb) ?? 0) + by);
+    add(1);
+    const promise = work().finally(() => add(-1));
+    promise.catch(() => undefined);
+    return promise;
+  };
+  const verbsOn = (scope: VerbScope): StepVerbs => ({
+    get: (target) => track("get", async () => await getObject(await scope.reach(target))),
+    apply: (object, options = {}) =>
+      track("apply", async () => applyObject(scope, await scope.reach(object), object, options)),
+    mutate: (target, change) =>
+      track("mutate", async () => {
+        const identity = scope.identify("mutate", target);
+        return await mutateObject(scope, await scope.reach(target), { identity, change });
+      }),
+    delete: (target, options = {}) =>
+      track("delete", async () => deleteObject(scope, await scope.reach(target), options)),
+    on: (cluster) => verbsOn(scope.on(cluster)),
+  });
+  return {
+    verbs: verbsOn(createVerbScope({ journal, step, signal, counts: new Map() })),
+    assertEnded() {
+      const verbs = [...going].filter(([, count]) => count > 0).map(([verb]) => verb);
+      if (verbs.length === 0) return;
+      throw new KonvergeError(
+        "invalid_workflow",
+        `the body of step "${step}" returned while its ${verbs.join(", ")} went on: await it`,
+      );
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import {
+  cloneJson,
+  jsonEquals,
+  TerminalError,
+  type ApiObject,
+  type JsonObject,
+} from "@konverge/core";
+import type { ObjectRef } from "../object-ref.ts";
+import type { StepMark } from "../run-store.ts";
+import { refOf } from "./ref-of.ts";
+import { formatMark, markerName, marksIn } from "./step-marker.ts";
+import type { Reached, VerbScope } from "./verb-scope.ts";
+
+/** Marks of other steps that are looked up in Redis for one write. */
+const MAX_LOOKED_UP = 50;
+
+export interface Mutation<T> {
+  /** Of this call, in all tries. */
+  readonly identity: string;
+  readonly change: (draft: T) => void | Promise<void>;
+}
+
+/**
+ * Changes an object once for all tries of the step. The mark is part of the guarded write, so it is there exactly when the
+ * change is. A mark whose step is recorded is never looked for again: whoever still runs that step holds the run no longer,
+ * or its try is over, and `assertHeld` stops both. The next marked write therefore takes it away.
+ */
+export async function mutateObject<T extends ApiObject>(
+  scope: VerbScope,
+  reached: Reached,
+  { identity, change }: Mutation<T>,
+): Promise<ObjectRef> {
+  const { client, type, at, uid, label } = reached;
+  const { journal, step } = scope;
+  const { workflow, id, run } = journal.held;
+  const marker = markerName(identity);
+  const installation = await journal.installation();
+  const text = formatMark({ installation, workflow, id, createdAtMs: run.createdAtMs, step });
+
+  const result = await client.mutate<ApiObject>(
+    type,
+    at,
+    async (draft) => {
+      const marks = marksIn(draft.metadata.annotations);
+      if (marks.some(({ name }) => name === marker)) return;
+      const before = cloneJson(draft as unknown as JsonObject);
+      await change(draft as T);
+      if (jsonEquals(before, draft)) return;
+      const settled = await settledOf(
+        scope,
+        installation,
+        marks.flatMap(({ name, mark }) => (mark === undefined ? [] : [{ name, mark }])),
+      );
+      const annotations = { ...draft.metadata.annotations };
+      // Also those that the change has overwritten.
+      for (const { name, text: own } of marks) annotations[name] = own;
+      for (const name of settled) delete annotations[name];
+      draft.metadata.annotations = { ...annotations, [marker]: text };
+      await scope.assertHeld();
+    },
+    uid === undefined ? {} : { uid },
+  );
+  if (result.kind === "updated" && result.object.metadata.annotations?.[marker] === undefined) {
+    throw new TerminalError(
+      `${label} was changed, but the annotation ${marker} is not there: something in the cluster, such as an admission webhook, takes annotations of konverge.dev away; without it a second try could not see the first`,
+    );
+  }
+  return refOf(result.object, reached);
+}
+
+/** Names of the marks that nobody will look for again. */
+async function settledOf(
+  { journal }: VerbScope,
+  installation: string,
+  marks: readonly { readonly name: string; readonly mark: StepMark }[],
+): Promise<string[]> {
+  const ours = marks.filter(({ mark }) => mark.installation === installation);
+  const { workflow, id, run } = journal.held;
+  const isOfThisRun = ({ mark }: (typeof ours)[number]) =>
+    mark.workflow === workflow && mark.id === id && mark.createdAtMs === run.createdAtMs;
+  const [own, others] = [ours.filter(isOfThisRun), ours.filter((one) => !isOfThisRun(one))];
+  const asked = others.slice(0, MAX_LOOKED_UP);
+  const answers = asked.length === 0 ? [] : await journal.settled(asked.map(({ mark }) => mark));
+  return [
+    ...own.filter(({ mark }) => journal.get(mark.step) !== undefined),
+    ...asked.filter((_, index) => answers[index] === true),
+  ].map(({ name }) => name);
+}

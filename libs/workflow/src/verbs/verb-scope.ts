@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import { KonvergeError, type ResourceType } from "@konverge/core";
+import type { KubeClient, NamespacedName } from "@konverge/kube";
+import type { RunJournal } from "../run-journal.ts";
+import type { NamedTarget, ObjectIntent, ObjectTarget } from "./step-verbs.ts";
+
+/** One try of a body: what its verbs work with. */
+export interface VerbScope {
+  readonly journal: RunJournal;
+  readonly step: string;
+  /** Aborted when the try is over, however it ended; the client sends nothing from then on. */
+  readonly signal: AbortSignal;
+  /** Finds where a target is. @throws KonvergeError `invalid_config`, `invalid_request`, `not_found` */
+  reach(target: ObjectTarget): Promise<Reached>;
+  /**
+   * Called between the read and the write of every verb: whoever has read before a successor took the run over loses
+   * against its write, and whoever reads later is stopped here.
+   * @throws FencedError
+   */
+  assertHeld(): Promise<void>;
+  /**
+   * 64 hex digits for this call: the same in every try of this step of this run, and for nothing else. Equal calls within a
+   * try are told apart by their order, so it is asked for when the verb is called, before anything is awaited.
+   */
+  identify(verb: string, target: ObjectTarget): string;
+  on(cluster: string): VerbScope;
+}
+
+/** An object within reach. */
+export interface Reached {
+  readonly client: KubeClient;
+  readonly type: ResourceType;
+  readonly subresources: readonly string[];
+  readonly at: NamespacedName;
+  readonly uid: string | undefined;
+  /** Undefined on the cluster of the run. */
+  readonly cluster: string | undefined;
+  /** For messages. */
+  readonly label: string;
+}
+
+export interface VerbScopeOptions {
+  readonly journal: RunJournal;
+  readonly step: string;
+  readonly signal: AbortSignal;
+  /** Shared by the scopes of all clusters. */
+  readonly counts: Map<string, number>;
+  /** Named by `on`. */
+  readonly cluster?: string;
+}
+
+export function createVerbScope(options: VerbScopeOptions): VerbScope {
+  const { journal, step, signal, counts, cluster: chosen } = options;
+  const { held, clusters } = journal;
+  return {
+    journal,
+    step,
+    signal,
+    async reach(target) {
+      if (clusters === undefined) {
+        throw new KonvergeError(
+          "invalid_config",
+          `step "${step}" calls Kubernetes, but this worker knows no cluster: run it by \`konverge worker\`, or give work() of openWorkflows \`clusters\`, or testWorkflow \`kube\``,
+        );
+      }
+      const named = nameOf(target);
+      if (chosen !== undefined && named.cluster !== undefined && named.cluster !== chosen) {
+        throw new KonvergeError(
+          "invalid_request",
+          `step "${step}": ${named.kind} ${named.name} is on cluster "${named.cluster}", the verb on "${chosen}"; use on("${named.cluster}")`,
+        );
+      }
+      const cluster = named.cluster ?? chosen ?? clusters.home;
+      const whole = await clusters.client(cluster);
+      const client = whole.scoped({ signal, fieldManager: `konverge/${held.workflow}` });
+      const { apiVersion, kind, name, namespace, uid } = named;
+      const { group, version, resource, scope, subresources } = await client.resolveType(
+        apiVersion,
+        kind,
+      );
+      const place = namespace === undefined ? name : `${namespace}/${name}`;
+      const isHome = cluster === clusters.home;
+      return {
+        client,
+        type: { group, version, kind, resource, scope },
+        subresources,
+        at: namespace === undefined ? { name } : { namespace, name },
+        uid,
+        cluster: isHome ? undefined : cluster,
+        label: `${kind} ${place}${isHome ? "" : ` on ${cluster}`}`,
+      };
+    },
+    assertHeld: () => journal.assertHeld(),
+    identify(verb, target) {
+      const { apiVersion, kind, metadata, ...rest } = asIntent(target);
+      const { name, generateName, namespace } = metadata;
+      const cluster = rest.cluster ?? chosen;
+      const call = [verb, cluster, apiVersion, kind, namespace, name, generateName];
+      const count = (counts.get(JSON.stringify(call)) ?? 0) + 1;
+      counts.set(JSON.stringify(call), count);
+      const { workflow, id, run } = held;
+      // The time is in it since an id may be used again once its run is forgotten.
+      const whole = [journal.scope, workflow, id, run.createdAtMs, step, ...call, count];
+      return createHash("sha256").update(JSON.stringify(whole)).digest("hex");
+    },
+    on: (cluster) => createVerbScope({ ...options, cluster }),
+  };
+}
+
+/** @throws KonvergeError `invalid_request` naming the field */
+function nameOf(target: ObjectTarget): NamedTarget {
+  const named: NamedTarget = "metadata" in target ? namesIn(target) : target;
+  for (const field of ["apiVersion", "kind", "name"] as const) {
+    if (typeof named[field] === "string" && named[field] !== "") continue;
+    throw new KonvergeError("invalid_request", `the object's ${field} is missing; set it`, {
+      issues: [{ pointer: `/${field}`, detail: "is missing; set it" }],
+    });
+  }
+  return named;
+}
+
+function asIntent(target: ObjectTarget): ObjectIntent & { readonly cluster?: string } {
+  if ("metadata" in target) return target;
+  const { apiVersion, kind, name, namespace, cluster } = target;
+  const metadata = namespace === undefined ? { name } : { name, namespace };
+  return { apiVersion, kind, metadata, ...(cluster === undefined ? {} : { cluster }) };
+}
+
+function namesIn({ apiVersion, kind, metadata }: Extract<ObjectTarget, { metadata: unknown }>) {
+  const { name = "", namespace, uid } = metadata as { readonly [field: string]: string };
+  return {
+    apiVersion,
+    kind,
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+  };
+}

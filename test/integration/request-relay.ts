@@ -1,0 +1,125 @@
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import type { KubeClient, KubeCredentials } from "@konverge/kube";
+import { clientFor, startWireServer, type Exchange } from "./kube-wire-server.ts";
+
+/** Which request is met: the next one of this method whose path ends so. */
+export interface Match {
+  readonly method: string;
+  readonly path: RegExp;
+}
+
+/** Stands between a client and an API server, and makes the network fail at exactly one request. */
+export interface RequestRelay extends AsyncDisposable {
+  readonly client: KubeClient;
+  /** Method and path of what was passed on, in order. */
+  readonly passed: readonly string[];
+  /** The next such request does not arrive. */
+  loseRequest(match: Match): void;
+  /** The next such request is served, and nobody hears of it. */
+  loseAnswer(match: Match): void;
+  /** The next such request is on its way until it is released. */
+  hold(match: Match): { readonly arrived: Promise<void>; release(): void };
+}
+
+interface Rule {
+  readonly match: Match;
+  readonly meet: (exchange: Exchange) => void;
+}
+
+export async function startRequestRelay(credentials: KubeCredentials): Promise<RequestRelay> {
+  const rules = new Set<Rule>();
+  const passed: string[] = [];
+
+  const pass = async (
+    exchange: Exchange,
+  ): Promise<{ status: number; type: string; body: string }> => {
+    const { request, url, body } = exchange;
+    const { headers, tls } = await credentials.authorize();
+    const target = new URL(url.pathname + url.search, `${credentials.server}/`);
+    const send = target.protocol === "https:" ? requestHttps : requestHttp;
+    passed.push(`${request.method ?? ""} ${url.pathname}`);
+    const { promise, resolve, reject } = Promise.withResolvers<{
+      status: number;
+      type: string;
+      body: string;
+    }>();
+    const kept = ["content-type", "accept", "user-agent"].flatMap((name) => {
+      const value = request.headers[name];
+      return typeof value === "string" ? [[name, value] as const] : [];
+    });
+    const forwarded = send(
+      target,
+      {
+        method: request.method,
+        headers: {
+          ...Object.fromEntries(kept),
+          ...headers,
+          "content-length": Buffer.byteLength(body),
+        },
+        ...tls,
+        agent: false,
+      },
+      (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+        answer.on("end", () =>
+          resolve({
+            status: answer.statusCode ?? 0,
+            type: String(answer.headers["content-type"]),
+            body: Buffer.concat(chunks).toString(),
+          }),
+        );
+        answer.on("error", reject);
+      },
+    );
+    forwarded.on("error", reject);
+    forwarded.end(body);
+    return await promise;
+  };
+  const serve = (exchange: Exchange) => {
+    const { response } = exchange;
+    pass(exchange).then(
+      ({ status, type, body }) => response.writeHead(status, { "content-type": type }).end(body),
+      (error: Error) => response.destroy(error),
+    );
+  };
+  const server = await startWireServer((exchange) => {
+    const { request, url } = exchange;
+    const rule = [...rules].find(
+      ({ match }) => match.method === request.method && match.path.test(url.pathname),
+    );
+    if (rule === undefined) return serve(exchange);
+    rules.delete(rule);
+    rule.meet(exchange);
+  });
+  const client = clientFor(server);
+
+  return {
+    client,
+    passed,
+    loseRequest: (match) =>
+      void rules.add({ match, meet: ({ response }) => void response.destroy() }),
+    loseAnswer: (match) =>
+      void rules.add({
+        match,
+        meet: (exchange) => void pass(exchange).finally(() => exchange.response.destroy()),
+      }),
+    hold(match) {
+      const arrived = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      rules.add({
+        match,
+        meet: (exchange) => {
+          arrived.resolve();
+          void released.promise.then(() => serve(exchange));
+        },
+      });
+      return { arrived: arrived.promise, release: () => released.resolve() };
+    },
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
