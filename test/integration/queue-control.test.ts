@@ -255,7 +255,7 @@ describe("dead letters", () => {
       code: "not_found",
     });
     expect(await queue.control.listOrders()).toMatchObject([
-      { kind: "release", by: "ada", count: 2 },
+      { kind: "release", by: "ada", count: 2, scope: "all dead keys of name web, namespace demo" },
       { kind: "release", count: 1 },
     ]);
   });

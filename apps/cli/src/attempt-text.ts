@@ -30,6 +30,10 @@ export function keyDetails(history: ObjectHistory): string {
   const [last] = attempts;
   if (last !== undefined) {
     rows.push(["last attempt", `${last.outcome} at ${last.finishedAt} (${age(last.finishedAt)})`]);
+    if (last.error !== undefined && dead === undefined) {
+      rows.push(["error", `${last.error.code}: ${last.error.message}`]);
+    }
+    for (const { code, message } of last.hints ?? []) rows.push(["hint", `${code}: ${message}`]);
   }
   return fields(rows);
 }

@@ -25,12 +25,26 @@ import { readVersion } from "./version.ts";
 
 const USAGE = 2;
 
+/** Orders name a controller as their argument, lists are narrowed by options; who mixes them up is told. */
+function withCure(text: string): string {
+  return text
+    .replace(
+      /(unknown option '--controller)'\n/,
+      "$1': its name stands without it, behind the command\n",
+    )
+    .replace(
+      /(too many arguments for 'list'.*)\n/,
+      "$1 Lists are narrowed by options, such as --controller\n",
+    );
+}
+
 /** The command line, ready to parse. */
 export function createProgram(): Command {
   const program = new Command("konverge")
     .description("Durable Kubernetes reconciliation")
     .version(readVersion())
     .addHelpText("after", exitCodesHelp())
+    .configureOutput({ outputError: (text, write) => write(withCure(text)) })
     .exitOverride((error) => {
       process.exit(error.exitCode === 0 ? 0 : USAGE);
     });

@@ -34,11 +34,28 @@ const write = z.object({
   taken: z.array(z.object({ manager: z.string(), path: z.string() })).optional(),
 });
 
-const hintCodes = Object.keys(HINTS) as [HintCode, ...HintCode[]];
+/** How an attempt can end. */
+export const ATTEMPT_OUTCOMES = [
+  "done",
+  "requeueAfter",
+  "awaitChange",
+  "conflict",
+  "retry",
+  "rejected",
+  "terminal",
+  "deferred",
+  "gone",
+  "cancelled",
+  // The worker died, or was cut off: nobody can tell what the handler did.
+  "lost",
+] as const;
+
+/** Codes of hints. */
+export const HINT_CODES: readonly HintCode[] = Object.keys(HINTS) as HintCode[];
 
 /** Something that the handler probably does wrong; docs/hints.md explains each. */
 const hint = z.object({
-  code: z.enum(hintCodes),
+  code: z.enum(HINT_CODES),
   message: z.string(),
 });
 
@@ -83,20 +100,7 @@ export const attemptRecordSchema = z.object({
   observedGeneration: z.number().optional(),
   versionBefore: z.string().optional(),
   versionAfter: z.string().optional(),
-  outcome: z.enum([
-    "done",
-    "requeueAfter",
-    "awaitChange",
-    "conflict",
-    "retry",
-    "rejected",
-    "terminal",
-    "deferred",
-    "gone",
-    "cancelled",
-    // The worker died, or was cut off: nobody can tell what the handler did.
-    "lost",
-  ]),
+  outcome: z.enum(ATTEMPT_OUTCOMES),
   afterMs: z.number().optional(),
   /** Why it was deferred or cancelled. */
   cause: z.string().optional(),

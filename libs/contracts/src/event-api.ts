@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { auditEntrySchema } from "./audit-api.ts";
-import { attemptSummarySchema } from "./history-api.ts";
+import { attemptOutcome, attemptSummarySchema } from "./history-api.ts";
 import { guardTransitionSchema } from "./http-api.ts";
 
 const sayText = "write a text of 1 to 253 characters";
@@ -14,7 +14,7 @@ export const eventQuerySchema = z.strictObject({
   namespace: text.optional(),
   /** Any part of the object's name. */
   name: text.optional(),
-  outcome: text.optional(),
+  outcome: attemptOutcome.optional(),
 });
 
 /**

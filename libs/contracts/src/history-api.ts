@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ATTEMPT_OUTCOMES, HINT_CODES } from "./attempt-record.ts";
 import { loopStateSchema } from "./loop-state.ts";
 
 const MOST_LISTED = 200;
@@ -11,6 +12,10 @@ const whole = (what: string, most: number) =>
     .min(1, `write ${what} from 1 to ${most}`)
     .max(most, `write ${what} from 1 to ${most}`);
 
+/** An outcome to look for. */
+export const attemptOutcome: z.ZodEnum<{ [Kind in (typeof ATTEMPT_OUTCOMES)[number]]: Kind }> =
+  z.enum(ATTEMPT_OUTCOMES, `write one of ${ATTEMPT_OUTCOMES.join(", ")}`);
+
 /** Query of `GET /v1/attempts`; all that is given must hold. */
 export const attemptQuerySchema = z.strictObject({
   cluster: text.default("default"),
@@ -21,13 +26,13 @@ export const attemptQuerySchema = z.strictObject({
   namespace: text.optional(),
   /** Any part of the object's name. */
   name: text.optional(),
-  outcome: text.optional(),
+  outcome: attemptOutcome.optional(),
   /** Code of the error. */
   error: text.optional(),
   /** A field manager that won against the attempt. */
   manager: text.optional(),
   /** Code of a hint. */
-  hint: text.optional(),
+  hint: z.enum(HINT_CODES, `write one of ${HINT_CODES.join(", ")}`).optional(),
   limit: whole("limit", MOST_LISTED).default(50),
   /** `next` of an earlier answer. */
   cursor: text.optional(),

@@ -1,6 +1,6 @@
 export { AUDIT_ACTIONS, auditEntrySchema, auditPageSchema, auditQuerySchema } from "./audit-api.ts";
 export type { AuditEntry, AuditPage, AuditQuery } from "./audit-api.ts";
-export { attemptRecordSchema, lostRecordSchema } from "./attempt-record.ts";
+export { ATTEMPT_OUTCOMES, attemptRecordSchema, lostRecordSchema } from "./attempt-record.ts";
 export type { AttemptRecord, Hint } from "./attempt-record.ts";
 export { eventQuerySchema, streamEventSchema } from "./event-api.ts";
 export type { EventQuery, StreamEvent } from "./event-api.ts";

@@ -33,9 +33,7 @@ export function createRelease(
   };
   const log = async (selection: DeadSelection, order: Order, count: number) => {
     const scope =
-      "key" in selection
-        ? formatKey(selection.key)
-        : `dead keys ${JSON.stringify(selection.match)}`;
+      "key" in selection ? formatKey(selection.key) : `all dead keys${withWhat(selection.match)}`;
     const given = JSON.stringify({ kind: "release", scope, ...order, count });
     await withRedis(redis, () => runScript(redis, logOrderScript, [names.orders], [given]));
   };
@@ -62,4 +60,9 @@ export function createRelease(
     if (!dryRun && count > 0) await log(selection, order, count);
     return { count };
   };
+}
+
+function withWhat(match: object): string {
+  const said = Object.entries(match).map(([field, value]) => `${field} ${String(value)}`);
+  return said.length === 0 ? "" : ` of ${said.join(", ")}`;
 }

@@ -1,3 +1,4 @@
+import { ATTEMPT_OUTCOMES, HINTS, type AttemptRecord, type HintCode } from "@konverge/contracts";
 import type { Command } from "commander";
 import { KEY_OPTIONS, withNameFilters } from "../key-filters.ts";
 import { attemptRows } from "../reconcile-text.ts";
@@ -9,10 +10,10 @@ interface ListFlags extends PageFlags {
   readonly kind?: string;
   readonly namespace?: string;
   readonly name?: string;
-  readonly outcome?: string;
+  readonly outcome?: AttemptRecord["outcome"];
   readonly error?: string;
   readonly manager?: string;
-  readonly hint?: string;
+  readonly hint?: HintCode;
 }
 
 const FILTERS = [
@@ -41,10 +42,10 @@ export function addAttemptCommand(program: Command): void {
     withPages(withClient(attempt.command("list").description("attempts, newest first")), "50"),
   )
     .option("--kind <kind>", "a kind, a plural, or plural.group")
-    .option("--outcome <outcome>", "done, retry, terminal, ...")
+    .option("--outcome <outcome>", `one of ${ATTEMPT_OUTCOMES.join(", ")}`)
     .option("--error <code>", "code of the error")
     .option("--manager <name>", "a field manager that won against the attempt")
-    .option("--hint <code>", "a hint, as docs/hints.md names it")
+    .option("--hint <code>", `one of ${Object.keys(HINTS).join(", ")}`)
     .action((flags: ListFlags) =>
       runWithClient(
         flags,

@@ -1,4 +1,5 @@
 import type { ClientEvent } from "@konverge/client";
+import type { AttemptRecord } from "@konverge/contracts";
 import { InvalidArgumentError, type Command } from "commander";
 import { withNameFilters } from "../key-filters.ts";
 import { plain } from "../plain-text.ts";
@@ -11,7 +12,7 @@ interface WatchFlags extends ClientFlags {
   readonly controller?: string;
   readonly namespace?: string;
   readonly name?: string;
-  readonly outcome?: string;
+  readonly outcome?: AttemptRecord["outcome"];
   readonly since?: string;
   readonly count: number;
 }
