@@ -25,7 +25,7 @@ test.each([
     timeout: 30_000,
   });
   // The first command in a fresh checkout sets up what is missing, and says so.
-  const said = stderr.split("\n").filter((line) => !line.startsWith("set-up: "));
+  const said = stderr.split("\n").filter((text) => !text.startsWith("set-up: "));
   expect(said[0]).toContain(named);
   expect(stdout).toBe("");
   expect(status).toBe(2);
