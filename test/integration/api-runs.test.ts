@@ -104,6 +104,73 @@ test("a cancellation says by whom and why", async () => {
   expect(await inStatus(call, path, "cancelled")).toMatchObject({ cancel: order });
 });
 
+test("a look at a run can wait: for its end, or for anything new", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { input: { name: "web" } });
+  const parked = await inStatus(call, path, "parked");
+  expect((await get(call, `${path}?wait=20ms`)).status).toBe("parked");
+  // What was seen is not so any more: answered at once.
+  expect((await get(call, `${path}?wait=60s&seen=queued/0`)).status).toBe("parked");
+  const news = get(call, `${path}?wait=60s&seen=parked/${parked.steps.length}`);
+  const end = call(path, { headers: { prefer: "wait=60" } });
+  const body = { name: "approve", payload: { by: "ann" }, by: "ann" };
+  expect((await call(`${path}/signal`, { body })).status).toBe(200);
+  const { status, steps } = await news;
+  expect(`${status}/${steps.length}`).not.toBe("parked/1");
+  expect(runSchema.parse(await (await end).json()).status).toBe("done");
+  const refused = await call(`${path}?wait=61s&seen=7`);
+  expect((await problemIn(refused)).errors?.map(({ pointer }) => pointer)).toEqual([
+    "/wait",
+    "/seen",
+  ]);
+});
+
+test("a retry is an operator's order: it begins a failed run anew or goes on from what failed, and is written down", async () => {
+  const call = harness.serve();
+  const state = { broken: true };
+  const flaky = defineWorkflow("approved", { version: 3 }, async (w) => {
+    await w.step("draft", () => "draft");
+    const body = () => {
+      if (state.broken) throw new Error("quota");
+      return "pushed";
+    };
+    return await w.step("push", body, { retry: { attempts: 1 } });
+  });
+  await work(flaky);
+  const token = await harness.token("ann", { role: "operator" });
+  const { path, id } = await start(call, { id: "r" });
+  await inStatus(call, path, "failed");
+  const viewer = await harness.token("viewer");
+  const body = { by: "eve", reason: "the quota was raised" };
+  const retry = (rest: object = {}, sent: Sent = { token }) =>
+    call(`${path}/retry`, { ...sent, body: { ...body, ...rest } });
+  expect((await retry({}, { token: viewer })).status).toBe(403);
+  const anew = await retry();
+  const next = `/v1/runs/${encodeURIComponent("approved/default/r~2")}`;
+  expect(anew.headers.get("location")).toBe(next);
+  const order = { by: "ann", reason: body.reason };
+  expect(runSchema.parse(await anew.json())).toMatchObject({
+    id: "approved/default/r~2",
+    by: "ann",
+    retry: { of: id, ...order },
+  });
+  await inStatus(call, next, "failed");
+  state.broken = false;
+  expect(await (await retry({ fromFailed: true })).json()).toMatchObject({ id, retry: order });
+  const run = await inStatus(call, path, "done");
+  expect(run.steps.map(({ name, value }) => [name, value])).toEqual([
+    ["draft", "draft"],
+    ["push", "pushed"],
+  ]);
+  expect(await problemIn(await retry())).toMatchObject({ status: 409, code: "run_ended" });
+  const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
+  expect(items.filter(({ action }) => action === "run.retry")).toMatchObject([
+    { by: "ann", controller: "workflow.approved", name: "r", reason: body.reason },
+    { by: "ann", controller: "workflow.approved", name: "r", reason: body.reason },
+  ]);
+});
+
 test("a start waits for a worker; with an id or an Idempotency-Key it happens once", async () => {
   const call = harness.serve();
   const { url, prefix } = harness.queues;

@@ -6,6 +6,7 @@ import { claimScript } from "../../libs/workflow/src/scripts/claim.ts";
 import { commitScript } from "../../libs/workflow/src/scripts/commit.ts";
 import { leaveScript } from "../../libs/workflow/src/scripts/leave.ts";
 import { noteScript } from "../../libs/workflow/src/scripts/note.ts";
+import { resumeScript } from "../../libs/workflow/src/scripts/resume.ts";
 import { signalScript } from "../../libs/workflow/src/scripts/signal.ts";
 import { startScript } from "../../libs/workflow/src/scripts/start.ts";
 import { sweepScript } from "../../libs/workflow/src/scripts/sweep.ts";
@@ -53,6 +54,7 @@ const start = (id: string, { key = "", policy = "attach", parent = "", by = "" }
       names.runRoot,
       names.statuses,
       by,
+      "",
     ],
   );
 const claim = (lease: number, owner: string, anew = 0) =>
@@ -468,6 +470,85 @@ describe("the index of waits", () => {
     expect(await index()).toEqual(left);
     expect(await recheckIn()).toBe(left.length > 0 ? 3 : undefined);
     expect(await harness.redis.exists(names.waitKinds)).toBe(left.length > 0 ? 1 : 0);
+  });
+});
+
+describe("resume", () => {
+  const resume = (epoch: number, { kept = 0, drop = [] as readonly string[] } = {}) =>
+    runScript(
+      harness.redis,
+      resumeScript,
+      [
+        names.run("r"),
+        names.steps("r"),
+        names.signals("r"),
+        names.seen("r"),
+        names.wakes,
+        names.ended,
+        names.holder("k"),
+      ],
+      ["r", epoch, names.runRoot, names.statuses, '{"by":"ann"}', kept, ...drop],
+    );
+  beforeEach(async () => {
+    await start("r", { key: "k" });
+    await claim(1, "x");
+  });
+
+  test.each(["failed", "cancelled"])("a %s run goes on behind what is kept", async (status) => {
+    await signal("1");
+    await commit(1, "a", '{"kind":"step"}');
+    await commit(1, "b", '{"kind":"step","error":{}}');
+    await note(1, 3, 1_000);
+    await cancel();
+    await leave(1, "compensating", { text: "{}" });
+    await leave(1, status, { text: "{}" });
+    expect(await resume(1, { kept: 1, drop: ["b", "s~"] })).toEqual(["resumed"]);
+    expect(await harness.redis.hkeys(names.steps("r"))).toEqual(["a"]);
+    const now = await run();
+    expect(now).toMatchObject({ status: "queued", seq: "1", epoch: "2", retry: '{"by":"ann"}' });
+    const left = ["error", "endedAt", "cancel", "failing"].filter((field) => field in now);
+    expect(left).toEqual([]);
+    expect(await indexed()).toEqual({ queued: now["createdAt"] });
+    expect(await harness.redis.zscore(names.ended, "r")).toBe(null);
+    expect(await wakeIn()).toBe(1);
+    for (const name of [names.run("r"), names.steps("r"), names.signals("r"), names.seen("r")]) {
+      expect(await harness.redis.pttl(name)).toBe(-1);
+    }
+    expect(await harness.redis.pttl(names.holder("k"))).toBe(-1);
+    expect((await claim(2, "y"))[0]).toBe("held");
+    const [, text = ""] = await commit(3, "b", '{"kind":"step"}');
+    expect(JSON.parse(text)).toMatchObject({ seq: 2 });
+  });
+
+  test("P8: who held it before its end, and whoever read it then, changes nothing", async () => {
+    await leave(1, "failed", { text: "{}" });
+    expect(await resume(1)).toEqual(["resumed"]);
+    expect(await commit(1, "late", '{"kind":"step"}')).toEqual(["fenced"]);
+    expect(await leave(1, "done", { text: "1" })).toEqual(["fenced"]);
+    expect(await resume(1)).toEqual(["changed"]);
+    await claim(2, "y");
+    await leave(3, "failed", { text: "{}" });
+    expect(await resume(1)).toEqual(["changed"]);
+    expect(await harness.redis.hlen(names.steps("r"))).toBe(0);
+  });
+
+  test.each(["queued", "running", "parked", "stuck", "compensating", "done"])(
+    "a %s run is left as it is",
+    async (status) => {
+      await set({ status });
+      expect(await resume(1)).toEqual(["changed"]);
+      expect((await run())["status"]).toBe(status);
+    },
+  );
+
+  test("a key that another run holds by now stays with it, until that one has ended", async () => {
+    await leave(1, "failed", { text: "{}" });
+    await start("b", { key: "k" });
+    expect(await resume(1)).toEqual(["rejected", "b"]);
+    expect((await run())["status"]).toBe("failed");
+    await set({ status: "done" }, "b");
+    expect(await resume(1)).toEqual(["resumed"]);
+    expect(await harness.redis.get(names.holder("k"))).toBe("r");
   });
 });
 

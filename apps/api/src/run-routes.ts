@@ -1,8 +1,10 @@
 import {
   orderSchema,
+  retryRunSchema,
   runListSchema,
   runQuerySchema,
   runSchema,
+  runWaitQuerySchema,
   signalRunSchema,
   startedRunSchema,
   startRunSchema,
@@ -16,6 +18,8 @@ import { demand, touches, type Caller } from "./caller.ts";
 import { NO_NAMESPACE } from "./place-of.ts";
 import type { QueueAccess } from "./queue-access.ts";
 import { route, type Route } from "./route.ts";
+import { preferredWaitMs } from "./wait-for-end.ts";
+import { waitForRun } from "./wait-for-run.ts";
 import { formatCursor, parseCursor, runDetail, runItem } from "./run-view.ts";
 
 /** For an input or a payload of 64 KiB and what is around it. */
@@ -26,9 +30,11 @@ export function runRoutes(access: QueueAccess): Route[] {
   const find = async (caller: Caller, text: string) => {
     const { cluster, ...ref } = parseRunId(text);
     demand(caller, placeIn(cluster, ref.workflow));
-    return { cluster, ref, runs: (await access.runs(cluster)).workflows };
+    const { workflows: runs, announced } = await access.runs(cluster);
+    return { cluster, ref, runs, announced };
   };
-  const read = async ({ cluster, ref, runs }: Awaited<ReturnType<typeof find>>) => {
+  const read = async (found: Awaited<ReturnType<typeof find>>) => {
+    const { cluster, ref, runs } = found;
     const run = await runs.get(ref);
     if (run === undefined) {
       const text = formatRunId(ref, cluster);
@@ -84,12 +90,19 @@ export function runRoutes(access: QueueAccess): Route[] {
       id: "getRun",
       method: "get",
       path: "/v1/runs/{id}",
-      summary: "How a run stands: its steps, what it waits for, how it ended",
+      summary:
+        "How a run stands: its steps, what it waits for, how it ended; `wait` or `Prefer: wait=20` waits for its end",
       role: "viewer",
+      query: runWaitQuerySchema,
+      headers: { prefer: "wait=20 waits up to 20 s (at most 60) for the end" },
       answer: runSchema,
       problems: ["not_found"],
-      handle: async ({ params: { id }, caller }): Promise<RunDetail> =>
-        await read(await find(caller, id)),
+      async handle({ params, query: { wait, seen }, caller, context }): Promise<RunDetail> {
+        const found = await find(caller, params.id);
+        const waitMs = wait ?? preferredWaitMs(context);
+        await waitForRun(found.runs, found.ref, { waitMs, seen, signal: context.req.raw.signal });
+        return await read(found);
+      },
     }),
     route({
       id: "signalRun",
@@ -129,6 +142,31 @@ export function runRoutes(access: QueueAccess): Route[] {
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
         audit({ action: "run.cancel", ...where, reason: body.reason }, body.by);
         return await read(found);
+      },
+    }),
+    route({
+      id: "retryRun",
+      method: "post",
+      path: "/v1/runs/{id}/retry",
+      summary:
+        "Begin a failed or cancelled run anew, or go on from what failed; look at a stuck one at once. Answers the run that goes on",
+      role: "operator",
+      isOrder: true,
+      body: retryRunSchema,
+      answer: runSchema,
+      problems: ["not_found", "run_active", "run_ended", "run_exists", "run_undone"],
+      async handle({ params: { id }, body, caller, context, audit }) {
+        const found = await find(caller, id);
+        const { runs, ref, cluster, announced } = found;
+        const version = announced.get(ref.workflow);
+        const next = await runs.retry(ref, {
+          ...body,
+          ...(version === undefined ? {} : { version }),
+        });
+        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+        audit({ action: "run.retry", ...where, reason: body.reason }, body.by);
+        context.header("location", `/v1/runs/${encodeURIComponent(formatRunId(next, cluster))}`);
+        return await read({ ...found, ref: next });
       },
     }),
   ];

@@ -9,7 +9,7 @@ import {
 
 /** A run as the API tells it: ids with workflow and cluster, times as ISO 8601. */
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
-  const { workflow, version, status, error, reason, key, parent, by, cancel } = run;
+  const { workflow, version, status, error, reason, key, parent, by, cancel, retry } = run;
   const { createdAtMs, startedAtMs, endedAtMs, waits } = run;
   return {
     id: formatRunId(run, cluster),
@@ -23,6 +23,16 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
     ...(by === undefined ? {} : { by }),
     ...(cancel === undefined ? {} : { cancel }),
+    ...(retry === undefined
+      ? {}
+      : {
+          retry: {
+            ...retry,
+            ...(retry.of === undefined
+              ? {}
+              : { of: formatRunId({ workflow, id: retry.of }, cluster) }),
+          },
+        }),
     createdAt: iso(createdAtMs),
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
     ...(endedAtMs === undefined ? {} : { endedAt: iso(endedAtMs) }),
@@ -51,7 +61,7 @@ export function runDetail(
     ...(input === undefined ? {} : { input }),
     ...(result === undefined ? {} : { result }),
     steps: steps.map(
-      ({ name, kind, startedAtMs, atMs = 0, untilMs, attempts, by, value, error }) => ({
+      ({ name, kind, startedAtMs, atMs = 0, untilMs, attempts, by, child, value, error }) => ({
         name,
         kind,
         ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
@@ -59,6 +69,7 @@ export function runDetail(
         ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
         ...(attempts === undefined ? {} : { attempts }),
         ...(by === undefined ? {} : { by }),
+        ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
         ...(value === undefined ? {} : { value }),
         ...(error === undefined ? {} : { error }),
       }),

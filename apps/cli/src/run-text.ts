@@ -25,7 +25,7 @@ export function runRows(runs: readonly Run[]): string {
 
 /** How one run stands, and its steps. */
 export function runDetails(run: RunDetail): string {
-  const { id, status, version, key, parent, by, cancel, input, result, steps } = run;
+  const { id, status, version, key, parent, by, retry, cancel, input, result, steps } = run;
   const rows: [string, string][] = [
     ["run", id],
     ["status", status],
@@ -37,6 +37,10 @@ export function runDetails(run: RunDetail): string {
   if (key !== undefined) rows.push(["key", key]);
   if (by !== undefined) rows.push(["started by", by]);
   if (parent !== undefined) rows.push(["parent", parent]);
+  if (retry !== undefined) {
+    const what = retry.of === undefined ? "from what failed" : `of ${retry.of}`;
+    rows.push(["retry", `${what}, by ${retry.by ?? NONE}: ${retry.reason ?? "no reason given"}`]);
+  }
   if (cancel !== undefined) {
     rows.push(["cancelled", `by ${cancel.by ?? "a run"}: ${cancel.reason ?? "no reason given"}`]);
   }
@@ -47,22 +51,39 @@ export function runDetails(run: RunDetail): string {
   return `${fields(rows)}\n\n${stepRows(steps)}`;
 }
 
+/** A recorded step in a line, by UTC as in logs. */
+export function stepLine(step: RunDetail["steps"][number]): string {
+  const { name, kind, at, attempts = 1, by } = step;
+  const notes = [attempts > 1 ? `${attempts} tries` : "", by === undefined ? "" : `by ${by}`];
+  const note = notes.filter((each) => each !== "").join(", ");
+  const end = `${plain(resultOf(step))}${note === "" ? "" : ` (${plain(note)})`}`;
+  return `${at.slice(11, 19)}  ${kind} ${plain(name)}  ${end}`.trimEnd();
+}
+
+/** How a run stands, in a line. */
+export function statusLine(run: RunDetail): string {
+  const result = run.result === undefined ? "" : JSON.stringify(run.result);
+  const note = run.status === "done" ? result : noteOf(run);
+  return plain(`${run.status}${note === "" ? "" : `: ${note}`}`);
+}
+
 function stepRows(steps: RunDetail["steps"]): string {
   return columns([
     ["STEP", "KIND", "RECORDED", "TRIES", "BY", "RESULT"],
-    ...steps.map(({ name, kind, at, attempts, by, value, error, until }): Cell[] => [
-      name,
-      kind,
-      age(at),
-      attempts === undefined ? NONE : String(attempts),
-      by ?? NONE,
-      error !== undefined
-        ? `${error.code}: ${plain(error.message)}`
-        : until !== undefined
-          ? `until ${until}`
-          : (JSON.stringify(value) ?? ""),
+    ...steps.map((step): Cell[] => [
+      step.name,
+      step.kind,
+      age(step.at),
+      step.attempts === undefined ? NONE : String(step.attempts),
+      step.by ?? NONE,
+      resultOf(step),
     ]),
   ]);
+}
+
+function resultOf({ value, error, until }: RunDetail["steps"][number]): string {
+  if (error !== undefined) return `${error.code}: ${plain(error.message)}`;
+  return until === undefined ? (JSON.stringify(value) ?? "") : `until ${until}`;
 }
 
 /** Why it failed, is stuck, or what it waits for. */

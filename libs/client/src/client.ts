@@ -30,6 +30,7 @@ import type {
   ReleaseAnswer,
   ReleaseOrder,
   ResumeAnswer,
+  RetryRun,
   Rollups,
   RunDetail,
   RunList,
@@ -52,6 +53,7 @@ export type AttemptQuery = Partial<AttemptListQuery>;
 export type Pause = Defaulted<PauseOrder, "cluster">;
 export type NewRun = Defaulted<StartRun, "cluster" | "onExisting">;
 export type RunQuery = Partial<RunListQuery>;
+export type RunRetry = Defaulted<RetryRun, "fromFailed">;
 export type Run = RunList["items"][number];
 export type Release = Defaulted<ReleaseOrder, "cluster" | "dryRun">;
 
@@ -125,14 +127,21 @@ export interface Client {
   /** Of workflows. Ids are `<workflow>/<cluster>/<id>`. */
   readonly runs: {
     start(body: NewRun, options?: WriteOptions): Promise<StartedRunAnswer>;
-    /** Newest first; without `workflow` one page over all of them. */
+    /** Newest first. */
     list(query?: RunQuery, options?: ReadOptions): Pages<Run, RunList>;
     /** How it stands, with its steps. */
     get(id: string, options?: ReadOptions): Promise<RunDetail>;
-    /** Until it is done, failed or cancelled; asks again and again. @throws ProblemError `wait_timeout` */
+    /** Until it is done, failed or cancelled. @throws ProblemError `wait_timeout` */
     wait(id: string, options?: WaitOptions): Promise<RunDetail>;
+    /** How it stands now, and again whenever its status or its steps have changed, until it has ended. @throws as `wait` */
+    watch(id: string, options?: WaitOptions): AsyncIterable<RunDetail>;
     signal(id: string, signal: SignalRun, options?: WriteOptions): Promise<RunDetail>;
     cancel(id: string, order: Order, options?: WriteOptions): Promise<RunDetail>;
+    /**
+     * Begins one that failed or was cancelled anew, and answers the new run; with `fromFailed` the same run goes on behind
+     * what succeeded. A stuck one is looked at at once.
+     */
+    retry(id: string, order: RunRetry, options?: WriteOptions): Promise<RunDetail>;
   };
   readonly attempts: {
     list(query?: AttemptQuery, options?: ReadOptions): Pages<AttemptSummary, AttemptPage>;

@@ -5,11 +5,11 @@ import type {
   GuardView,
   RunDetail,
 } from "@konverge/contracts";
-import type { Client, ObjectRef, Order, ReadOptions, WriteOptions } from "./client.ts";
+import type { Client, ObjectRef, Order, ReadOptions, WaitOptions, WriteOptions } from "./client.ts";
 import { streamEvents } from "./event-stream.ts";
 import { pagesOf } from "./pages.ts";
-import { ProblemError } from "./problem-error.ts";
-import { createSender, delayOf, type RetryOptions } from "./send-request.ts";
+import { lastOf, longPoll } from "./long-poll.ts";
+import { createSender, type RetryOptions } from "./send-request.ts";
 
 export interface ClientOptions {
   /** Where the HTTP API is, for example `https://konverge.example/`. */
@@ -28,13 +28,10 @@ export interface ClientOptions {
   readonly sleep?: ((ms: number, signal: AbortSignal | undefined) => Promise<void>) | undefined;
 }
 
-/** Of one request of a wait: shorter than what proxies between take for a dead connection. */
-const WAIT_MS = 20_000;
+/** How long a wait lasts altogether, unless told otherwise. */
+const WAIT_MS = 60_000;
 /** Three heartbeats of the event stream. */
 const SILENCE_MS = 45_000;
-/** Between two looks at a run that is waited for. */
-const FIRST_LOOK_MS = 100;
-const LAST_LOOK_MS = 2_000;
 
 /** Talks to the HTTP API. Holds nothing open but what a call needs. */
 export function createClient(options: ClientOptions): Client {
@@ -82,35 +79,55 @@ export function createClient(options: ClientOptions): Client {
     (order: "isolate" | "reset") => (cluster: string, given: Order, write?: WriteOptions) =>
       post<GuardView>(`/v1/guards/${encode(cluster)}/${order}`, given, write);
 
-  const getRun = (id: string, read?: ReadOptions): Promise<RunDetail> =>
-    get(`/v1/runs/${encode(id)}`, undefined, read);
+  const polling = { retry, random, sleep };
+  const waitAt = <Answer>(
+    path: string,
+    {
+      waitMs,
+      signal,
+      seen,
+    }: { waitMs: number; signal: AbortSignal | undefined; seen?: string | undefined },
+  ): Promise<Answer> =>
+    send<Answer>({
+      path,
+      query: { wait: `${waitMs}ms`, seen },
+      patienceMs: waitMs,
+      signal,
+    });
+  /** With `seenOf` also what happens before the end. */
+  const pollRun = (
+    id: string,
+    { timeoutMs = WAIT_MS, signal }: WaitOptions = {},
+    seenOf?: (run: RunDetail) => string,
+  ): AsyncGenerator<RunDetail, void> =>
+    longPoll<RunDetail>({
+      ...polling,
+      id,
+      timeoutMs,
+      signal,
+      ask: (waitMs, seen) => waitAt(`/v1/runs/${encode(id)}`, { waitMs, signal, seen }),
+      seenOf,
+      hasEnded: ({ endedAt }) => endedAt !== undefined,
+      phaseOf: ({ status }) => status,
+    });
 
   return {
     reconciles: {
       create: (body, write) => post<AcceptedReconcile>("/v1/reconciles", body, write),
       createMany: (items, write) => post("/v1/reconciles/batch", { items }, write),
       get: (id, read) => get(`/v1/reconciles/${encode(id)}`, undefined, read),
-      async wait(id, { timeoutMs = 60_000, signal } = {}) {
-        const endMs = performance.now() + timeoutMs;
-        for (;;) {
-          const leftMs = Math.min(WAIT_MS, Math.max(0, Math.ceil(endMs - performance.now())));
-          try {
-            const state = await send<ReconcileState>({
-              path: `/v1/reconciles/${encode(id)}`,
-              query: { wait: `${leftMs}ms` },
-              patienceMs: leftMs,
-              signal,
-            });
-            if (state.phase === "finished") return state;
-            if (performance.now() >= endMs) throw waitTimeout(id, state.phase, timeoutMs);
-          } catch (error) {
-            // A server that is being replaced does not end a wait; the work goes on meanwhile.
-            const again = delayOf(error, 0, retry, random);
-            if (again === undefined || performance.now() >= endMs) throw error;
-            await sleep(again, signal);
-          }
-        }
-      },
+      wait: (id, { timeoutMs = WAIT_MS, signal } = {}) =>
+        lastOf(
+          longPoll<ReconcileState>({
+            ...polling,
+            id,
+            timeoutMs,
+            signal,
+            ask: (waitMs) => waitAt(`/v1/reconciles/${encode(id)}`, { waitMs, signal }),
+            hasEnded: ({ phase }) => phase === "finished",
+            phaseOf: ({ phase }) => phase,
+          }),
+        ),
       list: pages("/v1/reconciles"),
       cancel: (id, order, write) => post(`/v1/reconciles/${encode(id)}/cancel`, order, write),
     },
@@ -127,19 +144,12 @@ export function createClient(options: ClientOptions): Client {
     runs: {
       start: (body, write) => post("/v1/runs", body, write),
       list: pages("/v1/runs"),
-      get: getRun,
-      async wait(id, { timeoutMs = 60_000, signal } = {}) {
-        const endMs = performance.now() + timeoutMs;
-        for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(LAST_LOOK_MS, pauseMs * 1.5)) {
-          const run = await getRun(id, { signal });
-          if (run.endedAt !== undefined) return run;
-          const leftMs = endMs - performance.now();
-          if (leftMs <= 0) throw waitTimeout(id, run.status, timeoutMs);
-          await sleep(Math.min(pauseMs, leftMs), signal);
-        }
-      },
+      get: (id, read) => get(`/v1/runs/${encode(id)}`, undefined, read),
+      wait: (id, wait) => lastOf(pollRun(id, wait)),
+      watch: (id, wait) => pollRun(id, wait, ({ status, steps }) => `${status}/${steps.length}`),
       signal: (id, message, write) => post(`/v1/runs/${encode(id)}/signal`, message, write),
       cancel: (id, order, write) => post(`/v1/runs/${encode(id)}/cancel`, order, write),
+      retry: (id, order, write) => post(`/v1/runs/${encode(id)}/retry`, order, write),
     },
     attempts: { list: pages("/v1/attempts") },
     controllers: {
@@ -188,15 +198,6 @@ function pathOf({ cluster = "default", controller, namespace = "_", name }: Obje
 
 function encode(segment: string): string {
   return encodeURIComponent(segment);
-}
-
-function waitTimeout(id: string, phase: string, timeoutMs: number): ProblemError {
-  return new ProblemError({
-    code: "wait_timeout",
-    status: 504,
-    title: "The wait ended before the work did",
-    detail: `${id} is still ${phase} after ${Number((timeoutMs / 1_000).toPrecision(2))} s; it goes on, ask again or wait longer`,
-  });
 }
 
 /** Rejects with what `signal` is aborted with. */

@@ -13,6 +13,7 @@ export type {
   Release,
   Run,
   RunQuery,
+  RunRetry,
   WaitOptions,
   Worker,
   WriteOptions,

@@ -13,6 +13,7 @@ export const AUDIT_ACTIONS = [
   "run.start",
   "run.signal",
   "run.cancel",
+  "run.retry",
   "token.create",
   "token.revoke",
 ] as const;

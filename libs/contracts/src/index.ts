@@ -32,8 +32,10 @@ export { isSensitive, redactPatch } from "./redact.ts";
 export {
   RUN_STATUSES,
   runListSchema,
+  retryRunSchema,
   runQuerySchema,
   runSchema,
+  runWaitQuerySchema,
   signalRunSchema,
   startedRunSchema,
   startRunSchema,
@@ -41,6 +43,7 @@ export {
 export type {
   RunDetail,
   RunList,
+  RetryRun,
   RunListQuery,
   SignalRun,
   StartedRunAnswer,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { waitQuerySchema } from "./http-api.ts";
 import { orderSchema } from "./queue-api.ts";
 
 export const RUN_STATUSES = [
@@ -21,6 +22,7 @@ const id = z.string(sayId).regex(/^\S{1,500}$/, sayId);
 const saySignal = "write the signal's name, 1 to 200 characters";
 const sayText = "write a text of 1 to 200 characters";
 const text = z.string(sayText).min(1, sayText).max(200, sayText);
+const saySeen = "write status and number of steps of an earlier answer, such as parked/2";
 const sayCursor = "take the cursor of an earlier answer";
 const sayLimit = "write a whole number from 1 to 500";
 
@@ -70,6 +72,16 @@ export const runQuerySchema = z.strictObject({
     .optional(),
 });
 
+/** Query of `GET /v1/runs/{id}`. */
+export const runWaitQuerySchema = z.strictObject({
+  ...waitQuerySchema.shape,
+  /** With `wait`: answer as well once the run does not stand like this, `<status>/<number of steps>`. */
+  seen: z
+    .string(saySeen)
+    .regex(/^[a-z]{1,20}\/\d{1,4}$/, saySeen)
+    .optional(),
+});
+
 const failure = z.object({ code: z.string(), message: z.string() });
 const stepKind = z.enum(["step", "sleep", "signal", "child", "now", "undo", "wait"]);
 const runFields = {
@@ -90,6 +102,14 @@ const runFields = {
   by: z.string().optional(),
   /** The order to cancel it. */
   cancel: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
+  /** That it is another try, of which run, or that it went on where it had failed; on whose order. */
+  retry: z
+    .object({
+      of: z.string().optional(),
+      by: z.string().optional(),
+      reason: z.string().optional(),
+    })
+    .optional(),
   createdAt: z.string(),
   startedAt: z.string().optional(),
   endedAt: z.string().optional(),
@@ -134,6 +154,8 @@ export const runSchema = z.object({
       attempts: z.number().optional(),
       /** Who sent the signal. */
       by: z.string().optional(),
+      /** Id of the child's run. */
+      child: z.string().optional(),
       value: z.unknown().optional(),
       error: failure.optional(),
     }),
@@ -150,9 +172,16 @@ export const signalRunSchema = z.strictObject({
   by: orderSchema.shape.by,
 });
 
+/** Body of `POST /v1/runs/{id}/retry`. */
+export const retryRunSchema = orderSchema.extend({
+  /** The same run goes on behind what succeeded, in place of a new one from the start. */
+  fromFailed: z.boolean("write true or false").default(false),
+});
+
 export type StartRun = z.output<typeof startRunSchema>;
 export type StartedRunAnswer = z.infer<typeof startedRunSchema>;
 export type RunListQuery = z.output<typeof runQuerySchema>;
 export type RunList = z.infer<typeof runListSchema>;
 export type RunDetail = z.infer<typeof runSchema>;
+export type RetryRun = z.output<typeof retryRunSchema>;
 export type SignalRun = z.output<typeof signalRunSchema>;

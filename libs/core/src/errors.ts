@@ -45,8 +45,10 @@ export type ErrorCode =
   | "redis_unavailable"
   | "redis_unsuitable"
   | "route_not_found"
+  | "run_active"
   | "run_ended"
   | "run_exists"
+  | "run_undone"
   | "shards_mismatch"
   | "step_failed"
   | "superseded"
@@ -102,8 +104,10 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   redis_unavailable: entry("Redis cannot be reached", 503, 6),
   redis_unsuitable: entry("This Redis cannot keep the promises", 500, 2, true),
   route_not_found: entry("No such route", 404, 3, true),
+  run_active: entry("The run goes on by itself", 409, 4),
   run_ended: entry("The run has ended", 409, 4, true),
   run_exists: entry("Another run holds the key", 409, 4),
+  run_undone: entry("The run has undone what it did", 409, 4, true),
   shards_mismatch: entry("This Redis keeps the queues in another number of shards", 409, 2, true),
   step_failed: entry("A step of a workflow failed for good", 500, 1, true),
   superseded: entry("The object's spec was changed by somebody else", 409, 4, true),

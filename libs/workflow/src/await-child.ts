@@ -31,17 +31,17 @@ export async function awaitChild(
   });
   switch (child?.status) {
     case "done":
-      return await journal.commit(key, { kind: "child", value: child.result });
+      return await journal.commit(key, { kind: "child", value: child.result, child: ref });
     case "failed":
     case "cancelled": {
-      const cancelled = await journal.throwCancel(key, "child");
+      const cancelled = await journal.throwCancel(key, "child", { attempts: 0, child: ref });
       if (cancelled !== undefined) return cancelled;
       const message = child.error?.message ?? child.status;
       const error = {
         code: "child_failed",
         message: `run ${ref.id} is ${child.status}: ${message}`,
       };
-      return await journal.commit(key, { kind: "child", error });
+      return await journal.commit(key, { kind: "child", error, child: ref });
     }
     case undefined:
     case "queued":

@@ -26,12 +26,15 @@ export type {
   Workflows,
   WorkflowsOptions,
 } from "./open-workflows.ts";
+export type { RetryRunOptions } from "./retry-run.ts";
 export { formatRunId, parseRunId, queueOfWorkflow } from "./run-ref.ts";
 export type { RunRef } from "./run-ref.ts";
 export type {
   CancelOrder,
   Failure,
   OnExisting,
+  RetryOrder,
+  RunGlance,
   RunStatus,
   RunSummary,
   RunView,

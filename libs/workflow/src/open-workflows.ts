@@ -6,6 +6,7 @@ import {
   openConsumer,
   openProducer,
   withRedis,
+  type RedisClient,
   type RedisTarget,
 } from "@konverge/redis";
 import type { ChildStarter } from "./await-child.ts";
@@ -14,8 +15,10 @@ import type { AnyWorkflow, Workflow } from "./define-workflow.ts";
 import { assertJson } from "./json-value.ts";
 import { listRuns, type RunCursor, type RunFilter, type RunPage } from "./list-runs.ts";
 import { createRedisRunStore } from "./redis-run-store.ts";
+import { retryRun, type RetryRunOptions } from "./retry-run.ts";
+import { runNames } from "./run-names.ts";
 import { checkRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
-import type { NewRun, OnExisting, RunStore, RunView, StepRecord } from "./run-store.ts";
+import type { NewRun, OnExisting, RunGlance, RunStore, RunView, StepRecord } from "./run-store.ts";
 import { startRunWorker } from "./run-worker.ts";
 
 const DEFAULT_PREFIX = "konverge";
@@ -93,6 +96,8 @@ export interface Workflows {
     options?: StartOptions,
   ): Promise<StartedRun>;
   get(ref: RunRef): Promise<RunView | undefined>;
+  /** Cheap enough to be asked ten times a second. */
+  peek(ref: RunRef): Promise<RunGlance | undefined>;
   /** Newest first, of one or several workflows, as far as they fit the filter. */
   list(
     workflows: string | readonly string[],
@@ -104,6 +109,12 @@ export interface Workflows {
   signal(ref: RunRef, name: string, message?: SignalMessage): Promise<void>;
   /** Orders the cancellation: the verb that the run is at throws, and what was done is undone. @throws as `signal` */
   cancel(ref: RunRef, order?: { readonly by?: string; readonly reason?: string }): Promise<void>;
+  /**
+   * Tries a run again that failed or was cancelled, and looks at a stuck one at once. Answers the run that goes on: another
+   * one, unless `fromFailed` says that this one goes on behind what succeeded.
+   * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_undone`
+   */
+  retry(ref: RunRef, options?: RetryRunOptions): Promise<RunRef>;
   work(settings: RunWorkerSettings): QueueWorker;
   close(): Promise<void>;
 }
@@ -114,8 +125,10 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
   const { retentionMs = DEFAULT_RETENTION_MS, onError = () => undefined } = options;
   const producer = openProducer(options.redis);
   producer.on("error", onError);
+  const call = <T>(run: (redis: RedisClient) => Promise<T>) =>
+    withRedis(producer, () => run(producer));
   const store = createRedisRunStore({
-    call: (run) => withRedis(producer, () => run(producer)),
+    call,
     prefix,
     cluster,
     retentionMs,
@@ -193,6 +206,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       return "status" in started ? { id, created: false } : started;
     },
     get: (ref) => store.get(ref),
+    peek: (ref) => store.peek(ref),
     async list(workflows, { limit = DEFAULT_LISTED, ...page } = {}) {
       if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_LISTED)) {
         throw new KonvergeError(
@@ -234,6 +248,11 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       const ordered = await store.cancel(ref, order);
       if (ordered !== "ordered") throw refusal(ref, ordered);
       await wake(ref, "cancel");
+    },
+    async retry(ref, retryOptions = {}) {
+      const start = async (run: NewRun) => void (await startWith(store, run));
+      const namesOf = (workflow: string) => runNames(prefix, cluster, workflow);
+      return await retryRun({ store, call, namesOf, start, wake }, ref, retryOptions);
     },
     work({ workflows, concurrency = DEFAULT_CONCURRENCY, clusters, workerId = defaultWorkerId() }) {
       const consumer = openConsumer(options.redis);

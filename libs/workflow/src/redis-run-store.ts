@@ -1,7 +1,7 @@
 import { runScript, type RedisClient, type Script, type ScriptArgument } from "@konverge/redis";
 import { compareIds, fits, type RunPlace } from "./list-runs.ts";
 import { createRedisRunHold } from "./redis-run-hold.ts";
-import { readHeld, readRun, readSteps, readSummary, refOf } from "./run-fields.ts";
+import { glanceOf, readHeld, readRun, readSteps, readSummary, refOf } from "./run-fields.ts";
 import { runNames, type RunNames } from "./run-names.ts";
 import type { RunRef } from "./run-ref.ts";
 import {
@@ -10,6 +10,7 @@ import {
   type Followers,
   type Leave,
   type Progress,
+  type RunStatus,
   type RunStore,
   type RunSummary,
   type RunView,
@@ -96,6 +97,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
           names.runRoot,
           names.statuses,
           run.by ?? "",
+          run.retry === undefined ? "" : JSON.stringify(run.retry),
         ],
       );
       if (kind === "created") return { kind, ...(other === "" ? {} : { replaces: other }) };
@@ -224,6 +226,13 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     },
 
     get,
+
+    async peek({ workflow, id }) {
+      const [status, seq] = await call((redis) =>
+        redis.hmget(of(workflow).run(id), "status", "seq"),
+      );
+      return status == null ? undefined : glanceOf(status as RunStatus, Number(seq));
+    },
 
     async list(workflow, { limit, from, filter }) {
       const names = of(workflow);

@@ -6,6 +6,8 @@ import type {
   Failure,
   Held,
   Progress,
+  RetryOrder,
+  RunGlance,
   RunStatus,
   RunSummary,
   RunWait,
@@ -29,6 +31,7 @@ const SUMMARY_FIELDS = [
   "parent",
   "by",
   "cancel",
+  "retry",
   "createdAt",
   "startedAt",
   "endedAt",
@@ -47,6 +50,11 @@ export async function readSummary(
   return fields["status"] === undefined ? undefined : summaryOf(ref, fields);
 }
 
+export function glanceOf(status: RunStatus, steps: number): RunGlance {
+  const hasEnded = status === "done" || status === "failed" || status === "cancelled";
+  return { status, steps, hasEnded };
+}
+
 /** A run as Redis has it: empty text is for what is not there. */
 export function readRun(ref: RunRef, fields: Fields): RunView {
   const result = json(fields["result"]);
@@ -60,6 +68,7 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
 function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const error = json(fields["error"]) as Failure | undefined;
   const cancel = json(fields["cancel"]) as CancelOrder | undefined;
+  const retry = json(fields["retry"]) as RetryOrder | undefined;
   const parent = refOf(fields["parentWorkflow"], fields["parent"]);
   const startedAtMs = time(fields["startedAt"]);
   const endedAtMs = time(fields["endedAt"]);
@@ -78,6 +87,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...(parent === undefined ? {} : { parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),
     ...(cancel === undefined ? {} : { cancel }),
+    ...(retry === undefined ? {} : { retry }),
     createdAtMs: Number(fields["createdAt"]),
     ...(startedAtMs === undefined ? {} : { startedAtMs }),
     ...(endedAtMs === undefined ? {} : { endedAtMs }),

@@ -57,7 +57,11 @@ export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "s
   /** Has the run woken by changes of these objects. */
   watch(objects: readonly string[]): Promise<void>;
   /** Records a pending cancellation as the end of this step. */
-  throwCancel(step: string, kind: StepKind, attempts?: number): Promise<StepRecord | undefined>;
+  throwCancel(
+    step: string,
+    kind: StepKind,
+    known?: Pick<StepRecord, "attempts" | "child">,
+  ): Promise<StepRecord | undefined>;
   /** @throws KonvergeError `invalid_result` for what cannot be recorded */
   assertFits(step: string, record: StepRecord): void;
   /** @throws KonvergeError `invalid_workflow` when a run may have no further step */
@@ -147,11 +151,11 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
       await store.watch(held, fresh);
       for (const object of fresh) watched.add(object);
     },
-    async throwCancel(step, kind, attempts = 0) {
+    async throwCancel(step, kind, known = { attempts: 0 }) {
       if (!isCancelPending()) return undefined;
       const { by, reason } = held.run.cancel ?? {};
       const message = `the run was cancelled${by === undefined ? "" : ` by ${by}`}${reason === undefined ? "" : `: ${reason}`}`;
-      const record: StepRecord = { kind, error: { code: "cancelled", message }, attempts };
+      const record: StepRecord = { kind, error: { code: "cancelled", message }, ...known };
       return await commit(step, record, { cancels: true });
     },
     assertFits,

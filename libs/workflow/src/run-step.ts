@@ -47,7 +47,7 @@ export async function runStep(
     if (kind === "step") {
       // Whoever died in this run may have begun the body.
       const begun = tries + (journal.held.died ? 1 : 0);
-      const cancelled = await journal.throwCancel(key, kind, begun);
+      const cancelled = await journal.throwCancel(key, kind, { attempts: begun });
       if (cancelled !== undefined) return cancelled;
     }
     const leftMs = waitUntilMs - journal.nowMs();

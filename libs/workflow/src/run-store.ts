@@ -33,6 +33,8 @@ export interface StepRecord {
   readonly attempts?: number;
   /** Of a signal: who sent it, if said. */
   readonly by?: string;
+  /** Of a child that has ended: its run. */
+  readonly child?: RunRef;
   /** When its first try or its wait began, by Redis's clock, epoch ms. Later than that when the worker died in it. */
   readonly startedAtMs?: number;
   /** Place in the order of commits, from 1; and when, by Redis's clock, epoch ms. Both are given by the store. */
@@ -76,6 +78,12 @@ export interface CancelOrder {
   readonly reason?: string;
 }
 
+/** That a run is tried again: by whom and why, and which one, if it is another. */
+export interface RetryOrder extends CancelOrder {
+  /** Id of the run of the same workflow that this one begins anew. */
+  readonly of?: string;
+}
+
 /** What to do when a run with the same key has not ended. */
 export type OnExisting = "attach" | "reject" | "supersede";
 
@@ -87,6 +95,8 @@ export interface NewRun extends RunRef {
   readonly parent?: RunRef;
   /** Who starts it. */
   readonly by?: string;
+  /** When it is another try of a run. */
+  readonly retry?: RetryOrder;
 }
 
 export type Started =
@@ -102,6 +112,14 @@ export interface RunView extends RunSummary {
   readonly result?: unknown;
 }
 
+/** As much of a run as tells whether something happened. */
+export interface RunGlance {
+  readonly status: RunStatus;
+  /** How many steps are recorded. */
+  readonly steps: number;
+  readonly hasEnded: boolean;
+}
+
 /** A run without what it was given and what it gave. */
 export interface RunSummary extends RunRef {
   readonly version: number;
@@ -114,6 +132,8 @@ export interface RunSummary extends RunRef {
   /** Who started it, if said: the name of a token, `controller <name>/<object>`, `schedule <name>`. */
   readonly by?: string;
   readonly cancel?: CancelOrder;
+  /** That it is another try, or goes on where it had failed. */
+  readonly retry?: RetryOrder;
   readonly createdAtMs: number;
   readonly startedAtMs?: number;
   readonly endedAtMs?: number;
@@ -248,6 +268,8 @@ export interface RunStore {
   ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
   cancel(ref: RunRef, order: CancelOrder): Promise<"ordered" | "ended" | "missing">;
   get(ref: RunRef): Promise<RunView | undefined>;
+  /** How it stands, without reading what it holds. */
+  peek(ref: RunRef): Promise<RunGlance | undefined>;
   /** Newest first. `next` is the last place that was looked at, and missing when there is none behind it. */
   list(
     workflow: string,

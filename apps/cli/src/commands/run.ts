@@ -1,12 +1,9 @@
 import { readFile } from "node:fs/promises";
-import { ProblemError, type Client } from "@konverge/client";
-import { RUN_STATUSES, type RunDetail } from "@konverge/contracts";
+import { RUN_STATUSES } from "@konverge/contracts";
 import { ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
-import { exitCodeOf } from "../exit-codes.ts";
-import { oneLine } from "../explain-failure.ts";
 import { print, say } from "../output.ts";
-import { runDetails, runRows } from "../run-text.ts";
+import { runRows } from "../run-text.ts";
 import {
   groupHelp,
   orderOf,
@@ -18,14 +15,19 @@ import {
   type ClientFlags,
   type OrderFlags,
 } from "../run-with-client.ts";
+import {
+  RUN_ID,
+  RUN_OPTIONS,
+  showRun,
+  showWhenEnded,
+  withWait,
+  type WaitFlags,
+} from "../show-run.ts";
 import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
 import { systemUser } from "../system-user.ts";
-import { timeoutOption } from "../timeout-option.ts";
+import { addRunRetryCommand } from "./run-retry.ts";
+import { addRunWatchCommand } from "./run-watch.ts";
 
-interface WaitFlags extends ClientFlags {
-  readonly wait?: boolean;
-  readonly timeout: number;
-}
 interface StartFlags extends WaitFlags {
   readonly input?: string;
   readonly id?: string;
@@ -53,26 +55,16 @@ const HELP = `
   konverge run signal release/default/6f1b approve --payload '{"by":"ann"}'
   konverge run list release -o name
   konverge run list --status stuck --search web
-  konverge run cancel release/default/6f1b --reason "the wrong version"`;
-
-/** How the fields of queries and bodies are typed here. */
-const OPTIONS = {
-  options: {
-    "/workflow": "<workflow>",
-    "/input": "--input",
-    "/payload": "--payload",
-    "/id": "--id",
-    "/key": "--key",
-    "/status": "--status",
-    "/q": "--search",
-    "/name": "<signal>",
-  },
-} as const;
+  konverge run watch release/default/6f1b
+  konverge run cancel release/default/6f1b --reason "the wrong version"
+  konverge run retry release/default/6f1b --from-failed --reason "the quota was raised"`;
 
 export function addRunCommand(program: Command): void {
   const group = program
     .command("run")
-    .description("start runs of workflows, see their steps, signal and cancel them")
+    .description(
+      "start runs of workflows, see and watch their steps, signal, cancel and retry them",
+    )
     .addHelpText("after", groupHelp(HELP));
 
   withWait(
@@ -113,7 +105,7 @@ export function addRunCommand(program: Command): void {
           print(output, { document: started, names: [started.id], table: () => started.id });
           if (!started.created) say(`${started.id} was there already`);
         },
-        OPTIONS,
+        RUN_OPTIONS,
       ),
     );
   withWait(
@@ -121,12 +113,12 @@ export function addRunCommand(program: Command): void {
       group
         .command("get")
         .description("how a run stands: its steps, what it waits for, how it ended")
-        .argument("<run>", "its id, as it was answered"),
+        .argument("<run>", RUN_ID),
     ),
   ).action((id: string, flags: WaitFlags) =>
     runWithClient(flags, async ({ client }) => {
       if (flags.wait === true) return await showWhenEnded(client, id, flags);
-      show(flags, await client.runs.get(id));
+      showRun(flags, await client.runs.get(id));
     }),
   );
   withPages(
@@ -158,7 +150,7 @@ export function addRunCommand(program: Command): void {
             empty: "no run",
           });
         },
-        OPTIONS,
+        RUN_OPTIONS,
       ),
     );
   withIdempotencyKey(
@@ -166,7 +158,7 @@ export function addRunCommand(program: Command): void {
       group
         .command("signal")
         .description("send a run a signal, also before it waits for it")
-        .argument("<run>", "its id, as it was answered")
+        .argument("<run>", RUN_ID)
         .argument("<signal>", "its name"),
     ),
   )
@@ -180,9 +172,9 @@ export function addRunCommand(program: Command): void {
           const given =
             payload === undefined ? {} : { payload: await readJson("--payload", payload) };
           const write = idempotencyKey === undefined ? {} : { idempotencyKey };
-          show(flags, await client.runs.signal(id, { name, by, ...given }, write));
+          showRun(flags, await client.runs.signal(id, { name, by, ...given }, write));
         },
-        OPTIONS,
+        RUN_OPTIONS,
       ),
     );
   withOrder(
@@ -190,42 +182,20 @@ export function addRunCommand(program: Command): void {
       group
         .command("cancel")
         .description("cancel a run; what it did is undone")
-        .argument("<run>", "its id, as it was answered"),
+        .argument("<run>", RUN_ID),
     ),
   ).action((id: string, flags: OrderFlags) =>
     runWithClient(flags, async ({ client }) => {
       if (flags.dryRun === true) {
-        show(flags, await client.runs.get(id));
+        showRun(flags, await client.runs.get(id));
         return say("dry run; this is how it stands, and nothing was cancelled");
       }
       const { order, write } = orderOf(flags);
-      show(flags, await client.runs.cancel(id, order, write));
+      showRun(flags, await client.runs.cancel(id, order, write));
     }),
   );
-}
-
-function withWait(command: Command): Command {
-  return command
-    .option("--wait", "until it has ended; ends with 1 when it is not done then")
-    .addOption(timeoutOption());
-}
-
-async function showWhenEnded(client: Client, id: string, flags: WaitFlags): Promise<void> {
-  if (process.stderr.isTTY) say(`waiting for ${id}`);
-  try {
-    const run = await client.runs.wait(id, { timeoutMs: flags.timeout });
-    show(flags, run);
-    if (run.status !== "done") process.exitCode = 1;
-  } catch (error) {
-    if (!(error instanceof ProblemError) || error.code !== "wait_timeout") throw error;
-    show(flags, await client.runs.get(id));
-    say(`konverge: ${oneLine(error.message)}`);
-    process.exitCode = exitCodeOf(error);
-  }
-}
-
-function show({ output }: ClientFlags, run: RunDetail): void {
-  print(output, { document: run, names: [run.id], table: () => runDetails(run) });
+  addRunRetryCommand(group);
+  addRunWatchCommand(group);
 }
 
 /** JSON of the command line, of `@file`, or of standard input for `@-`. @throws KonvergeError `invalid_request` */

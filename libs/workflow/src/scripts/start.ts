@@ -8,7 +8,8 @@ import { moveLua } from "./run-index.ts";
  *
  * KEYS: 1 run (hash), 2 wakes, 3 index (sorted sets), 4 cancelling (set), 5 holder of the key (text).
  * ARGV: 1 id, 2 version, 3 input (JSON or ""), 4 key or "", 5 attach | reject | supersede, 6 parent's workflow or "", 7
- * parent's id or "", 8 what the names of runs begin with, 9 what those of the index by status begin with, 10 who starts it or "".
+ * parent's id or "", 8 what the names of runs begin with, 9 what those of the index by status begin with, 10 who starts it or "", 11 of which run it is
+ * another try, who wants that and why (JSON) or "".
  * Answer: { 'exists' }; { 'attached' | 'rejected', id of the holder }; { 'created', id of the run that it replaces or "" }.
  *
  * A run that replaces another waits until that has ended; the other one is cancelled in the same move.
@@ -34,7 +35,7 @@ if ARGV[4] ~= '' then
   redis.call('SET', KEYS[5], id)
 end
 redis.call('HSET', KEYS[1], 'status', 'queued', 'version', ARGV[2], 'input', ARGV[3], 'key', ARGV[4], 'parentWorkflow', ARGV[6],
-  'parent', ARGV[7], 'by', ARGV[10], 'after', after, 'createdAt', int(now), 'epoch', '0', 'lease', '0', 'wakeSeq', '0', 'seq', '0')
+  'parent', ARGV[7], 'by', ARGV[10], 'retry', ARGV[11], 'after', after, 'createdAt', int(now), 'epoch', '0', 'lease', '0', 'wakeSeq', '0', 'seq', '0')
 redis.call('ZADD', KEYS[3], now, id)
 move(ARGV[9], id, nil, 'queued', now)
 redis.call('ZADD', KEYS[2], now + ${GRACE_MS}, id)

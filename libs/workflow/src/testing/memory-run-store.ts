@@ -1,4 +1,5 @@
 import { fits } from "../list-runs.ts";
+import { glanceOf } from "../run-fields.ts";
 import type { RunRef } from "../run-ref.ts";
 import {
   FencedError,
@@ -84,7 +85,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       });
     },
 
-    async start({ workflow, id, version, input, key, onExisting = "attach", parent, by }) {
+    async start({ workflow, id, version, input, key, onExisting = "attach", parent, by, retry }) {
       const known = runs.get(keyOf({ workflow, id }));
       if (known !== undefined) return { kind: "exists", run: known.view };
       let replaces: string | undefined;
@@ -111,6 +112,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
           ...(key === undefined ? {} : { key }),
           ...(parent === undefined ? {} : { parent }),
           ...(by === undefined ? {} : { by }),
+          ...(retry === undefined ? {} : { retry }),
         },
         epoch: 0,
         lease: 0,
@@ -259,6 +261,10 @@ export function createMemoryRunStore(now: () => number): RunStore {
     },
 
     get: async (ref) => runs.get(keyOf(ref))?.view,
+    async peek(ref) {
+      const run = runs.get(keyOf(ref));
+      return run === undefined ? undefined : glanceOf(run.view.status, run.steps.size);
+    },
     // One page holds all.
     list: async (workflow, { filter }) => ({
       runs: list(workflow).flatMap(({ view }) => (fits(view, filter) ? [view] : [])),

@@ -23,7 +23,8 @@ export interface Mutation<T> {
 /**
  * Changes an object once for all tries of the step. The mark is part of the guarded write, so it is there exactly when the
  * change is. A mark whose step is recorded is never looked for again: whoever still runs that step holds the run no longer,
- * or its try is over, and `assertHeld` stops both. The next marked write therefore takes it away.
+ * or its try is over, and `assertHeld` stops both. The next marked write therefore takes it away; a failed step that a person
+ * lets go on after that changes the object once more.
  */
 export async function mutateObject<T extends ApiObject>(
   scope: VerbScope,

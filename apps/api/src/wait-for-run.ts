@@ -1,0 +1,28 @@
+import { sleepMs } from "@konverge/core";
+import type { RunRef, Workflows } from "@konverge/workflow";
+
+const POLL_MS = 100;
+
+/**
+ * Returns as soon as the run has ended, or stands otherwise than `seen` says (`<status>/<number of steps>`); else when the
+ * wait is over or the caller has gone. A look reads two fields.
+ */
+export async function waitForRun(
+  runs: Workflows,
+  ref: RunRef,
+  {
+    waitMs,
+    seen,
+    signal,
+  }: { readonly waitMs: number; readonly seen: string | undefined; readonly signal: AbortSignal },
+): Promise<void> {
+  const endMs = performance.now() + waitMs;
+  for (;;) {
+    const leftMs = endMs - performance.now();
+    if (leftMs <= 0 || signal.aborted) return;
+    const now = await runs.peek(ref);
+    if (now === undefined || now.hasEnded) return;
+    if (seen !== undefined && seen !== `${now.status}/${now.steps}`) return;
+    await sleepMs(Math.min(POLL_MS, leftMs));
+  }
+}

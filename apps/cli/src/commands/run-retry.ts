@@ -1,0 +1,43 @@
+import type { Command } from "commander";
+import { say } from "../output.ts";
+import {
+  orderOf,
+  runWithClient,
+  withOrder,
+  withServer,
+  type OrderFlags,
+} from "../run-with-client.ts";
+import { RUN_ID, showRun, showWhenEnded, withWait, type WaitFlags } from "../show-run.ts";
+
+interface RetryFlags extends OrderFlags, WaitFlags {
+  readonly fromFailed?: boolean;
+}
+
+export function addRunRetryCommand(group: Command): void {
+  withWait(
+    withOrder(
+      withServer(
+        group
+          .command("retry")
+          .description(
+            "begin a failed or cancelled run anew, as another run; look at a stuck one at once",
+          )
+          .argument("<run>", RUN_ID),
+      ),
+    ),
+  )
+    .option("--from-failed", "the same run goes on behind what succeeded; not when it was undone")
+    .action((id: string, flags: RetryFlags) =>
+      runWithClient(flags, async ({ client }) => {
+        if (flags.dryRun === true) {
+          showRun(flags, await client.runs.get(id));
+          return say("dry run; this is how it stands, and nothing was tried again");
+        }
+        const { order, write } = orderOf(flags);
+        const { fromFailed = false, wait } = flags;
+        const run = await client.runs.retry(id, { ...order, fromFailed }, write);
+        if (wait === true) return await showWhenEnded(client, run.id, flags);
+        showRun(flags, run);
+      }),
+    );
+}

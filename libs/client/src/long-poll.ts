@@ -1,0 +1,65 @@
+import { ProblemError } from "./problem-error.ts";
+import { delayOf, type RetryOptions } from "./send-request.ts";
+
+/** Of one request of a wait: shorter than what proxies between take for a dead connection. */
+const WAIT_MS = 20_000;
+
+export interface LongPoll<Answer> {
+  readonly id: string;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly retry: Required<RetryOptions>;
+  readonly random: () => number;
+  readonly sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
+  /** Asks the server, which waits up to `waitMs`, with `seen` only as long as nothing else is to be seen. */
+  readonly ask: (waitMs: number, seen: string | undefined) => Promise<Answer>;
+  /** What is to be seen of an answer. Without it only the end counts. */
+  readonly seenOf?: ((answer: Answer) => string) | undefined;
+  readonly hasEnded: (answer: Answer) => boolean;
+  /** How it stands, in a word. */
+  readonly phaseOf: (answer: Answer) => string;
+}
+
+/** Every answer in which something new is to be seen, the last one when it has ended. @throws ProblemError `wait_timeout` */
+export async function* longPoll<Answer>(poll: LongPoll<Answer>): AsyncGenerator<Answer, void> {
+  const { id, timeoutMs, signal, retry, random, sleep } = poll;
+  const endMs = performance.now() + timeoutMs;
+  let seen: string | undefined;
+  for (;;) {
+    const isFirst = poll.seenOf !== undefined && seen === undefined;
+    const leftMs = isFirst ? 0 : Math.max(0, Math.ceil(endMs - performance.now()));
+    let answer: Answer;
+    try {
+      answer = await poll.ask(Math.min(WAIT_MS, leftMs), seen);
+    } catch (error) {
+      // A server that is being replaced does not end a wait; the work goes on meanwhile.
+      const again = delayOf(error, 0, retry, random);
+      if (again === undefined || performance.now() >= endMs) throw error;
+      await sleep(again, signal);
+      continue;
+    }
+    const hasEnded = poll.hasEnded(answer);
+    const now = poll.seenOf?.(answer);
+    if (hasEnded || now === undefined || now !== seen) yield answer;
+    if (hasEnded) return;
+    seen = now;
+    if (performance.now() >= endMs) throw waitTimeout(id, poll.phaseOf(answer), timeoutMs);
+  }
+}
+
+/** The last answer. */
+export async function lastOf<Answer>(answers: AsyncIterable<Answer>): Promise<Answer> {
+  let last: { readonly answer: Answer } | undefined;
+  for await (const answer of answers) last = { answer };
+  if (last === undefined) throw new TypeError("a long poll has an answer at least");
+  return last.answer;
+}
+
+function waitTimeout(id: string, phase: string, timeoutMs: number): ProblemError {
+  return new ProblemError({
+    code: "wait_timeout",
+    status: 504,
+    title: "The wait ended before the work did",
+    detail: `${id} is still ${phase} after ${Number((timeoutMs / 1_000).toPrecision(2))} s; it goes on, ask again or wait longer`,
+  });
+}

@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import { planResume } from "./plan-resume.ts";
+import type { StepRecord } from "./run-store.ts";
+
+const busy = { code: "Error", message: "busy" };
+const late = { code: "wait_timeout", message: "nobody" };
+const child = { workflow: "smoke", id: "r.test" };
+/** In the order of recording. */
+const journal = (steps: Readonly<Record<string, StepRecord>>) =>
+  new Map(Object.entries(steps).map(([name, step], at) => [name, { ...step, seq: at + 1 }]));
+
+test.each<{ what: string; steps: Record<string, StepRecord>; drop: string[] }>([
+  { what: "nothing recorded", steps: {}, drop: [] },
+  { what: "the function threw by itself", steps: { a: { kind: "step" } }, drop: [] },
+  {
+    what: "a step failed, and the function answered that with another",
+    steps: { a: { kind: "step" }, b: { kind: "step", error: busy }, back: { kind: "step" } },
+    drop: ["b", "back"],
+  },
+  {
+    what: "two branches failed",
+    steps: { a: { kind: "step", error: busy }, b: { kind: "step", error: busy } },
+    drop: ["a", "b"],
+  },
+  {
+    what: "a signal was refused on the way",
+    steps: {
+      "go!7": { kind: "signal", error: { code: "invalid_request", message: "no" } },
+      go: { kind: "signal" },
+      b: { kind: "step", error: busy },
+    },
+    drop: ["b"],
+  },
+  {
+    what: "a wait that ran out was an answer",
+    steps: {
+      go: { kind: "signal", error: late },
+      a: { kind: "step" },
+      b: { kind: "step", error: busy },
+    },
+    drop: ["b"],
+  },
+  {
+    what: "only waits ran out",
+    steps: {
+      go: { kind: "signal", error: late },
+      a: { kind: "step" },
+      "go#2": { kind: "signal", error: late },
+    },
+    drop: ["go#2"],
+  },
+  {
+    what: "it was cancelled in a sleep, and cleaned up",
+    steps: {
+      soak: { kind: "sleep", untilMs: 1 },
+      "soak!over": { kind: "sleep", error: { code: "cancelled", message: "by ann" } },
+      clean: { kind: "step" },
+    },
+    drop: ["soak!over", "clean"],
+  },
+])("$what: drops $drop", ({ steps, drop }) => {
+  const kept = Object.keys(steps).length - drop.length;
+  expect(planResume(journal(steps))).toEqual({ kind: "resume", drop, kept, children: [] });
+});
+
+test("children that failed go on with it, those that did not are found as they are", () => {
+  const other = { workflow: "smoke", id: "r.other" };
+  const steps = journal({
+    test: { kind: "child", error: busy, child },
+    other: { kind: "child", value: 1, child: other },
+  });
+  expect(planResume(steps)).toMatchObject({ drop: ["test", "other"], children: [child] });
+});
+
+test("what was undone has no place to go on from", () => {
+  const steps = journal({
+    a: { kind: "step" },
+    b: { kind: "step", error: busy },
+    "undo:a": { kind: "undo" },
+  });
+  expect(planResume(steps)).toEqual({ kind: "undone", step: "a" });
+});
