@@ -5,7 +5,9 @@ import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import { overviewSchema, type Overview } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
+import { TerminalError } from "@konverge/core";
 import { createMetrics } from "@konverge/telemetry";
+import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { until, useQueues, workOn } from "./queue-harness.ts";
 
@@ -215,6 +217,88 @@ test("work that nobody does is bad", async () => {
   expect(codesOf(await overview())).toEqual(["no_workers", "dead_letters"]);
 });
 
+test("workflows have a row of their own; runs that are stuck, have failed or are nobody's are wrong", async () => {
+  const redis = { url: harness.url };
+  const { prefix } = harness;
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
+  const runs = openWorkflows({ redis, prefix });
+  onTestFinished(async () => {
+    await Promise.all([runs.close(), registry.close()]);
+  });
+  const release = defineWorkflow("release", { version: 2 }, async (w, fails: boolean) => {
+    await w.step("publish", () => {
+      if (fails) throw new TerminalError("the disk is full");
+    });
+    await w.signal("approve");
+  });
+  const inStatus = (id: string, status: string) =>
+    until(`${id} is ${status}`, async () => {
+      return (await runs.get({ workflow: "release", id }))?.status === status;
+    });
+  await registry.announce([], [release]);
+  await runs.start(release, false, { id: "waits" });
+  const alone = await overview();
+  expect(alone.verdict).toBe("1 thing needs you.");
+  expect(alone.problems).toEqual([
+    {
+      code: "unserved",
+      level: "bad",
+      message: "release: 1 run has not ended and no worker runs it",
+      workflow: "release",
+    },
+  ]);
+
+  const heartbeat = registry.heartbeat({
+    workerId: "w-1",
+    controllers: [],
+    definitions: {},
+    workflows: { release: 2 },
+    role: "all",
+    version: "test",
+    startedAt: "2026-01-01T00:00:00Z",
+    host: "here",
+  });
+  onTestFinished(heartbeat);
+  runs.work({ workflows: [release] });
+  await inStatus("waits", "parked");
+  await until("the worker lives", async () => (await access.workers("default")).length === 1);
+  expect(await overview()).toMatchObject({
+    verdict: "All is well: 1 worker on 1 workflow.",
+    problems: [],
+    workflows: [{ name: "release", version: 2, workers: 1, runs: { parked: 1, failed: 0 } }],
+  });
+
+  await runs.start(release, true, { id: "team/fails" });
+  await runs.start({ name: "release", version: 9 }, false, { id: "old" });
+  await inStatus("team/fails", "failed");
+  await inStatus("old", "stuck");
+  const { verdict, problems } = await overview();
+  expect(verdict).toBe("1 thing needs you, 1 more to look at.");
+  expect(problems).toMatchObject([
+    {
+      code: "run_stuck",
+      run: "release/default/old",
+      message: expect.stringMatching(/^release: old is stuck: .* version 9/),
+    },
+    {
+      code: "run_failed",
+      run: "release/default/team/fails",
+      message: 'release: team/fails failed: step "publish" failed: the disk is full',
+    },
+  ]);
+
+  for (const id of ["a", "b", "c"]) {
+    await runs.start({ name: "release", version: 9 }, false, { id });
+    await inStatus(id, "stuck");
+  }
+  expect((await overview()).problems[0]).toEqual({
+    code: "run_stuck",
+    level: "bad",
+    message: "release: 4 runs are stuck",
+    workflow: "release",
+  });
+});
+
 const HTML = `<base href="./" /><meta name="konverge" content="{}" />`;
 
 async function makePages(): Promise<string> {
@@ -232,6 +316,7 @@ test("each view has its page, which knows the way up from wherever it is served"
     ["/", "./"],
     ["/runs?name=blue", "./"],
     ["/o/default/node-pool/demo/blue", "./../../../../"],
+    ["/w/release/default/team%2Fweb", "./../../../"],
   ] as const) {
     const response = await call(path, { pages });
     expect(response.status, path).toBe(200);

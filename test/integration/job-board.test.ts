@@ -124,6 +124,30 @@ test("jobs lead to the page of their object, and the board to the dashboard", as
   expect(await (await call("/queues")).text()).toContain('"url":"../"');
 });
 
+test("queues of workflows are there too: a job leads to its run, and is not retried here", async () => {
+  const redis = { url: harness.url };
+  const { prefix } = harness;
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
+  await registry.announce([], [{ name: "release", version: 1 }]);
+  await registry.close();
+  const { workflows } = await access.runs("default");
+  await workflows.start({ name: "release", version: 1 }, null, { id: "team-a/web" });
+  const call = await callAs("operator");
+  const name = "workflow.release";
+  const path = `/queues/api/queues?activeQueue=${name}&status=latest&page=1&jobsPerPage=10`;
+  const { queues } = (await (await call(path)).json()) as {
+    queues: { name: string; jobs: { id: string; externalUrl: { href: string } }[] }[];
+  };
+  const [job] = queues.find((queue) => queue.name === name)?.jobs ?? [];
+  expect(job?.externalUrl.href).toBe("../w/release/default/team-a%2Fweb");
+  const retry = `/queues/api/queues/${name}/${encodeURIComponent(job?.id ?? "")}/promote`;
+  const refusal = await call(retry, { method: "PUT" });
+  expect(problemSchema.parse(await refusal.json())).toMatchObject({
+    code: "invalid_request",
+    detail: expect.stringContaining("konverge run"),
+  });
+});
+
 test("the board asks no foreign host, and knows the path that a proxy took away", async () => {
   const call = await callAs("viewer");
   const page = await call("/queues");

@@ -93,6 +93,13 @@ test("pages of any size give each run that fits once, newest first, while others
       )
       .map(({ workflow, id }) => `${workflow}/${id}`);
 
+  for (const workflow of WORKFLOWS) {
+    const counts = await store.counts(workflow);
+    for (const status of RUN_STATUSES) {
+      const counted = runs.filter((run) => run.workflow === workflow && run.status === status);
+      expect(counts[status], `${status} runs of ${workflow}`).toBe(counted.length);
+    }
+  }
   for (const limit of [1, 2, 7, 89, 500]) {
     expect(await readAll(store, {}, { limit })).toEqual(wanted(() => true));
     for (const status of RUN_STATUSES) {

@@ -5,14 +5,18 @@ import {
   type Overview,
   type OverviewController,
   type OverviewProblem,
+  type OverviewWorkflow,
   type PauseList,
   type PauseView,
 } from "@konverge/contracts";
 import type { AnnouncedWorker } from "@konverge/queue";
+import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
 
 /** What the judgement rests on. */
 export interface Findings {
   readonly controllers: readonly OverviewController[];
+  readonly workflows: readonly OverviewWorkflow[];
+  readonly runs: RunTrouble;
   readonly workers: readonly AnnouncedWorker[];
   readonly guards: readonly GuardView[];
   /** Objects by lost races of the last hour, most first. */
@@ -41,6 +45,7 @@ export function findProblems(found: Findings): Pick<Overview, "verdict" | "probl
     ...ofWorkers(found),
     ...ofGuards(found.guards),
     ...found.controllers.flatMap((row) => ofController(row, found.lost.get(row.name) ?? 0)),
+    ...findRunProblems(found),
     ...ofFights(found),
     ...ofPauses(found.pauses),
   ].toSorted(
@@ -51,16 +56,20 @@ export function findProblems(found: Findings): Pick<Overview, "verdict" | "probl
 
 function verdictOf(
   problems: readonly OverviewProblem[],
-  { controllers, workers }: Findings,
+  { controllers, workflows, workers }: Findings,
 ): string {
-  if (controllers.length === 0) return "No controller is known yet.";
+  const served = [
+    ...(controllers.length === 0 ? [] : [count(controllers.length, "controller")]),
+    ...(workflows.length === 0 ? [] : [count(workflows.length, "workflow")]),
+  ];
+  if (served.length === 0) return "No controller is known yet.";
   const bad = problems.filter(({ level }) => level === "bad").length;
   const warn = problems.filter(({ level }) => level === "warn").length;
   if (bad > 0) {
     return `${count(bad, "thing")} ${bad === 1 ? "needs" : "need"} you${warn === 0 ? "" : `, ${warn} more to look at`}.`;
   }
   if (warn > 0) return `Work goes on; ${count(warn, "thing")} to look at.`;
-  return `All is well: ${count(workers.length, "worker")} on ${count(controllers.length, "controller")}.`;
+  return `All is well: ${count(workers.length, "worker")} on ${served.join(" and ")}.`;
 }
 
 function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {

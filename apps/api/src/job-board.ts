@@ -3,6 +3,7 @@ import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { HonoAdapter } from "@bull-board/hono";
 import { serveStatic } from "@hono/node-server/serve-static";
 import { KonvergeError, parseKey } from "@konverge/core";
+import { queueOfWorkflow, workflowOfQueue } from "@konverge/workflow";
 import { Hono, type Context } from "hono";
 import { answerMethod } from "./answer-unserved.ts";
 import type { ApiEnv } from "./authenticate.ts";
@@ -28,13 +29,18 @@ interface Board {
 /**
  * bull-board over the raw BullMQ jobs. Its buttons would drop follow-ups, or run a key twice: to viewers it shows none, and
  * for operators retry and promote ask for the job's object as anybody else does, and the others are refused. Queues appear
- * when their controllers have been announced.
+ * when their controllers or workflows have been announced.
  */
 export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
   const boards = { looking: openBoard(), operating: openBoard() };
   const shown = new Set<string>();
   const refresh = async () => {
-    for (const controller of await access.controllers(cluster)) {
+    const [controllers, workflows] = await Promise.all([
+      access.controllers(cluster),
+      access.workflows(cluster),
+    ]);
+    const queuesOfRuns = workflows.map(({ name }) => ({ cluster, name: queueOfWorkflow(name) }));
+    for (const controller of [...controllers, ...queuesOfRuns]) {
       if (shown.has(controller.name)) continue;
       shown.add(controller.name);
       const queues = await access.rawQueues(controller);
@@ -116,6 +122,10 @@ async function requestAgain(
     job: id,
   }: { readonly cluster: string; readonly queue: string; readonly job: string },
 ): Promise<void> {
+  if (workflowOfQueue(name) !== undefined) {
+    const detail = `"${name}" holds wake-ups of runs: steer a run on its own page or by \`konverge run\``;
+    throw new KonvergeError("invalid_request", detail);
+  }
   const { queue, announced } = await access.find(cluster, name);
   const raw = await access.rawQueues(announced);
   const jobs = await Promise.all(raw.map((each) => each.queue.getJob(id)));
@@ -135,11 +145,15 @@ async function requestAgain(
   access.audit.gather({ action: "reconcile", cluster, controller, namespace, count: 1, by });
 }
 
-/** To the page of the job's object, relative to the board. */
+/** To the page of the job's object or run, relative to the board. */
 function objectLink(data: unknown): { readonly displayText: string; readonly href: string } {
   const key = keyTextOf(data);
   if (key === undefined) return { displayText: "Dashboard", href: "../" };
-  const [controller, cluster, , namespace, name] = key.split("/");
+  const [controller = "", cluster, , namespace, name] = key.split("/");
+  const workflow = workflowOfQueue(controller);
+  if (workflow !== undefined) {
+    return { displayText: "Run", href: `../w/${workflow}/${cluster}/${name}` };
+  }
   return { displayText: "History", href: `../o/${cluster}/${controller}/${namespace}/${name}` };
 }
 

@@ -6,6 +6,7 @@ import {
   openRawQueue,
   type AnnouncedController,
   type AnnouncedWorker,
+  type AnnouncedWorkflow,
   type ControllerRegistry,
   type HistoryReader,
   type RawQueue,
@@ -31,6 +32,7 @@ export interface QueueAccess {
     controller: string,
   ): Promise<{ readonly queue: WorkQueue; readonly announced: AnnouncedController }>;
   controllers(cluster: string): Promise<AnnouncedController[]>;
+  workflows(cluster: string): Promise<AnnouncedWorkflow[]>;
   workers(cluster: string): Promise<AnnouncedWorker[]>;
   /** Every cluster that has controllers. */
   clusters(): Promise<string[]>;
@@ -42,7 +44,9 @@ export interface QueueAccess {
   /** What explains the attempts of a cluster. @throws KonvergeError `not_found` for one that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
   /** One per shard, each opened once. */
-  rawQueues(controller: AnnouncedController): Promise<readonly RawQueue[]>;
+  rawQueues(
+    controller: Pick<AnnouncedController, "cluster" | "name">,
+  ): Promise<readonly RawQueue[]>;
   close(): Promise<void>;
 }
 
@@ -130,6 +134,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
       return { queue, announced };
     },
     controllers: async (cluster) => (await (await registry(cluster))?.list()) ?? [],
+    workflows: async (cluster) => (await (await registry(cluster))?.listWorkflows()) ?? [],
     workers: async (cluster) => (await (await registry(cluster))?.listWorkers()) ?? [],
     clusters: () => clusters.listClusters(),
     async runs(cluster) {

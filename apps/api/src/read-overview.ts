@@ -16,6 +16,7 @@ import { pauseView } from "./key-item.ts";
 import { placeOf } from "./place-of.ts";
 import type { QueueAccess } from "./queue-access.ts";
 import { visiblePauses } from "./queue-routes.ts";
+import { readWorkflows } from "./read-workflows.ts";
 
 const MINUTES = 60;
 const MINUTE_MS = 60_000;
@@ -46,20 +47,23 @@ export async function readOverview(input: OverviewInput): Promise<Overview> {
     at: new Date().toISOString(),
   };
   if (!clusters.includes(cluster)) {
-    return { ...frame, ...findProblems(NOTHING), controllers: [], workers: 0 };
+    return { ...frame, ...findProblems(NOTHING), controllers: [], workflows: [], workers: 0 };
   }
   const found = await readFindings(input);
-  const { controllers, workers } = found;
+  const { controllers, workflows, workers } = found;
   return {
     ...frame,
     ...findProblems(found),
     controllers: [...controllers],
+    workflows: [...workflows],
     workers: workers.length,
   };
 }
 
 const NOTHING: Findings = {
   controllers: [],
+  workflows: [],
+  runs: { stuck: [], failed: [] },
   workers: [],
   guards: [],
   hot: [],
@@ -82,6 +86,7 @@ async function readFindings({ access, guards, cluster, caller }: OverviewInput):
   const read = await Promise.all(
     seen.map((controller) => readController(access, controller, { history, workers, rows })),
   );
+  const { workflows, runs } = await readWorkflows(access, { cluster, caller, workers });
   const pauses = read.flatMap(({ row, pauses: found }) =>
     found.map((pause) => ({ controller: row.name, ...pause })),
   );
@@ -89,6 +94,8 @@ async function readFindings({ access, guards, cluster, caller }: OverviewInput):
     controllers: read
       .map(({ row }) => row)
       .toSorted((one, other) => one.name.localeCompare(other.name)),
+    workflows,
+    runs,
     workers,
     guards: guard === undefined ? [] : [guard],
     hot: fights.hot

@@ -27,7 +27,12 @@ export type { HintCode } from "./hint.ts";
 export { loopStateSchema } from "./loop-state.ts";
 export type { LoopState } from "./loop-state.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
-export type { Overview, OverviewController, OverviewProblem } from "./overview-api.ts";
+export type {
+  Overview,
+  OverviewController,
+  OverviewProblem,
+  OverviewWorkflow,
+} from "./overview-api.ts";
 export { isSensitive, redactPatch } from "./redact.ts";
 export {
   RUN_STATUSES,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { RUN_STATUSES } from "./run-api.ts";
 
 /** What can be wrong with a cluster's work, worst first. */
 export const OVERVIEW_PROBLEMS = [
@@ -7,6 +8,8 @@ export const OVERVIEW_PROBLEMS = [
   "unserved",
   "breaker_half_open",
   "dead_letters",
+  "run_stuck",
+  "run_failed",
   "backlog",
   "failing",
   "lost",
@@ -33,6 +36,9 @@ const problem = z.object({
   controller: z.string().optional(),
   /** `controller/cluster/resource.group/namespace/name`. */
   key: z.string().optional(),
+  workflow: z.string().optional(),
+  /** Id of the workflow's run. */
+  run: z.string().optional(),
 });
 
 const minute = z.object({
@@ -66,7 +72,17 @@ const controllerRow = z.object({
   minutes: z.array(minute),
 });
 
-/** Answer of `GET /v1/overview`: one sentence, what is wrong, and a row per controller. */
+const workflowRow = z.object({
+  name: z.string(),
+  /** In which new runs start. */
+  version: z.number(),
+  /** Live workers that run it. */
+  workers: z.number(),
+  /** Runs by status; those that ended as long as they are kept. */
+  runs: z.record(z.enum(RUN_STATUSES), z.number()),
+});
+
+/** Answer of `GET /v1/overview`: one sentence, what is wrong, and a row per controller and workflow. */
 export const overviewSchema = z.object({
   cluster: z.string(),
   clusters: z.array(z.string()),
@@ -75,9 +91,11 @@ export const overviewSchema = z.object({
   /** Worst first; empty when all is well. */
   problems: z.array(problem),
   controllers: z.array(controllerRow),
+  workflows: z.array(workflowRow),
   workers: z.number(),
 });
 
 export type Overview = z.infer<typeof overviewSchema>;
 export type OverviewProblem = z.infer<typeof problem>;
 export type OverviewController = z.infer<typeof controllerRow>;
+export type OverviewWorkflow = z.infer<typeof workflowRow>;

@@ -27,7 +27,7 @@ export type {
   WorkflowsOptions,
 } from "./open-workflows.ts";
 export type { RetryRunOptions } from "./retry-run.ts";
-export { formatRunId, parseRunId, queueOfWorkflow } from "./run-ref.ts";
+export { formatRunId, parseRunId, queueOfWorkflow, workflowOfQueue } from "./run-ref.ts";
 export type { RunRef } from "./run-ref.ts";
 export type {
   CancelOrder,
@@ -35,6 +35,7 @@ export type {
   OnExisting,
   RetryOrder,
   RunGlance,
+  RunCounts,
   RunStatus,
   RunSummary,
   RunView,

@@ -18,7 +18,15 @@ import { createRedisRunStore } from "./redis-run-store.ts";
 import { retryRun, type RetryRunOptions } from "./retry-run.ts";
 import { runNames } from "./run-names.ts";
 import { checkRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
-import type { NewRun, OnExisting, RunGlance, RunStore, RunView, StepRecord } from "./run-store.ts";
+import type {
+  NewRun,
+  OnExisting,
+  RunCounts,
+  RunGlance,
+  RunStore,
+  RunView,
+  StepRecord,
+} from "./run-store.ts";
 import { startRunWorker } from "./run-worker.ts";
 
 const DEFAULT_PREFIX = "konverge";
@@ -103,6 +111,8 @@ export interface Workflows {
     workflows: string | readonly string[],
     page?: { readonly limit?: number; readonly from?: RunCursor; readonly filter?: RunFilter },
   ): Promise<RunPage>;
+  /** How many runs of a workflow stand how. */
+  counts(workflow: string): Promise<RunCounts>;
   /** What is recorded of a run, in the order of recording. */
   steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
   /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `queue_full` */
@@ -207,6 +217,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
     },
     get: (ref) => store.get(ref),
     peek: (ref) => store.peek(ref),
+    counts: (workflow) => store.counts(workflow),
     async list(workflows, { limit = DEFAULT_LISTED, ...page } = {}) {
       if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_LISTED)) {
         throw new KonvergeError(

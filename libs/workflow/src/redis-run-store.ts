@@ -6,10 +6,12 @@ import { runNames, type RunNames } from "./run-names.ts";
 import type { RunRef } from "./run-ref.ts";
 import {
   FencedError,
+  RUN_STATUSES,
   type Claimed,
   type Followers,
   type Leave,
   type Progress,
+  type RunCounts,
   type RunStatus,
   type RunStore,
   type RunSummary,
@@ -265,6 +267,16 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
 
     async steps({ workflow, id }) {
       return readSteps(await call((redis) => redis.hgetall(of(workflow).steps(id)))).steps;
+    },
+
+    async counts(workflow) {
+      const { statuses } = of(workflow);
+      const counted = await Promise.all(
+        RUN_STATUSES.map(async (status): Promise<[RunStatus, number]> => {
+          return [status, await call((redis) => redis.zcard(`${statuses}${status}`))];
+        }),
+      );
+      return Object.fromEntries(counted) as RunCounts;
     },
 
     async overdue(workflow) {

@@ -16,6 +16,12 @@ export function queueOfWorkflow(workflow: string): string {
   return `workflow.${workflow}`;
 }
 
+/** The workflow whose queue has that name; undefined for that of a controller. */
+export function workflowOfQueue(queue: string): string | undefined {
+  const prefix = queueOfWorkflow("");
+  return queue.startsWith(prefix) ? queue.slice(prefix.length) : undefined;
+}
+
 /** A run is a key of its workflow's queue: requests are wake-ups, attempts are activations. */
 export function keyOfRun({ workflow, id }: RunRef, cluster: string): ObjectKey {
   return {

@@ -11,6 +11,20 @@ export type RunStatus =
   | "failed"
   | "cancelled";
 
+export const RUN_STATUSES: readonly RunStatus[] = [
+  "queued",
+  "running",
+  "parked",
+  "stuck",
+  "compensating",
+  "done",
+  "failed",
+  "cancelled",
+];
+
+/** How many runs of a workflow stand how. Those that ended are counted as long as they are kept. */
+export type RunCounts = Readonly<Record<RunStatus, number>>;
+
 export type EndStatus = Extract<RunStatus, "done" | "failed" | "cancelled">;
 
 /** What a journal entry is of. The same name met as another kind is a changed history. */
@@ -276,6 +290,7 @@ export interface RunStore {
     page: { readonly limit: number; readonly from?: RunPlace; readonly filter: RunFilter },
   ): Promise<{ readonly runs: readonly RunSummary[]; readonly next?: RunPlace }>;
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
+  counts(workflow: string): Promise<RunCounts>;
   /** Runs that should have gone on by now, whose wake-up may have been lost. Each is answered again after a while. */
   overdue(workflow: string): Promise<string[]>;
   /** Runs whose cancellation was ordered and not thrown yet. */

@@ -107,6 +107,49 @@ test("a list tells what each run waits for, is filtered by the address, and is l
   expect(troubles).toEqual([]);
 });
 
+test("runs are found by status, part of a name, who started them and key; the overview leads to what is wrong", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stage();
+  await runs.start(rollout, { name: "web" }, { id: "web-1", by: "ann", key: "team-a/web" });
+  await runs.start(rollout, { name: "web", fails: true }, { id: "db-1", by: "bob" });
+  await inStatus(runs, "web-1", "parked");
+  await runs.signal({ workflow: "rollout", id: "db-1" }, "approve", { payload: { by: "ann" } });
+  await inStatus(runs, "db-1", "failed");
+  const rows = async () => (await page.locator("tbody th a").allTextContents()).toSorted();
+  const line = () => page.locator(".cli code").last().textContent();
+
+  await page.goto(`${url}/workflows?workflow=rollout`);
+  await expect.poll(rows).toEqual(["db-1", "web-1"]);
+  await page.locator("select").nth(1).selectOption("waiting");
+  await expect.poll(rows).toEqual(["web-1"]);
+  expect(new URL(page.url()).searchParams.get("status")).toBe("parked");
+  expect(await line()).toBe("konverge run list rollout --status parked");
+  await page.locator("select").nth(1).selectOption("any");
+  await page.getByRole("textbox", { name: "Search" }).fill("TEAM-a");
+  await expect.poll(rows).toEqual(["web-1"]);
+  expect(await line()).toBe("konverge run list rollout --search TEAM-a");
+  await page.getByRole("textbox", { name: "Search" }).fill("nobody");
+  await page.getByText("No run matches").waitFor();
+  await page.goto(`${url}/workflows?by=bob`);
+  await expect.poll(rows).toEqual(["db-1"]);
+  await page.getByText("by bob", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "db-1" }).click();
+  await page.getByText("by bob", { exact: true }).waitFor();
+
+  await page.goto(url);
+  const wrong = page.getByRole("list", { name: "What is wrong" });
+  await wrong.getByRole("link", { name: /rollout: db-1 failed: .*the quota/ }).click();
+  await page.getByRole("heading", { name: "db-1" }).waitFor();
+  await page.goto(url);
+  await page.getByRole("row", { name: /rollout version 3/ }).waitFor();
+  await page.locator('td[data-label="Waiting"] a[href*="workflow=rollout"]').click();
+  await expect.poll(rows).toEqual(["web-1"]);
+  await page.goto(`${url}/w/rollout/default/web-1`);
+  await page.getByRole("link", { name: "team-a/web" }).click();
+  await expect.poll(rows).toEqual(["web-1"]);
+  expect(troubles).toEqual([]);
+});
+
 test("an operator sends a signal and cancels; a slip in the JSON is told, and who did it is shown", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stage();

@@ -9,11 +9,19 @@ export interface FilterProps {
   readonly label: string;
   /** What may be chosen; without them it is a text. */
   readonly choices?: readonly string[];
+  /** What stands for a choice on the page. Default: the choice. */
+  readonly textOf?: (choice: string) => string;
   readonly placeholder?: string;
 }
 
 /** One filter. It stands in the address, and starts from the first page again. */
-export function Filter({ name, label, choices, placeholder = "any" }: FilterProps) {
+export function Filter({
+  name,
+  label,
+  choices,
+  textOf = (choice) => choice,
+  placeholder = "any",
+}: FilterProps) {
   const set = (value: string) => setQuery({ [name]: value, cursor: undefined });
   const value = query.value.get(name) ?? "";
   if (choices === undefined) {
@@ -26,7 +34,7 @@ export function Filter({ name, label, choices, placeholder = "any" }: FilterProp
         <option value="">any</option>
         {choices.map((choice) => (
           <option key={choice} value={choice}>
-            {choice}
+            {textOf(choice)}
           </option>
         ))}
         {value === "" || choices.includes(value) ? null : <option value={value}>{value}</option>}

@@ -57,6 +57,7 @@ export function Phase({ of }: { readonly of: string }) {
   return <Status tone={PHASES[of] ?? "idle"}>{of}</Status>;
 }
 
+/** The API's words, and those for people. */
 const RUN_STATUSES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
   queued: ["run", "queued"],
   running: ["run", "running"],
@@ -67,6 +68,12 @@ const RUN_STATUSES: Readonly<Record<string, readonly [tone: Tone, text: string]>
   failed: ["bad", "failed"],
   cancelled: ["idle", "cancelled"],
 };
+
+export const runStatuses: readonly string[] = Object.keys(RUN_STATUSES);
+
+export function runStatusText(status: string): string {
+  return RUN_STATUSES[status]?.[1] ?? status;
+}
 
 /** How a run of a workflow stands. */
 export function RunStatus({ of }: { readonly of: string }) {

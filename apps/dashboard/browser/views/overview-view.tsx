@@ -1,13 +1,14 @@
 import type { Overview, OverviewController, OverviewProblem } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster, viewHref } from "../frame/cluster.ts";
-import { href, objectHref } from "../frame/router.ts";
+import { href, objectHref, runHref } from "../frame/router.ts";
 import { CliLine } from "../parts/cli-line.tsx";
 import { formatCount, formatMs } from "../parts/format.ts";
 import { Icon } from "../parts/icon.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Status, type Tone } from "../parts/status.tsx";
+import { WorkflowTable } from "./workflow/workflow-table.tsx";
 
 const EVERY_MS = 5_000;
 
@@ -39,17 +40,32 @@ export function OverviewView() {
           ))}
         </ul>
       )}
-      <h2>Controllers</h2>
-      {data.controllers.length === 0 ? (
+      {data.controllers.length + data.workflows.length === 0 ? (
         <Empty title="No worker has announced a controller yet">
-          <p>Start one, and its controllers appear here:</p>
+          <p>Start one, and its controllers and workflows appear here:</p>
           <CliLine line="konverge worker --config konverge.config.ts" />
         </Empty>
-      ) : (
-        <Controllers rows={data.controllers} />
+      ) : null}
+      {data.controllers.length === 0 ? null : (
+        <>
+          <h2>Controllers</h2>
+          <Controllers rows={data.controllers} />
+        </>
+      )}
+      {data.workflows.length === 0 ? null : (
+        <>
+          <h2>Workflows</h2>
+          <WorkflowTable rows={data.workflows} />
+        </>
       )}
       <Clusters names={data.clusters} />
-      <CliLine line="konverge queue list" />
+      <CliLine
+        line={
+          data.controllers.length === 0 && data.workflows.length > 0
+            ? "konverge run list"
+            : "konverge queue list"
+        }
+      />
     </>
   );
 }
@@ -61,13 +77,13 @@ const TONES: Readonly<Record<OverviewProblem["level"], Tone>> = {
 };
 
 function Verdict({
-  overview: { problems, controllers, verdict },
+  overview: { problems, controllers, workflows, verdict },
 }: {
   readonly overview: Overview;
 }) {
   const levels = new Set(problems.map(({ level }) => level));
   const tone =
-    controllers.length === 0
+    controllers.length + workflows.length === 0
       ? "idle"
       : levels.has("bad")
         ? "bad"
@@ -190,8 +206,9 @@ function Clusters({ names }: { readonly names: readonly string[] }) {
 }
 
 /** Where a problem can be looked into. */
-function targetOf({ code, controller, key }: OverviewProblem): string {
+function targetOf({ code, controller, key, workflow, run }: OverviewProblem): string {
   if (key !== undefined) return objectHref(key);
+  if (run !== undefined) return runHref(run);
   switch (code) {
     case "no_workers":
     case "version_skew":
@@ -200,6 +217,10 @@ function targetOf({ code, controller, key }: OverviewProblem): string {
     case "breaker_open":
     case "breaker_half_open":
       return viewHref("/guards");
+    case "run_stuck":
+      return viewHref("/workflows", { workflow, status: "stuck" });
+    case "run_failed":
+      return viewHref("/workflows", { workflow, status: "failed" });
     case "dead_letters":
       return viewHref("/dead-letters", { controller });
     case "backlog":

@@ -5,12 +5,12 @@ import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../frame/cluster.ts";
 import { query, runHref } from "../frame/router.ts";
 import { defaultCluster } from "../frame/session.ts";
-import { CliLine, quote } from "../parts/cli-line.tsx";
+import { CliLine, flagsOf, quote } from "../parts/cli-line.tsx";
 import { Filter, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Pager } from "../parts/pager.tsx";
-import { RunStatus } from "../parts/status.tsx";
+import { RunStatus, runStatuses, runStatusText } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
 import { RunNote } from "./workflow/run-note.tsx";
 import { idOf } from "./workflow/run-id.ts";
@@ -25,9 +25,9 @@ type Run = RunList["items"][number];
 
 /** The runs of workflows, newest first, and what each waits for. New ones wait while the mouse or the focus is on the list. */
 export function WorkflowsView() {
-  const { workflow } = filtersOf(["workflow"]);
+  const filters = filtersOf(["workflow", "status", "q", "by", "key"]);
   const cursor = query.value.get("cursor") ?? undefined;
-  const path = apiPath("runs", { workflow, cursor, limit: String(LIMIT) });
+  const path = apiPath("runs", { ...filters, cursor, limit: String(LIMIT) });
   const { data, trouble, loading } = useQuery<RunList>(path, EVERY_MS);
   const workers = useQuery<WorkerList>(apiPath("workers"), WORKERS_EVERY_MS);
   const list = useRef<HTMLDivElement>(null);
@@ -43,7 +43,11 @@ export function WorkflowsView() {
         Runs of durable functions: each step is recorded, and goes on where it was after any crash.
       </p>
       <div class="filters" role="group" aria-label="Filters">
+        <Filter name="q" label="Search" placeholder="part of run, key or who" />
         <Filter name="workflow" label="Workflow" choices={[...new Set(names)].toSorted()} />
+        <Filter name="status" label="Status" choices={runStatuses} textOf={runStatusText} />
+        <Filter name="by" label="Started by" />
+        <Filter name="key" label="Key" />
       </div>
       <TroubleNote trouble={trouble} />
       <div ref={list} aria-busy={loading}>
@@ -57,7 +61,7 @@ export function WorkflowsView() {
         {data === undefined ? (
           trouble === undefined && <Loading rows={10} />
         ) : rows.length === 0 && data.next === undefined ? (
-          <NoRuns workflow={workflow} />
+          <NoRuns filters={filters} />
         ) : (
           <>
             <RunTable rows={rows} />
@@ -65,21 +69,29 @@ export function WorkflowsView() {
           </>
         )}
       </div>
-      <CliLine line={listLine(workflow)} />
+      <CliLine line={listLine(filters)} />
     </>
   );
 }
 
-function listLine(workflow: string | undefined): string {
-  return [
-    "konverge run list",
-    ...(workflow === undefined ? [] : [quote(workflow)]),
-    ...(cluster.value === defaultCluster ? [] : [`--cluster ${quote(cluster.value)}`]),
-  ].join(" ");
+type Filters = Readonly<Record<string, string>>;
+
+function listLine({ workflow, q, ...others }: Filters): string {
+  const cli = {
+    ...others,
+    ...(q === undefined ? {} : { search: q }),
+    ...(cluster.value === defaultCluster ? {} : { cluster: cluster.value }),
+  };
+  const name = workflow === undefined ? [] : [quote(workflow)];
+  return ["konverge run list", ...name, ...flagsOf(cli)].join(" ");
 }
 
-function NoRuns({ workflow = "WORKFLOW" }: { readonly workflow: string | undefined }) {
-  return (
+function NoRuns({ filters: { workflow = "WORKFLOW", ...others } }: { readonly filters: Filters }) {
+  return Object.keys(others).length > 0 ? (
+    <Empty title="No run matches">
+      <p>The search finds any part; the other filters take the whole word.</p>
+    </Empty>
+  ) : (
     <Empty title="No run yet">
       <p>Start one of a workflow that a worker has announced, and it appears here by itself:</p>
       <CliLine line={`konverge run start ${quote(workflow)} --input '{}'`} />
@@ -127,6 +139,7 @@ function RunTable({ rows }: { readonly rows: readonly Run[] }) {
               </td>
               <td data-label="Started" class="right nowrap">
                 <Time at={run.createdAt} />
+                {run.by === undefined ? null : <div class="dim small">by {run.by}</div>}
               </td>
             </tr>
           ))}

@@ -3,12 +3,14 @@ import { glanceOf } from "../run-fields.ts";
 import type { RunRef } from "../run-ref.ts";
 import {
   FencedError,
+  RUN_STATUSES,
   type BufferedSignal,
   type CancelOrder,
   type Failing,
   type Followers,
   type Held,
   type Progress,
+  type RunCounts,
   type RunStatus,
   type RunStore,
   type RunView,
@@ -269,6 +271,15 @@ export function createMemoryRunStore(now: () => number): RunStore {
     list: async (workflow, { filter }) => ({
       runs: list(workflow).flatMap(({ view }) => (fits(view, filter) ? [view] : [])),
     }),
+    async counts(workflow) {
+      const views = [...runs.values()].map(({ view }) => view);
+      return Object.fromEntries(
+        RUN_STATUSES.map((status) => [
+          status,
+          views.filter((view) => view.workflow === workflow && view.status === status).length,
+        ]),
+      ) as RunCounts;
+    },
     steps: async (ref) => new Map(runs.get(keyOf(ref))?.steps),
     // Nothing is lost between two calls of one process.
     overdue: async () => [],

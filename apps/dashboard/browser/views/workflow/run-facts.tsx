@@ -1,4 +1,5 @@
 import type { RunDetail } from "@konverge/contracts";
+import { viewHref } from "../../frame/cluster.ts";
 import { runHref } from "../../frame/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { now, Time } from "../../parts/time.tsx";
@@ -6,7 +7,7 @@ import { idOf } from "./run-id.ts";
 
 /** Where a run comes from and how far it is. */
 export function RunFacts({ run }: { readonly run: RunDetail }) {
-  const { createdAt, startedAt, endedAt, key, parent, cancel, error, reason, status } = run;
+  const { createdAt, startedAt, endedAt, key, parent, by, cancel, error, reason, status } = run;
   const endMs = endedAt === undefined ? now.value : Date.parse(endedAt);
   const done = run.steps.filter(({ name }) => !name.includes("!")).length;
   return (
@@ -19,6 +20,7 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
               <Time at={createdAt} />
             </span>
             <div class="dim small">
+              {by === undefined ? null : <div>by {by}</div>}
               {startedAt === undefined
                 ? "no worker has taken it yet"
                 : `taken by a worker after ${formatMs(Date.parse(startedAt) - Date.parse(createdAt))}`}
@@ -36,7 +38,9 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
           <div>
             <dt>Key</dt>
             <dd>
-              <code>{key}</code>
+              <a href={viewHref("/workflows", { workflow: run.workflow, key })}>
+                <code>{key}</code>
+              </a>
               <div class="dim small">one run at a time</div>
             </dd>
           </div>
