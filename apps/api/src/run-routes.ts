@@ -18,6 +18,7 @@ import { demand, touches, type Caller } from "./caller.ts";
 import { NO_NAMESPACE } from "./place-of.ts";
 import type { QueueAccess } from "./queue-access.ts";
 import { route, type Route } from "./route.ts";
+import { startOnce } from "./start-once.ts";
 import { preferredWaitMs } from "./wait-for-end.ts";
 import { waitForRun } from "./wait-for-run.ts";
 import { formatCursor, parseCursor, runDetail, runItem } from "./run-view.ts";
@@ -61,16 +62,23 @@ export function runRoutes(access: QueueAccess): Route[] {
         const { workflows, announced } = await access.runs(cluster);
         const version = announced.get(workflow);
         if (version === undefined) throw unknownWorkflow(cluster, workflow, announced);
-        const started = await fitting("/input", () =>
-          workflows.start({ name: workflow, version }, input, {
-            onExisting,
-            ...(id === undefined ? {} : { id }),
-            ...(key === undefined ? {} : { key }),
-            ...(by === undefined ? {} : { by }),
-          }),
-        );
+        const start = (named: { readonly id?: string }) =>
+          fitting("/input", () =>
+            workflows.start({ name: workflow, version }, input, {
+              onExisting,
+              ...named,
+              ...(key === undefined ? {} : { key }),
+              ...(by === undefined ? {} : { by }),
+            }),
+          );
+        const once = context.req.header("idempotency-key");
+        const started =
+          id !== undefined || once === undefined
+            ? await start(id === undefined ? {} : { id })
+            : await startOnce([caller.id, once, body], (derived) => start({ id: derived }));
         audit({ action: "run.start", ...placeIn(cluster, workflow), name: started.id }, by);
-        const answer = { ...started, id: formatRunId({ workflow, id: started.id }, cluster) };
+        const { created } = started;
+        const answer = { created, id: formatRunId({ workflow, id: started.id }, cluster) };
         context.header("location", `/v1/runs/${encodeURIComponent(answer.id)}`);
         return answer;
       },

@@ -72,6 +72,8 @@ export interface StartedRun {
   readonly id: string;
   /** False when the answer is a run that was there. */
   readonly created: boolean;
+  /** Of one with this id that was there: since when, epoch ms by Redis's clock. */
+  readonly createdAtMs?: number;
 }
 
 export interface SignalMessage {
@@ -213,7 +215,9 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
         ...(onExisting === undefined ? {} : { onExisting }),
         ...(by === undefined ? {} : { by }),
       });
-      return "status" in started ? { id, created: false } : started;
+      return "status" in started
+        ? { id, created: false, createdAtMs: started.createdAtMs }
+        : started;
     },
     get: (ref) => store.get(ref),
     peek: (ref) => store.peek(ref),

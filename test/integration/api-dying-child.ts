@@ -1,0 +1,18 @@
+/** An API that starts a run and dies before it has kept the answer. */
+import { createApi, openQueueAccess } from "@konverge/api";
+import { openGuardControl } from "@konverge/guard";
+import { createMetrics } from "@konverge/telemetry";
+
+const [url = "", prefix = "", key = "", body = ""] = process.argv.slice(2);
+const access = openQueueAccess({ redisUrl: url, prefix, onError: () => undefined });
+const dying = { ...access.answers, keep: async () => void process.kill(process.pid, "SIGKILL") };
+const api = createApi({
+  access: { ...access, answers: dying },
+  guards: openGuardControl({ redis: { url }, prefix }),
+  metrics: createMetrics({ version: "test" }),
+  token: undefined,
+  cluster: "default",
+  onError: (error) => process.stderr.write(`${String(error)}\n`),
+});
+const headers = { "content-type": "application/json", host: "localhost", "idempotency-key": key };
+await api.fetch(new Request("http://localhost/v1/runs", { method: "POST", headers, body }));
