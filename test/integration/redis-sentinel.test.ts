@@ -8,6 +8,8 @@ import { createGuard } from "@konverge/guard";
 import { findRedisServer } from "@konverge/infra-redis";
 import { createWorkQueue } from "@konverge/queue";
 import { guard as dieWithUs, startRedis } from "@konverge/testkit";
+import { openConsumer } from "@konverge/redis";
+import { startTcpProxy } from "../chaos/tcp-proxy.ts";
 import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "./queue-harness.ts";
 
 const http = { kind: "http" } as const;
@@ -46,8 +48,8 @@ async function startSentinel(
   return { port, stop: () => child.kill("SIGKILL") };
 }
 
-test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledged is lost, queue and guard go on", async () => {
-  await using cleanup = new AsyncDisposableStack();
+/** A primary, its replica, and a Sentinel that knows both. */
+async function startSet(cleanup: AsyncDisposableStack) {
   const dir = mkdtempSync(join(tmpdir(), "konverge-sentinel-"));
   cleanup.defer(() => rmSync(dir, { recursive: true, force: true }));
   const primary = await startRedis();
@@ -67,7 +69,12 @@ test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledge
     },
     30_000,
   );
+  return { primary, replica, sentinel, asked };
+}
 
+test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledged is lost, queue and guard go on", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const { primary, sentinel } = await startSet(cleanup);
   const redis = { url: `redis+sentinel://127.0.0.1:${sentinel.port}/mymaster` };
   const queue = createWorkQueue({
     redis,
@@ -109,4 +116,42 @@ test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledge
       30_000,
     );
   }
-}, 120_000);
+}, 200_000);
+
+test("who asks one Sentinel where the primary is, as another tells of the failover, still finds it", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const { primary, sentinel, asked } = await startSet(cleanup);
+  const slow = cleanup.use(await startTcpProxy(sentinel.port));
+  const consumer = openConsumer({
+    url: `redis+sentinel://127.0.0.1:${slow.port},127.0.0.1:${sentinel.port}/mymaster`,
+  });
+  const { redis } = consumer;
+  redis.on("error", () => undefined);
+  cleanup.defer(() => consumer.disconnect());
+  await redis.set("before", "yes");
+  await until("it listens to both", async () => {
+    const clients = String(await asked.call("CLIENT", "LIST"));
+    return clients.split("\n").filter((line) => line.includes(" sub=1 ")).length >= 2;
+  });
+  const replicated = new Redis(primary.url);
+  replicated.on("error", () => undefined);
+  cleanup.defer(() => replicated.disconnect());
+  await replicated.set("marker", "");
+  await until("the replica has it", async () => (await replicated.wait(1, 1_000)) === 1);
+
+  const listener = new Redis({ port: sentinel.port });
+  cleanup.defer(() => listener.disconnect());
+  let isOver = false;
+  listener.on("message", () => (isOver = true));
+  await listener.subscribe("+switch-master");
+  slow.hold();
+  await primary.kill();
+  await until("the failover", () => isOver, 60_000);
+  slow.heal();
+  const answer = await until(
+    "the new primary is found",
+    () => redis.set("after", "yes").catch(() => undefined),
+    60_000,
+  );
+  expect(answer).toBe("OK");
+}, 200_000);

@@ -1,5 +1,6 @@
 import { KonvergeError, parseRedisUrl, type RedisAddress, type RedisUrl } from "@konverge/core";
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from "ioredis";
+import { SteadySentinelConnector } from "./steady-sentinel-connector.ts";
 
 /**
  * Where Redis is: a URL (docs/configuration.md has the forms), the nodes of a Redis Cluster, or ioredis options for all that
@@ -19,6 +20,7 @@ export interface Manner {
 }
 
 const MAX_RECONNECT_MS = 1_000;
+const SENTINEL_TIMEOUT_MS = 2_000;
 const reconnectAfterMs = (times: number) => Math.min(50 * times, MAX_RECONNECT_MS);
 
 /** Opens in the background. @throws KonvergeError `invalid_config` for a URL that cannot be read */
@@ -64,6 +66,9 @@ export function connect(target: RedisTarget, { single, cluster }: Manner): Redis
     enableTLSForSentinelMode: url.tls,
     // Told of a new primary by the Sentinels, also when the old one hangs and no connection breaks.
     failoverDetector: true,
+    Connector: SteadySentinelConnector,
+    // One that accepts connections and never answers must not keep us from the others.
+    sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
     ...common,
   });
 }
