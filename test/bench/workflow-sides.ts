@@ -6,7 +6,7 @@ import { runNames } from "../../libs/workflow/src/run-names.ts";
 
 export const STEPS = 5;
 const STARTED_AT_ONCE = 200;
-const LOOK_EVERY_MS = 2;
+const LOOK_EVERY_MS = 5;
 
 /** Five steps in a row under measurement: a run of ours, or a chain of five jobs. They do nothing. */
 export interface StepsSide {

@@ -76,12 +76,21 @@ export interface Consumer {
   disconnect(): void;
 }
 
+export interface ConsumerOptions {
+  /** Whether what many callers write within one turn of the event loop leaves with one system call. Default: no. */
+  readonly gathersTurns?: boolean;
+}
+
 /** Connections for a worker: commands wait until Redis is back, on a Redis Cluster until their slot has a primary. */
-export function openConsumer(target: RedisTarget): Consumer {
+export function openConsumer(
+  target: RedisTarget,
+  { gathersTurns = false }: ConsumerOptions = {},
+): Consumer {
   const redis = connect(target, {
     single: { maxRetriesPerRequest: null },
     cluster: { maxRedirections: Infinity, retryDelayOnMoved: MOVED_DELAY_MS },
   });
+  if (gathersTurns && redis instanceof Redis) gatherTurns(redis);
   const connections: RedisClient[] = [redis];
   const keep = <Client extends RedisClient>(copy: Client): Client => {
     connections.push(copy);

@@ -270,7 +270,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       return await retryRun({ store, call, namesOf, start, wake }, ref, retryOptions);
     },
     work({ workflows, concurrency = DEFAULT_CONCURRENCY, clusters, workerId = defaultWorkerId() }) {
-      const consumer = openConsumer(options.redis);
+      const consumer = openConsumer(options.redis, { gathersTurns: true });
       consumer.redis.on("error", onError);
       consumers.add(consumer);
       const own = createRedisRunStore({

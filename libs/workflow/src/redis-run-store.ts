@@ -48,7 +48,12 @@ export interface RedisRunStoreOptions {
 
 export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   const { call, prefix, cluster, retentionMs } = options;
-  const of = (workflow: string): RunNames => runNames(prefix, cluster, workflow);
+  const known = new Map<string, RunNames>();
+  const of = (workflow: string): RunNames => {
+    const names = known.get(workflow) ?? runNames(prefix, cluster, workflow);
+    known.set(workflow, names);
+    return names;
+  };
   const script = async <T>(
     what: Script,
     keys: readonly string[],

@@ -26,7 +26,7 @@ export function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string
 export interface BodyOptions {
   readonly step: string;
   readonly attempt: number;
-  readonly idempotencyKey: string;
+  readonly run: RunRef;
   readonly timeoutMs: number;
   /** Ends the wait for the body with its reason. */
   readonly signal: AbortSignal;
@@ -42,27 +42,38 @@ export async function runBody<T>(
   body: (step: StepContext) => T | Promise<T>,
   options: BodyOptions,
 ): Promise<T> {
-  const { step, attempt, idempotencyKey, timeoutMs, signal, openVerbs } = options;
-  const limit = new AbortController();
+  const { run, step, attempt, timeoutMs, signal, openVerbs } = options;
+  // Composed by hand: `AbortSignal.any` costs more than the rest of a step, most of it in garbage.
+  const over = new AbortController();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const end = (reason: Error) => {
+    over.abort(reason);
+    reject(reason);
+  };
   const timer = setTimeout(() => {
     const message = `step "${step}" took longer than ${timeoutMs} ms; raise its timeout or do less in it`;
-    limit.abort(new KonvergeError("timed_out", message));
+    end(new KonvergeError("timed_out", message));
   }, timeoutMs);
-  const over = new AbortController();
-  const either = AbortSignal.any([signal, limit.signal, over.signal]);
-  const open = openVerbs(either);
-  const stop = () => reject(either.reason as Error);
-  either.addEventListener("abort", stop, { once: true });
-  if (either.aborted) stop();
+  const open = openVerbs(over.signal);
+  const stop = () => end(signal.reason as Error);
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  const context: StepContext = {
+    ...open.verbs,
+    signal: over.signal,
+    attempt,
+    // Few ask for it, and a hash costs more than the rest of this.
+    get idempotencyKey() {
+      return idempotencyKeyOf(run, step);
+    },
+  };
   try {
-    const run = async () => await body({ ...open.verbs, signal: either, attempt, idempotencyKey });
-    const value = await Promise.race([aborted, bodies.run(step, run)]);
+    const value = await Promise.race([aborted, bodies.run(step, async () => await body(context))]);
     open.assertEnded();
     return value;
   } finally {
     clearTimeout(timer);
-    either.removeEventListener("abort", stop);
+    signal.removeEventListener("abort", stop);
     // What the body has left behind must not write beside the next try.
     over.abort(new KonvergeError("attempt_revoked", `this try of step "${step}" is over`));
   }

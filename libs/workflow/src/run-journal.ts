@@ -27,6 +27,8 @@ export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "s
   readonly stopped: AbortSignal;
   /** Aborted when the cancellation of the run was ordered. */
   readonly cancelOrdered: AbortSignal;
+  /** Aborted with either of them. */
+  stoppedOrCancelled(): AbortSignal;
   readonly random: () => number;
   /** Waits in place; ends early when the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -95,6 +97,7 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   const buffered = [...held.signals];
   const begunMs = new Map(held.waited.map(({ step, sinceMs }) => [step, sinceMs]));
   const watched = new Set(held.watched);
+  let either: AbortSignal | undefined;
   let cancelThrown = held.cancelledAt !== undefined;
   const isCancelPending = () =>
     !cancelThrown &&
@@ -121,6 +124,8 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     clusters: options.clusters,
     stopped,
     cancelOrdered,
+    // Made once: such a signal costs more than the rest of a step.
+    stoppedOrCancelled: () => (either ??= AbortSignal.any([stopped, cancelOrdered])),
     random,
     pause: options.pause ?? pause,
     beforeBody: options.beforeBody ?? (() => undefined),

@@ -1,7 +1,7 @@
 import { climb, ensureError, failureLadder, findCause, toMs, type Ladder } from "@konverge/core";
 import type { Advance } from "./create-context.ts";
 import type { StepContext, StepOptions } from "./define-workflow.ts";
-import { idempotencyKeyOf, runBody } from "./run-body.ts";
+import { runBody } from "./run-body.ts";
 import type { RunJournal } from "./run-journal.ts";
 import { FencedError } from "./run-store.ts";
 import { failureOf } from "./step-failed-error.ts";
@@ -32,12 +32,9 @@ export async function runStep(
 ): Promise<Advance> {
   const { attempts = DEFAULT_ATTEMPTS, ladder = failureLadder } = options.retry ?? {};
   const timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
-  const idempotencyKey = idempotencyKeyOf(journal.held, key);
   // Once the cancellation was thrown, what the function still does is cleaning up.
   const signal =
-    kind === "undo" || journal.cancelThrown
-      ? journal.stopped
-      : AbortSignal.any([journal.stopped, journal.cancelOrdered]);
+    kind === "undo" || journal.cancelThrown ? journal.stopped : journal.stoppedOrCancelled();
   const noted = journal.progressOf(key);
   let tries = noted?.attempts ?? 0;
   let uncounted = noted?.uncounted ?? 0;
@@ -61,9 +58,9 @@ export async function runStep(
     try {
       journal.beforeBody(key);
       value = await runBody(body, {
+        run: journal.held,
         step: key,
         attempt: tries,
-        idempotencyKey,
         timeoutMs,
         signal,
         openVerbs: (over) => createStepVerbs(journal, key, over),
