@@ -48,10 +48,10 @@ export interface RedisRunStoreOptions {
 
 export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   const { call, prefix, cluster, retentionMs } = options;
-  const known = new Map<string, RunNames>();
+  const namesOf = new Map<string, RunNames>();
   const of = (workflow: string): RunNames => {
-    const names = known.get(workflow) ?? runNames(prefix, cluster, workflow);
-    known.set(workflow, names);
+    const names = namesOf.get(workflow) ?? runNames(prefix, cluster, workflow);
+    namesOf.set(workflow, names);
     return names;
   };
   const script = async <T>(
