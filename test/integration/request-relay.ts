@@ -1,7 +1,7 @@
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { KubeClient, KubeCredentials } from "@konverge/kube";
-import { clientFor, startWireServer, type Exchange } from "./kube-wire-server.ts";
+import { clientFor, sendStatus, startWireServer, type Exchange } from "./kube-wire-server.ts";
 
 /** Which request is met: the next one of this method whose path ends so. */
 export interface Match {
@@ -16,6 +16,8 @@ export interface RequestRelay extends AsyncDisposable {
   readonly passed: readonly string[];
   /** The next such request does not arrive. */
   loseRequest(match: Match): void;
+  /** The next such request is answered so, and does not arrive. */
+  refuse(match: Match, status: number, reason: string): void;
   /** The next such request is served, and nobody hears of it. */
   loseAnswer(match: Match): void;
   /** The next such request is on its way until it is released. */
@@ -100,6 +102,8 @@ export async function startRequestRelay(credentials: KubeCredentials): Promise<R
     passed,
     loseRequest: (match) =>
       void rules.add({ match, meet: ({ response }) => void response.destroy() }),
+    refuse: (match, status, reason) =>
+      void rules.add({ match, meet: ({ response }) => sendStatus(response, status, reason) }),
     loseAnswer: (match) =>
       void rules.add({
         match,

@@ -36,9 +36,11 @@ export type ErrorCode =
   | "kube_unreachable"
   | "method_not_allowed"
   | "not_found"
+  | "object_exists"
   | "object_failed"
   | "object_gone"
   | "object_replaced"
+  | "outcome_unknown"
   | "owner_invalid"
   | "queue_full"
   | "rate_limited"
@@ -95,9 +97,11 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
   method_not_allowed: entry("The method is not served here", 405, 2, true),
   not_found: entry("Not found", 404, 3, true),
+  object_exists: entry("What was to be created is there already", 409, 4, true),
   object_failed: entry("The object that is waited for says that it has failed", 409, 1, true),
   object_gone: entry("The object that is waited for was deleted", 409, 4, true),
   object_replaced: entry("The object was deleted and created again", 409, 4),
+  outcome_unknown: entry("It is not known whether the step had its effect", 500, 1, true),
   owner_invalid: entry("The owner reference cannot be set", 422, 1, true),
   queue_full: entry("Too many keys wait; come again later", 503, 6),
   rate_limited: entry("Too many requests; come again later", 429, 6),

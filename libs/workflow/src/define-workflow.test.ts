@@ -38,6 +38,18 @@ defineWorkflow("types", { version: 1 }, async (w) => {
   await w.step("outer", () => w.step("inner", async () => 1));
   // @ts-expect-error a wait in a step
   await w.step("wait", () => w.sleep("pause", "1s"));
+  const ref = await w.step(
+    "apply",
+    (k) => k.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: "x" } }),
+    {
+      undo: (made, k) => k.delete(made ?? { apiVersion: "v1", kind: "Namespace", name: "x" }),
+    },
+  );
+  ref.uid.toUpperCase();
+  // @ts-expect-error objects are not recorded
+  await w.step("get", (k) => k.get(ref));
+  // @ts-expect-error what was read is not to be changed
+  await w.step("change", async (k) => void ((await k.get(ref))!.metadata.labels = {}));
   const answer = await w.signal<{ ok: boolean }>("approve", { timeout: "1h" });
   // @ts-expect-error null when the time is over
   void answer.ok;

@@ -34,6 +34,12 @@ export interface RetryOptions {
 
 export interface StepOptions<T> {
   readonly retry?: RetryOptions;
+  /**
+   * The body does something that cannot be recognised when it is done again, and knows no idempotency key. Its start is
+   * recorded first, at the cost of one call of Redis; a body that was started and not recorded counts as a try, whatever became
+   * of its worker. `retry.attempts` is 1 then, if not given. Default false.
+   */
+  readonly unsafe?: boolean;
   /** Longest time of one try. Default 5 min. Too short repeats work that would have succeeded; too long holds a worker. */
   readonly timeout?: Duration;
   /**

@@ -46,6 +46,7 @@ export type {
 export type {
   ApplyOptions,
   DeleteOptions,
+  EvictOptions,
   NamedTarget,
   ObjectIntent,
   ObjectTarget,

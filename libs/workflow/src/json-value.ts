@@ -1,4 +1,5 @@
 import { KonvergeError } from "@konverge/core";
+import { isSecret } from "./verbs/seen-secrets.ts";
 
 /**
  * `T` where it survives a round trip through JSON unchanged, else `never`: a Date would come back as text, a Map as `{}`, a
@@ -60,6 +61,10 @@ function findProblem(value: unknown, path: string, depth: number): string | unde
       break;
   }
   if (value === null) return undefined;
+  if (isSecret(value)) {
+    const detail = `${here} is what get answered of a Secret, or of another kind that holds secrets`;
+    throw new KonvergeError("invalid_result", `${detail}: return a reference, not what it holds`);
+  }
   if (depth > MAX_DEPTH)
     return `${here} is nested more than ${MAX_DEPTH} levels deep, or in a circle`;
   if (Array.isArray(value)) {

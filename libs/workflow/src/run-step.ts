@@ -3,7 +3,7 @@ import type { Advance } from "./create-context.ts";
 import type { StepContext, StepOptions } from "./define-workflow.ts";
 import { runBody } from "./run-body.ts";
 import type { RunJournal } from "./run-journal.ts";
-import { FencedError } from "./run-store.ts";
+import { FencedError, type StepRecord } from "./run-store.ts";
 import { failureOf } from "./step-failed-error.ts";
 import { stepFaultOf } from "./step-fault.ts";
 import { createStepVerbs } from "./verbs/create-step-verbs.ts";
@@ -28,9 +28,12 @@ export async function runStep(
   key: string,
   kind: "step" | "undo",
   body: (step: StepContext) => unknown,
-  options: Pick<StepOptions<never>, "retry" | "timeout">,
+  options: Pick<StepOptions<never>, "retry" | "timeout" | "unsafe">,
 ): Promise<Advance> {
-  const { attempts = DEFAULT_ATTEMPTS, ladder = failureLadder } = options.retry ?? {};
+  // It speaks of the body alone: what takes it back is repeated as any other.
+  const isUnsafe = kind === "step" && options.unsafe === true;
+  const { attempts = isUnsafe ? 1 : DEFAULT_ATTEMPTS, ladder = failureLadder } =
+    options.retry ?? {};
   const timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
   // Once the cancellation was thrown, what the function still does is cleaning up.
   const signal =
@@ -53,6 +56,10 @@ export async function runStep(
     if (journal.stopped.aborted) throw journal.stopped.reason;
     if (leftMs > 0) continue;
 
+    if (isUnsafe) {
+      if (tries >= attempts) return await journal.commit(key, unknownOutcome(key, tries));
+      await journal.note(key, { attempts: tries + 1, delayMs: 0 });
+    }
     tries += 1;
     let value: unknown;
     try {
@@ -73,7 +80,7 @@ export async function runStep(
       if (fenced !== undefined) throw fenced;
       if (kind === "step" && journal.cancelPending) continue;
       const fault = stepFaultOf(error);
-      if (fault.kind === "uncounted") {
+      if (fault.kind === "uncounted" && !isUnsafe) {
         tries -= 1;
         uncounted += 1;
         const delayMs = delayBefore(uncounted, ladder, fault.retryAfterMs, journal.random);
@@ -95,6 +102,11 @@ export async function runStep(
     }
     return await journal.commit(key, { kind, value, attempts: tries });
   }
+}
+
+function unknownOutcome(step: string, attempts: number): StepRecord {
+  const message = `a worker was lost in the body of step "${step}", which is unsafe: whether it had its effect is not known, and it is not repeated`;
+  return { kind: "step", error: { code: "outcome_unknown", message }, attempts };
 }
 
 function isFenced(error: unknown): error is FencedError {

@@ -8,7 +8,7 @@ import {
 } from "@konverge/kube";
 import type { ObjectRef } from "../object-ref.ts";
 import { replaced } from "./object-replaced.ts";
-import { refOf } from "./ref-of.ts";
+import { refTo } from "../waits/wait-target.ts";
 import type { ApplyOptions, ObjectIntent } from "./step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
@@ -37,7 +37,7 @@ export async function applyObject(
     await scope.assertHeld();
     const intent = { ...object, metadata: { ...object.metadata, ...guard } };
     try {
-      return refOf(await client.apply(type, intent, { force }), reached);
+      return refTo(reached, await client.apply(type, intent, { force }));
     } catch (error) {
       if (isFieldManagerConflict(error)) throw fieldConflict(error, reached);
       if (uid !== undefined && isReplaced(error)) throw replaced(reached, error);

@@ -1,11 +1,22 @@
 import { KonvergeError } from "@konverge/core";
+import type { ObjectRef } from "../object-ref.ts";
 import type { RunJournal } from "../run-journal.ts";
 import { applyObject } from "./apply.ts";
+import { createObject, withName } from "./create.ts";
 import { deleteObject } from "./delete.ts";
+import { evictPod } from "./evict.ts";
 import { getObject } from "./get.ts";
 import { mutateObject } from "./mutate.ts";
-import type { StepVerbs } from "./step-verbs.ts";
+import { assertJob } from "./run-job.ts";
+import { scaleObject } from "./scale.ts";
+import type { ObjectIntent, StepVerbs } from "./step-verbs.ts";
 import { createVerbScope, type VerbScope } from "./verb-scope.ts";
+
+async function create(scope: VerbScope, object: ObjectIntent, verb: string): Promise<ObjectRef> {
+  const identity = scope.identify(verb, object);
+  const named = withName(object, identity);
+  return await createObject(scope, await scope.reach(named), { object: named, identity });
+}
 
 /** The verbs of one try of a body, and what ends them. */
 export interface OpenVerbs {
@@ -33,6 +44,16 @@ export function createStepVerbs(journal: RunJournal, step: string, signal: Abort
         const identity = scope.identify("mutate", target);
         return await mutateObject(scope, await scope.reach(target), { identity, change });
       }),
+    create: (object) => track("create", () => create(scope, object, "create")),
+    scale: (target, replicas) =>
+      track("scale", async () => scaleObject(scope, await scope.reach(target), replicas)),
+    runJob: (job) =>
+      track("runJob", async () => {
+        assertJob(job);
+        return await create(scope, job, "runJob");
+      }),
+    evict: (pod, options = {}) =>
+      track("evict", async () => evictPod(scope, await scope.reach(pod), options)),
     delete: (target, options = {}) =>
       track("delete", async () => deleteObject(scope, await scope.reach(target), options)),
     on: (cluster) => verbsOn(scope.on(cluster)),

@@ -1,5 +1,6 @@
 import type { ApiObject } from "@konverge/core";
 import { ignoreNotFound } from "@konverge/kube";
+import { rememberSecret } from "./seen-secrets.ts";
 import type { Seen } from "./step-verbs.ts";
 import type { Reached } from "./verb-scope.ts";
 
@@ -9,7 +10,9 @@ export async function getObject<T extends ApiObject>({
   at,
 }: Reached): Promise<Seen<T> | undefined> {
   const object = await client.get(type, at).catch(ignoreNotFound);
-  return object === undefined ? undefined : (freeze(object) as Seen<T>);
+  if (object === undefined) return undefined;
+  if (client.isSensitive(type)) rememberSecret(object);
+  return freeze(object) as Seen<T>;
 }
 
 /** Whoever changed what was read would wait in vain for it to be written. */

@@ -7,8 +7,8 @@ import {
 } from "@konverge/core";
 import type { ObjectRef } from "../object-ref.ts";
 import type { StepMark } from "../run-store.ts";
-import { refOf } from "./ref-of.ts";
-import { formatMark, markerName, marksIn } from "./step-marker.ts";
+import { refTo } from "../waits/wait-target.ts";
+import { markerName, markOf, marksIn } from "./step-marker.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 /** Marks of other steps that are looked up in Redis for one write. */
@@ -32,11 +32,8 @@ export async function mutateObject<T extends ApiObject>(
   { identity, change }: Mutation<T>,
 ): Promise<ObjectRef> {
   const { client, type, at, uid, label } = reached;
-  const { journal, step } = scope;
-  const { workflow, id, run } = journal.held;
   const marker = markerName(identity);
-  const installation = await journal.installation();
-  const text = formatMark({ installation, workflow, id, createdAtMs: run.createdAtMs, step });
+  const text = await markOf(scope);
 
   const result = await client.mutate<ApiObject>(
     type,
@@ -49,7 +46,6 @@ export async function mutateObject<T extends ApiObject>(
       if (jsonEquals(before, draft)) return;
       const settled = await settledOf(
         scope,
-        installation,
         marks.flatMap(({ name, mark }) => (mark === undefined ? [] : [{ name, mark }])),
       );
       const annotations = { ...draft.metadata.annotations };
@@ -66,15 +62,15 @@ export async function mutateObject<T extends ApiObject>(
       `${label} was changed, but the annotation ${marker} is not there: something in the cluster, such as an admission webhook, takes annotations of konverge.dev away; without it a second try could not see the first`,
     );
   }
-  return refOf(result.object, reached);
+  return refTo(reached, result.object);
 }
 
 /** Names of the marks that nobody will look for again. */
 async function settledOf(
   { journal }: VerbScope,
-  installation: string,
   marks: readonly { readonly name: string; readonly mark: StepMark }[],
 ): Promise<string[]> {
+  const installation = await journal.installation();
   const ours = marks.filter(({ mark }) => mark.installation === installation);
   const { workflow, id, run } = journal.held;
   const isOfThisRun = ({ mark }: (typeof ours)[number]) =>

@@ -1,4 +1,5 @@
 import type { StepMark } from "../run-store.ts";
+import type { VerbScope } from "./verb-scope.ts";
 
 /** Annotations by which a later try of a step sees that it has changed the object. */
 const PREFIX = "konverge.dev/step-";
@@ -8,10 +9,11 @@ export function markerName(hash: string): string {
   return PREFIX + hash.slice(0, HASH_CHARS);
 }
 
-/** Text of an annotation: whose mark it is. */
-export function formatMark(mark: StepMark): string {
-  const { installation, workflow, id, createdAtMs, step } = mark;
-  return JSON.stringify({ installation, workflow, run: id, createdAtMs, step });
+/** Text of the annotation: whose mark it is. */
+export async function markOf({ journal, step }: VerbScope): Promise<string> {
+  const { workflow, id, run } = journal.held;
+  const installation = await journal.installation();
+  return JSON.stringify({ installation, workflow, run: id, createdAtMs: run.createdAtMs, step });
 }
 
 /** The marks in an object's annotations; those that cannot be read are nobody's. */

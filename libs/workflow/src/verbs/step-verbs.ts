@@ -42,6 +42,11 @@ export interface DeleteOptions {
   readonly gracePeriodSeconds?: number;
 }
 
+export interface EvictOptions {
+  /** Default: the pod's own. */
+  readonly gracePeriodSeconds?: number;
+}
+
 /**
  * What the body of a step does with Kubernetes objects. Each verb may run again after a crash, and knows then whether it has
  * had its effect. Before each write it looks in Redis whether the run is still this worker's, and it writes only onto what it
@@ -60,6 +65,12 @@ export interface StepVerbs {
    */
   apply(object: ObjectIntent, options?: ApplyOptions): Promise<ObjectRef>;
   /**
+   * Creates an object that must not be there yet, unless an earlier try of this step has created it. With `generateName` the
+   * name is made of the run and the step.
+   * @throws KonvergeError `object_exists` when it is another one
+   */
+  create(object: ObjectIntent): Promise<ObjectRef>;
+  /**
    * Changes what is there, once: the write carries an annotation that says so, and whoever finds it does not change again.
    * So increments count exactly (P10). `change` may run several times and must depend on nothing but the draft.
    * @throws KubeApiError 404 when it is not there; KonvergeError `object_replaced` when `target` has another uid
@@ -74,6 +85,18 @@ export interface StepVerbs {
    * answered: by names alone a second try could meet a new object.
    */
   delete(target: ObjectTarget, options?: DeleteOptions): Promise<void>;
+  /** Sets the number of replicas of a kind that has the subresource `scale`. */
+  scale(target: ObjectTarget, replicas: number): Promise<ObjectRef>;
+  /**
+   * Starts a Job, by the rule of `create`; `w.waitFor(name, complete(ref))` waits for its end.
+   * @throws KonvergeError `invalid_request` with `ttlSecondsAfterFinished`, which could delete it before it was looked at
+   */
+  runJob(job: ObjectIntent): Promise<ObjectRef>;
+  /**
+   * Evicts a pod; one that is gone, or has a successor, is done. While a disruption budget forbids it the step tries again,
+   * which costs none of its tries.
+   */
+  evict(pod: ObjectTarget, options?: EvictOptions): Promise<void>;
   /** The same verbs on another cluster of the configuration. */
   on(cluster: string): StepVerbs;
 }

@@ -34,7 +34,7 @@ export function nameOf({ cluster, kind, namespace, name }: WaitTarget): string {
 
 /** The object as it was found, without what it holds. */
 export function refTo(
-  { cluster }: WaitTarget,
+  { cluster }: { readonly cluster?: string | undefined },
   { apiVersion, kind, metadata }: ApiObject,
 ): ObjectRef {
   const { namespace, name, uid = "", generation, resourceVersion = "" } = metadata;

@@ -1,0 +1,34 @@
+import { KonvergeError, type ApiObject } from "@konverge/core";
+import type { ObjectRef } from "../object-ref.ts";
+import { refTo } from "../waits/wait-target.ts";
+import type { Reached, VerbScope } from "./verb-scope.ts";
+
+interface Scale extends ApiObject {
+  spec?: { replicas?: number };
+}
+
+/** Sets the number of replicas through `/scale`, then reads the object for its generation. */
+export async function scaleObject(
+  scope: VerbScope,
+  reached: Reached,
+  replicas: number,
+): Promise<ObjectRef> {
+  const { client, type, subresources, at, uid, label } = reached;
+  if (!Number.isSafeInteger(replicas) || replicas < 0) {
+    throw invalid(`replicas is ${replicas}; give a whole number from 0`);
+  }
+  if (!subresources.includes("scale")) {
+    throw invalid(`${label} cannot be scaled: its kind has no scale subresource; use mutate`);
+  }
+  const set = async (draft: Scale) => {
+    draft.spec = { ...draft.spec, replicas };
+    await scope.assertHeld();
+  };
+  const only = uid === undefined ? {} : { uid };
+  await client.mutate<Scale>(type, at, set, { subresource: "scale", ...only });
+  return refTo(reached, await client.get(type, at));
+}
+
+function invalid(detail: string): KonvergeError {
+  return new KonvergeError("invalid_request", detail);
+}
