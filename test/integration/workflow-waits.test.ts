@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ResourceType } from "@konverge/core";
-import type { KubeClient } from "@konverge/kube";
+import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
 import {
   all,
   any,
@@ -23,6 +23,7 @@ import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 
 const GROUP = "waits.test.konverge.dev";
 const NAMESPACE = "default";
+const LEASE_AT = { namespace: NAMESPACE, name: "waits.test.konverge.dev" };
 const harness = useWorkflows();
 
 /** What a wait came to: its answer, or why it failed. */
@@ -47,6 +48,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     clusters = { home: "default", client: async () => client };
   });
   afterAll(async () => {
+    await client.delete(LEASE, LEASE_AT).catch(ignoreNotFound);
     await removeWidgets(client, GROUP);
     await close();
   });
@@ -91,9 +93,14 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
         return { code: error.failure.code, message: error.failure.message };
       }
     });
-  const begin = async (workflow: Workflow<ObjectRef>, ref: ObjectRef) => {
+  const begin = async (
+    workflow: Workflow<ObjectRef>,
+    ref: ObjectRef,
+    { isWatched = true } = {},
+  ) => {
     const runs = harness.openRuns();
     runs.work({ workflows: [workflow], workerId: "test", clusters });
+    if (isWatched) runs.watch({ clusters, ...LEASE_AT, identity: "test" });
     const { id } = await runs.start(workflow, ref);
     return { runs, id };
   };
@@ -102,11 +109,6 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const parked = await inStatus(runs, workflow, id, "parked");
     expect(parked.waits?.[0]?.message).toContain(`Widget ${NAMESPACE}/${name}: ${words}`);
     return parked;
-  };
-  /** As the sweep does when its time has come. */
-  const look = async (workflow: AnyWorkflow, { id }: Begun) => {
-    const { rechecks } = runNames(harness.prefix, "default", workflow.name);
-    await harness.redis.zadd(rechecks, "XX", 1, id);
   };
   const comesTo = async (workflow: AnyWorkflow, { runs, id }: Begun): Promise<Came> => {
     const run = await ended(runs, workflow, id);
@@ -126,7 +128,6 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const begun = await begin(workflow, ref);
     await says(workflow, begun, "has no condition Ready");
     await report(1);
-    await look(workflow, begun);
     const { value } = await comesTo(workflow, begun);
     expect(value).toMatchObject({ ...ref, resourceVersion: expect.any(String) as string });
     // P12: the ref and nothing else.
@@ -178,7 +179,6 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const begun = await begin(workflow, ref);
     await says(workflow, begun, "has no condition Ready");
     await row.change();
-    await look(workflow, begun);
     const came = await comesTo(workflow, begun);
     expect(came).toMatchObject({ code: row.code });
     expect(came.message).toContain(row.message);
@@ -197,7 +197,6 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const begun = await begin(workflow, ref);
     await says(workflow, begun, "its controller has seen generation 1 of 2");
     await report(2);
-    await look(workflow, begun);
     expect((await comesTo(workflow, begun)).value).toMatchObject({ generation: 2 });
   });
 
@@ -209,7 +208,6 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const parked = await says(workflow, begun, "failed: says True");
     expect(parked.parkedUntilMs).toBeGreaterThan(Date.now() + 20_000);
     await report(1);
-    await look(workflow, begun);
     expect((await comesTo(workflow, begun)).code).toBeUndefined();
   });
 
@@ -230,6 +228,19 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect(came.code).toBe("wait_timeout");
     expect(came.message).toBe(`not within 0.05 s: Widget ${NAMESPACE}/${name}: says False`);
     await expectNobodyWaits(workflow);
+  });
+
+  test("without any watch a run looks again when its time has come", async () => {
+    const ref = await create();
+    const workflow = waiting((target) => ready(target));
+    const begun = await begin(workflow, ref, { isWatched: false });
+    await says(workflow, begun, "has no condition Ready");
+    await report(1);
+    const { rechecks } = runNames(harness.prefix, "default", workflow.name);
+    const dueMs = Number(await harness.redis.zscore(rechecks, begun.id));
+    expect(dueMs).toBeGreaterThan(Date.now() + 20_000);
+    await harness.redis.zadd(rechecks, "XX", 1, begun.id);
+    expect((await comesTo(workflow, begun)).value).toMatchObject({ uid: ref.uid });
   });
 
   test("a cancelled run waits for nothing any more", async () => {
@@ -254,7 +265,6 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const { uid } = await create();
     await patch({ spec: { size: 2 } });
     await report(2);
-    await look(workflow, begun);
     const { value } = await comesTo(workflow, begun);
     expect(value).toMatchObject([{ uid }, { index: 1, value: { uid } }]);
   });
@@ -268,7 +278,6 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const body = { metadata: { finalizers: null } };
     await client.patch(widgets, place(), { type: "merge", body }, { unguarded: true });
     await create();
-    await look(workflow, begun);
     expect((await comesTo(workflow, begun)).value).toEqual(ref);
   });
 

@@ -3,8 +3,10 @@ import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import {
   defineConfig,
+  leaseName,
   requiredAccess,
   startEngine,
+  WAITS_LEASE,
   type Config,
   type Engine,
   type Log,
@@ -81,7 +83,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     connected === undefined
       ? error
       : explainForbidden(error, connected, {
-          access: requiredAccess(config.controllers, settings.prefix),
+          access: requiredAccess(config, settings.prefix),
           leaseNamespace: settings.leaseNamespace,
         });
   try {
@@ -220,6 +222,17 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       queues: { redis, prefix, cluster: clusterName, shards },
       workflows: settings.role === "watch" ? [] : config.workflows,
       clusters,
+      ...(settings.role === "work" || config.workflows.length === 0
+        ? {}
+        : {
+            watch: {
+              clusters,
+              namespace: settings.leaseNamespace,
+              name: leaseName(prefix, WAITS_LEASE),
+              identity: workerId,
+              ...electionTimes(settings.leaseDuration),
+            },
+          }),
       workerId,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
       log,

@@ -2,6 +2,7 @@ import type { Log } from "@konverge/engine";
 import {
   openWorkflows,
   type RunWorkerSettings,
+  type WaitWatcherSettings,
   type Workflows,
   type WorkflowsOptions,
 } from "@konverge/workflow";
@@ -9,6 +10,8 @@ import {
 export interface RunWorkflowsOptions extends RunWorkerSettings {
   readonly queues: Omit<WorkflowsOptions, "onError">;
   readonly log: Log;
+  /** Present when this process may be the one that watches what runs wait for. */
+  readonly watch?: WaitWatcherSettings;
 }
 
 export interface WorkflowRunner {
@@ -18,23 +21,27 @@ export interface WorkflowRunner {
   kill(): Promise<void>;
 }
 
-/** Goes on with runs of the workflows. Without any it opens no connection. */
-export function runWorkflows({ queues, log, ...work }: RunWorkflowsOptions): WorkflowRunner {
-  if (work.workflows.length === 0) return { stop: async () => {}, kill: async () => {} };
+/** Goes on with runs of the workflows, and watches for them. With nothing to do it opens no connection. */
+export function runWorkflows({ queues, log, watch, ...work }: RunWorkflowsOptions): WorkflowRunner {
+  if (work.workflows.length === 0 && watch === undefined) {
+    return { stop: async () => {}, kill: async () => {} };
+  }
   const workflows: Workflows = openWorkflows({
     ...queues,
     onError: (error) => log.warn({ err: error }, "workflow error"),
   });
-  const worker = workflows.work(work);
+  const worker = work.workflows.length === 0 ? undefined : workflows.work(work);
+  const watcher = watch === undefined ? undefined : workflows.watch(watch);
   let closing: Promise<void> | undefined;
   const close = () => (closing ??= workflows.close());
   return {
     async stop(options) {
-      await worker.stop(options);
+      await watcher?.stop();
+      await worker?.stop(options);
       await close();
     },
     async kill() {
-      await worker.kill();
+      await worker?.kill();
       await close();
     },
   };

@@ -1,4 +1,5 @@
 import type { ResourceType } from "@konverge/core";
+import { defineWorkflow } from "@konverge/workflow";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { requiredAccess } from "./controller-access.ts";
@@ -27,7 +28,7 @@ function rulesOf(options: Partial<ControllerOptions<never>>): string[] {
     reconcile: async () => undefined,
     ...(options as object),
   });
-  const { cluster } = requiredAccess([controller], "konverge");
+  const { cluster } = requiredAccess({ controllers: [controller], workflows: [] }, "konverge");
   return cluster
     .filter(
       ({ resourceNames, resources }) => resourceNames === undefined && resources[0] !== "events",
@@ -75,7 +76,7 @@ test("two controllers share a role, and each has a Lease", () => {
   const controllers = ["b", "a"].map((name) =>
     defineController({ name, for: Plain, reconcile: async () => undefined }),
   );
-  const { cluster, leases } = requiredAccess(controllers, "shop");
+  const { cluster, leases } = requiredAccess({ controllers, workflows: [] }, "shop");
   expect(cluster).toHaveLength(4);
   // To tell when a CRD differs from its definition.
   expect(cluster[2]).toEqual({
@@ -92,4 +93,19 @@ test("a permission that RBAC cannot grant is refused", () => {
   expect(() => rulesOf({ permissions: [{ type: Plain, verbs }] })).toThrow(
     "permissions: entry 0 verbs must be a list of get, list, watch",
   );
+});
+
+test("the kinds of workflows are granted all that steps do with objects, and the Lease of who watches for them", () => {
+  const workflow = defineWorkflow(
+    "roll",
+    { version: 1, kinds: [kind("widgets")] },
+    async () => null,
+  );
+  const { cluster, leases } = requiredAccess({ controllers: [], workflows: [workflow] }, "shop");
+  expect(cluster.at(-1)).toEqual({
+    apiGroups: [""],
+    resources: ["widgets"],
+    verbs: ["get", "list", "watch", "create", "patch", "delete"],
+  });
+  expect(leases[1]?.resourceNames).toEqual(["shop-workflow.waits"]);
 });

@@ -1,4 +1,5 @@
 import type { ResourceType } from "@konverge/core";
+import type { AnyWorkflow } from "@konverge/workflow";
 import type { Controller } from "./define-controller.ts";
 import type { Resource } from "./define-resource.ts";
 
@@ -40,15 +41,22 @@ export interface RequiredAccess {
 }
 
 const READS = ["get", "list", "watch"] as const;
-/** What `kube` offers for children: `create`, `mutate` and `apply`, `delete`. Only `replace` needs more. */
+/** What `kube` offers for children, and `k` for the objects of steps: `create`, `mutate` and `apply`, `delete`. Only `replace` needs more. */
 const CHILD_WRITES = ["create", "patch", "delete"] as const;
 
+/** Whose Lease elects who watches what the runs of workflows wait for. No controller's name has a dot. */
+export const WAITS_LEASE = "workflow.waits";
+
 /**
- * The least that a worker with these controllers needs: what our code calls for `for`, `owns` and `watches`, and what the
- * controllers say under `permissions`. `installation` is the setting `prefix`, which names the Leases.
+ * The least that a worker with these controllers and workflows needs: what our code calls for `for`, `owns` and `watches`, what the
+ * controllers say under `permissions`, and for the `kinds` of workflows all that steps do with objects. `installation` is the setting
+ * `prefix`, which names the Leases.
  */
 export function requiredAccess(
-  controllers: readonly Controller[],
+  {
+    controllers,
+    workflows,
+  }: { readonly controllers: readonly Controller[]; readonly workflows: readonly AnyWorkflow[] },
   installation: string,
 ): RequiredAccess {
   const grants = new Map<string, Set<AccessVerb>>();
@@ -59,6 +67,9 @@ export function requiredAccess(
     grants.set(id, new Set([...(grants.get(id) ?? []), ...verbs]));
   };
   for (const controller of controllers) grantController(controller, grant);
+  for (const type of workflows.flatMap(({ kinds }) => kinds)) {
+    grant(type, [...READS, ...CHILD_WRITES]);
+  }
   return {
     cluster: [
       // Tells clusters apart, and is what looks whether the API server is back.
@@ -79,14 +90,19 @@ export function requiredAccess(
       {
         apiGroups: ["coordination.k8s.io"],
         resources: ["leases"],
-        resourceNames: controllers.map(({ name }) => leaseName(installation, name)).toSorted(),
+        resourceNames: [
+          ...controllers.map(({ name }) => name),
+          ...(workflows.length === 0 ? [] : [WAITS_LEASE]),
+        ]
+          .map((name) => leaseName(installation, name))
+          .toSorted(),
         verbs: ["get", "update"],
       },
     ],
   };
 }
 
-/** Name of the Lease that elects a controller's producer. */
+/** Name of the Lease that elects a controller's producer, or {@link WAITS_LEASE}. */
 export function leaseName(installation: string, controller: string): string {
   return `${installation}-${controller}`;
 }

@@ -89,8 +89,9 @@ function findWorkflowIssues(workflows: unknown): ErrorIssue[] {
 
 function isWorkflow(value: unknown): value is AnyWorkflow {
   if (typeof value !== "object" || value === null) return false;
-  const { name, version, run } = value as Partial<AnyWorkflow>;
-  return typeof name === "string" && typeof version === "number" && typeof run === "function";
+  const { name, version, kinds, run } = value as Partial<AnyWorkflow>;
+  const isNamed = typeof name === "string" && typeof version === "number";
+  return isNamed && Array.isArray(kinds) && typeof run === "function";
 }
 
 function findTwice(key: string, named: readonly { readonly name: string }[]): ErrorIssue[] {

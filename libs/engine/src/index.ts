@@ -12,7 +12,7 @@ export type { ChangePredicate, ObjectChange } from "./change-predicate.ts";
 export type { Backoff } from "./backoff.ts";
 export { CLASSIC_RATE, clusterLimits } from "./cluster-options.ts";
 export type { ClusterOptions } from "./cluster-options.ts";
-export { leaseName, requiredAccess } from "./controller-access.ts";
+export { leaseName, requiredAccess, WAITS_LEASE } from "./controller-access.ts";
 export type { AccessRule, AccessVerb, Permission, RequiredAccess } from "./controller-access.ts";
 export { defineConfig } from "./define-config.ts";
 export type { Config } from "./define-config.ts";

@@ -22,13 +22,16 @@ export interface ReflectorStore<T extends ApiObject> {
   commit(event: ObjectEvent<T>): void;
 }
 
-export function createReflectorStore<T extends ApiObject>(): ReflectorStore<T> {
+/** @param trim what is kept of an object, and told; its name, uid and version must stay */
+export function createReflectorStore<T extends ApiObject>(
+  trim: (object: T) => T = (object) => object,
+): ReflectorStore<T> {
   const objects = new Map<string, T>();
 
   /** Another uid under the same name is another object: the old one is gone, even if nobody saw it go. */
   const compare = (object: T): ObjectEvent<T>[] => {
     const known = objects.get(keyOf(object.metadata));
-    const next = freezeJson(object);
+    const next = freezeJson(trim(object));
     if (known === undefined) return [{ kind: "added", object: next }];
     if (known.metadata.uid !== object.metadata.uid) {
       return [
@@ -48,7 +51,7 @@ export function createReflectorStore<T extends ApiObject>(): ReflectorStore<T> {
       const known = objects.get(keyOf(object.metadata));
       // Of an older namesake, whose end was told when its successor came.
       if (known === undefined || known.metadata.uid !== object.metadata.uid) return [];
-      return [{ kind: "deleted", object: freezeJson(object), previous: known }];
+      return [{ kind: "deleted", object: freezeJson(trim(object)), previous: known }];
     },
     eventsOfList(items) {
       const listed = new Set<string>();

@@ -32,6 +32,8 @@ export interface ReflectorOptions<T extends ApiObject> {
    * until it does (P1). Must not wait for the reflector's own `stop`.
    */
   readonly onEvent: (event: ReflectorEvent<T>) => void | Promise<void>;
+  /** What is kept of each object, and told; name, uid and version must stay. Default: all of it. */
+  readonly trim?: (object: T) => T;
   /** After the first list. */
   readonly onSynced?: () => void;
   /** Told of each failure that is more than the daily life of a watch. The reflector goes on by itself. */
@@ -94,7 +96,7 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
     ...(labelSelector === undefined ? {} : { labelSelector }),
     ...(fieldSelector === undefined ? {} : { fieldSelector }),
   };
-  const store = createReflectorStore<T>();
+  const store = createReflectorStore<T>(options.trim);
   const stopping = new AbortController();
   const { signal } = stopping;
   const firstList = Promise.withResolvers<void>();

@@ -1,4 +1,10 @@
-import { invalidConfig, type Duration, type ErrorIssue, type Ladder } from "@konverge/core";
+import {
+  invalidConfig,
+  type Duration,
+  type ErrorIssue,
+  type Ladder,
+  type ResourceType,
+} from "@konverge/core";
 import type { OnlyJson } from "./json-value.ts";
 import { findWorkflowNameIssue } from "./run-ref.ts";
 import type { StepVerbs } from "./verbs/step-verbs.ts";
@@ -107,6 +113,11 @@ export interface WorkflowOptions<I> {
   readonly accepts?: readonly number[];
   /** Checks the input at the start, and gives it its type. */
   readonly input?: Schema<I>;
+  /**
+   * Kinds whose objects its steps read, write and wait for. `konverge manifests` grants workers get, list, watch, create, patch and
+   * delete of each; nothing else looks at it. Default: none.
+   */
+  readonly kinds?: readonly ResourceType[];
 }
 
 /** Any workflow, whatever it takes and returns. */
@@ -115,6 +126,7 @@ export interface AnyWorkflow {
   readonly version: number;
   readonly accepts: readonly number[];
   readonly input?: Schema<unknown>;
+  readonly kinds: readonly ResourceType[];
   readonly run: (w: WorkflowContext, input: never) => Promise<unknown>;
 }
 
@@ -134,13 +146,13 @@ export function defineWorkflow<I, R>(
 ): Workflow<I, R> {
   const issues = findIssues(name, options, run);
   if (issues.length > 0) throw invalidConfig(issues, `workflow "${name}" is`);
-  const { version, accepts = [], input } = options;
-  return { name, version, accepts, ...(input === undefined ? {} : { input }), run };
+  const { version, accepts = [], kinds = [], input } = options;
+  return { name, version, accepts, kinds, ...(input === undefined ? {} : { input }), run };
 }
 
 function findIssues(
   name: string,
-  { version, accepts = [], input }: WorkflowOptions<unknown>,
+  { version, accepts = [], input, kinds = [] }: WorkflowOptions<unknown>,
   run: unknown,
 ): ErrorIssue[] {
   const issues: ErrorIssue[] = [];
@@ -161,11 +173,22 @@ function findIssues(
     "input must be a schema with a function parse, such as one of zod",
   );
   check(
+    Array.isArray(kinds) && kinds.every(isResourceType),
+    "/kinds",
+    "kinds must be a list of kinds, each what defineResource returned or { group, version, kind, resource, scope }",
+  );
+  check(
     typeof run === "function",
     "/run",
     "the third argument must be an async function (w, input)",
   );
   return issues;
+}
+
+function isResourceType(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { group, version, kind, resource } = value as Partial<ResourceType>;
+  return [group, version, kind, resource].every((part) => typeof part === "string");
 }
 
 function isVersion(value: unknown): boolean {

@@ -54,9 +54,11 @@ export type {
   StepVerbs,
 } from "./verbs/step-verbs.ts";
 export { StepFailedError } from "./step-failed-error.ts";
+export type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 export { complete, condition, field, gone, ready } from "./waits/object-conditions.ts";
 export type { ReadyOptions } from "./waits/object-conditions.ts";
 export { all, any } from "./waits/wait-condition.ts";
 export type { AnyMet, WaitCondition } from "./waits/wait-condition.ts";
 export type { WaitForOptions } from "./waits/wait-options.ts";
+export type { WaitedKind } from "./waits/wait-names.ts";
 export type { WaitTarget } from "./waits/wait-target.ts";

@@ -28,6 +28,13 @@ import type {
   StepRecord,
 } from "./run-store.ts";
 import { startRunWorker } from "./run-worker.ts";
+import {
+  startWaitWatcher,
+  type WaitWatcher,
+  type WaitWatcherSettings,
+} from "./waits/start-wait-watcher.ts";
+import { createWaitIndex } from "./waits/wait-index.ts";
+import { parseKindKey, type WaitedKind } from "./waits/wait-names.ts";
 
 const DEFAULT_PREFIX = "konverge";
 const DEFAULT_RETENTION_MS = 7 * 86_400_000;
@@ -128,6 +135,13 @@ export interface Workflows {
    */
   retry(ref: RunRef, options?: RetryRunOptions): Promise<RunRef>;
   work(settings: RunWorkerSettings): QueueWorker;
+  /**
+   * Wakes runs when objects change that they wait for (`w.waitFor`). Of all that do, the one that holds the Lease watches. Without
+   * any, runs look at their objects every 30 s.
+   */
+  watch(settings: WaitWatcherSettings): WaitWatcher;
+  /** What runs wait for, by kind, most first. */
+  waitedKinds(): Promise<readonly (WaitedKind & { readonly waits: number })[]>;
   close(): Promise<void>;
 }
 
@@ -139,12 +153,9 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
   producer.on("error", onError);
   const call = <T>(run: (redis: RedisClient) => Promise<T>) =>
     withRedis(producer, () => run(producer));
-  const store = createRedisRunStore({
-    call,
-    prefix,
-    cluster,
-    retentionMs,
-  });
+  const store = createRedisRunStore({ call, prefix, cluster, retentionMs });
+  const waits = createWaitIndex(call, { prefix, cluster });
+  const watchers = new Set<WaitWatcher>();
   const queues = new Map<string, WorkQueue>();
   const workers = new Set<QueueWorker>();
   const consumers = new Set<ReturnType<typeof openConsumer>>();
@@ -301,7 +312,27 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       workers.add(worker);
       return worker;
     },
+    watch(settings) {
+      const started = startWaitWatcher({ ...settings, index: waits, wake, onError });
+      const watcher: WaitWatcher = {
+        async stop() {
+          watchers.delete(watcher);
+          await started.stop();
+        },
+      };
+      watchers.add(watcher);
+      return watcher;
+    },
+    async waitedKinds() {
+      const kinds = await waits.kinds();
+      const counted = kinds.map(async (kind) => ({
+        ...parseKindKey(kind),
+        waits: await waits.count(kind),
+      }));
+      return (await Promise.all(counted)).toSorted((one, other) => other.waits - one.waits);
+    },
     async close() {
+      await Promise.all([...watchers].map((watcher) => watcher.stop()));
       await Promise.all([...workers].map((worker) => worker.stop()));
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await closeRedis(producer);

@@ -74,16 +74,16 @@ async function checkKinds(client: KubeClient, { controllers }: Config): Promise<
 
 async function checkPermissions(
   client: KubeClient,
-  { controllers }: Config,
+  config: Config,
   { prefix, leaseNamespace }: Settings,
 ): Promise<Check[]> {
   const check = "permissions";
   try {
-    const needed = requiredAccess(controllers, prefix);
+    const needed = requiredAccess(config, prefix);
     const missing = await findMissingAccess(client, needed, leaseNamespace);
     const rules = [...missing.cluster, ...missing.leases];
     if (rules.length === 0) {
-      return [{ check, level: "ok", detail: "all that the controllers need is allowed" }];
+      return [{ check, level: "ok", detail: "all that controllers and workflows need is allowed" }];
     }
     return rules.map(({ apiGroups, resources, verbs }) => {
       const what = resources

@@ -5,7 +5,7 @@ import type { ManifestsOptions } from "./make-manifests.ts";
 /** Values of the chart in infra/helm/konverge that come from a configuration; with them it makes the same objects. */
 export function makeChartValues(options: ManifestsOptions): object {
   const { config, settings, installation, watchers, apiSecret } = options;
-  const { cluster, leases } = requiredAccess(config.controllers, settings.prefix);
+  const { cluster, leases } = requiredAccess(config, settings.prefix);
   return {
     image: installation.image,
     config: options.configInImage,

@@ -30,7 +30,7 @@ export function makeManifests(options: ManifestsOptions): Manifest[] {
   return [
     namespaceOf(installation),
     ...crdsOf(config),
-    ...accessManifests(installation, requiredAccess(config.controllers, settings.prefix)),
+    ...accessManifests(installation, requiredAccess(config, settings.prefix)),
     ...(watchers === undefined
       ? workerManifests({ ...workers, component: "worker", role: "all", replicas })
       : [

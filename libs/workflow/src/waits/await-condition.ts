@@ -1,5 +1,5 @@
 import { ensureError, isKonvergeError, KonvergeError, type ApiObject } from "@konverge/core";
-import { isNotFound, type KubeClient } from "@konverge/kube";
+import { ignoreNotFound } from "@konverge/kube";
 import type { ClusterAccess } from "../cluster-access.ts";
 import type { Advance } from "../create-context.ts";
 import type { RunJournal } from "../run-journal.ts";
@@ -114,7 +114,11 @@ async function hold(
   const { untilMs } = isNoted
     ? noted
     : await journal.note(note, { attempts: 1, delayMs: failFastMs });
-  if (untilMs <= journal.nowMs()) return verdict;
+  if (untilMs <= journal.nowMs()) {
+    // Whoever tries the step again counts anew.
+    await journal.note(note, { attempts: 0, delayMs: 0 });
+    return verdict;
+  }
   return { kind: "pending", message, againAtMs: untilMs };
 }
 
@@ -146,24 +150,11 @@ async function read(
     const client = (await clusters.client(cluster)).scoped({ signal: journal.stopped });
     const type = await client.resolveType(apiVersion, kind);
     const where = { name, ...(namespace === undefined ? {} : { namespace }) };
-    const object = await getIfThere(client, type, where);
+    const object = await client.get(type, where).catch(ignoreNotFound);
     return { object, isSensitive: client.isSensitive(type), nowMs: journal.nowMs() };
   } catch (thrown) {
     if (journal.stopped.aborted) throw thrown;
     return { error: ensureError(thrown) };
-  }
-}
-
-async function getIfThere(
-  client: KubeClient,
-  type: Parameters<KubeClient["get"]>[0],
-  where: Parameters<KubeClient["get"]>[1],
-): Promise<ApiObject | undefined> {
-  try {
-    return await client.get(type, where);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
   }
 }
 
