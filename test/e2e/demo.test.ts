@@ -1,6 +1,5 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { createInterface } from "node:readline";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { startDemo } from "./start-demo.ts";
 
 interface Act {
   readonly name: string;
@@ -31,71 +30,6 @@ const DEMO_MS = 240_000;
 /** A clean control plane that `npm test` found; CI has one. */
 const real = process.env["KUBEBUILDER_ASSETS"] !== undefined || process.env["CI"] === "true";
 
-/** A shell that is set for another installation. */
-const FOREIGN = {
-  KONVERGE_CLUSTER: "other",
-  KONVERGE_KUBECONFIG: "/dev/null/none",
-  KONVERGE_REDIS_URL_FILE: "/dev/null/none",
-  KONVERGE_ROLE: "watch",
-  KONVERGE_TOKEN: "a token of another installation",
-};
-
-/** Starts the demo as a user does and gathers what it prints. */
-function startDemo(...args: string[]) {
-  const child = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "-o", "json", ...args], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...FOREIGN },
-    detached: true,
-  });
-  onTestFinished(() => killGroup(child));
-  let stdout = "";
-  const stderr: string[] = [];
-  const waiting: { pattern: RegExp; resolve: (match: RegExpExecArray) => void }[] = [];
-  child.stdout.on("data", (chunk: Buffer) => {
-    stdout += chunk.toString();
-  });
-  createInterface({ input: child.stderr }).on("line", (line) => {
-    stderr.push(line);
-    for (const { pattern, resolve } of waiting) {
-      const match = pattern.exec(line);
-      if (match !== null) resolve(match);
-    }
-  });
-  const exited = new Promise<number | null>((resolve) => {
-    child.once("close", (code) => resolve(code));
-  });
-  return {
-    exited,
-    /** The first line on stderr, from now on, that matches. */
-    line: (pattern: RegExp) =>
-      new Promise<RegExpExecArray>((resolve, reject) => {
-        waiting.push({ pattern, resolve });
-        void exited.then((code) =>
-          reject(new Error(`ended with ${code} before ${pattern}\n${stderr.join("\n")}`)),
-        );
-      }),
-    async document(): Promise<DemoDocument> {
-      const code = await exited;
-      try {
-        return JSON.parse(stdout) as DemoDocument;
-      } catch (error) {
-        throw new Error(`exit code ${code}, stdout "${stdout}"\n${stderr.join("\n")}`, {
-          cause: error,
-        });
-      }
-    },
-  };
-}
-
-function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null) return;
-  try {
-    process.kill(-child.pid, "SIGKILL");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
-}
-
 function expectGoodStory({ acts }: DemoDocument): void {
   expect(acts.map(({ name }) => name)).toEqual(["lazy", "pro"]);
   for (const act of acts) {
@@ -111,7 +45,7 @@ test(
   "the demo on the embedded API server converges, loses nothing, and pro needs fewer calls per write",
   { timeout: DEMO_MS },
   async () => {
-    const demo = startDemo();
+    const demo = startDemo<DemoDocument>();
     const document = await demo.document();
     expect(await demo.exited).toBe(0);
     expect(document.cluster.kind).toBe("embedded");
@@ -124,7 +58,7 @@ test("the same on a real API server", { timeout: DEMO_MS }, async ({ skip }) => 
     skip(
       "no real API server: neither KUBEBUILDER_ASSETS nor CI=true; `npm run envtest -- --build` makes one",
     );
-  const demo = startDemo("--cluster", "envtest");
+  const demo = startDemo<DemoDocument>("--cluster", "envtest");
   const document = await demo.document();
   expect(await demo.exited).toBe(0);
   expect(document.cluster.kind).toBe("envtest");
@@ -135,7 +69,7 @@ test(
   "P1: kill -9 of a worker in the middle of act 2 loses nothing",
   { timeout: DEMO_MS },
   async () => {
-    const demo = startDemo("--workers", "2");
+    const demo = startDemo<DemoDocument>("--workers", "2");
     const [, pids = ""] = await demo.line(/act 2.*pids ([\d, ]+)/);
     await demo.line(/act 2.*load step 3/);
     process.kill(Number(pids.split(",")[0]), "SIGKILL");
@@ -149,7 +83,7 @@ test(
   "P3: the lost-update check finds what a blind writer overwrites",
   { timeout: DEMO_MS },
   async () => {
-    const demo = startDemo("--blind-writer");
+    const demo = startDemo<DemoDocument>("--blind-writer");
     const { acts } = await demo.document();
     expect(acts.reduce((sum, { lostUpdates }) => sum + lostUpdates, 0)).toBeGreaterThan(0);
     expect(await demo.exited).toBe(1);
@@ -160,7 +94,7 @@ test(
   "P5, P6: the API server stands still in the middle of act 2",
   { timeout: DEMO_MS },
   async () => {
-    const demo = startDemo("--outage");
+    const demo = startDemo<DemoDocument>("--outage");
     const { acts } = await demo.document();
     expect(await demo.exited).toBe(0);
     expect(acts[0]?.outage).toBeUndefined();

@@ -27,7 +27,7 @@ export type {
   WorkflowsOptions,
 } from "./open-workflows.ts";
 export type { RetryRunOptions } from "./retry-run.ts";
-export { formatRunId, parseRunId, queueOfWorkflow, workflowOfQueue } from "./run-ref.ts";
+export { formatRunId, keyOfRun, parseRunId, queueOfWorkflow, workflowOfQueue } from "./run-ref.ts";
 export type { RunRef } from "./run-ref.ts";
 export type {
   CancelOrder,

@@ -1,9 +1,11 @@
+import { KonvergeError } from "@konverge/core";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { WriterFlags } from "../demo/writer-process.ts";
 import type { ClusterKind } from "../stage/stage.ts";
 import { untilSignal } from "../until-signal.ts";
 
 interface DemoFlags {
+  readonly story: "fight" | "rollout";
   readonly cluster: ClusterKind;
   readonly kubeconfig?: string;
   readonly workers: number;
@@ -24,7 +26,15 @@ export function addDemoCommand(program: Command): void {
   program
     .command("demo")
     .description(
-      "two operators and an outside writer fight over the same objects, the lazy way and the pro way",
+      "two operators and an outside writer fight over the same objects, the lazy way and the pro way; or a rollout over two clusters whose worker is killed",
+    )
+    .addOption(
+      new Option(
+        "--story <name>",
+        "fight, or rollout: a durable workflow over two embedded clusters, with an approval and a kill -9 in the middle of a step",
+      )
+        .choices(["fight", "rollout"])
+        .default("fight"),
     )
     .addOption(
       new Option("--cluster <kind>", "API server")
@@ -59,16 +69,11 @@ export function addDemoCommand(program: Command): void {
       false,
     )
     .option("--outage", "stop the API server for 20 s in the middle of act 2", false)
-    .action(async (flags: DemoFlags) => {
-      const { runDemo } = await import("../demo/run-demo.ts");
+    .action(async (flags: DemoFlags, command: Command) => {
+      if (flags.story === "rollout") refuseFightFlags(command);
       const stop = new AbortController();
       void untilSignal().then((signal) => stop.abort(new Error(signal)));
-      process.exitCode = await runDemo({
-        ...flags,
-        logs: flags.logs,
-        kubeconfig: flags.kubeconfig ?? process.env["KUBECONFIG"],
-        signal: stop.signal,
-      });
+      process.exitCode = await playStory(flags, stop.signal);
       // What a second Ctrl-C listens to would hold the process.
       process.removeAllListeners("SIGINT");
       process.removeAllListeners("SIGTERM");
@@ -90,6 +95,33 @@ export function addDemoCommand(program: Command): void {
       const { runControlPlane } = await import("../demo/control-plane-process.ts");
       await runControlPlane(auditLog);
     });
+}
+
+async function playStory(flags: DemoFlags, signal: AbortSignal): Promise<number> {
+  const { exit, output, logs } = flags;
+  if (flags.story === "rollout") {
+    const { runRollout } = await import("../demo/rollout/run-rollout.ts");
+    return await runRollout({ exit, output, logs, signal });
+  }
+  const { runDemo } = await import("../demo/run-demo.ts");
+  const kubeconfig = flags.kubeconfig ?? process.env["KUBECONFIG"];
+  return await runDemo({ ...flags, logs, kubeconfig, signal });
+}
+
+/** @throws KonvergeError `invalid_config` naming the flags that the rollout has no use for */
+function refuseFightFlags(command: Command): void {
+  const of = new Set(["story", "exit", "output", "logs"]);
+  const given = command.options.filter(
+    (option) =>
+      !of.has(option.attributeName()) &&
+      command.getOptionValueSource(option.attributeName()) === "cli",
+  );
+  if (given.length === 0) return;
+  const names = given.map(({ long }) => long).join(", ");
+  throw new KonvergeError(
+    "invalid_config",
+    `${names}: of --story fight only; the rollout has two embedded API servers and two workers`,
+  );
 }
 
 function parseWorkers(text: string): number {

@@ -1,13 +1,13 @@
-import { existsSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
-import { fileURLToPath } from "node:url";
 import { KonvergeError } from "@konverge/core";
 import { playAct, type ActFigures, type PlayedAct } from "./act.ts";
 import { findMostFought } from "./most-fought.ts";
 import { tellConflict } from "./conflict-timeline.ts";
+import { exampleFile } from "./example-file.ts";
 import { createProgress } from "./progress.ts";
 import { renderTable } from "./report.ts";
 import { setStage, type ClusterKind, type Stage } from "../stage/stage.ts";
+import { INTERRUPTED, stayUp } from "./stay-up.ts";
 import { createWorld, type Installable } from "./world.ts";
 
 export interface DemoOptions {
@@ -26,15 +26,11 @@ export interface DemoOptions {
   readonly signal: AbortSignal;
 }
 
-/** What a shell reports for Ctrl-C. */
-const INTERRUPTED = 130;
 const POOLS = 20;
 const STEPS = 8;
 const STEP_MS = 1_250;
 /** About what a server in the next region takes; in memory nobody would ever be in anybody's way. */
 const LATENCY_MS = 20;
-const examples = (file: string) =>
-  fileURLToPath(new URL(`../../../examples/src/${file}`, import.meta.url));
 
 /** Plays the story and returns the exit code: 0 when both acts converged and nothing was lost. */
 export async function runDemo(options: DemoOptions): Promise<number> {
@@ -44,12 +40,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
       "--outage: the demo stops only an API server of its own; use --cluster embedded or envtest",
     );
   }
-  if (!existsSync(examples("konverge.config.ts"))) {
-    throw new KonvergeError(
-      "invalid_config",
-      "the demo plays the examples of the repository: run `npm run demo` in a clone; `konverge init` makes a project of your own",
-    );
-  }
+  const resourcesFile = exampleFile("resources.ts");
   const progress = createProgress(process.stderr);
   await using stage = await setStage({
     ...options,
@@ -64,7 +55,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   );
   progress.say(`watch it at ${stage.apiUrl}/ (the dashboard) as it happens`);
   const world = createWorld(stage.client, stage.installation);
-  const resources = (await import(examples("resources.ts"))) as Record<string, Installable>;
+  const resources = (await import(resourcesFile)) as Record<string, Installable>;
   const played: PlayedAct[] = [];
   try {
     await world.install(Object.values(resources));
@@ -80,8 +71,8 @@ export async function runDemo(options: DemoOptions): Promise<number> {
           stage,
           world,
           configs: options.split
-            ? [examples("node-pool.config.ts"), examples("autoscaler.config.ts")]
-            : [examples("konverge.config.ts")],
+            ? [exampleFile("node-pool.config.ts"), exampleFile("autoscaler.config.ts")]
+            : [exampleFile("konverge.config.ts")],
           pools: POOLS,
           steps: STEPS,
           stepMs: STEP_MS,
@@ -94,7 +85,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     if (!options.exit) {
       const fought = await findMostFought(stage.apiUrl);
       if (fought !== undefined) progress.say(`the most fought object: ${fought}`);
-      await stayUp(options, stage, progress.say);
+      await stayUp(`${stage.apiUrl}/`, { signal: options.signal, say: progress.say });
     }
     return played.every(({ figures }) => isGood(figures)) ? 0 : 1;
   } catch (error) {
@@ -143,18 +134,6 @@ async function tellStory(
     last === undefined ? undefined : await tellConflict(stage.apiUrl, namespace, last.pools);
   if (told !== undefined) lines.push("", "One conflict:", ...told);
   process.stdout.write(`${lines.join("\n")}\n`);
-}
-
-async function stayUp(
-  options: DemoOptions,
-  stage: Stage,
-  say: (line: string) => void,
-): Promise<void> {
-  say(`still running: look at ${stage.apiUrl}/; Ctrl-C ends it and removes everything`);
-  await new Promise<void>((resolve) => {
-    if (options.signal.aborted) resolve();
-    else options.signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 /** A cluster that is not on this machine is somebody's; ask before writing to it. */

@@ -20,11 +20,23 @@ const NAMES = {
   deferred: "konverge_guard_deferred_total",
 } as const;
 
+/** One series of a worker's `/metrics`, with this label; 0 when there is none. */
+export async function readWorkerGauge(
+  url: string,
+  name: string,
+  { cluster }: { readonly cluster: string },
+): Promise<number> {
+  const text = await readMetrics(url);
+  return sumSeries(text, `${name}{cluster="${cluster}"}`);
+}
+
+async function readMetrics(url: string): Promise<string> {
+  return await (await fetch(url, { signal: AbortSignal.timeout(5_000) })).text();
+}
+
 /** Reads the workers' `/metrics` and adds them up. A worker that was killed has no say. */
 export async function readWorkerTotals(urls: readonly string[]): Promise<WorkerTotals> {
-  const texts = await Promise.all(
-    urls.map(async (url) => (await fetch(url, { signal: AbortSignal.timeout(5_000) })).text()),
-  );
+  const texts = await Promise.all(urls.map(readMetrics));
   const sum = (name: string) => texts.reduce((total, text) => total + sumSeries(text, name), 0);
   return {
     reconciles: sum(NAMES.reconciles),

@@ -18,6 +18,7 @@ export async function answerFault(
       if (effect.when === "after") return false;
       request.socket.destroy();
       return true;
+    case "silence":
     case "cutWatch":
     case "silentWatch":
       return false;

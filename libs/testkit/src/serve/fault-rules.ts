@@ -12,6 +12,8 @@ export type FaultEffect =
   | { readonly kind: "latency"; readonly ms: number }
   /** The connection is closed: before the request is served, or after it without an answer. */
   | { readonly kind: "drop"; readonly when: "after" | "before" }
+  /** Served and never answered: the connection stays open until either side ends it. */
+  | { readonly kind: "silence" }
   /** A watch that ends after this many events. */
   | { readonly kind: "cutWatch"; readonly afterEvents: number }
   /** A watch that stays open and says nothing after this many events. */

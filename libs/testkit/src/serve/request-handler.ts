@@ -93,6 +93,7 @@ async function answer(
       return;
     }
     const { code, text } = await runCall(parts.verb, call);
+    if (effect?.kind === "silence") return;
     if (effect?.kind === "drop") request.socket.destroy();
     else sendJson(response, code, text, call.warnings);
   } catch (error) {

@@ -103,6 +103,15 @@ test("a dropped connection: before nothing has happened, after it has", async ()
   await expect(make(server, "a")).rejects.toThrow("fetch failed");
   expect((await send(server, "GET", `${MAPS}/a`)).code).toBe(200);
 });
+test("a request that is met by silence is served, and never answered", async () => {
+  const server = await start();
+  server.inject({ verbs: ["create"], count: 1, effect: { kind: "silence" } });
+  const unanswered = make(server, "a");
+  await expect.poll(async () => (await send(server, "GET", `${MAPS}/a`)).code).toBe(200);
+  const first = await Promise.race([unanswered, send(server, "GET", `${MAPS}/a`).then(() => "no")]);
+  expect(first).toBe("no");
+  await Promise.all([server.close(), expect(unanswered).rejects.toThrow("fetch failed")]);
+});
 test("a watch that is cut ends, one that is silent goes on and says nothing", async () => {
   const server = await start();
   server.inject({ count: 1, effect: { kind: "cutWatch", afterEvents: 1 } });

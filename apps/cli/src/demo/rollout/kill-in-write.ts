@@ -1,0 +1,58 @@
+import { KonvergeError } from "@konverge/core";
+import type { KonvergeProcess } from "../../stage/child-process.ts";
+import { pollUntil } from "../poll-until.ts";
+import { readWorkerGauge } from "../worker-metrics.ts";
+
+export interface DemoWorker {
+  /** `worker 1`. */
+  readonly name: string;
+  readonly process: KonvergeProcess;
+  readonly metricsUrl: string;
+}
+
+/** The answer is withheld for long; other calls under way are over by the next look. */
+const LOOKS = 3;
+
+/**
+ * Waits until `isWritten` says that the API server has done a write whose answer it keeps back, finds the worker that waits for
+ * the answer, and kills it with SIGKILL: it can say to nobody that it has written.
+ */
+export async function killInWrite(
+  workers: readonly DemoWorker[],
+  {
+    cluster,
+    isWritten,
+    signal,
+  }: {
+    readonly cluster: string;
+    readonly isWritten: () => Promise<boolean>;
+    readonly signal: AbortSignal;
+  },
+): Promise<DemoWorker> {
+  await pollUntil(`${cluster} is written to`, isWritten, { signal, everyMs: 20 });
+  let suspect: DemoWorker | undefined;
+  let looks = 0;
+  await pollUntil(
+    "one worker waits for its answer",
+    async () => {
+      const waiting = await Promise.all(
+        workers.map(async ({ metricsUrl }) => {
+          const calls = await readWorkerGauge(metricsUrl, "konverge_guard_calls_in_flight", {
+            cluster,
+          });
+          return calls > 0;
+        }),
+      );
+      const found = workers.filter((_, index) => waiting[index]);
+      const [first] = found.length === 1 ? found : [];
+      looks = first !== undefined && first === suspect ? looks + 1 : 1;
+      suspect = first;
+      return suspect !== undefined && looks >= LOOKS;
+    },
+    { signal, everyMs: 50 },
+  );
+  if (suspect === undefined) throw new KonvergeError("demo_failed", "no worker waits");
+  process.kill(suspect.process.pid, "SIGKILL");
+  await suspect.process.ended;
+  return suspect;
+}

@@ -1,0 +1,121 @@
+import type { Client } from "@konverge/client";
+import type { RunDetail } from "@konverge/contracts";
+import { createWorkQueue } from "@konverge/queue";
+import { keyOfRun, queueOfWorkflow } from "@konverge/workflow";
+import { pollUntil } from "../poll-until.ts";
+import { killInWrite, type DemoWorker } from "./kill-in-write.ts";
+import { APP, NEW_IMAGE, readApp } from "./rollout-app.ts";
+import type { Activation } from "./run-timeline.ts";
+import type { TwoClusters } from "./two-clusters.ts";
+
+const WORKFLOW = "fleet-rollout";
+const HOME = "east";
+const ID = "web-2";
+/** The lease of a dead worker runs for ten of them. */
+const RUN_MS = 90_000;
+
+export interface PlayOptions {
+  readonly clusters: TwoClusters;
+  readonly workers: readonly DemoWorker[];
+  readonly client: Client;
+  readonly redisUrl: string;
+  readonly installation: string;
+  readonly soakSeconds: number;
+  readonly say: (line: string) => void;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+export interface PlayedRollout {
+  readonly run: RunDetail;
+  readonly killed: DemoWorker;
+  readonly activations: readonly Activation[];
+}
+
+/** Starts the run, kills a worker in the middle of its first write, approves the second cluster, and waits for the end. */
+export async function playRollout(options: PlayOptions): Promise<PlayedRollout> {
+  const { clusters, workers, client, say, signal } = options;
+  const { east } = clusters;
+  // The first upgrade of a worker is done, and its answer is never sent.
+  east.server.inject({
+    verbs: ["patch"],
+    resources: ["deployments.apps"],
+    userAgent: "konverge-worker",
+    count: 1,
+    effect: { kind: "silence" },
+  });
+  const { id } = await client.runs.start({
+    workflow: WORKFLOW,
+    cluster: HOME,
+    id: ID,
+    key: `${WORKFLOW}:${APP.name}`,
+    input: {
+      ...APP,
+      image: NEW_IMAGE,
+      clusters: ["east", "west"],
+      soakSeconds: options.soakSeconds,
+    },
+  });
+  say(`run ${id} brings ${NEW_IMAGE} to east and west`);
+
+  const killed = await killInWrite(workers, {
+    cluster: HOME,
+    isWritten: async () => (await readApp(east.client)).rollouts > 0,
+    signal,
+  });
+  say(
+    `east has the new image; ${killed.name} (pid ${killed.process.pid}) was killed with -9 before it could record that`,
+  );
+
+  const told = new Set<string>();
+  let isApproved = false;
+  let run = await client.runs.get(id);
+  await pollUntil(
+    "the run ends",
+    async () => {
+      run = await client.runs.get(id);
+      for (const { name, error } of run.steps) {
+        if (told.has(name)) continue;
+        told.add(name);
+        say(error === undefined ? `recorded: ${name}` : `failed: ${name}: ${error.message}`);
+      }
+      if (!isApproved && run.waits?.some(({ kind }) => kind === "signal") === true) {
+        isApproved = true;
+        await client.runs.signal(id, {
+          name: "approve west",
+          payload: { approved: true },
+          by: "demo",
+        });
+        say("the run waits for somebody to approve west; the demo does");
+      }
+      return run.endedAt !== undefined;
+    },
+    { signal, deadlineMs: RUN_MS, everyMs: 200 },
+  );
+  return { run, killed, activations: await readActivations(options) };
+}
+
+async function readActivations({
+  redisUrl,
+  installation,
+  workers,
+}: PlayOptions): Promise<Activation[]> {
+  const queue = createWorkQueue({
+    redis: { url: redisUrl },
+    prefix: installation,
+    cluster: HOME,
+    controller: queueOfWorkflow(WORKFLOW),
+  });
+  try {
+    const attempts = await queue.listAttempts(keyOfRun({ workflow: WORKFLOW, id: ID }, HOME));
+    return attempts.map(({ worker, outcome, startedAtMs, endedAtMs }) => ({
+      // A worker's id ends with that of its process.
+      worker: workers.find(({ process }) => worker.endsWith(`-${process.pid}`))?.name ?? worker,
+      lost: outcome === "lost",
+      startedAtMs,
+      endedAtMs,
+    }));
+  } finally {
+    await queue.close();
+  }
+}

@@ -1,0 +1,42 @@
+import { columns, type Cell } from "../../columns.ts";
+import { toneCell } from "../../tone.ts";
+import type { TimelineRow } from "./run-timeline.ts";
+
+/** Something that must be so in the end, and what was found. */
+export interface Check {
+  readonly ok: boolean;
+  readonly what: string;
+  readonly found: string;
+}
+
+export function renderTimeline(rows: readonly TimelineRow[]): string {
+  return columns([
+    ["STEP", "KIND", "BY", "TRIES", "TOOK"],
+    ...rows.map(({ step, kind, workers, by, tries, tookMs }): Cell[] => [
+      step,
+      kind,
+      by ?? workers.join(", then "),
+      tries === undefined ? "-" : triesText(tries, workers),
+      tookText(tookMs),
+    ]),
+  ]);
+}
+
+/** A worker that dies in a body tells nobody of that try. */
+function triesText(tries: number, workers: readonly string[]): string {
+  const untold = workers.length - 1;
+  return untold > 0 ? `${tries} + ${untold} cut off` : String(tries);
+}
+
+function tookText(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+export function renderChecks(checks: readonly Check[]): string {
+  const rows = checks.map(({ ok, what, found }): Cell[] => [
+    toneCell(ok ? "ok" : "fail"),
+    what,
+    found,
+  ]);
+  return columns(rows, { hasHead: false });
+}

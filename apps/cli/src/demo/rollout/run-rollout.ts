@@ -1,0 +1,113 @@
+import { createClient } from "@konverge/client";
+import { startKonverge } from "../../stage/child-process.ts";
+import { setStage, type Stage } from "../../stage/stage.ts";
+import { exampleFile } from "../example-file.ts";
+import { createProgress } from "../progress.ts";
+import { INTERRUPTED, stayUp } from "../stay-up.ts";
+import { checkRollout } from "./check-rollout.ts";
+import type { DemoWorker } from "./kill-in-write.ts";
+import { playRollout } from "./play-rollout.ts";
+import { deployOldApp, APP } from "./rollout-app.ts";
+import { renderChecks, renderTimeline } from "./rollout-report.ts";
+import { timelineOf } from "./run-timeline.ts";
+import { standInForDeployments } from "./stand-in-deployments.ts";
+import { startTwoClusters } from "./two-clusters.ts";
+
+export interface RolloutOptions {
+  readonly exit: boolean;
+  readonly output: "table" | "json";
+  readonly logs: string | undefined;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+const POD_MS = 400;
+const SOAK_SECONDS = 3;
+
+/** Plays the rollout over two clusters and returns the exit code: 0 when all is as it must be in the end. */
+export async function runRollout(options: RolloutOptions): Promise<number> {
+  const { signal } = options;
+  const config = exampleFile("fleet-rollout.config.ts");
+  const progress = createProgress(process.stderr);
+  const { say } = progress;
+  try {
+    await using clusters = await startTwoClusters();
+    await using stage = await setStage({
+      cluster: "kubeconfig",
+      kubeconfig: clusters.kubeconfigPath,
+      logs: options.logs,
+      log: say,
+      name: "demo",
+      latencyMs: 0,
+      apiPort: 0,
+    });
+    await using cleanup = new AsyncDisposableStack();
+    say(`two embedded API servers (${stage.cluster.version}), ${stage.redis.version}`);
+    say(`HTTP API and dashboard at ${stage.apiUrl}`);
+    for (const { name, client } of [clusters.east, clusters.west]) {
+      const onError = (error: Error) =>
+        say(`stand-in for the Deployments of ${name}: ${error.message}`);
+      cleanup.use(
+        standInForDeployments(client, { namespace: APP.namespace, podMs: POD_MS, onError }),
+      );
+    }
+    await Promise.all(
+      [clusters.east, clusters.west].map(({ client }) => deployOldApp(client, signal)),
+    );
+    const workers = await startWorkers(config, stage, cleanup);
+    const client = createClient({ server: stage.apiUrl });
+    const played = await playRollout({
+      clusters,
+      workers,
+      client,
+      redisUrl: stage.redis.url,
+      installation: stage.installation,
+      soakSeconds: SOAK_SECONDS,
+      say,
+      signal,
+    });
+    const timeline = timelineOf(played.run.steps, played.activations);
+    const checks = await checkRollout(clusters, played, timeline);
+    const page = `${stage.apiUrl}/w/${played.run.id}`;
+    if (options.output === "json") {
+      const { run, killed } = played;
+      const document = { story: "rollout", run, killed: killed.name, timeline, checks };
+      process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+    } else {
+      process.stdout.write(`\n${renderTimeline(timeline)}\n\n${renderChecks(checks)}\n\n`);
+    }
+    say(`the run in the dashboard: ${page}`);
+    if (!options.exit) await stayUp(`${stage.apiUrl}/`, { signal, say });
+    return checks.every(({ ok }) => ok) ? 0 : 1;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    say("interrupted");
+    return INTERRUPTED;
+  } finally {
+    progress.end();
+  }
+}
+
+async function startWorkers(
+  config: string,
+  stage: Stage,
+  cleanup: AsyncDisposableStack,
+): Promise<DemoWorker[]> {
+  const workers = [1, 2].map((number) => {
+    const worker = startKonverge(["worker", "--config", config], {
+      ...stage.env,
+      KONVERGE_METRICS_PORT: "0",
+      KONVERGE_LEASE_NAMESPACE: APP.namespace,
+      // A worker that is killed must be missed soon in a story of a minute.
+      KONVERGE_LEASE_DURATION: "4s",
+    });
+    cleanup.defer(() => worker.stop());
+    return { name: `worker ${number}`, process: worker };
+  });
+  return await Promise.all(
+    workers.map(async (worker) => ({
+      ...worker,
+      metricsUrl: String((await worker.process.said("worker ready"))["metricsUrl"]),
+    })),
+  );
+}

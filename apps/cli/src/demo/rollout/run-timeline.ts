@@ -1,0 +1,54 @@
+import type { RunDetail } from "@konverge/contracts";
+
+/** An activation of a run: which worker executed it, and when. Times are epoch ms by Redis's clock. */
+export interface Activation {
+  readonly worker: string;
+  /** Its worker died. */
+  readonly lost: boolean;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+}
+
+export interface TimelineRow {
+  readonly step: string;
+  readonly kind: string;
+  /** Tries that came to an end; undefined where there are none, as of a sleep. */
+  readonly tries: number | undefined;
+  /** Who had it: all but the last died in it. */
+  readonly workers: readonly string[];
+  readonly tookMs: number;
+  readonly by?: string;
+  readonly failed: boolean;
+}
+
+/**
+ * The steps of a run in the order of recording, each with the worker whose activation recorded it. A step that was at work when
+ * a worker died is the first that was recorded after that, and takes from where it began there.
+ */
+export function timelineOf(
+  steps: RunDetail["steps"],
+  activations: readonly Activation[],
+): TimelineRow[] {
+  const inOrder = activations.toSorted((a, b) => a.startedAtMs - b.startedAtMs);
+  let sinceMs = inOrder[0]?.startedAtMs ?? 0;
+  return steps.map(({ name, kind, startedAt, at, until, attempts, by, error }) => {
+    const atMs = Date.parse(at);
+    const died = inOrder.filter(
+      ({ lost, endedAtMs }) => lost && endedAtMs > sinceMs && endedAtMs <= atMs,
+    );
+    const owner = inOrder.findLast(({ startedAtMs }) => startedAtMs <= atMs);
+    const beganMs = startedAt === undefined ? atMs : Date.parse(startedAt);
+    const fromMs = died.length > 0 ? Math.min(sinceMs, beganMs) : beganMs;
+    sinceMs = atMs;
+    return {
+      step: name,
+      kind,
+      tries: attempts,
+      workers: [...died, ...(owner === undefined ? [] : [owner])].map(({ worker }) => worker),
+      // A sleep is recorded when it begins.
+      tookMs: until === undefined ? Math.max(0, atMs - fromMs) : Date.parse(until) - atMs,
+      failed: error !== undefined,
+      ...(by === undefined ? {} : { by }),
+    };
+  });
+}

@@ -1,0 +1,14 @@
+/** What a shell reports for Ctrl-C. */
+export const INTERRUPTED = 130;
+
+/** Resolves at Ctrl-C. */
+export async function stayUp(
+  at: string,
+  { signal, say }: { readonly signal: AbortSignal; readonly say: (line: string) => void },
+): Promise<void> {
+  say(`still running: look at ${at}; Ctrl-C ends it and removes everything`);
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import { startDemo } from "./start-demo.ts";
+
+interface RolloutDocument {
+  readonly story: string;
+  readonly run: {
+    readonly id: string;
+    readonly status: string;
+    readonly cancel?: { readonly by?: string };
+    readonly steps: readonly { readonly name: string; readonly by?: string }[];
+  };
+  readonly killed: string;
+  readonly timeline: readonly {
+    readonly step: string;
+    readonly workers: readonly string[];
+    readonly tookMs: number;
+  }[];
+  readonly checks: readonly {
+    readonly ok: boolean;
+    readonly what: string;
+    readonly found: string;
+  }[];
+}
+
+const DEMO_MS = 120_000;
+const startRollout = (...args: string[]) =>
+  startDemo<RolloutDocument>("--story", "rollout", ...args);
+
+test(
+  "a rollout over two clusters: its worker is killed in the middle of a write, and each cluster is changed once",
+  { timeout: DEMO_MS },
+  async () => {
+    const demo = startRollout();
+    const { run, killed, timeline, checks } = await demo.document();
+    expect(checks.filter(({ ok }) => !ok)).toEqual([]);
+    expect(checks.length).toBeGreaterThanOrEqual(8);
+    expect(await demo.exited).toBe(0);
+    expect(run).toMatchObject({ id: "fleet-rollout/east/web-2", status: "done" });
+    const upgrade = timeline.find(({ step }) => step === "upgrade east");
+    expect(upgrade?.workers[0]).toBe(killed);
+    expect(upgrade?.workers).toHaveLength(2);
+    expect(run.steps.map(({ name }) => name)).toEqual([
+      "look at east",
+      "upgrade east",
+      "east is ready",
+      "soak east",
+      "check east",
+      "approve west",
+      "look at west",
+      "upgrade west",
+      "west is ready",
+      "soak west",
+      "check west",
+    ]);
+  },
+);
+
+test(
+  "a rollout that is cancelled on the way gives back the old version, and the story ends with 1",
+  { timeout: DEMO_MS },
+  async () => {
+    const demo = startRollout();
+    const [, api = ""] = await demo.line(/HTTP API and dashboard at (\S+)/);
+    await demo.line(/recorded: upgrade east/);
+    const id = encodeURIComponent("fleet-rollout/east/web-2");
+    const answer = await fetch(`${api}/v1/runs/${id}/cancel`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ by: "ann", reason: "the wrong version" }),
+    });
+    expect(answer.status, await answer.text()).toBe(200);
+    const { run, checks } = await demo.document();
+    expect(await demo.exited).toBe(1);
+    expect(run).toMatchObject({ status: "cancelled", cancel: { by: "ann" } });
+    expect(run.steps.map(({ name }) => name)).toContain("undo:upgrade east");
+    const found = new Map(checks.map((check) => [check.what, check]));
+    expect(found.get("east runs the new image")).toMatchObject({
+      ok: false,
+      found: expect.stringContaining("web:1"),
+    });
+    expect(found.get("west runs the new image")?.ok).toBe(false);
+  },
+);
+
+test(
+  "Ctrl-C in the middle of it leaves nothing running and ends with 130",
+  { timeout: DEMO_MS },
+  async () => {
+    const demo = startRollout();
+    await demo.line(/was killed with -9/);
+    demo.interrupt();
+    expect(await demo.exited).toBe(130);
+  },
+);
+
+test("flags of the other story are refused by name", { timeout: DEMO_MS }, async () => {
+  const demo = startRollout("--outage", "--workers", "3");
+  const [message] = await demo.line(/.*--story fight only/);
+  expect(message).toContain("--workers, --outage");
+  expect(await demo.exited).toBe(2);
+});

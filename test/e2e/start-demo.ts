@@ -1,0 +1,78 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
+import { onTestFinished } from "vitest";
+
+/** A shell that is set for another installation. */
+const FOREIGN = {
+  KONVERGE_CLUSTER: "other",
+  KONVERGE_KUBECONFIG: "/dev/null/none",
+  KONVERGE_REDIS_URL_FILE: "/dev/null/none",
+  KONVERGE_ROLE: "watch",
+  KONVERGE_TOKEN: "a token of another installation",
+};
+
+interface RunningDemo<Document> {
+  readonly exited: Promise<number | null>;
+  /** The first line on stderr, from now on, that matches. */
+  line(pattern: RegExp): Promise<RegExpExecArray>;
+  /** As Ctrl-C does, which reaches the whole group. */
+  interrupt(): void;
+  /** What it printed in the end. */
+  document(): Promise<Document>;
+}
+
+/** Starts the demo as a user does and gathers what it prints. */
+export function startDemo<Document>(...args: string[]): RunningDemo<Document> {
+  const child = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "-o", "json", ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...FOREIGN },
+    detached: true,
+  });
+  onTestFinished(() => killGroup(child));
+  let stdout = "";
+  const stderr: string[] = [];
+  const waiting: { pattern: RegExp; resolve: (match: RegExpExecArray) => void }[] = [];
+  child.stdout.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    stderr.push(line);
+    for (const { pattern, resolve } of waiting) {
+      const match = pattern.exec(line);
+      if (match !== null) resolve(match);
+    }
+  });
+  const exited = new Promise<number | null>((resolve) => {
+    child.once("close", (code) => resolve(code));
+  });
+  return {
+    exited,
+    interrupt: () => void process.kill(-(child.pid ?? 0), "SIGINT"),
+    line: (pattern: RegExp) =>
+      new Promise<RegExpExecArray>((resolve, reject) => {
+        waiting.push({ pattern, resolve });
+        void exited.then((code) =>
+          reject(new Error(`ended with ${code} before ${pattern}\n${stderr.join("\n")}`)),
+        );
+      }),
+    async document(): Promise<Document> {
+      const code = await exited;
+      try {
+        return JSON.parse(stdout) as Document;
+      } catch (error) {
+        throw new Error(`exit code ${code}, stdout "${stdout}"\n${stderr.join("\n")}`, {
+          cause: error,
+        });
+      }
+    },
+  };
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined || child.exitCode !== null) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
