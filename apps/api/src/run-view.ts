@@ -39,12 +39,13 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     ...(waits === undefined
       ? {}
       : {
-          waits: waits.map(({ step, kind, sinceMs, untilMs, message }) => ({
+          waits: waits.map(({ step, kind, sinceMs, untilMs, message, child }) => ({
             step,
             kind,
             ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
             ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
             ...(message === undefined ? {} : { message }),
+            ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
           })),
         }),
   };

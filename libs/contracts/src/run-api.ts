@@ -124,6 +124,8 @@ const runFields = {
         until: z.string().optional(),
         /** Of a wait for objects: what they lacked at the last look. */
         message: z.string().optional(),
+        /** Id of the child's run. */
+        child: z.string().optional(),
       }),
     )
     .optional(),

@@ -52,6 +52,6 @@ export async function awaitChild(
       if (journal.cancelPending) {
         await start.cancel(ref, { reason: `its parent ${held.id} is cancelled` });
       }
-      return { waitUntilMs: undefined };
+      return { waitUntilMs: undefined, child: ref };
   }
 }

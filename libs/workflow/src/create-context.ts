@@ -13,6 +13,7 @@ import { awaitChild } from "./await-child.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { assertOutsideOfBodies } from "./run-body.ts";
 import type { RunJournal } from "./run-journal.ts";
+import type { RunRef } from "./run-ref.ts";
 import type { RunWait, StepKind, StepRecord } from "./run-store.ts";
 import { runStep } from "./run-step.ts";
 import { errorOf } from "./step-failed-error.ts";
@@ -52,6 +53,7 @@ export type Advance =
       readonly waitUntilMs: number | undefined;
       /** What is lacking, for people. */
       readonly message?: string;
+      readonly child?: RunRef;
       /** Objects whose change is waited for. */
       readonly objects?: readonly string[];
     };
@@ -127,9 +129,12 @@ export function createContext(options: ContextOptions): WorkflowContext {
       return await scope.interrupt(journal.interruptOf(error));
     }
     if (!("waitUntilMs" in advanced)) return advanced;
-    const { waitUntilMs: untilMs, message, objects } = advanced;
+    const { waitUntilMs: untilMs, message, child, objects } = advanced;
     const until = untilMs === undefined ? {} : { untilMs };
-    const words = message === undefined ? {} : { message };
+    const words = {
+      ...(message === undefined ? {} : { message }),
+      ...(child === undefined ? {} : { child }),
+    };
     return await scope.block({ ...wait, sinceMs, ...until, ...words }, objects);
   };
 

@@ -67,6 +67,8 @@ export interface RunWait {
   readonly untilMs?: number;
   /** Of a wait for objects: what they lacked when they were last looked at. */
   readonly message?: string;
+  /** Of a wait for a child: its run. */
+  readonly child?: RunRef;
 }
 
 /** How far an unfinished step has come. */

@@ -37,6 +37,16 @@ const rollout = defineWorkflow("rollout", { version: 3 }, async (w, { name, fail
   return { pool, by };
 });
 
+/** What the body of `mend` does. */
+let mending: () => Promise<void>;
+const nap = defineWorkflow("nap", { version: 1 }, (w) => w.sleep("night", "8h"));
+const mend = defineWorkflow("mend", { version: 1 }, async (w) => {
+  await w.step("look", () => "cracked");
+  await w.step("glue", () => mending());
+  await w.child("dry", nap, null);
+});
+const ALL = [rollout, smoke, mend, nap];
+
 /** Runs of real workers, behind a real API, in front of a real browser. */
 async function stage(
   env: Readonly<Record<string, string>> = {},
@@ -45,10 +55,10 @@ async function stage(
   const redis = { url: harness.url };
   const { prefix } = harness;
   const registry = createControllerRegistry({ redis, prefix, cluster: "default" });
-  await registry.announce([], [rollout, smoke]);
+  await registry.announce([], ALL);
   await registry.close();
   const runs = openWorkflows({ redis, prefix });
-  runs.work({ workflows: [rollout, smoke] });
+  runs.work({ workflows: ALL });
   onTestFinished(() => runs.close());
   return { ...api, runs };
 }
@@ -205,6 +215,64 @@ test("an operator sends a signal and cancels; a slip in the JSON is told, and wh
   expect(troubles).toEqual([]);
 });
 
+test("what failed is tried again: the same run goes on live, its child is a link, and another try leads back", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stage();
+  mending = () => Promise.reject(new TerminalError("no glue is left"));
+  await runs.start(mend, null, { id: "vase" });
+  await page.goto(`${url}/w/mend/default/vase`);
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^failed after /);
+  await page.getByText('step_failed step "glue" failed: no glue is left').waitFor();
+
+  const { promise: held, resolve: dry } = Promise.withResolvers<void>();
+  mending = () => held;
+  await page.getByRole("button", { name: "Go on from what failed" }).click();
+  const dialog = page.getByRole("dialog", { name: "Go on from what failed" });
+  await dialog.getByText("konverge run retry mend/default/vase --from-failed").waitFor();
+  await dialog.getByLabel("Who you are").fill("ann");
+  const why = dialog.getByRole("textbox", { name: "Why" });
+  await why.fill("glue was bought");
+  await why.press("Enter");
+  await page.getByText("by ann: glue was bought").waitFor();
+  await page.getByRole("img", { name: /^at work for/ }).waitFor();
+  dry();
+  await page.getByRole("link", { name: "its run" }).click();
+  await page.getByRole("heading", { name: "vase.dry" }).waitFor();
+  expect(await sentenceOf(page).textContent()).toMatch(/^waiting out its sleep night/);
+  await page.getByRole("link", { name: "vase", exact: true }).click();
+  await page.getByRole("heading", { name: "vase", exact: true }).waitFor();
+
+  await runs.cancel({ workflow: "mend", id: "vase" }, { by: "ann", reason: "it is new now" });
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^cancelled after /);
+  await page.getByRole("button", { name: "Run again" }).click();
+  const again = page
+    .getByRole("dialog", { name: "Run again" })
+    .getByRole("textbox", { name: "Why" });
+  await again.fill("it broke again");
+  await again.press("Enter");
+  await page.getByRole("heading", { name: "vase~2" }).waitFor();
+  await page.getByText("by ann: it broke again").waitFor();
+  await page.getByRole("link", { name: "vase", exact: true }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test("a run that is stuck says why, and is looked at again", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stage();
+  await runs.start({ name: "rollout", version: 9 }, { name: "web" }, { id: "old" });
+  await page.goto(`${url}/w/rollout/default/old`);
+  await page.getByText(/started by version 9 of "rollout", this worker has version 3/).waitFor();
+  await page.getByRole("button", { name: "Look again" }).click();
+  const dialog = page.getByRole("dialog", { name: "Look again" });
+  await dialog.getByLabel("Who you are").fill("ann");
+  const why = dialog.getByRole("textbox", { name: "Why" });
+  await why.fill("the worker is new");
+  await why.press("Enter");
+  await page.getByText("old goes on").waitFor();
+  expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(2);
+  expect(troubles).toEqual([]);
+});
+
 test("bars are to scale: each begins where its step began and ends with its record", async (context) => {
   const { page } = await open(context);
   const { url, runs } = await stage();
@@ -284,8 +352,8 @@ test.for([
       await page.goto(`${url}${view}`);
       await page.locator("main h1").waitFor();
       await page.locator(".skeleton").waitFor({ state: "detached" });
-      for (const summary of await page.locator("main summary").all()) await summary.click();
       expect(requests.length, `${view}: ${requests.join(" ")}`).toBeLessThanOrEqual(5);
+      for (const summary of await page.locator("main summary").all()) await summary.click();
       expect(await findBarriers(page), view).toEqual([]);
       const width = await page.evaluate("document.documentElement.scrollWidth");
       expect(width, `${view} is not wider than the window`).toBeLessThanOrEqual(

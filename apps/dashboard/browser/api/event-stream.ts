@@ -1,4 +1,5 @@
 import { needsLogin } from "../frame/session.ts";
+import { pause } from "./pause.ts";
 
 /** One frame of a stream of server-sent events. */
 export interface StreamFrame {
@@ -83,14 +84,4 @@ function frameOf(block: string): StreamFrame {
     else if (name === "id" || name === "event") fields[name] = value;
   }
   return fields;
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = window.setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      window.clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -1,5 +1,4 @@
 import type { RunDetail } from "@konverge/contracts";
-import { useQuery } from "../api/use-query.ts";
 import { viewHref } from "../frame/cluster.ts";
 import { href } from "../frame/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
@@ -11,13 +10,11 @@ import { idOf } from "./workflow/run-id.ts";
 import { RunOrders } from "./workflow/run-orders.tsx";
 import { RunSentence } from "./workflow/run-sentence.tsx";
 import { RunTimeline } from "./workflow/timeline.tsx";
-
-const EVERY_MS = 2_000;
+import { useRun } from "./workflow/use-run.ts";
 
 /** One run of a workflow: how it stands, what it did and waits for, and what an operator can do about it. */
 export function WorkflowRunView({ id }: { readonly id: string }) {
-  const path = `v1/runs/${encodeURIComponent(id)}`;
-  const { data: run, trouble, loading, reload } = useQuery<RunDetail>(path, EVERY_MS);
+  const { run, trouble, reload } = useRun(id);
   const line = `konverge run get ${quote(id)}`;
   if (run === undefined) {
     return (
@@ -32,7 +29,7 @@ export function WorkflowRunView({ id }: { readonly id: string }) {
         ) : (
           <TroubleNote trouble={trouble} />
         )}
-        {loading ? <Loading /> : null}
+        {trouble === undefined ? <Loading /> : null}
       </>
     );
   }

@@ -4,10 +4,12 @@ import { runHref } from "../../frame/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { now, Time } from "../../parts/time.tsx";
 import { idOf } from "./run-id.ts";
+import { orderText } from "./wait-text.tsx";
 
 /** Where a run comes from and how far it is. */
 export function RunFacts({ run }: { readonly run: RunDetail }) {
-  const { createdAt, startedAt, endedAt, key, parent, by, cancel, error, reason, status } = run;
+  const { createdAt, startedAt, endedAt, key, parent, by, cancel, retry, error, reason, status } =
+    run;
   const endMs = endedAt === undefined ? now.value : Date.parse(endedAt);
   const done = run.steps.filter(({ name }) => !name.includes("!")).length;
   return (
@@ -51,6 +53,19 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
             <dd>
               <a href={runHref(parent)}>{idOf(parent)}</a>
               <div class="dim small">{parent.split("/")[0]}</div>
+            </dd>
+          </div>
+        )}
+        {retry === undefined ? null : (
+          <div>
+            <dt>{retry.of === undefined ? "Went on" : "Another try of"}</dt>
+            <dd>
+              {retry.of === undefined ? (
+                <span>from what failed</span>
+              ) : (
+                <a href={runHref(retry.of)}>{idOf(retry.of)}</a>
+              )}
+              <div class="dim small">{orderText(retry)}</div>
             </dd>
           </div>
         )}

@@ -1,110 +1,121 @@
 import type { RunDetail } from "@konverge/contracts";
-import { useState } from "preact/hooks";
-import { call, CallError } from "../../api/call.ts";
+import { call } from "../../api/call.ts";
+import { go, runHref } from "../../frame/router.ts";
 import { mayOperate } from "../../frame/session.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { OrderButton } from "../../parts/order-dialog.tsx";
 import { idOf } from "./run-id.ts";
+import { SignalButton } from "./signal-button.tsx";
 
-const ENDED: ReadonlySet<string> = new Set(["done", "failed", "cancelled"]);
-
-/** What an operator does with one run. The server refuses those who may not. */
-export function RunOrders({
-  run,
-  onDone,
-}: {
+export interface RunOrdersProps {
   readonly run: RunDetail;
   readonly onDone: () => void;
-}) {
-  if (!mayOperate || ENDED.has(run.status)) return null;
-  const path = `v1/runs/${encodeURIComponent(run.id)}`;
-  return (
-    <div class="buttons">
-      <OrderButton
-        label="Send signal"
-        primary={run.waits?.some(({ kind }) => kind === "signal") === true}
-        asksWhy={false}
-        explains="It is delivered once, also when the run does not wait for it yet. Who sent it is kept in the run."
-        fields={<SignalFields run={run} />}
-        run={async ({ by }, fields) => {
-          const name = textOf(fields, "signal");
-          const payload = payloadOf(textOf(fields, "payload"));
-          await call(`${path}/signal`, { method: "POST", body: { name, by, ...payload } });
-          onDone();
-          return `Signal ${name} is sent`;
-        }}
-      />
-      {run.cancel === undefined ? (
-        <OrderButton
-          label="Cancel run"
-          danger
-          explains={
-            <>
-              What it is at is told to stop; then each recorded step that can be undone is, the last
-              first.
-              <CliLine line={`konverge run cancel ${quote(run.id)} --reason WHY`} />
-            </>
-          }
-          run={async (order) => {
-            await call(`${path}/cancel`, { method: "POST", body: order });
-            onDone();
-            return `${idOf(run.id)} is being cancelled`;
-          }}
-        />
-      ) : null}
-    </div>
-  );
 }
 
-/** Which signal, and what with it; the command line says the same as it is typed. */
-function SignalFields({ run }: { readonly run: RunDetail }) {
-  const waits = (run.waits ?? []).filter(({ kind }) => kind === "signal");
-  const [name, setName] = useState(waits[0]?.step.replace(/#\d+$/, "") ?? "");
-  const [payload, setPayload] = useState("");
-  const flag = payload.trim() === "" ? "" : ` --payload ${quote(payload.trim())}`;
-  return (
-    <>
-      <label>
-        Signal
-        <input
-          name="signal"
-          required
-          maxLength={200}
-          value={name}
-          spellcheck={false}
-          autoComplete="off"
-          onInput={({ currentTarget }) => setName(currentTarget.value)}
-        />
-      </label>
-      <label>
-        Payload, as JSON
-        <textarea
-          name="payload"
-          rows={4}
-          value={payload}
-          placeholder='{"by": "ann"}'
-          spellcheck={false}
-          onInput={({ currentTarget }) => setPayload(currentTarget.value)}
-        />
-      </label>
-      <CliLine line={`konverge run signal ${quote(run.id)} ${quote(name || "SIGNAL")}${flag}`} />
-    </>
-  );
-}
-
-/** @throws CallError when it is no JSON */
-function payloadOf(text: string): { readonly payload?: unknown } {
-  if (text.trim() === "") return {};
-  try {
-    return { payload: JSON.parse(text) as unknown };
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    const detail = `${why}. A text is written in double quotes; nothing is a payload too.`;
-    throw new CallError({ code: "invalid_request", title: "The payload is no JSON.", detail });
+/** What an operator does with one run. The server refuses those who may not. */
+export function RunOrders(props: RunOrdersProps) {
+  if (!mayOperate) return null;
+  const { status, cancel } = props.run;
+  switch (status) {
+    case "done":
+      return null;
+    case "failed":
+    case "cancelled":
+      return <RetryButtons {...props} />;
+    case "queued":
+    case "running":
+    case "parked":
+    case "stuck":
+    case "compensating":
+      return (
+        <div class="buttons">
+          {status === "stuck" ? <LookButton {...props} /> : null}
+          <SignalButton {...props} />
+          {cancel === undefined ? <CancelButton {...props} /> : null}
+        </div>
+      );
   }
 }
 
-function textOf(fields: FormData, name: string): string {
-  const value = fields.get(name);
-  return typeof value === "string" ? value : "";
+function CancelButton({ run: { id }, onDone }: RunOrdersProps) {
+  return (
+    <OrderButton
+      label="Cancel run"
+      danger
+      explains={
+        <>
+          What it is at is told to stop; then each recorded step that can be undone is, the last
+          first.
+          <CliLine line={`konverge run cancel ${quote(id)} --reason WHY`} />
+        </>
+      }
+      run={async (order) => {
+        const path = `v1/runs/${encodeURIComponent(id)}/cancel`;
+        await call(path, { method: "POST", body: order });
+        onDone();
+        return `${idOf(id)} is being cancelled`;
+      }}
+    />
+  );
+}
+
+/** Asks for a retry, and shows the run that goes on. */
+async function retry({ run: { id }, onDone }: RunOrdersProps, body: object): Promise<string> {
+  const path = `v1/runs/${encodeURIComponent(id)}/retry`;
+  const next = await call<RunDetail>(path, { method: "POST", body });
+  if (next.id === id) {
+    onDone();
+    return `${idOf(id)} goes on`;
+  }
+  go(runHref(next.id));
+  return `${idOf(next.id)} begins from the start`;
+}
+
+function LookButton(props: RunOrdersProps) {
+  return (
+    <OrderButton
+      label="Look again"
+      explains={
+        <>
+          A worker looks at it at once, in place of within a minute; what could not be undone is
+          tried again.
+          <CliLine line={`konverge run retry ${quote(props.run.id)} --reason WHY`} />
+        </>
+      }
+      run={(order) => retry(props, order)}
+    />
+  );
+}
+
+function RetryButtons(props: RunOrdersProps) {
+  const { id, steps } = props.run;
+  const wasUndone = steps.some(({ kind }) => kind === "undo");
+  return (
+    <div class="buttons">
+      {wasUndone ? null : (
+        <OrderButton
+          label="Go on from what failed"
+          explains={
+            <>
+              The same run goes on. What was recorded before the first failure is kept; the rest
+              runs again.
+              <CliLine line={`konverge run retry ${quote(id)} --from-failed --reason WHY`} />
+            </>
+          }
+          run={(order) => retry(props, { ...order, fromFailed: true })}
+        />
+      )}
+      <OrderButton
+        label="Run again"
+        explains={
+          <>
+            Another run begins from the start, with the same input and key, in the version of today.
+            This one stays as it is.
+            <CliLine line={`konverge run retry ${quote(id)} --reason WHY`} />
+          </>
+        }
+        run={(order) => retry(props, order)}
+      />
+    </div>
+  );
 }

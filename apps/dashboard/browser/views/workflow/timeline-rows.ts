@@ -17,6 +17,8 @@ export interface TimelineRow {
   /** True when its begin is not recorded: it is taken to be the record before. */
   readonly isGuessed: boolean;
   readonly step?: Step;
+  /** Id of the child's run. */
+  readonly child?: string;
   /** When an open wait ends by itself. */
   readonly until?: string;
   /** Signals that were dropped in this wait, and why. */
@@ -29,6 +31,8 @@ export interface Timeline {
   /** In the order in which they began. */
   readonly steps: readonly TimelineRow[];
   readonly undos: readonly TimelineRow[];
+  /** Since when a worker does something that is not recorded yet; missing when none does. */
+  readonly atWorkMs?: number;
 }
 
 /** Behind the name of a step: a sleep that was cut short, and signals that were refused. */
@@ -65,6 +69,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       isOpen: run.endedAt === undefined && kind === "sleep" && endMs >= toMs,
       isGuessed: began === undefined,
       step: cut?.error === undefined ? step : { ...step, error: cut.error },
+      ...(step.child === undefined ? {} : { child: step.child }),
       ...(kind === "sleep" && until !== undefined ? { until } : {}),
       refused: own
         .filter(({ mark }) => mark !== "over")
@@ -76,7 +81,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
   const known = new Set(rows.map(({ name }) => name));
   const open = (run.waits ?? [])
     .filter(({ step }) => !known.has(step))
-    .map(({ step: name, kind, since, until }): TimelineRow => ({
+    .map(({ step: name, kind, since, until, child }): TimelineRow => ({
       name,
       kind,
       look: kind === "step" || kind === "undo" ? "failed" : "wait",
@@ -84,6 +89,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       toMs,
       isOpen: true,
       isGuessed: since === undefined,
+      ...(child === undefined ? {} : { child }),
       ...(until === undefined ? {} : { until }),
       refused: marks.filter(({ of }) => of === name).map(({ step }) => step.error?.message ?? ""),
     }));
@@ -93,6 +99,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
     toMs,
     steps: all.filter(({ kind }) => kind !== "undo"),
     undos: all.filter(({ kind }) => kind === "undo"),
+    ...(run.status === "running" || run.status === "compensating" ? { atWorkMs: lastMs } : {}),
   };
 }
 

@@ -1,16 +1,10 @@
 import type { RunDetail } from "@konverge/contracts";
-import { formatMs, plural } from "../../parts/format.ts";
-import { Json } from "../../parts/json.tsx";
+import { formatMs } from "../../parts/format.ts";
 import { Empty } from "../../parts/notice.tsx";
-import { Status, type Tone } from "../../parts/status.tsx";
-import { Clock, now, Time } from "../../parts/time.tsx";
-import {
-  ticksOf,
-  timelineOf,
-  type BarLook,
-  type Timeline,
-  type TimelineRow,
-} from "./timeline-rows.ts";
+import { Status } from "../../parts/status.tsx";
+import { now } from "../../parts/time.tsx";
+import { barTexts, TimelineItem } from "./timeline-item.tsx";
+import { ticksOf, timelineOf, type BarLook, type Timeline } from "./timeline-rows.ts";
 
 /** What a run did and waited for, each a bar to scale; it grows while the run goes on. */
 export function RunTimeline({ run }: { readonly run: RunDetail }) {
@@ -23,7 +17,7 @@ export function RunTimeline({ run }: { readonly run: RunDetail }) {
         <h2 id="steps">Steps</h2>
         <Legend isGuessed={isGuessed} hasUndos={undos.length > 0} />
       </div>
-      {steps.length === 0 ? (
+      {steps.length === 0 && line.atWorkMs === undefined ? (
         <Empty title="No step is recorded yet">
           <p>A step appears here when it has ended, or when the run waits for it.</p>
         </Empty>
@@ -32,16 +26,18 @@ export function RunTimeline({ run }: { readonly run: RunDetail }) {
           <Axis line={line} />
           <ol>
             {steps.map((row) => (
-              <Row key={row.name} row={row} line={line} />
+              <TimelineItem key={row.name} row={row} line={line} />
             ))}
+            {line.atWorkMs === undefined || undos.length > 0 ? null : <AtWork line={line} />}
           </ol>
           {undos.length === 0 ? null : (
             <>
               <h3>Taken back</h3>
               <ol>
                 {undos.map((row) => (
-                  <Row key={row.name} row={row} line={line} />
+                  <TimelineItem key={row.name} row={row} line={line} />
                 ))}
+                {line.atWorkMs === undefined ? null : <AtWork line={line} />}
               </ol>
             </>
           )}
@@ -66,13 +62,32 @@ function Axis({ line: { fromMs, toMs } }: { readonly line: Timeline }) {
   );
 }
 
-const TEXTS: Readonly<Record<BarLook, string>> = {
-  step: "worked",
-  wait: "waited",
-  undo: "taken back",
-  failed: "failed",
-  instant: "at once",
-};
+/** What a worker does now is known when it is recorded. */
+function AtWork({ line: { fromMs, toMs, atWorkMs = toMs } }: { readonly line: Timeline }) {
+  const spanMs = Math.max(1, toMs - fromMs);
+  const shares = [atWorkMs - fromMs, toMs - atWorkMs].map((ms) => `${(ms / spanMs) * 100}%`);
+  return (
+    <li class="line-row">
+      <div class="line-grid">
+        <span class="line-name">
+          <Status tone="run">at work</Status>
+        </span>
+        <span class="line-track">
+          <span
+            class="bar-now"
+            role="img"
+            aria-label={`at work for ${formatMs(toMs - atWorkMs)}`}
+            style={{ left: shares[0], width: shares[1] }}
+          />
+        </span>
+        <span class="num right nowrap">
+          {formatMs(toMs - atWorkMs)}
+          <span class="dim"> …</span>
+        </span>
+      </div>
+    </li>
+  );
+}
 
 function Legend({
   isGuessed,
@@ -92,7 +107,7 @@ function Legend({
       {looks.map((look) => (
         <li key={look}>
           <span class={`bar-${look}`} />
-          {TEXTS[look]}
+          {barTexts[look]}
         </li>
       ))}
       <li>
@@ -102,107 +117,4 @@ function Legend({
       </li>
     </ul>
   );
-}
-
-function Row({ row, line }: { readonly row: TimelineRow; readonly line: Timeline }) {
-  const { name, kind, look, fromMs, toMs, isOpen, step, until, refused } = row;
-  const spanMs = Math.max(1, line.toMs - line.fromMs);
-  const tookMs = Math.max(0, toMs - fromMs);
-  const took = kind === "now" ? "" : formatMs(tookMs);
-  const shown = kind === "undo" ? name.replace(/^undo:/, "") : name;
-  const attempts = step?.attempts ?? 1;
-  return (
-    <li>
-      <details class="line-row">
-        <summary data-row>
-          <span class="line-name">
-            <Status tone={toneOf(row)}>{shown}</Status>
-            <span class="tag">{kind === "now" ? "clock" : kind}</span>
-          </span>
-          <span class="line-track">
-            <span
-              class={`bar-${look}`}
-              role="img"
-              aria-label={`${shown}: ${TEXTS[look]} ${took}${isOpen ? " so far" : ""}, from ${formatMs(Math.max(0, fromMs - line.fromMs))} on`}
-              style={{
-                left: `${((fromMs - line.fromMs) / spanMs) * 100}%`,
-                width: `${(tookMs / spanMs) * 100}%`,
-              }}
-            />
-          </span>
-          <span class="num right nowrap">
-            {took}
-            {isOpen ? <span class="dim"> …</span> : null}
-          </span>
-          {attempts < 2 &&
-          step?.by === undefined &&
-          step?.error === undefined &&
-          refused.length === 0 ? null : (
-            <span class="line-note">
-              {attempts < 2 ? null : <span class="warn">{plural(attempts, "try", "tries")}</span>}
-              {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
-              {refused.length === 0 ? null : (
-                <span class="warn">{plural(refused.length, "signal")} refused</span>
-              )}
-              {step?.error === undefined ? null : (
-                <span class={toneOf(row)}>{step.error.message}</span>
-              )}
-            </span>
-          )}
-        </summary>
-        <dl class="details">
-          <dt>Began</dt>
-          <dd>
-            <Clock at={new Date(fromMs).toISOString()} />
-          </dd>
-          {step === undefined || kind === "sleep" ? null : (
-            <>
-              <dt>Recorded</dt>
-              <dd>
-                <Clock at={step.at} />
-              </dd>
-            </>
-          )}
-          {until === undefined || !isOpen ? null : (
-            <>
-              <dt>Ends by itself</dt>
-              <dd>
-                <Time at={until} />
-              </dd>
-            </>
-          )}
-          {step?.error === undefined ? null : (
-            <>
-              <dt>Error</dt>
-              <dd>
-                <code>{step.error.code}</code> {step.error.message}
-              </dd>
-            </>
-          )}
-          {refused.map((message) => (
-            <>
-              <dt>Refused</dt>
-              <dd>{message}</dd>
-            </>
-          ))}
-          {step?.value === undefined ? null : (
-            <>
-              <dt>{kind === "signal" ? "Payload" : "Result"}</dt>
-              <dd>
-                <Json value={step.value} />
-              </dd>
-            </>
-          )}
-        </dl>
-      </details>
-    </li>
-  );
-}
-
-function toneOf({ look, isOpen, kind, step }: TimelineRow): Tone {
-  if (step?.error?.code === "cancelled") return "idle";
-  if (step?.error?.code === "wait_timeout") return "warn";
-  if (look === "failed") return isOpen ? "warn" : "bad";
-  if (isOpen) return kind === "sleep" || kind === "signal" || kind === "child" ? "wait" : "run";
-  return "good";
 }

@@ -29,7 +29,7 @@ export function waitText({ kind, step, message }: Wait): ComponentChildren {
   }
 }
 
-/** Who ordered the cancellation, and why. */
+/** Who ordered a cancellation or a retry, and why. */
 export function orderText({ by, reason }: NonNullable<Run["cancel"]> = {}): string {
   return `by ${by ?? "another run"}${reason === undefined ? "" : `: ${reason}`}`;
 }

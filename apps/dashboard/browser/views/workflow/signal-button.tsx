@@ -1,0 +1,80 @@
+import type { RunDetail } from "@konverge/contracts";
+import { useState } from "preact/hooks";
+import { call, CallError } from "../../api/call.ts";
+import { CliLine, quote } from "../../parts/cli-line.tsx";
+import { OrderButton } from "../../parts/order-dialog.tsx";
+import type { RunOrdersProps } from "./run-orders.tsx";
+
+/** Sends the run a signal; the one that it waits for is filled in. */
+export function SignalButton({ run, onDone }: RunOrdersProps) {
+  return (
+    <OrderButton
+      label="Send signal"
+      primary={run.waits?.some(({ kind }) => kind === "signal") === true}
+      asksWhy={false}
+      explains="It is delivered once, also when the run does not wait for it yet. Who sent it is kept in the run."
+      fields={<SignalFields run={run} />}
+      run={async ({ by }, fields) => {
+        const name = textOf(fields, "signal");
+        const payload = payloadOf(textOf(fields, "payload"));
+        const path = `v1/runs/${encodeURIComponent(run.id)}/signal`;
+        await call(path, { method: "POST", body: { name, by, ...payload } });
+        onDone();
+        return `Signal ${name} is sent`;
+      }}
+    />
+  );
+}
+
+/** Which signal, and what with it; the command line says the same as it is typed. */
+function SignalFields({ run }: { readonly run: RunDetail }) {
+  const waits = (run.waits ?? []).filter(({ kind }) => kind === "signal");
+  const [name, setName] = useState(waits[0]?.step.replace(/#\d+$/, "") ?? "");
+  const [payload, setPayload] = useState("");
+  const flag = payload.trim() === "" ? "" : ` --payload ${quote(payload.trim())}`;
+  return (
+    <>
+      <label>
+        Signal
+        <input
+          name="signal"
+          required
+          maxLength={200}
+          value={name}
+          spellcheck={false}
+          autoComplete="off"
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+      </label>
+      <label>
+        Payload, as JSON
+        <textarea
+          name="payload"
+          rows={4}
+          value={payload}
+          placeholder='{"by": "ann"}'
+          spellcheck={false}
+          onInput={({ currentTarget }) => setPayload(currentTarget.value)}
+        />
+      </label>
+      <CliLine line={`konverge run signal ${quote(run.id)} ${quote(name || "SIGNAL")}${flag}`} />
+    </>
+  );
+}
+
+/** @throws CallError when it is no JSON */
+function payloadOf(text: string): { readonly payload?: unknown } {
+  if (text.trim() === "") return {};
+  try {
+    return { payload: JSON.parse(text) as unknown };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const detail = `${why}. A text is written in double quotes; nothing is a payload too.`;
+    throw new CallError({ code: "invalid_request", title: "The payload is no JSON.", detail });
+  }
+}
+
+function textOf(fields: FormData, name: string): string {
+  const value = fields.get(name);
+  return typeof value === "string" ? value : "";
+}

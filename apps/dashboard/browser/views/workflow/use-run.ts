@@ -1,0 +1,67 @@
+import type { RunDetail } from "@konverge/contracts";
+import { useEffect, useState } from "preact/hooks";
+import { call, CallError, type Trouble } from "../../api/call.ts";
+import { pause } from "../../api/pause.ts";
+
+/** How long the server waits for something new; what a wait lacks is no older than that. */
+const WAIT = "5s";
+/** After an answer that is none. */
+const RETRY_MS = 2_000;
+
+export interface LiveRun {
+  /** The last good answer. */
+  readonly run: RunDetail | undefined;
+  readonly trouble: Trouble | undefined;
+  /** Asks again now. */
+  readonly reload: () => void;
+}
+
+/** A run, as soon as it changes: each request waits at the server until there is something else to be seen, or the run has ended. */
+export function useRun(id: string): LiveRun {
+  const [run, setRun] = useState<RunDetail>();
+  const [trouble, setTrouble] = useState<Trouble>();
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const stop = new AbortController();
+    const { signal } = stop;
+    const follow = async () => {
+      let seen: string | undefined;
+      while (!signal.aborted) {
+        try {
+          const wait = seen === undefined ? "" : `?wait=${WAIT}&seen=${seen}`;
+          const found = await call<RunDetail>(`v1/runs/${encodeURIComponent(id)}${wait}`, {
+            signal,
+          });
+          setRun(found);
+          setTrouble(undefined);
+          if (found.endedAt !== undefined) return;
+          seen = `${found.status}/${found.steps.length}`;
+        } catch (error) {
+          if (signal.aborted) return;
+          setTrouble(troubleOf(error));
+          await pause(RETRY_MS, signal);
+        }
+        await untilSeen(signal);
+      }
+    };
+    void follow();
+    return () => stop.abort();
+  }, [id, round]);
+  return { run, trouble, reload: () => setRound((before) => before + 1) };
+}
+
+function troubleOf(error: unknown): Trouble {
+  return error instanceof CallError
+    ? error.trouble
+    : { code: "internal", title: "Unreadable answer", detail: String(error) };
+}
+
+/** Resolves at once while the page is looked at. */
+async function untilSeen(signal: AbortSignal): Promise<void> {
+  while (document.hidden && !signal.aborted) {
+    await new Promise((resolve) => {
+      document.addEventListener("visibilitychange", resolve, { once: true });
+      signal.addEventListener("abort", resolve, { once: true });
+    });
+  }
+}
