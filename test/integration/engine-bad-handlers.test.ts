@@ -234,6 +234,21 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     expect(await queue.getKey(key("m"))).toMatchObject({ phase: "idle", failures: 0 });
   });
 
+  test("who asks by annotation revives a dead key, as any person does", async () => {
+    const { queue, key, records } = await harness.start({
+      maxFailures: 1,
+      reconcile: async () => {
+        throw new Error("broken");
+      },
+    });
+    await harness.make("n");
+    await until("it is dead", async () => (await queue.getKey(key("n")))?.phase === "dead");
+    await harness.client.mutate(harness.Widgets, { namespace, name: "n" }, (draft) => {
+      draft.metadata.annotations = { "konverge.dev/requested-at": "now" };
+    });
+    await until("it ran again", async () => (await records("n")).length === 2);
+  });
+
   test.each(["guarded", "fields"] as const)(
     "a swallowed conflict is told (%s)",
     async (strategy) => {

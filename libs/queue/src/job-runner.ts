@@ -103,7 +103,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
   const tellLost = (id: string, begun: Begun) => {
     if (!("lost" in begun) || begun.lost === 0) return;
     try {
-      work.onLost?.({ id, inARow: begun.lost });
+      work.onLost?.({ id, inARow: begun.lost, isIndexed: names.shard === undefined });
     } catch (error) {
       work.onError(ensureError(error));
     }

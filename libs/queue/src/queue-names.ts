@@ -2,6 +2,8 @@ import { KonvergeError } from "@konverge/core";
 
 /** Where a queue keeps what in Redis. All names of a cluster share one hash tag, so scripts may touch several at once. */
 export interface QueueNames {
+  /** Of a queue that is split. */
+  readonly shard: number | undefined;
   /** For BullMQ, which puts the queue's name and a type behind it. */
   readonly bullPrefix: string;
   readonly bullName: string;
@@ -81,6 +83,7 @@ export function queueNames(
   if (controller === "") throw new KonvergeError("invalid_config", "controller is empty; name it");
   const encoded = encodeURIComponent(controller);
   return {
+    shard,
     bullPrefix: root,
     bullName: encoded,
     timers: `${root}/timers/${encoded}`,

@@ -135,6 +135,8 @@ export interface LostAttempt {
   /** The key in its canonical text form. */
   readonly id: string;
   readonly inARow: number;
+  /** The search index has it; of a queue that is split it has not, since a script of a shard cannot reach it. */
+  readonly isIndexed: boolean;
 }
 
 export interface QueueLadders {

@@ -39,6 +39,8 @@ const FAILURES_TOLD = 25;
 /** Lost attempts in a row after which the handler is more likely to be the cause than its node. */
 const LOST_TOLD = 2;
 const RECORDS_READ = 64;
+/** The lost one, and those that may have ended until somebody looks. */
+const LATEST = 5;
 const RECORDS_READ_TO_BRAKE = 16;
 const EPISODE_MS = 60_000;
 const SAYINGS_KEPT = 1_000;
@@ -170,6 +172,12 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
     });
   };
 
+  const indexLost = async (queue: WorkQueue, key: string) => {
+    const latest = await queue.listAttempts(parseKey(key), { limit: LATEST });
+    const lost = latest.find(({ outcome }) => outcome === "lost");
+    if (lost !== undefined) batch.addLost(key, lost);
+  };
+
   /** Few at a time: a look reads the last records of a key. */
   const lookForLoops = async () => {
     for (const key of suspicion.take()) {
@@ -263,7 +271,12 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
           const state = brake.stateOf(key);
           return state === undefined ? [] : [hintOf(hintOfLoop(state), describeLoop(state))];
         },
-        noteLost: ({ id: key, inARow }) => {
+        noteLost: ({ id: key, inARow, isIndexed }) => {
+          if (!isIndexed) {
+            indexLost(queue, key).catch((error: unknown) => {
+              ownLog.debug({ err: ensureError(error) }, "lost attempt not indexed");
+            });
+          }
           if (inARow < LOST_TOLD) return;
           const message = `${inARow} attempts in a row never ended: the handler may end its process`;
           const uid = undefined;

@@ -5,6 +5,7 @@ import {
   type FightPair,
   type HistoryBatch,
   type RollupNote,
+  type StoredAttempt,
 } from "@konverge/queue";
 
 /** What one second may bring; beyond it the search index has a gap, never the queue. */
@@ -18,6 +19,8 @@ type Conflict = AttemptRecord["writes"][number]["conflicts"][number];
 /** Adds up what attempts did until it is taken. */
 export interface HistoryCollector {
   readonly add: (record: AttemptRecord, recordBytes: number) => void;
+  /** Of an attempt that never ended, which the queue has recorded. */
+  readonly addLost: (key: string, stored: StoredAttempt) => void;
   readonly take: () => Pick<HistoryBatch, "rows" | "fights" | "rollups">;
 }
 
@@ -86,6 +89,24 @@ export function createHistoryBatch(): HistoryCollector {
       const conflicts = conflictsOf(record);
       addRollup(record, conflicts.length);
       if (rows.length < MOST_ROWS) rows.push({ row: rowOf(record, conflicts), recordBytes });
+    },
+    addLost: (key, { id, worker, startedAtMs, endedAtMs, record }) => {
+      if (rows.length >= MOST_ROWS) return;
+      const row = {
+        key,
+        epoch: Number(id),
+        outcome: "lost",
+        errorCode: "",
+        managers: [],
+        hints: [],
+        startedAtMs,
+        durationMs: Math.max(0, endedAtMs - startedAtMs),
+        conflicts: 0,
+        writes: 0,
+        calls: 0,
+        worker,
+      } as const;
+      rows.push({ row, recordBytes: Buffer.byteLength(record) });
     },
     take: () => {
       const taken = {
