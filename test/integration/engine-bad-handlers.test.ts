@@ -246,7 +246,11 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     await harness.client.mutate(harness.Widgets, { namespace, name: "n" }, (draft) => {
       draft.metadata.annotations = { "konverge.dev/requested-at": "now" };
     });
-    await until("it ran again", async () => (await records("n")).length === 2);
+    const [latest] = await until("it ran again", async () => {
+      const all = await records("n");
+      return all.length === 2 && all;
+    });
+    expect(latest?.parsed["triggers"]).toMatchObject([{ kind: "watch", by: "annotation" }]);
   });
 
   test.each(["guarded", "fields"] as const)(
