@@ -68,13 +68,13 @@ const commit = (
   epoch: number,
   step: string,
   record: string,
-  { sleep = "", taken = "", cancels = "" } = {},
+  { sleep = "", taken = "", cancels = "", warnings = "" } = {},
 ) =>
   runScript(
     harness.redis,
     commitScript,
     [names.run("r"), names.steps("r"), names.signals("r"), names.cancelling],
-    [epoch, step, record, sleep, taken, cancels],
+    [epoch, step, record, sleep, taken, cancels, warnings],
   ) as Promise<[string, string?]>;
 const note = (epoch: number, attempts: number, delay: number, keep = 0, uncounted = 0) =>
   runScript(
@@ -275,6 +275,14 @@ describe("commit", () => {
     const { atMs, untilMs } = JSON.parse(text) as { atMs: number; untilMs: number };
     expect(untilMs - atMs).toBe(1_500);
     expect(await harness.redis.hkeys(names.steps("r"))).toEqual(["s"]);
+  });
+
+  test("warnings go with the record, and stay until there are others", async () => {
+    await commit(1, "a", '{"k":1}', { warnings: "[1]" });
+    await commit(1, "b", '{"k":1}');
+    expect(await harness.redis.hget(names.run("r"), "warnings")).toBe("[1]");
+    expect((await commit(0, "c", '{"k":1}', { warnings: "[2]" }))[0]).toBe("fenced");
+    expect(await harness.redis.hget(names.run("r"), "warnings")).toBe("[1]");
   });
 
   test("a cancellation that is thrown is no longer to be told", async () => {

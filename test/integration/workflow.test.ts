@@ -320,7 +320,8 @@ test("one run per key: attach answers it, reject refuses, supersede cancels it a
   });
   const runs = work(workflow);
   const key = "rollout:demo/web";
-  const first = await runs.start(workflow, { name: "first" }, { key });
+  // Those of one millisecond are listed by their ids.
+  const first = await runs.start(workflow, { name: "first" }, { key, id: "1" });
   expect(await runs.start(workflow, { name: "other" }, { key })).toEqual({
     id: first.id,
     created: false,
@@ -329,8 +330,16 @@ test("one run per key: attach answers it, reject refuses, supersede cancels it a
     runs.start(workflow, { name: "other" }, { key, onExisting: "reject" }),
   ).rejects.toMatchObject({ code: "run_exists" });
   await until("the first begins", () => order.length > 0);
-  const second = await runs.start(workflow, { name: "second" }, { key, onExisting: "supersede" });
-  const last = await runs.start(workflow, { name: "last" }, { key, onExisting: "supersede" });
+  const second = await runs.start(
+    workflow,
+    { name: "second" },
+    { key, onExisting: "supersede", id: "2" },
+  );
+  const last = await runs.start(
+    workflow,
+    { name: "last" },
+    { key, onExisting: "supersede", id: "3" },
+  );
   expect(await ended(runs, workflow, last.id)).toMatchObject({ status: "done" });
   expect(await ended(runs, workflow, first.id)).toMatchObject({ status: "cancelled" });
   expect(await ended(runs, workflow, second.id)).toMatchObject({ status: "cancelled" });

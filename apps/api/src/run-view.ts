@@ -10,7 +10,7 @@ import {
 /** A run as the API tells it: ids with workflow and cluster, times as ISO 8601. */
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
   const { workflow, version, status, error, reason, key, parent, by, cancel, retry } = run;
-  const { createdAtMs, startedAtMs, endedAtMs, waits } = run;
+  const { createdAtMs, startedAtMs, endedAtMs, warnings, waits } = run;
   return {
     id: formatRunId(run, cluster),
     workflow,
@@ -36,6 +36,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     createdAt: iso(createdAtMs),
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
     ...(endedAtMs === undefined ? {} : { endedAt: iso(endedAtMs) }),
+    ...(warnings === undefined ? {} : { warnings: [...warnings] }),
     ...(waits === undefined
       ? {}
       : {

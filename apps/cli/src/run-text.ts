@@ -34,6 +34,7 @@ export function runDetails(run: RunDetail): string {
   ];
   const note = noteOf(run);
   if (note !== "") rows.push(["why", note]);
+  for (const { message } of run.warnings ?? []) rows.push(["warning", message]);
   if (key !== undefined) rows.push(["key", key]);
   if (by !== undefined) rows.push(["started by", by]);
   if (parent !== undefined) rows.push(["parent", parent]);

@@ -8,7 +8,7 @@ import {
 } from "@konverge/workflow";
 
 export interface RunWorkflowsOptions extends RunWorkerSettings {
-  readonly queues: Omit<WorkflowsOptions, "onError">;
+  readonly queues: Omit<WorkflowsOptions, "onError" | "onWarning">;
   readonly log: Log;
   /** Present when this process may be the one that watches what runs wait for. */
   readonly watch?: WaitWatcherSettings;
@@ -29,6 +29,8 @@ export function runWorkflows({ queues, log, watch, ...work }: RunWorkflowsOption
   const workflows: Workflows = openWorkflows({
     ...queues,
     onError: (error) => log.warn({ err: error }, "workflow error"),
+    onWarning: ({ workflow, id }, { code, message: detail }) =>
+      log.warn({ workflow, run: id, code, detail }, "workflow run nears a bound"),
   });
   const worker = work.workflows.length === 0 ? undefined : workflows.work(work);
   const watcher = watch === undefined ? undefined : workflows.watch(watch);

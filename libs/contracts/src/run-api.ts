@@ -113,6 +113,8 @@ const runFields = {
   createdAt: z.string(),
   startedAt: z.string().optional(),
   endedAt: z.string().optional(),
+  /** Bounds that it has reached half of; at the whole it fails. */
+  warnings: z.array(z.object({ code: z.string(), message: z.string() })).optional(),
   /** What it waits for while it is parked. */
   waits: z
     .array(

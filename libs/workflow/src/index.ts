@@ -40,6 +40,7 @@ export type {
   RunSummary,
   RunView,
   RunWait,
+  RunWarning,
   StepKind,
   StepRecord,
 } from "./run-store.ts";

@@ -26,6 +26,7 @@ import type {
   RunStore,
   RunView,
   StepRecord,
+  RunWarning,
 } from "./run-store.ts";
 import { startRunWorker } from "./run-worker.ts";
 import {
@@ -41,6 +42,7 @@ const DEFAULT_RETENTION_MS = 7 * 86_400_000;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_LISTED = 50;
 const MAX_LISTED = 500;
+/** Of an input, and of a signal's payload. */
 const MAX_INPUT_BYTES = 64 * 1_024;
 
 export interface WorkflowsOptions {
@@ -57,6 +59,8 @@ export interface WorkflowsOptions {
   readonly retentionMs?: number;
   /** Told what goes wrong in the background, such as a lost connection. Default: nobody. */
   readonly onError?: (error: Error) => void;
+  /** Told when a run has reached half of a bound at which it fails: once for each run and bound. Default: nobody. */
+  readonly onWarning?: (run: RunRef, warning: RunWarning) => void;
 }
 
 /** As much of a workflow as starts a run. Without its schema the worker is the first who checks the input. */
@@ -248,7 +252,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       return steps.toSorted((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
     },
     async signal(ref, name, { payload, id = crypto.randomUUID(), by } = {}) {
-      assertJson(payload, `the payload of signal "${name}"`);
+      checkJson(payload, `the payload of signal "${name}"`);
       const stored = await store.signal(ref, {
         name,
         id,
@@ -302,6 +306,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
           concurrency,
           ...(clusters === undefined ? {} : { clusters }),
           onError,
+          ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
         }),
       );
       const worker = joinWorkers(started, async () => {
@@ -342,14 +347,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
 
 function checkInput(workflow: StartedWorkflow<unknown>, input: unknown): void {
   const what = `the input of "${workflow.name}"`;
-  assertJson(input, what);
-  const bytes = Buffer.byteLength(JSON.stringify(input) ?? "");
-  if (bytes > MAX_INPUT_BYTES) {
-    throw new KonvergeError(
-      "invalid_request",
-      `${what} has ${bytes} bytes, at most ${MAX_INPUT_BYTES} are kept: give a reference in place of the data`,
-    );
-  }
+  checkJson(input, what);
   try {
     workflow.input?.parse(input);
   } catch (cause) {
@@ -358,6 +356,17 @@ function checkInput(workflow: StartedWorkflow<unknown>, input: unknown): void {
       cause,
     });
   }
+}
+
+/** Plain JSON that is not too large. */
+function checkJson(value: unknown, what: string): void {
+  assertJson(value, what);
+  const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
+  if (bytes <= MAX_INPUT_BYTES) return;
+  throw new KonvergeError(
+    "invalid_request",
+    `${what} has ${bytes} bytes, at most ${MAX_INPUT_BYTES} are kept: give a reference in place of the data`,
+  );
 }
 
 function refusal({ workflow, id }: RunRef, why: "ended" | "missing"): KonvergeError {

@@ -138,7 +138,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
       }
     },
 
-    async commit(held, step, record, { sleepMs, taken, cancels = false } = {}) {
+    async commit(held, step, record, { sleepMs, taken, cancels = false, warnings } = {}) {
       const { workflow, id, epoch } = held;
       const names = of(workflow);
       const [kind, text = ""] = await script<[string, string?]>(
@@ -151,6 +151,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
           sleepMs === undefined ? "" : Math.ceil(sleepMs),
           taken === undefined ? "" : JSON.stringify(taken),
           cancels ? id : "",
+          warnings === undefined ? "" : JSON.stringify(warnings),
         ],
       );
       // A signal that is gone was taken by who holds the run now.

@@ -19,7 +19,7 @@ export function assertOutsideOfBodies(name: string): void {
 }
 
 /** The same in every try of the step, and in no other. */
-export function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string {
+function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string {
   return createHash("sha256").update(`${workflow}/${id}/${step}`).digest("hex");
 }
 

@@ -12,6 +12,7 @@ import type {
   RunSummary,
   RunWait,
   RunView,
+  RunWarning,
   StepRecord,
 } from "./run-store.ts";
 
@@ -37,6 +38,7 @@ const SUMMARY_FIELDS = [
   "endedAt",
   "parkedUntil",
   "waits",
+  "warnings",
 ] as const;
 
 /** A run without its input and result, which may be large. Undefined when it is kept no more. */
@@ -74,6 +76,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const endedAtMs = time(fields["endedAt"]);
   const parkedUntilMs = time(fields["parkedUntil"]);
   const status = fields["status"] as RunStatus;
+  const warnings = json(fields["warnings"]) as readonly RunWarning[] | undefined;
   // They stay for the next activation, which tells from them since when it waits.
   const waits = status === "parked" ? waitsOf(fields) : undefined;
   return {
@@ -93,6 +96,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...(endedAtMs === undefined ? {} : { endedAtMs }),
     ...(parkedUntilMs === undefined ? {} : { parkedUntilMs }),
     ...(waits === undefined ? {} : { waits }),
+    ...(warnings === undefined ? {} : { warnings }),
   };
 }
 
@@ -128,17 +132,20 @@ export function readHeld(
 export function readSteps(fields: Fields): {
   readonly steps: ReadonlyMap<string, StepRecord>;
   readonly progress: ReadonlyMap<string, Progress>;
+  readonly bytes: number;
 } {
   const steps = new Map<string, StepRecord>();
   const progress = new Map<string, Progress>();
+  let bytes = 0;
   for (const [field, text = ""] of Object.entries(fields)) {
     if (field.endsWith(PROGRESS_MARK)) {
       progress.set(field.slice(0, -1), JSON.parse(text) as Progress);
     } else {
       steps.set(field, JSON.parse(text) as StepRecord);
+      bytes += Buffer.byteLength(field) + Buffer.byteLength(text);
     }
   }
-  return { steps, progress };
+  return { steps, progress, bytes };
 }
 
 export function refOf(workflow: string | undefined, id: string | undefined): RunRef | undefined {

@@ -2,18 +2,18 @@ import { KonvergeError } from "@konverge/core";
 import type { Interrupt } from "./activation-scope.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 import { assertJson } from "./json-value.ts";
+import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
 import {
   FencedError,
   type BufferedSignal,
   type Held,
   type Progress,
   type RunStore,
+  type RunWarning,
   type StepKind,
   type StepRecord,
 } from "./run-store.ts";
 
-/** Bounds of one run: what it holds is read as a whole at each activation. */
-const MAX_STEPS = 1_000;
 const MAX_RECORD_BYTES = 64 * 1_024;
 /** Recorded when they begin. */
 const UNTIMED: ReadonlySet<StepKind> = new Set<StepKind>(["sleep", "now"]);
@@ -85,6 +85,8 @@ export interface RunJournalOptions {
   readonly pause?: RunJournal["pause"];
   /** Where Kubernetes verbs go. Default: nowhere, and they are refused. */
   readonly clusters?: ClusterAccess;
+  /** Told of each warning once in the life of the run. Default: nobody. */
+  readonly onWarning?: (warning: RunWarning) => void;
   /** For tests. Default: nothing. */
   readonly beforeBody?: RunJournal["beforeBody"];
 }
@@ -97,6 +99,8 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   const buffered = [...held.signals];
   const begunMs = new Map(held.waited.map(({ step, sinceMs }) => [step, sinceMs]));
   const watched = new Set(held.watched);
+  let { bytes } = held;
+  let warnings = held.run.warnings ?? [];
   let either: AbortSignal | undefined;
   let cancelThrown = held.cancelledAt !== undefined;
   const isCancelPending = () =>
@@ -107,8 +111,19 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   const commit: RunJournal["commit"] = async (step, record, how = {}) => {
     const startedAtMs = UNTIMED.has(record.kind) ? undefined : begunMs.get(step);
     const timed = startedAtMs === undefined ? record : { ...record, startedAtMs };
-    const stored = await store.commit(held, step, timed, how);
+    const ownBytes = bytesOf(step, timed);
+    const fresh = findWarnings({ steps: steps.size + 1, bytes: bytes + ownBytes }).filter(
+      ({ code }) => !warnings.some((known) => known.code === code),
+    );
+    // Before the answer: a commit of another branch must not warn again.
+    if (fresh.length > 0) warnings = [...warnings, ...fresh];
+    const stored = await store.commit(held, step, timed, {
+      ...how,
+      ...(fresh.length === 0 ? {} : { warnings }),
+    });
+    for (const warning of fresh) options.onWarning?.(warning);
     steps.set(step, stored);
+    bytes += ownBytes;
     if (how.taken !== undefined) buffered.splice(buffered.indexOf(how.taken), 1);
     if (stored.error?.code === "cancelled" && how.cancels === true) cancelThrown = true;
     return stored;
@@ -165,11 +180,8 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     },
     assertFits,
     assertRoom() {
-      if (steps.size < MAX_STEPS) return;
-      throw new KonvergeError(
-        "invalid_workflow",
-        `the run has ${steps.size} recorded steps, at most ${MAX_STEPS} are kept: hand parts of the work to children`,
-      );
+      const full = findFull({ steps: steps.size, bytes });
+      if (full !== undefined) throw new KonvergeError("invalid_workflow", full);
     },
     async assertHeld() {
       if (await store.holds(held)) return;

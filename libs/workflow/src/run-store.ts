@@ -89,6 +89,13 @@ export interface BufferedSignal {
   readonly atMs: number;
 }
 
+/** That a run nears a bound at which it fails. */
+export interface RunWarning {
+  readonly code: "many_steps" | "many_bytes";
+  /** What to do, in words for people. */
+  readonly message: string;
+}
+
 export interface CancelOrder {
   readonly by?: string;
   readonly reason?: string;
@@ -157,6 +164,8 @@ export interface RunSummary extends RunRef {
   readonly parkedUntilMs?: number;
   /** For what, while it is parked; at most 20. */
   readonly waits?: readonly RunWait[];
+  /** Each is given once, when half of a bound is reached. */
+  readonly warnings?: readonly RunWarning[];
 }
 
 /** How a run fails, kept before the first undo so that a crash cannot change it. */
@@ -171,6 +180,8 @@ export interface Held extends RunRef {
   readonly run: RunView;
   readonly steps: ReadonlyMap<string, StepRecord>;
   readonly progress: ReadonlyMap<string, Progress>;
+  /** Of the steps, with their names. */
+  readonly bytes: number;
   readonly signals: readonly BufferedSignal[];
   /** What it waited for when it was parked last. */
   readonly waited: readonly RunWait[];
@@ -251,7 +262,7 @@ export interface RunStore {
   /**
    * Records a step once: answers the record that counts, which is another one's if it came first. `sleepMs` sets
    * `untilMs` by the store's clock; `taken` is removed from the buffered signals in the same move; `cancels` says that the
-   * ordered cancellation is thrown here.
+   * ordered cancellation is thrown here; `warnings` are those of the run from now on.
    */
   commit(
     held: Held,
@@ -261,6 +272,7 @@ export interface RunStore {
       readonly sleepMs?: number;
       readonly taken?: BufferedSignal;
       readonly cancels?: boolean;
+      readonly warnings?: readonly RunWarning[];
     },
   ): Promise<StepRecord>;
   /** Notes how far a step is; its `untilMs` is `delayMs` from now. With `keep`, what is noted already stays. */

@@ -5,7 +5,7 @@ import type { ClusterAccess } from "./cluster-access.ts";
 import type { AnyWorkflow } from "./define-workflow.ts";
 import { runActivation, type ActivationEnd } from "./run-activation.ts";
 import type { RunRef } from "./run-ref.ts";
-import type { Claimed, Followers, RunStore } from "./run-store.ts";
+import type { Claimed, Followers, RunStore, RunWarning } from "./run-store.ts";
 
 /** How soon running bodies are told of a cancellation, and runs whose wake-up was lost are looked for, in ms. */
 const LOOK_EVERY_MS = 1_000;
@@ -21,6 +21,7 @@ export interface RunWorkerOptions {
   readonly concurrency: number;
   readonly clusters?: ClusterAccess;
   readonly onError: (error: Error) => void;
+  readonly onWarning?: (ref: RunRef, warning: RunWarning) => void;
 }
 
 /** Runs the activations of one workflow: each is an attempt of the queue, with its lease, its place and its record. */
@@ -61,6 +62,7 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
         startChild: options.startChild,
         clock: () => performance.now(),
         random: Math.random,
+        onWarning: (warning) => options.onWarning?.(ref, warning),
         ...(options.clusters === undefined ? {} : { clusters: options.clusters }),
       });
       // Before the attempt ends: one that dies here is repeated, and finds the run ended.

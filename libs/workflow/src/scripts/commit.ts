@@ -6,7 +6,8 @@ import { clockLua } from "./clock.ts";
  *
  * KEYS: 1 run, 2 steps (hashes), 3 signals (list), 4 cancelling (set).
  * ARGV: 1 epoch, 2 step, 3 record (a JSON object that is not empty), 4 sleep in ms or "", 5 the signal that it takes, as it is
- * in the list, or "", 6 id when the cancellation is thrown with this record, else "".
+ * in the list, or "", 6 id when the cancellation is thrown with this record, else "", 7 all warnings of the run (JSON) or "" to
+ * leave them.
  * Answer: { 'committed' | 'exists', record }; { 'fenced' }: another epoch holds the run; { 'taken' }: the signal is not
  * there. Of the last two nothing was changed.
  */
@@ -28,6 +29,7 @@ if ARGV[6] ~= '' then
   redis.call('HSET', KEYS[1], 'cancelledAt', ARGV[2])
   redis.call('SREM', KEYS[4], ARGV[6])
 end
+if ARGV[7] ~= '' then redis.call('HSET', KEYS[1], 'warnings', ARGV[7]) end
 return { 'committed', record }
 `,
 );

@@ -1,5 +1,6 @@
 import { fits } from "../list-runs.ts";
 import { glanceOf } from "../run-fields.ts";
+import { bytesOf } from "../run-limits.ts";
 import type { RunRef } from "../run-ref.ts";
 import {
   FencedError,
@@ -164,6 +165,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
         run: run.view,
         steps: new Map(run.steps),
         progress: new Map(run.progress),
+        bytes: [...run.steps].reduce((sum, [step, record]) => sum + bytesOf(step, record), 0),
         signals: [...run.signals],
         waited,
         ...(failing === undefined ? {} : { failing }),
@@ -171,7 +173,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       };
     },
 
-    async commit(held, step, record, { sleepMs, taken, cancels = false } = {}) {
+    async commit(held, step, record, { sleepMs, taken, cancels = false, warnings } = {}) {
       const run = own(held);
       const known = run.steps.get(step);
       if (known !== undefined) return known;
@@ -190,6 +192,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       run.steps.set(step, stored);
       run.progress.delete(step);
       if (cancels) run.cancelledAt = step;
+      if (warnings !== undefined) set(run, { warnings });
       return stored;
     },
 

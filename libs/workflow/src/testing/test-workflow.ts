@@ -268,6 +268,7 @@ export function testWorkflow<I>(
         run,
         steps: await store.steps(ref),
         progress: new Map(),
+        bytes: 0,
         signals: [],
         waited: [],
         died: false,

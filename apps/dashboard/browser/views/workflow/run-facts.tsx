@@ -84,6 +84,11 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
           <code>{error.code}</code> <span>{error.message}</span>
         </div>
       )}
+      {(run.warnings ?? []).map(({ code, message }) => (
+        <div key={code} class="note warn">
+          <span>{message}</span>
+        </div>
+      ))}
       {reason === undefined ? null : (
         <div class="note bad">
           <span>{reason}</span>

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { defineWorkflow, type RunWarning } from "@konverge/workflow";
+import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
+
+const harness = useWorkflows();
+
+function openWarned() {
+  const warned: (RunWarning & { readonly id: string })[] = [];
+  const runs = harness.openRuns({
+    onWarning: ({ id }, warning) => warned.push({ id, ...warning }),
+  });
+  return { runs, warned };
+}
+
+test("a run is told of once when it has half of the steps that it may have, and fails at the whole; what was done is undone", async () => {
+  const undone: string[] = [];
+  const workflow = defineWorkflow("steps", { version: 1 }, async (w) => {
+    await w.step("first", async () => 1, { undo: () => void undone.push("first") });
+    for (let n = 0; n < 600; n += 1) await w.step(`a${n}`, async () => n);
+    await w.signal("go");
+    for (let n = 0; n < 600; n += 1) await w.step(`b${n}`, async () => n);
+  });
+  const { runs, warned } = openWarned();
+  runs.work({ workflows: [workflow], workerId: "test" });
+  const { id } = await runs.start(workflow, undefined);
+  const ref = { workflow: "steps", id };
+  const parked = await inStatus(runs, workflow, id, "parked");
+  const warning = {
+    code: "many_steps",
+    message: "the run has 500 recorded steps and fails at 1000: hand parts of the work to children",
+  };
+  expect(parked.warnings).toEqual([warning]);
+  await runs.signal(ref, "go");
+  const run = await ended(runs, workflow, id);
+  expect(run).toMatchObject({
+    status: "failed",
+    error: {
+      code: "invalid_workflow",
+      message:
+        "the run has 1000 recorded steps, at most 1000 are kept: hand parts of the work to children",
+    },
+    warnings: [warning],
+  });
+  expect(warned).toEqual([{ id, ...warning }]);
+  expect(undone).toEqual(["first"]);
+  const { runs: listed } = await runs.list("steps");
+  expect(listed.map(({ warnings }) => warnings)).toEqual([[warning]]);
+});
+
+test("so it is with the bytes of its records", async () => {
+  const workflow = defineWorkflow("bytes", { version: 1 }, async (w) => {
+    await Promise.all([w.step("left", async () => 1), w.step("right", async () => 2)]);
+    for (let n = 0; n < 100; n += 1) await w.step(`s${n}`, async () => "x".repeat(60_000));
+  });
+  const { runs, warned } = openWarned();
+  runs.work({ workflows: [workflow], workerId: "test" });
+  const { id } = await runs.start(workflow, undefined);
+  const run = await ended(runs, workflow, id);
+  expect(run).toMatchObject({
+    status: "failed",
+    error: {
+      code: "invalid_workflow",
+      message: expect.stringMatching(/^the run has 10[5-9]\d{4} bytes of records, at most 1048576/),
+    },
+  });
+  // 1 MiB of 60,000 bytes each, and the two before.
+  expect(await runs.steps({ workflow: "bytes", id })).toHaveLength(18 + 2);
+  expect(warned).toEqual([
+    { id, code: "many_bytes", message: expect.stringContaining("fails at") },
+  ]);
+  expect(run.warnings).toEqual([{ code: "many_bytes", message: warned[0]?.message }]);
+});
+
+test("a signal's payload is bounded as an input is", async () => {
+  const workflow = defineWorkflow("waits", { version: 1 }, async (w) => await w.signal("go"));
+  const runs = harness.openRuns();
+  const { id } = await runs.start(workflow, undefined);
+  const ref = { workflow: "waits", id };
+  await expect(runs.signal(ref, "go", { payload: "x".repeat(70_000) })).rejects.toMatchObject({
+    code: "invalid_request",
+    message:
+      'the payload of signal "go" has 70002 bytes, at most 65536 are kept: give a reference in place of the data',
+  });
+});
