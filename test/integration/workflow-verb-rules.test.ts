@@ -190,6 +190,22 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     expect(seen).toEqual([await read(), undefined, expect.anything(), undefined]);
   });
 
+  test("list answers the objects of a kind that a selector names, frozen, and of the cluster that is meant", async () => {
+    const { metadata } = await make({ n: "0" });
+    const listed: unknown[] = [];
+    await play(async (k) => {
+      const kind = { apiVersion: "v1", kind: "ConfigMap" };
+      const named = { ...kind, fieldSelector: `metadata.name=${metadata.name}` };
+      const found = await k.list<ConfigMap>({ ...named, namespace: "default" });
+      listed.push(found, await k.list({ ...named, namespace: "kube-system" }));
+      const before = verbs.relay.passed.length;
+      listed.push((await k.on("west").list(named)).length, verbs.relay.passed.length - before);
+      Object.assign(found[0]?.data ?? {}, { n: "9" });
+    });
+    expect(listed.slice(0, 4)).toEqual([[await read()], [], 1, 0]);
+    expect(listed, "the second try, since the first one wrote into what is frozen").toHaveLength(8);
+  });
+
   test("a change that changes nothing writes nothing; a mutation keeps the marks that it overwrites", async () => {
     const { metadata } = await make({ n: "0" });
     await play((k) => k.mutate<ConfigMap>(target(), (draft) => void (draft.data = { n: "0" })));
@@ -247,6 +263,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
       whole: (k) => k.get(secret),
       part: async (k) => (await k.get<Secret>(secret))?.data,
       list: async (k) => [{ deep: [(await k.get<Secret>(secret))?.data] }],
+      listed: async (k) => [await k.list({ apiVersion: "v1", kind: "Secret" })],
       delete: (k) => k.delete(secret),
     };
     const workflow = defineWorkflow("secrets", { version: 1 }, async (w) => {
@@ -259,7 +276,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     await verbs.runs.finish(workflow, "r");
     const steps = await verbs.runs.store.steps({ workflow: "secrets", id: "r" });
     const failed = [...steps].filter(([, { error }]) => error !== undefined).map(([step]) => step);
-    expect(failed.toSorted()).toEqual(["exists", "invalid", "list", "part", "whole"]);
+    expect(failed.toSorted()).toEqual(["exists", "invalid", "list", "listed", "part", "whole"]);
     const dump: string[] = [];
     for (const key of await queues.redis.keys(`${queues.prefix}*`)) {
       dump.push(key, String(await queues.redis.dump(key)), await textOf(key));

@@ -6,6 +6,7 @@ import { createObject, withName } from "./create.ts";
 import { deleteObject } from "./delete.ts";
 import { evictPod } from "./evict.ts";
 import { getObject } from "./get.ts";
+import { listObjects } from "./list.ts";
 import { mutateObject } from "./mutate.ts";
 import { assertJob } from "./run-job.ts";
 import { scaleObject } from "./scale.ts";
@@ -37,6 +38,7 @@ export function createStepVerbs(journal: RunJournal, step: string, signal: Abort
   };
   const verbsOn = (scope: VerbScope): StepVerbs => ({
     get: (target) => track("get", async () => await getObject(await scope.reach(target))),
+    list: (target) => track("list", () => listObjects(scope, target)),
     apply: (object, options = {}) =>
       track("apply", async () => applyObject(scope, await scope.reach(object), object, options)),
     mutate: (target, change) =>

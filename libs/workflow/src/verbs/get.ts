@@ -16,7 +16,7 @@ export async function getObject<T extends ApiObject>({
 }
 
 /** Whoever changed what was read would wait in vain for it to be written. */
-function freeze<T extends object>(value: T): T {
+export function freeze<T extends object>(value: T): T {
   for (const member of Object.values(value)) {
     if (typeof member === "object" && member !== null && !Object.isFrozen(member)) freeze(member);
   }

@@ -29,6 +29,16 @@ export interface NamedTarget extends Pick<ObjectRef, "apiVersion" | "kind" | "na
   readonly uid?: string;
 }
 
+/** Objects of one kind. */
+export interface ListTarget {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Default: all. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
 export interface ApplyOptions {
   /** The object must be this one: it is not created when it is gone, nor is a successor of its name touched. */
   readonly uid?: string;
@@ -58,6 +68,8 @@ export interface EvictOptions {
 export interface StepVerbs {
   /** The object, for computing only; undefined when it is not there. */
   get<T extends ApiObject = ApiObject>(target: ObjectTarget): Promise<Seen<T> | undefined>;
+  /** The objects as they are now, for computing only. Thousands of them belong into a controller's cache, not here. */
+  list<T extends ApiObject = ApiObject>(target: ListTarget): Promise<readonly Seen<T>[]>;
   /**
    * Server-side apply, as the field manager `konverge/<workflow>`: what all steps of the workflow want of this object, for
    * fields that an earlier apply had and this one has not are removed.

@@ -10,6 +10,8 @@ export interface VerbScope {
   readonly step: string;
   /** Aborted when the try is over, however it ended; the client sends nothing from then on. */
   readonly signal: AbortSignal;
+  /** Finds where a kind is served. @throws as `reach` */
+  reachKind(named: NamedKind): Promise<ReachedKind>;
   /** Finds where a target is. @throws KonvergeError `invalid_config`, `invalid_request`, `not_found` */
   reach(target: ObjectTarget): Promise<Reached>;
   /**
@@ -26,15 +28,21 @@ export interface VerbScope {
   on(cluster: string): VerbScope;
 }
 
-/** An object within reach. */
-export interface Reached {
+type NamedKind = Pick<NamedTarget, "apiVersion" | "kind" | "cluster">;
+
+/** A kind within reach. */
+interface ReachedKind {
   readonly client: KubeClient;
   readonly type: ResourceType;
   readonly subresources: readonly string[];
-  readonly at: NamespacedName;
-  readonly uid: string | undefined;
   /** Undefined on the cluster of the run. */
   readonly cluster: string | undefined;
+}
+
+/** An object within reach. */
+export interface Reached extends ReachedKind {
+  readonly at: NamespacedName;
+  readonly uid: string | undefined;
   /** For messages. */
   readonly label: string;
 }
@@ -52,42 +60,48 @@ export interface VerbScopeOptions {
 export function createVerbScope(options: VerbScopeOptions): VerbScope {
   const { journal, step, signal, counts, cluster: chosen } = options;
   const { held, clusters } = journal;
+  const reachKind = async (named: NamedKind): Promise<ReachedKind> => {
+    if (clusters === undefined) {
+      throw new KonvergeError(
+        "invalid_config",
+        `step "${step}" calls Kubernetes, but this worker knows no cluster: run it by \`konverge worker\`, or give work() of openWorkflows \`clusters\`, or testWorkflow \`kube\``,
+      );
+    }
+    const cluster = named.cluster ?? chosen ?? clusters.home;
+    const whole = await clusters.client(cluster);
+    const client = whole.scoped({ signal, fieldManager: `konverge/${held.workflow}` });
+    const { group, version, resource, scope, subresources, kind } = await client.resolveType(
+      named.apiVersion,
+      named.kind,
+    );
+    return {
+      client,
+      type: { group, version, kind, resource, scope },
+      subresources,
+      cluster: cluster === clusters.home ? undefined : cluster,
+    };
+  };
   return {
     journal,
     step,
     signal,
+    reachKind,
     async reach(target) {
-      if (clusters === undefined) {
-        throw new KonvergeError(
-          "invalid_config",
-          `step "${step}" calls Kubernetes, but this worker knows no cluster: run it by \`konverge worker\`, or give work() of openWorkflows \`clusters\`, or testWorkflow \`kube\``,
-        );
-      }
       const named = nameOf(target);
+      const { name, namespace, uid, kind } = named;
       if (chosen !== undefined && named.cluster !== undefined && named.cluster !== chosen) {
         throw new KonvergeError(
           "invalid_request",
-          `step "${step}": ${named.kind} ${named.name} is on cluster "${named.cluster}", the verb on "${chosen}"; use on("${named.cluster}")`,
+          `step "${step}": ${kind} ${name} is on cluster "${named.cluster}", the verb on "${chosen}"; use on("${named.cluster}")`,
         );
       }
-      const cluster = named.cluster ?? chosen ?? clusters.home;
-      const whole = await clusters.client(cluster);
-      const client = whole.scoped({ signal, fieldManager: `konverge/${held.workflow}` });
-      const { apiVersion, kind, name, namespace, uid } = named;
-      const { group, version, resource, scope, subresources } = await client.resolveType(
-        apiVersion,
-        kind,
-      );
+      const reached = await reachKind(named);
       const place = namespace === undefined ? name : `${namespace}/${name}`;
-      const isHome = cluster === clusters.home;
       return {
-        client,
-        type: { group, version, kind, resource, scope },
-        subresources,
+        ...reached,
         at: namespace === undefined ? { name } : { namespace, name },
         uid,
-        cluster: isHome ? undefined : cluster,
-        label: `${kind} ${place}${isHome ? "" : ` on ${cluster}`}`,
+        label: `${kind} ${place}${reached.cluster === undefined ? "" : ` on ${reached.cluster}`}`,
       };
     },
     assertHeld: () => journal.assertHeld(),
