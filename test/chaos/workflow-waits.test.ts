@@ -1,0 +1,135 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
+import { afterEach, expect, test } from "vitest";
+import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
+import { openWorkflows, type ObjectRef, type RunView } from "@konverge/workflow";
+import { runNames } from "../../libs/workflow/src/run-names.ts";
+import { installWidgets, removeWidgets, testServers } from "../integration/kube-servers.ts";
+import { pollUntil } from "./poll-until.ts";
+import { makeReadiness, type WaitWorkerConfig } from "./wait-worker.ts";
+
+const RUNS = 200;
+const WORKERS = 3;
+const HEALED_MS = 60_000;
+const GROUP = "many-waits.test.konverge.dev";
+const CHILD = fileURLToPath(new URL("wait-worker.ts", import.meta.url));
+const redisUrl = process.env["REDIS_URL"] ?? "";
+
+let cleanup = new AsyncDisposableStack();
+afterEach(async () => {
+  await cleanup.disposeAsync();
+  cleanup = new AsyncDisposableStack();
+});
+
+interface Worker {
+  readonly child: ChildProcess;
+  readonly workerId: string;
+}
+
+async function startChild(config: WaitWorkerConfig): Promise<Worker> {
+  const child = fork(CHILD, [JSON.stringify(config)], {
+    execArgv: ["--conditions=@konverge/source"],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
+  cleanup.defer(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, "exit");
+    child.kill("SIGKILL");
+    await exited;
+  });
+  const [{ workerId }] = (await once(child, "message")) as [{ workerId: string }];
+  return { child, workerId };
+}
+
+/** The process that holds the Lease of the watch. */
+async function leaderOf(
+  client: KubeClient,
+  leaseAt: { readonly namespace: string; readonly name: string },
+  workers: readonly Worker[],
+): Promise<Worker | undefined> {
+  const lease = await client.get(LEASE, leaseAt).catch(ignoreNotFound);
+  return workers.find(({ workerId }) => workerId === lease?.spec?.holderIdentity);
+}
+
+test.each(testServers())(
+  `${RUNS} runs wait for ${RUNS} objects of the $name in ${WORKERS} processes; the one that watches is killed, and all end`,
+  async (server) => {
+    const prefix = `waits-${process.pid}-${Date.now()}`;
+    const redis = new Redis(redisUrl);
+    cleanup.defer(async () => {
+      for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
+        if (keys.length > 0) await redis.unlink(...(keys as string[]));
+      }
+      await redis.quit();
+    });
+    const opened = await server.open();
+    cleanup.defer(() => opened.close());
+    const { client, kubeconfig } = opened;
+    const widgets = await installWidgets(client, GROUP);
+    cleanup.defer(() => removeWidgets(client, GROUP));
+    const leaseAt = { namespace: "default", name: `${prefix}-workflow.waits` };
+    cleanup.defer(() => client.delete(LEASE, leaseAt).catch(ignoreNotFound));
+    const nameOf = (at: number) => ({ namespace: "default", name: `${prefix}-${at}` });
+    const refs = await Promise.all(
+      Array.from({ length: RUNS }, async (_, at): Promise<ObjectRef> => {
+        const metadata = nameOf(at);
+        const made = await client.create(widgets, { metadata, spec: { at } });
+        const { uid = "", resourceVersion = "", generation = 1 } = made.metadata;
+        const { apiVersion, kind } = made;
+        return { apiVersion, kind, ...metadata, uid, generation, resourceVersion };
+      }),
+    );
+    const makeReady = async (from: number, to: number) => {
+      const status = { observedGeneration: 1, conditions: [{ type: "Ready", status: "True" }] };
+      const patch = { type: "merge", body: { status } } as const;
+      const how = { subresource: "status", unguarded: true };
+      for (let at = from; at < to; at++) await client.patch(widgets, nameOf(at), patch, how);
+    };
+
+    const config = { redisUrl, prefix, kubeconfig, kind: widgets };
+    const workers = await Promise.all(Array.from({ length: WORKERS }, () => startChild(config)));
+    const runs = openWorkflows({ redis: { url: redisUrl }, prefix });
+    cleanup.defer(() => runs.close());
+    const readiness = makeReadiness(widgets);
+    await Promise.all(refs.map((ref, at) => runs.start(readiness, ref, { id: String(at) })));
+    const views = async (): Promise<(RunView | undefined)[]> =>
+      await Promise.all(refs.map((_, at) => runs.get({ workflow: "readiness", id: String(at) })));
+    const countOf = async (status: RunView["status"]) =>
+      (await views()).filter((view) => view?.status === status).length;
+    await pollUntil("all wait", async () => (await countOf("parked")) === RUNS, HEALED_MS);
+    const { apiVersion, kind } = refs[0] ?? { apiVersion: "", kind: "" };
+    expect(await runs.waitedKinds()).toEqual([
+      { cluster: "default", apiVersion, kind, waits: RUNS },
+    ]);
+    // From here on only the watch can wake them.
+    const { rechecks, waitRoot, waitKinds } = runNames(prefix, "default", "readiness");
+    const never = refs.flatMap((_, at) => [Date.now() + 3_600_000, String(at)]);
+    expect(await redis.zadd(rechecks, "XX", ...never)).toBe(0);
+
+    let leader: Worker | undefined;
+    await pollUntil(
+      "one of them watches",
+      async () => (leader = await leaderOf(client, leaseAt, workers)) !== undefined,
+      HEALED_MS,
+    );
+    await makeReady(0, RUNS / 4);
+    const exited = leader === undefined ? undefined : once(leader.child, "exit");
+    leader?.child.kill("SIGKILL");
+    await exited;
+    // Nobody watches; who comes next finds these in its first list.
+    await makeReady(RUNS / 4, RUNS / 2);
+    const left = workers.filter((worker) => worker !== leader);
+    await pollUntil(
+      "another one watches",
+      async () => (await leaderOf(client, leaseAt, left)) !== undefined,
+      HEALED_MS,
+    );
+    await makeReady(RUNS / 2, RUNS);
+    await pollUntil("all have ended", async () => (await countOf("done")) === RUNS, HEALED_MS);
+    expect((await views()).map((view) => view?.result)).toEqual(refs.map(({ uid }) => uid));
+    expect(await redis.exists(rechecks, waitKinds)).toBe(0);
+    expect(await redis.keys(`${waitRoot}*`)).toEqual([]);
+  },
+);
