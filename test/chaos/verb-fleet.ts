@@ -1,0 +1,141 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { formatKey } from "@konverge/core";
+import { startRedis } from "@konverge/testkit";
+import { openWorkflows, type Workflows } from "@konverge/workflow";
+import { Queue } from "bullmq";
+import { Redis } from "ioredis";
+import { keyOfRun, queueOfWorkflow } from "../../libs/workflow/src/run-ref.ts";
+import type { FleetPlane } from "./fleet-plane.ts";
+import { FORGOTTEN, ROGUE_JOB } from "./rogue-queue.ts";
+import type { TcpProxy } from "./tcp-proxy.ts";
+import { CONFIG_MAPS } from "./verb-invariants.ts";
+import { bodiesOf, counterOf, COUNTERS, NAMESPACE } from "./verb-programs.ts";
+import type { VerbWorkerConfig } from "./verb-worker.ts";
+
+const WORKER = fileURLToPath(new URL("verb-worker.ts", import.meta.url));
+const LEASE_MS = 1_000;
+const CONCURRENCY = 8;
+
+interface VerbWorker {
+  readonly child: ChildProcess;
+  /** Its way to the API server. */
+  readonly net: TcpProxy;
+}
+
+/** Processes that run workflows on one cluster, with a Redis of their own that survives being killed. */
+export interface VerbFleet extends AsyncDisposable {
+  readonly plane: FleetPlane;
+  readonly workflows: Workflows;
+  /** In the names of all objects. */
+  readonly test: string;
+  readonly leaseMs: number;
+  workerAt(slot: number): VerbWorker;
+  /** Ends a worker and starts another one, perhaps with newer code. */
+  replace(slot: number, signal: "SIGKILL" | "SIGTERM", version?: number): Promise<void>;
+  killRedis(): Promise<void>;
+  restartRedis(): Promise<void>;
+  addRogueJobs(runs: readonly string[]): Promise<void>;
+  /** Bodies that were begun. */
+  countBodies(): Promise<number>;
+}
+
+export async function startVerbFleet(plane: FleetPlane, size: number): Promise<VerbFleet> {
+  const test = `verbs-${process.pid}-${Date.now() % 1e6}`;
+  const folder = await mkdtemp(join(tmpdir(), "konverge-verbs-redis-"));
+  const store = { dir: folder, extraArgs: ["--appendonly", "yes"] };
+  let server = await startRedis(store);
+  const { url, port } = server;
+  const prefix = "verbs";
+  const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
+  for (let counter = 0; counter < COUNTERS; counter += 1) {
+    const { name } = counterOf(test, counter);
+    await plane.admin.create(CONFIG_MAPS, {
+      metadata: { namespace: NAMESPACE, name },
+      data: { sum: "0", count: "0" },
+    });
+  }
+  const workers: VerbWorker[] = [];
+  const versions: number[] = [];
+  let serial = 0;
+  const startWorker = async (slot: number, version: number) => {
+    const { proxy, kubeconfig } = await plane.connect();
+    const config: VerbWorkerConfig = {
+      url,
+      prefix,
+      test,
+      leaseMs: LEASE_MS,
+      workerId: `w${(serial += 1)}`,
+      concurrency: CONCURRENCY,
+      kubeconfig,
+      version,
+    };
+    const child = spawn(
+      process.execPath,
+      ["--conditions=@konverge/source", WORKER, JSON.stringify(config)],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    workers[slot] = { child, net: proxy };
+    versions[slot] = version;
+    await once(child.stdout, "data");
+  };
+  const end = async ({ child }: VerbWorker, signal: "SIGKILL" | "SIGTERM") => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, "exit");
+    child.kill(signal);
+    await exited;
+  };
+  await Promise.all(Array.from({ length: size }, (_, slot) => startWorker(slot, 1)));
+
+  const workerAt = (slot: number): VerbWorker => {
+    const worker = workers[slot];
+    if (worker === undefined) throw new Error(`there is no worker ${slot}`);
+    return worker;
+  };
+  return {
+    plane,
+    workflows,
+    test,
+    leaseMs: LEASE_MS,
+    workerAt,
+    async replace(slot, signal, version = versions[slot] ?? 1) {
+      await end(workerAt(slot), signal);
+      await startWorker(slot, version);
+    },
+    killRedis: () => server.kill(),
+    async restartRedis() {
+      server = await startRedis({ ...store, port });
+    },
+    async addRogueJobs(runs) {
+      const queue = new Queue(queueOfWorkflow("verbs"), {
+        connection: { url },
+        prefix: `${prefix}:{default}`,
+        skipMetasUpdate: true,
+      });
+      try {
+        const keys = runs.map((id) => formatKey(keyOfRun({ workflow: "verbs", id }, "default")));
+        await Promise.all(keys.map((key) => queue.add(ROGUE_JOB, { key }, FORGOTTEN)));
+      } finally {
+        await queue.close();
+      }
+    },
+    async countBodies() {
+      const redis = new Redis(url);
+      try {
+        return Number(await redis.get(bodiesOf(prefix)));
+      } finally {
+        redis.disconnect();
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(workers.map((worker) => end(worker, "SIGKILL")));
+      await workflows.close();
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import type { ApiObject, ResourceType } from "@konverge/core";
+import type { VerbFleet } from "./verb-fleet.ts";
+import {
+  counterOf,
+  COUNTERS,
+  emptyState,
+  MAKER,
+  NAMESPACE,
+  predictInto,
+  TEST,
+  type Counter,
+  type VerbProgram,
+} from "./verb-programs.ts";
+
+interface Deployment extends ApiObject {
+  spec: { replicas?: number };
+}
+export const CONFIG_MAPS: ResourceType<Counter> = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+const DEPLOYMENTS: ResourceType<Deployment> = {
+  group: "apps",
+  version: "v1",
+  kind: "Deployment",
+  resource: "deployments",
+  scope: "Namespaced",
+};
+/** Steps at work leave one each; here are at most those of the last mutations. */
+const MAX_MARKS = 60;
+
+/** Holds runs and cluster against the prediction (I5). `late`: objects that are there although they were taken back; `bodies`: as predicted. */
+export async function findWrongState(
+  { plane, workflows, test }: VerbFleet,
+  programs: readonly { readonly id: string; readonly program: VerbProgram }[],
+): Promise<{ readonly wrong: string[]; readonly late: string[]; readonly bodies: number }> {
+  const wrong: string[] = [];
+  const late: string[] = [];
+  const state = emptyState();
+  for (const { id, program } of programs) {
+    const sum = predictInto(state, program, id);
+    const run = await workflows.get({ workflow: "verbs", id });
+    const got = program.fails ? run?.error?.message : run?.result;
+    const wanted = program.fails ? `as planned: ${sum}` : sum;
+    if (got !== wanted) wrong.push(`${id}: ${String(got)} in place of ${wanted}`);
+  }
+  for (let counter = 0; counter < COUNTERS; counter += 1) {
+    const { name } = counterOf(test, counter);
+    const { data, metadata } = await plane.admin.get(CONFIG_MAPS, { namespace: NAMESPACE, name });
+    const got = `${data?.["sum"]} of ${data?.["count"]}`;
+    const wanted = `${state.sums[counter]} of ${state.counts[counter]}`;
+    if (got !== wanted) wrong.push(`counter ${counter}: ${got} in place of ${wanted}`);
+    const marks = Object.keys(metadata.annotations ?? {}).length;
+    if (marks > MAX_MARKS) wrong.push(`counter ${counter} has ${marks} marks`);
+  }
+  const found = new Map<string, string>();
+  const options = { namespace: NAMESPACE, labelSelector: `${TEST}=${test}` };
+  const add = (object: ApiObject, content: string) => {
+    const maker = object.metadata.labels?.[MAKER] ?? "";
+    if (found.has(maker)) wrong.push(`${maker} has made several objects`);
+    found.set(maker, content);
+  };
+  for (const one of (await plane.admin.list(CONFIG_MAPS, options)).items) {
+    add(one, one.data?.["content"] ?? "");
+  }
+  for (const one of (await plane.admin.list(DEPLOYMENTS, options)).items) {
+    add(one, `${one.spec.replicas} replicas`);
+  }
+  for (const [maker, content] of state.objects) {
+    const got = found.get(maker);
+    if (got !== content) wrong.push(`${maker}: ${got ?? "nothing"} in place of ${content}`);
+    found.delete(maker);
+  }
+  for (const maker of found.keys()) {
+    if (state.gone.has(maker)) late.push(maker);
+    else wrong.push(`${maker} was never planned`);
+  }
+  return { wrong, late, bodies: state.bodies };
+}

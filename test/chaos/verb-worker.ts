@@ -1,0 +1,49 @@
+/** A worker for random programs of verbs in a process of its own, to be killed and stopped. */
+import { Redis } from "ioredis";
+import { createLocalGate } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { openWorkflows } from "@konverge/workflow";
+import { bodiesOf, makeVerbInterpreter } from "./verb-programs.ts";
+
+export interface VerbWorkerConfig {
+  readonly url: string;
+  readonly prefix: string;
+  readonly test: string;
+  readonly leaseMs: number;
+  readonly workerId: string;
+  readonly concurrency: number;
+  readonly kubeconfig: string;
+  readonly version: number;
+}
+
+const config = JSON.parse(process.argv[2] ?? "{}") as VerbWorkerConfig;
+const { url, prefix, test, leaseMs, workerId, concurrency, kubeconfig, version } = config;
+const workflows = openWorkflows({
+  redis: { url },
+  prefix,
+  leaseMs,
+  // Redis and the API server go away as part of the test.
+  onError: () => undefined,
+});
+const client = createKubeClient({
+  credentials: loadKubeCredentials({ kubeconfigText: kubeconfig }),
+  gate: createLocalGate({ ratePerSecond: 2_000, burst: 2_000 }),
+  userAgent: workerId,
+  requestTimeoutMs: 5_000,
+});
+const redis = new Redis(url);
+redis.on("error", () => undefined);
+const worker = workflows.work({
+  workflows: [makeVerbInterpreter(test, { version, onBody: () => redis.incr(bodiesOf(prefix)) })],
+  workerId,
+  concurrency,
+  clusters: { home: "default", client: async () => client },
+});
+process.once("SIGTERM", () => {
+  void worker.stop().then(async () => {
+    await workflows.close();
+    await client.close();
+    process.exit(0);
+  });
+});
+process.stdout.write("up\n");

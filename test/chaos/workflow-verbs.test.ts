@@ -1,0 +1,127 @@
+import { randomInt } from "node:crypto";
+import { isKonvergeError } from "@konverge/core";
+import { expect, test } from "vitest";
+import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { startEmbeddedPlane, startRealPlane } from "./fleet-plane.ts";
+import { canRestart } from "./outage-plane.ts";
+import { pollUntil } from "./poll-until.ts";
+import { startVerbFleet, type VerbFleet } from "./verb-fleet.ts";
+import { findWrongState } from "./verb-invariants.ts";
+import { makeVerbInterpreter, makeVerbProgram } from "./verb-programs.ts";
+
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const isReal = process.env["KUBEBUILDER_ASSETS"] !== undefined && canRestart;
+const RUNS = isLong ? 3_000 : 60;
+const DISASTERS = isLong ? 60 : 8;
+const WORKERS = 2;
+const HEAL_MS = isLong ? 900_000 : 120_000;
+
+type Disaster = (fleet: VerbFleet, random: () => number) => Promise<void>;
+
+const pickSlot = (random: () => number) => Math.floor(random() * WORKERS);
+const network =
+  (how: "cut" | "hold"): Disaster =>
+  async (fleet, random) => {
+    const { net } = fleet.workerAt(pickSlot(random));
+    net[how]();
+    await pause(200 + random() * fleet.leaseMs * 2);
+    net.heal();
+  };
+const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
+  kill: (fleet, random) => fleet.replace(pickSlot(random), "SIGKILL"),
+  /** Past its lease: somebody else has its runs when it goes on. */
+  async stop(fleet, random) {
+    const { child } = fleet.workerAt(pickSlot(random));
+    child.kill("SIGSTOP");
+    await pause(fleet.leaseMs * 2);
+    child.kill("SIGCONT");
+  },
+  /** Writes land and nobody hears of it. */
+  async loseAnswers(fleet, random) {
+    fleet.workerAt(pickSlot(random)).net.tear(1 + Math.floor(random() * 4));
+  },
+  cutNetwork: network("cut"),
+  holdNetwork: network("hold"),
+  async killRedis(fleet, random) {
+    await fleet.killRedis();
+    await pause(random() * 500);
+    await fleet.restartRedis();
+  },
+  /** Somebody adds jobs of his own for runs that may be at work. */
+  rogue: (fleet, random) =>
+    fleet.addRogueJobs(Array.from({ length: 10 }, () => `r${Math.floor(random() * RUNS)}`)),
+  /** The newer code goes on with the runs of the older. */
+  roll: (fleet, random) => fleet.replace(pickSlot(random), "SIGTERM", 2),
+};
+
+test(
+  `P8, P9, P10: the cluster looks as predicted after random workflows, on ${isReal ? "kube-apiserver" : "the embedded API server"} (KONVERGE_TEST_SEED=${seed})`,
+  { timeout: isLong ? 1_500_000 : 240_000 },
+  async () => {
+    const random = seededRandom(seed);
+    await using plane = await (isReal ? startRealPlane() : startEmbeddedPlane(seed));
+    await using fleet = await startVerbFleet(plane, WORKERS);
+    const { workflows } = fleet;
+    const interpreter = makeVerbInterpreter(fleet.test);
+    const programs = Array.from({ length: RUNS }, (_, index) => ({
+      id: `r${index}`,
+      program: makeVerbProgram(random),
+    }));
+    const names = Object.keys(DISASTERS_OF);
+    let stops = 0;
+    const share = Math.ceil(RUNS / DISASTERS);
+    for (let count = 0; count < DISASTERS; count += 1) {
+      for (const { id, program } of programs.slice(count * share, (count + 1) * share)) {
+        await insist(() => workflows.start(interpreter, program, { id }));
+      }
+      await pause(random() * 600);
+      // Each once, then as they come.
+      const name = names[count] ?? names[Math.floor(random() * names.length)] ?? "";
+      if (name === "stop" || name === "holdNetwork") stops += 1;
+      await DISASTERS_OF[name]?.(fleet, random);
+    }
+    const open = new Set(programs.map(({ id }) => id));
+    await pollUntil(
+      "all runs end",
+      async () => {
+        for (const id of open) {
+          const run = await insist(() => workflows.get({ workflow: "verbs", id }));
+          if (run?.endedAtMs !== undefined) open.delete(id);
+        }
+        return open.size === 0;
+      },
+      HEAL_MS,
+    ).catch((error: unknown) => {
+      throw new Error(`${open.size} runs did not end: ${[...open].slice(0, 5).join(", ")}`, {
+        cause: error,
+      });
+    });
+    const { wrong, late, bodies } = await findWrongState(fleet, programs);
+    const again = (await fleet.countBodies()) - bodies;
+    console.log(
+      `${RUNS} runs, ${bodies} bodies, ${DISASTERS} disasters: ${again} bodies again, ${late.length} objects that came late`,
+    );
+    expect(wrong).toEqual([]);
+    // The one hole that is told of: a creation that was under way when its run was taken over, undone and ended.
+    expect(late.length, late.join()).toBeLessThanOrEqual(stops);
+  },
+);
+
+/** A caller that finds the connection still broken comes again; a start with an id may be repeated. */
+async function insist<T>(call: () => Promise<T>): Promise<T> {
+  const endMs = performance.now() + 30_000;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      const isAway = isKonvergeError(error) && error.code === "redis_unavailable";
+      if (!isAway || performance.now() > endMs) throw error;
+      await pause(100);
+    }
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
