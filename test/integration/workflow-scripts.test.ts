@@ -38,7 +38,18 @@ const indexed = async (id = "r") => {
   }
   return found;
 };
-const start = (id: string, { key = "", policy = "attach", parent = "", by = "" } = {}) =>
+const start = (
+  id: string,
+  {
+    key = "",
+    policy = "attach",
+    parent = "",
+    by = "",
+    uid = "",
+    generation = "",
+    notify = "",
+  } = {},
+) =>
   runScript(
     harness.redis,
     startScript,
@@ -55,6 +66,9 @@ const start = (id: string, { key = "", policy = "attach", parent = "", by = "" }
       names.statuses,
       by,
       "",
+      uid,
+      generation,
+      notify,
     ],
   );
 const claim = (lease: number, owner: string, anew = 0) =>
@@ -169,6 +183,22 @@ describe("start", () => {
   });
 });
 
+test.each([
+  { last: "2", uid: "u", generation: "1", status: "running", answer: ["attached", "a"] },
+  { last: "2", uid: "u", generation: "1", status: "done", answer: ["attached", "a"] },
+  { last: "2", uid: "u", generation: "2", status: "running", answer: ["created", "a"] },
+  { last: "9", uid: "u", generation: "10", status: "running", answer: ["created", "a"] },
+  { last: "2", uid: "v", generation: "1", status: "running", answer: ["created", "a"] },
+  { last: "2", uid: "", generation: "", status: "done", answer: ["created", ""] },
+])(
+  "P8: a start for generation $generation of $uid behind one for $last of u that is $status",
+  async ({ last, uid, generation, status, answer }) => {
+    await start("a", { key: "k", uid: "u", generation: last });
+    await set({ status }, "a");
+    expect(await start("b", { key: "k", policy: "supersede", uid, generation })).toEqual(answer);
+  },
+);
+
 describe("claim", () => {
   test.each([
     { stored: { lease: 3, owner: "x" }, lease: 4, owner: "y", anew: 0, answer: "held", epoch: "8" },
@@ -221,12 +251,12 @@ describe("claim", () => {
 
   test("a run waits for the one that it replaces; one that has ended tells who goes on", async () => {
     await start("a", { key: "k" });
-    await start("r", { key: "k", policy: "supersede", parent: "p" });
+    await start("r", { key: "k", policy: "supersede", parent: "p", notify: "key" });
     expect(await claim(1, "x")).toEqual(["waiting"]);
     await set({ status: "cancelled" }, "a");
     expect((await claim(1, "x"))[0]).toBe("held");
     await set({ status: "done", next: "n" });
-    expect(await claim(2, "y")).toEqual(["ended", "w", "p", "n"]);
+    expect(await claim(2, "y")).toEqual(["ended", "w", "p", "n", "key"]);
   });
 });
 
@@ -317,7 +347,7 @@ describe("leave", () => {
     { kind: "parked", until: String(untilMs), status: "parked", wake: 11 },
     { kind: "stuck", until: String(untilMs), status: "stuck", wake: 11 },
   ])("$kind until $until", async ({ kind, until, status, wake }) => {
-    expect(await leave(1, kind, { until, text: "why" })).toEqual(["left", "w", "p", ""]);
+    expect(await leave(1, kind, { until, text: "why" })).toEqual(["left", "w", "p", "", ""]);
     expect(await run()).toMatchObject({
       status,
       parkedUntil: until,
@@ -351,8 +381,8 @@ describe("leave", () => {
     async ({ kind, field }) => {
       await cancel();
       await commit(1, "s", '{"kind":"step"}');
-      expect(await leave(1, kind, { text: "7" })).toEqual(["left", "w", "p", ""]);
-      expect(await leave(1, "failed", { text: "8" })).toEqual(["left", "w", "p", ""]);
+      expect(await leave(1, kind, { text: "7" })).toEqual(["left", "w", "p", "", ""]);
+      expect(await leave(1, "failed", { text: "8" })).toEqual(["left", "w", "p", "", ""]);
       expect(await run()).toMatchObject({ status: kind, [field]: "7" });
       for (const name of [names.run("r"), names.steps("r"), names.holder("k")]) {
         expect(await harness.redis.pttl(name)).toBeGreaterThan(RETENTION_MS / 2);

@@ -74,6 +74,9 @@ export function attemptDetails(attempt: AttemptRecord): string {
     ["worker", attempt.worker],
     ["API calls", `${calls.n}, ${span(calls.ms)}`],
   ];
+  for (const { id, created } of attempt.runs ?? []) {
+    rows.push([created ? "started" : "found", `run ${id}`]);
+  }
   if (error !== undefined) rows.push(["error", `${error.code}: ${error.message}`]);
   if (attempt.traceId !== undefined) rows.push(["trace", attempt.traceId]);
   const lines = [fields(rows)];

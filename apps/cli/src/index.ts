@@ -37,6 +37,9 @@ export {
   type ReconcileResult,
   type Resource,
   type ResourceDefinition,
+  type RunState,
+  type StartRun,
+  type StartRunOptions,
 } from "@konverge/engine";
 export {
   addFinalizer,

@@ -26,7 +26,7 @@ import { explainForbidden } from "./explain-forbidden.ts";
 import { defineVersion, followFleet } from "./follow-fleet.ts";
 import { onceAdmitted } from "./once-admitted.ts";
 import { openClusters } from "./open-clusters.ts";
-import { runWorkflows } from "./run-workflows.ts";
+import { createWorkflowRunner } from "./run-workflows.ts";
 
 const BYTES_PER_MIB = 1_048_576;
 /** Between two explanations of what is forbidden; each asks the API server. */
@@ -159,6 +159,11 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
         defineVersion(controller, settings.build),
       ]),
     );
+    const runner = createWorkflowRunner({
+      queues: { redis, prefix, cluster: clusterName, shards },
+      log,
+    });
+    cleanup.defer(() => runner.close());
     let engine: Engine | undefined;
     // Before the engine, so that nobody who leaves from now on leaves unnoticed.
     registry.heartbeat(
@@ -189,6 +194,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       client,
       lanes,
       history,
+      runs: runner.runs,
       queueFor: ({ name }) =>
         createWorkQueue({
           redis,
@@ -218,25 +224,21 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       election: electionTimes(settings.leaseDuration),
     });
     engine = started;
-    const runs = runWorkflows({
-      queues: { redis, prefix, cluster: clusterName, shards },
+    runner.work({
       workflows: settings.role === "watch" ? [] : config.workflows,
       clusters,
-      ...(settings.role === "work" || config.workflows.length === 0
-        ? {}
-        : {
-            watch: {
-              clusters,
-              namespace: settings.leaseNamespace,
-              name: leaseName(prefix, WAITS_LEASE),
-              identity: workerId,
-              ...electionTimes(settings.leaseDuration),
-            },
-          }),
       workerId,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
-      log,
     });
+    if (settings.role !== "work" && config.workflows.length > 0) {
+      runner.watch({
+        clusters,
+        namespace: settings.leaseNamespace,
+        name: leaseName(prefix, WAITS_LEASE),
+        identity: workerId,
+        ...electionTimes(settings.leaseDuration),
+      });
+    }
     log.debug(
       { workerId, role: settings.role, cluster: clusterName, server: client.server },
       "worker started",
@@ -255,12 +257,12 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       },
       stop({ graceMs = settings.drainGrace } = {}) {
         if (stopping === undefined) log.info({ graceMs }, "worker stopping");
-        stopping ??= release(endAll([started.stop({ graceMs }), runs.stop({ graceMs })]));
+        stopping ??= release(endAll([started.stop({ graceMs }), runner.stop({ graceMs })]));
         return stopping;
       },
       async kill() {
         log.info({}, "worker aborts what runs");
-        const killed = endAll([started.kill(), runs.kill()]);
+        const killed = endAll([started.kill(), runner.kill()]);
         stopping ??= release(killed);
         await killed;
         await stopping;

@@ -7,44 +7,51 @@ import {
   type WorkflowsOptions,
 } from "@konverge/workflow";
 
-export interface RunWorkflowsOptions extends RunWorkerSettings {
+export interface WorkflowRunnerOptions {
   readonly queues: Omit<WorkflowsOptions, "onError" | "onWarning">;
   readonly log: Log;
-  /** Present when this process may be the one that watches what runs wait for. */
-  readonly watch?: WaitWatcherSettings;
 }
 
+/** The runs of one cluster. Opens no connection before somebody needs one. */
 export interface WorkflowRunner {
-  /** Takes no run any more, waits for running activations up to `graceMs`, aborts the rest, closes its connections. */
+  /** For those who start runs. */
+  readonly runs: () => Workflows;
+  /** Goes on with runs of the workflows. */
+  work(settings: RunWorkerSettings): void;
+  /** Lets this process be the one that watches what runs wait for. */
+  watch(settings: WaitWatcherSettings): void;
+  /** Takes no run any more, waits for running activations up to `graceMs`, aborts the rest. */
   stop(options: { readonly graceMs: number }): Promise<void>;
   /** As `stop`, or in the middle of one, but aborts at once; the runs go on elsewhere. */
   kill(): Promise<void>;
+  /** Once nobody starts a run any more. */
+  close(): Promise<void>;
 }
 
-/** Goes on with runs of the workflows, and watches for them. With nothing to do it opens no connection. */
-export function runWorkflows({ queues, log, watch, ...work }: RunWorkflowsOptions): WorkflowRunner {
-  if (work.workflows.length === 0 && watch === undefined) {
-    return { stop: async () => {}, kill: async () => {} };
-  }
-  const workflows: Workflows = openWorkflows({
-    ...queues,
-    onError: (error) => log.warn({ err: error }, "workflow error"),
-    onWarning: ({ workflow, id }, { code, message: detail }) =>
-      log.warn({ workflow, run: id, code, detail }, "workflow run nears a bound"),
-  });
-  const worker = work.workflows.length === 0 ? undefined : workflows.work(work);
-  const watcher = watch === undefined ? undefined : workflows.watch(watch);
-  let closing: Promise<void> | undefined;
-  const close = () => (closing ??= workflows.close());
+export function createWorkflowRunner({ queues, log }: WorkflowRunnerOptions): WorkflowRunner {
+  let opened: Workflows | undefined;
+  let watcher: ReturnType<Workflows["watch"]> | undefined;
+  let worker: ReturnType<Workflows["work"]> | undefined;
+  const runs = () =>
+    (opened ??= openWorkflows({
+      ...queues,
+      onError: (error) => log.warn({ err: error }, "workflow error"),
+      onWarning: ({ workflow, id }, { code, message: detail }) =>
+        log.warn({ workflow, run: id, code, detail }, "workflow run nears a bound"),
+    }));
   return {
+    runs,
+    work(settings) {
+      if (settings.workflows.length > 0) worker = runs().work(settings);
+    },
+    watch(settings) {
+      watcher = runs().watch(settings);
+    },
     async stop(options) {
       await watcher?.stop();
       await worker?.stop(options);
-      await close();
     },
-    async kill() {
-      await worker?.kill();
-      await close();
-    },
+    kill: async () => await worker?.kill(),
+    close: async () => await opened?.close(),
   };
 }

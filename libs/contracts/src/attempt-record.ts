@@ -122,6 +122,8 @@ export const attemptRecordSchema = z.object({
       subresource: z.string().optional(),
     }),
   ),
+  /** Runs of workflows that it started, or found as it would have started them. */
+  runs: z.array(z.object({ id: z.string(), created: z.boolean() })).optional(),
   calls: z.object({ n: z.number(), ms: z.number() }),
   /** How long the worker's event loop stood still during the attempt, in ms; absent when it did not. */
   blockedMs: z.number().optional(),

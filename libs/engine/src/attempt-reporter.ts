@@ -191,6 +191,7 @@ function buildRecord(
         name: conflict.ref.name,
         ...optional("subresource", conflict.subresource),
       })),
+    ...(trace.runs.length === 0 ? {} : { runs: [...trace.runs] }),
     calls: { n: trace.calls.n, ms: Math.round(trace.calls.ms) },
     ...optional("blockedMs", blockedMs),
     ...(hints.length === 0 ? {} : { hints: [...hints] }),

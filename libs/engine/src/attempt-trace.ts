@@ -35,16 +35,21 @@ export interface AttemptTrace {
   readonly noteCall: (call: CallRecord) => void;
   readonly noteConflict: (conflict: ConflictRecord) => void;
   readonly noteWrite: (write: WriteTrace) => void;
+  /** Runs that it started, or found. */
+  readonly runs: readonly { readonly id: string; readonly created: boolean }[];
+  readonly noteRun: (run: { readonly id: string; readonly created: boolean }) => void;
   readonly noteDeferred: (error: KonvergeError) => void;
 }
 
 /** A handler in a loop must not fill the memory; what is beyond is counted in `calls` alone. */
 const MAX_KEPT = 100;
+const MAX_RUNS = 10;
 
 export function createAttemptTrace(span?: AttemptSpan): AttemptTrace {
   const calls = { n: 0, ms: 0, limiterMs: 0 };
   const writes: WriteTrace[] = [];
   const conflicts: ConflictRecord[] = [];
+  const runs: { readonly id: string; readonly created: boolean }[] = [];
   let deferred: KonvergeError | undefined;
   let laneMs = 0;
   return {
@@ -74,6 +79,10 @@ export function createAttemptTrace(span?: AttemptSpan): AttemptTrace {
     },
     noteWrite: (write) => {
       if (writes.length < MAX_KEPT) writes.push(write);
+    },
+    runs,
+    noteRun: (run) => {
+      if (runs.length < MAX_RUNS) runs.push(run);
     },
     noteDeferred: (error) => {
       deferred ??= error;

@@ -1,4 +1,4 @@
-import { isKonvergeError, KonvergeError, type ApiObject, type ResourceType } from "@konverge/core";
+import { type ApiObject, type ResourceType } from "@konverge/core";
 import {
   findOwners,
   ignoreNotFound,
@@ -11,37 +11,33 @@ import {
 } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/queue";
 import type { AttemptTrace } from "./attempt-trace.ts";
+import { bindCall, type CallBinding } from "./bind-call.ts";
 import { deepFreeze } from "./deep-freeze.ts";
 import { newerOf, type FreshReads } from "./fresh-reads.ts";
 import { createLaneWriter, type WriteOnce } from "./lane-writer.ts";
 import { buildObject, type NewObject } from "./new-object.ts";
 import type { ObjectCache } from "./object-cache.ts";
-import type { OpenCalls } from "./open-calls.ts";
 import type { WriteGroups } from "./write-group.ts";
 import type { AttemptKube, StatusDraft } from "./attempt-kube.ts";
 import { nameOf, resolveTarget, type NamedTarget } from "./object-target.ts";
 
-export interface AttemptKubeOptions {
+export interface AttemptKubeOptions extends CallBinding {
   readonly client: KubeClient;
   readonly cache: ObjectCache;
   readonly lanes: ObjectLanes;
   readonly groups: WriteGroups;
   /** Aborted when the attempt must end. */
   readonly signal: AbortSignal;
-  readonly trace: AttemptTrace;
   readonly namespace: string | undefined;
   /** In-handler tries after a conflict. */
   readonly retry: MutateOptions["retry"];
-  /** False once the attempt has ended: from then on every call is refused. */
-  readonly isOpen: () => boolean;
-  readonly openCalls: OpenCalls;
   readonly freshReads: FreshReads;
   /** How far a cache of this kind must have come for this attempt. */
   readonly floorOf: (type: ResourceType) => string | undefined;
 }
 
 export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
-  const { client, cache, trace, retry, isOpen, openCalls, freshReads } = options;
+  const { client, cache, trace, retry, freshReads } = options;
   const writeInLane = createLaneWriter(options);
 
   const locate = (target: string | NamespacedName): NamespacedName => {
@@ -49,25 +45,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
     const namespace = typeof target === "string" ? options.namespace : target.namespace;
     return namespace === undefined ? { name } : { namespace, name };
   };
-  /** Every call passes here: refused after the end, deferrals remembered even if the handler swallows them. */
-  const call = async <R>(run: () => Promise<R>): Promise<R> => {
-    if (!isOpen()) {
-      throw new KonvergeError(
-        "attempt_revoked",
-        "the attempt has ended; await every call before the handler returns",
-      );
-    }
-    openCalls.begin();
-    try {
-      const answer = await run();
-      openCalls.end();
-      return answer;
-    } catch (error) {
-      openCalls.end({ thrown: error });
-      if (isKonvergeError(error) && error.code === "deferred") trace.noteDeferred(error);
-      throw error;
-    }
-  };
+  const call = bindCall(options);
 
   /** What is read or about to be written of a sensitive kind may not get out with an error or a log line. */
   const note = (type: ResourceType, object: ApiObject) => {

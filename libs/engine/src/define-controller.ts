@@ -17,6 +17,7 @@ import { findControllerIssues } from "./controller-issues.ts";
 import { finalizerOf } from "./finalizer.ts";
 import type { Log } from "./log.ts";
 import type { Handler, Middleware } from "./middleware.ts";
+import type { StartRun } from "./start-run.ts";
 
 /** What a handler may answer instead of nothing. Made by `requeueAfter` and `awaitChange` of its context. */
 export type ReconcileResult =
@@ -34,6 +35,11 @@ export interface ReconcileContext<T extends ApiObject = ApiObject> {
   readonly object: T;
   /** The API server, bound to this attempt: after its end every call is refused. */
   readonly kube: AttemptKube;
+  /**
+   * Starts a run of a workflow for this object, at most one at a time, and tells how it stands. Bound to this attempt as `kube`
+   * is. With `onExisting: "supersede"` a new generation replaces the run of the one before.
+   */
+  readonly startRun: StartRun;
   readonly log: Log;
   /** Aborted when the attempt must end: shutdown, timeout, lease lost. */
   readonly signal: AbortSignal;

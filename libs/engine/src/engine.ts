@@ -16,6 +16,7 @@ import { createObjectCache, typeId } from "./object-cache.ts";
 import { createRequestSource } from "./request-source.ts";
 import { runAttempt } from "./run-attempt.ts";
 import { createRepeatedSignal, startProducer, type Producer } from "./start-producer.ts";
+import type { RunStarter } from "./start-run.ts";
 import { startReflectors } from "./start-reflectors.ts";
 import type { WorkerRole } from "./worker-role.ts";
 import { createWriteGroups } from "./write-group.ts";
@@ -32,6 +33,8 @@ export interface EngineOptions {
    * found or slowed down. Closed by whoever made it.
    */
   readonly history?: HistoryWriter;
+  /** Where handlers start runs of workflows; opened by the first who does. Default: nowhere, and they are refused. */
+  readonly runs?: () => RunStarter;
   /** Unique per process; shown in records and Leases. */
   readonly workerId: string;
   /** What this process does of the two. Default `all`. */
@@ -187,6 +190,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
           cache,
           lanes: options.lanes,
           groups,
+          runs: options.runs,
           conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
           log: report.logFor(attempt, span?.traceId),
           ...(span === undefined ? {} : { span }),

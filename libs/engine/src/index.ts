@@ -1,4 +1,5 @@
 export type { AttemptKube, StatusDraft } from "./attempt-kube.ts";
+export type { RunStarter, RunState, StartRun, StartRunOptions } from "./start-run.ts";
 export {
   allOf,
   annotationsChanged,

@@ -31,6 +31,8 @@ import type { Log } from "./log.ts";
 import type { Handler } from "./middleware.ts";
 import { typeId, type ObjectCache } from "./object-cache.ts";
 import type { WriteGroups } from "./write-group.ts";
+import { createStartRun, type RunStarter } from "./start-run.ts";
+import { bindCall } from "./bind-call.ts";
 import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
 
 export interface RunHandlerOptions {
@@ -42,6 +44,8 @@ export interface RunHandlerOptions {
   readonly lanes: ObjectLanes;
   readonly groups: WriteGroups;
   readonly conflictRetry: ConflictRetry;
+  /** Where handlers start runs; opened by the first who does. */
+  readonly runs?: (() => RunStarter) | undefined;
   readonly log: Log;
   /** Where traces are on. */
   readonly span?: AttemptSpan;
@@ -85,6 +89,13 @@ export async function runHandler(
       triggers: attempt.triggers,
       object: step.object,
       kube,
+      startRun: createStartRun({
+        runs: options.runs,
+        key,
+        object: step.object,
+        call: bindCall({ isOpen: () => running.state.open, openCalls, trace: running.trace }),
+        onStarted: running.trace.noteRun,
+      }),
       log: createHandlerLog(log, running.trace.secrets),
       signal: running.signal,
       attempt: attempt.attempt,

@@ -25,7 +25,7 @@ export type {
   StartOptions,
   Workflows,
   WorkflowsOptions,
-} from "./open-workflows.ts";
+} from "./workflows.ts";
 export type { RetryRunOptions } from "./retry-run.ts";
 export { formatRunId, keyOfRun, parseRunId, queueOfWorkflow, workflowOfQueue } from "./run-ref.ts";
 export type { RunRef } from "./run-ref.ts";

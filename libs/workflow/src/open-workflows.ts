@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { KonvergeError } from "@konverge/core";
+import { formatKey, KonvergeError, parseKey } from "@konverge/core";
 import { createWorkQueue, joinWorkers, type QueueWorker, type WorkQueue } from "@konverge/queue";
 import {
   closeRedis,
@@ -7,35 +7,20 @@ import {
   openProducer,
   withRedis,
   type RedisClient,
-  type RedisTarget,
 } from "@konverge/redis";
 import type { ChildStarter } from "./await-child.ts";
-import type { ClusterAccess } from "./cluster-access.ts";
-import type { AnyWorkflow, Workflow } from "./define-workflow.ts";
 import { assertJson } from "./json-value.ts";
-import { listRuns, type RunCursor, type RunFilter, type RunPage } from "./list-runs.ts";
+import { listRuns } from "./list-runs.ts";
 import { createRedisRunStore } from "./redis-run-store.ts";
-import { retryRun, type RetryRunOptions } from "./retry-run.ts";
+import { retryRun } from "./retry-run.ts";
 import { runNames } from "./run-names.ts";
-import { checkRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
-import type {
-  NewRun,
-  OnExisting,
-  RunCounts,
-  RunGlance,
-  RunStore,
-  RunView,
-  StepRecord,
-  RunWarning,
-} from "./run-store.ts";
+import { checkRunId, formatRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
+import type { NewRun, RunStore, RunView } from "./run-store.ts";
 import { startRunWorker } from "./run-worker.ts";
-import {
-  startWaitWatcher,
-  type WaitWatcher,
-  type WaitWatcherSettings,
-} from "./waits/start-wait-watcher.ts";
+import { startWaitWatcher, type WaitWatcher } from "./waits/start-wait-watcher.ts";
 import { createWaitIndex } from "./waits/wait-index.ts";
-import { parseKindKey, type WaitedKind } from "./waits/wait-names.ts";
+import { parseKindKey } from "./waits/wait-names.ts";
+import type { StartedRun, StartedWorkflow, Workflows, WorkflowsOptions } from "./workflows.ts";
 
 const DEFAULT_PREFIX = "konverge";
 const DEFAULT_RETENTION_MS = 7 * 86_400_000;
@@ -44,110 +29,6 @@ const DEFAULT_LISTED = 50;
 const MAX_LISTED = 500;
 /** Of an input, and of a signal's payload. */
 const MAX_INPUT_BYTES = 64 * 1_024;
-
-export interface WorkflowsOptions {
-  readonly redis: RedisTarget;
-  /** What the runs work on; part of all names. Default `default`. */
-  readonly cluster?: string;
-  /** First part of all names in Redis. Default `konverge`. */
-  readonly prefix?: string;
-  /** As in the queues of this cluster's controllers. Default 1. */
-  readonly shards?: number;
-  /** How long a run stays with a worker that says nothing, in ms. Default 10 s. The same in all processes. */
-  readonly leaseMs?: number;
-  /** How long a run is kept after its end, in ms. Default 7 days. The same in all processes. */
-  readonly retentionMs?: number;
-  /** Told what goes wrong in the background, such as a lost connection. Default: nobody. */
-  readonly onError?: (error: Error) => void;
-  /** Told when a run has reached half of a bound at which it fails: once for each run and bound. Default: nobody. */
-  readonly onWarning?: (run: RunRef, warning: RunWarning) => void;
-}
-
-/** As much of a workflow as starts a run. Without its schema the worker is the first who checks the input. */
-export type StartedWorkflow<I> = Pick<Workflow<I>, "name" | "version" | "input">;
-
-export interface StartOptions {
-  /** Names the run; starting it again answers the run that is there. Default: a UUID. */
-  readonly id?: string;
-  /** At most one run with this key goes on at a time, such as `rollout:team-a/web`. */
-  readonly key?: string;
-  /**
-   * What happens when another run holds the key: answer that one (default), refuse, or cancel it and start when it has ended.
-   */
-  readonly onExisting?: OnExisting;
-  /** Who starts it; kept in the run. */
-  readonly by?: string;
-}
-
-export interface StartedRun {
-  readonly id: string;
-  /** False when the answer is a run that was there. */
-  readonly created: boolean;
-  /** Of one with this id that was there: since when, epoch ms by Redis's clock. */
-  readonly createdAtMs?: number;
-}
-
-export interface SignalMessage {
-  readonly payload?: unknown;
-  /** The same id is delivered once. Default: a UUID. */
-  readonly id?: string;
-  /** Who sends it; kept in the journal. */
-  readonly by?: string;
-}
-
-export interface RunWorkerSettings {
-  readonly workflows: readonly AnyWorkflow[];
-  /** Activations at once, of each workflow. Default 16. */
-  readonly concurrency?: number;
-  /** Where Kubernetes verbs go. Default: nowhere, and they are refused. */
-  readonly clusters?: ClusterAccess;
-  /** Unique per process. Default: made of host and process id. */
-  readonly workerId?: string;
-}
-
-/** Starts, watches and steers runs, and runs them. */
-export interface Workflows {
-  /**
-   * Resolves once Redis has the run and its first activation was asked for.
-   * @throws KonvergeError `run_exists`, `invalid_request`, `redis_unavailable`
-   */
-  start<I>(
-    workflow: StartedWorkflow<I>,
-    input: NoInfer<I>,
-    options?: StartOptions,
-  ): Promise<StartedRun>;
-  get(ref: RunRef): Promise<RunView | undefined>;
-  /** Cheap enough to be asked ten times a second. */
-  peek(ref: RunRef): Promise<RunGlance | undefined>;
-  /** Newest first, of one or several workflows, as far as they fit the filter. */
-  list(
-    workflows: string | readonly string[],
-    page?: { readonly limit?: number; readonly from?: RunCursor; readonly filter?: RunFilter },
-  ): Promise<RunPage>;
-  /** How many runs of a workflow stand how. */
-  counts(workflow: string): Promise<RunCounts>;
-  /** What is recorded of a run, in the order of recording. */
-  steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
-  /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `queue_full` */
-  signal(ref: RunRef, name: string, message?: SignalMessage): Promise<void>;
-  /** Orders the cancellation: the verb that the run is at throws, and what was done is undone. @throws as `signal` */
-  cancel(ref: RunRef, order?: { readonly by?: string; readonly reason?: string }): Promise<void>;
-  /**
-   * Tries a run again that failed or was cancelled, and looks at a stuck one at once. Answers the run that goes on: another
-   * one, unless `fromFailed` says that this one goes on behind what succeeded.
-   * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_undone`
-   */
-  retry(ref: RunRef, options?: RetryRunOptions): Promise<RunRef>;
-  work(settings: RunWorkerSettings): QueueWorker;
-  /**
-   * Wakes runs when objects change that they wait for (`w.waitFor`). Of all that do, the one that holds the Lease watches. Without
-   * any, runs look at their objects every 30 s.
-   */
-  watch(settings: WaitWatcherSettings): WaitWatcher;
-  /** What runs wait for, by kind, most first. */
-  waitedKinds(): Promise<readonly (WaitedKind & { readonly waits: number })[]>;
-  close(): Promise<void>;
-}
 
 /** Workflows of one cluster in one Redis. Connects in the background: a call waits for Redis up to a second. */
 export function openWorkflows(options: WorkflowsOptions): Workflows {
@@ -164,24 +45,31 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
   const workers = new Set<QueueWorker>();
   const consumers = new Set<ReturnType<typeof openConsumer>>();
 
-  const queueOf = (workflow: string): WorkQueue => {
-    const known = queues.get(workflow);
+  const queueOf = (controller: string): WorkQueue => {
+    const known = queues.get(controller);
     if (known !== undefined) return known;
     const { redis, shards, leaseMs } = options;
     const queue = createWorkQueue({
       redis,
       prefix,
       cluster,
-      controller: queueOfWorkflow(workflow),
+      controller,
       ...(shards === undefined ? {} : { shards }),
       ...(leaseMs === undefined ? {} : { leaseMs }),
       onError,
     });
-    queues.set(workflow, queue);
+    queues.set(controller, queue);
     return queue;
   };
   const wake = async (ref: RunRef, reason: string) => {
-    await queueOf(ref.workflow).request(keyOfRun(ref, cluster), { kind: "signal", reason });
+    const queue = queueOf(queueOfWorkflow(ref.workflow));
+    await queue.request(keyOfRun(ref, cluster), { kind: "signal", reason });
+  };
+  const notify = async (text: string, ref: RunRef) => {
+    const key = parseKey(text);
+    const by = `run ${formatRunId(ref, cluster)}`;
+    const trigger = { kind: "signal", by, reason: "the run has ended" } as const;
+    await queueOf(key.controller).request(key, trigger);
   };
   const startWith = async (runs: RunStore, run: NewRun): Promise<RunView | StartedRun> => {
     const started = await runs.start(run);
@@ -216,7 +104,8 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
   });
 
   return {
-    async start(workflow, input, { id = crypto.randomUUID(), key, onExisting, by } = {}) {
+    async start(workflow, input, startOptions = {}) {
+      const { id = crypto.randomUUID(), key, onExisting, by, origin, notify: ended } = startOptions;
       checkRunId(id);
       if (key !== undefined) checkRunId(key);
       checkInput(workflow, input);
@@ -229,6 +118,8 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
         ...(key === undefined ? {} : { key }),
         ...(onExisting === undefined ? {} : { onExisting }),
         ...(by === undefined ? {} : { by }),
+        ...(origin === undefined ? {} : { origin }),
+        ...(ended === undefined ? {} : { notify: formatKey(ended) }),
       });
       return "status" in started
         ? { id, created: false, createdAtMs: started.createdAtMs }
@@ -298,9 +189,10 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       const started = workflows.map((workflow) =>
         startRunWorker({
           store: own,
-          queue: queueOf(workflow.name),
+          queue: queueOf(queueOfWorkflow(workflow.name)),
           workflow,
           wake,
+          notify,
           startChild: startChildWith(own),
           workerId,
           concurrency,

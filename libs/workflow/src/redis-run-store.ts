@@ -105,6 +105,9 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
           names.statuses,
           run.by ?? "",
           run.retry === undefined ? "" : JSON.stringify(run.retry),
+          run.origin?.uid ?? "",
+          run.origin?.generation ?? "",
+          run.notify ?? "",
         ],
       );
       if (kind === "created") return { kind, ...(other === "" ? {} : { replaces: other }) };
@@ -122,14 +125,15 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
         [names.run(id), names.steps(id), names.signals(id), names.wakes],
         [lease, owner, anew ? 1 : 0, id, names.runRoot, names.statuses],
       );
-      const [kind, first = "", second = "", third = ""] = answer;
+      const [kind, ...others] = answer;
+      const [first = "", second = ""] = others;
       switch (kind) {
         case "missing":
         case "fenced":
         case "waiting":
           return { kind };
         case "ended":
-          return { kind, ...followersOf(workflow, first, second, third) };
+          return { kind, ...followersOf(workflow, others) };
         default: {
           const [, , , run, steps, signals] = answer as unknown as string[][];
           const lists = { run: run ?? [], steps: steps ?? [], signals: signals ?? [] };
@@ -214,8 +218,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
         ],
       );
       if (kind === "fenced") throw fenced(held);
-      const [parentWorkflow = "", parent = "", next = ""] = others;
-      return followersOf(workflow, parentWorkflow, parent, next);
+      return followersOf(workflow, others);
     },
 
     async signal({ workflow, id }, signal) {
@@ -303,13 +306,15 @@ function fenced({ workflow, id }: RunRef): FencedError {
 
 function followersOf(
   workflow: string,
-  parentWorkflow: string,
-  parentId: string,
-  nextId: string,
+  [parentWorkflow, parentId, nextId, notify = ""]: readonly string[],
 ): Followers {
   const parent = refOf(parentWorkflow, parentId);
   const next = refOf(workflow, nextId);
-  return { ...(parent === undefined ? {} : { parent }), ...(next === undefined ? {} : { next }) };
+  return {
+    ...(parent === undefined ? {} : { parent }),
+    ...(next === undefined ? {} : { next }),
+    ...(notify === "" ? {} : { notify }),
+  };
 }
 
 /** Of what a sorted set answers with scores. */

@@ -78,6 +78,10 @@ async function beginAnew(
     const known = await retrier.store.get(next);
     if (known?.status === "failed" || known?.status === "cancelled") continue;
     if (known !== undefined) return next;
+    // Who is told of the end, and for what it is, stays.
+    const [uid, generation, notify] = await retrier.call((redis) =>
+      redis.hmget(retrier.namesOf(workflow).run(id), "uid", "generation", "notify"),
+    );
     await retrier.start({
       ...next,
       version,
@@ -86,6 +90,8 @@ async function beginAnew(
       retry: { of: id, ...authorOf(by, reason) },
       ...(key === undefined ? {} : { key }),
       ...(by === undefined ? {} : { by }),
+      ...(uid ? { origin: { uid, generation: Number(generation) } } : {}),
+      ...(notify ? { notify } : {}),
     });
     return next;
   }

@@ -120,13 +120,17 @@ export interface NewRun extends RunRef {
   readonly by?: string;
   /** When it is another try of a run. */
   readonly retry?: RetryOrder;
+  /** The object that it is for. Once one with its key was started for a newer generation of the same object, it does not begin. */
+  readonly origin?: { readonly uid: string; readonly generation: number };
+  /** Key to request when it has ended, as text. */
+  readonly notify?: string;
 }
 
 export type Started =
   | { readonly kind: "created"; readonly replaces?: string }
   /** A run with this id is there already. */
   | { readonly kind: "exists"; readonly run: RunView }
-  /** Another run with this key goes on. */
+  /** Another run with this key goes on, or is for a newer generation. */
   | { readonly kind: "attached" | "rejected"; readonly id: string };
 
 /** What is known of a run. Times are epoch ms by Redis's clock. */
@@ -203,10 +207,12 @@ export type Claimed =
   | { readonly kind: "missing" | "fenced" | "waiting" }
   | ({ readonly kind: "ended" } & Followers);
 
-/** The runs that go on when this one ends. */
+/** What goes on when a run ends. */
 export interface Followers {
   readonly parent?: RunRef;
   readonly next?: RunRef;
+  /** Key to request, as text. */
+  readonly notify?: string;
 }
 
 interface Claim {

@@ -16,6 +16,8 @@ export interface RunWorkerOptions {
   readonly queue: WorkQueue;
   readonly workflow: AnyWorkflow;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
+  /** Requests the key of a controller because a run has ended. */
+  readonly notify: (key: string, run: RunRef) => Promise<void>;
   readonly startChild: ChildStarter;
   readonly workerId: string;
   readonly concurrency: number;
@@ -40,15 +42,16 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
     return key?.epoch === lease ? await store.claim(ref, { lease, owner, anew: true }) : claimed;
   };
 
-  const goOn = async ({ parent, next }: Followers) => {
+  const goOn = async (ref: RunRef, { parent, next, notify }: Followers) => {
     if (parent !== undefined) await wake(parent, "a child has ended");
     if (next !== undefined) await wake(next, "the run before has ended");
+    if (notify !== undefined) await options.notify(notify, ref);
   };
 
   const activate = async (attempt: AttemptLease): Promise<ActivationEnd | Claimed["kind"]> => {
     const ref = { workflow: workflow.name, id: attempt.key.name };
     const claimed = await claim(ref, attempt);
-    if (claimed.kind === "ended") await goOn(claimed);
+    if (claimed.kind === "ended") await goOn(ref, claimed);
     if (claimed.kind !== "held") return claimed.kind;
     const cancel = new AbortController();
     cancels.set(ref.id, cancel);
@@ -66,7 +69,7 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
         ...(options.clusters === undefined ? {} : { clusters: options.clusters }),
       });
       // Before the attempt ends: one that dies here is repeated, and finds the run ended.
-      if (end.kind === "ended") await goOn(end.followers);
+      if (end.kind === "ended") await goOn(ref, end.followers);
       return end;
     } finally {
       if (cancels.get(ref.id) === cancel) cancels.delete(ref.id);

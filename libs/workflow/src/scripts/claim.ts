@@ -9,7 +9,7 @@ import { moveLua } from "./run-index.ts";
  * ARGV: 1 lease (the epoch of the queue's attempt), 2 owner (of this attempt alone), 3 "1" to take it with a lease that is
  * not newer, 4 id, 5 what the names of runs begin with,
  * 6 what those of the index by status begin with.
- * Answer: { 'missing' }; { 'ended', parent's workflow, parent, next }; { 'fenced' }: a newer lease has claimed it; {
+ * Answer: { 'missing' }; { 'ended', parent's workflow, parent, next, key to request }; { 'fenced' }: a newer lease has claimed it; {
  * 'waiting' }: the run that it replaces has not ended; { 'held', epoch, now, run, steps, signals }.
  *
  * The same owner twice gets the same epoch, since a lost connection repeats the call.
@@ -20,10 +20,10 @@ export const claimScript: Script = defineScript(
     moveLua +
     String.raw`
 local h = redis.call('HMGET', KEYS[1], 'status', 'lease', 'owner', 'after', 'parentWorkflow', 'parent', 'next', 'failing',
-  'createdAt')
+  'createdAt', 'notify')
 local status, lease, after = h[1], tonumber(h[2]), h[4] or ''
 if not status then return { 'missing' } end
-if ended(status) then return { 'ended', h[5], h[6], h[7] or '' } end
+if ended(status) then return { 'ended', h[5], h[6], h[7] or '', h[10] or '' } end
 local isSame = h[3] == ARGV[2]
 if not isSame and ARGV[3] ~= '1' and tonumber(ARGV[1]) <= lease then return { 'fenced' } end
 redis.call('ZADD', KEYS[4], now + ${HELD_CHECK_MS}, ARGV[4])

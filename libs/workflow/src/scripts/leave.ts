@@ -12,7 +12,7 @@ import { RECHECK_MS, waitsLua } from "./waits.ts";
  * for (JSON) or "", why it is stuck, how it fails (JSON), result or error (JSON), 5 id, 6 wakeSeq of the claim, 7 retention in ms,
  * 8 what the names of the index by status begin with, 9 objects that it goes on to wait for, parted by spaces, 10 workflow and id,
  * 11 what the names of the indexes of waits begin with.
- * Answer: { 'left', parent's workflow, parent, next }, or { 'fenced' }: nothing was changed.
+ * Answer: { 'left', parent's workflow, parent, next, key to request when it has ended }, or { 'fenced' }: nothing was changed.
  *
  * One that ends takes two out of the index whose time is over, so the index never grows faster than it shrinks.
  * What came since the claim may still wait for its request, so it stays noted for the sweep.
@@ -25,10 +25,10 @@ export const leaveScript: Script = defineScript(
     waitsLua +
     String.raw`
 local h = redis.call('HMGET', KEYS[1], 'epoch', 'parentWorkflow', 'parent', 'next', 'wakeSeq', 'failing', 'status', 'createdAt',
-  'watched')
+  'watched', 'notify')
 if h[1] ~= ARGV[1] then return { 'fenced' } end
 local kind, untilMs, text, id = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local left = { 'left', h[2], h[3], h[4] or '' }
+local left = { 'left', h[2], h[3], h[4] or '', h[10] or '' }
 if ended(h[7]) then return left end
 if kind == 'compensating' then
   move(ARGV[8], id, h[7], kind, h[8])
