@@ -1,10 +1,12 @@
 /** Preloaded by a worker of a test build: source files are loaded without one protection. Never part of what is shipped. */
 import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
-import { PATCHES, type Change, type PatchName } from "./patches.ts";
+import { PATCHES, type Change } from "./patches.ts";
+import { WORKFLOW_PATCHES } from "./workflow-patches.ts";
 
-const name = process.env["FLEET_PATCH"] as PatchName;
-const changes: readonly Change[] | undefined = PATCHES[name];
+const patches: Readonly<Record<string, readonly Change[]>> = { ...PATCHES, ...WORKFLOW_PATCHES };
+const name = process.env["FLEET_PATCH"] ?? "";
+const changes = patches[name];
 if (changes === undefined) throw new Error(`FLEET_PATCH: "${name}" is no patch`);
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 let missing = changes.length;

@@ -1,0 +1,130 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
+import { afterEach, expect, test } from "vitest";
+import { openWorkflows } from "@konverge/workflow";
+import { pollUntil } from "./poll-until.ts";
+import { WORKFLOW_PATCHES } from "./teeth/workflow-patches.ts";
+import { checkRun, type RunFindings } from "./workflow-invariants.ts";
+import { makeInterpreter, traceNames, type Program } from "./workflow-programs.ts";
+
+/** The checks of `workflows.test.ts` can fail: without its fence, or without "the first record stays", a run is found wrong. */
+
+const url = process.env["REDIS_URL"] ?? "";
+const LEASE_MS = 500;
+const DEADLINE_MS = 20_000;
+const WORKER = fileURLToPath(new URL("workflow-worker.ts", import.meta.url));
+const PRELOAD = new URL("teeth/load-patched.ts", import.meta.url).href;
+const STEPS = 8;
+const program: Program = {
+  ops: Array.from({ length: STEPS }, (_, index) => ({
+    kind: "step",
+    name: `n${index}`,
+    value: 1,
+    failures: 0,
+    takesMs: 150,
+    undo: false,
+  })),
+  fails: false,
+};
+
+const workers: ChildProcess[] = [];
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const worker of workers.splice(0)) worker.kill("SIGKILL");
+  await Promise.all(closers.splice(0).map((close) => close()));
+});
+
+/** A worker stands still in a body until another one has taken the run over, and goes on beside it. */
+async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
+  const prefix = `test-teeth-${process.pid}-${Date.now()}`;
+  const redis = new Redis(url);
+  const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
+  closers.push(async () => {
+    await workflows.close();
+    for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
+      if (keys.length > 0) await redis.unlink(...(keys as string[]));
+    }
+    await redis.quit();
+  });
+  const names = traceNames(prefix);
+  const startWorker = async (workerId: string) => {
+    const config = { url, prefix, leaseMs: LEASE_MS, workerId, concurrency: 1 };
+    const preload = patch === undefined ? [] : [`--import=${PRELOAD}`];
+    const worker = spawn(
+      process.execPath,
+      ["--conditions=@konverge/source", ...preload, WORKER, JSON.stringify(config)],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+        env: { ...process.env, ...(patch === undefined ? {} : { FLEET_PATCH: patch }) },
+      },
+    );
+    workers.push(worker);
+    await once(worker.stdout, "data");
+    return worker;
+  };
+  const ref = { workflow: "program", id: "r" };
+  const isRecorded = async (step: string) =>
+    (await workflows.steps(ref)).some(({ name }) => name === step);
+
+  await workflows.start(makeInterpreter(redis, prefix), program, { id: ref.id });
+  const zombie = await startWorker("zombie");
+  await pollUntil(
+    "the second body has begun",
+    () => redis.hexists(names.tries, "r/n1").then(Boolean),
+    DEADLINE_MS,
+  );
+  zombie.kill("SIGSTOP");
+  const doneBefore = await redis.hget(names.did, "zombie");
+  await startWorker("successor");
+  await pollUntil("the successor is beyond that body", () => isRecorded("n2"), DEADLINE_MS);
+  zombie.kill("SIGCONT");
+  await pollUntil(
+    "the body of the zombie ends",
+    async () => (await redis.hget(names.did, "zombie")) !== doneBefore,
+    DEADLINE_MS,
+  );
+  return {
+    async findings(): Promise<RunFindings> {
+      const [run, steps, tries, seen, woke] = await Promise.all([
+        workflows.get(ref),
+        workflows.steps(ref),
+        redis.hgetall(names.tries),
+        redis.hgetall(names.seen),
+        redis.hgetall(names.woke),
+      ]);
+      return checkRun({ id: ref.id, program, run, steps, tries, seen, woke, undone: [] });
+    },
+    async ended() {
+      const hasEnded = async () => (await workflows.get(ref))?.endedAtMs !== undefined;
+      await pollUntil("the run ends", hasEnded, DEADLINE_MS);
+    },
+  };
+}
+
+const triesAgain = ({ again }: RunFindings) => again.reduce((sum, one) => sum + one, 0);
+
+test("with both in place a zombie changes nothing: only the body that it stood in ran twice", async () => {
+  const run = await playZombie();
+  await run.ended();
+  const findings = await run.findings();
+  expect(findings.wrong).toEqual([]);
+  expect(triesAgain(findings)).toBeLessThanOrEqual(1);
+});
+
+test("I4: without the fence bodies run again that no lost activation explains", async () => {
+  const run = await playZombie("fence");
+  await run.ended();
+  const again = async () => triesAgain(await run.findings());
+  await expect.poll(again, { timeout: DEADLINE_MS }).toBeGreaterThan(1);
+});
+
+test("I3: when the first record does not stay, the journal is not what the code saw", async () => {
+  const run = await playZombie("first-record");
+  await run.ended();
+  const wrong = async () => (await run.findings()).wrong;
+  await expect
+    .poll(wrong, { timeout: DEADLINE_MS })
+    .toContainEqual(expect.stringContaining("I3: the code saw"));
+});
