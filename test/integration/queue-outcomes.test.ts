@@ -214,6 +214,22 @@ test("a new generation begins the count of failures anew, whatever the old one c
   expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "dead", failures: 3 });
 });
 
+test("the more keys fail, the longer each waits: all their retries stay below what the fleet may spend on them", async () => {
+  const queue = harness.open();
+  const keys = 20;
+  const worker = workOn(queue, () => failed, {
+    ladders: { ...quick, failure: { ...ladder(1, 1_000), capMs: 20 } },
+    retriesPerSecond: 0.001,
+  });
+  for (let n = 0; n < keys; n++) await queue.request(keyOf(`${n}`), { kind: "watch" });
+  const last = () => new Map(worker.closed.map(({ id, retryAfterMs }) => [id, retryAfterMs]));
+  await until(
+    "all of them wait for long",
+    () => last().size === keys && [...last().values()].every((ms) => ms === 1_000_000),
+  );
+  expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0 });
+});
+
 test("a record beyond its limit is not stored, and that is said", async () => {
   const queue = harness.open();
   const worker = workOn(queue, () => ({ outcome: done, record: `"${"x".repeat(20_000)}"` }));

@@ -1,7 +1,8 @@
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
-import { KonvergeError } from "@konverge/core";
+import { DEFAULT_GUARD_LIMITS, KonvergeError } from "@konverge/core";
 import {
+  clusterLimits,
   defineConfig,
   leaseName,
   requiredAccess,
@@ -210,6 +211,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       log,
       metrics,
       ...(tracing === undefined ? {} : { tracing }),
+      ratePerSecond: { ...DEFAULT_GUARD_LIMITS, ...clusterLimits(cluster) }.ratePerSecond,
       conflictRetry: settings.conflictRetry,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
       onWorkable: (listener) => guard.onWorkable(listener),

@@ -21,6 +21,9 @@ import { startReflectors } from "./start-reflectors.ts";
 import type { WorkerRole } from "./worker-role.ts";
 import { createWriteGroups } from "./write-group.ts";
 
+/** Of the rate towards an API server; what works must not wait behind what fails. */
+const RETRY_SHARE = 0.2;
+
 export interface EngineOptions {
   readonly controllers: readonly Controller[];
   readonly client: KubeClient;
@@ -45,6 +48,8 @@ export interface EngineOptions {
   readonly use?: readonly Middleware[];
   /** What traces attempts, from `loadTracing`. Default: nothing does, and nothing is asked per call. */
   readonly tracing?: Tracing;
+  /** API calls per second that the fleet may make in good times; retries after failures get a fifth of it. Default: no bound for them. */
+  readonly ratePerSecond?: number;
   /** For controllers that do not say. Default `both`. */
   readonly conflictRetry?: ConflictRetry;
   /** Attempts at once per controller, whatever the controllers say; for a small process. */
@@ -80,7 +85,7 @@ export interface Engine {
  * @throws KonvergeError `crd_mismatch` when the cluster does not serve a kind; KubeApiError when it forbids to watch one.
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { controllers, client, log, metrics, role = "all" } = options;
+  const { controllers, client, log, metrics, ratePerSecond, role = "all" } = options;
   await Promise.all(controllers.map((controller) => checkServed(controller, client, log)));
 
   const parts: Producer[] = controllers.map((controller) => {
@@ -166,6 +171,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       workerId: options.workerId,
       concurrency: concurrencyOf(controller, options),
       ladders: controller.backoff,
+      ...(ratePerSecond === undefined ? {} : { retriesPerSecond: RETRY_SHARE * ratePerSecond }),
       ...(controller.maxFailures === undefined ? {} : { maxFailures: controller.maxFailures }),
       fairness: controller.fairness,
       handle: async (attempt) => {

@@ -16,6 +16,7 @@ import type { QueueNames } from "./queue-names.ts";
 import { openConsumer, type RedisTarget } from "@konverge/redis";
 import { delayOfRetry } from "./retry-signal.ts";
 import { BACKOFF_TYPE } from "./scripts/add-job.ts";
+import { createStretchedLadder } from "./stretched-ladder.ts";
 import { startTimerPump } from "./timer-pump.ts";
 import { unpark } from "./unpark.ts";
 import type { QueueWorker, WorkOptions } from "./work-queue.ts";
@@ -68,6 +69,16 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     failure = failureLadder,
     rejected = rejectedLadder,
   } = work.ladders ?? {};
+  const { retriesPerSecond } = work;
+  const failureNow =
+    retriesPerSecond === undefined
+      ? () => failure
+      : createStretchedLadder({
+          ladder: failure,
+          perSecond: retriesPerSecond,
+          countWaiting: () => redis.zcard(`${names.bullRoot}delayed`),
+          onError,
+        });
   const runner = createJobRunner({
     redis,
     gather: () => consumer.gather(),
@@ -77,7 +88,13 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     keeper,
     work: { ...work, onError },
     plan: {
-      ladders: { conflict, failure, rejected },
+      ladders: {
+        conflict,
+        rejected,
+        get failure() {
+          return failureNow();
+        },
+      },
       maxFailures: work.maxFailures ?? Infinity,
       random: work.random ?? Math.random,
     },

@@ -60,7 +60,14 @@ function workOnAll(shards: readonly WorkQueue[], work: WorkOptions, slots: numbe
   const each = Math.floor(slots / shards.length);
   const workers = shards.map((shard, index) => {
     const concurrency = Math.max(1, each + (index < slots % shards.length ? 1 : 0));
-    return shard.work({ ...work, concurrency });
+    const { retriesPerSecond } = work;
+    return shard.work({
+      ...work,
+      concurrency,
+      ...(retriesPerSecond === undefined
+        ? {}
+        : { retriesPerSecond: retriesPerSecond / shards.length }),
+    });
   });
   return joinWorkers(workers);
 }

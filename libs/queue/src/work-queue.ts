@@ -149,6 +149,11 @@ export interface WorkOptions {
   /** Attempts at once in this process, shared out over the shards: at least one each. Default 16. */
   readonly concurrency?: number;
   readonly ladders?: QueueLadders;
+  /**
+   * What retries after failures may come to, per second over the fleet: the cap of `ladders.failure` grows with the number of
+   * keys that wait, up to 1000 s, so that they stay below. Default: no bound.
+   */
+  readonly retriesPerSecond?: number;
   /** Failures in a row after which a key is dead. Default: never. */
   readonly maxFailures?: number;
   /** How namespaces share the queue. */
