@@ -2,9 +2,14 @@
 import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
 import { PATCHES, type Change } from "./patches.ts";
+import { VERB_PATCHES } from "./verb-patches.ts";
 import { WORKFLOW_PATCHES } from "./workflow-patches.ts";
 
-const patches: Readonly<Record<string, readonly Change[]>> = { ...PATCHES, ...WORKFLOW_PATCHES };
+const patches: Readonly<Record<string, readonly Change[]>> = {
+  ...PATCHES,
+  ...VERB_PATCHES,
+  ...WORKFLOW_PATCHES,
+};
 const name = process.env["FLEET_PATCH"] ?? "";
 const changes = patches[name];
 if (changes === undefined) throw new Error(`FLEET_PATCH: "${name}" is no patch`);

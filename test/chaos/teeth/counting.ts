@@ -1,0 +1,47 @@
+import type { ApiObject } from "@konverge/core";
+import { defineWorkflow, type Workflow } from "@konverge/workflow";
+
+/** Where a process stands still, or dies: before the verb, in the change that it makes, behind the write. */
+export type Disturbance = "halt in body" | "halt in change" | "die behind write";
+
+export const COUNTER = {
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  namespace: "default",
+  name: "counter",
+} as const;
+
+export interface Counter extends ApiObject {
+  data?: Record<string, string>;
+}
+
+/** Adds 1 to the counter in each of `steps` steps. The first is disturbed. */
+export function makeCounting(
+  disturbance: Disturbance | undefined,
+  tell: (event: string) => Promise<unknown>,
+): Workflow<number, number> {
+  return defineWorkflow("counting", { version: 1 }, async (w, steps: number) => {
+    for (let step = 1; step <= steps; step += 1) {
+      const isAt = (where: Disturbance) => step === 1 && disturbance === where;
+      await w.step(`step ${step}`, async (k) => {
+        if (isAt("halt in body")) await halt(tell);
+        try {
+          await k.mutate<Counter>(COUNTER, async (draft) => {
+            draft.data = { n: String(Number(draft.data?.["n"]) + 1) };
+            if (isAt("halt in change")) await halt(tell);
+          });
+        } finally {
+          if (isAt("halt in body") || isAt("halt in change")) await tell("over");
+        }
+        if (isAt("die behind write")) process.kill(process.pid, "SIGKILL");
+      });
+    }
+    return steps;
+  });
+}
+
+/** Until somebody lets the process go on. */
+async function halt(tell: (event: string) => Promise<unknown>): Promise<void> {
+  await tell("halting");
+  process.kill(process.pid, "SIGSTOP");
+}

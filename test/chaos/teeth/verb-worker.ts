@@ -1,0 +1,31 @@
+/** A worker whose process dies or stands still at one place of a step that counts. */
+import { createLocalGate } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { openWorkflows } from "@konverge/workflow";
+import { Redis } from "ioredis";
+import { makeCounting, type Disturbance } from "./counting.ts";
+
+export interface ToothConfig {
+  readonly url: string;
+  readonly prefix: string;
+  readonly kubeconfig: string;
+  readonly workerId: string;
+  readonly leaseMs: number;
+  readonly disturbance: Disturbance | undefined;
+}
+
+const config = JSON.parse(process.argv[2] ?? "{}") as ToothConfig;
+const { url, prefix, kubeconfig, workerId, leaseMs, disturbance } = config;
+const redis = new Redis(url);
+const client = createKubeClient({
+  credentials: loadKubeCredentials({ kubeconfigText: kubeconfig }),
+  gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
+  userAgent: workerId,
+});
+openWorkflows({ redis: { url }, prefix, leaseMs }).work({
+  workflows: [makeCounting(disturbance, (event) => redis.rpush(`${prefix}:events`, event))],
+  workerId,
+  clusters: { home: "default", client: async () => client },
+});
+const patched = process.env["FLEET_PATCH_APPLIED"] ?? "";
+process.stdout.write(`up ${patched}\n`);

@@ -1,0 +1,153 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { createLocalGate } from "@konverge/core";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createApiServer } from "@konverge/testkit";
+import { openWorkflows, type Workflows } from "@konverge/workflow";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { pollUntil } from "./poll-until.ts";
+import { COUNTER, makeCounting, type Counter, type Disturbance } from "./teeth/counting.ts";
+import { VERB_PATCHES, type VerbPatchName } from "./teeth/verb-patches.ts";
+import type { ToothConfig } from "./teeth/verb-worker.ts";
+import { CONFIG_MAPS } from "./verb-invariants.ts";
+
+/** Each protection of the verbs is taken away in a test build: a counter must go wrong then, and only then. */
+
+const WORKER = fileURLToPath(new URL("teeth/verb-worker.ts", import.meta.url));
+const PATCHER = new URL("teeth/load-patched.ts", import.meta.url).href;
+const LEASE_MS = 1_000;
+const DEADLINE_MS = 30_000;
+const url = process.env["REDIS_URL"] ?? "";
+/** Not a worker: it only starts runs. */
+const counting = makeCounting(undefined, async () => undefined);
+
+interface Stage {
+  readonly workflows: Workflows;
+  readonly startWorker: (disturbance?: Disturbance) => Promise<ChildProcess>;
+  readonly ended: (id: string) => Promise<void>;
+  readonly told: (event: string) => Promise<void>;
+}
+/** Answers what the counter must be. */
+type Scenario = (stage: Stage) => Promise<number>;
+
+/** The first worker stands still until the second has ended the run, then it goes on. */
+const zombie =
+  (disturbance: Disturbance): Scenario =>
+  async ({ workflows, startWorker, told, ended }) => {
+    const child = await startWorker(disturbance);
+    await workflows.start(counting, 2, { id: "r" });
+    await told("halting");
+    await startWorker();
+    await ended("r");
+    child.kill("SIGCONT");
+    await told("over");
+    return 2;
+  };
+const die: Scenario = async ({ workflows, startWorker, ended }) => {
+  const child = await startWorker("die behind write");
+  const exited = once(child, "exit");
+  await workflows.start(counting, 2, { id: "r" });
+  await exited;
+  await startWorker();
+  await ended("r");
+  return 2;
+};
+/** Between the death of a worker and the second try of its step another run changes the object. */
+const meet: Scenario = async ({ workflows, startWorker, ended }) => {
+  const child = await startWorker("die behind write");
+  const exited = once(child, "exit");
+  await workflows.start(counting, 1, { id: "r" });
+  await exited;
+  await workflows.start(counting, 1, { id: "other" });
+  await startWorker();
+  await ended("other");
+  await ended("r");
+  return 2;
+};
+const SCENARIOS: Readonly<Record<VerbPatchName, Scenario>> = {
+  epoch: zombie("halt in body"),
+  guard: zombie("halt in change"),
+  mark: die,
+  settled: meet,
+};
+const NAMES = Object.keys(VERB_PATCHES) as VerbPatchName[];
+
+/** What the counter is, and what it must be. */
+async function play(scenario: Scenario, patch?: VerbPatchName) {
+  await using cleanup = new AsyncDisposableStack();
+  const server = await createApiServer({});
+  cleanup.defer(() => server.close());
+  const admin = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigText: server.kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
+    userAgent: "admin",
+  });
+  cleanup.defer(() => admin.close());
+  const { namespace, name } = COUNTER;
+  await admin.create(CONFIG_MAPS, { metadata: { namespace, name }, data: { n: "0" } });
+  const redis = new Redis(url);
+  const prefix = `test-tooth-${process.pid}-${Date.now()}`;
+  cleanup.defer(async () => {
+    const keys = await redis.keys(`${prefix}:*`);
+    if (keys.length > 0) await redis.unlink(...keys);
+    await redis.quit();
+  });
+  const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
+  cleanup.defer(() => workflows.close());
+  let serial = 0;
+  const startWorker: Stage["startWorker"] = async (disturbance) => {
+    const config: ToothConfig = {
+      url,
+      prefix,
+      kubeconfig: server.kubeconfig,
+      workerId: `w${(serial += 1)}`,
+      leaseMs: LEASE_MS,
+      disturbance,
+    };
+    const patcher = patch === undefined ? [] : ["--import", PATCHER];
+    const child = spawn(
+      process.execPath,
+      ["--conditions=@konverge/source", ...patcher, WORKER, JSON.stringify(config)],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+        env: { ...process.env, ...(patch === undefined ? {} : { FLEET_PATCH: patch }) },
+      },
+    );
+    cleanup.defer(async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, "exit");
+      child.kill("SIGKILL");
+      await exited;
+    });
+    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    expect(line.toString().trim()).toBe(`up ${patch ?? ""}`.trim());
+    return child;
+  };
+  const wanted = await scenario({
+    workflows,
+    startWorker,
+    async ended(id) {
+      const isOver = async () =>
+        (await workflows.get({ workflow: "counting", id }))?.endedAtMs !== undefined;
+      await pollUntil(`${id} ends`, isOver, DEADLINE_MS);
+    },
+    async told(event) {
+      const isThere = async () => (await redis.lrange(`${prefix}:events`, 0, -1)).includes(event);
+      await pollUntil(event, isThere, DEADLINE_MS);
+    },
+  });
+  const { data }: Counter = await admin.get(CONFIG_MAPS, { namespace, name });
+  return { got: Number(data?.["n"]), wanted };
+}
+
+test.each(NAMES)("P10: with every protection the scenario of %s counts right", async (name) => {
+  const { got, wanted } = await play(SCENARIOS[name]);
+  expect(got).toBe(wanted);
+});
+
+test.each(NAMES)("without %s it counts wrong", async (name) => {
+  const { got, wanted } = await play(SCENARIOS[name], name);
+  expect(got).not.toBe(wanted);
+});
