@@ -63,10 +63,23 @@ export function runDetail(
     ...(input === undefined ? {} : { input }),
     ...(result === undefined ? {} : { result }),
     steps: steps.map(
-      ({ name, kind, startedAtMs, atMs = 0, untilMs, attempts, by, child, value, error }) => ({
+      ({
+        name,
+        kind,
+        startedAtMs,
+        workerLost,
+        atMs = 0,
+        untilMs,
+        attempts,
+        by,
+        child,
+        value,
+        error,
+      }) => ({
         name,
         kind,
         ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
+        ...(workerLost === undefined ? {} : { workerLost }),
         at: iso(atMs),
         ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
         ...(attempts === undefined ? {} : { attempts }),

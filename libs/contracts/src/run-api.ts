@@ -151,6 +151,8 @@ export const runSchema = z.object({
       kind: stepKind,
       /** When its first try or its wait began; absent where that is `at`. */
       startedAt: z.string().optional(),
+      /** True for the first record behind the loss of a worker, which may have begun this step before. */
+      workerLost: z.boolean().optional(),
       /** When it was recorded. */
       at: z.string(),
       /** Of a sleep. */

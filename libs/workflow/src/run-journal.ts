@@ -102,6 +102,7 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   let { bytes } = held;
   let warnings = held.run.warnings ?? [];
   let either: AbortSignal | undefined;
+  let tellsLoss = held.died;
   let cancelThrown = held.cancelledAt !== undefined;
   const isCancelPending = () =>
     !cancelThrown &&
@@ -110,14 +111,19 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
 
   const commit: RunJournal["commit"] = async (step, record, how = {}) => {
     const startedAtMs = UNTIMED.has(record.kind) ? undefined : begunMs.get(step);
-    const timed = startedAtMs === undefined ? record : { ...record, startedAtMs };
-    const ownBytes = bytesOf(step, timed);
+    const told = {
+      ...record,
+      ...(startedAtMs === undefined ? {} : { startedAtMs }),
+      ...(tellsLoss ? { workerLost: true } : {}),
+    };
+    tellsLoss = false;
+    const ownBytes = bytesOf(step, told);
     const fresh = findWarnings({ steps: steps.size + 1, bytes: bytes + ownBytes }).filter(
       ({ code }) => !warnings.some((known) => known.code === code),
     );
     // Before the answer: a commit of another branch must not warn again.
     if (fresh.length > 0) warnings = [...warnings, ...fresh];
-    const stored = await store.commit(held, step, timed, {
+    const stored = await store.commit(held, step, told, {
       ...how,
       ...(fresh.length === 0 ? {} : { warnings }),
     });

@@ -51,6 +51,8 @@ export interface StepRecord {
   readonly child?: RunRef;
   /** When its first try or its wait began, by Redis's clock, epoch ms. Later than that when the worker died in it. */
   readonly startedAtMs?: number;
+  /** True for the first record behind the loss of a worker, which may have begun this step before. */
+  readonly workerLost?: boolean;
   /** Place in the order of commits, from 1; and when, by Redis's clock, epoch ms. Both are given by the store. */
   readonly seq?: number;
   readonly atMs?: number;

@@ -30,8 +30,31 @@ export interface DemoStage {
 
 /** Plays `npm run demo` to its end and leaves it up, in a temporary folder of its own. */
 export async function startDemoStage(): Promise<DemoStage> {
+  const demo = await startDemo([], /the most fought object: (\S+)/);
+  const { page } = demo;
+  return { ...demo, apiUrl: page.origin, mostFought: page };
+}
+
+/** The same for the story of a rollout; `page` is that of its run. */
+export async function startRolloutStage(): Promise<Pick<RunningDemo, "page" | "stop">> {
+  return await startDemo(["--story", "rollout"], /the run in the dashboard: (\S+)/);
+}
+
+interface RunningDemo {
+  readonly page: URL;
+  readLog(): readonly LoggedRequest[];
+  stop(): Promise<void>;
+}
+
+async function startDemo(story: readonly string[], endsWith: RegExp): Promise<RunningDemo> {
   const folder = await mkdtemp(join(tmpdir(), "konverge-dashboard-"));
-  const args = ["--conditions=@konverge/source", "apps/cli/src/main.ts", "demo", "--no-exit"];
+  const args = [
+    "--conditions=@konverge/source",
+    "apps/cli/src/main.ts",
+    "demo",
+    "--no-exit",
+    ...story,
+  ];
   const child = spawn(process.execPath, [...args, "-o", "json"], {
     stdio: ["ignore", "ignore", "pipe"],
     env: { ...process.env, TMPDIR: folder },
@@ -40,10 +63,10 @@ export async function startDemoStage(): Promise<DemoStage> {
   const exited = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());
   });
-  const mostFought = await new Promise<string>((resolve, reject) => {
+  const page = await new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stderr }).on("line", (line) => {
       lines.push(line);
-      const [, url] = /the most fought object: (\S+)/.exec(line) ?? [];
+      const [, url] = endsWith.exec(line) ?? [];
       if (url !== undefined) resolve(url);
     });
     child.once("exit", () => {
@@ -52,8 +75,7 @@ export async function startDemoStage(): Promise<DemoStage> {
     });
   });
   return {
-    apiUrl: new URL(mostFought).origin,
-    mostFought: new URL(mostFought),
+    page: new URL(page),
     readLog() {
       const [path = ""] = globSync("konverge-demo-*/audit.log", { cwd: folder });
       return readFileSync(join(folder, path), "utf8")

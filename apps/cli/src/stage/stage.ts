@@ -12,6 +12,8 @@ export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
 
 export interface StageOptions {
   readonly cluster: ClusterKind;
+  /** Name of the cluster that the dashboard shows at first. Default: that of a worker without a name. */
+  readonly home?: string;
   readonly kubeconfig: string | undefined;
   /** Folder for the logs of all processes. */
   readonly logs: string | undefined;
@@ -81,7 +83,11 @@ export async function setStage(options: StageOptions): Promise<Stage> {
       KONVERGE_CONTEXT: "",
       ...(options.logs === undefined ? {} : { [LOG_FOLDER]: options.logs }),
     };
-    const api = startKonverge(["api"], { ...env, KONVERGE_API_PORT: String(options.apiPort) });
+    const api = startKonverge(["api"], {
+      ...env,
+      KONVERGE_API_PORT: String(options.apiPort),
+      ...(options.home === undefined ? {} : { KONVERGE_CLUSTER: options.home }),
+    });
     cleanup.defer(() => api.stop());
     const listening = await api.said("api listening");
     const disposal = cleanup.move();

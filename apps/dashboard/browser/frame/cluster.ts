@@ -1,9 +1,18 @@
 import { computed } from "@preact/signals";
-import { href, query, type Params } from "./router.ts";
+import { href, path, query, type Params } from "./router.ts";
 import { defaultCluster } from "./session.ts";
 
 /** The cluster whose work is shown: in the address, else the one that the API was started for. */
-export const cluster = computed(() => query.value.get("cluster") ?? defaultCluster);
+export const cluster = computed(
+  () => query.value.get("cluster") ?? clusterOfPage(path.value) ?? defaultCluster,
+);
+
+/** Pages of one object (`/o/cluster/...`) or run (`/w/workflow/cluster/...`) belong to a cluster. */
+function clusterOfPage(page: string): string | undefined {
+  const [, kind, first, second] = page.split("/");
+  const name = kind === "o" ? first : kind === "w" ? second : undefined;
+  return name === undefined ? undefined : decodeURIComponent(name);
+}
 
 /** The address of a view of the same cluster. */
 export function viewHref(to: string, params: Params = {}): string {
@@ -12,10 +21,10 @@ export function viewHref(to: string, params: Params = {}): string {
 }
 
 /** `v1/...` with its parameters and the cluster. */
-export function apiPath(path: string, params: Params = {}): string {
+export function apiPath(route: string, params: Params = {}): string {
   const search = new URLSearchParams({ cluster: cluster.value });
   for (const [name, value] of Object.entries(params)) {
     if (value !== undefined && value !== "") search.set(name, value);
   }
-  return `v1/${path}?${search.toString()}`;
+  return `v1/${route}?${search.toString()}`;
 }

@@ -41,7 +41,7 @@ export function OverviewView() {
         </ul>
       )}
       {data.controllers.length + data.workflows.length === 0 ? (
-        <Empty title="No worker has announced a controller yet">
+        <Empty title={`No worker has announced anything on ${cluster.value} yet`}>
           <p>Start one, and its controllers and workflows appear here:</p>
           <CliLine line="konverge worker --config konverge.config.ts" />
         </Empty>

@@ -1,6 +1,7 @@
 import type { RunDetail } from "@konverge/contracts";
 import { viewHref } from "../frame/cluster.ts";
 import { href } from "../frame/router.ts";
+import { defaultCluster } from "../frame/session.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { Json } from "../parts/json.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
@@ -54,11 +55,13 @@ export function WorkflowRunView({ id }: { readonly id: string }) {
       <RunTimeline run={run} />
       <Values run={run} />
       <CliLine line={line} />
-      <p class="dim small links">
-        <a href={href(`/queues/queue/${encodeURIComponent(`workflow.${run.workflow}`)}`)}>
-          Raw jobs of {run.workflow}
-        </a>
-      </p>
+      {run.cluster === defaultCluster ? (
+        <p class="dim small links">
+          <a href={href(`/queues/queue/${encodeURIComponent(`workflow.${run.workflow}`)}`)}>
+            Raw jobs of {run.workflow}
+          </a>
+        </p>
+      ) : null}
     </>
   );
 }

@@ -87,6 +87,15 @@ test("a step that is tried again later began with its first try; an undo with it
   expect(undo).toMatchObject({ kind: "undo", startedAtMs: undo?.atMs });
 });
 
+test("the first record behind a lost worker says so, and no other", async () => {
+  const t = begin();
+  t.crashIn("create");
+  t.crashAfter("approve");
+  expect(await play(t)).toMatchObject({ status: "done" });
+  const told = [...(await t.steps())].filter(([, { workerLost }]) => workerLost);
+  expect(told.map(([name]) => name)).toEqual(["create", "resize"]);
+});
+
 test("a crash in a body repeats that body alone", async () => {
   const t = begin();
   t.crashIn("resize");

@@ -9,7 +9,8 @@ import type { Activation } from "./run-timeline.ts";
 import type { TwoClusters } from "./two-clusters.ts";
 
 const WORKFLOW = "fleet-rollout";
-const HOME = "east";
+/** The cluster whose workers have the run. */
+export const HOME = "east";
 const ID = "web-2";
 /** The lease of a dead worker runs for ten of them. */
 const RUN_MS = 90_000;

@@ -6,7 +6,7 @@ import { createProgress } from "../progress.ts";
 import { INTERRUPTED, stayUp } from "../stay-up.ts";
 import { checkRollout } from "./check-rollout.ts";
 import type { DemoWorker } from "./kill-in-write.ts";
-import { playRollout } from "./play-rollout.ts";
+import { HOME, playRollout } from "./play-rollout.ts";
 import { deployOldApp, APP } from "./rollout-app.ts";
 import { renderChecks, renderTimeline } from "./rollout-report.ts";
 import { timelineOf } from "./run-timeline.ts";
@@ -34,6 +34,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     await using clusters = await startTwoClusters();
     await using stage = await setStage({
       cluster: "kubeconfig",
+      home: HOME,
       kubeconfig: clusters.kubeconfigPath,
       logs: options.logs,
       log: say,

@@ -89,6 +89,11 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
           <span>{message}</span>
         </div>
       ))}
+      {run.warnings?.map(({ code, message }) => (
+        <div class="note warn" key={code}>
+          {message}
+        </div>
+      ))}
       {reason === undefined ? null : (
         <div class="note bad">
           <span>{reason}</span>

@@ -5,12 +5,13 @@ import { Status, type Tone } from "../../parts/status.tsx";
 import { Clock, Time } from "../../parts/time.tsx";
 import type { BarLook, Timeline, TimelineRow } from "./timeline-rows.ts";
 
-export const barTexts: Readonly<Record<BarLook, string>> = {
+export const barTexts: Readonly<Record<BarLook | "lost", string>> = {
   step: "worked",
   wait: "waited",
   undo: "taken back",
   failed: "failed",
   instant: "at once",
+  lost: "worker lost",
 };
 
 /** One step or wait: its bar, and on a click all that is recorded of it. */
@@ -21,7 +22,7 @@ export function TimelineItem({
   readonly row: TimelineRow;
   readonly line: Timeline;
 }) {
-  const { name, kind, look, fromMs, toMs, isOpen, step, child, until, refused } = row;
+  const { name, kind, look, fromMs, toMs, lostMs, isOpen, step, child, until, refused } = row;
   const spanMs = Math.max(1, line.toMs - line.fromMs);
   const tookMs = Math.max(0, toMs - fromMs);
   const took = kind === "now" ? "" : formatMs(tookMs);
@@ -36,6 +37,17 @@ export function TimelineItem({
             <span class="tag">{kind === "now" ? "clock" : kind}</span>
           </span>
           <span class="line-track">
+            {lostMs === undefined ? null : (
+              <span
+                class="bar-lost"
+                role="img"
+                aria-label={`${barTexts.lost} before it, ${formatMs(fromMs - lostMs)}`}
+                style={{
+                  left: `${((lostMs - line.fromMs) / spanMs) * 100}%`,
+                  width: `${((fromMs - lostMs) / spanMs) * 100}%`,
+                }}
+              />
+            )}
             <span
               class={`bar-${look}`}
               role="img"
@@ -51,6 +63,12 @@ export function TimelineItem({
             {isOpen ? <span class="dim"> …</span> : null}
           </span>
           <span class="line-note">
+            {lostMs === undefined ? null : (
+              <span class="warn">
+                its worker was lost; another one went on {formatMs(fromMs - lostMs)} after the
+                record before
+              </span>
+            )}
             {attempts < 2 ? null : <span class="warn">{plural(attempts, "try", "tries")}</span>}
             {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
             {refused.length === 0 ? null : (

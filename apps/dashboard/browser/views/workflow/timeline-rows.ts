@@ -12,6 +12,8 @@ export interface TimelineRow {
   readonly look: BarLook;
   readonly fromMs: number;
   readonly toMs: number;
+  /** Since when a worker was lost before it, or nobody had the run. */
+  readonly lostMs?: number;
   /** True while it goes on: it ends at the present. */
   readonly isOpen: boolean;
   /** True when its begin is not recorded: it is taken to be the record before. */
@@ -66,6 +68,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       look: lookOf(kind, error?.code),
       fromMs: began === undefined ? beforeMs : Date.parse(began),
       toMs: endMs,
+      ...(step.workerLost === true ? { lostMs: beforeMs } : {}),
       isOpen: run.endedAt === undefined && kind === "sleep" && endMs >= toMs,
       isGuessed: began === undefined,
       step: cut?.error === undefined ? step : { ...step, error: cut.error },

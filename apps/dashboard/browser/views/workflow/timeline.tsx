@@ -4,18 +4,18 @@ import { Empty } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
 import { now } from "../../parts/time.tsx";
 import { barTexts, TimelineItem } from "./timeline-item.tsx";
-import { ticksOf, timelineOf, type BarLook, type Timeline } from "./timeline-rows.ts";
+import { ticksOf, timelineOf, type Timeline, type TimelineRow } from "./timeline-rows.ts";
 
 /** What a run did and waited for, each a bar to scale; it grows while the run goes on. */
 export function RunTimeline({ run }: { readonly run: RunDetail }) {
   const line = timelineOf(run, run.endedAt === undefined ? now.value : 0);
   const { steps, undos } = line;
-  const isGuessed = [...steps, ...undos].some((row) => row.isGuessed);
+  const rows = [...steps, ...undos];
   return (
     <section aria-labelledby="steps">
       <div class="section-head">
         <h2 id="steps">Steps</h2>
-        <Legend isGuessed={isGuessed} hasUndos={undos.length > 0} />
+        <Legend rows={rows} />
       </div>
       {steps.length === 0 && line.atWorkMs === undefined ? (
         <Empty title="No step is recorded yet">
@@ -89,22 +89,17 @@ function AtWork({ line: { fromMs, toMs, atWorkMs = toMs } }: { readonly line: Ti
   );
 }
 
-function Legend({
-  isGuessed,
-  hasUndos,
-}: {
-  readonly isGuessed: boolean;
-  readonly hasUndos: boolean;
-}) {
-  const looks: readonly BarLook[] = [
-    "step",
-    "wait",
-    ...(hasUndos ? (["undo"] as const) : []),
-    "failed",
-  ];
+function Legend({ rows }: { readonly rows: readonly TimelineRow[] }) {
+  const isGuessed = rows.some((row) => row.isGuessed);
+  const looks = (["step", "wait", "undo", "failed"] as const).filter(
+    (look) => look === "step" || look === "wait" || rows.some((row) => row.look === look),
+  );
+  const shown = rows.some(({ lostMs }) => lostMs !== undefined)
+    ? ([...looks, "lost"] as const)
+    : looks;
   return (
     <ul class="legend" aria-label="Looks of the bars">
-      {looks.map((look) => (
+      {shown.map((look) => (
         <li key={look}>
           <span class={`bar-${look}`} />
           {barTexts[look]}

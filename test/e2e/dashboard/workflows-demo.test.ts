@@ -1,0 +1,70 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { DESKTOP, findBarriers, findChromium, MOBILE, useChromium } from "./chromium.ts";
+import { startRolloutStage } from "./demo-stage.ts";
+
+const open = useChromium();
+let demo: Awaited<ReturnType<typeof startRolloutStage>>;
+
+beforeAll(async () => {
+  // Nobody would look at it.
+  if (findChromium() === undefined) return;
+  demo = await startRolloutStage();
+});
+afterAll(async () => {
+  await demo?.stop();
+});
+
+test("the rollout of the demo: the worker that was killed is to be seen, and everything leads to its cluster", async (context) => {
+  const { page, troubles } = await open(context);
+  await page.goto(demo.page.href);
+  await page.getByText("done", { exact: true }).waitFor();
+  const steps = await page.locator(".line-row .line-name .status").allTextContents();
+  expect(steps).toEqual(
+    ["east", "west"].flatMap((cluster) => [
+      ...(cluster === "west" ? ["approve west"] : []),
+      `look at ${cluster}`,
+      `upgrade ${cluster}`,
+      `${cluster} is ready`,
+      `soak ${cluster}`,
+      `check ${cluster}`,
+    ]),
+  );
+  const lost = page.getByRole("img", { name: /^worker lost/ });
+  expect(await lost.count()).toBe(1);
+  const row = page.locator(".line-row", { has: lost });
+  expect(await row.locator(".status").textContent()).toBe("upgrade east");
+  await page.getByRole("link", { name: "Workflows" }).click();
+  await page.getByRole("link", { name: "web-2" }).waitFor();
+  await page.getByRole("link", { name: "Overview" }).click();
+  await page.getByRole("heading", { name: "All is well: 1 worker on 1 workflow." }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test.for([
+  ["light", { ...DESKTOP, colorScheme: "light" }],
+  ["dark, on a phone", { ...MOBILE, colorScheme: "dark" }],
+] as const)("%s: axe finds nothing serious in the demo's run", async ([, options], context) => {
+  const { page } = await open(context, options);
+  await page.goto(demo.page.href);
+  await page.locator(".line-row").first().waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+});
+
+/** With KONVERGE_TEST_SCREENSHOTS=1 into docs/images, else where nobody looks. */
+const images =
+  process.env["KONVERGE_TEST_SCREENSHOTS"] === "1"
+    ? "docs/images"
+    : join(tmpdir(), "konverge-images");
+
+test("the picture dashboard-run of the docs shows what there is", async (context) => {
+  const { page } = await open(context, { viewport: { width: 1280, height: 800 } });
+  await page.goto(demo.page.href);
+  await page.locator(".line-row").first().waitFor();
+  mkdirSync(images, { recursive: true });
+  const picture = await page.screenshot({ path: join(images, "dashboard-run.png") });
+  // Width and height stand in the header of a PNG.
+  expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 800]);
+});
