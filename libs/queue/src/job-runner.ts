@@ -1,11 +1,12 @@
 import { ensureError, KonvergeError, sleepMs, type ObjectKey, type Outcome } from "@konverge/core";
-import { DelayedError, WaitingError, type Job } from "bullmq";
+import type { Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
 import type { AttemptStore, Begun, EndCall, Ended, RunningAttempt } from "./attempt-store.ts";
 import { createBeginAhead, type BegunAhead } from "./begin-ahead.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "./job-payload.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import { delayJob, moveOn, putBack } from "./move-job.ts";
 import type { QueueNames } from "./queue-names.ts";
 import { RetrySignal } from "./retry-signal.ts";
 import type { AttemptEnd, AttemptLease, WorkOptions } from "./work-queue.ts";
@@ -83,7 +84,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       case "run":
         return await attempt(job, token, { key, id, owner, askedAtMs, begun });
       case "busy":
-        return await delay(
+        return await delayJob(
           job,
           token,
           Math.min(begun.waitMs, BUSY_MAX_MS) + random() * BUSY_JITTER_MS,
@@ -91,7 +92,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
       case "backoff": {
         const delayMs = delayOf(planOptions.ladders.failure, begun.failures - 1, random);
         background(redis.hset(names.keyHash(id), "nextAt", Math.round(begun.nowMs + delayMs)));
-        return await delay(job, token, delayMs);
+        return await delayJob(job, token, delayMs);
       }
       case "dead":
       case "covered":
@@ -291,32 +292,4 @@ function errorTexts(outcome: Outcome): { errorCode: string; errorMessage: string
   if (error === undefined) return { errorCode: "", errorMessage: "" };
   const code = "code" in error && typeof error.code === "string" ? error.code : outcome.kind;
   return { errorCode: code, errorMessage: error.message.slice(0, MAX_ERROR_CHARS) };
-}
-
-async function delay(job: Job<JobPayload>, token: string | undefined, ms: number): Promise<never> {
-  await job.moveToDelayed(Date.now() + Math.max(1, Math.round(ms)), token);
-  throw new DelayedError();
-}
-
-async function putBack(job: Job<JobPayload>, token: string | undefined): Promise<never> {
-  if (token !== undefined) await job.moveToWait(token);
-  throw new WaitingError();
-}
-
-async function moveOn(
-  job: Job<JobPayload>,
-  token: string | undefined,
-  plan: EndPlan,
-  outcome: Outcome,
-): Promise<void> {
-  switch (plan.job) {
-    case "complete":
-      return undefined;
-    case "delay":
-      return await delay(job, token, plan.delayMs);
-    case "putBack":
-      return await putBack(job, token);
-    case "retry":
-      throw new RetrySignal(outcome.kind, plan.delayMs);
-  }
 }

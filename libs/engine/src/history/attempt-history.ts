@@ -24,6 +24,7 @@ import { hintOf } from "./find-hints.ts";
 import { createLoopBrake, type FoundLoop, type LoopBrake } from "./loop-brake.ts";
 import { describeLoop, hintOfLoop, isLoopHint } from "./describe-loop.ts";
 import { createHistoryBatch, takenFrom } from "./history-batch.ts";
+import { createRowAlarms } from "./row-alarms.ts";
 import { createSuspicion } from "./suspicion.ts";
 import { tellEvent } from "./tell-event.ts";
 
@@ -32,19 +33,12 @@ const FLUSH_MS = 1_000;
 const SAY_AGAIN_MS = 3_600_000;
 /** Takes of one field from one manager within an episode: us, them, us, them, us. */
 const FLIPS_IN_A_ROW = 3;
-/** Lost attempts in a row after which a person is told. The queue changes its ladder then. */
-const CONFLICTS_TOLD = 50;
-/** Failures in a row after which, and again after as many more, a person is told: no key is given up without being asked to. */
-const FAILURES_TOLD = 25;
-/** Lost attempts in a row after which the handler is more likely to be the cause than its node. */
-const LOST_TOLD = 2;
 const RECORDS_READ = 64;
 /** The lost one, and those that may have ended until somebody looks. */
 const LATEST = 5;
 const RECORDS_READ_TO_BRAKE = 16;
 const EPISODE_MS = 60_000;
 const SAYINGS_KEPT = 1_000;
-const FAILED: ReadonlySet<string> = new Set(["retry", "rejected"]);
 const LOOP_KINDS: readonly LoopState["kind"][] = ["ownWrites", "requeue", "flip"];
 
 /**
@@ -129,38 +123,6 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
         },
         { client, controller, log: ownLog },
       );
-    });
-  };
-
-  /** The next attempts climb the failure ladder; whoever wins all the time should be known by then. */
-  const foundStorm = ({ controller, log: ownLog }: Followed, record: AttemptRecord) => {
-    const { key, uid, conflicts } = record;
-    const managers = [
-      ...new Set(conflicts.flatMap(({ winners }) => winners.map(({ manager }) => manager))),
-    ];
-    say(`storm/${key}/${Math.floor(Date.now() / EPISODE_MS)}`, () => {
-      ownLog.warn({ key, conflicts: CONFLICTS_TOLD, managers }, "every write lost its race");
-      const against = managers.length === 0 ? "writers that are not known" : managers.join(", ");
-      const message = `${CONFLICTS_TOLD} attempts in a row lost their race against ${against}`;
-      tellEvent(
-        { key, uid, reason: "ConflictStorm", message },
-        { client, controller, log: ownLog },
-      );
-    });
-  };
-
-  /** Once a minute per controller and code: one missing permission makes all keys of a controller fail. */
-  const foundFailing = (
-    { controller, log: ownLog }: Followed,
-    record: AttemptRecord,
-    n: number,
-  ) => {
-    const { key, uid, error } = record;
-    const code = error?.reason ?? error?.code ?? record.outcome;
-    say(`failing/${controller.name}/${code}/${Math.floor(Date.now() / EPISODE_MS)}`, () => {
-      ownLog.warn({ key, failures: n, err: error }, "a key keeps failing");
-      const message = `${n} attempts in a row failed, the last one with ${code}`;
-      tellEvent({ key, uid, reason: "KeepsFailing", message }, { client, controller, log: ownLog });
     });
   };
 
@@ -264,6 +226,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
       });
       metrics.addHistory(controller.name, { kinds: LOOP_KINDS, hints: Object.keys(HINTS) });
       const part = { controller, queue, log: ownLog, brake };
+      const rows = createRowAlarms({ client, controller, log: ownLog, say });
       followed.set(controller.name, part);
       return {
         brake,
@@ -277,13 +240,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
               ownLog.debug({ err: ensureError(error) }, "lost attempt not indexed");
             });
           }
-          if (inARow < LOST_TOLD) return;
-          const message = `${inARow} attempts in a row never ended: the handler may end its process`;
-          const uid = undefined;
-          tellEvent(
-            { key, uid, reason: "AttemptsLost", message },
-            { client, controller, log: ownLog },
-          );
+          rows.lost(key, inARow);
         },
         note: (attempt, record, recordBytes) => {
           batch.add(record, recordBytes);
@@ -298,13 +255,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
               ),
             );
           }
-          if (record.outcome === "conflict" && attempt.conflicts + 1 === CONFLICTS_TOLD) {
-            foundStorm(part, record);
-          }
-          const failures = attempt.failures + 1;
-          if (FAILED.has(record.outcome) && failures % FAILURES_TOLD === 0) {
-            foundFailing(part, record, failures);
-          }
+          rows.ended(attempt, record);
           if (record.cause === "loop") return;
           brake.ended(attempt.id, record);
           suspicion.note(attempt.id, record);
