@@ -1,5 +1,5 @@
 import { Cluster, Redis } from "ioredis";
-import { connect, type RedisClient, type RedisTarget } from "./redis-target.ts";
+import { connect, discreet, type RedisClient, type RedisTarget } from "./redis-target.ts";
 
 /** How long a producer waits for Redis, in ms: callers of the HTTP API get their 503 within a second. */
 export const PRODUCER_DEADLINE_MS = 900;
@@ -94,7 +94,7 @@ export function openConsumer(
   const connections: RedisClient[] = [redis];
   const keep = <Client extends RedisClient>(copy: Client): Client => {
     connections.push(copy);
-    return copy;
+    return discreet(copy);
   };
   if (redis instanceof Cluster) {
     const duplicate = redis.duplicate.bind(redis);

@@ -1,5 +1,6 @@
 import { KonvergeError, parseRedisUrl, type RedisAddress, type RedisUrl } from "@konverge/core";
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from "ioredis";
+import { forgetArguments } from "./forget-arguments.ts";
 import { SteadySentinelConnector } from "./steady-sentinel-connector.ts";
 
 /**
@@ -24,12 +25,26 @@ const SENTINEL_TIMEOUT_MS = 2_000;
 const reconnectAfterMs = (times: number) => Math.min(50 * times, MAX_RECONNECT_MS);
 
 /** Opens in the background. @throws KonvergeError `invalid_config` for a URL that cannot be read */
-export function connect(target: RedisTarget, { single, cluster }: Manner): RedisClient {
+export function connect(target: RedisTarget, manner: Manner): RedisClient {
+  return discreet(open(target, manner));
+}
+
+/** To be called before others listen: what a connection says of a failed handshake holds the password until then. */
+export function discreet<Client extends RedisClient>(redis: Client): Client {
+  redis.on("error", forgetArguments);
+  return redis;
+}
+
+function open(target: RedisTarget, { single, cluster }: Manner): RedisClient {
   const common = {
     ...single,
     retryStrategy: reconnectAfterMs,
     // A primary that became a replica while its address stayed: the next connection may lead to the new primary.
-    reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
+    reconnectOnError(error: Error) {
+      // The one place where ioredis shows every refusal before its caller gets it.
+      forgetArguments(error);
+      return error.message.startsWith("READONLY");
+    },
     // The answers of our scripts and of BullMQ's are decoded in this form.
     replyMapping: "legacy" as const,
   };

@@ -8,6 +8,11 @@ function written(log: (logger: ReturnType<typeof createLogger>) => void): string
   return lines;
 }
 
+function refusedByRedis(): Error {
+  const command = { name: "hello", args: ["3", "AUTH", "default", "c4n4ry"] };
+  return Object.assign(new Error("WRONGPASS"), { command });
+}
+
 test("a line says who wrote it, at which level, and below the level nothing is written", () => {
   const lines = written((log) => {
     log.debug({}, "hidden");
@@ -31,6 +36,8 @@ test.each([
   { token: "c4n4ry", password: "c4n4ry", authorization: "c4n4ry" },
   { request: { headers: { authorization: "c4n4ry" } } },
   { err: Object.assign(new Error("refused"), { body: "c4n4ry", details: "c4n4ry" }) },
+  { err: refusedByRedis() },
+  { err: Object.assign(new Error("all nodes failed"), { lastNodeError: refusedByRedis() }) },
 ])("P12: %j is written without its secret", (fields) => {
   const [line] = written((log) => log.warn(fields, "careless"));
   expect(line).toContain("careless");

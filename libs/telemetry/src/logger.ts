@@ -24,6 +24,9 @@ const REDACTED = [
   "err.body",
   "err.response",
   "err.details",
+  // ioredis: of a password that was refused, and of what could not be stored.
+  "err.command.args",
+  "err.*.command.args",
 ];
 
 /** JSON lines: level as a word, ISO time, who wrote it. Messages are constant; what varies is a field. */
