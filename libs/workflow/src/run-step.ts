@@ -83,7 +83,9 @@ export async function runStep(
       if (fault.kind === "uncounted" && !isUnsafe) {
         tries -= 1;
         uncounted += 1;
-        const delayMs = delayBefore(uncounted, ladder, fault.retryAfterMs, journal.random);
+        // Nothing ends these tries, so none may come at once: half of the delay is sure.
+        const random = () => (1 + journal.random()) / 2;
+        const delayMs = delayBefore(uncounted, ladder, fault.retryAfterMs, random);
         ({ untilMs: waitUntilMs } = await journal.note(key, {
           attempts: tries,
           delayMs,
