@@ -4,6 +4,7 @@ import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
 import {
   all,
   any,
+  complete,
   condition,
   defineWorkflow,
   field,
@@ -24,6 +25,13 @@ import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 const GROUP = "waits.test.konverge.dev";
 const NAMESPACE = "default";
 const LEASE_AT = { namespace: NAMESPACE, name: "waits.test.konverge.dev" };
+const JOBS: ResourceType = {
+  group: "batch",
+  version: "v1",
+  kind: "Job",
+  resource: "jobs",
+  scope: "Namespaced",
+};
 const harness = useWorkflows();
 
 /** What a wait came to: its answer, or why it failed. */
@@ -279,6 +287,34 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await client.patch(widgets, place(), { type: "merge", body }, { unguarded: true });
     await create();
     expect((await comesTo(workflow, begun)).value).toEqual(ref);
+  });
+
+  test("complete: a Job is so when it has run to its end, not when it has started", async (ctx) => {
+    ctx.skip(server.name !== "kube-apiserver", "the embedded server has no Jobs");
+    const pod = { restartPolicy: "Never", containers: [{ name: "main", image: "busybox" }] };
+    const spec = { template: { spec: pod } };
+    const job = await client.create<Widget>(JOBS, { metadata: place(), spec });
+    const setStatus = async (status: NonNullable<Widget["status"]>) => {
+      const how = { subresource: "status", unguarded: true };
+      await client.patch(JOBS, place(), { type: "merge", body: { status } }, how);
+    };
+    const startTime = "2026-01-01T00:00:00Z";
+    await setStatus({ startTime, active: 1 });
+    const workflow = waiting((target) => complete(target));
+    const begun = await begin(workflow, refOf(job));
+    const parked = await inStatus(begun.runs, workflow, begun.id, "parked");
+    expect(parked.waits?.[0]?.message).toBe(
+      `Job ${NAMESPACE}/${name}: 0 pods have succeeded, 1 run`,
+    );
+    const conditions = ["SuccessCriteriaMet", "Complete"].map((type) => ({
+      type,
+      status: "True",
+      lastTransitionTime: startTime,
+    }));
+    const completionTime = "2026-01-01T00:01:00Z";
+    await setStatus({ startTime, completionTime, succeeded: 1, active: 0, conditions });
+    expect((await comesTo(workflow, begun)).value).toMatchObject({ kind: "Job", name });
+    await client.delete(JOBS, place(), { propagationPolicy: "Background" });
   });
 
   test("what cannot be read is no failure, and is said", async () => {

@@ -1,15 +1,21 @@
 import { expect, test } from "vitest";
 import { defineWorkflow } from "./define-workflow.ts";
+import type { ObjectRef } from "./object-ref.ts";
+import { gone, ready } from "./waits/object-conditions.ts";
+import { all, any } from "./waits/wait-condition.ts";
+import type { WaitTarget } from "./waits/wait-target.ts";
 
 test("everything that is wrong with a definition is said at once", () => {
   const define = () =>
     defineWorkflow(
       "Not a name",
-      { version: 0, accepts: [3] },
+      { version: 0, accepts: [3], kinds: ["Pod"] as never },
       undefined as unknown as () => Promise<void>,
     );
-  expect(define).toThrow(/name "Not a name".*version 0.*accepts.*third argument/s);
+  expect(define).toThrow(/name "Not a name".*version 0.*accepts.*kinds.*third argument/s);
 });
+
+const podRef: WaitTarget = { apiVersion: "v1", kind: "Pod", name: "a" };
 
 /** Not run: the compiler is what is tested. A line that would compile after all is an error itself. */
 defineWorkflow("types", { version: 1 }, async (w) => {
@@ -36,6 +42,16 @@ defineWorkflow("types", { version: 1 }, async (w) => {
   await w.step("function", () => () => 1);
   // @ts-expect-error a step in a step
   await w.step("outer", () => w.step("inner", async () => 1));
+  const named2: ObjectRef = await w.waitFor("ready", ready(podRef));
+  const [first, second]: [ObjectRef, WaitTarget] = await w.waitFor(
+    "both",
+    all(ready(named2), gone(podRef)),
+  );
+  const either = await w.waitFor("either", any(ready(first), gone(second)));
+  const index: number = either.index;
+  void index;
+  // @ts-expect-error a wait for objects in a step
+  await w.step("wait for", () => w.waitFor("it", ready(podRef)));
   // @ts-expect-error a wait in a step
   await w.step("wait", () => w.sleep("pause", "1s"));
   const ref = await w.step(
