@@ -1,9 +1,9 @@
 import { createApi, openQueueAccess, type ApiOptions, type QueueAccess } from "@konverge/api";
 import { problemSchema, type NewToken, type Problem } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
-import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished } from "vitest";
+import { announce, NODE_POOL } from "./announce.ts";
 import { useQueues, type QueueHarness } from "./queue-harness.ts";
 
 export interface Sent {
@@ -25,8 +25,14 @@ export interface ApiHarness {
   token(name: string, rest?: Partial<NewToken>): Promise<string>;
 }
 
-/** The API on a real Redis, over what a worker leaves there: controllers `node-pool` (namespaced) and `nodes` (not). */
-export function useApi(options: { readonly answerBudgetBytes?: number } = {}): ApiHarness {
+/**
+ * The API on a real Redis, over what a worker leaves there: controllers `node-pool` (namespaced) and `nodes` (not), unless
+ * `announces` is false.
+ */
+export function useApi({
+  announces = true,
+  ...options
+}: { readonly answerBudgetBytes?: number; readonly announces?: boolean } = {}): ApiHarness {
   const queues = useQueues();
   let access: QueueAccess | undefined;
   let guards: GuardControl | undefined;
@@ -34,29 +40,22 @@ export function useApi(options: { readonly answerBudgetBytes?: number } = {}): A
     if (access === undefined || guards === undefined) throw new Error("not opened yet");
     return { access, guards };
   };
-  const announce: ApiHarness["announce"] = async ({ name, kind }) => {
-    const registry = createControllerRegistry({
-      redis: { url: queues.url },
-      cluster: "default",
-      prefix: queues.prefix,
-    });
-    await registry.announce([
+  const announceKind: ApiHarness["announce"] = ({ name, kind }) =>
+    announce(queues, [
       {
+        ...NODE_POOL,
         name,
-        cluster: "default",
-        group: "demo.konverge.dev",
-        version: "v1",
         kind,
         resource: `${kind.toLowerCase()}s`,
         scope: name === "nodes" ? "Cluster" : "Namespaced",
       },
     ]);
-    await registry.close();
-  };
   beforeEach(async () => {
     const { url, prefix } = queues;
-    await announce({ name: "node-pool", kind: "NodePool" });
-    await announce({ name: "nodes", kind: "Node" });
+    if (announces) {
+      await announceKind({ name: "node-pool", kind: "NodePool" });
+      await announceKind({ name: "nodes", kind: "Node" });
+    }
     access = openQueueAccess({ redisUrl: url, prefix, onError: () => undefined, ...options });
     guards = openGuardControl({ redis: { url }, prefix });
   });
@@ -71,7 +70,7 @@ export function useApi(options: { readonly answerBudgetBytes?: number } = {}): A
     get guards() {
       return opened().guards;
     },
-    announce,
+    announce: announceKind,
     serve(given = {}) {
       const api = createApi({
         ...opened(),

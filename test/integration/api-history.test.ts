@@ -1,4 +1,3 @@
-import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import {
   attemptPageSchema,
   contentionSchema,
@@ -7,55 +6,13 @@ import {
   rollupsSchema,
 } from "@konverge/contracts";
 import { parseKey } from "@konverge/core";
-import { openGuardControl, type GuardControl } from "@konverge/guard";
-import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
-import { createMetrics } from "@konverge/telemetry";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { useQueues } from "./queue-harness.ts";
+import { createHistoryWriter } from "@konverge/queue";
+import { expect, test } from "vitest";
+import { useApi } from "./api-harness.ts";
 
-const harness = useQueues();
-let access: QueueAccess;
-let guards: GuardControl;
-
-beforeEach(async () => {
-  const redis = { url: harness.url };
-  const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
-  await registry.announce([
-    {
-      name: "node-pool",
-      cluster: "default",
-      group: "demo.konverge.dev",
-      version: "v1",
-      kind: "NodePool",
-      resource: "nodepools",
-      scope: "Namespaced",
-    },
-  ]);
-  await registry.close();
-  access = openQueueAccess({
-    redisUrl: harness.url,
-    prefix: harness.prefix,
-    onError: () => undefined,
-  });
-  guards = openGuardControl({ redis, prefix: harness.prefix });
-});
-afterEach(async () => {
-  await access.close();
-  await guards.close();
-});
-
-function call(path: string): Response | Promise<Response> {
-  const api = createApi({
-    access,
-    guards,
-    metrics: createMetrics({ version: "test" }),
-    token: undefined,
-    cluster: "default",
-    onError: () => undefined,
-  });
-  const headers = { host: "localhost:7070" };
-  return api.fetch(new Request(`http://localhost:7070${path}`, { headers }));
-}
+const api = useApi();
+const harness = api.queues;
+const call = (path: string) => api.serve()(path);
 
 const HISTORY_ROW = {
   key: "node-pool/default/nodepools.demo.konverge.dev/demo/blue",
@@ -192,7 +149,7 @@ test.each([
 
 test("who fights is told by object, and over the cluster", async () => {
   await remember();
-  const { queue } = await access.find("default", "node-pool");
+  const { queue } = await api.access.find("default", "node-pool");
   await queue.request(parseKey(HISTORY_ROW.key), { kind: "http" });
   const path = "default/node-pool/demo/blue";
   const contention = contentionSchema.parse(await answerOf(`/v1/objects/${path}/contention`));

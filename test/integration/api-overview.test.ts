@@ -1,29 +1,18 @@
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import { overviewSchema, type Overview } from "@konverge/contracts";
-import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
 import { TerminalError } from "@konverge/core";
-import { createMetrics } from "@konverge/telemetry";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { until, useQueues, workOn } from "./queue-harness.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { NODE_POOL } from "./announce.ts";
+import { useApi } from "./api-harness.ts";
+import { until, workOn } from "./queue-harness.ts";
 
-const harness = useQueues();
-let access: QueueAccess;
-let guards: GuardControl;
+const api = useApi({ announces: false });
+const harness = api.queues;
 
-const POOL = {
-  name: "node-pool",
-  cluster: "default",
-  group: "demo.konverge.dev",
-  version: "v1",
-  kind: "NodePool",
-  resource: "nodepools",
-  scope: "Namespaced",
-} as const;
 const KEY = "node-pool/default/nodepools.demo.konverge.dev/demo/blue";
 const ORDER = { by: "ada", reason: "a bad release" };
 const LOOP = {
@@ -36,34 +25,8 @@ const LOOP = {
   worker: "w-1",
 } as const;
 
-beforeEach(() => {
-  access = openQueueAccess({
-    redisUrl: harness.url,
-    prefix: harness.prefix,
-    onError: () => undefined,
-  });
-  guards = openGuardControl({ redis: { url: harness.url }, prefix: harness.prefix });
-});
-afterEach(async () => {
-  await access.close();
-  await guards.close();
-});
-
-function call(path: string, options: { token?: string; pages?: string } = {}) {
-  const { token, pages } = options;
-  const api = createApi({
-    access,
-    guards,
-    metrics: createMetrics({ version: "test" }),
-    token,
-    cluster: "default",
-    onError: (error) => {
-      throw error;
-    },
-    ...(pages === undefined ? {} : { pages }),
-  });
-  const headers = { host: "localhost:7070" };
-  return api.fetch(new Request(`http://localhost:7070${path}`, { headers }));
+function call(path: string, { token, ...options }: { token?: string; pages?: string } = {}) {
+  return api.serve({ token, ...options })(path);
 }
 
 async function overview(): Promise<Overview> {
@@ -79,7 +42,7 @@ async function announce({ live }: { readonly live: boolean }): Promise<void> {
     cluster: "default",
     prefix: harness.prefix,
   });
-  await registry.announce([POOL]);
+  await registry.announce([NODE_POOL]);
   onTestFinished(() => registry.close());
   if (!live) return;
   const stop = registry.heartbeat({
@@ -92,7 +55,7 @@ async function announce({ live }: { readonly live: boolean }): Promise<void> {
     host: "here",
   });
   onTestFinished(stop);
-  await until("the worker lives", async () => (await access.workers("default")).length === 1);
+  await until("the worker lives", async () => (await api.access.workers("default")).length === 1);
 }
 
 async function remember(options: {
@@ -180,7 +143,7 @@ test("what is wrong is said worst first, and what was wrong is not said any more
     conflicts: 20,
     loopUntilMs: Date.now() + 60_000,
   });
-  const { queue } = await access.find("default", "node-pool");
+  const { queue } = await api.access.find("default", "node-pool");
   await queue.control.pause({ kind: "namespace", namespace: "demo" }, ORDER);
   const answer = await overview();
   expect(codesOf(answer)).toEqual(["failing", "lost", "loop", "fight", "paused"]);
@@ -198,7 +161,7 @@ test("what is wrong is said worst first, and what was wrong is not said any more
 
 test("work that nobody does is bad", async () => {
   await announce({ live: false });
-  const { queue } = await access.find("default", "node-pool");
+  const { queue } = await api.access.find("default", "node-pool");
   const key = {
     controller: "node-pool",
     cluster: "default",
@@ -261,7 +224,7 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
   onTestFinished(heartbeat);
   runs.work({ workflows: [release] });
   await inStatus("waits", "parked");
-  await until("the worker lives", async () => (await access.workers("default")).length === 1);
+  await until("the worker lives", async () => (await api.access.workers("default")).length === 1);
   expect(await overview()).toMatchObject({
     verdict: "All is well: 1 worker on 1 workflow.",
     problems: [],

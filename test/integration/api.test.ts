@@ -5,40 +5,22 @@ import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import { problemSchema } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { startRedis } from "@konverge/infra-redis";
-import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { announce, NODE_POOL } from "./announce.ts";
 import { useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();
 let access: QueueAccess;
 let guards: GuardControl;
 
-const NODE_POOL = {
-  name: "node-pool",
-  cluster: "default",
-  group: "demo.konverge.dev",
-  version: "v1",
-  kind: "NodePool",
-  resource: "nodepools",
-  scope: "Namespaced",
-} as const;
-
-/** What a worker leaves in Redis at its start. */
-async function announce(url: string): Promise<void> {
-  const registry = createControllerRegistry({
-    redis: { url },
-    cluster: "default",
-    prefix: harness.prefix,
-  });
-  await registry.announce([
+const announceBoth = (url: string) =>
+  announce({ url, prefix: harness.prefix }, [
     NODE_POOL,
     { ...NODE_POOL, name: "nodes", kind: "Node", scope: "Cluster" },
   ]);
-  await registry.close();
-}
 beforeEach(async () => {
-  await announce(harness.url);
+  await announceBoth(harness.url);
   access = open(harness.url);
   guards = openGuardControl({ redis: { url: harness.url }, prefix: harness.prefix });
 });
@@ -211,7 +193,7 @@ test("a Redis that dies under the API is a 503 until it is back", async () => {
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const first = await startRedis({ dir });
   onTestFinished(() => first.kill());
-  await announce(first.url);
+  await announceBoth(first.url);
   const mine = open(first.url);
   onTestFinished(() => mine.close());
   const ask = () =>

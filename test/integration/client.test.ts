@@ -1,9 +1,10 @@
 import { startApi, type RunningApi } from "@konverge/api";
 import { createClient, type Client } from "@konverge/client";
 import { readSettings } from "@konverge/contracts";
-import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
+import type { WorkQueue } from "@konverge/queue";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { startTcpProxy, type TcpProxy } from "../chaos/tcp-proxy.ts";
+import { announce } from "./announce.ts";
 import { keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
 const TOKEN = "a-token-of-the-test";
@@ -14,19 +15,7 @@ let queue: WorkQueue;
 
 beforeEach(async () => {
   const { url, prefix } = harness;
-  const registry = createControllerRegistry({ redis: { url }, cluster: "default", prefix });
-  await registry.announce([
-    {
-      name: "node-pool",
-      cluster: "default",
-      group: "demo.konverge.dev",
-      version: "v1",
-      kind: "NodePool",
-      resource: "nodepools",
-      scope: "Namespaced",
-    },
-  ]);
-  await registry.close();
+  await announce(harness);
   const settings = readSettings({
     env: {
       KONVERGE_REDIS_URL: url,

@@ -1,0 +1,22 @@
+import { createControllerRegistry, type AnnouncedController } from "@konverge/queue";
+
+/** A controller as its workers tell of it. */
+export const NODE_POOL = {
+  name: "node-pool",
+  cluster: "default",
+  group: "demo.konverge.dev",
+  version: "v1",
+  kind: "NodePool",
+  resource: "nodepools",
+  scope: "Namespaced",
+} as const;
+
+/** What a worker leaves in Redis at its start, so that others know its controllers. */
+export async function announce(
+  { url, prefix }: { readonly url: string; readonly prefix: string },
+  controllers: readonly AnnouncedController[] = [NODE_POOL],
+): Promise<void> {
+  const registry = createControllerRegistry({ redis: { url }, cluster: "default", prefix });
+  await registry.announce(controllers);
+  await registry.close();
+}
