@@ -3,7 +3,7 @@ import { TerminalError } from "@konverge/core";
 import { defineWorkflow, openWorkflows, type Workflows } from "@konverge/workflow";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import { until, useQueues } from "../../integration/queue-harness.ts";
+import { keyOf, until, useQueues } from "../../integration/queue-harness.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
 import { startOwnApi } from "./own-api.ts";
 
@@ -157,6 +157,40 @@ test("runs are found by status, part of a name, who started them and key; the ov
   await page.goto(`${url}/w/rollout/default/web-1`);
   await page.getByRole("link", { name: "team-a/web" }).click();
   await expect.poll(rows).toEqual(["web-1"]);
+  expect(troubles).toEqual([]);
+});
+
+test("the search box finds runs beside objects; what people do to a run is in the live tail", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs, queue } = await stage();
+  await started(runs, "blue-run");
+  await queue.request(keyOf("blue-object"), { kind: "cli", by: "test" });
+  await page.goto(`${url}/live`);
+  await page.getByText("connected", { exact: true }).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("blue");
+  await page.getByRole("option", { name: "demo/blue-object" }).waitFor();
+  await page.getByRole("option", { name: "blue-run run of rollout · waiting" }).waitFor();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("blue-run");
+  await page.getByRole("option", { name: "demo/blue-object" }).waitFor({ state: "detached" });
+  // The newer one is its child.
+  await page.getByRole("option", { name: "blue-run.smoke run of smoke · done" }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "blue-run" }).waitFor();
+  expect(new URL(page.url()).pathname).toBe("/w/rollout/default/blue-run");
+
+  await page.goto(`${url}/live`);
+  await page.getByText("connected", { exact: true }).waitFor();
+  const body = JSON.stringify({ by: "ann", reason: "the wrong one" });
+  const headers = { "content-type": "application/json" };
+  const path = `${url}/v1/runs/rollout%2Fdefault%2Fblue-run/cancel`;
+  expect((await fetch(path, { method: "POST", headers, body })).status).toBe(200);
+  await page.getByText("run.cancel").waitFor();
+  await page.getByRole("link", { name: "blue-run" }).click();
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^cancelled after /);
   expect(troubles).toEqual([]);
 });
 

@@ -149,7 +149,7 @@ function toMain(event: Event): void {
 }
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ["/", "search for an object"],
+  ["/", "search for an object or run"],
   ["j  k", "next and previous row"],
   ["Enter", "open the row"],
   ["?", "these keys"],

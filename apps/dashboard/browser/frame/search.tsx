@@ -1,15 +1,24 @@
-import type { KeyList } from "@konverge/contracts";
+import type { KeyList, RunList } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
 import { partsOf, shortName } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { Icon } from "../parts/icon.tsx";
 import { apiPath, viewHref } from "./cluster.ts";
-import { go, objectHref } from "./router.ts";
+import { idOf } from "../api/run-id.ts";
+import { runStatusText } from "../parts/status.tsx";
+import { go, objectHref, runHref } from "./router.ts";
 
 const SHOWN = 8;
+const SHOWN_RUNS = 5;
 const PAUSE_MS = 150;
 
-/** Finds an object by any part of its name; Enter goes to the chosen one, else to all that match. */
+interface Found {
+  readonly to: string;
+  readonly name: string;
+  readonly note: string;
+}
+
+/** Finds an object or a run by any part of its name; Enter goes to the chosen one, else to all objects that match. */
 export function Search() {
   const [text, setText] = useState("");
   const [asked, setAsked] = useState("");
@@ -22,7 +31,20 @@ export function Search() {
   const { data } = useQuery<KeyList>(
     asked === "" ? undefined : apiPath("keys", { name: asked, limit: String(SHOWN) }),
   );
-  const found = data?.items ?? [];
+  const { data: runs } = useQuery<RunList>(
+    asked === "" ? undefined : apiPath("runs", { q: asked, limit: String(SHOWN_RUNS) }),
+  );
+  const found: readonly Found[] = [
+    ...(data?.items ?? []).map(({ key, phase }) => {
+      const parts = partsOf(key);
+      const note = `${parts.controller} · ${phase}`;
+      return { to: objectHref(key), name: shortName(parts), note };
+    }),
+    ...(runs?.items ?? []).map(({ id, workflow, status }) => {
+      const note = `run of ${workflow} · ${runStatusText(status)}`;
+      return { to: runHref(id), name: idOf(id), note };
+    }),
+  ];
   const isOpen = open && asked !== "" && data !== undefined;
 
   const leave = (to: string) => {
@@ -53,17 +75,19 @@ export function Search() {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        const key = (found[chosen] ?? (found.length === 1 ? found[0] : undefined))?.key;
-        if (key !== undefined) leave(objectHref(key));
-        else if (wanted(text) !== "") leave(viewHref("/keys", { name: wanted(text) }));
+        const to = (found[chosen] ?? (found.length === 1 ? found[0] : undefined))?.to;
+        if (to !== undefined) leave(to);
+        else if (data?.items.length === 0 && found.length > 0) {
+          leave(viewHref("/workflows", { q: wanted(text) }));
+        } else if (wanted(text) !== "") leave(viewHref("/keys", { name: wanted(text) }));
       }}
     >
       <Icon name="search" />
       <input
         id="search"
         type="text"
-        placeholder="Find an object"
-        aria-label="Find an object by any part of its name"
+        placeholder="Find an object or run"
+        aria-label="Find an object or a run by any part of its name"
         role="combobox"
         aria-expanded={isOpen}
         aria-controls="found"
@@ -82,29 +106,29 @@ export function Search() {
         onFocus={() => setOpen(true)}
       />
       <kbd aria-hidden="true">/</kbd>
-      <ul id="found" role="listbox" aria-label="Objects" hidden={!isOpen || found.length === 0}>
-        {found.map(({ key, phase }, index) => {
-          const parts = partsOf(key);
-          return (
-            <li
-              key={key}
-              id={`found-${index}`}
-              role="option"
-              aria-selected={index === chosen}
-              // The input would lose the focus, and the list be gone, before a click came.
-              onMouseDown={(event) => event.preventDefault()}
-              onClick={() => leave(objectHref(key))}
-            >
-              <span>{shortName(parts)}</span>
-              <span class="dim">
-                {parts.controller} · {phase}
-              </span>
-            </li>
-          );
-        })}
+      <ul
+        id="found"
+        role="listbox"
+        aria-label="Objects and runs"
+        hidden={!isOpen || found.length === 0}
+      >
+        {found.map(({ to, name, note }, index) => (
+          <li
+            key={to}
+            id={`found-${index}`}
+            role="option"
+            aria-selected={index === chosen}
+            // The input would lose the focus, and the list be gone, before a click came.
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => leave(to)}
+          >
+            <span>{name}</span>
+            <span class="dim">{note}</span>
+          </li>
+        ))}
       </ul>
       {isOpen && found.length === 0 ? (
-        <p class="found-none">No object has this in its name</p>
+        <p class="found-none">No object and no run has this in its name</p>
       ) : null}
     </form>
   );

@@ -1,8 +1,9 @@
 import type { StreamEvent } from "@konverge/contracts";
 import { useRef } from "preact/hooks";
 import { shortName } from "../api/object-key.ts";
+import { workflowOf } from "../api/run-id.ts";
 import { apiPath, viewHref } from "../frame/cluster.ts";
-import { objectHref } from "../frame/router.ts";
+import { objectHref, runHref } from "../frame/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
@@ -108,11 +109,19 @@ function TailText({ event }: { readonly event: StreamEvent }) {
     case "change": {
       const { action, by, controller = "", namespace, name, reason, count } = event.data;
       const what = name ?? namespace ?? controller;
+      const workflow = workflowOf(controller);
       return (
         <>
           <Status tone="idle">{action}</Status>
-          <span class="strong">{what}</span>
+          {workflow === undefined || name === undefined ? (
+            <span class="strong">{what}</span>
+          ) : (
+            <a class="strong" href={runHref(`${workflow}/${event.data.cluster}/${name}`)} data-row>
+              {name}
+            </a>
+          )}
           <span class="did">
+            {workflow === undefined ? null : <span class="dim">{workflow}</span>}
             <span>by {by}</span>
             {reason === undefined ? null : <span class="dim">{reason}</span>}
             {count === undefined ? null : <span class="dim">{plural(count, "object")}</span>}

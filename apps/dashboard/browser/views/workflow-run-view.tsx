@@ -7,7 +7,7 @@ import { Json } from "../parts/json.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { RunStatus } from "../parts/status.tsx";
 import { RunFacts } from "./workflow/run-facts.tsx";
-import { idOf } from "./workflow/run-id.ts";
+import { idOf } from "../api/run-id.ts";
 import { RunOrders } from "./workflow/run-orders.tsx";
 import { RunSentence } from "./workflow/run-sentence.tsx";
 import { RunTimeline } from "./workflow/timeline.tsx";

@@ -13,7 +13,7 @@ import { Pager } from "../parts/pager.tsx";
 import { RunStatus, runStatuses, runStatusText } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
 import { RunNote } from "./workflow/run-note.tsx";
-import { idOf } from "./workflow/run-id.ts";
+import { idOf } from "../api/run-id.ts";
 
 const EVERY_MS = 3_000;
 const WORKERS_EVERY_MS = 30_000;

@@ -3,7 +3,7 @@ import { viewHref } from "../../frame/cluster.ts";
 import { runHref } from "../../frame/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { now, Time } from "../../parts/time.tsx";
-import { idOf } from "./run-id.ts";
+import { idOf } from "../../api/run-id.ts";
 import { orderText } from "./wait-text.tsx";
 
 /** Where a run comes from and how far it is. */

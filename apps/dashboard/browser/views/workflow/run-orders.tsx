@@ -4,7 +4,7 @@ import { go, runHref } from "../../frame/router.ts";
 import { mayOperate } from "../../frame/session.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { OrderButton } from "../../parts/order-dialog.tsx";
-import { idOf } from "./run-id.ts";
+import { idOf } from "../../api/run-id.ts";
 import { SignalButton } from "./signal-button.tsx";
 
 export interface RunOrdersProps {
