@@ -33,12 +33,24 @@ function treeOf(root: number, all: readonly Process[]): Process[] {
   );
 }
 
-test(
-  "kill -9 of the demo's main process leaves no process and no file behind",
+test.each([
+  {
+    story: "fight",
+    middle: "load step 2",
+    parts: ["apiserver", "api", "worker", "demo-writer", "guardian", "127.0.0.1:"],
+  },
+  // Its API servers are in the main process.
+  {
+    story: "rollout",
+    middle: "was killed with -9",
+    parts: ["api", "worker", "guardian", "127.0.0.1:"],
+  },
+])(
+  "kill -9 of the demo's main process in the middle of the $story leaves no process and no file behind",
   { timeout: 120_000 },
-  async () => {
+  async ({ story, middle, parts }) => {
     const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
-    const demo = spawn("npm", ["run", "--silent", "demo", "--", "--exit"], {
+    const demo = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "--story", story], {
       stdio: ["ignore", "ignore", "pipe"],
       // Its own Redis, which must go too.
       env: { ...process.env, TMPDIR: temporary, REDIS_URL: "" },
@@ -64,7 +76,7 @@ test(
     await new Promise<void>((resolve, reject) => {
       createInterface({ input: demo.stderr }).on("line", (line) => {
         said.push(line);
-        if (line.includes("load step 2")) resolve();
+        if (line.includes(middle)) resolve();
       });
       demo.once("close", (code) => reject(new Error(`ended with ${code}\n${said.join("\n")}`)));
     });
@@ -72,7 +84,7 @@ test(
     const main = tree.find(({ command }) => /apps\/cli\/src\/main\.ts demo\b/.test(command));
     expect(main, "the main process is found").toBeDefined();
     const below = treeOf(main?.pid ?? 0, tree).map(({ command }) => command);
-    for (const part of ["apiserver", "api", "worker", "demo-writer", "guardian", "127.0.0.1:"]) {
+    for (const part of parts) {
       expect(below.join("\n"), "the whole machine is seen").toMatch(new RegExp(` ${part}\\b`));
     }
     expect(ours()).toEqual([

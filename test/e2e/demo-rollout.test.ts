@@ -33,7 +33,7 @@ test(
     const demo = startRollout();
     const { run, killed, timeline, checks } = await demo.document();
     expect(checks.filter(({ ok }) => !ok)).toEqual([]);
-    expect(checks.length).toBeGreaterThanOrEqual(8);
+    expect(checks.length).toBeGreaterThanOrEqual(9);
     expect(await demo.exited).toBe(0);
     expect(run).toMatchObject({ id: "fleet-rollout/east/web-2", status: "done" });
     const upgrade = timeline.find(({ step }) => step === "upgrade east");

@@ -32,12 +32,18 @@ export async function checkRollout(
   const twice = timeline.filter(({ workers }) => workers.length > 1);
   const [first] = twice;
   const after = first === undefined ? [] : timeline.slice(timeline.indexOf(first));
+  const marked = run.steps.filter(({ workerLost }) => workerLost === true);
   const approval = run.steps.find(({ name }) => name === "approve west");
   checks.push(
     {
       ok: twice.length === 1 && first?.workers[0] === killed.name,
       what: "only the step in which a worker died ran twice",
       found: twice.map(({ step, workers }) => `${step}: ${workers.join(", then ")}`).join("; "),
+    },
+    {
+      ok: marked.length === 1 && marked[0]?.name === first?.step,
+      what: "the journal says where a worker was lost",
+      found: marked.map(({ name }) => name).join(", "),
     },
     {
       ok: after.length > 0 && after.every(({ workers }) => workers.at(-1) !== killed.name),

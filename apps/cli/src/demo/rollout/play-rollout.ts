@@ -3,6 +3,7 @@ import type { RunDetail } from "@konverge/contracts";
 import { createWorkQueue } from "@konverge/queue";
 import { keyOfRun, queueOfWorkflow } from "@konverge/workflow";
 import { pollUntil } from "../poll-until.ts";
+import type { Progress } from "../progress.ts";
 import { killInWrite, type DemoWorker } from "./kill-in-write.ts";
 import { APP, NEW_IMAGE, readApp } from "./rollout-app.ts";
 import type { Activation } from "./run-timeline.ts";
@@ -22,7 +23,7 @@ export interface PlayOptions {
   readonly redisUrl: string;
   readonly installation: string;
   readonly soakSeconds: number;
-  readonly say: (line: string) => void;
+  readonly progress: Pick<Progress, "say" | "begin" | "update">;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
 }
@@ -35,7 +36,8 @@ export interface PlayedRollout {
 
 /** Starts the run, kills a worker in the middle of its first write, approves the second cluster, and waits for the end. */
 export async function playRollout(options: PlayOptions): Promise<PlayedRollout> {
-  const { clusters, workers, client, say, signal } = options;
+  const { clusters, workers, client, signal } = options;
+  const { say, begin, update } = options.progress;
   const { east } = clusters;
   // The first upgrade of a worker is done, and its answer is never sent.
   east.server.inject({
@@ -68,8 +70,10 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
     `east has the new image; ${killed.name} (pid ${killed.process.pid}) was killed with -9 before it could record that`,
   );
 
+  begin("the rollout goes on");
   const told = new Set<string>();
   let isApproved = false;
+  let doing = "";
   let run = await client.runs.get(id);
   await pollUntil(
     "the run ends",
@@ -89,11 +93,24 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
         });
         say("the run waits for somebody to approve west; the demo does");
       }
+      const now = doingOf(run, killed);
+      if (now !== doing) update(now);
+      doing = now;
       return run.endedAt !== undefined;
     },
     { signal, deadlineMs: RUN_MS, everyMs: 200 },
   );
   return { run, killed, activations: await readActivations(options) };
+}
+
+/** What is waited for, in words. */
+function doingOf({ steps, waits = [], endedAt }: RunDetail, killed: DemoWorker): string {
+  if (endedAt !== undefined) return "ended";
+  const [wait] = waits;
+  if (wait !== undefined) return `waits for ${wait.kind} "${wait.step}"`;
+  return steps.some(({ workerLost }) => workerLost === true)
+    ? "works"
+    : `the other worker takes over when the lease of ${killed.name} is over, within some 15 s`;
 }
 
 async function readActivations({

@@ -64,9 +64,10 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
       redisUrl: stage.redis.url,
       installation: stage.installation,
       soakSeconds: SOAK_SECONDS,
-      say,
+      progress,
       signal,
     });
+    progress.end();
     const timeline = timelineOf(played.run.steps, played.activations);
     const checks = await checkRollout(clusters, played, timeline);
     const page = `${stage.apiUrl}/w/${played.run.id}`;
@@ -77,8 +78,8 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     } else {
       process.stdout.write(`\n${renderTimeline(timeline)}\n\n${renderChecks(checks)}\n\n`);
     }
-    say(`the run in the dashboard: ${page}`);
-    if (!options.exit) await stayUp(`${stage.apiUrl}/`, { signal, say });
+    if (options.exit) say(`the run was to be seen at ${page}`);
+    else await stayUp(page, { signal, say });
     return checks.every(({ ok }) => ok) ? 0 : 1;
   } catch (error) {
     if (!signal.aborted) throw error;
