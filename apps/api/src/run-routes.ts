@@ -5,12 +5,15 @@ import {
   runQuerySchema,
   runSchema,
   runWaitQuerySchema,
+  scheduleListSchema,
+  scheduleQuerySchema,
   signalRunSchema,
   startedRunSchema,
   startRunSchema,
   type RunDetail,
   type RunList,
   type RunListQuery,
+  type ScheduleList,
 } from "@konverge/contracts";
 import { isKonvergeError, KonvergeError } from "@konverge/core";
 import { formatRunId, parseRunId, queueOfWorkflow } from "@konverge/workflow";
@@ -21,7 +24,7 @@ import { route, type Route } from "./route.ts";
 import { startOnce } from "./start-once.ts";
 import { preferredWaitMs } from "./wait-for-end.ts";
 import { waitForRun } from "./wait-for-run.ts";
-import { formatCursor, parseCursor, runDetail, runItem } from "./run-view.ts";
+import { formatCursor, parseCursor, runDetail, runItem, scheduleItem } from "./run-view.ts";
 
 /** For an input or a payload of 64 KiB and what is around it. */
 const MAX_BODY_KIB = 72;
@@ -93,6 +96,24 @@ export function runRoutes(access: QueueAccess): Route[] {
       answer: runListSchema,
       problems: ["not_found"],
       handle: ({ query, caller }) => listRuns(access, caller, query),
+    }),
+    route({
+      id: "listSchedules",
+      method: "get",
+      path: "/v1/schedules",
+      summary: "What starts runs by the clock, and when next",
+      role: "viewer",
+      query: scheduleQuerySchema,
+      answer: scheduleListSchema,
+      problems: ["not_found"],
+      async handle({ query: { cluster }, caller }): Promise<ScheduleList> {
+        const { workflows } = await access.runs(cluster);
+        const schedules = await workflows.schedules();
+        const seen = schedules.filter(({ workflow }) =>
+          touches(caller.scope, placeIn(cluster, workflow)),
+        );
+        return { items: seen.map((schedule) => scheduleItem(schedule, cluster)) };
+      },
     }),
     route({
       id: "getRun",

@@ -1,9 +1,10 @@
-import type { RunDetail, RunList } from "@konverge/contracts";
+import type { RunDetail, RunList, ScheduleList } from "@konverge/contracts";
 import {
   formatRunId,
   type RunCursor,
   type RunSummary,
   type RunView,
+  type ScheduleView,
   type StepRecord,
 } from "@konverge/workflow";
 
@@ -89,6 +90,22 @@ export function runDetail(
         ...(error === undefined ? {} : { error }),
       }),
     ),
+  };
+}
+
+export function scheduleItem(
+  { name, workflow, times, isLive, seenMs, nextMs, run }: ScheduleView,
+  cluster: string,
+): ScheduleList["items"][number] {
+  return {
+    name,
+    workflow,
+    cluster,
+    times,
+    live: isLive,
+    seenAt: iso(seenMs),
+    ...(isLive ? { nextAt: iso(nextMs) } : {}),
+    ...(run === undefined ? {} : { run: formatRunId({ workflow, id: run }, cluster) }),
   };
 }
 

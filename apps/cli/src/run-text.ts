@@ -1,5 +1,5 @@
 import type { Run } from "@konverge/client";
-import type { RunDetail } from "@konverge/contracts";
+import type { RunDetail, ScheduleList } from "@konverge/contracts";
 import { age } from "./age.ts";
 import { columns, fields, type Cell } from "./columns.ts";
 import { plain } from "./plain-text.ts";
@@ -19,6 +19,20 @@ export function runRows(runs: readonly Run[]): string {
       run.by ?? NONE,
       run.key ?? NONE,
       noteOf(run),
+    ]),
+  ]);
+}
+
+/** A line per schedule, by name. */
+export function scheduleRows(schedules: ScheduleList["items"]): string {
+  return columns([
+    ["SCHEDULE", "WORKFLOW", "WHEN", "NEXT", "LAST RUN"],
+    ...schedules.map(({ name, workflow, times, nextAt, seenAt, run }): Cell[] => [
+      name,
+      workflow,
+      times,
+      nextAt === undefined ? `no worker has it since ${age(seenAt)}` : `${nextAt} (${age(nextAt)})`,
+      run ?? NONE,
     ]),
   ]);
 }

@@ -241,6 +241,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
         ...electionTimes(settings.leaseDuration),
       });
     }
+    if (settings.role !== "work") runner.schedule(config.schedules);
     log.debug(
       { workerId, role: settings.role, cluster: clusterName, server: client.server },
       "worker started",

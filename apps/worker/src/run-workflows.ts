@@ -2,6 +2,8 @@ import type { Log } from "@konverge/engine";
 import {
   openWorkflows,
   type RunWorkerSettings,
+  type Schedule,
+  type Scheduler,
   type WaitWatcherSettings,
   type Workflows,
   type WorkflowsOptions,
@@ -20,6 +22,8 @@ export interface WorkflowRunner {
   work(settings: RunWorkerSettings): void;
   /** Lets this process be the one that watches what runs wait for. */
   watch(settings: WaitWatcherSettings): void;
+  /** Starts what is due of these schedules, as every other process that has them. */
+  schedule(schedules: readonly Schedule[]): void;
   /** Takes no run any more, waits for running activations up to `graceMs`, aborts the rest. */
   stop(options: { readonly graceMs: number }): Promise<void>;
   /** As `stop`, or in the middle of one, but aborts at once; the runs go on elsewhere. */
@@ -31,6 +35,7 @@ export interface WorkflowRunner {
 export function createWorkflowRunner({ queues, log }: WorkflowRunnerOptions): WorkflowRunner {
   let opened: Workflows | undefined;
   let watcher: ReturnType<Workflows["watch"]> | undefined;
+  let scheduler: Scheduler | undefined;
   let worker: ReturnType<Workflows["work"]> | undefined;
   const runs = () =>
     (opened ??= openWorkflows({
@@ -47,7 +52,11 @@ export function createWorkflowRunner({ queues, log }: WorkflowRunnerOptions): Wo
     watch(settings) {
       watcher = runs().watch(settings);
     },
+    schedule(schedules) {
+      if (schedules.length > 0) scheduler = runs().schedule(schedules);
+    },
     async stop(options) {
+      await scheduler?.stop();
       await watcher?.stop();
       await worker?.stop(options);
     },

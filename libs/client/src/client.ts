@@ -35,6 +35,7 @@ import type {
   RunDetail,
   RunList,
   RunListQuery,
+  ScheduleList,
   SignalRun,
   StartedRunAnswer,
   StartRun,
@@ -142,6 +143,8 @@ export interface Client {
      * what succeeded. A stuck one is looked at at once.
      */
     retry(id: string, order: RunRetry, options?: WriteOptions): Promise<RunDetail>;
+    /** What starts runs by the clock. */
+    schedules(query?: ClusterQuery, options?: ReadOptions): Promise<ScheduleList>;
   };
   readonly attempts: {
     list(query?: AttemptQuery, options?: ReadOptions): Pages<AttemptSummary, AttemptPage>;

@@ -150,6 +150,7 @@ export function createClient(options: ClientOptions): Client {
       signal: (id, message, write) => post(`/v1/runs/${encode(id)}/signal`, message, write),
       cancel: (id, order, write) => post(`/v1/runs/${encode(id)}/cancel`, order, write),
       retry: (id, order, write) => post(`/v1/runs/${encode(id)}/retry`, order, write),
+      schedules: (query, read) => get("/v1/schedules", query, read),
     },
     attempts: { list: pages("/v1/attempts") },
     controllers: {

@@ -168,6 +168,29 @@ export const runSchema = z.object({
   ),
 });
 
+/** Query of `GET /v1/schedules`. */
+export const scheduleQuerySchema = z.strictObject({ cluster });
+
+/** Answer of the same: what starts runs by the clock, as the workers that do so have told. */
+export const scheduleListSchema = z.object({
+  items: z.array(
+    z.object({
+      name: z.string(),
+      workflow: z.string(),
+      cluster: z.string(),
+      /** When it is due: `cron 0 3 * * * UTC` or `every 3600000 ms`. */
+      times: z.string(),
+      /** False once no worker has it any more: it starts nothing. */
+      live: z.boolean(),
+      seenAt: z.string(),
+      /** While it is live. */
+      nextAt: z.string().optional(),
+      /** Id of the run that stands for the last time. */
+      run: z.string().optional(),
+    }),
+  ),
+});
+
 /** Body of `POST /v1/runs/{id}/signal`. */
 export const signalRunSchema = z.strictObject({
   name: z.string(saySignal).min(1, saySignal).max(200, saySignal),
@@ -189,5 +212,6 @@ export type StartedRunAnswer = z.infer<typeof startedRunSchema>;
 export type RunListQuery = z.output<typeof runQuerySchema>;
 export type RunList = z.infer<typeof runListSchema>;
 export type RunDetail = z.infer<typeof runSchema>;
+export type ScheduleList = z.infer<typeof scheduleListSchema>;
 export type RetryRun = z.output<typeof retryRunSchema>;
 export type SignalRun = z.output<typeof signalRunSchema>;

@@ -1,5 +1,5 @@
 import { isKonvergeError } from "@konverge/core";
-import { defineWorkflow } from "@konverge/workflow";
+import { defineSchedule, defineWorkflow } from "@konverge/workflow";
 import { expect, test } from "vitest";
 import { defineConfig } from "./define-config.ts";
 import { defineController } from "./define-controller.ts";
@@ -24,10 +24,24 @@ test("a configuration of controllers alone has one cluster named default", () =>
   expect(defineConfig({ controllers: [controller] })).toEqual({
     controllers: [controller],
     workflows: [],
+    schedules: [],
     clusters: { default: {} },
     settings: {},
     use: [],
   });
+});
+
+test("schedules are what defineSchedule returned, each with a name of its own", () => {
+  const workflow = defineWorkflow("report", { version: 1 }, async () => null);
+  const nightly = defineSchedule("nightly", { cron: "0 3 * * *", workflow, input: null });
+  const workflows = [workflow];
+  expect(defineConfig({ workflows, schedules: [nightly] }).schedules).toEqual([nightly]);
+  expect(detailsOf({ workflows, schedules: [nightly, nightly] })).toEqual([
+    'schedules: several are named "nightly"; give each its own name',
+  ]);
+  expect(detailsOf({ workflows, schedules: [{ name: "nightly", cron: "0 3 * * *" }] })).toEqual([
+    "schedules: write a list of what defineSchedule returned",
+  ]);
 });
 
 test("everything that is wrong is told at once, by the key that was written", () => {
@@ -38,7 +52,7 @@ test("everything that is wrong is told at once, by the key that was written", ()
     cluster: {},
   };
   expect(detailsOf(config)).toEqual([
-    "cluster: is not known; known are controllers, workflows, clusters, settings, use",
+    "cluster: is not known; known are controllers, workflows, schedules, clusters, settings, use",
     'controllers: several are named "a"; give each its own name',
     "clusters.a.rate: is -1; write calls per second from 0.001 to 100000",
     expect.stringMatching(/^settings\.logLevel: /),

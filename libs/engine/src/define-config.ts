@@ -1,6 +1,6 @@
 import { findSettingsIssues, type SettingsInput } from "@konverge/contracts";
 import { invalidConfig, type ErrorIssue } from "@konverge/core";
-import type { AnyWorkflow } from "@konverge/workflow";
+import type { AnyWorkflow, Schedule } from "@konverge/workflow";
 import { findClusterIssues, type ClusterOptions } from "./cluster-options.ts";
 import type { Controller } from "./define-controller.ts";
 import type { Middleware } from "./middleware.ts";
@@ -8,6 +8,7 @@ import type { Middleware } from "./middleware.ts";
 export interface Config {
   readonly controllers: readonly Controller[];
   readonly workflows: readonly AnyWorkflow[];
+  readonly schedules: readonly Schedule[];
   readonly clusters: Readonly<Record<string, ClusterOptions>>;
   /** Settings of the process; the environment wins over them. */
   readonly settings: SettingsInput;
@@ -20,6 +21,8 @@ export interface ConfigInput {
   readonly controllers?: readonly Controller[];
   /** Whose runs the workers go on with. Default: none. */
   readonly workflows?: readonly AnyWorkflow[];
+  /** What starts runs by the clock. Default: nothing. */
+  readonly schedules?: readonly Schedule[];
   /** Default: one named `default`. */
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
   readonly settings?: SettingsInput;
@@ -31,6 +34,7 @@ export interface ConfigInput {
 const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
   controllers: true,
   workflows: true,
+  schedules: true,
   clusters: true,
   settings: true,
   use: true,
@@ -38,7 +42,7 @@ const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
 
 /** What `konverge worker --config` loads. @throws KonvergeError `invalid_config` with everything that is wrong */
 export function defineConfig(config: ConfigInput): Config {
-  const { controllers = [], workflows = [] } = config;
+  const { controllers = [], workflows = [], schedules = [] } = config;
   const issues = [
     ...Object.keys(config)
       .filter((key) => !Object.hasOwn(KNOWN, key))
@@ -48,6 +52,7 @@ export function defineConfig(config: ConfigInput): Config {
       })),
     ...findControllerIssues(controllers, workflows),
     ...findWorkflowIssues(workflows),
+    ...findScheduleIssues(schedules),
     ...(config.clusters === undefined ? [] : findClusterIssues(config.clusters)),
     ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
     ...findUseIssues(config.use),
@@ -56,6 +61,7 @@ export function defineConfig(config: ConfigInput): Config {
   return {
     controllers,
     workflows,
+    schedules,
     clusters: config.clusters ?? { default: {} },
     settings: config.settings ?? {},
     use: config.use ?? [],
@@ -85,6 +91,20 @@ function findWorkflowIssues(workflows: unknown): ErrorIssue[] {
     return [{ pointer: "/workflows", detail }];
   }
   return findTwice("workflows", workflows);
+}
+
+function findScheduleIssues(schedules: unknown): ErrorIssue[] {
+  if (!Array.isArray(schedules) || !schedules.every(isSchedule)) {
+    const detail = "schedules: write a list of what defineSchedule returned";
+    return [{ pointer: "/schedules", detail }];
+  }
+  return findTwice("schedules", schedules);
+}
+
+function isSchedule(value: unknown): value is Schedule {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, times, workflow } = value as Partial<Schedule>;
+  return typeof name === "string" && typeof times?.next === "function" && isWorkflow(workflow);
 }
 
 function isWorkflow(value: unknown): value is AnyWorkflow {

@@ -26,6 +26,10 @@ export type {
   Workflows,
   WorkflowsOptions,
 } from "./workflows.ts";
+export { defineSchedule } from "./schedules/define-schedule.ts";
+export type { Schedule, ScheduleOptions } from "./schedules/define-schedule.ts";
+export type { ScheduleView } from "./schedules/schedule-book.ts";
+export type { Scheduler } from "./schedules/start-scheduler.ts";
 export type { RetryRunOptions } from "./retry-run.ts";
 export { formatRunId, keyOfRun, parseRunId, queueOfWorkflow, workflowOfQueue } from "./run-ref.ts";
 export type { RunRef } from "./run-ref.ts";

@@ -17,6 +17,8 @@ import { runNames } from "./run-names.ts";
 import { checkRunId, formatRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
 import type { NewRun, RunStore, RunView } from "./run-store.ts";
 import { startRunWorker } from "./run-worker.ts";
+import { createScheduleBook } from "./schedules/schedule-book.ts";
+import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { startWaitWatcher, type WaitWatcher } from "./waits/start-wait-watcher.ts";
 import { createWaitIndex } from "./waits/wait-index.ts";
 import { parseKindKey } from "./waits/wait-names.ts";
@@ -41,6 +43,8 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
   const store = createRedisRunStore({ call, prefix, cluster, retentionMs });
   const waits = createWaitIndex(call, { prefix, cluster });
   const watchers = new Set<WaitWatcher>();
+  const book = createScheduleBook(call, { prefix, cluster });
+  const schedulers = new Set<Scheduler>();
   const queues = new Map<string, WorkQueue>();
   const workers = new Set<QueueWorker>();
   const consumers = new Set<ReturnType<typeof openConsumer>>();
@@ -103,28 +107,28 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
     },
   });
 
+  const start: Workflows["start"] = async (workflow, input, startOptions = {}) => {
+    const { id = crypto.randomUUID(), key, onExisting, by, origin, notify: ended } = startOptions;
+    checkRunId(id);
+    if (key !== undefined) checkRunId(key);
+    checkInput(workflow, input);
+    const { name, version } = workflow;
+    const started = await startWith(store, {
+      workflow: name,
+      id,
+      version,
+      input,
+      ...(key === undefined ? {} : { key }),
+      ...(onExisting === undefined ? {} : { onExisting }),
+      ...(by === undefined ? {} : { by }),
+      ...(origin === undefined ? {} : { origin }),
+      ...(ended === undefined ? {} : { notify: formatKey(ended) }),
+    });
+    return "status" in started ? { id, created: false, createdAtMs: started.createdAtMs } : started;
+  };
+
   return {
-    async start(workflow, input, startOptions = {}) {
-      const { id = crypto.randomUUID(), key, onExisting, by, origin, notify: ended } = startOptions;
-      checkRunId(id);
-      if (key !== undefined) checkRunId(key);
-      checkInput(workflow, input);
-      const { name, version } = workflow;
-      const started = await startWith(store, {
-        workflow: name,
-        id,
-        version,
-        input,
-        ...(key === undefined ? {} : { key }),
-        ...(onExisting === undefined ? {} : { onExisting }),
-        ...(by === undefined ? {} : { by }),
-        ...(origin === undefined ? {} : { origin }),
-        ...(ended === undefined ? {} : { notify: formatKey(ended) }),
-      });
-      return "status" in started
-        ? { id, created: false, createdAtMs: started.createdAtMs }
-        : started;
-    },
+    start,
     get: (ref) => store.get(ref),
     peek: (ref) => store.peek(ref),
     counts: (workflow) => store.counts(workflow),
@@ -171,9 +175,9 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       await wake(ref, "cancel");
     },
     async retry(ref, retryOptions = {}) {
-      const start = async (run: NewRun) => void (await startWith(store, run));
+      const begin = async (run: NewRun) => void (await startWith(store, run));
       const namesOf = (workflow: string) => runNames(prefix, cluster, workflow);
-      return await retryRun({ store, call, namesOf, start, wake }, ref, retryOptions);
+      return await retryRun({ store, call, namesOf, start: begin, wake }, ref, retryOptions);
     },
     work({ workflows, concurrency = DEFAULT_CONCURRENCY, clusters, workerId = defaultWorkerId() }) {
       const consumer = openConsumer(options.redis, { gathersTurns: true });
@@ -220,6 +224,27 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       watchers.add(watcher);
       return watcher;
     },
+    schedule(due) {
+      const started = startScheduler({
+        schedules: due,
+        book,
+        start: async ({ name, workflow, input, onExisting }, id) => {
+          const key = `schedule/${name}`;
+          const by = `schedule ${name}`;
+          return (await start(workflow, input, { id, key, onExisting, by })).id;
+        },
+        onError,
+      });
+      const scheduler: Scheduler = {
+        async stop() {
+          schedulers.delete(scheduler);
+          await started.stop();
+        },
+      };
+      schedulers.add(scheduler);
+      return scheduler;
+    },
+    schedules: () => book.list(),
     async waitedKinds() {
       const kinds = await waits.kinds();
       const counted = kinds.map(async (kind) => ({
@@ -229,7 +254,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       return (await Promise.all(counted)).toSorted((one, other) => other.waits - one.waits);
     },
     async close() {
-      await Promise.all([...watchers].map((watcher) => watcher.stop()));
+      await Promise.all([...watchers, ...schedulers].map((each) => each.stop()));
       await Promise.all([...workers].map((worker) => worker.stop()));
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await closeRedis(producer);

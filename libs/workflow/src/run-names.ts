@@ -24,6 +24,8 @@ export interface RunNames {
   readonly waitKinds: string;
   /** Text that is made at random once, for all workflows of the cluster. */
   readonly installation: string;
+  /** Hash of the cluster: how its schedules stand. */
+  readonly schedules: string;
 }
 
 /**
@@ -49,5 +51,6 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     waitRoot: `${root}/waits/`,
     waitKinds: `${root}/waitKinds`,
     installation: `${root}/installation`,
+    schedules: `${root}/schedules`,
   };
 }

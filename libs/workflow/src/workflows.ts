@@ -5,6 +5,9 @@ import type { ClusterAccess } from "./cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "./define-workflow.ts";
 import type { RunCursor, RunFilter, RunPage } from "./list-runs.ts";
 import type { RetryRunOptions } from "./retry-run.ts";
+import type { Schedule } from "./schedules/define-schedule.ts";
+import type { ScheduleView } from "./schedules/schedule-book.ts";
+import type { Scheduler } from "./schedules/start-scheduler.ts";
 import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 import type { WaitedKind } from "./waits/wait-names.ts";
 import type { RunRef } from "./run-ref.ts";
@@ -124,6 +127,10 @@ export interface Workflows {
    * any, runs look at their objects every 30 s.
    */
   watch(settings: WaitWatcherSettings): WaitWatcher;
+  /** Starts what is due of these schedules. Any number of processes may do so at once: each time has one run. */
+  schedule(schedules: readonly Schedule[]): Scheduler;
+  /** All schedules at which some process has looked within a week. */
+  schedules(): Promise<readonly ScheduleView[]>;
   /** What runs wait for, by kind, most first. */
   waitedKinds(): Promise<readonly (WaitedKind & { readonly waits: number })[]>;
   close(): Promise<void>;

@@ -3,7 +3,7 @@ import { RUN_STATUSES } from "@konverge/contracts";
 import { ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { print, say } from "../output.ts";
-import { runRows } from "../run-text.ts";
+import { runRows, scheduleRows } from "../run-text.ts";
 import {
   groupHelp,
   orderOf,
@@ -153,6 +153,20 @@ export function addRunCommand(program: Command): void {
         RUN_OPTIONS,
       ),
     );
+  withClient(
+    group.command("schedules").description("what starts runs by the clock, and when next"),
+  ).action((flags: ClientFlags) =>
+    runWithClient(flags, async ({ client, cluster }) => {
+      const list = await client.runs.schedules({ cluster });
+      print(flags.output, {
+        document: list,
+        items: list.items,
+        names: list.items.map(({ name }) => name),
+        table: () => scheduleRows(list.items),
+        empty: "no schedule; a configuration has them: defineConfig({ schedules: [...] })",
+      });
+    }),
+  );
   withIdempotencyKey(
     withServer(
       group
