@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
-import { problemSchema } from "@konverge/contracts";
+import { acceptedReconcileSchema, problemSchema } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { startRedis } from "@konverge/infra-redis";
 import { createMetrics } from "@konverge/telemetry";
@@ -77,6 +77,46 @@ test("P1: a request is answered with 202, an id and where to ask; a second one j
   expect(await (await post(POOL)).json()).toMatchObject({ coalesced: true });
   const state = await call(first.headers.get("location") ?? "");
   expect(await state.json()).toMatchObject({ id: accepted.id, phase: "waiting" });
+});
+
+test("P1: a request goes where its key is at home, also when the queue was split anew a moment ago", async () => {
+  const ask = async (name: string) =>
+    acceptedReconcileSchema.parse(
+      await (await post({ controller: "node-pool", namespace: "demo", name })).json(),
+    );
+  await ask("a");
+  for (const [shards, name] of [
+    [4, "b"],
+    [2, "c"],
+  ] as const) {
+    await harness.redis.set(`${harness.prefix}:{default}/shards`, shards);
+    const { id } = await ask(name);
+    expect(await harness.open({ shards }).getRequest(id)).toMatchObject({ phase: "waiting" });
+  }
+});
+
+test("whatever is answered, no browser may take it for something else", async () => {
+  const keyed = { headers: { ...JSON_BODY, "idempotency-key": "k" } };
+  const body = { controller: "node-pool", namespace: "demo", name: "a" };
+  const answers = [
+    await post(body),
+    await post(body, keyed),
+    await post(body, keyed),
+    await post("{"),
+    await call("/v1/nothing"),
+    await call("/v1/session", { method: "DELETE" }),
+    await call("/v1/session", {
+      method: "POST",
+      headers: JSON_BODY,
+      body: '{"token":"t"}',
+    }),
+    await call("/v1/events"),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 400, 404, 204, 401, 200]);
+  for (const answer of answers) {
+    expect(answer.headers.get("x-content-type-options"), answer.url).toBe("nosniff");
+    await answer.body?.cancel();
+  }
 });
 
 test("a wait is answered as soon as the request is finished", async () => {

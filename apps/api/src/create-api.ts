@@ -15,6 +15,7 @@ import { eventRoutes } from "./event-routes.ts";
 import { guardRoutes } from "./guard-routes.ts";
 import { historyRoutes } from "./history-routes.ts";
 import { jobBoard } from "./job-board.ts";
+import { isJsonResponse } from "./json-response.ts";
 import { mountRoutes } from "./mount-routes.ts";
 import { objectRoutes } from "./object-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
@@ -112,11 +113,9 @@ export function createApi(options: ApiOptions): Api {
   app.get(ERROR_PAGE, (context) => context.text(errorPage()));
   const securePage = secureHeaders();
   app.use("*", async (context, next) => {
-    // Data is no page: of all the headers one means something to it, and each costs every request its time.
     if (!context.req.path.startsWith("/v1/")) return await securePage(context, next);
-    // Set before, since an answer that is made already would have to be made again.
-    context.header("x-content-type-options", "nosniff");
     await next();
+    if (!isJsonResponse(context.res)) context.header("x-content-type-options", "nosniff");
   });
   // They hold nothing before the login, and whoever has no token yet must get to the form that asks for it.
   app.route(

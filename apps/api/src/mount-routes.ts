@@ -4,6 +4,7 @@ import type { AnswerStore } from "./answer-store.ts";
 import type { AuditLog, AuditNote } from "./audit-log.ts";
 import type { ApiEnv } from "./authenticate.ts";
 import { allows, type Caller } from "./caller.ts";
+import { jsonResponse } from "./json-response.ts";
 import { limitBody } from "./limit-body.ts";
 import { checkInput, readJson } from "./read-json.ts";
 import { replayed } from "./replayed.ts";
@@ -50,6 +51,8 @@ async function answer(spec: Route, context: Context<ApiEnv>, audit: AuditLog): P
   const notes: AuditNote[] = [];
   const body = spec.body === undefined ? undefined : await readJson(context.req);
   const by = spec.isOrder === true ? authorFor(caller, body) : undefined;
+  const headers: Record<string, string> = {};
+  const areOnContext = watchHeaders(context);
   const given = by === undefined ? body : { ...(body as object), by };
   const result = await spec.handle({
     params: context.req.param(),
@@ -57,26 +60,40 @@ async function answer(spec: Route, context: Context<ApiEnv>, audit: AuditLog): P
     body: spec.body === undefined ? undefined : checkInput(given, spec.body),
     caller,
     context,
+    headers,
     audit: (note, author = caller.name) => notes.push({ ...note, by: author }),
   });
   for (const note of notes) {
     if (note.action === "reconcile") audit.gather(note);
     else await audit.write(note);
   }
-  if (spec.method === "get") linkNext(context, result);
-  return result instanceof Response
-    ? result
-    : context.json(result, spec.status === 202 ? 202 : 200);
+  if (result instanceof Response) return result;
+  if (spec.method === "get") linkNext(context, result, headers);
+  const status = spec.status === 202 ? 202 : 200;
+  return areOnContext()
+    ? context.json(result, status, headers)
+    : jsonResponse(result, status, headers);
+}
+
+/** Tells whether headers were set on a context, for example cookies: only responses that it makes itself have them. */
+function watchHeaders(context: Context): () => boolean {
+  const { header } = context;
+  let areSet = false;
+  context.header = (name, value, options) => {
+    areSet = true;
+    header(name, value, options);
+  };
+  return () => areSet;
 }
 
 /** A list that goes on says where, also to those who follow `Link` (RFC 8288). */
-function linkNext(context: Context, result: unknown): void {
+function linkNext({ req }: Context, result: unknown, headers: Record<string, string>): void {
   if (typeof result !== "object" || result === null || !("next" in result)) return;
   const { next } = result;
   if (typeof next !== "string") return;
-  const query = new URLSearchParams(context.req.query());
+  const query = new URLSearchParams(req.query());
   query.set("cursor", next);
-  context.header("link", `<${context.req.path}?${query.toString()}>; rel="next"`);
+  headers["link"] = `<${req.path}?${query.toString()}>; rel="next"`;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Problem } from "@konverge/contracts";
 import { ERRORS, isKonvergeError, KonvergeError } from "@konverge/core";
 import type { Context } from "hono";
 import { ERROR_PAGE } from "./error-page.ts";
+import { jsonResponse } from "./json-response.ts";
 
 /** The media type of every error (RFC 9457). */
 export const PROBLEM = "application/problem+json";
@@ -14,11 +15,11 @@ export function answerProblem(context: Context, thrown: unknown): Response {
     instance: context.req.path,
     ...problemOf(error),
   };
-  const headers = new Headers({ "content-type": PROBLEM });
+  const headers: Record<string, string> = { "content-type": PROBLEM };
   if (httpStatus === 503 || httpStatus === 429 || error.code === "idempotency_in_flight")
-    headers.set("retry-after", String(Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)));
-  if (httpStatus === 401) headers.set("www-authenticate", 'Bearer realm="konverge"');
-  return new Response(JSON.stringify(problem), { status: httpStatus, headers });
+    headers["retry-after"] = String(Math.ceil((error.retryAfterMs ?? 1_000) / 1_000));
+  if (httpStatus === 401) headers["www-authenticate"] = 'Bearer realm="konverge"';
+  return jsonResponse(problem, httpStatus, headers);
 }
 
 /** What a problem says of an error, wherever it happened. */

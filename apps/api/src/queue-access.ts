@@ -17,9 +17,15 @@ import { closeRedis, openProducer } from "@konverge/redis";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "./answer-store.ts";
 import { createAuditLog, type AuditLog } from "./audit-log.ts";
+import { oncePerTurn } from "./once-per-turn.ts";
 import { createTokenStore, type TokenStore } from "./token-store.ts";
 
 const ANNOUNCED_MS = 1_000;
+
+interface FoundQueue {
+  readonly queue: WorkQueue;
+  readonly announced: AnnouncedController;
+}
 
 /** The queues of all controllers that workers have announced, opened as they are asked for, and what the API keeps itself. */
 export interface QueueAccess {
@@ -27,10 +33,16 @@ export interface QueueAccess {
   readonly audit: AuditLog;
   readonly answers: AnswerStore;
   /** @throws KonvergeError `unknown_controller` or `redis_unavailable` */
-  find(
+  find(cluster: string, controller: string): Promise<FoundQueue>;
+  /**
+   * Sends a request without a look at the queue first: while it is on its way, Redis is asked how the queue is split now, and
+   * when that has changed it is sent again, to where its key is at home now. @throws as `find`, and what `send` throws
+   */
+  request<T>(
     cluster: string,
     controller: string,
-  ): Promise<{ readonly queue: WorkQueue; readonly announced: AnnouncedController }>;
+    send: (found: FoundQueue) => Promise<T>,
+  ): Promise<T>;
   controllers(cluster: string): Promise<AnnouncedController[]>;
   workflows(cluster: string): Promise<AnnouncedWorkflow[]>;
   workers(cluster: string): Promise<AnnouncedWorker[]>;
@@ -76,6 +88,9 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
 
   const clusters = createControllerRegistry({ redis, prefix, cluster: "default", onError });
   const announcedClusters = new Set<string>();
+  /** How the queues of a cluster were split when somebody looked last, and a look at that. */
+  const splits = new Map<string, number>();
+  const looks = new Map<string, () => Promise<number>>();
   const announcements = new Map<
     string,
     { readonly announced: AnnouncedController; readonly untilMs: number }
@@ -105,33 +120,64 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
   };
   const unknown = (code: "unknown_controller" | "not_found", cluster: string): KonvergeError =>
     new KonvergeError(code, `no worker has announced a cluster "${cluster}" yet`);
+  const announcing = async (cluster: string): Promise<ControllerRegistry> => {
+    const known = await registry(cluster);
+    if (known === undefined) throw unknown("unknown_controller", cluster);
+    return known;
+  };
+  /** Asked each time: a request in a shard that is none any more would never run. */
+  const shardsOf = async (known: ControllerRegistry, cluster: string): Promise<number> => {
+    const look = looks.get(cluster) ?? oncePerTurn(() => known.shards());
+    looks.set(cluster, look);
+    return await look();
+  };
+  const queueOf = (cluster: string, controller: string, shards: number): WorkQueue => {
+    const id = `${cluster}/${controller}/${shards}`;
+    const queue =
+      queues.get(id) ??
+      createWorkQueue({
+        redis,
+        prefix,
+        cluster,
+        controller,
+        shards,
+        onError,
+        maxWaiting,
+        ...(observe === undefined ? {} : { observe }),
+      });
+    queues.set(id, queue);
+    return queue;
+  };
+  const find = async (cluster: string, controller: string): Promise<FoundQueue> => {
+    const known = await announcing(cluster);
+    const [announced, shards] = await Promise.all([
+      announcementOf(known, cluster, controller),
+      shardsOf(known, cluster),
+    ]);
+    splits.set(cluster, shards);
+    return { queue: queueOf(cluster, controller, shards), announced };
+  };
   return {
     tokens: createTokenStore(own, prefix),
     audit,
     answers: createAnswerStore(own, prefix, options.answerBudgetBytes),
-    async find(cluster, controller) {
-      const known = await registry(cluster);
-      if (known === undefined) throw unknown("unknown_controller", cluster);
-      // Asked each time: a request in a shard that is none any more would never run.
-      const [announced, shards] = await Promise.all([
-        announcementOf(known, cluster, controller),
-        known.shards(),
-      ]);
-      const id = `${cluster}/${controller}/${shards}`;
-      const queue =
-        queues.get(id) ??
-        createWorkQueue({
-          redis,
-          prefix,
-          cluster,
-          controller,
-          shards,
-          onError,
-          maxWaiting,
-          ...(observe === undefined ? {} : { observe }),
-        });
-      queues.set(id, queue);
-      return { queue, announced };
+    find,
+    async request(cluster, controller, send) {
+      const known = await announcing(cluster);
+      const announced = await announcementOf(known, cluster, controller);
+      const shards = splits.get(cluster);
+      if (shards !== undefined) {
+        const [sent, now] = await Promise.allSettled([
+          send({ queue: queueOf(cluster, controller, shards), announced }),
+          shardsOf(known, cluster),
+        ]);
+        if (now.status === "rejected") throw now.reason;
+        if (now.value === shards) {
+          if (sent.status === "rejected") throw sent.reason;
+          return sent.value;
+        }
+      }
+      return await send(await find(cluster, controller));
     },
     controllers: async (cluster) => (await (await registry(cluster))?.list()) ?? [],
     workflows: async (cluster) => (await (await registry(cluster))?.listWorkflows()) ?? [],

@@ -18,6 +18,7 @@ import { demand, type Caller } from "./caller.ts";
 import { NO_NAMESPACE, placeNamed, placeOf } from "./place-of.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
 import { keyOfRequest, type QueueDesk } from "./queue-desk.ts";
+import { jsonResponse } from "./json-response.ts";
 import { listKeys } from "./queue-routes.ts";
 import { requestBatch } from "./reconcile-batch.ts";
 import { route, type Route, type RouteInput } from "./route.ts";
@@ -32,7 +33,7 @@ export const PREFER: Readonly<Record<string, string>> = {
   traceparent: "W3C trace context, which goes on through the queue",
 };
 
-type Asked = Pick<RouteInput<string, unknown, unknown>, "caller" | "context" | "audit">;
+type Asked = Pick<RouteInput<string, unknown, unknown>, "caller" | "context" | "headers" | "audit">;
 
 /** Requests, one by one and by the thousand, and what became of them. */
 export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
@@ -132,21 +133,29 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
 export async function requestOne(
   access: QueueAccess,
   body: CreateReconcile,
-  { caller, context, audit }: Asked,
+  { caller, context, headers, audit }: Asked,
 ): Promise<AcceptedReconcile | Response> {
   demand(caller, placeNamed(body));
-  const { queue, announced } = await access.find(body.cluster, body.controller);
   const trigger = triggerOf(caller, context, body.reason);
-  const accepted = await queue.request(keyFor(announced, body), trigger, { class: "interactive" });
+  const { accepted, queue } = await access.request(
+    body.cluster,
+    body.controller,
+    async (found) => ({
+      accepted: await found.queue.request(keyFor(found.announced, body), trigger, {
+        class: "interactive",
+      }),
+      queue: found.queue,
+    }),
+  );
   audit(noteOf(body));
   const { id, key, coalesced } = accepted;
-  context.header("location", `/v1/reconciles/${encodeURIComponent(id)}`);
+  headers["location"] = `/v1/reconciles/${encodeURIComponent(id)}`;
   const waitMs = preferredWaitMs(context);
   if (waitMs === 0) return { id, key, coalesced };
-  context.header("preference-applied", `wait=${waitMs / 1_000}`);
+  headers["preference-applied"] = `wait=${waitMs / 1_000}`;
   const state = await waitForEnd(queue, id, { waitMs, signal: context.req.raw.signal });
   if (state.phase !== "finished") return { id, key, coalesced };
-  return context.json({ id, key, coalesced, state } satisfies AcceptedReconcile, 200);
+  return jsonResponse({ id, key, coalesced, state } satisfies AcceptedReconcile, 200, headers);
 }
 
 /** Requests are counted by controller and namespace; who asked for which object stands with its attempts. */

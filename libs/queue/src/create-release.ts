@@ -26,9 +26,7 @@ export function createRelease(
     const requestOptions = { class: "interactive", unbounded: true } as const;
     for (let start = 0; start < ids.length; start += AT_ONCE) {
       const part = ids.slice(start, start + AT_ONCE);
-      await withRedis(redis, () =>
-        Promise.all(part.map((id) => requester(parseKey(id), trigger, requestOptions))),
-      );
+      await Promise.all(part.map((id) => requester(parseKey(id), trigger, requestOptions)));
     }
   };
   const log = async (selection: DeadSelection, order: Order, count: number) => {

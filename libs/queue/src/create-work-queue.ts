@@ -105,7 +105,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
     const traceparent = observer?.traceparent;
     const traced = traceparent === undefined ? trigger : { ...trigger, traceparent };
     try {
-      const accepted = await withRedis(redis, () => requester(key, traced, requestOptions));
+      const accepted = await requester(key, traced, requestOptions);
       observer?.ended(accepted);
       return accepted;
     } catch (error) {

@@ -142,6 +142,8 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     await within(CLOSE_MS, Promise.all([pump.stop(), ageing.stop(), runner.settled()]));
     // Forced when a handler does not return: its key runs elsewhere once the lease has run out.
     await within(CLOSE_MS, worker.close(runner.active > 0));
+    // BullMQ tells of a failed attempt once it has put its job back, and then news may wake it.
+    await within(CLOSE_MS, runner.settled());
     keeper.close();
     consumer.disconnect();
   };

@@ -5,7 +5,7 @@ import {
   type ObjectKey,
   type Trigger,
 } from "@konverge/core";
-import { type RedisClient, runScript } from "@konverge/redis";
+import { explainTrouble, type RedisClient, runScript, withRedis } from "@konverge/redis";
 import { isNewsByDefault, rankOf } from "./request-class.ts";
 import { formatRequestId } from "./request-id.ts";
 import type { QueueNames } from "./queue-names.ts";
@@ -40,8 +40,9 @@ export type Requester = (
 const FROM_OUTSIDE: ReadonlySet<Trigger["kind"]> = new Set(["http", "cli"]);
 /** When to come again, in ms. */
 const FULL_RETRY_MS = 5_000;
+const FAILED_RETRY_MS = 1_000;
 
-/** Requests keys. Those of one turn of the event loop share a script call. */
+/** Requests keys, as soon as Redis is there. Those of one turn of the event loop share a script call. */
 export function createRequester(
   redis: RedisClient,
   names: QueueNames,
@@ -57,13 +58,12 @@ export function createRequester(
   ];
   const batch = createTickBatch<RequestCall, RequestAnswer>(
     BATCH,
-    async (calls) =>
-      (await runScript(
-        redis,
-        requestScript,
-        [...common, ...calls.map(([, , , , , id]) => names.keyHash(id))],
-        [names.bullRoot, TRIGGERS_KEPT, ...calls.flat()],
-      )) as RequestAnswer[],
+    async (calls) => {
+      const keys = [...common, ...calls.map(([, , , , , id]) => names.keyHash(id))];
+      const args = [names.bullRoot, TRIGGERS_KEPT, ...calls.flat()];
+      const answers = await withRedis(redis, () => runScript(redis, requestScript, keys, args));
+      return answers as RequestAnswer[];
+    },
     setImmediate,
   );
   return async (key, trigger, options = {}) => {
@@ -85,7 +85,7 @@ export function createRequester(
       id,
       bounded ? maxWaiting : "",
     ]).answer;
-    if (answer instanceof Error) throw answer;
+    if (answer instanceof Error) throw explainTrouble(answer, FAILED_RETRY_MS);
     const [number, joined] = answer;
     if (number === 0) {
       throw new KonvergeError(

@@ -34,6 +34,8 @@ local nowText = string.format('%d', now)
 local fair, ageing, bull, cap = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 -- What is written once for all requests of the call: flows that moved, new members of the index and of those that age.
 local flows, indexed, waitsSince = {}, {}, {}
+-- How many keys wait, as soon as somebody has asked.
+local depth
 
 local function flowOf(class, member)
   local name = class .. ':' .. tenantOf(member)
@@ -54,14 +56,13 @@ end
 local function request(key, at, left)
   local class, news, trigger, version = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local generation, member, most = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6]
-  local hash = redis.call('HMGET', key, 'number', 'pending', 'ask', 'hold', 'dead', 'deadGeneration', 'gone')
+  local hash = redis.call('HMGET', key, 'number', 'pending', 'ask', 'hold', 'dead', 'deadGeneration', 'gone', 'owner',
+    'finished')
   local number, pending, hold = (tonumber(hash[1]) or 0) + 1, tonumber(hash[2]) or 0, hash[4] or ''
-  if most ~= '' and pending == 0 and hold == '' then
-    local run = redis.call('HMGET', key, 'owner', 'finished')
-    if (run[1] or '') == '' and (tonumber(run[2]) or 0) >= number - 1 then
-      local depth = redis.call('ZCARD', KEYS[5]) + redis.call('ZCARD', KEYS[6])
-      if depth >= tonumber(most) then return { 0, depth } end
-    end
+  if most ~= '' and pending == 0 and hold == '' and (hash[8] or '') == '' and (tonumber(hash[9]) or 0) >= number - 1 then
+    depth = depth or redis.call('ZCARD', KEYS[5]) + redis.call('ZCARD', KEYS[6])
+    if depth >= tonumber(most) then return { 0, depth } end
+    depth = depth + 1
   end
 
   local ask, waiting = nil, 0
@@ -88,24 +89,21 @@ local function request(key, at, left)
   -- A better class that joins brings its own place, unless the place that the key has is better still.
   if waiting == 0 or (class < waiting and tagOf(state) < ask.tag) then ask.tag = nextTag(state) end
 
-  local set = { 'number', number, 'pending', pending + 1, 'ask', writeAsk(ask) }
-  local function put(field, value)
-    set[#set + 1] = field
-    set[#set + 1] = value
+  local isGone, numberText, waits = hash[7] == '1', string.format('%d', number), string.format('%d', pending + 1)
+  if generation == '' then
+    redis.call('HSET', key, 'number', numberText, 'pending', waits, 'ask', writeAsk(ask))
+  else
+    redis.call('HSET', key, 'number', numberText, 'pending', waits, 'ask', writeAsk(ask), 'generation', generation)
   end
-  if generation ~= '' then put('generation', generation) end
   if hash[5] == '1' and (class == 1 or (generation ~= '' and generation ~= hash[6])) then
-    put('dead', '')
-    put('failures', 0)
-    put('conflicts', 0)
+    redis.call('HSET', key, 'dead', '', 'failures', '0', 'conflicts', '0')
     redis.call('ZREM', KEYS[4], member)
   end
-  if hash[7] == '1' then
-    put('gone', '')
+  if isGone then
+    redis.call('HSET', key, 'gone', '')
     redis.call('PERSIST', key)
   end
-  if number == 1 or hash[7] == '1' then note(indexed, '0', member) end
-  redis.call('HSET', key, unpack(set))
+  if number == 1 or isGone then note(indexed, '0', member) end
   -- Where nothing waits, nothing has to age.
   if pending == 0 and (ask.class > 2 or ask.tag - state.v > AGEING_BACKLOG) then
     note(waitsSince, nowText, member)
