@@ -70,29 +70,35 @@ export function startLeaderElection(options: LeaderElectionOptions): LeaderElect
 
   const run = async () => {
     while (!stopping.signal.aborted) {
-      if (await attempt()) await lead();
+      const triedAtMs = clock();
+      if (await attempt()) await lead(triedAtMs);
       else await pause(retryPeriodMs * (1 + random() * JITTER_FACTOR));
     }
   };
-  const attempt = async (): Promise<boolean> => {
+  const attempt = async (atMostMs = Infinity): Promise<boolean> => {
+    const timeoutMs = Math.ceil(Math.min(renewDeadlineMs / 2, atMostMs));
     try {
       return await record.tryToHold(
-        AbortSignal.any([stopping.signal, AbortSignal.timeout(Math.ceil(renewDeadlineMs / 2))]),
+        AbortSignal.any([stopping.signal, AbortSignal.timeout(timeoutMs)]),
       );
     } catch (error) {
       if (!stopping.signal.aborted) options.onError(ensureError(error));
       return false;
     }
   };
-  const lead = async () => {
+  const lead = async (sinceMs: number) => {
     const mine = new AbortController();
     leading = mine;
     options.onStartedLeading(mine.signal);
-    let renewedAtMs = clock();
-    while (!stopping.signal.aborted && clock() - renewedAtMs < renewDeadlineMs) {
-      await pause(retryPeriodMs);
-      if (stopping.signal.aborted) break;
-      if (await attempt()) renewedAtMs = clock();
+    // From before each try, since others count from when they see what it wrote.
+    let renewedAtMs = sinceMs;
+    const leftMs = () => renewedAtMs + renewDeadlineMs - clock();
+    for (;;) {
+      // Neither a pause nor a call that hangs may last beyond the deadline.
+      await pause(Math.min(retryPeriodMs, Math.max(0, leftMs())));
+      if (stopping.signal.aborted || leftMs() <= 0) break;
+      const triedAtMs = clock();
+      if (await attempt(leftMs())) renewedAtMs = triedAtMs;
     }
     leading = undefined;
     mine.abort(new Error("leadership ended"));
