@@ -90,12 +90,12 @@ const commit = (
     [names.run("r"), names.steps("r"), names.signals("r"), names.cancelling],
     [epoch, step, record, sleep, taken, cancels, warnings],
   ) as Promise<[string, string?]>;
-const note = (epoch: number, attempts: number, delay: number, keep = 0, uncounted = 0) =>
+const note = (epoch: number, attempts: number, delay: number, keep = 0, more = "") =>
   runScript(
     harness.redis,
     noteScript,
     [names.run("r"), names.steps("r")],
-    [epoch, "s", attempts, delay, keep, uncounted],
+    [epoch, "s", attempts, delay, keep, more],
   ) as Promise<[string, string?]>;
 const leave = (
   epoch: number,
@@ -331,8 +331,8 @@ test("note counts tries, and keeps the first end of a wait", async () => {
   expect((await note(1, 0, 9_000, 1))[1]).toBe(first);
   const [, counted = ""] = await note(1, 2, 9_000);
   expect(JSON.parse(counted)).toEqual({ attempts: 2, untilMs: expect.any(Number) });
-  const [, spared = ""] = await note(1, 2, 9_000, 0, 3);
-  expect(JSON.parse(spared)).toMatchObject({ attempts: 2, uncounted: 3 });
+  const [, spared = ""] = await note(1, 2, 9_000, 0, '{"uncounted":3,"message":"a \\"b\\""}');
+  expect(JSON.parse(spared)).toMatchObject({ attempts: 2, uncounted: 3, message: 'a "b"' });
 });
 
 describe("leave", () => {

@@ -179,6 +179,42 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     },
   );
 
+  test.each(table)(
+    "P8, P10: $verb has its effect once when its write arrives after a successor has done it all",
+    async ({ before, act, write, check }) => {
+      await before?.();
+      const workflow = defineWorkflow("act", { version: 1 }, async (w) => {
+        return (await w.step("act", act, { retry: { attempts: 1 } })) ?? null;
+      });
+      await verbs.runs.start(workflow, "r");
+      const held = verbs.relay.hold(write());
+      const zombie = verbs.runs.activate(workflow, await verbs.runs.claim(workflow, "r"));
+      await held.arrived;
+      await verbs.runs.finish(workflow, "r");
+      const recorded = await verbs.runs.store.steps({ workflow: "act", id: "r" });
+      held.release();
+      expect(await zombie).toEqual({ kind: "lost" });
+      expect(await verbs.runs.store.steps({ workflow: "act", id: "r" })).toEqual(recorded);
+      await check();
+    },
+  );
+
+  test("a delete that comes late does not meet what its successor has made since", async () => {
+    await make({});
+    const workflow = defineWorkflow("act", { version: 1 }, async (w) => {
+      await w.step("delete", (k) => k.delete(target()));
+      await w.step("apply", (k) => k.apply(intent({ a: "1" })));
+    });
+    await verbs.runs.start(workflow, "r");
+    const held = verbs.relay.hold({ method: "DELETE", path: path() });
+    const zombie = verbs.runs.activate(workflow, await verbs.runs.claim(workflow, "r"));
+    await held.arrived;
+    await verbs.runs.finish(workflow, "r");
+    held.release();
+    expect(await zombie).toEqual({ kind: "lost" });
+    expect((await read())?.data).toEqual({ a: "1" });
+  });
+
   test("P8, P10: a worker taken for dead whose write is still on its way changes nothing any more", async () => {
     await make({ n: "0" });
     const workflow = defineWorkflow("act", { version: 1 }, async (w) => {

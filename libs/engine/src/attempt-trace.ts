@@ -1,7 +1,12 @@
 import type { ApiObject, JsonObject, KonvergeError, ResourceType } from "@konverge/core";
-import type { CallRecord, ConflictRecord, NamespacedName } from "@konverge/kube";
+import {
+  createAttemptSecrets,
+  type AttemptSecrets,
+  type CallRecord,
+  type ConflictRecord,
+  type NamespacedName,
+} from "@konverge/kube";
 import type { AttemptSpan } from "@konverge/telemetry";
-import { createAttemptSecrets, type AttemptSecrets } from "./attempt-secrets.ts";
 
 /** A write that changed an object. */
 export interface WriteTrace {

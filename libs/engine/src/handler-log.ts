@@ -1,4 +1,4 @@
-import type { AttemptSecrets } from "./attempt-secrets.ts";
+import type { AttemptSecrets } from "@konverge/kube";
 import type { Log } from "./log.ts";
 
 const MAX_DEPTH = 10;

@@ -1,6 +1,6 @@
 import { findCause, isKonvergeError, KonvergeError, type ErrorCode } from "@konverge/core";
 import { isKubeApiError, KubeApiError } from "@konverge/kube";
-import type { AttemptSecrets } from "./attempt-secrets.ts";
+import type { AttemptSecrets } from "@konverge/kube";
 
 /** Errors whose whole text is ours: they name objects, fields and times, never values. */
 const OWN_TEXT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([

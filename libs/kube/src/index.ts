@@ -6,6 +6,8 @@ export type {
   ConflictWinner,
   SentCall,
 } from "./call-record.ts";
+export { createAttemptSecrets } from "./attempt-secrets.ts";
+export type { AttemptSecrets } from "./attempt-secrets.ts";
 export { setCondition } from "./conditions.ts";
 export type { Condition, WithConditions } from "./conditions.ts";
 export { createKubeClient } from "./create-kube-client.ts";

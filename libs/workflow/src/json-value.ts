@@ -62,7 +62,7 @@ function findProblem(value: unknown, path: string, depth: number): string | unde
   }
   if (value === null) return undefined;
   if (isSecret(value)) {
-    const detail = `${here} is what get answered of a Secret, or of another kind that holds secrets`;
+    const detail = `${here} is a Secret, or of another kind that holds secrets, or a part of one`;
     throw new KonvergeError("invalid_result", `${detail}: return a reference, not what it holds`);
   }
   if (depth > MAX_DEPTH)

@@ -163,12 +163,19 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
       return JSON.parse(text) as StepRecord;
     },
 
-    async note(held, step, { attempts, delayMs, keep = false, uncounted = 0 }) {
+    async note(held, step, { attempts, delayMs, keep = false, ...more }) {
       const names = of(held.workflow);
       const [kind, text = ""] = await script<[string, string?]>(
         noteScript,
         [names.run(held.id), names.steps(held.id)],
-        [held.epoch, step, attempts, Math.ceil(delayMs), keep ? 1 : 0, uncounted],
+        [
+          held.epoch,
+          step,
+          attempts,
+          Math.ceil(delayMs),
+          keep ? 1 : 0,
+          Object.keys(more).length === 0 ? "" : JSON.stringify(more),
+        ],
       );
       if (kind === "fenced") throw fenced(held);
       return JSON.parse(text) as Progress;

@@ -51,7 +51,10 @@ export async function runStep(
       if (cancelled !== undefined) return cancelled;
     }
     const leftMs = waitUntilMs - journal.nowMs();
-    if (leftMs > MAX_WAIT_IN_PLACE_MS) return { waitUntilMs };
+    if (leftMs > MAX_WAIT_IN_PLACE_MS) {
+      const { message } = journal.progressOf(key) ?? {};
+      return { waitUntilMs, ...(message === undefined ? {} : { message }) };
+    }
     if (leftMs > 0) await journal.pause(leftMs, signal);
     if (journal.stopped.aborted) throw journal.stopped.reason;
     if (leftMs > 0) continue;
@@ -62,6 +65,7 @@ export async function runStep(
     }
     tries += 1;
     let value: unknown;
+    let scrub = (text: string): string => text;
     try {
       journal.beforeBody(key);
       value = await runBody(body, {
@@ -70,7 +74,11 @@ export async function runStep(
         attempt: tries,
         timeoutMs,
         signal,
-        openVerbs: (over) => createStepVerbs(journal, key, over),
+        openVerbs(over) {
+          const open = createStepVerbs(journal, key, over);
+          ({ scrub } = open);
+          return open;
+        },
       });
       journal.assertFits(key, { kind, value });
     } catch (thrown) {
@@ -80,6 +88,8 @@ export async function runStep(
       if (fenced !== undefined) throw fenced;
       if (kind === "step" && journal.cancelPending) continue;
       const fault = stepFaultOf(error);
+      const failure = failureOf(error, scrub);
+      const { message } = failure;
       if (fault.kind === "uncounted" && !isUnsafe) {
         tries -= 1;
         uncounted += 1;
@@ -90,16 +100,17 @@ export async function runStep(
           attempts: tries,
           delayMs,
           uncounted,
+          message,
         }));
         continue;
       }
       uncounted = 0;
       if (tries >= attempts || fault.kind === "final") {
-        if (kind === "undo") throw new UndoFailedError(error.message, { cause: error });
-        return await journal.commit(key, { kind, error: failureOf(error), attempts: tries });
+        if (kind === "undo") throw new UndoFailedError(message);
+        return await journal.commit(key, { kind, error: failure, attempts: tries });
       }
       const delayMs = delayBefore(tries, ladder, fault.retryAfterMs, journal.random);
-      ({ untilMs: waitUntilMs } = await journal.note(key, { attempts: tries, delayMs }));
+      ({ untilMs: waitUntilMs } = await journal.note(key, { attempts: tries, delayMs, message }));
       continue;
     }
     return await journal.commit(key, { kind, value, attempts: tries });

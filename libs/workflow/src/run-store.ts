@@ -78,6 +78,8 @@ export interface Progress {
   readonly attempts: number;
   /** Tries in a row that ended for the API server's sake and are not counted. */
   readonly uncounted?: number;
+  /** How the last try ended, for people. */
+  readonly message?: string;
   /** When its next attempt is due, or its wait ends; by Redis's clock, epoch ms. */
   readonly untilMs: number;
 }
@@ -292,6 +294,7 @@ export interface RunStore {
       readonly delayMs: number;
       readonly keep?: boolean;
       readonly uncounted?: number;
+      readonly message?: string;
     },
   ): Promise<Progress>;
   /** Enters the run into the index of waits, under each of the objects. */

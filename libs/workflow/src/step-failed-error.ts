@@ -23,9 +23,12 @@ export function errorOf(step: string, failure: Failure): KonvergeError {
     : new StepFailedError(step, failure);
 }
 
-/** What is kept of an error: its code and text, clipped. */
-export function failureOf(thrown: unknown): Failure {
+/** What is kept of an error: its code and text, as far as `scrub` lets them through, clipped. */
+export function failureOf(
+  thrown: unknown,
+  scrub: (text: string) => string = (text) => text,
+): Failure {
   const error = ensureError(thrown);
   const code = isKonvergeError(error) ? error.code : error.name;
-  return { code, message: error.message.slice(0, MAX_MESSAGE) };
+  return { code: scrub(code), message: scrub(error.message).slice(0, MAX_MESSAGE) };
 }

@@ -6,7 +6,8 @@ import { clockLua } from "./clock.ts";
  * the step's name and a tilde, which no name holds.
  *
  * KEYS: 1 run, 2 steps (hashes).
- * ARGV: 1 epoch, 2 step, 3 attempts, 4 delay in ms from now, 5 "1" to keep what is noted, 6 tries that are not counted.
+ * ARGV: 1 epoch, 2 step, 3 attempts, 4 delay in ms from now, 5 "1" to keep what is noted, 6 what else is
+ * noted (a JSON object), or "".
  * Answer: { 'noted', progress (JSON) }, or { 'fenced' }: nothing was changed.
  */
 export const noteScript: Script = defineScript(
@@ -16,8 +17,7 @@ export const noteScript: Script = defineScript(
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return { 'fenced' } end
 local field = ARGV[2] .. '~'
 local progress = '{"attempts":' .. ARGV[3] .. ',"untilMs":' .. int(now + tonumber(ARGV[4]))
-if ARGV[6] ~= '0' then progress = progress .. ',"uncounted":' .. ARGV[6] end
-progress = progress .. '}'
+progress = progress .. (ARGV[6] == '' and '}' or ',' .. string.sub(ARGV[6], 2))
 if ARGV[5] == '1' then
   redis.call('HSETNX', KEYS[2], field, progress)
   return { 'noted', redis.call('HGET', KEYS[2], field) }

@@ -196,14 +196,14 @@ export function createMemoryRunStore(now: () => number): RunStore {
       return stored;
     },
 
-    async note(held, step, { attempts, delayMs, keep = false, uncounted = 0 }) {
+    async note(held, step, { attempts, delayMs, keep = false, ...more }) {
       const run = own(held);
       const known = run.progress.get(step);
       if (keep && known !== undefined) return known;
       const progress: Progress = {
         attempts,
         untilMs: now() + Math.ceil(delayMs),
-        ...(uncounted === 0 ? {} : { uncounted }),
+        ...more,
       };
       run.progress.set(step, progress);
       return progress;

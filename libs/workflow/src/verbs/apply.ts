@@ -27,6 +27,7 @@ export async function applyObject(
 ): Promise<ObjectRef> {
   const { client, type, at } = reached;
   assertIntent(object);
+  scope.noteSeen(reached, object);
   for (let tries = 1; ; tries += 1) {
     const read = await client.get(type, at).catch(ignoreNotFound);
     if (uid !== undefined && read?.metadata.uid !== uid) throw replaced(reached);

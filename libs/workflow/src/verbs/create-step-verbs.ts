@@ -1,4 +1,5 @@
 import { KonvergeError } from "@konverge/core";
+import { createAttemptSecrets } from "@konverge/kube";
 import type { ObjectRef } from "../object-ref.ts";
 import type { RunJournal } from "../run-journal.ts";
 import { applyObject } from "./apply.ts";
@@ -24,10 +25,13 @@ export interface OpenVerbs {
   readonly verbs: StepVerbs;
   /** @throws KonvergeError `invalid_workflow` when the body has returned and one of its verbs goes on */
   assertEnded(): void;
+  /** Takes out what the body has seen of objects that hold secrets (P12). */
+  readonly scrub: (text: string) => string;
 }
 
 export function createStepVerbs(journal: RunJournal, step: string, signal: AbortSignal): OpenVerbs {
   const going = new Map<string, number>();
+  const secrets = createAttemptSecrets();
   /** Whoever does not wait for a verb is told by `assertEnded`; its failure must not end the process besides. */
   const track = <T>(verb: string, work: () => Promise<T>): Promise<T> => {
     const add = (by: number) => going.set(verb, (going.get(verb) ?? 0) + by);
@@ -37,7 +41,7 @@ export function createStepVerbs(journal: RunJournal, step: string, signal: Abort
     return promise;
   };
   const verbsOn = (scope: VerbScope): StepVerbs => ({
-    get: (target) => track("get", async () => await getObject(await scope.reach(target))),
+    get: (target) => track("get", async () => getObject(scope, await scope.reach(target))),
     list: (target) => track("list", () => listObjects(scope, target)),
     apply: (object, options = {}) =>
       track("apply", async () => applyObject(scope, await scope.reach(object), object, options)),
@@ -61,7 +65,8 @@ export function createStepVerbs(journal: RunJournal, step: string, signal: Abort
     on: (cluster) => verbsOn(scope.on(cluster)),
   });
   return {
-    verbs: verbsOn(createVerbScope({ journal, step, signal, counts: new Map() })),
+    verbs: verbsOn(createVerbScope({ journal, step, signal, counts: new Map(), secrets })),
+    scrub: (text) => secrets.scrub(text),
     assertEnded() {
       const verbs = [...going].filter(([, count]) => count > 0).map(([verb]) => verb);
       if (verbs.length === 0) return;

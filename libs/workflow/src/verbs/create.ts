@@ -26,6 +26,7 @@ export async function createObject(
 ): Promise<ObjectRef> {
   const { client, type, at, label } = reached;
   const marker = markerName(identity);
+  scope.noteSeen(reached, object);
   const annotations = { ...object.metadata.annotations, [marker]: await markOf(scope) };
   const marked = { ...object, metadata: { ...object.metadata, annotations } };
   for (let tries = 1; ; tries += 1) {

@@ -1,17 +1,16 @@
 import type { ApiObject } from "@konverge/core";
 import { ignoreNotFound } from "@konverge/kube";
-import { rememberSecret } from "./seen-secrets.ts";
 import type { Seen } from "./step-verbs.ts";
-import type { Reached } from "./verb-scope.ts";
+import type { Reached, VerbScope } from "./verb-scope.ts";
 
-export async function getObject<T extends ApiObject>({
-  client,
-  type,
-  at,
-}: Reached): Promise<Seen<T> | undefined> {
+export async function getObject<T extends ApiObject>(
+  scope: VerbScope,
+  reached: Reached,
+): Promise<Seen<T> | undefined> {
+  const { client, type, at } = reached;
   const object = await client.get(type, at).catch(ignoreNotFound);
   if (object === undefined) return undefined;
-  if (client.isSensitive(type)) rememberSecret(object);
+  scope.noteSeen(reached, object);
   return freeze(object) as Seen<T>;
 }
 

@@ -42,7 +42,9 @@ export async function mutateObject<T extends ApiObject>(
       const marks = marksIn(draft.metadata.annotations);
       if (marks.some(({ name }) => name === marker)) return;
       const before = cloneJson(draft as unknown as JsonObject);
+      scope.noteSeen(reached, before);
       await change(draft as T);
+      scope.noteSeen(reached, draft);
       if (jsonEquals(before, draft)) return;
       const settled = await settledOf(
         scope,

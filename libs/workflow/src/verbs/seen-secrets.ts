@@ -1,7 +1,9 @@
-/** What `get` has answered of kinds that hold secrets, with all that is in it. */
+/** What bodies have seen of kinds that hold secrets, with all that is in it. */
 const secrets = new WeakSet<object>();
 
 export function rememberSecret(value: object): void {
+  // A draft may hold a cycle.
+  if (secrets.has(value)) return;
   secrets.add(value);
   for (const member of Object.values(value)) {
     if (typeof member === "object" && member !== null) rememberSecret(member);

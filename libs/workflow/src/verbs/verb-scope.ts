@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { KonvergeError, type ResourceType } from "@konverge/core";
-import type { KubeClient, NamespacedName } from "@konverge/kube";
+import type { AttemptSecrets, KubeClient, NamespacedName } from "@konverge/kube";
 import type { RunJournal } from "../run-journal.ts";
+import { rememberSecret } from "./seen-secrets.ts";
 import type { NamedTarget, ObjectIntent, ObjectTarget } from "./step-verbs.ts";
 
 /** One try of a body: what its verbs work with. */
@@ -25,6 +26,8 @@ export interface VerbScope {
    * try are told apart by their order, so it is asked for when the verb is called, before anything is awaited.
    */
   identify(verb: string, target: ObjectTarget): string;
+  /** Remembers what the body sees of an object, if its kind holds secrets (P12). */
+  noteSeen(reached: ReachedKind, object: object): void;
   on(cluster: string): VerbScope;
 }
 
@@ -53,12 +56,13 @@ export interface VerbScopeOptions {
   readonly signal: AbortSignal;
   /** Shared by the scopes of all clusters. */
   readonly counts: Map<string, number>;
+  readonly secrets: AttemptSecrets;
   /** Named by `on`. */
   readonly cluster?: string;
 }
 
 export function createVerbScope(options: VerbScopeOptions): VerbScope {
-  const { journal, step, signal, counts, cluster: chosen } = options;
+  const { journal, step, signal, counts, secrets, cluster: chosen } = options;
   const { held, clusters } = journal;
   const reachKind = async (named: NamedKind): Promise<ReachedKind> => {
     if (clusters === undefined) {
@@ -116,6 +120,11 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
       // The time is in it since an id may be used again once its run is forgotten.
       const whole = [journal.scope, workflow, id, run.createdAtMs, step, ...call, count];
       return createHash("sha256").update(JSON.stringify(whole)).digest("hex");
+    },
+    noteSeen({ client, type }, object) {
+      if (!client.isSensitive(type)) return;
+      secrets.note(object);
+      rememberSecret(object);
     },
     on: (cluster) => createVerbScope({ ...options, cluster }),
   };
