@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { KonvergeError } from "@konverge/core";
 import type { StepContext } from "./define-workflow.ts";
 import type { RunRef } from "./run-ref.ts";
+import { StepTry } from "./step-try.ts";
 import type { OpenVerbs } from "./verbs/create-step-verbs.ts";
 
 /** The step whose body is running. */
@@ -43,38 +44,27 @@ export async function runBody<T>(
   options: BodyOptions,
 ): Promise<T> {
   const { run, step, attempt, timeoutMs, signal, openVerbs } = options;
-  // Composed by hand: `AbortSignal.any` costs more than the rest of a step, most of it in garbage.
-  const over = new AbortController();
+  const tried = new StepTry({ attempt, makeKey: () => idempotencyKeyOf(run, step), openVerbs });
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const end = (reason: Error) => {
-    over.abort(reason);
+    tried.end(() => reason);
     reject(reason);
   };
   const timer = setTimeout(() => {
     const message = `step "${step}" took longer than ${timeoutMs} ms; raise its timeout or do less in it`;
     end(new KonvergeError("timed_out", message));
   }, timeoutMs);
-  const open = openVerbs(over.signal);
   const stop = () => end(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
-  const context: StepContext = {
-    ...open.verbs,
-    signal: over.signal,
-    attempt,
-    // Few ask for it, and a hash costs more than the rest of this.
-    get idempotencyKey() {
-      return idempotencyKeyOf(run, step);
-    },
-  };
   try {
-    const value = await Promise.race([aborted, bodies.run(step, async () => await body(context))]);
-    open.assertEnded();
+    const value = await Promise.race([aborted, bodies.run(step, async () => await body(tried))]);
+    tried.assertVerbsEnded();
     return value;
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
     // What the body has left behind must not write beside the next try.
-    over.abort(new KonvergeError("attempt_revoked", `this try of step "${step}" is over`));
+    tried.end(() => new KonvergeError("attempt_revoked", `this try of step "${step}" is over`));
   }
 }

@@ -34,7 +34,10 @@ export interface RunNames {
  */
 export function runNames(prefix: string, cluster: string, workflow: string): RunNames {
   const root = `${prefix}:{${encodeURIComponent(cluster)}/workflows}`;
-  const of = (what: string) => (id: string) => `${root}/${what}/${workflow}/${id}`;
+  const of = (what: string) => {
+    const names = `${root}/${what}/${workflow}/`;
+    return (id: string) => names + id;
+  };
   return {
     runRoot: `${root}/run/${workflow}/`,
     run: of("run"),
