@@ -85,11 +85,14 @@ export function useQueues(): QueueHarness {
   };
 }
 
+/** Long enough for a machine that does ten other things; below what a test may take, so that it says what did not happen. */
+const DEADLINE_MS = 40_000;
+
 /** Polls until `probe` answers something, and fails with `what` when it never does. */
 export async function until<T>(
   what: string,
   probe: () => T | undefined | false | Promise<T | undefined | false>,
-  deadlineMs = 15_000,
+  deadlineMs = DEADLINE_MS,
 ): Promise<T> {
   const endMs = performance.now() + deadlineMs;
   for (;;) {

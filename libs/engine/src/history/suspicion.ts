@@ -2,9 +2,10 @@ import type { AttemptRecord } from "@konverge/contracts";
 
 /** Attempts in a row, seen by this process, that look as if nobody but we had caused them. */
 const SUSPICIOUS = 5;
-/** Keys looked at per second, and how long one that was in order is left alone. */
+/** Keys looked at per second. */
 const LOOKS = 5;
-const LEFT_ALONE_MS = 15_000;
+/** How long one that was in order is left alone, at first and at most: a loop that was too young may be old enough soon. */
+const LEFT_ALONE_MS = [2_000, 15_000] as const;
 const MOST_KEYS = 10_000;
 
 /** Which keys are worth the reading of their records. Costs one entry of a map per attempt. */
@@ -15,7 +16,7 @@ export interface Suspicion {
 }
 
 export function createSuspicion(now: () => number = () => performance.now()): Suspicion {
-  const seen = new Map<string, { count: number; notBeforeMs: number }>();
+  const seen = new Map<string, { count: number; looks: number; notBeforeMs: number }>();
   const waiting = new Set<string>();
   return {
     note: (key, record) => {
@@ -24,7 +25,7 @@ export function createSuspicion(now: () => number = () => performance.now()): Su
         if (known !== undefined && known.notBeforeMs <= now()) seen.delete(key);
         return;
       }
-      const entry = known ?? { count: 0, notBeforeMs: 0 };
+      const entry = known ?? { count: 0, looks: 0, notBeforeMs: 0 };
       entry.count += 1;
       // Those that were seen last are kept.
       seen.delete(key);
@@ -37,7 +38,9 @@ export function createSuspicion(now: () => number = () => performance.now()): Su
       for (const key of taken) {
         waiting.delete(key);
         const entry = seen.get(key);
-        if (entry !== undefined) entry.notBeforeMs = now() + LEFT_ALONE_MS;
+        if (entry === undefined) continue;
+        entry.notBeforeMs = now() + Math.min(LEFT_ALONE_MS[1], LEFT_ALONE_MS[0] * 2 ** entry.looks);
+        entry.looks += 1;
       }
       return taken;
     },

@@ -1,0 +1,41 @@
+import type { AttemptRecord } from "@konverge/contracts";
+import { expect, test } from "vitest";
+import { createSuspicion } from "./suspicion.ts";
+
+const polls = { triggers: [{ kind: "schedule" }], outcome: "requeueAfter", writes: [] };
+const changed = { ...polls, triggers: [{ kind: "http" }] };
+
+function watchKey() {
+  let nowMs = 0;
+  const suspicion = createSuspicion(() => nowMs);
+  const run = (times: number, record: object = polls) => {
+    for (let n = 0; n < times; n++) suspicion.note("a", record as AttemptRecord);
+  };
+  return { ...suspicion, run, pass: (ms: number) => (nowMs += ms) };
+}
+
+test("a key is looked at after five attempts of its own making, and then more and more rarely", () => {
+  const key = watchKey();
+  key.run(4);
+  expect(key.take()).toEqual([]);
+  key.run(1);
+  const looksAtMs: number[] = [];
+  for (let ms = 0; ms < 60_000; ms += 500) {
+    key.run(1);
+    if (key.take().length > 0) looksAtMs.push(ms);
+    key.pass(500);
+  }
+  expect(looksAtMs).toEqual([0, 2_000, 6_000, 14_000, 29_000, 44_000, 59_000]);
+});
+
+test("an attempt that something else started makes it unsuspicious, once it has been left alone", () => {
+  const key = watchKey();
+  key.run(5);
+  expect(key.take()).toEqual(["a"]);
+  key.pass(2_000);
+  key.run(1, changed);
+  key.run(4);
+  expect(key.take()).toEqual([]);
+  key.run(1);
+  expect(key.take()).toEqual(["a"]);
+});
