@@ -1,5 +1,10 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { ApiObject } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
+import { createControllerRegistry } from "@konverge/queue";
+import { createApiServer } from "@konverge/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runCommand, type Ended } from "./cli-runner.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
@@ -55,6 +60,58 @@ test("Redis away fails with 6 and asks nobody else about it; secrets of its URL 
     { check: "redis", detail: expect.stringContaining("Redis at redis://127.0.0.1:1 ") as string },
   ]);
   expect(ended.stdout + ended.stderr).not.toContain("s3cret");
+});
+
+test("each cluster that workflows reach is looked at; one that does not answer fails by its name", async () => {
+  await using redisServer = await startRedis();
+  const [east, west] = [await createApiServer({}), await createApiServer({})];
+  const folder = await mkdtemp(join(tmpdir(), "konverge-doctor-"));
+  const kubeconfig = join(folder, "kubeconfig");
+  const clusters = Object.entries({ east, west });
+  const text = JSON.stringify({
+    clusters: clusters.map(([name, { url }]) => ({ name, cluster: { server: url } })),
+    users: [{ name: "anybody", user: {} }],
+    contexts: clusters.map(([name]) => ({ name, context: { cluster: name, user: "anybody" } })),
+  });
+  await writeFile(kubeconfig, text);
+  const env = { KONVERGE_REDIS_URL: redisServer.url, KUBECONFIG: kubeconfig };
+  const config = ["--config", "apps/examples/src/fleet-rollout.config.ts"];
+  try {
+    await using registry = new AsyncDisposableStack();
+    const redisUrl = { url: redisServer.url };
+    const workers = createControllerRegistry({ redis: redisUrl, cluster: "east" });
+    registry.defer(() => workers.close());
+    await workers.announce([], [{ name: "fleet-rollout", version: 1 }]);
+    workers.heartbeat({
+      workerId: "w",
+      controllers: [],
+      definitions: {},
+      role: "all",
+      version: "1",
+      startedAt: new Date().toISOString(),
+      host: "h",
+    });
+    await expect.poll(async () => (await workers.listWorkers()).length).toBe(1);
+    const fine = await doctor(env, ...config);
+    expect(
+      fine.checks.find(({ check }) => check === "workers")?.detail,
+      "of the cluster that the configuration serves",
+    ).toMatch(/^1 /);
+    const levels = new Map(fine.checks.map(({ check, level }) => [check, level]));
+    expect(levels.get("kubernetes")).toBe("ok");
+    expect(levels.get("cluster west")).toBe("ok");
+    expect(levels.get("permissions on west"), "the embedded server has none").toBe("skip");
+    expect(levels.has("cluster east"), "that is the worker's own").toBe(false);
+    await west.close();
+    const bad = await doctor(env, ...config);
+    expect(bad.code).toBe(6);
+    expect(bad.checks.filter(({ level }) => level === "fail")).toMatchObject([
+      { check: "cluster west", detail: expect.stringContaining("127.0.0.1") as string },
+    ]);
+  } finally {
+    await Promise.all([east.close(), west.close()]);
+    await rm(folder, { recursive: true });
+  }
 });
 
 let cluster: RbacCluster | undefined;

@@ -1,7 +1,7 @@
 import { readSettings } from "@konverge/contracts";
 import type { ResourceType } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
-import { bindCluster } from "@konverge/queue";
+import { bindCluster, createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { connectCluster, readClusterUid } from "../../apps/worker/src/connect-cluster.ts";
@@ -103,6 +103,11 @@ test("each cluster of the configuration is reached by its own guard, when it is 
   expect(lines.map(({ message, fields }) => [message, fields["cluster"]])).toEqual([
     ["cluster connected", "west"],
   ]);
+
+  const { url, prefix } = queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "east" });
+  cleanup.defer(() => registry.close());
+  expect(await registry.listClusters(), "its guard can be steered by anyone").toEqual(["west"]);
 
   await access.close();
   expect(await permits()).toEqual({ east: 2 });

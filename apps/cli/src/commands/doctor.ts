@@ -30,16 +30,23 @@ export function addDoctorCommand(program: Command): void {
             ? undefined
             : await loadWorkerConfig(flags.config, process.env);
         const settings = loaded?.settings ?? readSettings({ env: process.env });
-        const [{ checkKubernetes }, { checkRedisServer }] = await Promise.all([
-          import("../doctor/check-kubernetes.ts"),
-          import("../doctor/check-redis.ts"),
-        ]);
+        const [{ checkKubernetes }, { checkOtherClusters }, { checkRedisServer }] =
+          await Promise.all([
+            import("../doctor/check-kubernetes.ts"),
+            import("../doctor/check-other-clusters.ts"),
+            import("../doctor/check-redis.ts"),
+          ]);
         const isRemote = asking.settings.server !== undefined;
         const redis = isRemote ? [] : await checkRedisServer(settings);
+        // The configuration says which cluster its workers serve.
+        const cluster = flags.cluster ?? loaded?.settings.cluster ?? asking.cluster;
+        const isAway = redis.some(({ level }) => level === "fail");
         // Without Redis there is nobody to ask.
-        const fleet = redis.some(({ level }) => level === "fail") ? [] : await checkFleet(asking);
+        const fleet = isAway ? [] : await checkFleet({ ...asking, cluster });
         const kubernetes = await checkKubernetes(settings, loaded?.config);
-        report(flags, [...redis, ...fleet, ...kubernetes]);
+        const others =
+          loaded === undefined ? [] : await checkOtherClusters(settings, loaded.config);
+        report(flags, [...redis, ...fleet, ...kubernetes, ...others]);
       }),
     );
 }

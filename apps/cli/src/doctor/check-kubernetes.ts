@@ -1,6 +1,11 @@
 import type { Settings } from "@konverge/contracts";
 import { createLocalGate, formatApiVersion, isKonvergeError } from "@konverge/core";
-import { findMissingAccess, requiredAccess, type Config } from "@konverge/engine";
+import {
+  findMissingAccess,
+  requiredAccess,
+  type Config,
+  type RequiredAccess,
+} from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { kubeconfigOf } from "../kubeconfig-of.ts";
 import { readVersion } from "../version.ts";
@@ -9,7 +14,7 @@ import { failedCheck, type Check } from "./check.ts";
 const FORBIDDEN = 7;
 const MISMATCH = 2;
 /** Reviews are a call per verb and resource. */
-const GATE = { ratePerSecond: 100, burst: 100 };
+export const GATE = { ratePerSecond: 100, burst: 100 };
 
 /** Whether the API server of the kubeconfig answers, serves the controllers' kinds, and allows what they need. */
 export async function checkKubernetes(
@@ -38,7 +43,7 @@ export async function checkKubernetes(
     }
     const [served, allowed] = await Promise.all([
       checkKinds(client, config),
-      checkPermissions(client, config, settings),
+      checkPermissions(client, requiredAccess(config, settings.prefix), settings),
     ]);
     return [found, ...served, ...allowed];
   } catch (error) {
@@ -72,14 +77,14 @@ async function checkKinds(client: KubeClient, { controllers }: Config): Promise<
   );
 }
 
-async function checkPermissions(
+/** Whether this account may do what is needed; `where` is appended to the name of the check. */
+export async function checkPermissions(
   client: KubeClient,
-  config: Config,
-  { prefix, leaseNamespace }: Settings,
+  needed: RequiredAccess,
+  { leaseNamespace, where = "" }: { readonly leaseNamespace: string; readonly where?: string },
 ): Promise<Check[]> {
-  const check = "permissions";
+  const check = `permissions${where}`;
   try {
-    const needed = requiredAccess(config, prefix);
     const missing = await findMissingAccess(client, needed, leaseNamespace);
     const rules = [...missing.cluster, ...missing.leases];
     if (rules.length === 0) {

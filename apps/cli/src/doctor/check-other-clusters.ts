@@ -1,0 +1,56 @@
+import type { Settings } from "@konverge/contracts";
+import { createLocalGate } from "@konverge/core";
+import { requiredAccess, type Config } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { kubeconfigOf } from "../kubeconfig-of.ts";
+import { readVersion } from "../version.ts";
+import { failedCheck, type Check } from "./check.ts";
+import { checkPermissions, GATE } from "./check-kubernetes.ts";
+
+/** The clusters beside the worker's own that its workflows may reach: whether they answer, and allow what workflows need. */
+export async function checkOtherClusters(
+  settings: Settings,
+  { clusters, workflows }: Config,
+): Promise<Check[]> {
+  if (workflows.length === 0) return [];
+  const others = Object.keys(clusters).filter((name) => name !== settings.cluster);
+  const checks = await Promise.all(
+    others.map((name) => checkCluster(name, settings, { clusters, workflows })),
+  );
+  return checks.flat();
+}
+
+async function checkCluster(
+  name: string,
+  settings: Settings,
+  { clusters, workflows }: Pick<Config, "clusters" | "workflows">,
+): Promise<Check[]> {
+  const check = `cluster ${name}`;
+  const { kubeconfig, context } = clusters[name] ?? {};
+  if (kubeconfig === undefined && context === undefined) {
+    const detail = `clusters.${name} has neither kubeconfig nor context: workflows do not find it from here; give one of them`;
+    return [{ check, level: "warn", detail }];
+  }
+  let client: KubeClient | undefined;
+  try {
+    // The settings' context is of the worker's own cluster.
+    const options = kubeconfigOf({ ...settings, cluster: name, context: undefined }, { clusters });
+    const credentials = loadKubeCredentials(options);
+    const userAgent = `konverge-doctor/${readVersion()}`;
+    client = createKubeClient({ credentials, gate: createLocalGate(GATE), userAgent });
+    const { gitVersion } = await client.serverVersion();
+    // Lease and Events are in the worker's own.
+    const { cluster } = requiredAccess({ controllers: [], workflows }, settings.prefix);
+    const needed = cluster.filter(({ resources }) => !resources.includes("events"));
+    const permissions = await checkPermissions(
+      client,
+      { cluster: needed, leases: [] },
+      { ...settings, where: ` on ${name}` },
+    );
+    return [{ check, level: "ok", detail: `${gitVersion} at ${client.server}` }, ...permissions];
+  } catch (error) {
+    return [failedCheck(check, error)];
+  } finally {
+    await client?.close();
+  }
+}
