@@ -9,7 +9,7 @@ import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { keyOf, until, useQueues, workOn } from "../../integration/queue-harness.ts";
 import { createProgram } from "../../../apps/cli/src/create-program.ts";
-import { useChromium } from "./chromium.ts";
+import { findBarriers, useChromium } from "./chromium.ts";
 import { startOwnApi, startProxy } from "./own-api.ts";
 
 const harness = useQueues();
@@ -221,6 +221,40 @@ test("10,000 objects: a page draws a hundred, and any part of a name finds one",
   await page.getByRole("link", { name: "demo/object-07770" }).waitFor();
   await expect.poll(() => page.locator("tbody tr").count()).toBe(10);
   expect(new URL(page.url()).searchParams.get("name")).toBe("ct-0777");
+});
+
+test("filters are saved under a name, survive a reload, and are forgotten", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, queue } = await startOwnApi(harness);
+  for (const name of ["blue", "red"]) await queue.request(keyOf(name), BY_TEST);
+  await page.goto(`${url}/keys`);
+  await page.getByRole("link", { name: "demo/red" }).waitFor();
+  expect(await page.getByRole("button", { name: "Save this view" }).count()).toBe(0);
+  await page.getByLabel("State").selectOption("waiting");
+  await page.getByLabel("Name", { exact: true }).fill("blue");
+  await page.getByRole("link", { name: "demo/red" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Save this view" }).click();
+  await page.keyboard.type(`<b>blue & waiting</b>`);
+  await page.keyboard.press("Enter");
+  const view = page.getByRole("link", { name: "<b>blue & waiting</b>" });
+  await view.waitFor();
+  expect(await view.getAttribute("aria-current")).toBe("true");
+
+  await page.goto(`${url}/dead-letters`);
+  await page.getByRole("heading", { name: "Dead letters" }).waitFor();
+  expect(await view.count(), "of the view that it was saved in").toBe(0);
+  await page.goto(`${url}/keys`);
+  await page.getByRole("link", { name: "demo/red" }).waitFor();
+  await view.click();
+  await page.getByRole("link", { name: "demo/red" }).waitFor({ state: "detached" });
+  expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("blue");
+  expect(await findBarriers(page)).toEqual([]);
+  await page.getByRole("button", { name: /^Forget the view/ }).click();
+  await view.waitFor({ state: "detached" });
+  await page.evaluate(`localStorage.setItem("konverge.views", "{broken")`);
+  await page.reload();
+  await page.getByRole("button", { name: "Save this view" }).waitFor();
+  expect(troubles).toEqual([]);
 });
 
 test("the live tail stands still under the mouse, and goes on behind what was shown", async (context) => {

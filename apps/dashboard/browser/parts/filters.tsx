@@ -1,5 +1,7 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { query, setQuery } from "../frame/router.ts";
+import { SavedViews } from "./saved-views.tsx";
 
 const PAUSE_MS = 250;
 
@@ -12,6 +14,18 @@ export interface FilterProps {
   /** What stands for a choice on the page. Default: the choice. */
   readonly textOf?: (choice: string) => string;
   readonly placeholder?: string;
+}
+
+/** The filters of a view, and those of its filters that were saved under a name. */
+export function Filters({ children }: { readonly children: ComponentChildren }) {
+  return (
+    <>
+      <div class="filters" role="group" aria-label="Filters">
+        {children}
+      </div>
+      <SavedViews />
+    </>
+  );
 }
 
 /** One filter. It stands in the address, and starts from the first page again. */

@@ -6,7 +6,7 @@ import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../frame/cluster.ts";
 import { objectHref, query } from "../frame/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
-import { Filter, filtersOf } from "../parts/filters.tsx";
+import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { OrderButton } from "../parts/order-dialog.tsx";
@@ -35,11 +35,11 @@ export function DeadLettersView() {
       <p class="lead">
         What failed for good is not tried again until the object changes, or a person releases it.
       </p>
-      <div class="filters" role="group" aria-label="Filters">
+      <Filters>
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
         <Filter name="controller" label="Controller" />
-      </div>
+      </Filters>
       <TroubleNote trouble={trouble} />
       <div aria-busy={loading}>
         {data === undefined ? (

@@ -5,7 +5,7 @@ import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster, viewHref } from "../frame/cluster.ts";
 import { objectHref, query } from "../frame/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
-import { Filter, filtersOf } from "../parts/filters.tsx";
+import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { OrderButton, type Order } from "../parts/order-dialog.tsx";
@@ -47,12 +47,12 @@ export function KeysView() {
       </div>
       <Depths queues={queues.data?.items ?? []} shown={controller} />
       <Pauses queues={queues.data?.items ?? []} onDone={reload} />
-      <div class="filters" role="group" aria-label="Filters">
+      <Filters>
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
         <Filter name="controller" label="Controller" />
         <Filter name="phase" label="State" choices={PHASES} />
-      </div>
+      </Filters>
       <TroubleNote trouble={trouble ?? queues.trouble} />
       <div aria-busy={loading}>
         {data === undefined ? (

@@ -5,7 +5,7 @@ import { workflowOf } from "../api/run-id.ts";
 import { apiPath, viewHref } from "../frame/cluster.ts";
 import { objectHref, runHref } from "../frame/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
-import { Filter, filtersOf } from "../parts/filters.tsx";
+import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
 import { Empty } from "../parts/notice.tsx";
 import { Outcome, outcomeNames, Status } from "../parts/status.tsx";
@@ -30,12 +30,12 @@ export function LiveView() {
         <h1>Live</h1>
         <Connection state={tail.state} />
       </div>
-      <div class="filters" role="group" aria-label="Filters">
+      <Filters>
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
         <Filter name="controller" label="Controller" />
         <Filter name="outcome" label="Outcome" choices={outcomeNames} />
-      </div>
+      </Filters>
       <div ref={list}>
         <div class="held" role="status">
           {tail.held === 0 ? null : (

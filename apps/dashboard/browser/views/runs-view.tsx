@@ -4,7 +4,7 @@ import { shortName } from "../api/object-key.ts";
 import { apiPath } from "../frame/cluster.ts";
 import { objectHref, query } from "../frame/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
-import { Filter, filtersOf } from "../parts/filters.tsx";
+import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Pager } from "../parts/pager.tsx";
@@ -39,7 +39,7 @@ export function RunsView() {
           Look again
         </button>
       </div>
-      <div class="filters" role="group" aria-label="Filters">
+      <Filters>
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
         <Filter name="controller" label="Controller" />
@@ -47,7 +47,7 @@ export function RunsView() {
         <Filter name="manager" label="Lost to" placeholder="field manager" />
         <Filter name="error" label="Error" placeholder="code or reason" />
         <Filter name="hint" label="Hint" />
-      </div>
+      </Filters>
       <TroubleNote trouble={trouble} />
       <div aria-busy={loading}>
         {data === undefined ? (

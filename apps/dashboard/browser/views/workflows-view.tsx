@@ -6,7 +6,7 @@ import { apiPath, cluster } from "../frame/cluster.ts";
 import { query, runHref } from "../frame/router.ts";
 import { defaultCluster } from "../frame/session.ts";
 import { CliLine, flagsOf, quote } from "../parts/cli-line.tsx";
-import { Filter, filtersOf } from "../parts/filters.tsx";
+import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Pager } from "../parts/pager.tsx";
@@ -42,13 +42,13 @@ export function WorkflowsView() {
       <p class="lead">
         Runs of durable functions: each step is recorded, and goes on where it was after any crash.
       </p>
-      <div class="filters" role="group" aria-label="Filters">
+      <Filters>
         <Filter name="q" label="Search" placeholder="part of run, key or who" />
         <Filter name="workflow" label="Workflow" choices={[...new Set(names)].toSorted()} />
         <Filter name="status" label="Status" choices={runStatuses} textOf={runStatusText} />
         <Filter name="by" label="Started by" />
         <Filter name="key" label="Key" />
-      </div>
+      </Filters>
       <TroubleNote trouble={trouble} />
       <div ref={list} aria-busy={loading}>
         <div role="status">
