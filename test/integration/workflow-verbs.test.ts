@@ -1,6 +1,8 @@
-import type { ApiObject, ResourceType } from "@konverge/core";
+import { TerminalError, type ApiObject, type ResourceType } from "@konverge/core";
 import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/workflow";
 import { describe, expect, test } from "vitest";
+import { retryRun } from "../../libs/workflow/src/retry-run.ts";
+import { runNames } from "../../libs/workflow/src/run-names.ts";
 import { testServers } from "./kube-servers.ts";
 import { useQueues } from "./queue-harness.ts";
 import type { Match } from "./request-relay.ts";
@@ -280,6 +282,53 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     await verbs.runs.finish(both, "t");
     expect(await marks()).toHaveLength(2);
     expect((await read())?.data).toEqual({ n: "6" });
+  });
+
+  test("P10: a run that goes on from its failure finds what the failed step had changed, whoever has changed the object since", async () => {
+    await make({ n: "0" });
+    let isBroken = true;
+    const fragile = defineWorkflow("fragile", { version: 1 }, async (w) => {
+      await w.step("before", increment);
+      await w
+        .step("failing", async (k) => {
+          await increment(k);
+          if (isBroken) throw new TerminalError("broken");
+        })
+        .catch(() => undefined);
+      await w.step("behind", increment);
+      if (isBroken) throw new Error("as planned");
+    });
+    const other = defineWorkflow("other", { version: 1 }, async (w) => {
+      await w.step("act", increment);
+    });
+    await verbs.runs.start(fragile, "r");
+    await verbs.runs.finish(fragile, "r");
+    // That of the step before the failure has gone.
+    expect(await marks()).toHaveLength(2);
+    for (const id of ["a", "b"]) {
+      await verbs.runs.start(other, id);
+      await verbs.runs.finish(other, id);
+    }
+    expect((await read())?.data).toEqual({ n: "5" });
+    expect(await marks()).toHaveLength(3);
+    isBroken = false;
+    await retryRun(
+      {
+        store: verbs.runs.store,
+        call: (run) => run(queues.redis),
+        namesOf: (workflow) => runNames(queues.prefix, "default", workflow),
+        start: async () => undefined,
+        wake: async () => undefined,
+      },
+      { workflow: "fragile", id: "r" },
+      { fromFailed: true },
+    );
+    await verbs.runs.finish(fragile, "r");
+    expect((await read())?.data).toEqual({ n: "5" });
+    // Now nobody needs them any more.
+    await verbs.runs.start(other, "c");
+    await verbs.runs.finish(other, "c");
+    expect(await marks()).toHaveLength(1);
   });
 
   test("a try that took too long and goes on writes no more", async () => {

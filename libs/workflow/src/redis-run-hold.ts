@@ -1,6 +1,8 @@
 import type { RedisRunStoreOptions } from "./redis-run-store.ts";
 import type { RunNames } from "./run-names.ts";
-import type { EndStatus, RunStore } from "./run-store.ts";
+import { markStateOf, type MarkState } from "./mark-state.ts";
+import { readSteps } from "./run-fields.ts";
+import type { EndStatus, RunStatus, RunStore } from "./run-store.ts";
 
 const ENDED: ReadonlySet<string> = new Set<EndStatus>(["done", "failed", "cancelled"]);
 
@@ -8,7 +10,7 @@ const ENDED: ReadonlySet<string> = new Set<EndStatus>(["done", "failed", "cancel
 export function createRedisRunHold(
   { call, prefix, cluster }: RedisRunStoreOptions,
   of: (workflow: string) => RunNames,
-): Pick<RunStore, "scope" | "installation" | "holds" | "settled"> {
+): Pick<RunStore, "scope" | "installation" | "holds" | "statesOf"> {
   let installation: Promise<string> | undefined;
   const findInstallation = async (): Promise<string> => {
     const { installation: name } = of("");
@@ -34,15 +36,20 @@ export function createRedisRunHold(
       return isSame && !hasEnded(status);
     },
 
-    async settled(marks) {
+    async statesOf(marks) {
       return await Promise.all(
-        marks.map(async ({ workflow, id, createdAtMs, step }) => {
+        marks.map(async ({ workflow, id, createdAtMs, step }): Promise<MarkState> => {
           const names = of(workflow);
           const [[createdAt, status], isRecorded] = await Promise.all([
             call((redis) => redis.hmget(names.run(id), "createdAt", "status")),
             call((redis) => redis.hexists(names.steps(id), step)),
           ]);
-          return Number(createdAt) !== createdAtMs || hasEnded(status) || isRecorded === 1;
+          // The id may be another run's by now.
+          const known = Number(createdAt) === createdAtMs ? (status as RunStatus) : undefined;
+          if (isRecorded === 0 && known !== undefined && !hasEnded(known)) return "live";
+          if (known === undefined || known === "done") return "settled";
+          const records = await call((redis) => redis.hgetall(names.steps(id)));
+          return markStateOf(known, readSteps(records).steps, step);
         }),
       );
     },

@@ -1,4 +1,5 @@
 import { KonvergeError } from "@konverge/core";
+import { markStateOf } from "./mark-state.ts";
 import type { Interrupt } from "./activation-scope.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 import { assertJson } from "./json-value.ts";
@@ -9,6 +10,7 @@ import {
   type Held,
   type Progress,
   type RunStore,
+  type StepMark,
   type RunWarning,
   type StepKind,
   type StepRecord,
@@ -19,7 +21,7 @@ const MAX_RECORD_BYTES = 64 * 1_024;
 const UNTIMED: ReadonlySet<StepKind> = new Set<StepKind>(["sleep", "now"]);
 
 /** What one activation knows of its run, and writes to it under its epoch. */
-export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "settled"> {
+export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "statesOf"> {
   readonly held: Held;
   /** Where Kubernetes verbs go. */
   readonly clusters: ClusterAccess | undefined;
@@ -140,7 +142,15 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   return {
     scope: store.scope,
     installation: () => store.installation(),
-    settled: (marks) => store.settled(marks),
+    async statesOf(marks) {
+      const { workflow, id, run } = held;
+      const isOwn = (mark: StepMark) =>
+        mark.workflow === workflow && mark.id === id && mark.createdAtMs === run.createdAtMs;
+      const others = marks.filter((mark) => !isOwn(mark));
+      const states = others.length === 0 ? [] : await store.statesOf(others);
+      const known = new Map(others.map((mark, index) => [mark, states[index] ?? "live"]));
+      return marks.map((mark) => known.get(mark) ?? markStateOf("running", steps, mark.step));
+    },
     held,
     clusters: options.clusters,
     stopped,

@@ -1,4 +1,5 @@
 import type { RunFilter, RunPlace } from "./list-runs.ts";
+import type { MarkState } from "./mark-state.ts";
 import type { RunRef } from "./run-ref.ts";
 
 export type RunStatus =
@@ -265,8 +266,8 @@ export interface RunStore {
   installation(): Promise<string>;
   /** True while nobody else has claimed the run, and it has not ended. */
   holds(held: Held): Promise<boolean>;
-  /** For each mark whether its step will never run again: it is recorded, or its run has ended or is forgotten. */
-  settled(marks: readonly StepMark[]): Promise<boolean[]>;
+  /** Who may still look for each mark. */
+  statesOf(marks: readonly StepMark[]): Promise<MarkState[]>;
   start(run: NewRun): Promise<Started>;
   claim(ref: RunRef, claim: Claim): Promise<Claimed>;
   /**

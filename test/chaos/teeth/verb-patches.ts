@@ -36,7 +36,7 @@ export const VERB_PATCHES = {
   /** A second try does not see what the first has done. */
   mark: [{ file: MUTATE, from: "if (marks.some(({ name }) => name === marker)) return;", to: "" }],
   /** The mark of a step is taken away before the step is recorded. */
-  settled: [{ file: MUTATE, from: "answers[index] === true", to: "true" }],
+  settled: [{ file: MUTATE, from: 'state === "settled" ||', to: "true ||" }],
 } as const satisfies Record<string, readonly Change[]>;
 
 export type VerbPatchName = keyof typeof VERB_PATCHES;

@@ -1,6 +1,7 @@
 import { fits } from "../list-runs.ts";
 import { glanceOf } from "../run-fields.ts";
 import { bytesOf } from "../run-limits.ts";
+import { markStateOf } from "../mark-state.ts";
 import type { RunRef } from "../run-ref.ts";
 import {
   FencedError,
@@ -79,12 +80,12 @@ export function createMemoryRunStore(now: () => number): RunStore {
       const run = runs.get(keyOf(held));
       return run?.epoch === held.epoch && !hasEnded(run);
     },
-    async settled(marks) {
+    async statesOf(marks) {
       return marks.map((mark) => {
         const run = runs.get(keyOf(mark));
-        return (
-          run?.view.createdAtMs !== mark.createdAtMs || hasEnded(run) || run.steps.has(mark.step)
-        );
+        const isSame = run?.view.createdAtMs === mark.createdAtMs;
+        const status = isSame ? run?.view.status : undefined;
+        return markStateOf(status, run?.steps ?? new Map(), mark.step);
       });
     },
 

@@ -6,6 +6,7 @@ import {
   type JsonObject,
 } from "@konverge/core";
 import type { ObjectRef } from "../object-ref.ts";
+import type { MarkState } from "../mark-state.ts";
 import type { StepMark } from "../run-store.ts";
 import { refTo } from "../waits/wait-target.ts";
 import { markerName, markOf, marksIn } from "./step-marker.ts";
@@ -13,6 +14,8 @@ import type { Reached, VerbScope } from "./verb-scope.ts";
 
 /** Marks of other steps that are looked up in Redis for one write. */
 const MAX_LOOKED_UP = 50;
+/** With more marks than this in one object those go that only a retry would look for. Annotations may have 256 KiB. */
+const MAX_KEPT = 200;
 
 export interface Mutation<T> {
   /** Of this call, in all tries. */
@@ -67,21 +70,18 @@ export async function mutateObject<T extends ApiObject>(
   return refTo(reached, result.object);
 }
 
-/** Names of the marks that nobody will look for again. */
+/** Names of the marks that nobody will look for again, of those that are looked up. */
 async function settledOf(
   { journal }: VerbScope,
   marks: readonly { readonly name: string; readonly mark: StepMark }[],
 ): Promise<string[]> {
   const installation = await journal.installation();
   const ours = marks.filter(({ mark }) => mark.installation === installation);
-  const { workflow, id, run } = journal.held;
-  const isOfThisRun = ({ mark }: (typeof ours)[number]) =>
-    mark.workflow === workflow && mark.id === id && mark.createdAtMs === run.createdAtMs;
-  const [own, others] = [ours.filter(isOfThisRun), ours.filter((one) => !isOfThisRun(one))];
-  const asked = others.slice(0, MAX_LOOKED_UP);
-  const answers = asked.length === 0 ? [] : await journal.settled(asked.map(({ mark }) => mark));
-  return [
-    ...own.filter(({ mark }) => journal.get(mark.step) !== undefined),
-    ...asked.filter((_, index) => answers[index] === true),
-  ].map(({ name }) => name);
+  // Not always the same ones: some may stay for long.
+  const from = Math.floor(journal.random() * ours.length);
+  const asked = [...ours.slice(from), ...ours.slice(0, from)].slice(0, MAX_LOOKED_UP);
+  const states = asked.length === 0 ? [] : await journal.statesOf(asked.map(({ mark }) => mark));
+  const goes = (state: MarkState | undefined) =>
+    state === "settled" || (state === "ended" && ours.length > MAX_KEPT);
+  return asked.filter((_, index) => goes(states[index])).map(({ name }) => name);
 }
