@@ -1,10 +1,15 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ApiObject, ResourceType } from "@konverge/core";
 import { defineConfig } from "@konverge/engine";
 import { createControllerRegistry } from "@konverge/queue";
+import { createApiServer } from "@konverge/testkit";
 import { defineWorkflow, openWorkflows, type AnyWorkflow } from "@konverge/workflow";
 import { afterEach, expect, test } from "vitest";
 import { hold } from "./queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
-import { ended } from "./workflow-harness.ts";
+import { ended, inStatus } from "./workflow-harness.ts";
 
 const workers = useWorkers("runs.test.konverge.dev");
 let cleanup = new AsyncDisposableStack();
@@ -127,4 +132,64 @@ test("a kill cuts the step off; another worker does it again", async () => {
   await first.kill();
   await start([stubborn]);
   expect(await ended(runs, stubborn, id)).toMatchObject({ status: "done", result: 2 });
+});
+
+const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+const mapOf = (name: string, data: Record<string, string>) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { namespace: "default", name },
+  data,
+});
+
+test("a step reaches another cluster of the configuration; one that is down holds up the steps on it alone, and costs them no try", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "konverge-west-"));
+  cleanup.defer(() => rm(folder, { recursive: true }));
+  const kubeconfig = join(folder, "kubeconfig");
+  const openWest = async (port = 0) =>
+    await createApiServer({ port, dataDir: join(folder, "data") });
+  let west = await openWest();
+  cleanup.defer(() => west.close());
+  await writeFile(kubeconfig, west.kubeconfig);
+  const port = Number(new URL(west.url).port);
+  await west.close();
+
+  const copy = defineWorkflow("copy", { version: 1 }, async (w, name: string) => {
+    const options = { retry: { attempts: 1 } };
+    const here = await w.step("here", (k) => k.apply(mapOf(name, { at: "home" })), options);
+    const there = await w.step(
+      "there",
+      (k) => k.on("west").apply(mapOf(name, { at: "west" })),
+      options,
+    );
+    return [here.cluster ?? "home", there.cluster ?? "home"];
+  });
+  const { prefix } = workers.queues;
+  const config = defineConfig({
+    workflows: [copy],
+    settings: { prefix },
+    clusters: { default: {}, west: { kubeconfig } },
+  });
+  const worker = await workers.start([], { config });
+  const runs = openRuns();
+  const { id } = await runs.start(copy, "copied");
+  const parked = await inStatus(runs, copy, id, "parked");
+  expect(parked.waits, "tried several times by now").toMatchObject([{ step: "there" }]);
+  expect(
+    (await workers.client.get(ConfigMap, { namespace: "default", name: "copied" })).data,
+  ).toEqual({ at: "home" });
+  expect(worker.ready, "its own cluster is well").toBe(true);
+
+  west = await openWest(port);
+  expect(await ended(runs, copy, id)).toMatchObject({ status: "done", result: ["home", "west"] });
+  expect(west.objects("configmaps").map(({ data }) => data)).toContainEqual({ at: "west" });
+  expect(await worker.metrics()).toMatch(/konverge_guard_permits_total\{cluster="west"\} [1-9]/);
+  await worker.stop();
+  expect(await worker.metrics()).not.toContain('cluster="west"');
 });
