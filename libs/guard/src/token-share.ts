@@ -4,7 +4,6 @@ import {
   ensureError,
   KonvergeError,
   LARGEST_FLOOR,
-  MAX_LEASE,
   type AdmitAsk,
   type CallResult,
   type Gate,
@@ -13,7 +12,6 @@ import {
   type Permit,
 } from "@konverge/core";
 import { createBreakerView, type BreakerNews } from "./breaker-view.ts";
-import { createDemandForecast } from "./demand-forecast.ts";
 import { createFlightLimit } from "./flight-limit.ts";
 import type { StoreAnswer, Transition } from "./guard-store.ts";
 import { createLeaseShelf } from "./lease-shelf.ts";
@@ -21,7 +19,8 @@ import { createOutcomeTally, MAX_RETRY_AFTER_MS } from "./outcome-tally.ts";
 import type { Health } from "./local-health.ts";
 import { PROBE_DEADLINE_MS } from "./prober.ts";
 import { classifyResult, isSlow } from "./result-class.ts";
-import { createWaitingLine, type Waiter } from "./waiting-line.ts";
+import { createTokenDemand } from "./token-demand.ts";
+import { createWaitingLine, waitInLine } from "./waiting-line.ts";
 
 export interface TokenShareOptions {
   readonly workerId: string;
@@ -77,8 +76,6 @@ const REDIS_AWAY_MS = [100, 1_000] as const;
 const LONGEST_WAIT_MS = 30_000;
 /** A probe that begins later could last longer than its ticket, and meet the next one. */
 const PROBE_BEGIN_MS = BREAKER.ticketUs / 1_000 - PROBE_DEADLINE_MS;
-/** Share of the last lease below which the next is fetched ahead. */
-const PREFETCH_SHARE = 0.25;
 
 interface Given {
   readonly generation: number;
@@ -102,7 +99,6 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   const line = createWaitingLine();
   const shelf = createLeaseShelf();
   const tally = createOutcomeTally();
-  const forecast = createDemandForecast(limits.tokenTtlMs, clock());
   const flights = createFlightLimit(options.maxInFlight, clock());
   const counts = { asks: 0, permits: 0, deferred: 0 };
   let live = 1;
@@ -112,15 +108,20 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   let asking = false;
   let askAgainMs = -Infinity;
   let awayMs = 0;
-  /** What the last ask for tokens brought: how many, and whether the rate was in the way. */
-  let lastGrant = 0;
-  let isBinding = true;
   let deadOnArrival = 0;
   let verdict: (Pick<AdmitAsk, "ticket" | "verdict"> & { retryAfterMs: number }) | undefined;
   let tickets = 0;
   let closed = false;
   let cancelTimer: () => void = () => undefined;
   let cancelFlush: (() => void) | undefined;
+  const demand = createTokenDemand({
+    line,
+    shelf,
+    // Not the limit that follows the need: a batch that is due together may exceed it for some milliseconds.
+    room: () => options.maxInFlight - inFlight,
+    tokenTtlMs: limits.tokenTtlMs,
+    nowMs: clock(),
+  });
   const breaker = createBreakerView({ ...options, probe: options.probe, live: () => live });
 
   return {
@@ -137,8 +138,9 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
         const cost = costOf(call, limits);
         const isFree = line.size === 0 && inFlight < flights.at(nowMs) && breaker.mode === "closed";
         const taken = isFree ? shelf.take(cost, nowMs) : undefined;
-        if (taken === undefined) wait({ call, cost, resolve, reject }, nowMs, signal);
-        else resolve(permit(call, { ...taken, waitedMs: 0 }));
+        if (taken === undefined) {
+          waitInLine(line, { call, cost, sinceMs: nowMs, resolve, reject }, signal);
+        } else resolve(permit(call, { ...taken, waitedMs: 0 }));
         pump();
       });
     },
@@ -173,37 +175,11 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     },
   };
 
-  function wait(
-    entry: Pick<Waiter, "call" | "cost" | "resolve" | "reject">,
-    sinceMs: number,
-    signal: AbortSignal | undefined,
-  ): void {
-    const onAbort = () => {
-      line.remove(waiter);
-      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason is the caller's own
-      entry.reject(signal?.reason);
-    };
-    const waiter: Waiter = {
-      ...entry,
-      sinceMs,
-      resolve(given) {
-        signal?.removeEventListener("abort", onAbort);
-        entry.resolve(given);
-      },
-      reject(error) {
-        signal?.removeEventListener("abort", onAbort);
-        entry.reject(error);
-      },
-    };
-    signal?.addEventListener("abort", onAbort, { once: true });
-    line.add(waiter);
-  }
-
   function permit({ verb }: GateCall, given: Given): Permit {
     inFlight += 1;
     flights.noteBegin(inFlight);
     counts.permits += 1;
-    forecast.note();
+    demand.notePermit();
     const startedMs = clock();
     let isSettled = false;
     return {
@@ -250,7 +226,8 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     serve(nowMs);
     if (inFlight >= flights.at(nowMs) && breaker.mode === "closed") return;
     // While tokens are promised, some more waiters go with the next ask: each for itself would cost a round trip a call.
-    const asks = line.size === 0 ? isRunningLow(nowMs) : missing(nowMs) > shelf.left(nowMs);
+    const asks =
+      line.size === 0 ? demand.isRunningLow(nowMs) : demand.missing(nowMs) > shelf.left(nowMs);
     if (asks && nowMs >= askAgainMs) return void ask();
     const dueMs = line.size > 0 ? shelf.nextMs(nowMs) : undefined;
     // Whoever is refused more must not sleep through what it was promised.
@@ -278,18 +255,6 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
       cancelFlush = undefined;
       void ask();
     });
-  }
-
-  /** Tokens to ask for, on top of those that are promised. */
-  function missing(nowMs: number): number {
-    // Not the limit that follows the need: a batch that is due together may exceed it for some milliseconds.
-    const room = options.maxInFlight - inFlight;
-    return Math.min(room, line.demand(nowMs)?.want ?? 0) - shelf.left(nowMs);
-  }
-
-  function isRunningLow(nowMs: number): boolean {
-    if (isBinding || lastGrant <= 1 || forecast.at(nowMs) === 0) return false;
-    return shelf.left(nowMs) < PREFETCH_SHARE * lastGrant;
   }
 
   async function ask(): Promise<void> {
@@ -346,21 +311,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
       const probe = mayProbe ? `${options.workerId}/${++tickets}` : "";
       return { want: 0, need: 0, floor: 0, probe };
     }
-    const demand = line.demand(nowMs);
-    const wanted = Math.max(0, missing(nowMs));
-    const expected = isBinding ? 0 : forecast.at(nowMs);
-    // What is fetched ahead must not eat what is kept for higher classes.
-    if (demand === undefined) {
-      const want = Math.min(MAX_LEASE, Math.max(0, expected - shelf.left(nowMs)));
-      return { want, need: Math.min(1, want), floor: LARGEST_FLOOR, probe: "" };
-    }
-    const want = Math.min(MAX_LEASE, wanted + expected);
-    return {
-      want,
-      need: Math.min(want, wanted > 0 ? demand.need : 1),
-      floor: demand.floor,
-      probe: "",
-    };
+    return { ...demand.compose(nowMs), probe: "" };
   }
 
   function restore({ ok, failed, trailing, slow, throttled, retryAfterUs }: AdmitAsk): void {
@@ -386,10 +337,9 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
     if (answer.ticket !== "") return startProbe(answer.ticket, sentMs);
     if (mode !== "closed") return rejectWaiting();
     if (want === 0) return;
-    isBinding = answer.granted < want || waitMs > 0;
+    demand.noteGrant(answer.granted, want, waitMs);
     askAgainMs = answer.granted === 0 ? nowMs + waitMs * (1 + 0.1 * random()) : -Infinity;
     if (answer.granted === 0) return;
-    lastGrant = answer.granted;
     const untilMs = sentMs + waitMs + limits.tokenTtlMs;
     shelf.put({ tokens: answer.granted, fromMs: nowMs + waitMs, untilMs, generation });
     noteDelay(nowMs - sentMs);
@@ -432,8 +382,7 @@ export function createTokenShare(options: TokenShareOptions): TokenShare {
   function learn(news: BreakerNews): void {
     if (!breaker.learn(news)) return;
     shelf.clear();
-    lastGrant = 0;
-    isBinding = true;
+    demand.reset();
     askAgainMs = -Infinity;
     if (news.mode === "closed") pump();
     else rejectWaiting((call) => news.mode === "halfOpen" && breaker.mayProbe(call));

@@ -92,3 +92,28 @@ function costOf(lane: readonly Waiter[]): number {
   if (lane.length > 64) return lane.length;
   return lane.reduce((sum, { cost }) => sum + cost, 0);
 }
+
+/** Lets a call wait until it is served, refused, or given up by its signal. */
+export function waitInLine(
+  line: WaitingLine,
+  entry: Waiter,
+  signal: AbortSignal | undefined,
+): void {
+  const onAbort = () => {
+    line.remove(waiter);
+    entry.reject(signal?.reason);
+  };
+  const waiter: Waiter = {
+    ...entry,
+    resolve(given) {
+      signal?.removeEventListener("abort", onAbort);
+      entry.resolve(given);
+    },
+    reject(error) {
+      signal?.removeEventListener("abort", onAbort);
+      entry.reject(error);
+    },
+  };
+  signal?.addEventListener("abort", onAbort, { once: true });
+  line.add(waiter);
+}
