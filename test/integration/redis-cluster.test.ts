@@ -101,10 +101,7 @@ test("queues, registry, binding, lanes and guard of three clusters work, each on
     const queue = open(url, cluster);
     const worker = done(queue);
     const ids = await Promise.all(
-      Array.from(
-        { length: 20 },
-        async (_, n) => (await queue.request(key(cluster, `${n}`), http)).id,
-      ),
+      Array.from({ length: 20 }, async (_, n) => (await insist(queue, cluster, `${n}`)).id),
     );
     for (const id of ids) expect((await finished(queue, id)).outcome).toBe("done");
     await queue.requestAt(key(cluster, "timed"), Date.now());
@@ -174,7 +171,7 @@ test("P1: a node dies and its replica takes over: nothing acknowledged is lost, 
   const accepted: { readonly queue: WorkQueue; readonly id: string }[] = [];
   for (const [cluster, queue] of queues) {
     for (const name of ["running", "a", "b"]) {
-      accepted.push({ queue, id: (await queue.request(key(cluster, name), http)).id });
+      accepted.push({ queue, id: (await insist(queue, cluster, name)).id });
     }
   }
   await until("the attempts run", () =>
@@ -192,8 +189,9 @@ test("P1: a node dies and its replica takes over: nothing acknowledged is lost, 
   // The others go on at once.
   for (const cluster of others) {
     const queue = queues.get(cluster);
-    const { id } = (await queue?.request(key(cluster, "meanwhile"), http)) ?? { id: "" };
-    if (queue !== undefined) expect((await finished(queue, id)).outcome).toBe("done");
+    if (queue === undefined) throw new Error(cluster);
+    const { id } = await insist(queue, cluster, "meanwhile");
+    expect((await finished(queue, id)).outcome).toBe("done");
   }
   const queue = queues.get(hit);
   if (queue === undefined) throw new Error(hit);
@@ -209,14 +207,14 @@ test("P1: a node dies and its replica takes over: nothing acknowledged is lost, 
     await callOnce().catch(() => undefined);
     return (await successor.hget(state, "runId")) === runId;
   });
-}, 60_000);
+}, 120_000);
 
 test("P1: a node without a replica dies and comes back with its AOF: 503 with the cure meanwhile, then all ends", async () => {
   const cluster = await start();
   const { url, primaries } = cluster;
   const [hit = ""] = KUBES;
   const queue = open(url, hit);
-  const first = await queue.request(key(hit, "a"), http);
+  const first = await insist(queue, hit, "a");
   await primaries[0]?.kill();
   const refusal = await until("the refusal", () =>
     queue.request(key(hit, "b"), http).then(
@@ -231,4 +229,4 @@ test("P1: a node without a replica dies and comes back with its AOF: 503 with th
   const { id } = await insist(queue, hit, "c");
   expect((await finished(queue, id)).outcome).toBe("done");
   await worker.stop();
-}, 60_000);
+}, 120_000);
