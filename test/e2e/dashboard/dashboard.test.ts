@@ -361,7 +361,7 @@ test("the command line that a view offers is one that there is", async (context)
     `/keys${filters}&phase=waiting`,
     `/dead-letters${filters}`,
     "/workers",
-    "/workflows",
+    "/workflows?workflow=release&status=stuck&q=web&by=ann&key=k",
     "/o/default/node-pool/demo/blue",
     "/o/default/node-pool/demo/none",
   ]) {

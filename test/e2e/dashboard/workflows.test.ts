@@ -160,6 +160,36 @@ test("runs are found by status, part of a name, who started them and key; the ov
   expect(troubles).toEqual([]);
 });
 
+test("an operator starts a run from the list; input that is no JSON is told", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stage();
+  await started(runs, "web-1");
+  await page.goto(`${url}/workflows?workflow=rollout`);
+  await page.getByRole("row", { name: /web-1 rollout/ }).waitFor();
+  await page.getByRole("button", { name: "Start a run" }).click();
+  const dialog = page.getByRole("dialog", { name: "Start a run" });
+  expect(await dialog.getByRole("combobox", { name: "Workflow" }).inputValue()).toBe("rollout");
+  const input = dialog.getByRole("textbox", { name: "Input" });
+  await input.fill("{name: 'new'}");
+  await dialog.getByRole("textbox", { name: "Key" }).fill("team-a/new");
+  const by = dialog.getByLabel("Who you are");
+  await by.fill("ann");
+  await by.press("Enter");
+  await dialog.getByText("The input is no JSON.").waitFor();
+  await input.fill(`{"name":"new"}`);
+  expect(await dialog.locator(".cli code").textContent()).toBe(
+    `konverge run start rollout --input '{"name":"new"}' --key team-a/new`,
+  );
+  expect(await findBarriers(page)).toEqual([]);
+  await by.press("Enter");
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^waiting for signal approve/);
+  const [run] = (await runs.list("rollout")).runs;
+  expect(run).toMatchObject({ key: "team-a/new", by: "ann" });
+  expect(page.url()).toBe(`${url}/w/rollout/default/${run?.id}`);
+  await page.getByText("by ann", { exact: true }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
 test("the search box finds runs beside objects; what people do to a run is in the live tail", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs, queue } = await stage();

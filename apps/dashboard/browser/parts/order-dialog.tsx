@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CallError, type Trouble } from "../api/call.ts";
 import { say } from "../frame/announcer.tsx";
 import { callerName, keepAuthor, mayOperate, readAuthor } from "../frame/session.ts";
+import { textOf } from "./form-fields.ts";
 import { TroubleNote } from "./notice.tsx";
 
 export interface Order {
@@ -128,9 +129,4 @@ function OrderDialog({
       </form>
     </dialog>
   );
-}
-
-function textOf(fields: FormData, name: string): string {
-  const value = fields.get(name);
-  return typeof value === "string" ? value : "";
 }

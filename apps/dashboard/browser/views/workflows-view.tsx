@@ -12,6 +12,7 @@ import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Pager } from "../parts/pager.tsx";
 import { RunStatus, runStatuses, runStatusText } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
+import { StartButton } from "./workflow/start-button.tsx";
 import { RunNote } from "./workflow/run-note.tsx";
 import { idOf } from "../api/run-id.ts";
 
@@ -32,19 +33,24 @@ export function WorkflowsView() {
   const workers = useQuery<WorkerList>(apiPath("workers"), WORKERS_EVERY_MS);
   const list = useRef<HTMLDivElement>(null);
   const { rows, fresh, show } = useHeldBack(path, data?.items, list);
-  const names = [
+  const met = [
     ...(workers.data?.items ?? []).flatMap((worker) => Object.keys(worker.workflows ?? {})),
     ...(data?.items ?? []).map((run) => run.workflow),
   ];
+  const names = [...new Set(met)].toSorted();
+  const { workflow } = filters;
   return (
     <>
-      <h1>Workflows</h1>
+      <div class="title-row">
+        <h1>Workflows</h1>
+        <StartButton names={names} chosen={workflow} />
+      </div>
       <p class="lead">
         Runs of durable functions: each step is recorded, and goes on where it was after any crash.
       </p>
       <Filters>
         <Filter name="q" label="Search" placeholder="part of run, key or who" />
-        <Filter name="workflow" label="Workflow" choices={[...new Set(names)].toSorted()} />
+        <Filter name="workflow" label="Workflow" choices={names} />
         <Filter name="status" label="Status" choices={runStatuses} textOf={runStatusText} />
         <Filter name="by" label="Started by" />
         <Filter name="key" label="Key" />

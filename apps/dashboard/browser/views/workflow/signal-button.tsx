@@ -1,7 +1,8 @@
 import type { RunDetail } from "@konverge/contracts";
 import { useState } from "preact/hooks";
-import { call, CallError } from "../../api/call.ts";
+import { call } from "../../api/call.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
+import { jsonOf, textOf } from "../../parts/form-fields.ts";
 import { OrderButton } from "../../parts/order-dialog.tsx";
 import type { RunOrdersProps } from "./run-orders.tsx";
 
@@ -16,7 +17,7 @@ export function SignalButton({ run, onDone }: RunOrdersProps) {
       fields={<SignalFields run={run} />}
       run={async ({ by }, fields) => {
         const name = textOf(fields, "signal");
-        const payload = payloadOf(textOf(fields, "payload"));
+        const payload = jsonOf(fields, "payload");
         const path = `v1/runs/${encodeURIComponent(run.id)}/signal`;
         await call(path, { method: "POST", body: { name, by, ...payload } });
         onDone();
@@ -60,21 +61,4 @@ function SignalFields({ run }: { readonly run: RunDetail }) {
       <CliLine line={`konverge run signal ${quote(run.id)} ${quote(name || "SIGNAL")}${flag}`} />
     </>
   );
-}
-
-/** @throws CallError when it is no JSON */
-function payloadOf(text: string): { readonly payload?: unknown } {
-  if (text.trim() === "") return {};
-  try {
-    return { payload: JSON.parse(text) as unknown };
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    const detail = `${why}. A text is written in double quotes; nothing is a payload too.`;
-    throw new CallError({ code: "invalid_request", title: "The payload is no JSON.", detail });
-  }
-}
-
-function textOf(fields: FormData, name: string): string {
-  const value = fields.get(name);
-  return typeof value === "string" ? value : "";
 }
