@@ -5,6 +5,7 @@ import type { ResourceType } from "@konverge/core";
 import { defineConfig, defineController } from "@konverge/engine";
 import { openGuardControl } from "@konverge/guard";
 import { startWorkerProcess, type WorkerProcess } from "@konverge/worker";
+import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { load } from "js-yaml";
 import { afterAll, beforeAll, expect, onTestFinished, test, type TestContext } from "vitest";
 import { findPromql } from "../../infra/prometheus/find-promql.js";
@@ -39,6 +40,11 @@ let worker: WorkerProcess;
 let Widgets: ResourceType<Widget>;
 let fails = false;
 const held = hold();
+const release = defineWorkflow("release", { version: 2 }, async (w) => {
+  await w.step("push", () => Promise.reject(new Error("broken on purpose")), {
+    retry: { attempts: 1 },
+  });
+});
 
 beforeAll(async () => {
   const found = await findPromql({ log: (line) => console.error(line) });
@@ -57,7 +63,7 @@ beforeAll(async () => {
     },
   });
   worker = await startWorkerProcess({
-    config: defineConfig({ controllers: [widgets] }),
+    config: defineConfig({ controllers: [widgets], workflows: [release] }),
     settings: readSettings({
       env: {
         KONVERGE_REDIS_URL: harness.url,
@@ -182,6 +188,25 @@ test("failures wake somebody, and a fleet that is gone does", async (context) =>
   await until("it has failed", async () => ((await scrape()).get(errors) ?? 0) > 2);
   expect(await firing(seriesOf(await scrape(), before))).toContain("KonvergeFailing");
   expect(await firing([])).toEqual(["KonvergeNoWorker", "KonvergeRedisAway"]);
+});
+
+test("a run that is stuck wakes somebody, and so does one that fails", async (context) => {
+  isSkipped(context);
+  const workflows = openWorkflows({ redis: { url: harness.url }, prefix });
+  onTestFinished(() => workflows.close());
+  const before = await scrape();
+  const count = async (series: string) => (await scrape()).get(`konverge_workflow_${series}`);
+  await workflows.start(release, undefined);
+  const failed = 'activations_total{workflow="release",end="failed"}';
+  await until("it has failed", async () => (await count(failed)) === 1);
+  const failing = await firing(seriesOf(await scrape(), before));
+  expect(failing).toContain("KonvergeRunsFail");
+  expect(failing).not.toContain("KonvergeRunsStuck");
+  // No worker has code that takes it.
+  await workflows.start({ ...release, version: 1 }, undefined);
+  const stuck = 'runs{workflow="release",status="stuck"}';
+  await until("one is stuck", async () => (await count(stuck)) === 1);
+  expect(await firing(seriesOf(await scrape()))).toContain("KonvergeRunsStuck");
 });
 
 test("while the API server is protected, the query has no answer, and somebody is told", async (context) => {

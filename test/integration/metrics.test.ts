@@ -3,8 +3,9 @@ import { readSettings } from "@konverge/contracts";
 import type { ResourceType } from "@konverge/core";
 import { defineConfig, defineController } from "@konverge/engine";
 import { startWorkerProcess, type WorkerProcess } from "@konverge/worker";
+import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { load } from "js-yaml";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer, type EmbeddedServer } from "./embedded-server.ts";
 import { installWidgets, type Widget } from "./kube-servers.ts";
 import { until, useQueues } from "./queue-harness.ts";
@@ -14,6 +15,18 @@ let server: EmbeddedServer;
 let worker: WorkerProcess;
 let Widgets: ResourceType<Widget>;
 let runs = 0;
+const prefix = `metrics-${process.pid}`;
+const rollout = defineWorkflow("rollout", { version: 1 }, async (w, fails: boolean) => {
+  await w.step("pull", () => 1);
+  await w.signal("approve");
+  await w.step(
+    "push",
+    () => {
+      if (fails) throw new Error("broken on purpose");
+    },
+    { retry: { attempts: 1 } },
+  );
+});
 
 beforeAll(async () => {
   server = await startEmbeddedServer();
@@ -31,14 +44,14 @@ beforeAll(async () => {
   const settings = readSettings({
     env: {
       KONVERGE_REDIS_URL: harness.url,
-      KONVERGE_PREFIX: `metrics-${process.pid}`,
+      KONVERGE_PREFIX: prefix,
       KONVERGE_KUBECONFIG: server.kubeconfig,
       KONVERGE_METRICS_PORT: "0",
       KONVERGE_LOG_LEVEL: "silent",
     },
   });
   worker = await startWorkerProcess({
-    config: defineConfig({ controllers: [widgets] }),
+    config: defineConfig({ controllers: [widgets], workflows: [rollout] }),
     settings,
     version: "1.2.3",
   });
@@ -119,6 +132,40 @@ test("alerts and autoscaling ask for series that are served, by labels that they
       }
     }
   }
+});
+
+test("runs are counted by how they stand, and what they do by its duration; no label names a run or a step", async () => {
+  const workflows = openWorkflows({ redis: { url: harness.url }, prefix });
+  onTestFinished(() => workflows.close());
+  await workflows.start(rollout, false, { id: "waits" });
+  for (const [id, fails] of [
+    ["good", false],
+    ["bad", true],
+  ] as const) {
+    await workflows.start(rollout, fails, { id });
+    await workflows.signal({ workflow: "rollout", id }, "approve");
+  }
+  const wanted = [
+    'konverge_workflow_runs{workflow="rollout",status="parked"} 1',
+    'konverge_workflow_runs{workflow="rollout",status="done"} 1',
+    'konverge_workflow_runs{workflow="rollout",status="failed"} 1',
+    'konverge_workflow_runs{workflow="rollout",status="stuck"} 0',
+    'konverge_workflow_activations_total{workflow="rollout",end="done"} 1',
+    'konverge_workflow_activations_total{workflow="rollout",end="failed"} 1',
+    'konverge_workflow_activations_total{workflow="rollout",end="stuck"} 0',
+    'konverge_workflow_step_failures_total{workflow="rollout",kind="step"} 1',
+    'konverge_workflow_step_seconds_count{workflow="rollout",kind="step"} 5',
+    'konverge_workflow_wait_seconds_count{workflow="rollout",kind="signal"} 2',
+  ];
+  let text = "";
+  await until("all is counted", async () => {
+    text = await (await fetch(worker.metricsUrl)).text();
+    return wanted.every((line) => text.includes(`${line}\n`));
+  }).catch(() => {
+    const lines = text.split("\n").filter((line) => line.startsWith("konverge_workflow"));
+    expect(lines).toEqual(expect.arrayContaining(wanted));
+  });
+  expect(text).not.toMatch(/="(?:waits|good|bad|pull|push|approve)"/);
 });
 
 test("attempts and calls are counted, and no label names an object", async () => {

@@ -226,9 +226,13 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       election: electionTimes(settings.leaseDuration),
     });
     engine = started;
+    for (const { name } of config.workflows) {
+      metrics.observeRuns(name, { counts: () => runner.runs().counts(name) });
+    }
     runner.work({
       workflows: settings.role === "watch" ? [] : config.workflows,
       clusters,
+      observer: metrics,
       workerId,
       ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
     });

@@ -3,9 +3,10 @@ import { createGuardMetrics, type ObserveGuard } from "./guard-metrics.ts";
 import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
+import { createRunMetrics, type RunMetrics } from "./run-metrics.ts";
 import { createRestClientMetrics, type ApiCallMetrics } from "./rest-client-metrics.ts";
 
-export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetrics {
+export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetrics, RunMetrics {
   readonly contentType: string;
   /** One API call, by what it was and how it ended. */
   apiCall(call: ApiCallMetrics): void;
@@ -37,6 +38,7 @@ export function createMetrics({ version, ofProcess = false }: MetricsOptions): M
     ...createReconcileMetrics(registry),
     ...createRequestMetrics(registry),
     ...createHistoryMetrics(registry),
+    ...createRunMetrics(registry),
     apiCall: createRestClientMetrics(registry),
     observeGuard: createGuardMetrics(registry),
     contentType: registry.contentType,

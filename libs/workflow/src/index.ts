@@ -31,6 +31,7 @@ export type { Schedule, ScheduleOptions } from "./schedules/define-schedule.ts";
 export type { ScheduleView } from "./schedules/schedule-book.ts";
 export type { Scheduler } from "./schedules/start-scheduler.ts";
 export type { RetryRunOptions } from "./retry-run.ts";
+export type { EndedActivation, RecordedStep, RunObserver } from "./run-observer.ts";
 export { formatRunId, keyOfRun, parseRunId, queueOfWorkflow, workflowOfQueue } from "./run-ref.ts";
 export type { RunRef } from "./run-ref.ts";
 export type {

@@ -179,7 +179,13 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       const namesOf = (workflow: string) => runNames(prefix, cluster, workflow);
       return await retryRun({ store, call, namesOf, start: begin, wake }, ref, retryOptions);
     },
-    work({ workflows, concurrency = DEFAULT_CONCURRENCY, clusters, workerId = defaultWorkerId() }) {
+    work({
+      workflows,
+      concurrency = DEFAULT_CONCURRENCY,
+      clusters,
+      observer,
+      workerId = defaultWorkerId(),
+    }) {
       const consumer = openConsumer(options.redis, { gathersTurns: true });
       consumer.redis.on("error", onError);
       consumers.add(consumer);
@@ -202,6 +208,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
           concurrency,
           ...(clusters === undefined ? {} : { clusters }),
           onError,
+          ...(observer === undefined ? {} : { observer }),
           ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
         }),
       );

@@ -3,6 +3,7 @@ import { markStateOf } from "./mark-state.ts";
 import type { Interrupt } from "./activation-scope.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 import { assertJson } from "./json-value.ts";
+import type { RecordedStep } from "./run-observer.ts";
 import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
 import {
   FencedError,
@@ -89,6 +90,8 @@ export interface RunJournalOptions {
   readonly clusters?: ClusterAccess;
   /** Told of each warning once in the life of the run. Default: nobody. */
   readonly onWarning?: (warning: RunWarning) => void;
+  /** Told of each record that has a duration. Default: nobody. */
+  readonly onRecorded?: (step: RecordedStep) => void;
   /** For tests. Default: nothing. */
   readonly beforeBody?: RunJournal["beforeBody"];
 }
@@ -130,6 +133,11 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
       ...(fresh.length === 0 ? {} : { warnings }),
     });
     for (const warning of fresh) options.onWarning?.(warning);
+    if (stored.kind !== "sleep" && stored.kind !== "now") {
+      const { kind, error, atMs = 0 } = stored;
+      const durationMs = atMs - (stored.startedAtMs ?? atMs);
+      options.onRecorded?.({ kind, failed: error !== undefined, durationMs });
+    }
     steps.set(step, stored);
     bytes += ownBytes;
     if (how.taken !== undefined) buffered.splice(buffered.indexOf(how.taken), 1);

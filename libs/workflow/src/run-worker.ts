@@ -4,6 +4,7 @@ import type { ChildStarter } from "./await-child.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 import type { AnyWorkflow } from "./define-workflow.ts";
 import { runActivation, type ActivationEnd } from "./run-activation.ts";
+import type { RecordedStep, RunObserver } from "./run-observer.ts";
 import type { RunRef } from "./run-ref.ts";
 import type { Claimed, Followers, RunStore, RunWarning } from "./run-store.ts";
 
@@ -23,12 +24,13 @@ export interface RunWorkerOptions {
   readonly concurrency: number;
   readonly clusters?: ClusterAccess;
   readonly onError: (error: Error) => void;
+  readonly observer?: RunObserver;
   readonly onWarning?: (ref: RunRef, warning: RunWarning) => void;
 }
 
 /** Runs the activations of one workflow: each is an attempt of the queue, with its lease, its place and its record. */
 export function startRunWorker(options: RunWorkerOptions): QueueWorker {
-  const { store, queue, workflow, wake, workerId, onError } = options;
+  const { store, queue, workflow, wake, workerId, observer, onError } = options;
   /** Of the runs that are active here. */
   const cancels = new Map<string, AbortController>();
 
@@ -55,6 +57,7 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
     if (claimed.kind !== "held") return claimed.kind;
     const cancel = new AbortController();
     cancels.set(ref.id, cancel);
+    const beganMs = performance.now();
     try {
       const end = await runActivation({
         store,
@@ -66,7 +69,14 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
         clock: () => performance.now(),
         random: Math.random,
         onWarning: (warning) => options.onWarning?.(ref, warning),
+        ...(observer === undefined
+          ? {}
+          : { onRecorded: (step: RecordedStep) => observer.recorded(workflow.name, step) }),
         ...(options.clusters === undefined ? {} : { clusters: options.clusters }),
+      });
+      observer?.activationEnded(workflow.name, {
+        end: end.kind === "ended" ? end.status : end.kind,
+        durationMs: performance.now() - beganMs,
       });
       // Before the attempt ends: one that dies here is repeated, and finds the run ended.
       if (end.kind === "ended") await goOn(ref, end.followers);

@@ -10,6 +10,7 @@ import type { ScheduleView } from "./schedules/schedule-book.ts";
 import type { Scheduler } from "./schedules/start-scheduler.ts";
 import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 import type { WaitedKind } from "./waits/wait-names.ts";
+import type { RunObserver } from "./run-observer.ts";
 import type { RunRef } from "./run-ref.ts";
 import type {
   NewRun,
@@ -84,6 +85,8 @@ export interface RunWorkerSettings {
   readonly concurrency?: number;
   /** Where Kubernetes verbs go. Default: nowhere, and they are refused. */
   readonly clusters?: ClusterAccess;
+  /** Told what the runs of this process do. Default: nobody. */
+  readonly observer?: RunObserver;
   /** Unique per process. Default: made of host and process id. */
   readonly workerId?: string;
 }

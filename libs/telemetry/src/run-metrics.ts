@@ -1,0 +1,93 @@
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+
+export interface RunMetrics {
+  /** Makes every series of a workflow exist. `counts` tells how many runs of the whole fleet stand how. */
+  observeRuns(
+    workflow: string,
+    runs: { readonly counts: () => Promise<Readonly<Record<string, number>>> },
+  ): void;
+  /** An activation has let go of its run. */
+  activationEnded(
+    workflow: string,
+    activation: { readonly end: string; readonly durationMs: number },
+  ): void;
+  /** A step or a wait was recorded. */
+  recorded(
+    workflow: string,
+    step: { readonly kind: string; readonly failed: boolean; readonly durationMs: number },
+  ): void;
+}
+
+const ENDS = ["done", "failed", "cancelled"];
+const PAUSES = ["parked", "stuck", "lost", "fault"];
+const BODIES = new Set(["step", "undo"]);
+const WAITS = ["signal", "child", "wait"];
+/** From a body that computes to one that waits for a machine, with its retries. */
+const STEP_SECONDS = [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600];
+/** From a signal that was there to a person's day. */
+const WAIT_SECONDS = [0.1, 1, 5, 30, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
+
+/** What workflows do. Never a run or a step as a label. */
+export function createRunMetrics(registry: Registry): RunMetrics {
+  const registers = [registry];
+  const observed = new Map<string, () => Promise<Readonly<Record<string, number>>>>();
+  const labelled = <Label extends string>(name: string, help: string, ...labels: Label[]) => ({
+    name: `konverge_workflow_${name}`,
+    help,
+    labelNames: ["workflow", ...labels] as const,
+    registers,
+  });
+  const activations = new Counter(
+    labelled("activations_total", "Times that a run was taken and let go of.", "end"),
+  );
+  const failures = new Counter(
+    labelled("step_failures_total", "Steps, undos and waits that were recorded as failed.", "kind"),
+  );
+  const activation = new Histogram({
+    ...labelled("activation_seconds", "Duration of an activation."),
+    buckets: STEP_SECONDS,
+  });
+  const steps = new Histogram({
+    ...labelled("step_seconds", "From the first try of a step or undo to its record.", "kind"),
+    buckets: STEP_SECONDS,
+  });
+  const waits = new Histogram({
+    ...labelled("wait_seconds", "From the begin of a wait to its record.", "kind"),
+    buckets: WAIT_SECONDS,
+  });
+  const runs: Gauge<"workflow" | "status"> = new Gauge({
+    ...labelled("runs", "Runs of the whole fleet that are kept.", "status"),
+    async collect() {
+      const counted = await Promise.all(
+        // Without Redis nobody knows; a series that is missing says so, one that stands still would not.
+        [...observed].map(async ([workflow, counts]) => {
+          return [workflow, await counts().catch(() => ({}))] as const;
+        }),
+      );
+      runs.reset();
+      for (const [workflow, counts] of counted) {
+        for (const [status, count] of Object.entries(counts)) {
+          runs.set({ workflow, status }, count);
+        }
+      }
+    },
+  });
+  return {
+    observeRuns(workflow, { counts }) {
+      observed.set(workflow, counts);
+      for (const end of [...ENDS, ...PAUSES]) activations.inc({ workflow, end }, 0);
+      for (const kind of [...BODIES, ...WAITS]) failures.inc({ workflow, kind }, 0);
+      activation.zero({ workflow });
+      for (const kind of BODIES) steps.zero({ workflow, kind });
+      for (const kind of WAITS) waits.zero({ workflow, kind });
+    },
+    activationEnded(workflow, { end, durationMs }) {
+      activations.inc({ workflow, end });
+      activation.observe({ workflow }, durationMs / 1_000);
+    },
+    recorded(workflow, { kind, failed, durationMs }) {
+      if (failed) failures.inc({ workflow, kind });
+      (BODIES.has(kind) ? steps : waits).observe({ workflow, kind }, durationMs / 1_000);
+    },
+  };
+}
