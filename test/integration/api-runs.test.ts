@@ -3,6 +3,7 @@ import {
   runListSchema,
   runSchema,
   startedRunSchema,
+  type QueueList,
   type RunDetail,
 } from "@konverge/contracts";
 import { createControllerRegistry } from "@konverge/queue";
@@ -243,6 +244,26 @@ test("runs are found by status, key, who started them, and a part of their name"
     { pointer: "/status", detail: expect.stringMatching(/write one of queued, running/) },
     { pointer: "/cursor", detail: "take the cursor of an earlier answer" },
   ]);
+});
+
+test("the list of queues tells what waits for the workflows that the caller may see", async () => {
+  const call = harness.serve();
+  const { url, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [approved]);
+  await registry.close();
+  for (const id of ["a", "b"]) await start(call, { id, input: { name: id } });
+  const list = async (token?: string) => {
+    const { workflows } = (await (await call("/v1/queues", { token })).json()) as QueueList;
+    return workflows;
+  };
+  const none = { cluster: "default", workflow: "approved", active: 0, delayed: 0, workers: 0 };
+  expect(await list()).toEqual([{ ...none, waiting: 2 }]);
+  expect(await list(await harness.token("nodes", { scope: { controllers: ["nodes"] } }))).toEqual(
+    [],
+  );
+  await work(approved);
+  await until("nothing waits", async () => (await list())[0]?.waiting === 0);
 });
 
 test("what is not there is told: workflows with those that are known, runs by their id", async () => {

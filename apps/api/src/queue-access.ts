@@ -14,7 +14,7 @@ import {
   type WorkQueueOptions,
 } from "@konverge/queue";
 import { closeRedis, openProducer } from "@konverge/redis";
-import { openWorkflows, type Workflows } from "@konverge/workflow";
+import { openWorkflows, queueOfWorkflow, type Workflows } from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "./answer-store.ts";
 import { createAuditLog, type AuditLog } from "./audit-log.ts";
 import { oncePerTurn } from "./once-per-turn.ts";
@@ -45,6 +45,8 @@ export interface QueueAccess {
   ): Promise<T>;
   controllers(cluster: string): Promise<AnnouncedController[]>;
   workflows(cluster: string): Promise<AnnouncedWorkflow[]>;
+  /** The wake-ups of a workflow that was announced. @throws KonvergeError `unknown_controller`, `redis_unavailable` */
+  workflowQueue(cluster: string, workflow: string): Promise<WorkQueue>;
   workers(cluster: string): Promise<AnnouncedWorker[]>;
   /** Every cluster that has controllers. */
   clusters(): Promise<string[]>;
@@ -178,6 +180,10 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
         }
       }
       return await send(await find(cluster, controller));
+    },
+    async workflowQueue(cluster, workflow) {
+      const known = await announcing(cluster);
+      return queueOf(cluster, queueOfWorkflow(workflow), await shardsOf(known, cluster));
     },
     controllers: async (cluster) => (await (await registry(cluster))?.list()) ?? [],
     workflows: async (cluster) => (await (await registry(cluster))?.listWorkflows()) ?? [],

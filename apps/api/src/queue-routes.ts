@@ -21,6 +21,7 @@ import {
   type PauseOrder,
   type QueueList,
 } from "@konverge/contracts";
+import { queueOfWorkflow } from "@konverge/workflow";
 import { covers, demand, demandSome, touches, type Caller } from "./caller.ts";
 import { pauseView } from "./key-item.ts";
 import { NO_NAMESPACE, placeNamed, placeOf } from "./place-of.ts";
@@ -135,10 +136,21 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       answer: queueListSchema,
       async handle({ query: { cluster = home }, caller }): Promise<QueueList> {
         demandSome(caller, { cluster });
-        const [controllers, workers] = await Promise.all([
+        const [controllers, workflows, workers] = await Promise.all([
           access.controllers(cluster),
+          access.workflows(cluster),
           access.workers(cluster),
         ]);
+        const ofRuns = workflows
+          .filter(({ name }) =>
+            touches(caller.scope, { cluster, controller: queueOfWorkflow(name) }),
+          )
+          .map(async ({ name: workflow }) => {
+            const queue = await access.workflowQueue(cluster, workflow);
+            const { waiting, active, delayed } = await queue.counts();
+            const has = workers.filter((worker) => worker.workflows?.[workflow] !== undefined);
+            return { cluster, workflow, waiting, active, delayed, workers: has.length };
+          });
         const seen = controllers.filter(({ name }) =>
           touches(caller.scope, { cluster, controller: name }),
         );
@@ -156,7 +168,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
             pauses: visible.map(({ scope, by, reason, since }) => ({ scope, by, reason, since })),
           };
         });
-        return { items: await Promise.all(items) };
+        return { items: await Promise.all(items), workflows: await Promise.all(ofRuns) };
       },
     }),
     route({

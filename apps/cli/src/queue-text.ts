@@ -6,8 +6,8 @@ import { outcomeCell, toneCell } from "./tone.ts";
 
 const NONE = "-";
 
-/** A line per controller, for people. */
-export function queueRows({ items }: QueueList): string {
+/** A line per controller and per workflow, for people. */
+export function queueRows({ items, workflows }: QueueList): string {
   const rows = items.map(
     ({ controller, kind, waiting, active, delayed, workers, pauses }): Cell[] => {
       const whole = pauses.find(({ scope }) => scope.kind === "controller");
@@ -30,9 +30,19 @@ export function queueRows({ items }: QueueList): string {
       ];
     },
   );
+  const runs = workflows.map(({ workflow, waiting, active, delayed, workers }): Cell[] => [
+    `workflow.${workflow}`,
+    "Run",
+    String(waiting),
+    String(active),
+    String(delayed),
+    workers === 0 ? { text: "0", style: "red" } : String(workers),
+    workers === 0 ? "no worker runs it" : NONE,
+  ]);
   return columns([
     ["CONTROLLER", "KIND", "WAITING", "RUNNING", "DELAYED", "WORKERS", "NOTE"],
     ...rows,
+    ...runs,
   ]);
 }
 

@@ -193,6 +193,17 @@ export const queueListSchema = z.object({
       pauses: z.array(pauseSchema),
     }),
   ),
+  /** Activations of runs: those that are to come, run, and are put off until their time. */
+  workflows: z.array(
+    z.object({
+      cluster: z.string(),
+      workflow: z.string(),
+      waiting: z.number(),
+      active: z.number(),
+      delayed: z.number(),
+      workers: z.number(),
+    }),
+  ),
 });
 
 export type ControllerList = z.infer<typeof controllerListSchema>;

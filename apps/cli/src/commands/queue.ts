@@ -39,18 +39,22 @@ export function addQueueCommand(program: Command): void {
     .description("see what waits and what is paused; pause and resume")
     .addHelpText("after", groupHelp(HELP));
 
-  withClient(queue.command("list").description("how much of each controller waits")).action(
-    (flags: ClientFlags) =>
-      runWithClient(flags, async ({ client, cluster }) => {
-        const list = await client.queues.list({ cluster });
-        print(flags.output, {
-          document: list,
-          items: list.items,
-          names: list.items.map(({ controller }) => controller),
-          table: () => queueRows(list),
-          empty: `no worker has announced a controller on "${cluster}" yet`,
-        });
-      }),
+  withClient(
+    queue.command("list").description("how much of each controller and workflow waits"),
+  ).action((flags: ClientFlags) =>
+    runWithClient(flags, async ({ client, cluster }) => {
+      const list = await client.queues.list({ cluster });
+      print(flags.output, {
+        document: list,
+        items: [...list.items, ...list.workflows],
+        names: [
+          ...list.items.map(({ controller }) => controller),
+          ...list.workflows.map(({ workflow }) => `workflow.${workflow}`),
+        ],
+        table: () => queueRows(list),
+        empty: `no worker has announced a controller or workflow on "${cluster}" yet`,
+      });
+    }),
   );
   withClient(
     queue.command("pauses").description("what is paused, by whom, why and since when"),

@@ -29,6 +29,11 @@ export async function checkFleet({ client, cluster, settings }: Asking): Promise
       const detail = `no worker runs it, ${waiting} keys wait; start one with its configuration`;
       checks.push({ check: `controller ${controller}`, level: "warn", detail });
     }
+    for (const { workflow, workers: count } of queues.workflows) {
+      if (count > 0) continue;
+      const detail = "no worker has it, and its runs wait; start one with its configuration";
+      checks.push({ check: `workflow ${workflow}`, level: "warn", detail });
+    }
     for (const { cluster: name, breaker } of guards.items) {
       if (breaker.mode === "closed") continue;
       const cure =
