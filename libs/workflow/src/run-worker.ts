@@ -1,4 +1,4 @@
-import { ensureError, type Outcome } from "@konverge/core";
+import { ensureError, sleepMs, type Outcome } from "@konverge/core";
 import type { AttemptEnd, AttemptLease, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { ChildStarter } from "./await-child.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
@@ -11,6 +11,8 @@ import type { Claimed, Followers, RunStore, RunWarning } from "./run-store.ts";
 /** How soon running bodies are told of a cancellation, and runs whose wake-up was lost are looked for, in ms. */
 const LOOK_EVERY_MS = 1_000;
 const SWEEP_EVERY_MS = 5_000;
+/** How long the last of these is waited for at the end. */
+const LAST_ROUND_MS = 1_000;
 
 export interface RunWorkerOptions {
   readonly store: RunStore;
@@ -160,7 +162,7 @@ function outcomeOf(end: ActivationEnd | Claimed["kind"]): Outcome {
   }
 }
 
-/** Calls `round` again and again, one at a time; the answer ends that and waits for the last one. */
+/** Calls `round` again and again, one at a time; the answer ends that and waits for the last one, but not for a Redis that is away. */
 function repeat(
   round: () => Promise<void>,
   everyMs: number,
@@ -179,6 +181,6 @@ function repeat(
   }, everyMs);
   return async () => {
     clearInterval(timer);
-    await last;
+    await Promise.race([last, sleepMs(LAST_ROUND_MS)]);
   };
 }

@@ -1,0 +1,105 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import type { ApiObject } from "@konverge/core";
+import { startRedis } from "@konverge/infra-redis";
+import { openWorkflows } from "@konverge/workflow";
+import { expect, onTestFinished, test } from "vitest";
+import { ConfigMap } from "../../apps/examples/src/config-map.ts";
+import { pollUntil } from "../chaos/poll-until.ts";
+import { runContainer, type Deployment } from "./deployed-worker.ts";
+import { openRbacCluster } from "./rbac-cluster.ts";
+
+const run = promisify(execFile);
+const CONFIG = "test/e2e/gated-setting.config.ts";
+const ACCOUNT = { namespace: "konverge", name: "konverge" };
+const NAME = "gated-setting";
+const HEALED_MS = 60_000;
+
+interface Role extends ApiObject {
+  readonly rules: readonly { readonly resources: readonly string[] }[];
+}
+
+async function printManifests(): Promise<ApiObject[]> {
+  const args = ["--config", CONFIG, "--image", "registry.example/operator:1", "--watchers", "1"];
+  const main = ["--conditions=@konverge/source", "apps/cli/src/main.ts", "manifests"];
+  const { stdout } = await run(process.execPath, [...main, ...args, "-o", "json"]);
+  return (JSON.parse(stdout) as { items: ApiObject[] }).items;
+}
+
+test("what a workflow writes and waits for is granted by its kinds; without them it says so, and goes on when they are", async (context) => {
+  if (process.env["KUBEBUILDER_ASSETS"] === undefined) {
+    context.skip("no kube-apiserver: only a real one asks for permissions");
+    return;
+  }
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const cluster = await openRbacCluster();
+  onTestFinished(() => cluster[Symbol.asyncDispose]());
+  const manifests = await printManifests();
+  const role = manifests.find(({ kind }) => kind === "ClusterRole") as Role;
+  const withRules = (rules: Role["rules"]): Role => ({ ...role, rules });
+  const without = role.rules.filter(({ resources }) => !resources.includes(ConfigMap.resource));
+  expect(without).toHaveLength(role.rules.length - 1);
+  // At first what writes and reads is allowed, and what watches is not.
+  const verbs = ["get", "create", "patch", "delete"];
+  const blind = { apiGroups: [""], resources: [ConfigMap.resource], verbs };
+  await cluster.apply(
+    manifests.map((one) => (one === role ? withRules([...without, blind]) : one)),
+  );
+  const deployments = manifests.filter(({ kind }) => kind === "Deployment") as Deployment[];
+  expect(deployments).toHaveLength(2);
+  const kubeconfig = await cluster.kubeconfigOf(ACCOUNT);
+  const host = { redisUrl: redis.url, kubeconfig, folder: cluster.folder };
+  const workers = deployments.map((deployment) => runContainer(deployment, host));
+  onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.stop()))));
+  await Promise.all(workers.map((worker) => worker.said("worker ready")));
+  const runs = openWorkflows({ redis: { url: redis.url } });
+  onTestFinished(() => runs.close());
+  const ref = { workflow: "gated", id: "first" };
+  const gated = { name: "gated", version: 1 };
+  const says = async (words: string) =>
+    await pollUntil(
+      `the run says ${words}`,
+      async () => {
+        const { waits } = (await runs.get(ref)) ?? {};
+        return waits?.[0]?.message?.includes(words) === true;
+      },
+      HEALED_MS,
+    );
+  const answer = async () => {
+    const body = { data: { answer: "yes" } };
+    const target = { namespace: "default", name: NAME };
+    await cluster.admin.patch(ConfigMap, target, { type: "merge", body }, { unguarded: true });
+  };
+  const ended = async () =>
+    await pollUntil(
+      "the run has ended",
+      async () => (await runs.get(ref))?.endedAtMs !== undefined,
+      HEALED_MS,
+    );
+
+  await runs.start(gated, NAME, { id: ref.id });
+  await says("does not meet its predicate");
+  const told = () =>
+    workers.flatMap(({ lines }) => lines.filter((line) => line.includes("cannot be watched")));
+  await pollUntil("the log tells it", () => told().length > 0, HEALED_MS);
+  expect(told()[0]).toContain("Name the kind under kinds of the workflow");
+  await cluster.apply([withRules(without)]);
+  await answer();
+  await says("cannot be read");
+  await cluster.apply([role]);
+  await ended();
+  expect(await runs.get(ref)).toMatchObject({ status: "done" });
+  // The watch was tried again all the time.
+  expect(told()).toHaveLength(1);
+
+  const before = cluster.callsOf(ACCOUNT).length;
+  ref.id = "second";
+  await runs.start(gated, NAME, { id: ref.id });
+  await says("does not meet its predicate");
+  await answer();
+  await ended();
+  expect(await runs.get(ref)).toMatchObject({ status: "done" });
+  const calls = cluster.callsOf(ACCOUNT).slice(before);
+  expect(calls.filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([]);
+});
