@@ -52,6 +52,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
     cluster: HOME,
     id: ID,
     key: `${WORKFLOW}:${APP.name}`,
+    by: "demo",
     input: {
       ...APP,
       image: NEW_IMAGE,
