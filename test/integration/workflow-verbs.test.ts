@@ -331,6 +331,50 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     expect(await marks()).toHaveLength(1);
   });
 
+  test("marks that only a retry would need go when an object has more than 200, those of somebody else stay", async () => {
+    await make({ n: "0" });
+    const failing = defineWorkflow("failing", { version: 1 }, async (w) => {
+      await w.step("act", async (k) => {
+        await increment(k);
+        throw new TerminalError("as planned");
+      });
+    });
+    await verbs.runs.start(failing, "r");
+    await verbs.runs.finish(failing, "r");
+    const [mark = ""] = await marks();
+    const text = (await read())?.metadata.annotations?.[mark] ?? "";
+    const foreign = JSON.stringify({ ...(JSON.parse(text) as object), installation: "another" });
+    const annotate = async (values: Record<string, string>) => {
+      const at = { namespace: "default", name: verbs.name };
+      await verbs.client.mutate(CONFIG_MAPS, at, (draft) => {
+        draft.metadata.annotations = { ...draft.metadata.annotations, ...values };
+      });
+    };
+    const many = (count: number, value: string, kind: string) =>
+      Object.fromEntries(
+        Array.from({ length: count }, (_, index) => [`konverge.dev/step-${kind}${index}`, value]),
+      );
+    const other = defineWorkflow("other", { version: 1 }, async (w) => {
+      await w.step("act", increment);
+    });
+    const countBehind = async (id: string) => {
+      await verbs.runs.start(other, id);
+      await verbs.runs.finish(other, id);
+      return (await marks()).length;
+    };
+    await annotate({
+      ...many(199, text, "own"),
+      ...many(10, foreign, "foreign"),
+      "konverge.dev/step-odd": "x",
+    });
+    // 200 of ours, and 11 of nobody that we know.
+    expect(await countBehind("a")).toBe(200 + 11 + 1);
+    // Now 201: as many go as are looked up at once.
+    expect(await countBehind("b")).toBeLessThanOrEqual(200 + 11 + 2 - 49);
+    const left = await marks();
+    expect(left.filter((each) => /foreign|odd/.test(each))).toHaveLength(11);
+  });
+
   test("a try that took too long and goes on writes no more", async () => {
     await make({ n: "0" });
     let tries = 0;
