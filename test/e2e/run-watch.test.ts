@@ -11,7 +11,7 @@ import { runCommand } from "./cli-runner.ts";
 
 const harness = useQueues();
 
-test("a cancelled run goes on by retry --from-failed, while watch prints each step as it ends", async () => {
+test("a cancelled run goes on by retry --from-failed, approved with a token whose name is kept, while watch prints each step", async () => {
   const cleanup = new AsyncDisposableStack();
   onTestFinished(() => cleanup.disposeAsync());
   const folder = await mkdtemp(join(tmpdir(), "konverge-watch-"));
@@ -21,10 +21,13 @@ test("a cancelled run goes on by retry --from-failed, while watch prints each st
     KONVERGE_REDIS_URL: harness.url,
     KONVERGE_PREFIX: harness.prefix,
     KONVERGE_METRICS_PORT: "0",
+    KONVERGE_API_PORT: "0",
     KUBECONFIG: kubeconfig,
     HELD_RELEASE_FOLDER: folder,
   };
   const konverge = (...args: readonly string[]) => runCommand(args, env);
+  const created = await konverge("token", "create", "ann", "--role", "operator", "-o", "json");
+  const { token } = JSON.parse(created.stdout) as { readonly token: string };
   const begin = (...args: readonly string[]) => {
     const command = ["--conditions=@konverge/source", "apps/cli/src/main.ts", ...args];
     const child = spawn(process.execPath, command, {
@@ -71,13 +74,25 @@ test("a cancelled run goes on by retry --from-failed, while watch prints each st
     30_000,
   );
   expect(watch.lines[0]).toMatch(/^\d\d:\d\d:\d\d {2}step draft {2}\{"draft":"1\.4\.0"\}$/);
-  await konverge("run", "signal", id, "approve", "--by", "ann");
+  const api = begin("api");
+  const listening = await until(
+    "the API listens",
+    () => api.lines.find((line) => line.includes("api listening")),
+    30_000,
+  );
+  const { url } = JSON.parse(listening) as { readonly url: string };
+  // With a token nobody can approve in another one's name.
+  const approve = ["run", "signal", id, "approve", "--by", "eve", "--server", url];
+  const approved = await runCommand(approve, { ...env, KONVERGE_TOKEN: token });
+  expect([approved.code, approved.stderr]).toEqual([0, ""]);
   expect(await watch.exited).toEqual([0, null]);
   expect(watch.lines.filter((line) => !/^(queued|running)$/.test(line)).slice(2)).toEqual([
     expect.stringMatching(/^[\d:]+ {2}signal approve {2}.*by ann\)?$/),
     expect.stringMatching(/^[\d:]+ {2}step publish/),
     'done: "published 1.4.0"',
   ]);
+  expect((await konverge("run", "get", id)).stdout).toMatch(/^approve +signal .* ann *$/m);
+  expect((await konverge("audit", "list")).stdout).toMatch(/ ann +run\.signal .*r1/);
   const late = await konverge("run", "watch", id, "-o", "jsonl");
   expect(
     late.stdout
