@@ -69,6 +69,17 @@ test.each<[string, Trigger]>([
   expect(brake.stateOf(KEY)).toBeUndefined();
 });
 
+test("a change that is not ours ends it also when the key may start anyway", async () => {
+  const { brake, clock, ended } = open();
+  brake.start(KEY, { ...OWN, kind: "requeue" });
+  clock.nowMs += 5_000;
+  expect(brake.putOffMs(attempt({ kind: "schedule" }))).toBe(0);
+  expect(await brake.putOffMs(attempt(echo))).toBe(0);
+  expect(ended).toEqual([]);
+  expect(await brake.putOffMs(attempt({ kind: "schedule" }, foreign))).toBe(0);
+  expect(ended).toEqual([KEY]);
+});
+
 test("an attempt that wrote nothing ends it", () => {
   const { brake, ended } = open();
   brake.start(KEY, OWN);

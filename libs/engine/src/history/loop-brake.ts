@@ -1,5 +1,5 @@
 import { loopStateSchema, type AttemptRecord, type LoopState } from "@konverge/contracts";
-import { climb, type Ladder } from "@konverge/core";
+import { climb, type Ladder, type Trigger } from "@konverge/core";
 import type { AttemptLease } from "@konverge/queue";
 import { isOwnTrigger, isPerson, writtenVersions } from "./find-loop.ts";
 
@@ -13,6 +13,7 @@ const LADDER: Ladder = {
 };
 /** A loop that was not seen for so long is over. */
 const FORGOTTEN_AFTER_MS = 600_000;
+const NO_VERSIONS: ReadonlySet<string> = new Set();
 
 /**
  * Slows down keys that run in circles, in all workers: the next start is put off, never dropped. A person's request ends it,
@@ -71,19 +72,16 @@ export function createLoopBrake(options: LoopBrakeOptions): LoopBrake {
     return climbed.kind === "wait" ? climbed.afterMs : LADDER.capMs;
   };
 
-  const look = async (attempt: AttemptLease, state: LoopState): Promise<number> => {
-    const { triggers } = attempt;
-    if (state.kind !== "flip" && triggers.length > 0) {
-      // The last writes may be another worker's; `end` has stored them before this attempt began.
-      // Without an answer whether it is an echo, it is none: to run once too often harms nobody.
-      const records = await readRecords(attempt).catch((): AttemptRecord[] => []);
-      const versions = writtenVersions(records);
-      if (!triggers.every((trigger) => isOwnTrigger(trigger, versions))) {
-        end(attempt.id, state);
-        return 0;
-      }
-    }
-    return Math.max(0, state.untilMs - now());
+  const restMs = ({ untilMs }: LoopState) => Math.max(0, untilMs - now());
+  /** `open`: triggers that may be echoes of own writes. */
+  const look = async (attempt: AttemptLease, state: LoopState, open: readonly Trigger[]) => {
+    // The last writes may be another worker's; `end` has stored them before this attempt began.
+    // Without an answer whether it is an echo, it is none: to run once too often harms nobody.
+    const records = await readRecords(attempt).catch((): AttemptRecord[] => []);
+    const versions = writtenVersions(records);
+    if (open.every((trigger) => isOwnTrigger(trigger, versions))) return restMs(state);
+    end(attempt.id, state);
+    return 0;
   };
 
   return {
@@ -94,8 +92,13 @@ export function createLoopBrake(options: LoopBrakeOptions): LoopBrake {
         end(attempt.id, state);
         return 0;
       }
-      const isDue = state.untilMs <= now() || options.loops === "tell";
-      return isDue ? 0 : look(attempt, state);
+      if (options.loops === "tell") return 0;
+      // Also when it is due: a change of others ends the loop whenever it comes.
+      const open =
+        state.kind === "flip"
+          ? []
+          : attempt.triggers.filter((trigger) => !isOwnTrigger(trigger, NO_VERSIONS));
+      return open.length === 0 ? restMs(state) : look(attempt, state, open);
     },
     stateOf: (key) => loops.get(key),
     start: (key, found) => {
