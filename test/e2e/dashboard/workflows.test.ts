@@ -1,8 +1,10 @@
 import { createControllerRegistry } from "@konverge/queue";
 import { TerminalError } from "@konverge/core";
-import { defineWorkflow, openWorkflows, type Workflows } from "@konverge/workflow";
+import { defineWorkflow, openWorkflows, ready, type Workflows } from "@konverge/workflow";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
+import { startEmbeddedServer } from "../../integration/embedded-server.ts";
+import { installWidgets } from "../../integration/kube-servers.ts";
 import { keyOf, until, useQueues } from "../../integration/queue-harness.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
 import { startOwnApi } from "./own-api.ts";
@@ -318,6 +320,54 @@ test("what failed is tried again: the same run goes on live, its child is a link
   await page.getByText("by ann: it broke again").waitFor();
   await page.getByRole("link", { name: "vase", exact: true }).waitFor();
   expect(troubles).toEqual([]);
+});
+
+test("a wait for an object says what the object lacks, and ends live when it is ready", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stage();
+  await using server = await startEmbeddedServer();
+  const { client } = server;
+  const widgets = await installWidgets(client, "dashboard.test.konverge.dev");
+  const place = { namespace: "default", name: "web" };
+  const metadata = { ...place, finalizers: [] };
+  const { apiVersion, kind, ...made } = await client.create(widgets, {
+    metadata,
+    spec: { size: 1 },
+  });
+  const { uid = "", resourceVersion = "", generation = 1 } = made.metadata;
+  const ref = { apiVersion, kind, ...place, uid, generation, resourceVersion };
+  const report = async (status: "True" | "False", message: string) => {
+    const conditions = [{ type: "Ready", status, reason: "Tested", message }];
+    const body = { status: { observedGeneration: generation, conditions } };
+    const how = { unguarded: true, subresource: "status" } as const;
+    await client.patch(widgets, place, { type: "merge", body }, how);
+  };
+  await report("False", "1 of 3 <b>are</b> up");
+  const waiting = defineWorkflow("waiting", { version: 1 }, async (w) => {
+    await w.waitFor("web is ready", ready(ref), { timeout: "1h" });
+  });
+  const registry = createControllerRegistry({
+    redis: { url: harness.url },
+    prefix: harness.prefix,
+    cluster: "default",
+  });
+  await registry.announce([], [waiting]);
+  await registry.close();
+  const clusters = { home: "default", client: async () => client };
+  const worker = runs.work({ workflows: [waiting], clusters });
+  const watch = runs.watch({ clusters, ...place, identity: "test" });
+  await runs.start(waiting, null, { id: "r" });
+
+  await page.goto(`${url}/w/waiting/default/r`);
+  await expect
+    .poll(() => sentenceOf(page).textContent())
+    .toMatch(/^waiting for web is ready: .*1 of 3 <b>are<\/b> up, .* so far; /);
+  await page.locator(".line-note").getByText("1 of 3 <b>are</b> up").waitFor();
+  await report("True", "3 of 3 are up");
+  await expect.poll(() => sentenceOf(page).textContent(), { timeout: 20_000 }).toMatch(/^done in /);
+  expect(await rowsOf(page)).toEqual(["web is ready"]);
+  expect(troubles).toEqual([]);
+  await Promise.all([watch.stop(), worker.stop()]);
 });
 
 test("a run that is stuck says why, and is looked at again", async (context) => {

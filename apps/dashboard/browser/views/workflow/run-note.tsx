@@ -31,7 +31,7 @@ export function RunNote({ run: { status, waits = [], error, reason, cancel } }: 
 function WaitNote({ waits: [first, ...others] }: { readonly waits: readonly Wait[] }) {
   if (first === undefined) return null;
   return (
-    <span>
+    <span class="clip">
       {waitText(first)}
       {first.until === undefined ? null : (
         <span class="dim">

@@ -22,7 +22,8 @@ export function TimelineItem({
   readonly row: TimelineRow;
   readonly line: Timeline;
 }) {
-  const { name, kind, look, fromMs, toMs, lostMs, isOpen, step, child, until, refused } = row;
+  const { name, kind, look, fromMs, toMs, lostMs, isOpen, step, child, message, until, refused } =
+    row;
   const spanMs = Math.max(1, line.toMs - line.fromMs);
   const tookMs = Math.max(0, toMs - fromMs);
   const took = kind === "now" ? "" : formatMs(tookMs);
@@ -63,6 +64,7 @@ export function TimelineItem({
             {isOpen ? <span class="dim"> …</span> : null}
           </span>
           <span class="line-note">
+            {message === undefined ? null : <span class="dim">{message}</span>}
             {lostMs === undefined ? null : (
               <span class="warn">
                 its worker was lost; another one went on {formatMs(fromMs - lostMs)} after the
@@ -108,10 +110,10 @@ export function TimelineItem({
               </dd>
             </>
           )}
-          {refused.map((message) => (
+          {refused.map((refusal) => (
             <>
               <dt>Refused</dt>
-              <dd>{message}</dd>
+              <dd>{refusal}</dd>
             </>
           ))}
           {step?.value === undefined ? null : (

@@ -21,6 +21,8 @@ export interface TimelineRow {
   readonly step?: Step;
   /** Id of the child's run. */
   readonly child?: string;
+  /** What an open wait for objects lacks. */
+  readonly message?: string;
   /** When an open wait ends by itself. */
   readonly until?: string;
   /** Signals that were dropped in this wait, and why. */
@@ -84,7 +86,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
   const known = new Set(rows.map(({ name }) => name));
   const open = (run.waits ?? [])
     .filter(({ step }) => !known.has(step))
-    .map(({ step: name, kind, since, until, child }): TimelineRow => ({
+    .map(({ step: name, kind, since, until, child, message }): TimelineRow => ({
       name,
       kind,
       look: kind === "step" || kind === "undo" ? "failed" : "wait",
@@ -93,6 +95,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       isOpen: true,
       isGuessed: since === undefined,
       ...(child === undefined ? {} : { child }),
+      ...(message === undefined ? {} : { message }),
       ...(until === undefined ? {} : { until }),
       refused: marks.filter(({ of }) => of === name).map(({ step }) => step.error?.message ?? ""),
     }));
