@@ -17,6 +17,7 @@ import { runActivation } from "../../libs/workflow/src/run-activation.ts";
 import { runNames } from "../../libs/workflow/src/run-names.ts";
 import type { RunStore } from "../../libs/workflow/src/run-store.ts";
 import { installWidgets, testServers, type Widget } from "./kube-servers.ts";
+import { until } from "./queue-harness.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 
 const GROUP = "wait-rules.test.konverge.dev";
@@ -168,6 +169,28 @@ test("a change right behind the look of a run is not lost, since it had register
   };
   const second = await runs.start(workflow, ref, { id: "second" });
   expect(await ended(runs, workflow, second.id)).toMatchObject({ status: "done" });
+});
+
+test("a kind that is not served is told once, however often it is tried", async () => {
+  const workflow = waiting(() => gone({ apiVersion: `${GROUP}/v9`, kind: "Widget", name }));
+  let tries = 0;
+  const counted: ClusterAccess = {
+    home: "home",
+    async client(at) {
+      tries += 1;
+      return place(at).client;
+    },
+  };
+  const runs = harness.openRuns({ cluster: "home" });
+  runs.work({ workflows: [workflow], workerId: "test", clusters });
+  runs.watch({ clusters: counted, ...LEASE_AT });
+  await runs.start(workflow, {} as never, { id: "r" });
+  const run = await inStatus(runs, workflow, "r", "parked");
+  expect(run.waits?.[0]?.message).toContain("the cluster does not serve Widget");
+  // One for the election, and one for each try of the watch.
+  await until("the watch is tried a third time", async () => (tries > 3 ? true : undefined));
+  const told = harness.errors.filter(({ message }) => message.includes("does not serve"));
+  expect(told).toHaveLength(1);
 });
 
 class Died extends Error {}

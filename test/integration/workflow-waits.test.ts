@@ -280,7 +280,8 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
   test("gone: an object that its finalizers hold is not gone, its namesake is another one", async () => {
     const ref = await create(["test.konverge.dev/hold"]);
     await client.delete(widgets, place());
-    const workflow = waiting((target) => gone(target));
+    // That its deletion counts as a generation is no new spec.
+    const workflow = waiting((target) => gone(target), { onNewSpec: "fail" });
     const begun = await begin(workflow, ref);
     await says(workflow, begun, "is being deleted, and held by test.konverge.dev/hold");
     const body = { metadata: { finalizers: null } };

@@ -168,8 +168,12 @@ function unreadable(target: WaitTarget, error: Error, nowMs: number): Verdict {
   };
 }
 
-function isSuperseded({ generation }: WaitTarget, object: ApiObject | undefined): boolean {
-  return generation !== undefined && (object?.metadata.generation ?? 0) > generation;
+/** Another object under the name is judged as such, and a deletion raises the generation too. */
+function isSuperseded({ uid, generation }: WaitTarget, object: ApiObject | undefined): boolean {
+  if (generation === undefined || object === undefined) return false;
+  const { metadata } = object;
+  if (uid !== undefined && metadata.uid !== uid) return false;
+  return metadata.deletionTimestamp === undefined && (metadata.generation ?? 0) > generation;
 }
 
 function clip(message: string): string {

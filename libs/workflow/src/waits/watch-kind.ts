@@ -43,13 +43,17 @@ export function watchKind(options: KindWatchOptions): { stop(): Promise<void> } 
       'every 30 s meanwhile. Name the kind under kinds of the workflow and apply the roles that "konverge manifests" prints';
     onError(new KonvergeError("forbidden", message, { cause: error }));
   };
+  /** What fails in the same way again is told once: a kind that is not served, a cluster that is not configured here. */
   const retry = async (work: () => Promise<void>): Promise<void> => {
+    let told = "";
     while (!signal.aborted) {
       try {
         return await work();
-      } catch (error) {
+      } catch (thrown) {
         if (signal.aborted) return;
-        tell(ensureError(error));
+        const error = ensureError(thrown);
+        if (error.message !== told) tell(error);
+        told = error.message;
         await sleepMs(AGAIN_MS, signal).catch(() => undefined);
       }
     }

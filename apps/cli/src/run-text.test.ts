@@ -1,0 +1,19 @@
+import type { Run } from "@konverge/client";
+import { expect, test } from "vitest";
+import { runRows } from "./run-text.ts";
+
+test("a run that waits for objects says what they lack, in one line", () => {
+  const run: Run = {
+    id: "rollout/default/r1",
+    workflow: "rollout",
+    cluster: "default",
+    version: 1,
+    status: "parked",
+    createdAt: new Date().toISOString(),
+    waits: [{ step: "up", kind: "wait", message: "Deployment web: 2 of 3\nupdated\u001B[2J" }],
+  };
+  const [, line = "", ...more] = runRows([run]).trimEnd().split("\n");
+  expect(line).toMatch(/waits for wait "up": Deployment web: 2 of 3.updated/);
+  expect(line).not.toContain("\u001B[2J");
+  expect(more).toEqual([]);
+});
