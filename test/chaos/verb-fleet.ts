@@ -14,7 +14,7 @@ import type { FleetPlane } from "./fleet-plane.ts";
 import { FORGOTTEN, ROGUE_JOB } from "./rogue-queue.ts";
 import type { TcpProxy } from "./tcp-proxy.ts";
 import { CONFIG_MAPS } from "./verb-invariants.ts";
-import { bodiesOf, counterOf, COUNTERS, NAMESPACE } from "./verb-programs.ts";
+import { bodiesOf, healedOf, counterOf, COUNTERS, NAMESPACE } from "./verb-programs.ts";
 import type { VerbWorkerConfig } from "./verb-worker.ts";
 
 const WORKER = fileURLToPath(new URL("verb-worker.ts", import.meta.url));
@@ -40,6 +40,8 @@ export interface VerbFleet extends AsyncDisposable {
   killRedis(): Promise<void>;
   restartRedis(): Promise<void>;
   addRogueJobs(runs: readonly string[]): Promise<void>;
+  /** Steps that break do so no more. */
+  heal(): Promise<void>;
   /** Bodies that were begun. */
   countBodies(): Promise<number>;
 }
@@ -121,6 +123,14 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
         await Promise.all(keys.map((key) => queue.add(ROGUE_JOB, { key }, FORGOTTEN)));
       } finally {
         await queue.close();
+      }
+    },
+    async heal() {
+      const redis = new Redis(url);
+      try {
+        await redis.set(healedOf(prefix), "yes");
+      } finally {
+        redis.disconnect();
       }
     },
     async countBodies() {

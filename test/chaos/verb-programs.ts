@@ -1,4 +1,4 @@
-import type { ApiObject } from "@konverge/core";
+import { TerminalError, type ApiObject } from "@konverge/core";
 import {
   defineWorkflow,
   type ObjectRef,
@@ -22,7 +22,13 @@ interface Act {
 }
 type VerbOp =
   /** Adds to a counter that all runs share, in one or two mutations of one step. */
-  | ({ readonly kind: "count"; readonly counter: number; readonly by: readonly number[] } & Act)
+  | ({
+      readonly kind: "count";
+      readonly counter: number;
+      readonly by: readonly number[];
+      /** The step fails behind them, until all is healed. */
+      readonly breaks?: boolean;
+    } & Act)
   /** Applies an object of its own, and perhaps something else behind that. */
   | ({ readonly kind: "apply"; readonly later: "keep" | "change" | "delete" } & Act)
   | ({ readonly kind: "create" } & Act)
@@ -32,6 +38,8 @@ type VerbOp =
   | { readonly kind: "all"; readonly branches: readonly (readonly VerbOp[])[] };
 
 /** Where workers count the bodies that they begin. */
+/** Where it stands that steps which break do so no more. */
+export const healedOf = (prefix: string) => `${prefix}:trace:healed`;
 export const bodiesOf = (prefix: string) => `${prefix}:trace:bodies`;
 export const COUNTERS = 3;
 export const NAMESPACE = "default";
@@ -69,6 +77,20 @@ export function makeVerbProgram(random: () => number, depth = 0): VerbProgram {
   const makeOps = (count: number, isNested: boolean): VerbOp[] =>
     Array.from({ length: count }, () => makeOp(isNested));
   return { ops: makeOps(2 + below(4), false), fails: below(3) === 0 };
+}
+
+/** A program whose run fails at one step, with nothing undone, so that it can go on from there. */
+export function makeBreakingProgram(random: () => number): VerbProgram {
+  const { ops } = makeVerbProgram(random, 1);
+  const keep = (op: VerbOp): VerbOp => {
+    if (op.kind === "all") return { ...op, branches: op.branches.map((each) => each.map(keep)) };
+    return "undo" in op ? { ...op, undo: false } : op;
+  };
+  const counter = Math.floor(random() * COUNTERS);
+  const act = { name: "break", undo: false, takesMs: 5 };
+  const broken: VerbOp = { kind: "count", counter, by: [1, 2], breaks: true, ...act };
+  const at = Math.floor(random() * (ops.length + 1));
+  return { ops: [...ops.slice(0, at), broken, ...ops.slice(at)].map(keep), fails: false };
 }
 
 /** What the cluster must look like when all runs have ended. */
@@ -149,12 +171,17 @@ export interface InterpreterOptions {
   readonly version?: number;
   /** Told of each body that begins. */
   readonly onBody?: () => Promise<unknown>;
+  readonly isHealed?: () => Promise<boolean>;
 }
 
 /** The workflow that does what a program says. */
 export function makeVerbInterpreter(
   test: string,
-  { version = 1, onBody = async () => undefined }: InterpreterOptions = {},
+  {
+    version = 1,
+    onBody = async () => undefined,
+    isHealed = async () => true,
+  }: InterpreterOptions = {},
 ): Workflow<VerbProgram, number> {
   const accepts = Array.from({ length: version - 1 }, (_, before) => before + 1);
   const interpreter: Workflow<VerbProgram, number> = defineWorkflow(
@@ -202,7 +229,7 @@ export function makeVerbInterpreter(
   });
   const runCount = async (
     w: WorkflowContext,
-    { name, counter, by, undo, takesMs }: Extract<VerbOp, { kind: "count" }>,
+    { name, counter, by, undo, takesMs, breaks = false }: Extract<VerbOp, { kind: "count" }>,
   ) => {
     const target = counterOf(test, counter);
     const add = (value: number) => (draft: Counter) => {
@@ -216,6 +243,7 @@ export function makeVerbInterpreter(
         await onBody();
         await pause(takesMs);
         for (const value of by) await k.mutate<Counter>(target, add(value));
+        if (breaks && !(await isHealed())) throw new TerminalError("broken, as planned");
         await pause(takesMs);
       },
       undo ? { undo: async (_, k) => void (await k.mutate<Counter>(target, add(-whole))) } : {},

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { openWorkflows } from "@konverge/workflow";
-import { bodiesOf, makeVerbInterpreter } from "./verb-programs.ts";
+import { bodiesOf, healedOf, makeVerbInterpreter } from "./verb-programs.ts";
 
 export interface VerbWorkerConfig {
   readonly url: string;
@@ -34,7 +34,13 @@ const client = createKubeClient({
 const redis = new Redis(url);
 redis.on("error", () => undefined);
 const worker = workflows.work({
-  workflows: [makeVerbInterpreter(test, { version, onBody: () => redis.incr(bodiesOf(prefix)) })],
+  workflows: [
+    makeVerbInterpreter(test, {
+      version,
+      onBody: () => redis.incr(bodiesOf(prefix)),
+      isHealed: async () => (await redis.exists(healedOf(prefix))) === 1,
+    }),
+  ],
   workerId,
   concurrency,
   clusters: { home: "default", client: async () => client },

@@ -7,13 +7,15 @@ import { canRestart } from "./outage-plane.ts";
 import { pollUntil } from "./poll-until.ts";
 import { startVerbFleet, type VerbFleet } from "./verb-fleet.ts";
 import { findWrongState } from "./verb-invariants.ts";
-import { makeVerbInterpreter, makeVerbProgram } from "./verb-programs.ts";
+import { makeBreakingProgram, makeVerbInterpreter, makeVerbProgram } from "./verb-programs.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const isReal = process.env["KUBEBUILDER_ASSETS"] !== undefined && canRestart;
 const RUNS = isLong ? 3_000 : 60;
 const DISASTERS = isLong ? 60 : 8;
+/** One of so many runs fails at a step. */
+const BREAKING = 5;
 const WORKERS = 2;
 const HEAL_MS = isLong ? 900_000 : 120_000;
 
@@ -66,8 +68,10 @@ test(
     const interpreter = makeVerbInterpreter(fleet.test);
     const programs = Array.from({ length: RUNS }, (_, index) => ({
       id: `r${index}`,
-      program: makeVerbProgram(random),
+      // Some fail on the way, and go on when they may.
+      program: index % BREAKING === 0 ? makeBreakingProgram(random) : makeVerbProgram(random),
     }));
+    const breaking = programs.filter((_, index) => index % BREAKING === 0).map(({ id }) => id);
     const names = Object.keys(DISASTERS_OF);
     let stops = 0;
     const share = Math.ceil(RUNS / DISASTERS);
@@ -81,24 +85,24 @@ test(
       if (name === "stop" || name === "holdNetwork") stops += 1;
       await DISASTERS_OF[name]?.(fleet, random);
     }
-    const open = new Set(programs.map(({ id }) => id));
-    await pollUntil(
-      "all runs end",
-      async () => {
-        for (const id of open) {
-          const run = await insist(() => workflows.get({ workflow: "verbs", id }));
-          if (run?.endedAtMs !== undefined) open.delete(id);
-        }
-        return open.size === 0;
-      },
-      HEAL_MS,
-    ).catch((error: unknown) => {
-      throw new Error(`${open.size} runs did not end: ${[...open].slice(0, 5).join(", ")}`, {
-        cause: error,
-      });
-    });
+    const isOver = async (id: string, status?: string) => {
+      const run = await insist(() => workflows.get({ workflow: "verbs", id }));
+      return run?.endedAtMs !== undefined && (status === undefined || run.status === status);
+    };
+    await allOf(
+      programs.map(({ id }) => id),
+      isOver,
+    );
+    await fleet.heal();
+    for (const id of breaking) {
+      const ref = { workflow: "verbs", id };
+      await insist(() => workflows.retry(ref, { fromFailed: true }));
+    }
+    const retried = DISASTERS_OF["kill"]?.(fleet, random);
+    await allOf(breaking, (id) => isOver(id, "done"));
+    await retried;
     const { wrong, late, bodies } = await findWrongState(fleet, programs);
-    const again = (await fleet.countBodies()) - bodies;
+    const again = (await fleet.countBodies()) - bodies - breaking.length;
     console.log(
       `${RUNS} runs, ${bodies} bodies, ${DISASTERS} disasters: ${again} bodies again, ${late.length} objects that came late`,
     );
@@ -107,6 +111,26 @@ test(
     expect(late.length, late.join()).toBeLessThanOrEqual(stops);
   },
 );
+
+/** Until it is so for all. */
+async function allOf(
+  ids: readonly string[],
+  holds: (id: string) => Promise<boolean>,
+): Promise<void> {
+  const open = new Set(ids);
+  await pollUntil(
+    "all runs end",
+    async () => {
+      for (const id of open) if (await holds(id)) open.delete(id);
+      return open.size === 0;
+    },
+    HEAL_MS,
+  ).catch((error: unknown) => {
+    throw new Error(`${open.size} runs did not end: ${[...open].slice(0, 5).join(", ")}`, {
+      cause: error,
+    });
+  });
+}
 
 /** A caller that finds the connection still broken comes again; a start with an id may be repeated. */
 async function insist<T>(call: () => Promise<T>): Promise<T> {
