@@ -1,0 +1,211 @@
+import { createControllerRegistry } from "@konverge/queue";
+import { TerminalError } from "@konverge/core";
+import { defineWorkflow, ready } from "@konverge/workflow";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { startEmbeddedServer } from "../../integration/embedded-server.ts";
+import { installWidgets } from "../../integration/kube-servers.ts";
+import { useQueues } from "../../integration/queue-harness.ts";
+import { findBarriers, useChromium } from "./chromium.ts";
+import { inStatus, sentenceOf, stageRuns, started } from "./run-stage.ts";
+
+const harness = useQueues();
+const open = useChromium();
+
+/** What the body of `mend` does. */
+let mending: () => Promise<void>;
+const nap = defineWorkflow("nap", { version: 1 }, (w) => w.sleep("night", "8h"));
+const mend = defineWorkflow("mend", { version: 1 }, async (w) => {
+  await w.step("look", () => "cracked");
+  await w.step("glue", () => mending());
+  await w.child("dry", nap, null);
+});
+
+const rowsOf = (page: Page) => page.locator(".line-row .line-name .status").allTextContents();
+
+test("an operator sends a signal and cancels; a slip in the JSON is told, and who did it is shown", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness);
+  await started(runs, "web-1");
+  await page.goto(`${url}/w/rollout/default/web-1`);
+  await expect
+    .poll(() => sentenceOf(page).textContent())
+    .toMatch(/^waiting for signal approve, .* so far; ends by itself in 24 h$/);
+  expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve"]);
+  await page.getByText("3 tries").waitFor();
+
+  // By keyboard alone.
+  await page.getByRole("button", { name: "Send signal" }).focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Send signal" });
+  const payload = dialog.getByRole("textbox", { name: "Payload" });
+  expect(await dialog.getByLabel("Signal", { exact: true }).inputValue()).toBe("approve");
+  await payload.fill("{by: ann}");
+  expect(await dialog.locator(".cli code").textContent()).toBe(
+    `konverge run signal rollout/default/web-1 approve --payload '{by: ann}'`,
+  );
+  await dialog.getByLabel("Who you are").fill("ann");
+  await page.keyboard.press("Enter");
+  await dialog.getByText("The payload is no JSON.").waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await payload.fill('{"by": 7}');
+  await dialog.getByLabel("Who you are").press("Enter");
+  await dialog.waitFor({ state: "detached" });
+  await page.getByText("1 signal refused").waitFor();
+
+  await page.getByRole("button", { name: "Send signal" }).click();
+  await payload.fill('{"by": "ann"}');
+  await dialog.getByLabel("Who you are").press("Enter");
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^done in /);
+  expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve", "publish"]);
+  await page.getByText("by ann").waitFor();
+  expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(0);
+  await page.locator(".values").getByText('"by": "ann"').waitFor();
+
+  await started(runs, "web-2");
+  await page.goto(`${url}/w/rollout/default/web-2`);
+  await page.getByRole("button", { name: "Cancel run" }).click();
+  const cancel = page.getByRole("dialog", { name: "Cancel run" });
+  await cancel.getByText("konverge run cancel rollout/default/web-2").waitFor();
+  const why = cancel.getByRole("textbox", { name: "Why" });
+  await why.fill("the wrong pool");
+  await why.press("Enter");
+  await expect
+    .poll(() => sentenceOf(page).textContent())
+    .toMatch(/^cancelled after .* by ann: the wrong pool$/);
+  expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve", "create"]);
+  await page.getByRole("heading", { name: "Taken back" }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test("what failed is tried again: the same run goes on live, its child is a link, and another try leads back", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness, { more: [mend, nap] });
+  mending = () => Promise.reject(new TerminalError("no glue is left"));
+  await runs.start(mend, null, { id: "vase" });
+  await page.goto(`${url}/w/mend/default/vase`);
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^failed after /);
+  await page.getByText('step_failed step "glue" failed: no glue is left').waitFor();
+
+  const { promise: held, resolve: dry } = Promise.withResolvers<void>();
+  mending = () => held;
+  await page.getByRole("button", { name: "Go on from what failed" }).click();
+  const dialog = page.getByRole("dialog", { name: "Go on from what failed" });
+  await dialog.getByText("konverge run retry mend/default/vase --from-failed").waitFor();
+  await dialog.getByLabel("Who you are").fill("ann");
+  const why = dialog.getByRole("textbox", { name: "Why" });
+  await why.fill("glue was bought");
+  await why.press("Enter");
+  await page.getByText("by ann: glue was bought").waitFor();
+  await page.getByRole("img", { name: /^at work for/ }).waitFor();
+  dry();
+  await page.getByRole("link", { name: "its run" }).click();
+  await page.getByRole("heading", { name: "vase.dry" }).waitFor();
+  expect(await sentenceOf(page).textContent()).toMatch(/^waiting out its sleep night/);
+  await page.getByRole("link", { name: "vase", exact: true }).click();
+  await page.getByRole("heading", { name: "vase", exact: true }).waitFor();
+
+  await runs.cancel({ workflow: "mend", id: "vase" }, { by: "ann", reason: "it is new now" });
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^cancelled after /);
+  await page.getByRole("button", { name: "Run again" }).click();
+  const again = page
+    .getByRole("dialog", { name: "Run again" })
+    .getByRole("textbox", { name: "Why" });
+  await again.fill("it broke again");
+  await again.press("Enter");
+  await page.getByRole("heading", { name: "vase~2" }).waitFor();
+  await page.getByText("by ann: it broke again").waitFor();
+  await page.getByRole("link", { name: "vase", exact: true }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test("a wait for an object says what the object lacks, and ends live when it is ready", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness);
+  await using server = await startEmbeddedServer();
+  const { client } = server;
+  const widgets = await installWidgets(client, "dashboard.test.konverge.dev");
+  const place = { namespace: "default", name: "web" };
+  const metadata = { ...place, finalizers: [] };
+  const { apiVersion, kind, ...made } = await client.create(widgets, {
+    metadata,
+    spec: { size: 1 },
+  });
+  const { uid = "", resourceVersion = "", generation = 1 } = made.metadata;
+  const ref = { apiVersion, kind, ...place, uid, generation, resourceVersion };
+  const report = async (status: "True" | "False", message: string) => {
+    const conditions = [{ type: "Ready", status, reason: "Tested", message }];
+    const body = { status: { observedGeneration: generation, conditions } };
+    const how = { unguarded: true, subresource: "status" } as const;
+    await client.patch(widgets, place, { type: "merge", body }, how);
+  };
+  await report("False", "1 of 3 <b>are</b> up");
+  const waiting = defineWorkflow("waiting", { version: 1 }, async (w) => {
+    await w.waitFor("web is ready", ready(ref), { timeout: "1h" });
+  });
+  const registry = createControllerRegistry({
+    redis: { url: harness.url },
+    prefix: harness.prefix,
+    cluster: "default",
+  });
+  await registry.announce([], [waiting]);
+  await registry.close();
+  const clusters = { home: "default", client: async () => client };
+  const worker = runs.work({ workflows: [waiting], clusters });
+  const watch = runs.watch({ clusters, ...place, identity: "test" });
+  await runs.start(waiting, null, { id: "r" });
+
+  await page.goto(`${url}/w/waiting/default/r`);
+  await expect
+    .poll(() => sentenceOf(page).textContent())
+    .toMatch(/^waiting for web is ready: .*1 of 3 <b>are<\/b> up, .* so far; /);
+  await page.locator(".line-note").getByText("1 of 3 <b>are</b> up").waitFor();
+  await report("True", "3 of 3 are up");
+  await expect.poll(() => sentenceOf(page).textContent(), { timeout: 20_000 }).toMatch(/^done in /);
+  expect(await rowsOf(page)).toEqual(["web is ready"]);
+  expect(troubles).toEqual([]);
+  await Promise.all([watch.stop(), worker.stop()]);
+});
+
+test("a run that is stuck says why, and is looked at again", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness);
+  await runs.start({ name: "rollout", version: 9 }, { name: "web" }, { id: "old" });
+  await page.goto(`${url}/w/rollout/default/old`);
+  await page.getByText(/started by version 9 of "rollout", this worker has version 3/).waitFor();
+  await page.getByRole("button", { name: "Look again" }).click();
+  const dialog = page.getByRole("dialog", { name: "Look again" });
+  await dialog.getByLabel("Who you are").fill("ann");
+  const why = dialog.getByRole("textbox", { name: "Why" });
+  await why.fill("the worker is new");
+  await why.press("Enter");
+  await page.getByText("old goes on").waitFor();
+  expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(2);
+  expect(troubles).toEqual([]);
+});
+
+test("bars are to scale: each begins where its step began and ends with its record", async (context) => {
+  const { page } = await open(context);
+  const { url, runs } = await stageRuns(harness);
+  await started(runs, "web-1");
+  await runs.signal({ workflow: "rollout", id: "web-1" }, "approve", { payload: { by: "ann" } });
+  await inStatus(runs, "web-1", "done");
+  const ref = { workflow: "rollout", id: "web-1" };
+  const { startedAtMs: fromMs = 0, endedAtMs: toMs = 0 } = (await runs.get(ref)) ?? {};
+  const steps = await runs.steps(ref);
+  await page.goto(`${url}/w/rollout/default/web-1`);
+  await page.locator(".line-row").first().waitFor();
+  const bars = await page
+    .locator(".line-row .line-track > span")
+    .evaluateAll((found) =>
+      found.map(({ style }) => [Number.parseFloat(style.left), Number.parseFloat(style.width)]),
+    );
+  const expected = steps.map(({ startedAtMs = 0, atMs = 0 }) =>
+    [startedAtMs - fromMs, atMs - startedAtMs].map((ms) => (ms / (toMs - fromMs)) * 100),
+  );
+  expect(bars).toHaveLength(expected.length);
+  for (const [index, [left = -1, width = -1]] of expected.entries()) {
+    expect(bars[index]?.[0], `left of ${steps[index]?.name}`).toBeCloseTo(left, 3);
+    expect(bars[index]?.[1], `width of ${steps[index]?.name}`).toBeCloseTo(width, 3);
+  }
+});
