@@ -49,7 +49,7 @@ export function createRedisRunHold(
           if (isRecorded === 0 && known !== undefined && !hasEnded(known)) return "live";
           if (known === undefined || known === "done") return "settled";
           const records = await call((redis) => redis.hgetall(names.steps(id)));
-          return markStateOf(known, readSteps(records).steps, step);
+          return markStateOf(known, readSteps(Object.entries(records).flat()).steps, step);
         }),
       );
     },

@@ -282,7 +282,8 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     },
 
     async steps({ workflow, id }) {
-      return readSteps(await call((redis) => redis.hgetall(of(workflow).steps(id)))).steps;
+      const fields = await call((redis) => redis.hgetall(of(workflow).steps(id)));
+      return readSteps(Object.entries(fields).flat()).steps;
     },
 
     async counts(workflow) {

@@ -118,7 +118,7 @@ export function readHeld(
     epoch: Number(answer.epoch),
     nowMs: Number(answer.now),
     run: readRun(ref, fields),
-    ...readSteps(pairs(answer.steps)),
+    ...readSteps(answer.steps),
     signals: answer.signals.map((text) => JSON.parse(text) as BufferedSignal),
     waited: waitsOf(fields) ?? [],
     ...(failing === undefined ? {} : { failing }),
@@ -129,23 +129,32 @@ export function readHeld(
   };
 }
 
-export function readSteps(fields: Fields): {
+/** Reads names and records in turn, as Redis gives them. */
+export function readSteps(flat: readonly string[]): {
   readonly steps: ReadonlyMap<string, StepRecord>;
   readonly progress: ReadonlyMap<string, Progress>;
   readonly bytes: number;
 } {
-  const steps = new Map<string, StepRecord>();
   const progress = new Map<string, Progress>();
-  let bytes = 0;
-  for (const [field, text = ""] of Object.entries(fields)) {
+  const names: string[] = [];
+  const texts: string[] = [];
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    const [field = "", text = ""] = [flat[index], flat[index + 1]];
     if (field.endsWith(PROGRESS_MARK)) {
       progress.set(field.slice(0, -1), JSON.parse(text) as Progress);
     } else {
-      steps.set(field, JSON.parse(text) as StepRecord);
-      bytes += Buffer.byteLength(field) + Buffer.byteLength(text);
+      names.push(field);
+      texts.push(text);
     }
   }
-  return { steps, progress, bytes };
+  // All at once: of a long run this is read at each activation, and many small texts take more than twice as long.
+  const records = JSON.parse(`[${texts.join(",")}]`) as readonly StepRecord[];
+  const bytes = Buffer.byteLength(names.join("")) + Buffer.byteLength(texts.join(""));
+  return {
+    steps: new Map(records.map((record, at) => [names[at] ?? "", record])),
+    progress,
+    bytes,
+  };
 }
 
 export function refOf(workflow: string | undefined, id: string | undefined): RunRef | undefined {
