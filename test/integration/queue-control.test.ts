@@ -337,6 +337,26 @@ describe("back pressure", () => {
     expect(await queue.request(keyOf("d"), http)).toMatchObject({ coalesced: false });
   });
 
+  test("the bound is exact, however many ask at once", async () => {
+    const queues = [harness.open({ maxWaiting: 50 }), harness.open({ maxWaiting: 50 })] as const;
+    const ask = async (n: number) => {
+      const queue = queues[n % 2] ?? queues[0];
+      // Each eighth is one that may not be refused.
+      const trigger = n % 8 === 7 ? watch : http;
+      const [result] = await queue.requestMany([{ key: keyOf(`${n}`), trigger }]);
+      return result?.kind === "accepted" && trigger === http;
+    };
+    const accepted = await Promise.all(Array.from({ length: 48 }, (_, n) => ask(n)));
+    expect(accepted.filter(Boolean)).toHaveLength(42);
+    const more = await Promise.all(Array.from({ length: 160 }, (_, n) => ask(48 + n)));
+    const { waiting } = await queues[0].counts();
+    const unbounded = (48 + 160) / 8;
+    expect(42 + more.filter(Boolean).length + unbounded).toBe(waiting);
+    // Those of the watch that came first took places of the bound, those that came last exceeded it.
+    expect(more.filter(Boolean).length).toBeLessThanOrEqual(2);
+    expect(waiting).toBeGreaterThanOrEqual(50);
+  });
+
   test("a thousand requests are the most at once", async () => {
     const queue = harness.open();
     const items = Array.from({ length: 1_001 }, () => ({ key: keyOf("a"), trigger: http }));

@@ -49,8 +49,8 @@ export interface WorkQueueOptions {
   readonly shards?: number;
   /**
    * Keys that may wait, parked ones included, before requests from outside (triggers `http` and `cli`) for further keys are
-   * refused; exceeded at most by what is on its way at that moment. Default: no bound. Too low refuses a burst that would
-   * have been worked off in seconds; too high fills Redis: about 2 KiB a key.
+   * refused, however many ask at once. Default: no bound. Too low refuses a burst that would have been worked off in
+   * seconds; too high fills Redis: about 2 KiB a key.
    */
   readonly maxWaiting?: number;
   /** Told when the connection for requests fails; requests themselves reject. Default: nobody. */

@@ -37,15 +37,16 @@ local JOB_OPTIONS = '${JSON.stringify(JOB_OPTIONS)}'
 -- BullMQ's script unpacks its arguments; here they come as they are.
 local AS_IS = { unpack = function(value) return value end }
 
--- Of all jobs of one call: the next id, the next place among those of one priority, and whether one was added.
-local nextId, nextPlace, anyAdded
+-- Of all jobs of one call: the next id, the next place among those of one priority, and how many were added.
+local nextId, nextPlace
+local added = 0
 
 local function newJob(bull, member, data, priority, now, left)
   if not nextId then
     nextId = redis.call('INCRBY', bull .. 'id', left) - left
     nextPlace = redis.call('INCRBY', bull .. 'pc', left) - left
   end
-  nextId, nextPlace, anyAdded = nextId + 1, nextPlace + 1, true
+  nextId, nextPlace, added = nextId + 1, nextPlace + 1, added + 1
   local jobId = string.format('%d', nextId)
   redis.call('HSET', bull .. jobId, 'name', '${JOB_NAME}', 'data', data, 'opts', JOB_OPTIONS, 'timestamp', now, 'delay', '0',
     'priority', string.format('%d', priority), 'deid', member)
@@ -76,7 +77,7 @@ end
 
 -- Lets workers know, as BullMQ does, once for all jobs of the call.
 local function announceJobs(bull)
-  if not anyAdded then return end
+  if added == 0 then return end
   local h = redis.call('HMGET', bull .. 'meta', 'paused', 'concurrency')
   if h[1] or (h[2] and redis.call('LLEN', bull .. 'active') >= tonumber(h[2])) then return end
   redis.call('ZADD', bull .. 'marker', '0', '0')

@@ -34,8 +34,8 @@ local nowText = string.format('%d', now)
 local fair, ageing, bull, cap = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 -- What is written once for all requests of the call: flows that moved, new members of the index and of those that age.
 local flows, indexed, waitsSince = {}, {}, {}
--- How many keys wait, as soon as somebody has asked.
-local depth
+-- How many keys waited before the call, as soon as somebody has asked.
+local before
 
 local function flowOf(class, member)
   local name = class .. ':' .. tenantOf(member)
@@ -60,9 +60,8 @@ local function request(key, at, left)
     'finished')
   local number, pending, hold = (tonumber(hash[1]) or 0) + 1, tonumber(hash[2]) or 0, hash[4] or ''
   if most ~= '' and pending == 0 and hold == '' and (hash[8] or '') == '' and (tonumber(hash[9]) or 0) >= number - 1 then
-    depth = depth or redis.call('ZCARD', KEYS[5]) + redis.call('ZCARD', KEYS[6])
-    if depth >= tonumber(most) then return { 0, depth } end
-    depth = depth + 1
+    before = before or redis.call('ZCARD', KEYS[5]) + redis.call('ZCARD', KEYS[6]) - added
+    if before + added >= tonumber(most) then return { 0, before + added } end
   end
 
   local ask, waiting = nil, 0
