@@ -297,8 +297,8 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     },
 
     async overdue(workflow) {
-      const { wakes, ended, index, statuses, rechecks } = of(workflow);
-      const keys = [wakes, ended, index, rechecks];
+      const { wakes, ended, index, statuses, rechecks, recheckGap } = of(workflow);
+      const keys = [wakes, ended, index, rechecks, recheckGap];
       return await script(sweepScript, keys, [SWEPT_AT_ONCE, retentionMs, statuses]);
     },
 

@@ -19,6 +19,8 @@ export interface RunNames {
   readonly cancelling: string;
   /** Sorted set of ids: when a run that waits for objects is looked at all the same. */
   readonly rechecks: string;
+  /** There while a sweep has answered such runs a moment ago. */
+  readonly recheckGap: string;
   /** Of all workflows: what the index of a kind's objects begins with, and the set of the kinds. */
   readonly waitRoot: string;
   readonly waitKinds: string;
@@ -51,6 +53,7 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     statuses: `${root}/status/${workflow}/`,
     cancelling: `${root}/cancelling/${workflow}`,
     rechecks: `${root}/rechecks/${workflow}`,
+    recheckGap: `${root}/recheckGap/${workflow}`,
     waitRoot: `${root}/waits/`,
     waitKinds: `${root}/waitKinds`,
     installation: `${root}/installation`,
