@@ -476,7 +476,10 @@ test("a Redis Cluster keeps the runs of a cluster in one slot, with their queues
   const runs = harness.openRuns({ redis: { url: cluster.url }, shards: 3 });
   runs.work({ workflows: [workflow, child], workerId: "test" });
   const key = "one";
-  const first = await runs.start(workflow, undefined, { key });
+  // A producer waits for less than a second, which a machine with other work takes to connect to every node.
+  const first = await until("the first start", () =>
+    runs.start(workflow, undefined, { key, id: "first" }).catch(() => undefined),
+  );
   const second = await runs.start(workflow, undefined, { key, onExisting: "supersede" });
   await runs.signal({ workflow: "whole", id: second.id }, "last", { payload: 16 });
   expect(await ended(runs, workflow, second.id)).toMatchObject({ result: [1, 4, 9, 16] });
