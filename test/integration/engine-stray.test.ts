@@ -124,9 +124,9 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     });
     expect(Number(line["blockedMs"])).toBeGreaterThan(2 * LEASE_MS);
     expect(Number(line["cpuMs"])).toBeGreaterThan(LEASE_MS);
-    const all = await records("blocks");
-    expect(all.map(({ outcome }) => outcome)).toContain("lost");
-    expect(all.at(-1)).toMatchObject({ outcome: "lost", worker: "child" });
+    // The blocked process may be the one that runs it once more afterwards.
+    const lost = (await records("blocks")).filter(({ outcome }) => outcome === "lost");
+    expect(lost).toContainEqual(expect.objectContaining({ worker: "child" }));
   });
 
   test("P8: a process that was stopped for longer than its lease writes nothing after its successor, not even at once", async () => {
@@ -173,7 +173,10 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
       },
     });
     await harness.make("short");
-    const record = await until("it is recorded", async () => (await records("short")).at(-1));
+    // The event loop that is blocked is this one too, so an answer of Redis may come too late.
+    const record = await until("it is recorded", async () =>
+      (await records("short").catch(() => [])).at(-1),
+    );
     expect(Number(record.parsed["blockedMs"])).toBeGreaterThan(1_000);
   });
 });

@@ -74,7 +74,10 @@ async function startSet(cleanup: AsyncDisposableStack) {
 
 test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledged is lost, queue and guard go on", async () => {
   await using cleanup = new AsyncDisposableStack();
-  const { primary, sentinel } = await startSet(cleanup);
+  const { primary, sentinel, asked } = await startSet(cleanup);
+  const failOverAfter = async (ms: number) => {
+    await asked.call("SENTINEL", "SET", "mymaster", "down-after-milliseconds", String(ms));
+  };
   const redis = { url: `redis+sentinel://127.0.0.1:${sentinel.port}/mymaster` };
   const queue = createWorkQueue({
     redis,
@@ -99,10 +102,12 @@ test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledge
   cleanup.defer(() => replicated.disconnect());
   await replicated.set("marker", "");
   await until("the replica has it", async () => (await replicated.wait(1, 1_000)) === 1);
+  await failOverAfter(600_000);
   await primary.kill();
   await expect(queue.request(keyOf("refused"), http)).rejects.toMatchObject({
     code: "redis_unavailable",
   });
+  await failOverAfter(500);
   const after = await until(
     "the new primary takes requests",
     () => queue.request(keyOf("after"), http).catch(() => undefined),
