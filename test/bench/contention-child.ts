@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { createGuard } from "@konverge/guard";
 import { defineController, defineResource, startEngine, type Log } from "@konverge/engine";
 import { createKubeClient, isNotFound, loadKubeCredentials, type KubeClient } from "@konverge/kube";
@@ -23,6 +24,8 @@ export interface ContentionConfig {
   readonly marks?: boolean;
 }
 
+/** Until a bucket of twice the rate is full. */
+const FULL_AGAIN_MS = 2_200;
 export const CONTROLLER = "writers";
 export const HOT = { namespace: "default", name: "hot" };
 export const Writer = defineResource({
@@ -151,6 +154,8 @@ async function main(config: ContentionConfig): Promise<void> {
       process.disconnect();
     })();
   });
+  // A guard that nobody has used yet begins without tokens; the race is of workers that have been there for a while.
+  await setTimeout(FULL_AGAIN_MS);
   tell({ kind: "ready" });
 }
 
