@@ -11,7 +11,7 @@ import type {
 } from "./define-workflow.ts";
 import { awaitChild } from "./await-child.ts";
 import type { ChildStarter } from "./await-child.ts";
-import { assertOutsideOfBodies } from "./run-body.ts";
+import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
 import type { RunJournal } from "./run-journal.ts";
 import type { RunRef } from "./run-ref.ts";
 import type { RunWait, StepKind, StepRecord } from "./run-store.ts";
@@ -237,6 +237,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     id(name) {
       return uuidOf(`${held.workflow}/${held.id}/${nextKey(`id:${name}`, false)}`);
     },
+    idempotencyKey: (key) => idempotencyKeyOf(held, key),
     child: child as unknown as WorkflowContext["child"],
   };
 }

@@ -97,6 +97,8 @@ export interface WorkflowContext {
   now(name?: string): Durable<number>;
   /** A UUID that is the same in every execution of this run. */
   id(name: string): string;
+  /** What the body of that step finds as its `idempotencyKey`, such as `charge` or `charge#2`, for whoever needs it outside. */
+  idempotencyKey(step: string): string;
   /**
    * Runs another workflow and waits for its result. Cancelling this run cancels it, and waits for its end.
    * @throws StepFailedError when it failed or was cancelled

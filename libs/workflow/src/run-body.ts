@@ -20,7 +20,7 @@ export function assertOutsideOfBodies(name: string): void {
 }
 
 /** The same in every try of the step, and in no other. */
-function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string {
+export function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string {
   return createHash("sha256").update(`${workflow}/${id}/${step}`).digest("hex");
 }
 

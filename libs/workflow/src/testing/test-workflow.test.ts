@@ -167,3 +167,15 @@ test("what cannot be kept fails the run, with the cure, in place of trying for e
     error: { message: expect.stringContaining("/pool is an instance of Date") as string },
   });
 });
+
+test("the idempotency key of a step is known outside of its body too", async () => {
+  const charge = defineWorkflow("charge", { version: 1 }, async (w) => {
+    const keys = [];
+    for (let n = 0; n < 2; n++) keys.push(await w.step("charge", (k) => k.idempotencyKey));
+    return [keys, [w.idempotencyKey("charge"), w.idempotencyKey("charge#2")]];
+  });
+  const { result } = await testWorkflow(charge, undefined, { replayEveryStep: true }).settle();
+  const [inside, outside] = result as string[][];
+  expect(outside).toEqual(inside);
+  expect(new Set(inside).size).toBe(2);
+});
