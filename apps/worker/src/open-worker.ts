@@ -3,6 +3,7 @@ import type { Settings } from "@konverge/contracts";
 import { DEFAULT_GUARD_LIMITS, KonvergeError } from "@konverge/core";
 import {
   clusterLimits,
+  createRelease,
   defineConfig,
   leaseName,
   requiredAccess,
@@ -77,8 +78,11 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
   const tracing = await loadTracing(version);
   serial += 1;
   const workerId = `${hostname()}-${process.pid}${serial === 1 ? "" : `-${serial}`}`;
+  const release = createRelease(log);
   const cleanup = new AsyncDisposableStack();
-  if (tracing !== undefined) cleanup.defer(() => tracing.flush());
+  const atEnd = (what: string, run: () => Promise<void>) =>
+    cleanup.defer(() => release.step(what, run));
+  if (tracing !== undefined) atEnd("the last spans", () => tracing.flush());
   let connected: KubeClient | undefined;
   const explain = (error: unknown) =>
     connected === undefined
@@ -101,7 +105,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     });
     const { client, guard } = home;
     connected = client;
-    cleanup.defer(() => home.close());
+    atEnd("connections to the cluster", () => home.close());
     const { shards = 1 } = cluster;
     const uid = await onceAdmitted(
       () => readClusterUid(client),
@@ -115,7 +119,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       kubeconfigText,
       connector,
     });
-    cleanup.defer(() => clusters.close());
+    atEnd("connections to other clusters", () => clusters.close());
 
     const registry = createControllerRegistry({
       redis,
@@ -124,7 +128,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       binding,
       onError: (error) => log.warn({ err: error }, "registry error"),
     });
-    cleanup.defer(() => registry.close());
+    atEnd("the place on the list of workers", () => registry.close());
     await registry.announce(
       config.controllers.map(({ name, for: type }) => ({
         name,
@@ -153,7 +157,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       budgetBytes: settings.recordBudgetMiB * BYTES_PER_MIB,
       onError: (error) => log.debug({ err: error }, "history without Redis"),
     });
-    cleanup.defer(() => history.close());
+    atEnd("the connection of the history", () => history.close());
     const definitions = Object.fromEntries(
       config.controllers.map((controller) => [
         controller.name,
@@ -163,8 +167,9 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     const runner = createWorkflowRunner({
       queues: { redis, prefix, cluster: clusterName, shards },
       log,
+      release,
     });
-    cleanup.defer(() => runner.close());
+    atEnd("connections of the workflows", () => runner.close());
     let engine: Engine | undefined;
     // Before the engine, so that nobody who leaves from now on leaves unnoticed.
     registry.heartbeat(
@@ -224,6 +229,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       installation: prefix,
       leaseNamespace: settings.leaseNamespace,
       election: electionTimes(settings.leaseDuration),
+      release,
     });
     engine = started;
     for (const { name } of config.workflows) {
@@ -252,7 +258,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
     );
     const releasing = cleanup.move();
     let stopping: Promise<void> | undefined;
-    const release = async (ended: Promise<void>) => {
+    const end = async (ended: Promise<void>) => {
       await ended;
       await releasing.disposeAsync();
       log.info({}, "worker stopped");
@@ -264,13 +270,13 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       },
       stop({ graceMs = settings.drainGrace } = {}) {
         if (stopping === undefined) log.info({ graceMs }, "worker stopping");
-        stopping ??= release(endAll([started.stop({ graceMs }), runner.stop({ graceMs })]));
+        stopping ??= end(endAll([started.stop({ graceMs }), runner.stop({ graceMs })]));
         return stopping;
       },
       async kill() {
         log.info({}, "worker aborts what runs");
         const killed = endAll([started.kill(), runner.kill()]);
-        stopping ??= release(killed);
+        stopping ??= end(killed);
         await killed;
         await stopping;
       },

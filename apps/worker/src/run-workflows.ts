@@ -1,4 +1,4 @@
-import type { Log } from "@konverge/engine";
+import type { Log, Release } from "@konverge/engine";
 import {
   openWorkflows,
   type RunWorkerSettings,
@@ -12,6 +12,7 @@ import {
 export interface WorkflowRunnerOptions {
   readonly queues: Omit<WorkflowsOptions, "onError" | "onWarning">;
   readonly log: Log;
+  readonly release: Release;
 }
 
 /** The runs of one cluster. Opens no connection before somebody needs one. */
@@ -32,7 +33,11 @@ export interface WorkflowRunner {
   close(): Promise<void>;
 }
 
-export function createWorkflowRunner({ queues, log }: WorkflowRunnerOptions): WorkflowRunner {
+export function createWorkflowRunner({
+  queues,
+  log,
+  release,
+}: WorkflowRunnerOptions): WorkflowRunner {
   let opened: Workflows | undefined;
   let watcher: ReturnType<Workflows["watch"]> | undefined;
   let scheduler: Scheduler | undefined;
@@ -44,6 +49,15 @@ export function createWorkflowRunner({ queues, log }: WorkflowRunnerOptions): Wo
       onWarning: ({ workflow, id }, { code, message: detail }) =>
         log.warn({ workflow, run: id, code, detail }, "workflow run nears a bound"),
     }));
+  const end = async (ended: Promise<void> | undefined) => {
+    await Promise.all([
+      release.step("schedules", async () => await scheduler?.stop()),
+      release.step("the Lease of the watcher for runs that wait", async (signal) => {
+        await watcher?.stop({ signal });
+      }),
+      ended,
+    ]);
+  };
   return {
     runs,
     work(settings) {
@@ -55,12 +69,8 @@ export function createWorkflowRunner({ queues, log }: WorkflowRunnerOptions): Wo
     schedule(schedules) {
       if (schedules.length > 0) scheduler = runs().schedule(schedules);
     },
-    async stop(options) {
-      await scheduler?.stop();
-      await watcher?.stop();
-      await worker?.stop(options);
-    },
-    kill: async () => await worker?.kill(),
+    stop: (options) => end(worker?.stop(options)),
+    kill: () => end(worker?.kill()),
     close: async () => await opened?.close(),
   };
 }

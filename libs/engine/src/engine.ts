@@ -4,6 +4,7 @@ import type { Metrics, Tracing } from "@konverge/telemetry";
 import { createAttemptReporter } from "./attempt-reporter.ts";
 import { createAttemptTrace } from "./attempt-trace.ts";
 import { checkServed } from "./check-served.ts";
+import { createRelease, type Release } from "./create-release.ts";
 import type { ConflictRetry, Controller } from "./define-controller.ts";
 import { followWorkable } from "./follow-workable.ts";
 import { createAttemptHistory } from "./history/attempt-history.ts";
@@ -60,6 +61,8 @@ export interface EngineOptions {
   readonly onForbidden?: (error: Error) => void;
   /** Tells installations on one cluster apart; their producers must not elect each other. Default `konverge`. */
   readonly installation?: string;
+  /** How it lets go at the stop, where more than the engine does. Default: by itself. */
+  readonly release?: Release;
   /** Where the Leases of the elected producers live. Default `default`. */
   readonly leaseNamespace?: string;
   readonly election?: Pick<
@@ -73,7 +76,7 @@ export interface Engine {
   readonly ready: boolean;
   /** If this process is the elected producer of the controller, it requests all its objects once more. */
   requestAgain(controller: string, reason: string): void;
-  /** Stops taking work, waits for running attempts up to `graceMs`, aborts the rest, gives up leadership. */
+  /** Stops taking work, waits for running attempts up to `graceMs`, aborts the rest, gives up leadership; see {@link Release}. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */
   kill(): Promise<void>;
@@ -141,7 +144,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const objects = reflectors.get(typeId(controller.for))?.list() ?? [];
     warnOfLeftFinalizers(controller, objects, log);
   }
-  const elections = producers.map((part) => startProducer(part, reflectors, options));
+  const elections = producers.map((part) => ({
+    what: `the Lease of the producer of ${part.controller.name}`,
+    election: startProducer(part, reflectors, options),
+  }));
   const history =
     options.history === undefined
       ? undefined
@@ -218,15 +224,23 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   state.ready = true;
   log.info({ role, controllers: controllers.map(({ name }) => name) }, "engine started");
 
+  const { release = createRelease(log) } = options;
   let stopping: Promise<void> | undefined;
   const shutDown = async (graceMs: number) => {
+    release.begin(graceMs);
     unsubscribe();
     state.ready = false;
     await Promise.all(workers.map((worker) => worker.stop({ graceMs })));
-    await history?.stop();
-    await Promise.all(elections.map((election) => election.stop()));
-    await reflectors.stop();
-    await Promise.all(parts.map(({ queue }) => queue.close()));
+    await release.step("what explains the last attempts", async () => await history?.stop());
+    await Promise.all(
+      elections.map(({ what, election }) =>
+        release.step(what, (signal) => election.stop({ signal })),
+      ),
+    );
+    await release.step("watches", () => reflectors.stop());
+    await release.step("connections of the queues", async () => {
+      await Promise.all(parts.map(({ queue }) => queue.close()));
+    });
     loop.stop();
     log.info({}, "engine stopped");
   };
@@ -243,6 +257,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       return stopping;
     },
     async kill() {
+      release.begin(0);
       stopping ??= shutDown(0);
       await Promise.all(workers.map((worker) => worker.kill()));
       await stopping;

@@ -31,6 +31,8 @@ export type { PrinterColumn } from "./printer-column.ts";
 export { conditions, defineResource } from "./define-resource.ts";
 export type { CustomObject, Resource, ResourceDefinition } from "./define-resource.ts";
 export type { Duration } from "@konverge/core";
+export { createRelease } from "./create-release.ts";
+export type { Release } from "./create-release.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine, EngineOptions } from "./engine.ts";
 export type { Log } from "./log.ts";

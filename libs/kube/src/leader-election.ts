@@ -45,8 +45,12 @@ export interface LeaderElectionOptions {
 
 export interface LeaderElection {
   readonly isLeader: boolean;
-  /** Stops trying and releases the Lease, so that the next one need not wait for its end. */
-  stop(): Promise<void>;
+  /**
+   * Stops trying and releases the Lease, so that the next one need not wait for its end. The signal ends the call that
+   * releases it.
+   * @throws what the API server or the way to it said; the Lease then runs out by itself
+   */
+  stop(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
 
 /** client-go's JitterFactor: the acquire loop waits 1 to 2.2 retry periods. */
@@ -113,10 +117,10 @@ export function startLeaderElection(options: LeaderElectionOptions): LeaderElect
     get isLeader() {
       return leading !== undefined;
     },
-    async stop() {
+    async stop({ signal } = {}) {
       stopping.abort(new Error("election stopped"));
       await running;
-      await record.release().catch((error: unknown) => options.onError(ensureError(error)));
+      await record.release(signal);
     },
   };
 }
@@ -124,7 +128,7 @@ export function startLeaderElection(options: LeaderElectionOptions): LeaderElect
 interface LeaseRecord {
   /** Takes or renews the Lease; false when somebody else holds it or won the race. */
   tryToHold(signal: AbortSignal): Promise<boolean>;
-  release(): Promise<void>;
+  release(signal: AbortSignal | undefined): Promise<void>;
 }
 
 function createLeaseRecord(
@@ -134,6 +138,8 @@ function createLeaseRecord(
   const target = { namespace, name };
   let seen: { readonly text: string; readonly atMs: number } | undefined;
   let held: Lease | undefined;
+  /** Also after a write of which nobody knows whether it arrived: who never held the Lease has nothing to give back. */
+  let mayBeOurs = false;
 
   const specOf = (previous: LeaseSpec | undefined): LeaseSpec => {
     const renewTime = microTime(new Date());
@@ -149,6 +155,7 @@ function createLeaseRecord(
   };
   const write = async (run: () => Promise<Lease>): Promise<boolean> => {
     try {
+      mayBeOurs = true;
       held = await run();
       seen = { text: JSON.stringify(held.spec), atMs: clock() };
       return true;
@@ -187,22 +194,27 @@ function createLeaseRecord(
       if (seen?.text !== text) seen = { text, atMs: clock() };
       const holder = found.spec?.holderIdentity ?? "";
       const lastsMs = (found.spec?.leaseDurationSeconds ?? 0) * 1_000;
+      mayBeOurs = holder === identity;
       if (holder !== "" && holder !== identity && clock() - seen.atMs < lastsMs) return false;
       return write(() => bound.replace(LEASE, { ...found, spec: specOf(found.spec) }));
     },
-    async release() {
-      const found = await client.get(LEASE, target).catch((error: unknown) => {
+    async release(signal) {
+      if (!mayBeOurs) return;
+      const bound = signal === undefined ? client : client.scoped({ signal });
+      const found = await bound.get(LEASE, target).catch((error: unknown) => {
         if (isNotFound(error)) return undefined;
         throw error;
       });
-      if (found?.spec?.holderIdentity !== identity) return;
+      mayBeOurs = found?.spec?.holderIdentity === identity;
+      if (!mayBeOurs || found === undefined) return;
       const spec: LeaseSpec = {
         ...found.spec,
         holderIdentity: "",
         leaseDurationSeconds: 1,
         renewTime: microTime(new Date()),
       };
-      await write(() => client.replace(LEASE, { ...found, spec }));
+      await write(() => bound.replace(LEASE, { ...found, spec }));
+      mayBeOurs = false;
     },
   };
 }

@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { ensureError, KonvergeError } from "@konverge/core";
 import { claimBinding, readShards } from "./cluster-binding.ts";
 import {
   clusterRoot,
@@ -192,7 +192,13 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
         clearInterval(timer);
         stops.delete(stop);
         await last;
-        await withRedis(redis, () => redis.hdel(workersKey, worker.workerId)).catch(onError);
+        await withRedis(redis, () => redis.hdel(workersKey, worker.workerId)).catch(
+          (cause: unknown) => {
+            const { message } = ensureError(cause);
+            const stays = `${worker.workerId} stays on the list of workers for up to ${WORKER_TTL_MS / 1_000} s`;
+            onError(new KonvergeError("redis_unavailable", `${stays}: ${message}`, { cause }));
+          },
+        );
       };
       stops.add(stop);
       return stop;

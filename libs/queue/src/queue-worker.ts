@@ -2,6 +2,7 @@ import {
   conflictLadder,
   ensureError,
   failureLadder,
+  KonvergeError,
   rejectedLadder,
   sleepMs,
 } from "@konverge/core";
@@ -145,6 +146,10 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     // BullMQ tells of a failed attempt once it has put its job back, and then news may wake it.
     await within(CLOSE_MS, runner.settled());
     keeper.close();
+    if (runner.active > 0) {
+      const left = `${runner.active} attempts could not be ended: their keys run again once a lease of ${leaseMs} ms is over`;
+      work.onError(new KonvergeError("cancelled", left));
+    }
     consumer.disconnect();
   };
 

@@ -223,9 +223,9 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
     watch(settings) {
       const started = startWaitWatcher({ ...settings, index: waits, wake, onError });
       const watcher: WaitWatcher = {
-        async stop() {
+        async stop(stopOptions) {
           watchers.delete(watcher);
-          await started.stop();
+          await started.stop(stopOptions);
         },
       };
       watchers.add(watcher);

@@ -30,8 +30,8 @@ export interface WaitWatcherOptions extends WaitWatcherSettings {
 }
 
 export interface WaitWatcher {
-  /** Ends the watches and gives the Lease back. */
-  stop(): Promise<void>;
+  /** Ends the watches and gives the Lease back. @throws as the election's stop; the signal ends the call that it waits for */
+  stop(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
 
 /**
@@ -113,8 +113,10 @@ export function startWaitWatcher(options: WaitWatcherOptions): WaitWatcher {
     if (kinds.length > 0) neededAtMs = nowMs;
     if (nowMs - neededAtMs > LINGER_MS) {
       await end([...watches.keys()]);
-      await election?.stop();
+      const over = election;
+      // First: with one that cannot give its Lease back, nobody could stand again.
       election = undefined;
+      await over?.stop();
       return;
     }
     if (election === undefined) await stand();
@@ -138,11 +140,11 @@ export function startWaitWatcher(options: WaitWatcherOptions): WaitWatcher {
   const running = run();
 
   return {
-    async stop() {
+    async stop(stopOptions) {
       stopping.abort(new Error("the watcher is stopped"));
       await running;
       await end([...watches.keys()]);
-      await election?.stop();
+      await election?.stop(stopOptions);
     },
   };
 }
