@@ -1,4 +1,5 @@
 import { defineConfig, defineWorkflow, field, gone, type ApiObject } from "konverge";
+import { Deployment, Pod } from "konverge/kinds";
 import { ConfigMap } from "../../apps/examples/src/config-map.ts";
 
 interface Setting extends ApiObject {
@@ -24,4 +25,17 @@ const gated = defineWorkflow(
   },
 );
 
-export default defineConfig({ workflows: [gated] });
+/** Uses the subresources that come with the kinds. */
+const resized = defineWorkflow(
+  "resized",
+  { version: 1, kinds: [Deployment, Pod] },
+  async (w, name: string) => {
+    const at = { namespace: "default", name };
+    await w.step("scale", (k) => k.scale({ apiVersion: "apps/v1", kind: "Deployment", ...at }, 3));
+    const pod = { apiVersion: "v1", kind: "Pod", ...at };
+    await w.step("evict", (k) => k.evict(pod));
+    await w.waitFor("evicted", gone(pod));
+  },
+);
+
+export default defineConfig({ workflows: [gated, resized] });

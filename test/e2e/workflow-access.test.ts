@@ -4,6 +4,7 @@ import type { ApiObject } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
+import { Deployment as Deployments, Pod } from "konverge/kinds";
 import { ConfigMap } from "../../apps/examples/src/config-map.ts";
 import { pollUntil } from "../chaos/poll-until.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
@@ -100,6 +101,29 @@ test("what a workflow writes and waits for is granted by its kinds; without them
   await answer();
   await ended();
   expect(await runs.get(ref)).toMatchObject({ status: "done" });
+
+  const labels = { app: NAME };
+  const template = {
+    metadata: { labels },
+    spec: { containers: [{ name: "main", image: "main" }], automountServiceAccountToken: false },
+  };
+  const metadata = { namespace: "default", name: NAME };
+  await cluster.admin.create(Pod, { metadata, spec: template.spec });
+  const spec = { replicas: 1, selector: { matchLabels: labels }, template };
+  await cluster.admin.create(Deployments, { metadata, spec });
+  const resized = { workflow: "resized", id: "first" };
+  await runs.start({ name: "resized", version: 1 }, NAME, { id: resized.id });
+  await pollUntil(
+    "the other run has ended",
+    async () => (await runs.get(resized))?.endedAtMs !== undefined,
+    HEALED_MS,
+  );
+  expect(await runs.get(resized)).toMatchObject({ status: "done" });
+  const scaled = await cluster.admin.get(Deployments, metadata);
+  expect(scaled.spec).toMatchObject({ replicas: 3 });
+
   const calls = cluster.callsOf(ACCOUNT).slice(before);
+  const through = calls.map(({ objectRef }) => objectRef?.subresource);
+  expect(through).toEqual(expect.arrayContaining(["scale", "eviction"]));
   expect(calls.filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([]);
 });

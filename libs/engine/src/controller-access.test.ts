@@ -109,3 +109,25 @@ test("the kinds of workflows are granted all that steps do with objects, and the
   });
   expect(leases[1]?.resourceNames).toEqual(["shop-workflow.waits"]);
 });
+
+test("workloads that a workflow names may be scaled, and Pods evicted; other kinds get no subresource", () => {
+  const workload = (resource: string) => ({ ...kind(resource), group: "apps" });
+  const kinds = [
+    kind("pods"),
+    kind("configmaps"),
+    ...["deployments", "replicasets", "statefulsets", "daemonsets"].map(workload),
+    // Of another group.
+    { ...kind("deployments"), group: "demo.konverge.dev" },
+  ];
+  const workflow = defineWorkflow("roll", { version: 1, kinds }, async () => null);
+  const { cluster } = requiredAccess({ controllers: [], workflows: [workflow] }, "shop");
+  const through = cluster.filter(({ resources }) => resources.some((name) => name.includes("/")));
+  expect(through).toEqual([
+    { apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"] },
+    {
+      apiGroups: ["apps"],
+      resources: ["deployments/scale", "replicasets/scale", "statefulsets/scale"],
+      verbs: ["get", "patch"],
+    },
+  ]);
+});

@@ -44,6 +44,16 @@ const READS = ["get", "list", "watch"] as const;
 /** What `kube` offers for children, and `k` for the objects of steps: `create`, `mutate` and `apply`, `delete`. Only `replace` needs more. */
 const CHILD_WRITES = ["create", "patch", "delete"] as const;
 
+/** Through which steps scale and evict: nobody names a subresource among `kinds`. Of other kinds only the cluster knows whether they can be scaled. */
+const STEP_SUBRESOURCES: Readonly<
+  Record<string, { readonly subresource: string; readonly verbs: readonly AccessVerb[] }>
+> = {
+  "deployments.apps": { subresource: "scale", verbs: ["get", "patch"] },
+  "replicasets.apps": { subresource: "scale", verbs: ["get", "patch"] },
+  "statefulsets.apps": { subresource: "scale", verbs: ["get", "patch"] },
+  "pods.": { subresource: "eviction", verbs: ["create"] },
+};
+
 /** Whose Lease elects who watches what the runs of workflows wait for. No controller's name has a dot. */
 export const WAITS_LEASE = "workflow.waits";
 
@@ -69,6 +79,8 @@ export function requiredAccess(
   for (const controller of controllers) grantController(controller, grant);
   for (const type of workflows.flatMap(({ kinds }) => kinds)) {
     grant(type, [...READS, ...CHILD_WRITES]);
+    const through = STEP_SUBRESOURCES[idOf(type)];
+    if (through !== undefined) grant(type, through.verbs, through.subresource);
   }
   return {
     cluster: [
