@@ -121,7 +121,10 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
     return announced;
   };
   const unknown = (code: "unknown_controller" | "not_found", cluster: string): KonvergeError =>
-    new KonvergeError(code, `no worker has announced a cluster "${cluster}" yet`);
+    new KonvergeError(
+      code,
+      `no worker has announced a cluster "${cluster}" yet; start one: konverge worker --config <file>`,
+    );
   const announcing = async (cluster: string): Promise<ControllerRegistry> => {
     const known = await registry(cluster);
     if (known === undefined) throw unknown("unknown_controller", cluster);

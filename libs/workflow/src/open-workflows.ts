@@ -17,6 +17,7 @@ import { runNames } from "./run-names.ts";
 import { checkRunId, formatRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
 import type { NewRun, RunStore, RunView } from "./run-store.ts";
 import { startRunWorker } from "./run-worker.ts";
+import { schemaRefusal } from "./schema-refusal.ts";
 import { createScheduleBook } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { startWaitWatcher, type WaitWatcher } from "./waits/start-wait-watcher.ts";
@@ -275,10 +276,8 @@ function checkInput(workflow: StartedWorkflow<unknown>, input: unknown): void {
   try {
     workflow.input?.parse(input);
   } catch (cause) {
-    const { message } = cause as Error;
-    throw new KonvergeError("invalid_request", `${what} does not fit its schema: ${message}`, {
-      cause,
-    });
+    const detail = `${what} does not fit its schema: ${schemaRefusal(cause)}`;
+    throw new KonvergeError("invalid_request", detail, { cause });
   }
 }
 

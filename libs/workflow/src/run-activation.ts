@@ -12,6 +12,7 @@ import {
   type Followers,
   type Leave,
 } from "./run-store.ts";
+import { schemaRefusal } from "./schema-refusal.ts";
 import { failureOf } from "./step-failed-error.ts";
 
 /** How an activation ended. */
@@ -132,8 +133,7 @@ function inputOf({ name, input }: AnyWorkflow, given: unknown): unknown {
   try {
     return input === undefined ? given : input.parse(given);
   } catch (cause) {
-    const { message } = ensureError(cause);
-    const detail = `the input of "${name}" does not fit its schema: ${message}`;
+    const detail = `the input of "${name}" does not fit its schema: ${schemaRefusal(cause)}`;
     throw new KonvergeError("invalid_request", detail, { cause });
   }
 }

@@ -1,8 +1,8 @@
-import { ensureError } from "@konverge/core";
 import type { Advance } from "./create-context.ts";
 import type { Schema } from "./define-workflow.ts";
 import type { RunJournal } from "./run-journal.ts";
 import type { BufferedSignal } from "./run-store.ts";
+import { schemaRefusal } from "./schema-refusal.ts";
 
 /** Takes the first signal of a name that the schema lets through. Those it refuses are recorded as such and gone. */
 export async function takeSignal(
@@ -37,10 +37,10 @@ async function noteRefused(
   journal: RunJournal,
   key: string,
   id: string,
-  refusal: Error,
+  refusal: string,
   taken: BufferedSignal,
 ): Promise<void> {
-  const message = `signal ${id} does not fit the schema and was dropped: ${refusal.message}`;
+  const message = `signal ${id} does not fit the schema and was dropped: ${refusal}`;
   await journal.commit(
     `${key}!${id}`,
     { kind: "signal", error: { code: "invalid_request", message: message.slice(0, 1_000) } },
@@ -48,11 +48,11 @@ async function noteRefused(
   );
 }
 
-function refusalOf(schema: Schema<unknown> | undefined, payload: unknown): Error | undefined {
+function refusalOf(schema: Schema<unknown> | undefined, payload: unknown): string | undefined {
   try {
     schema?.parse(payload);
     return undefined;
   } catch (error) {
-    return ensureError(error);
+    return schemaRefusal(error);
   }
 }

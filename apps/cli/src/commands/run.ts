@@ -49,7 +49,7 @@ interface SignalFlags extends ClientFlags {
 }
 
 const HELP = `
-  konverge run start release --input '{"version":"1.4.0"}' --key release/1.4.0
+  konverge run start release --input '{"version":"1.4.0","folder":"/tmp/releases"}' --key release/1.4.0
   konverge run start release --input @release.json --wait --timeout 10m
   konverge run get release/default/6f1b
   konverge run signal release/default/6f1b approve --payload '{"by":"ann"}'
@@ -214,13 +214,20 @@ export function addRunCommand(program: Command): void {
 
 /** JSON of the command line, of `@file`, or of standard input for `@-`. @throws KonvergeError `invalid_request` */
 async function readJson(option: string, given: string): Promise<unknown> {
+  const text = given.startsWith("@") ? await readText(option, given.slice(1)) : given;
   try {
-    const text = given.startsWith("@")
-      ? await readFile(given === "@-" ? "/dev/stdin" : given.slice(1), "utf8")
-      : given;
     return JSON.parse(text) as unknown;
   } catch (cause) {
     const detail = `${option} is no JSON: ${ensureError(cause).message}`;
+    throw new KonvergeError("invalid_request", detail, { cause });
+  }
+}
+
+async function readText(option: string, path: string): Promise<string> {
+  try {
+    return await readFile(path === "-" ? "/dev/stdin" : path, "utf8");
+  } catch (cause) {
+    const detail = `${option} cannot be read: ${ensureError(cause).message}`;
     throw new KonvergeError("invalid_request", detail, { cause });
   }
 }

@@ -2,6 +2,7 @@ import { ensureError, invalidConfig, toMs, type Duration, type ErrorIssue } from
 import type { AnyWorkflow, Workflow } from "../define-workflow.ts";
 import { assertJson } from "../json-value.ts";
 import { findWorkflowNameIssue } from "../run-ref.ts";
+import { schemaRefusal } from "../schema-refusal.ts";
 import { cronTimes, everyTimes, type ScheduleTimes } from "./schedule-times.ts";
 
 export interface ScheduleOptions<I> {
@@ -73,7 +74,7 @@ function findInputIssues(workflow: AnyWorkflow, input: unknown, issues: ErrorIss
     assertJson(input, "input");
     workflow.input?.parse(input);
   } catch (error) {
-    const detail = `input does not fit "${workflow.name}": ${ensureError(error).message}`;
+    const detail = `input does not fit "${workflow.name}": ${schemaRefusal(error)}`;
     issues.push({ pointer: "/input", detail });
   }
 }
