@@ -54,6 +54,13 @@ test("reconciled waits for what was applied last, not for an attempt before it",
   expect((await k.attempts(again)).at(-1)?.outcome).toBe("done");
 });
 
+test("without controllers there is the API server alone, with the kinds that are named", async () => {
+  await using k = await start({ controllers: [], resources: [Other] });
+  const other = await k.apply(Other, { metadata: { name: "a" }, spec: {} });
+  expect((await k.kube.get(Other, other.metadata)).metadata.uid).toBe(other.metadata.uid);
+  expect([k.log, k.calls()]).toEqual([[], []]);
+});
+
 test("an attempt at an older version does not count: a change that is no news to the controller is waited for in vain", async () => {
   const picky = defineController({
     name: "picky",

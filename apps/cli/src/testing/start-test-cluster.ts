@@ -22,6 +22,7 @@ import { keepLog, type LogLine } from "./kept-log.ts";
 import { waitUntil } from "./wait-until.ts";
 
 export interface TestClusterOptions {
+  /** None: no worker is started, such as when the API server is that of a `testWorkflow`. */
   readonly controllers: readonly Controller[];
   /** Resources that the controllers do not name, so that their CRDs are there too. */
   readonly resources?: readonly Resource[];
@@ -105,14 +106,16 @@ export async function startTestCluster(options: TestClusterOptions): Promise<Tes
   const attempts = watchAttempts({ controllers, redisUrl: redis.url, prefix });
   cleanup.defer(() => attempts.close());
   const log: LogLine[] = [];
-  const worker = await startWorker({
-    config: defineConfig({ controllers, use, settings: { prefix } }),
-    redis: redis.url,
-    kubeconfig: { text: server.kubeconfig },
-    log: keepLog(log),
-    version: readVersion(),
-  });
-  cleanup.defer(() => worker.stop({ graceMs: 1_000 }));
+  if (controllers.length > 0) {
+    const worker = await startWorker({
+      config: defineConfig({ controllers, use, settings: { prefix } }),
+      redis: redis.url,
+      kubeconfig: { text: server.kubeconfig },
+      log: keepLog(log),
+      version: readVersion(),
+    });
+    cleanup.defer(() => worker.stop({ graceMs: 1_000 }));
+  }
   const calls = readCalls(auditLog, WORKER);
   calls.clear();
 
