@@ -111,7 +111,7 @@ function doingOf({ steps, waits = [], endedAt }: RunDetail, killed: DemoWorker):
   if (wait !== undefined) return `waits for ${wait.kind} "${wait.step}"`;
   return steps.some(({ workerLost }) => workerLost === true)
     ? "works"
-    : `the other worker takes over when the lease of ${killed.name} is over, within some 15 s`;
+    : `the other worker takes over when the lease of ${killed.name} is over, within some 20 s`;
 }
 
 async function readActivations({
