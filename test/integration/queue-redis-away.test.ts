@@ -1,7 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, onTestFinished, test } from "vitest";
 import { startRedis, type RunningRedis } from "@konverge/infra-redis";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "./queue-harness.ts";
@@ -81,6 +83,41 @@ test("stop and close end in bounded time while Redis is away", async () => {
   await redis.kill();
   await worker.stop({ graceMs: 100 });
   await expect(queue.close()).resolves.toBeUndefined();
+});
+
+test("a worker that is stopped while Redis is away does not hold its process", async () => {
+  const redis = await start();
+  const script = `
+    const { createWorkQueue } = await import(${JSON.stringify(import.meta.resolve("@konverge/queue"))});
+    const queue = createWorkQueue({
+      redis: { url: ${JSON.stringify(redis.url)} },
+      cluster: ${JSON.stringify(CLUSTER)},
+      controller: ${JSON.stringify(CONTROLLER)},
+    });
+    const worker = queue.work({
+      workerId: "a",
+      handle: async () => ({ outcome: { kind: "done" } }),
+      onClosed: () => console.log("worked"),
+      onError: () => {},
+    });
+    process.stdin.once("data", async () => {
+      await worker.stop({ graceMs: 100 });
+      await queue.close();
+      process.stdin.destroy();
+    });
+    await queue.request(${JSON.stringify(keyOf("a"))}, { kind: "http" });`;
+  const child = spawn(
+    process.execPath,
+    ["--conditions=@konverge/source", "--input-type=module", "-e", script],
+    { stdio: ["pipe", "pipe", "inherit"] },
+  );
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  await redis.kill();
+  const exited = once(child, "exit");
+  child.stdin.write("stop");
+  // A process that is held runs into the test's own deadline.
+  expect(await exited).toEqual([0, null]);
 });
 
 test("a queue that never reached Redis says so, and ends", async () => {

@@ -33,7 +33,7 @@ export interface RunningWorker extends AsyncDisposable {
   /**
    * Takes nothing new, waits for running attempts up to `graceMs` (default `drainGrace`, 30 s), aborts the rest and releases
    * leadership, connections and timers: a process that has nothing else to do ends. With Redis or the API server away that
-   * takes at most about 7 s more than `graceMs`.
+   * takes at most about 6 s more than `graceMs`.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */

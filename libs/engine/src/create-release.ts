@@ -2,13 +2,13 @@ import { ensureError } from "@konverge/core";
 import type { Log } from "./log.ts";
 
 /** What a stop may take beyond its grace, in ms. The manifests give a pod ten seconds, and SIGKILL would tell nobody anything. */
-const BEYOND_GRACE_MS = 7_000;
+const BEYOND_GRACE_MS = 6_000;
 /** What one thing may take of that, in ms: a Lease behind a slow API server, and still some time for the others. */
 const STEP_MS = 3_000;
 
 /** How a worker lets go of what it holds: what does not answer is waited for so long and no longer, and named in the log. */
 export interface Release {
-  /** The stop has begun, and ends about 7 s behind `graceMs` at the latest. Called again, it can only end sooner. */
+  /** The stop has begun, and ends about 6 s behind `graceMs` at the latest. Called again, it can only end sooner. */
   begin(graceMs: number): void;
   /**
    * Never rejects: what could not be released must not keep the rest from it.

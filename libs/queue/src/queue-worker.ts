@@ -140,9 +140,11 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
       keeper.abortAll(new AttemptCancelledError("shutdown", "the worker is stopping"));
       await within(ABORTED_GRACE_MS, runner.idle());
     }
-    await within(CLOSE_MS, Promise.all([pump.stop(), ageing.stop(), runner.settled()]));
-    // Forced when a handler does not return: its key runs elsewhere once the lease has run out.
-    await within(CLOSE_MS, worker.close(runner.active > 0));
+    const rounds = Promise.all([pump.stop(), ageing.stop(), runner.settled(), redis.ping()]);
+    const answers = (await within(CLOSE_MS, rounds)) && redis.status === "ready";
+    // Forced when a handler does not return: its key runs elsewhere once the lease has run out. And while Redis is away:
+    // BullMQ would wait for its connection, and its timers would keep the process.
+    await within(CLOSE_MS, worker.close(runner.active > 0 || !answers));
     // BullMQ tells of a failed attempt once it has put its job back, and then news may wake it.
     await within(CLOSE_MS, runner.settled());
     keeper.close();
@@ -176,12 +178,15 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     },
   };
 
-  async function within(ms: number, pending: Promise<unknown>): Promise<void> {
+  /** False when it took longer or failed. */
+  async function within(ms: number, pending: Promise<unknown>): Promise<boolean> {
     const timer = new AbortController();
+    const late = sleepMs(ms, timer.signal).catch(() => undefined);
     try {
-      await Promise.race([pending, sleepMs(ms, timer.signal).catch(() => undefined)]);
+      return await Promise.race([pending.then(() => true), late.then(() => false)]);
     } catch (error) {
       onError(ensureError(error));
+      return false;
     } finally {
       timer.abort();
     }
