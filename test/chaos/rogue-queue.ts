@@ -29,3 +29,27 @@ export async function removeRogueJobs(fleet: Fleet): Promise<void> {
     }
   }
 }
+
+/**
+ * What a dashboard's button "retry" does to the jobs of runs, in whatever state they are: those at work and those that wait refuse, those
+ * that have failed or are done run again. Jobs of ours leave nothing to press it on, so the rogue adds some that stay.
+ */
+export async function retryJobsOfRuns(
+  queue: Queue,
+  keys: readonly string[],
+  random: () => number,
+): Promise<void> {
+  const kept = { removeOnComplete: false, removeOnFail: false };
+  await Promise.all(keys.map((key) => queue.add(ROGUE_JOB, { key }, kept)));
+  const states = ["active", "prioritized", "delayed", "completed", "failed"] as const;
+  for (let round = 0; round < 8; round += 1) {
+    const jobs = await queue.getJobs([...states], 0, 20);
+    // One that has gone meanwhile, or is in another state, refuses; so it would for a person.
+    const refused = () => undefined;
+    const state = random() < 0.5 ? "completed" : "failed";
+    await Promise.all(jobs.map((job) => job?.retry(state).catch(refused)));
+    await queue.retryJobs({ state: "completed", count: 100 });
+    await queue.retryJobs({ state: "failed", count: 100 });
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+}

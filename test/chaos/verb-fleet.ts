@@ -9,13 +9,17 @@ import { startRedis } from "@konverge/testkit";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
+import { runNames } from "../../libs/workflow/src/run-names.ts";
 import { keyOfRun, queueOfWorkflow } from "../../libs/workflow/src/run-ref.ts";
+import { installWidgets } from "../integration/kube-servers.ts";
 import type { FleetPlane } from "./fleet-plane.ts";
-import { FORGOTTEN, ROGUE_JOB } from "./rogue-queue.ts";
+import { FORGOTTEN, retryJobsOfRuns, ROGUE_JOB } from "./rogue-queue.ts";
 import type { TcpProxy } from "./tcp-proxy.ts";
 import { CONFIG_MAPS } from "./verb-invariants.ts";
-import { bodiesOf, healedOf, counterOf, COUNTERS, NAMESPACE } from "./verb-programs.ts";
+import { bodiesOf, healedOf, counterOf, COUNTERS, NAMESPACE, TEST } from "./verb-programs.ts";
+import { WAITED_GROUP } from "./verb-waits.ts";
 import type { VerbWorkerConfig } from "./verb-worker.ts";
+import { startWaitActor, type WaitActor } from "./wait-actor.ts";
 
 const WORKER = fileURLToPath(new URL("verb-worker.ts", import.meta.url));
 const LEASE_MS = 1_000;
@@ -31,6 +35,8 @@ interface VerbWorker {
 export interface VerbFleet extends AsyncDisposable {
   readonly plane: FleetPlane;
   readonly workflows: Workflows;
+  /** Makes objects what runs wait for. */
+  readonly actor: WaitActor;
   /** In the names of all objects. */
   readonly test: string;
   readonly leaseMs: number;
@@ -40,6 +46,10 @@ export interface VerbFleet extends AsyncDisposable {
   killRedis(): Promise<void>;
   restartRedis(): Promise<void>;
   addRogueJobs(runs: readonly string[]): Promise<void>;
+  /** As a dashboard does: BullMQ's own retry of jobs in any state. */
+  retryJobs(runs: readonly string[], random: () => number): Promise<void>;
+  /** What the index of waits still holds. */
+  findWaitLeftovers(): Promise<string[]>;
   /** Steps that break do so no more. */
   heal(): Promise<void>;
   /** Bodies that were begun. */
@@ -61,6 +71,8 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
       data: { sum: "0", count: "0" },
     });
   }
+  await installWidgets(plane.admin, WAITED_GROUP);
+  const actor = startWaitActor(plane.admin, `${TEST}=${test}`);
   const workers: VerbWorker[] = [];
   const versions: number[] = [];
   let serial = 0;
@@ -98,9 +110,24 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
     if (worker === undefined) throw new Error(`there is no worker ${slot}`);
     return worker;
   };
+  const keysOf = (runs: readonly string[]) =>
+    runs.map((id) => formatKey(keyOfRun({ workflow: "verbs", id }, "default")));
+  const onQueue = async (act: (queue: Queue) => Promise<unknown>) => {
+    const queue = new Queue(queueOfWorkflow("verbs"), {
+      connection: { url },
+      prefix: `${prefix}:{default}`,
+      skipMetasUpdate: true,
+    });
+    try {
+      await act(queue);
+    } finally {
+      await queue.close();
+    }
+  };
   return {
     plane,
     workflows,
+    actor,
     test,
     leaseMs: LEASE_MS,
     workerAt,
@@ -112,17 +139,20 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
     async restartRedis() {
       server = await startRedis({ ...store, port });
     },
-    async addRogueJobs(runs) {
-      const queue = new Queue(queueOfWorkflow("verbs"), {
-        connection: { url },
-        prefix: `${prefix}:{default}`,
-        skipMetasUpdate: true,
-      });
+    addRogueJobs: (runs) =>
+      onQueue((queue) =>
+        Promise.all(keysOf(runs).map((key) => queue.add(ROGUE_JOB, { key }, FORGOTTEN))),
+      ),
+    retryJobs: (runs, random) => onQueue((queue) => retryJobsOfRuns(queue, keysOf(runs), random)),
+    async findWaitLeftovers() {
+      const redis = new Redis(url);
       try {
-        const keys = runs.map((id) => formatKey(keyOfRun({ workflow: "verbs", id }, "default")));
-        await Promise.all(keys.map((key) => queue.add(ROGUE_JOB, { key }, FORGOTTEN)));
+        const { waitRoot, waitKinds, rechecks } = runNames(prefix, "default", "verbs");
+        const found = await redis.keys(`${waitRoot}*`);
+        for (const name of [waitKinds, rechecks]) if (await redis.exists(name)) found.push(name);
+        return found;
       } finally {
-        await queue.close();
+        redis.disconnect();
       }
     },
     async heal() {
@@ -143,6 +173,7 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(workers.map((worker) => end(worker, "SIGKILL")));
+      await actor.stop();
       await workflows.close();
       await server.stop();
       await rm(folder, { recursive: true, force: true });

@@ -11,6 +11,7 @@ import {
   type Counter,
   type VerbProgram,
 } from "./verb-programs.ts";
+import { WIDGETS } from "./verb-waits.ts";
 
 interface Deployment extends ApiObject {
   spec: { replicas?: number };
@@ -68,6 +69,9 @@ export async function findWrongState(
   }
   for (const one of (await plane.admin.list(DEPLOYMENTS, options)).items) {
     add(one, `${one.spec.replicas} replicas`);
+  }
+  for (const one of (await plane.admin.list(WIDGETS, options)).items) {
+    add(one, one.spec?.what ?? "");
   }
   for (const [maker, content] of state.objects) {
     const got = found.get(maker);

@@ -3,7 +3,8 @@ import { Redis } from "ioredis";
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { openWorkflows } from "@konverge/workflow";
-import { bodiesOf, healedOf, makeVerbInterpreter } from "./verb-programs.ts";
+import { makeVerbInterpreter } from "./verb-interpreter.ts";
+import { bodiesOf, healedOf, NAMESPACE } from "./verb-programs.ts";
 
 export interface VerbWorkerConfig {
   readonly url: string;
@@ -33,6 +34,17 @@ const client = createKubeClient({
 });
 const redis = new Redis(url);
 redis.on("error", () => undefined);
+const clusters = { home: "default", client: async () => client };
+// Any of them may be the one that watches for all.
+workflows.watch({
+  clusters,
+  namespace: NAMESPACE,
+  name: `${test}-waits`,
+  identity: workerId,
+  leaseDurationMs: 3_000,
+  renewDeadlineMs: 2_000,
+  retryPeriodMs: 500,
+});
 const worker = workflows.work({
   workflows: [
     makeVerbInterpreter(test, {
@@ -43,7 +55,7 @@ const worker = workflows.work({
   ],
   workerId,
   concurrency,
-  clusters: { home: "default", client: async () => client },
+  clusters,
 });
 process.once("SIGTERM", () => {
   void worker.stop().then(async () => {

@@ -4,11 +4,15 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { RUN_STATUSES } from "@konverge/contracts";
+import { formatKey } from "@konverge/core";
+import { Queue } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
 import { runNames } from "../../libs/workflow/src/run-names.ts";
+import { keyOfRun, queueOfWorkflow } from "../../libs/workflow/src/run-ref.ts";
 import { pollUntil } from "./poll-until.ts";
+import { retryJobsOfRuns } from "./rogue-queue.ts";
 import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, makeProgram, predict, traceNames } from "./workflow-programs.ts";
 
@@ -16,6 +20,8 @@ const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const RUNS = isLong ? 3_000 : 60;
 const DISASTERS = isLong ? 40 : 6;
+/** Every so many of them come with retries of jobs. */
+const RETRIED = 3;
 const LEASE_MS = 1_000;
 const WORKERS = 2;
 const CONCURRENCY = 8;
@@ -33,10 +39,16 @@ test(
     const prefix = `test-wf-${process.pid}-${Date.now()}`;
     const redis = new Redis(url);
     const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
+    const queue = new Queue(queueOfWorkflow("program"), {
+      connection: { url },
+      prefix: `${prefix}:{default}`,
+      skipMetasUpdate: true,
+    });
     const workers: ChildProcess[] = [];
     onTestFinished(async () => {
       for (const worker of workers) worker.kill("SIGKILL");
       await workflows.close();
+      await queue.close();
       for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
         if (keys.length > 0) await redis.unlink(...(keys as string[]));
       }
@@ -70,6 +82,8 @@ test(
     for (let disaster = 0; disaster < DISASTERS; disaster += 1) {
       const slot = Math.floor(random() * WORKERS);
       await pause(random() * 600);
+      // Beside what follows: somebody retries jobs by BullMQ's own means.
+      const retrying = disaster % RETRIED === 0 ? retryJobs(queue, seed + disaster) : undefined;
       if (random() < 0.5) {
         const exited = once(workers[slot] as ChildProcess, "exit");
         workers[slot]?.kill("SIGKILL");
@@ -81,6 +95,7 @@ test(
         await pause(LEASE_MS * 2);
         workers[slot]?.kill("SIGCONT");
       }
+      await retrying;
     }
     const healMs = performance.now();
     await sending;
@@ -143,6 +158,15 @@ test(
     });
   },
 );
+
+async function retryJobs(queue: Queue, of: number): Promise<void> {
+  const random = seededRandom(of);
+  const keys = Array.from({ length: 10 }, () => {
+    const id = `r${Math.floor(random() * RUNS)}`;
+    return formatKey(keyOfRun({ workflow: "program", id }, "default"));
+  });
+  await retryJobsOfRuns(queue, keys, random);
+}
 
 /** I10: after the last disaster every worker still does its part. */
 async function expectLively(

@@ -1,0 +1,70 @@
+import { createReflector, isNotFound, isReplaced, type KubeClient } from "@konverge/kube";
+import { statusOf, WIDGETS, type WaitedWidget } from "./verb-waits.ts";
+
+/** Somebody outside, who makes objects what runs wait for, each as late after its appearance as its spec says. */
+export interface WaitActor {
+  /** Before this time, epoch ms, the object of the uid was not what is waited for. Absent: it never was. */
+  readonly actedAtMs: ReadonlyMap<string, number>;
+  /** Does at once what is left to do, also for objects that came late, and ends. */
+  finish(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function startWaitActor(admin: KubeClient, labelSelector: string): WaitActor {
+  const actedAtMs = new Map<string, number>();
+  const timers = new Map<string, NodeJS.Timeout>();
+  const acting = new Set<Promise<unknown>>();
+  const failures: unknown[] = [];
+
+  const act = async (object: WaitedWidget): Promise<void> => {
+    const { uid = "", namespace, name } = object.metadata;
+    if (actedAtMs.has(uid)) return;
+    actedAtMs.set(uid, Date.now());
+    const at = { name, ...(namespace === undefined ? {} : { namespace }) };
+    const status = statusOf(object);
+    const patch = { type: "merge", body: { metadata: { uid }, status } } as never;
+    await (
+      status === undefined
+        ? admin.delete(WIDGETS, at, { uid })
+        : admin.patch(WIDGETS, at, patch, { subresource: "status", unguarded: true })
+    ).catch((error: unknown) => {
+      // Taken back meanwhile.
+      if (!isNotFound(error) && !isReplaced(error)) throw error;
+    });
+  };
+  const reflector = createReflector<WaitedWidget>({
+    client: admin,
+    type: WIDGETS,
+    labelSelector,
+    onEvent({ kind, object }) {
+      const { uid = "" } = object.metadata;
+      const afterMs = object.spec?.afterMs;
+      if (kind !== "added" || afterMs === undefined) return;
+      const timer = setTimeout(() => {
+        const done = act(object)
+          .catch((error: unknown) => failures.push(error))
+          .finally(() => acting.delete(done));
+        acting.add(done);
+      }, afterMs);
+      timers.set(uid, timer);
+    },
+  });
+  reflector.start();
+  const stop = async () => {
+    await reflector.stop();
+    for (const timer of timers.values()) clearTimeout(timer);
+    await Promise.all(acting);
+  };
+  return {
+    actedAtMs,
+    stop,
+    async finish() {
+      await stop();
+      const { items } = await admin.list(WIDGETS, { labelSelector });
+      for (const object of items) {
+        if (object.spec?.afterMs !== undefined) await act(object);
+      }
+      if (failures.length > 0) throw new AggregateError(failures, "the actor could not act");
+    },
+  };
+}
