@@ -9,7 +9,8 @@ import { SetupError } from "./setup-error.js";
 const PROJECT = "apps/dashboard";
 
 /**
- * Builds the dashboard's pages if its sources changed: half a second, and some milliseconds when they did not.
+ * Builds the dashboard's pages if its sources changed: half a second, and some milliseconds when they did not. The only way
+ * in which they are built: what is there already may be open in somebody's browser, and goes for a moment in a build.
  * @param {string} root of the repository, packages installed
  * @param {string} node the program that runs Vite
  * @param {(line: string) => void} log
