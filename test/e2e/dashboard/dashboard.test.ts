@@ -247,7 +247,7 @@ test("filters are saved under a name, survive a reload, and are forgotten", asyn
   await page.getByRole("link", { name: "demo/red" }).waitFor();
   await view.click();
   await page.getByRole("link", { name: "demo/red" }).waitFor({ state: "detached" });
-  expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("blue");
+  await expect.poll(() => page.getByLabel("Name", { exact: true }).inputValue()).toBe("blue");
   expect(await findBarriers(page)).toEqual([]);
   await page.getByRole("button", { name: /^Forget the view/ }).click();
   await view.waitFor({ state: "detached" });
