@@ -2,9 +2,7 @@ import type { RedisRunStoreOptions } from "./redis-run-store.ts";
 import type { RunNames } from "./run-names.ts";
 import { markStateOf, type MarkState } from "./mark-state.ts";
 import { readSteps } from "./run-fields.ts";
-import type { EndStatus, RunStatus, RunStore } from "./run-store.ts";
-
-const ENDED: ReadonlySet<string> = new Set<EndStatus>(["done", "failed", "cancelled"]);
+import { isEndStatus, type RunStatus, type RunStore } from "./run-store.ts";
 
 /** What Kubernetes verbs ask of the store. */
 export function createRedisRunHold(
@@ -57,5 +55,5 @@ export function createRedisRunHold(
 }
 
 function hasEnded(status: string | null | undefined): boolean {
-  return status === undefined || status === null || ENDED.has(status);
+  return status === undefined || status === null || isEndStatus(status);
 }

@@ -1,19 +1,20 @@
 import type { RunRef } from "./run-ref.ts";
-import type {
-  BufferedSignal,
-  CancelOrder,
-  Failing,
-  Failure,
-  Held,
-  Progress,
-  RetryOrder,
-  RunGlance,
-  RunStatus,
-  RunSummary,
-  RunWait,
-  RunView,
-  RunWarning,
-  StepRecord,
+import {
+  isEndStatus,
+  type BufferedSignal,
+  type CancelOrder,
+  type Failing,
+  type Failure,
+  type Held,
+  type Progress,
+  type RetryOrder,
+  type RunGlance,
+  type RunStatus,
+  type RunSummary,
+  type RunWait,
+  type RunView,
+  type RunWarning,
+  type StepRecord,
 } from "./run-store.ts";
 
 type Fields = Readonly<Record<string, string | undefined>>;
@@ -53,8 +54,7 @@ export async function readSummary(
 }
 
 export function glanceOf(status: RunStatus, steps: number): RunGlance {
-  const hasEnded = status === "done" || status === "failed" || status === "cancelled";
-  return { status, steps, hasEnded };
+  return { status, steps, hasEnded: isEndStatus(status) };
 }
 
 /** A run as Redis has it: empty text is for what is not there. */

@@ -2,17 +2,7 @@ import type { RunFilter, RunPlace } from "./list-runs.ts";
 import type { MarkState } from "./mark-state.ts";
 import type { RunRef } from "./run-ref.ts";
 
-export type RunStatus =
-  | "queued"
-  | "running"
-  | "parked"
-  | "stuck"
-  | "compensating"
-  | "done"
-  | "failed"
-  | "cancelled";
-
-export const RUN_STATUSES: readonly RunStatus[] = [
+export const RUN_STATUSES = [
   "queued",
   "running",
   "parked",
@@ -21,12 +11,17 @@ export const RUN_STATUSES: readonly RunStatus[] = [
   "done",
   "failed",
   "cancelled",
-];
+] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
 
 /** How many runs of a workflow stand how. Those that ended are counted as long as they are kept. */
 export type RunCounts = Readonly<Record<RunStatus, number>>;
 
 export type EndStatus = Extract<RunStatus, "done" | "failed" | "cancelled">;
+
+export function isEndStatus(status: string): status is EndStatus {
+  return status === "done" || status === "failed" || status === "cancelled";
+}
 
 /** What a journal entry is of. The same name met as another kind is a changed history. */
 export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo" | "wait";

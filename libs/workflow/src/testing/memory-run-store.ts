@@ -5,6 +5,7 @@ import { markStateOf } from "../mark-state.ts";
 import type { RunRef } from "../run-ref.ts";
 import {
   FencedError,
+  isEndStatus,
   RUN_STATUSES,
   type BufferedSignal,
   type CancelOrder,
@@ -13,7 +14,6 @@ import {
   type Held,
   type Progress,
   type RunCounts,
-  type RunStatus,
   type RunStore,
   type RunView,
   type RunWait,
@@ -39,14 +39,13 @@ interface StoredRun {
   readonly seen: Set<string>;
 }
 
-const ENDED: ReadonlySet<RunStatus> = new Set<RunStatus>(["done", "failed", "cancelled"]);
-
 /** Runs in memory, by the same rules as in Redis (the scripts); nothing is ever forgotten. `now`: epoch ms. */
 export function createMemoryRunStore(now: () => number): RunStore {
   const runs = new Map<string, StoredRun>();
   const holders = new Map<string, string>();
   const keyOf = ({ workflow, id }: RunRef) => `${workflow}/${id}`;
-  const hasEnded = (run: StoredRun | undefined) => run === undefined || ENDED.has(run.view.status);
+  const hasEnded = (run: StoredRun | undefined) =>
+    run === undefined || isEndStatus(run.view.status);
   const set = (run: StoredRun, fields: Partial<RunView>, gone: readonly (keyof RunView)[] = []) => {
     const view = { ...run.view, ...fields };
     for (const field of gone) Reflect.deleteProperty(view, field);

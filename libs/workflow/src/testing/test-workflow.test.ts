@@ -132,6 +132,19 @@ test.each([false, true])(
   },
 );
 
+test.each(["failStep", "crashAfter", "crashIn"] as const)(
+  "%s of a step that the run never came to is a mistake of the test",
+  async (how) => {
+    const t = begin();
+    if (how === "failStep") t.failStep("creat", new Error("busy"));
+    else t[how]("creat");
+    await t.advance("30m");
+    await expect(t.advance("24h")).rejects.toThrow(
+      `the run ended without coming to ${how}("creat"); its steps: create, soak, approve, undo:create`,
+    );
+  },
+);
+
 test("code that is not the same each time comes to light", async () => {
   let calls = 0;
   const impure = defineWorkflow("impure", { version: 1 }, async (w) => {

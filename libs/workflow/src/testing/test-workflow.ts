@@ -5,7 +5,13 @@ import type { ClusterAccess } from "../cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define-workflow.ts";
 import { runActivation, type ActivationEnd } from "../run-activation.ts";
 import type { RunRef } from "../run-ref.ts";
-import type { Held, RunStore, RunView, StepRecord } from "../run-store.ts";
+import {
+  isEndStatus,
+  type Held,
+  type RunStore,
+  type RunView,
+  type StepRecord,
+} from "../run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 
 /** Activations of one wake-up, after which a test is ended that would never come to rest. */
@@ -27,7 +33,10 @@ export interface TestWorkflowOptions {
   readonly clusters?: ClusterAccess;
 }
 
-/** A run in memory, with a clock that stands still. Every call resolves when the run, and its children, have come to rest. */
+/**
+ * A run in memory, with a clock that stands still. Every call resolves when the run, and its children, have come to rest; it
+ * rejects when the run has ended and `failStep`, `crashAfter` or `crashIn` named a step that it did not come to.
+ */
 export interface TestRun {
   /** How the run stands. */
   run(): Promise<RunView>;
@@ -79,7 +88,7 @@ export function testWorkflow<I>(
   const ref: RunRef = { workflow: workflow.name, id: "test" };
   const definitions = new Map([workflow as AnyWorkflow, ...children].map((one) => [one.name, one]));
   const bodies: string[] = [];
-  const failures = new Map<string, { readonly error: Error; left: number }>();
+  const failures = new Map<string, { readonly error: Error; left: number; met: boolean }>();
   const crashes = { after: new Set<string>(), in: new Set<string>() };
   const woken: RunRef[] = [];
   /** Runs that wait for objects. */
@@ -138,6 +147,7 @@ export function testWorkflow<I>(
     const failure = failures.get(step);
     if (failure === undefined || failure.left === 0) return;
     failure.left -= 1;
+    failure.met = true;
     throw failure.error;
   };
 
@@ -200,6 +210,17 @@ export function testWorkflow<I>(
     if (run === undefined) throw new Error("the run is not there");
     return run;
   };
+  /** Else a misspelt name would be a test of nothing. */
+  const assertMet = async () => {
+    const unmet = [
+      ...[...failures].filter(([, { met }]) => !met).map(([step]) => `failStep("${step}")`),
+      ...[...crashes.after].map((step) => `crashAfter("${step}")`),
+      ...[...crashes.in].map((step) => `crashIn("${step}")`),
+    ];
+    if (unmet.length === 0) return;
+    const steps = [...(await store.steps(ref)).keys()].join(", ");
+    throw new Error(`the run ended without coming to ${unmet.join(", ")}; its steps: ${steps}`);
+  };
   const started = (async () => {
     const { version } = workflow;
     await store.start({
@@ -209,12 +230,17 @@ export function testWorkflow<I>(
     });
     woken.push(ref);
   })();
+  const atRest = async () => {
+    const run = await view();
+    if (isEndStatus(run.status)) await assertMet();
+    return run;
+  };
   const settle = async () => {
     await started;
     // What a watch would tell.
     woken.push(...watching.values());
     await rest();
-    return await view();
+    return await atRest();
   };
 
   return {
@@ -236,7 +262,7 @@ export function testWorkflow<I>(
         await rest();
       }
       nowMs = Math.max(nowMs, untilMs);
-      return await view();
+      return await atRest();
     },
     async signal(name, payload) {
       await settle();
@@ -255,7 +281,7 @@ export function testWorkflow<I>(
       return await settle();
     },
     failStep(step, error, { times = 1 } = {}) {
-      failures.set(step, { error: ensureError(error), left: times });
+      failures.set(step, { error: ensureError(error), left: times, met: times === 0 });
     },
     crashAfter: (step) => void crashes.after.add(step),
     crashIn: (step) => void crashes.in.add(step),
