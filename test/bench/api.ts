@@ -1,5 +1,6 @@
 import { Agent, request } from "node:http";
-import { createHistoryWriter, createControllerRegistry, type HistoryBatch } from "@konverge/queue";
+import { createHistoryWriter, type HistoryBatch } from "@konverge/queue";
+import { announce } from "../integration/announce.ts";
 import {
   contest,
   figureOf,
@@ -29,7 +30,7 @@ const READS = 200;
 /** Enqueueing over HTTP against bare Hono and BullMQ, and reading an object with many attempts stored. */
 export async function benchApi({ log, long }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
-  await announce(own);
+  await announce({ url: own.url, prefix: PREFIX });
   const children = (["ours", "bare"] as const).map((side) =>
     startPeerProcess(process.execPath, [
       "--conditions=@konverge/source",
@@ -49,27 +50,6 @@ export async function benchApi({ log, long }: BenchOptions): Promise<Figure[]> {
     agent.destroy();
     await Promise.all(children.map((child) => child.stop()));
   }
-}
-
-/** What a worker leaves in Redis at its start. */
-async function announce({ url }: OwnRedis): Promise<void> {
-  const registry = createControllerRegistry({
-    redis: { url },
-    prefix: PREFIX,
-    cluster: "default",
-  });
-  await registry.announce([
-    {
-      name: "node-pool",
-      cluster: "default",
-      group: "demo.konverge.dev",
-      version: "v1",
-      kind: "NodePool",
-      resource: "nodepools",
-      scope: "Namespaced",
-    },
-  ]);
-  await registry.close();
 }
 
 async function enqueue(agent: Agent): Promise<Figure[]> {
@@ -120,7 +100,7 @@ async function readObjects(
   const emptyBytes = await own.usedMemory();
   await store(own, objects);
   const perAttempt = ((await own.usedMemory()) - emptyBytes) / attempts;
-  await announce(own);
+  await announce({ url: own.url, prefix: PREFIX });
   const tookMs: number[] = [];
   for (let read = 0; read < READS; read++) {
     const path = `/v1/objects/default/node-pool/team-a/pool-${Math.floor(Math.random() * objects)}`;

@@ -6,10 +6,33 @@ const ROUNDS = 5;
 
 /** From the call that enqueues to the first line of the handler, one at a time on an idle queue; next to bare BullMQ. */
 export async function benchQueueLatency(url: string): Promise<Figure[]> {
+  return await latenciesNextToBare(url, () => latencies(openOurs(url)), {
+    suite: "queue",
+    case: "one request at a time on an idle queue",
+    metric: "enqueue to handler",
+    peerName: "bare BullMQ",
+    rounds: ROUNDS,
+  });
+}
+
+/** Latencies in ms of `measure` and of a bare queue in turn, as p50 and p99; the first round is a warm-up. */
+export async function latenciesNextToBare(
+  url: string,
+  measure: () => Promise<number[]>,
+  {
+    metric,
+    peerName,
+    rounds,
+    ...about
+  }: Pick<Figure, "suite" | "case" | "metric"> & {
+    readonly peerName: string;
+    readonly rounds: number;
+  },
+): Promise<Figure[]> {
   const ours: number[][] = [];
   const bare: number[][] = [];
-  for (let round = 0; round <= ROUNDS; round++) {
-    const mine = await latencies(openOurs(url));
+  for (let round = 0; round <= rounds; round++) {
+    const mine = await measure();
     const theirs = await latencies(openBare(url));
     if (round === 0) continue;
     ours.push(mine);
@@ -18,18 +41,17 @@ export async function benchQueueLatency(url: string): Promise<Figure[]> {
   return [0.5, 0.99].map((share) => {
     const read = (values: readonly number[]) => 1_000 * percentile(values, share);
     return figureOf({
-      suite: "queue",
-      case: "one request at a time on an idle queue",
-      metric: `enqueue to handler, p${share * 100}`,
+      ...about,
+      metric: `${metric}, p${share * 100}`,
       unit: "us",
       ours: ours.map(read),
-      peer: { name: "bare BullMQ", values: bare.map(read) },
+      peer: { name: peerName, values: bare.map(read) },
     });
   });
 }
 
 /** In ms, from the call that enqueues to the first line of the handler. */
-export async function latencies(side: QueueSide): Promise<number[]> {
+async function latencies(side: QueueSide): Promise<number[]> {
   const values: number[] = [];
   let askedMs = 0;
   let ended = Promise.withResolvers<void>();

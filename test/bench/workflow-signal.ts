@@ -1,8 +1,7 @@
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
-import { figureOf, percentile, type Figure } from "./measure.ts";
+import type { Figure } from "./measure.ts";
 import type { OwnRedis } from "./own-redis.ts";
-import { latencies } from "./queue-latency.ts";
-import { openBare } from "./queue-sides.ts";
+import { latenciesNextToBare } from "./queue-latency.ts";
 import { openRuns } from "./workflow-sides.ts";
 
 const SIGNALS = 300;
@@ -10,25 +9,12 @@ const ROUNDS = 3;
 
 /** From the call that sends a signal to the first line of the step behind it, one at a time; next to the start of a bare job. */
 export async function benchWakeUp(own: OwnRedis): Promise<Figure[]> {
-  const ours: number[][] = [];
-  const bare: number[][] = [];
-  for (let round = 0; round <= ROUNDS; round++) {
-    const mine = await signalLatencies(own);
-    const theirs = await latencies(openBare(own.url));
-    if (round === 0) continue;
-    ours.push(mine);
-    bare.push(theirs);
-  }
-  return [0.5, 0.99].map((share) => {
-    const read = (values: readonly number[]) => 1_000 * percentile(values, share);
-    return figureOf({
-      suite: "workflow",
-      case: "one signal at a time to a parked run",
-      metric: `signal to the next step's body, p${share * 100}`,
-      unit: "us",
-      ours: ours.map(read),
-      peer: { name: "bare BullMQ, add to handler", values: bare.map(read) },
-    });
+  return await latenciesNextToBare(own.url, () => signalLatencies(own), {
+    suite: "workflow",
+    case: "one signal at a time to a parked run",
+    metric: "signal to the next step's body",
+    peerName: "bare BullMQ, add to handler",
+    rounds: ROUNDS,
   });
 }
 

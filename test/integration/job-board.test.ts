@@ -1,30 +1,20 @@
 import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import { problemSchema } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
-import { createControllerRegistry, type AnnouncedController } from "@konverge/queue";
+import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { announce, NODE_POOL } from "./announce.ts";
 import { keyOf, until, useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();
-const POOL: AnnouncedController = {
-  name: "node-pool",
-  cluster: "default",
-  group: "demo.konverge.dev",
-  version: "v1",
-  kind: "NodePool",
-  resource: "nodepools",
-  scope: "Namespaced",
-};
 let access: QueueAccess;
 let guards: GuardControl;
 
 beforeEach(async () => {
   const redis = { url: harness.url };
   const { prefix } = harness;
-  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
-  await registry.announce([POOL]);
-  await registry.close();
+  await announce(harness);
   access = openQueueAccess({ redisUrl: harness.url, prefix, onError: () => undefined });
   guards = openGuardControl({ redis, prefix });
 });
@@ -62,7 +52,7 @@ async function callAs(role: "viewer" | "operator"): Promise<Call> {
 async function waitingJob(): Promise<string> {
   const { queue } = await access.find("default", "node-pool");
   await queue.request(keyOf("blue"), { kind: "cli", by: "test" });
-  const [raw] = await access.rawQueues(POOL);
+  const [raw] = await access.rawQueues(NODE_POOL);
   const [job] = (await raw?.queue.getJobs(["wait", "prioritized"])) ?? [];
   return job?.id ?? "";
 }
@@ -99,7 +89,7 @@ test("an operator's retry and promote ask for the object, with its author; the o
   const key = await queue.getKey(keyOf("blue"));
   expect(key?.requested).toBe(3);
   expect(key?.triggers.at(-1)).toMatchObject({ kind: "http", by: "operator-1" });
-  const [raw] = await access.rawQueues(POOL);
+  const [raw] = await access.rawQueues(NODE_POOL);
   expect(await raw?.queue.getJobCountByTypes("wait", "prioritized"), "as one job").toBe(1);
   await until("the audit log has it", async () => {
     const { items } = await access.audit.read({ limit: 10 }, () => true);

@@ -74,6 +74,14 @@ export interface Widget extends ApiObject {
   status?: JsonObject;
 }
 
+export const JOBS: ResourceType = {
+  group: "batch",
+  version: "v1",
+  kind: "Job",
+  resource: "jobs",
+  scope: "Namespaced",
+};
+
 const CRD: ResourceType = {
   group: "apiextensions.k8s.io",
   version: "v1",

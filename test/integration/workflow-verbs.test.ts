@@ -3,7 +3,7 @@ import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/work
 import { describe, expect, test } from "vitest";
 import { retryRun } from "../../libs/workflow/src/retry-run.ts";
 import { runNames } from "../../libs/workflow/src/run-names.ts";
-import { testServers } from "./kube-servers.ts";
+import { JOBS, testServers } from "./kube-servers.ts";
 import { useQueues } from "./queue-harness.ts";
 import type { Match } from "./request-relay.ts";
 import { CONFIG_MAPS, PODS, useVerbs } from "./verbs-harness.ts";
@@ -16,13 +16,6 @@ const DEPLOYMENTS: ResourceType<Deployment> = {
   version: "v1",
   kind: "Deployment",
   resource: "deployments",
-  scope: "Namespaced",
-};
-const JOBS: ResourceType = {
-  group: "batch",
-  version: "v1",
-  kind: "Job",
-  resource: "jobs",
   scope: "Namespaced",
 };
 interface Verb {

@@ -19,19 +19,12 @@ import {
   type Workflow,
 } from "@konverge/workflow";
 import { runNames } from "../../libs/workflow/src/run-names.ts";
-import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
+import { installWidgets, JOBS, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 
 const GROUP = "waits.test.konverge.dev";
 const NAMESPACE = "default";
 const LEASE_AT = { namespace: NAMESPACE, name: "waits.test.konverge.dev" };
-const JOBS: ResourceType = {
-  group: "batch",
-  version: "v1",
-  kind: "Job",
-  resource: "jobs",
-  scope: "Namespaced",
-};
 const harness = useWorkflows();
 
 /** What a wait came to: its answer, or why it failed. */

@@ -4,6 +4,7 @@ import { openQueueAccess, startApi, type QueueAccess } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
 import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
 import { onTestFinished } from "vitest";
+import { NODE_POOL } from "../../integration/announce.ts";
 import type { QueueHarness } from "../../integration/queue-harness.ts";
 
 export interface OwnApi {
@@ -19,17 +20,7 @@ export async function startOwnApi(
 ): Promise<OwnApi> {
   const redis = { url: harness.url };
   const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
-  await registry.announce([
-    {
-      name: "node-pool",
-      cluster: "default",
-      group: "demo.konverge.dev",
-      version: "v1",
-      kind: "NodePool",
-      resource: "nodepools",
-      scope: "Namespaced",
-    },
-  ]);
+  await registry.announce([NODE_POOL]);
   const stopHeartbeat = registry.heartbeat({
     workerId: "w-1",
     controllers: ["node-pool"],

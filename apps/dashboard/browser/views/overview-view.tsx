@@ -8,6 +8,7 @@ import { Icon } from "../parts/icon.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Status, type Tone } from "../parts/status.tsx";
+import { WorkerCount } from "../parts/worker-count.tsx";
 import { WorkflowTable } from "./workflow/workflow-table.tsx";
 
 const EVERY_MS = 5_000;
@@ -171,13 +172,7 @@ function ControllerRow({ row }: { readonly row: OverviewController }) {
           {formatCount(active)}
         </a>
       </td>
-      <td class="num right" data-label="Workers">
-        {workers === 0 ? (
-          <Status tone="bad">0</Status>
-        ) : (
-          <a href={viewHref("/workers")}>{workers}</a>
-        )}
-      </td>
+      <WorkerCount workers={workers} />
     </tr>
   );
 }

@@ -2,6 +2,7 @@ import type { OverviewWorkflow } from "@konverge/contracts";
 import { viewHref } from "../../frame/cluster.ts";
 import { formatCount } from "../../parts/format.ts";
 import { Status, type Tone } from "../../parts/status.tsx";
+import { WorkerCount } from "../../parts/worker-count.tsx";
 
 /** What a column counts, and how it is told when there are any. */
 const COLUMNS: readonly {
@@ -57,13 +58,7 @@ export function WorkflowTable({ rows }: { readonly rows: readonly OverviewWorkfl
                   </a>
                 </td>
               ))}
-              <td class="num right" data-label="Workers">
-                {workers === 0 ? (
-                  <Status tone="bad">0</Status>
-                ) : (
-                  <a href={viewHref("/workers")}>{workers}</a>
-                )}
-              </td>
+              <WorkerCount workers={workers} />
             </tr>
           ))}
         </tbody>

@@ -1,0 +1,11 @@
+import { viewHref } from "../frame/cluster.ts";
+import { Status } from "./status.tsx";
+
+/** Cell of a table: how many workers there are, and that none is wrong. */
+export function WorkerCount({ workers }: { readonly workers: number }) {
+  return (
+    <td class="num right" data-label="Workers">
+      {workers === 0 ? <Status tone="bad">0</Status> : <a href={viewHref("/workers")}>{workers}</a>}
+    </td>
+  );
+}
