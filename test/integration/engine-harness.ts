@@ -18,7 +18,7 @@ import {
 } from "@konverge/queue";
 import { createMetrics, type Metrics } from "@konverge/telemetry";
 import { installWidgets, removeWidgets, type TestServer, type Widget } from "./kube-servers.ts";
-import { useQueues, type QueueHarness } from "./queue-harness.ts";
+import { until, useQueues, type QueueHarness } from "./queue-harness.ts";
 
 export const namespace = "default";
 /** Short, so that what a lost worker leaves behind is soon taken over. */
@@ -131,6 +131,11 @@ export function useEngines(
         .delete(widgets(), name)
         .catch(() => undefined);
     }
+    // The next engine lists from the server's watch cache, which may know them a little longer.
+    await until("the watch cache has forgotten them", async () => {
+      const cached = await client().list(widgets(), { namespace, resourceVersion: "0", limit: 0 });
+      return cached.items.length === 0;
+    });
   });
   afterAll(async () => {
     await removeWidgets(client(), group);

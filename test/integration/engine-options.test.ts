@@ -107,20 +107,23 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
       owns: [ConfigMaps],
       reconcile: async ({ object, kube }) => {
         const before = await kube.list(ConfigMaps, { ownedBy: object });
-        if (before.length === 0) await kube.create(ConfigMaps, { name: "child", ownedBy: object });
+        if (before.length === 0)
+          await kube.create(ConfigMaps, { name: "option-child", ownedBy: object });
         counts.push((await kube.list(ConfigMaps, { ownedBy: object })).length);
       },
     });
     await harness.make("owner");
     await until("it has made its child", () => counts.length > 0);
     const soFar = counts.length;
-    await harness.client.delete(ConfigMaps, { namespace, name: "child" });
+    await harness.client.delete(ConfigMaps, { namespace, name: "option-child" });
     await until("the child is made again", async () => {
       const { items } = await harness.client.list(ConfigMaps, { namespace });
-      return counts.length > soFar && items.some(({ metadata }) => metadata.name === "child");
+      return (
+        counts.length > soFar && items.some(({ metadata }) => metadata.name === "option-child")
+      );
     });
     expect(new Set(counts)).toEqual(new Set([1]));
-    await harness.client.delete(ConfigMaps, { namespace, name: "child" });
+    await harness.client.delete(ConfigMaps, { namespace, name: "option-child" });
   });
 
   test("watches: a change reconciles whom the old and the new state map to", async () => {

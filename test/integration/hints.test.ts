@@ -177,7 +177,8 @@ describe.each(testServers())("hints on $name", (target) => {
       reconcile: async ({ object, kube }) => {
         runs += 1;
         const [child] = await kube.list(ConfigMap, { ownedBy: object });
-        if (child === undefined) await kube.create(ConfigMap, { name: "child", ownedBy: object });
+        if (child === undefined)
+          await kube.create(ConfigMap, { name: "hints-child", ownedBy: object });
         else {
           await kube.mutate(child, (draft) => {
             (draft as { data?: object }).data = { runs: String(runs) };
@@ -194,7 +195,7 @@ describe.each(testServers())("hints on $name", (target) => {
       name: "parent",
       paths: ["configmaps data.runs"],
     });
-    await harness.client.delete(ConfigMap, { namespace, name: "child" });
+    await harness.client.delete(ConfigMap, { namespace, name: "hints-child" });
   });
 
   test("P12: of a fight about a Secret names and paths are kept, and no value", async () => {
