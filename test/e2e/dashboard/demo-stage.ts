@@ -37,8 +37,11 @@ export async function startDemoStage(): Promise<DemoStage> {
 
 /** The same for the story of a rollout; `page` is that of its run. */
 export async function startRolloutStage(): Promise<Pick<RunningDemo, "page" | "stop">> {
-  return await startDemo(["--story", "rollout"], /the run in the dashboard: (\S+)/);
+  return await startDemo(["--story", "rollout"], /still running: look at (\S+);/);
 }
+
+/** Longer than any story; less than a test may take, so that what the demo said last is told. */
+const STORY_MS = 200_000;
 
 interface RunningDemo {
   readonly page: URL;
@@ -64,12 +67,19 @@ async function startDemo(story: readonly string[], endsWith: RegExp): Promise<Ru
     child.once("exit", () => resolve());
   });
   const page = await new Promise<string>((resolve, reject) => {
+    const overdue = setTimeout(() => {
+      child.kill("SIGINT");
+      reject(new Error(`the demo never said ${String(endsWith)}\n${lines.join("\n")}`));
+    }, STORY_MS);
     createInterface({ input: child.stderr }).on("line", (line) => {
       lines.push(line);
       const [, url] = endsWith.exec(line) ?? [];
-      if (url !== undefined) resolve(url);
+      if (url === undefined) return;
+      clearTimeout(overdue);
+      resolve(url);
     });
     child.once("exit", () => {
+      clearTimeout(overdue);
       rmSync(folder, { recursive: true, force: true });
       reject(new Error(`the demo ended early\n${lines.join("\n")}`));
     });
