@@ -114,6 +114,8 @@ test("the example: approved it is published, cancelled its draft is gone; slips 
   const bad = await start("2.0.0");
   await until("it waits", async () => (await status(bad)) === "parked");
   expect((await konverge("run", "get", bad, "--wait", "--timeout", "50ms")).code).toBe(5);
+  const misspelt = await konverge("run", "signal", bad, "aprove", "--by", "ann");
+  expect(misspelt.stdout).toMatch(/^not taken +signal "aprove", sent by ann \d+m?s ago$/m);
   const order = ["run", "cancel", bad, "--reason", "wrong", "--by", "ann"];
   expect((await konverge(...order, "--dry-run")).stderr).toMatch(/nothing was cancelled/);
   expect(await status(bad)).toBe("parked");

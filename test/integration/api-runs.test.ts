@@ -105,6 +105,20 @@ test("a cancellation says by whom and why", async () => {
   expect(await inStatus(call, path, "cancelled")).toMatchObject({ cancel: order });
 });
 
+test("a signal that the run does not take is told, with its sender and without its payload", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { input: { name: "web" } });
+  expect(await inStatus(call, path, "parked")).not.toHaveProperty("untaken");
+  for (const name of ["aprove", "approve"]) {
+    const body = { name, id: `of-${name}`, payload: { by: "ann" }, by: "ann" };
+    expect((await call(`${path}/signal`, { body })).status).toBe(200);
+  }
+  const { untaken } = await inStatus(call, path, "done");
+  const at = expect.stringMatching(/Z$/);
+  expect(untaken).toEqual([{ name: "aprove", id: "of-aprove", by: "ann", at }]);
+});
+
 test("a look at a run can wait: for its end, or for anything new", async () => {
   const call = harness.serve();
   await work(approved);

@@ -44,7 +44,8 @@ export function runRoutes(access: QueueAccess): Route[] {
       const text = formatRunId(ref, cluster);
       throw new KonvergeError("not_found", `there is no run ${text}, or it is kept no more`);
     }
-    return runDetail(run, cluster, await runs.steps(ref));
+    const [steps, untaken] = await Promise.all([runs.steps(ref), runs.untaken(ref)]);
+    return runDetail(run, cluster, { steps, untaken });
   };
   return [
     route({

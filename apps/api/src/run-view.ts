@@ -6,6 +6,7 @@ import {
   type RunView,
   type ScheduleView,
   type StepRecord,
+  type UntakenSignal,
 } from "@konverge/workflow";
 
 /** A run as the API tells it: ids with workflow and cluster, times as ISO 8601. */
@@ -56,7 +57,13 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
 export function runDetail(
   run: RunView,
   cluster: string,
-  steps: readonly (StepRecord & { readonly name: string })[],
+  {
+    steps,
+    untaken,
+  }: {
+    readonly steps: readonly (StepRecord & { readonly name: string })[];
+    readonly untaken: readonly UntakenSignal[];
+  },
 ): RunDetail {
   const { input, result } = run;
   return {
@@ -90,6 +97,9 @@ export function runDetail(
         ...(error === undefined ? {} : { error }),
       }),
     ),
+    ...(untaken.length === 0
+      ? {}
+      : { untaken: untaken.map(({ atMs, ...signal }) => ({ ...signal, at: iso(atMs) })) }),
   };
 }
 

@@ -13,7 +13,7 @@ test("a run that waits for objects says what they lack, in one line", () => {
     waits: [{ step: "up", kind: "wait", message: "Deployment web: 2 of 3\nupdated\u001B[2J" }],
   };
   const [, line = "", ...more] = runRows([run]).trimEnd().split("\n");
-  expect(line).toMatch(/waits for wait "up": Deployment web: 2 of 3.updated/);
+  expect(line).toMatch(/waits for "up": Deployment web: 2 of 3.updated/);
   expect(line).not.toContain("\u001B[2J");
   expect(more).toEqual([]);
 });

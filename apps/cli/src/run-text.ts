@@ -59,6 +59,9 @@ export function runDetails(run: RunDetail): string {
   if (cancel !== undefined) {
     rows.push(["cancelled", `by ${cancel.by ?? "a run"}: ${cancel.reason ?? "no reason given"}`]);
   }
+  for (const { name, by: sender, at } of run.untaken ?? []) {
+    rows.push(["not taken", `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago`]);
+  }
   if (input !== undefined) rows.push(["input", JSON.stringify(input)]);
   if (result !== undefined) rows.push(["result", JSON.stringify(result)]);
   if (run.endedAt !== undefined) rows.push(["ended", `${run.endedAt} (${age(run.endedAt)})`]);
@@ -107,7 +110,7 @@ function noteOf({ error, reason, waits = [] }: Run): string {
   if (reason !== undefined) return reason;
   const told = waits.map(
     ({ step, kind, until, message }) =>
-      `${kind} "${step}"${until === undefined ? "" : ` (${age(until)})`}${message === undefined ? "" : `: ${message}`}`,
+      `${kind === "wait" ? "" : `${kind} `}"${step}"${until === undefined ? "" : ` (${age(until)})`}${message === undefined ? "" : `: ${message}`}`,
   );
   return told.length === 0 ? "" : `waits for ${told.join(", ")}`;
 }

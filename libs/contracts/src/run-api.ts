@@ -166,6 +166,12 @@ export const runSchema = z.object({
       error: failure.optional(),
     }),
   ),
+  /** Signals that it has not taken: not come to yet, or of a name that it never waits for. The first 20. */
+  untaken: z
+    .array(
+      z.object({ name: z.string(), id: z.string(), by: z.string().optional(), at: z.string() }),
+    )
+    .optional(),
 });
 
 /** Query of `GET /v1/schedules`. */

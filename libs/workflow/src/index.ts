@@ -48,6 +48,7 @@ export type {
   RunWarning,
   StepKind,
   StepRecord,
+  UntakenSignal,
 } from "./run-store.ts";
 export type {
   ApplyOptions,

@@ -147,6 +147,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       const steps = [...(await store.steps(ref))].map(([name, record]) => ({ name, ...record }));
       return steps.toSorted((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
     },
+    untaken: (ref) => store.untaken(ref),
     async signal(ref, name, { payload, id = crypto.randomUUID(), by } = {}) {
       checkJson(payload, `the payload of signal "${name}"`);
       const stored = await store.signal(ref, {

@@ -7,6 +7,8 @@ import type { RunRef } from "./run-ref.ts";
 import {
   FencedError,
   RUN_STATUSES,
+  withoutPayload,
+  type BufferedSignal,
   type Claimed,
   type Followers,
   type Leave,
@@ -32,6 +34,8 @@ import { memberOf } from "./waits/wait-names.ts";
 
 /** Signals that may wait in one run. */
 const MAX_BUFFERED = 1_000;
+/** Told of those that nobody has taken: each is up to 64 KiB to read. */
+const MOST_UNTAKEN = 20;
 const SWEPT_AT_ONCE = 100;
 /** Runs that one list looks at, and that it asks for at a time, when not all of them fit. */
 const MOST_LOOKED_AT = 10_000;
@@ -284,6 +288,13 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     async steps({ workflow, id }) {
       const fields = await call((redis) => redis.hgetall(of(workflow).steps(id)));
       return readSteps(Object.entries(fields).flat()).steps;
+    },
+
+    async untaken({ workflow, id }) {
+      const texts = await call((redis) =>
+        redis.lrange(of(workflow).signals(id), 0, MOST_UNTAKEN - 1),
+      );
+      return texts.map((text) => withoutPayload(JSON.parse(text) as BufferedSignal));
     },
 
     async counts(workflow) {

@@ -89,6 +89,13 @@ export interface BufferedSignal {
   readonly atMs: number;
 }
 
+/** The same without what it brings, which is the run's affair. */
+export type UntakenSignal = Omit<BufferedSignal, "payload">;
+
+export function withoutPayload({ name, id, by, atMs }: BufferedSignal): UntakenSignal {
+  return { name, id, ...(by === undefined ? {} : { by }), atMs };
+}
+
 /** That a run nears a bound at which it fails. */
 export interface RunWarning {
   readonly code: "many_steps" | "many_bytes";
@@ -311,6 +318,8 @@ export interface RunStore {
     page: { readonly limit: number; readonly from?: RunPlace; readonly filter: RunFilter },
   ): Promise<{ readonly runs: readonly RunSummary[]; readonly next?: RunPlace }>;
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
+  /** What was sent first, of the signals that nobody has taken; at most 20. */
+  untaken(ref: RunRef): Promise<readonly UntakenSignal[]>;
   counts(workflow: string): Promise<RunCounts>;
   /** Runs that should have gone on by now, whose wake-up may have been lost. Each is answered again after a while. */
   overdue(workflow: string): Promise<string[]>;

@@ -20,6 +20,7 @@ import type {
   RunView,
   RunWarning,
   StepRecord,
+  UntakenSignal,
 } from "./run-store.ts";
 
 export interface WorkflowsOptions {
@@ -114,6 +115,8 @@ export interface Workflows {
   counts(workflow: string): Promise<RunCounts>;
   /** What is recorded of a run, in the order of recording. */
   steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
+  /** What was sent first, of the signals that a run has not taken: not yet come to, or of a name that it never waits for; at most 20. */
+  untaken(ref: RunRef): Promise<readonly UntakenSignal[]>;
   /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `queue_full` */
   signal(ref: RunRef, name: string, message?: SignalMessage): Promise<void>;
   /** Orders the cancellation: the verb that the run is at throws, and what was done is undone. @throws as `signal` */

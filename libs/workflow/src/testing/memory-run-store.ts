@@ -7,6 +7,7 @@ import {
   FencedError,
   isEndStatus,
   RUN_STATUSES,
+  withoutPayload,
   type BufferedSignal,
   type CancelOrder,
   type Failing,
@@ -284,6 +285,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       ) as RunCounts;
     },
     steps: async (ref) => new Map(runs.get(keyOf(ref))?.steps),
+    untaken: async (ref) => (runs.get(keyOf(ref))?.signals ?? []).map(withoutPayload),
     // Nothing is lost between two calls of one process.
     overdue: async () => [],
     async cancelling(workflow) {

@@ -89,9 +89,12 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
           <span>{message}</span>
         </div>
       ))}
-      {run.warnings?.map(({ code, message }) => (
-        <div class="note warn" key={code}>
-          {message}
+      {(run.untaken ?? []).map(({ id, name, by: sender, at }) => (
+        <div key={id} class="note">
+          <span>
+            Signal <b>{name}</b>
+            {sender === undefined ? "" : ` by ${sender}`} is not taken, since <Time at={at} />
+          </span>
         </div>
       ))}
       {reason === undefined ? null : (
