@@ -21,6 +21,11 @@ const mend = defineWorkflow("mend", { version: 1 }, async (w) => {
   await w.child("dry", nap, null);
 });
 
+const long = defineWorkflow("long", { version: 1 }, async (w) => {
+  for (let step = 0; step < 500; step++) await w.step(`link ${step}`, () => step);
+  await w.signal("go");
+});
+
 const rowsOf = (page: Page) => page.locator(".line-row .line-name .status").allTextContents();
 
 test("an operator sends a signal and cancels; a slip in the JSON is told, and who did it is shown", async (context) => {
@@ -63,7 +68,9 @@ test("an operator sends a signal and cancels; a slip in the JSON is told, and wh
   await page.locator(".values").getByText('"by": "ann"').waitFor();
 
   await started(runs, "web-2");
+  await runs.signal({ workflow: "rollout", id: "web-2" }, "aprove", { by: "bob" });
   await page.goto(`${url}/w/rollout/default/web-2`);
+  await page.getByText(/^Signal aprove by bob is not taken/).waitFor();
   await page.getByRole("button", { name: "Cancel run" }).click();
   const cancel = page.getByRole("dialog", { name: "Cancel run" });
   await cancel.getByText("konverge run cancel rollout/default/web-2").waitFor();
@@ -165,6 +172,16 @@ test("a wait for an object says what the object lacks, and ends live when it is 
   expect(await rowsOf(page)).toEqual(["web is ready"]);
   expect(troubles).toEqual([]);
   await Promise.all([watch.stop(), worker.stop()]);
+});
+
+test("a run that nears a bound says so, once", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness, { more: [long] });
+  await runs.start(long, null, { id: "chain" });
+  await page.goto(`${url}/w/long/default/chain`);
+  await page.locator(".note.warn").filter({ hasText: "fails at 1000" }).first().waitFor();
+  expect(await page.locator(".note.warn").count()).toBe(1);
+  expect(troubles).toEqual([]);
 });
 
 test("a run that is stuck says why, and is looked at again", async (context) => {
