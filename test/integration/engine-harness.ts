@@ -9,7 +9,7 @@ import {
   type EngineOptions,
   type Log,
 } from "@konverge/engine";
-import type { KubeClient, KubeconfigOptions } from "@konverge/kube";
+import { isAlreadyExists, type KubeClient, type KubeconfigOptions } from "@konverge/kube";
 import {
   createObjectLanes,
   createWorkQueue,
@@ -20,9 +20,18 @@ import { createMetrics, type Metrics } from "@konverge/telemetry";
 import { installWidgets, removeWidgets, type TestServer, type Widget } from "./kube-servers.ts";
 import { until, useQueues, type QueueHarness } from "./queue-harness.ts";
 
-export const namespace = "default";
+/** The file's own: files run side by side, and share the real server. */
+export const namespace = `engine-${process.pid}`;
 /** Short, so that what a lost worker leaves behind is soon taken over. */
 export const LEASE_MS = 1_000;
+
+const NAMESPACES: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Namespace",
+  resource: "namespaces",
+  scope: "Cluster",
+};
 
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
@@ -112,6 +121,10 @@ export function useEngines(
     open.client = server.client;
     open.close = () => server.close();
     open.kubeconfig = server.kubeconfig;
+    await server.client.create(NAMESPACES, { metadata: { name: namespace } }).catch((error) => {
+      // Another suite of the file was here before.
+      if (!isAlreadyExists(error)) throw error;
+    });
     open.Widgets = await installWidgets(server.client, group);
   });
   afterEach(async () => {

@@ -5,14 +5,14 @@ import { fileURLToPath } from "node:url";
 import type { ApiObject, ResourceType } from "@konverge/core";
 import { afterEach, describe, expect, test } from "vitest";
 import type { EngineChildConfig } from "./engine-child.ts";
-import { LEASE_MS, useEngines } from "./engine-harness.ts";
+import { LEASE_MS, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "./kube-servers.ts";
 import { until } from "./queue-harness.ts";
 
 const CHILD = fileURLToPath(new URL("engine-child.ts", import.meta.url));
 const CONTROLLER = "careless";
 const CANARY = "canary-that-comes-late";
-const SECRET = { namespace: "default", name: "stray-credentials" };
+const SECRET = { namespace, name: "stray-credentials" };
 const Secrets: ResourceType<ApiObject & { stringData?: Record<string, string> }> = {
   group: "",
   version: "v1",
@@ -77,7 +77,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
       return found.length >= 3 && found;
     });
     for (const line of strays) {
-      expect(line).toMatchObject({ controller: CONTROLLER, namespace: "default", name: "strays" });
+      expect(line).toMatchObject({ controller: CONTROLLER, namespace, name: "strays" });
     }
     const messages = strays.map(({ err }) => (err as { message: string }).message);
     expect(messages.toSorted()).toEqual([
@@ -120,7 +120,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     expect(line).toMatchObject({
       level: "warn",
       controllers: [CONTROLLER],
-      keys: [{ namespace: "default", name: "blocks" }],
+      keys: [{ namespace, name: "blocks" }],
     });
     expect(Number(line["blockedMs"])).toBeGreaterThan(2 * LEASE_MS);
     expect(Number(line["cpuMs"])).toBeGreaterThan(LEASE_MS);
@@ -156,8 +156,8 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
       return found.length === 2 && found;
     });
     for (const { code } of tried) expect(["cancelled", "attempt_revoked"]).toContain(code);
-    const { name, namespace } = widget.metadata;
-    const now = await harness.client.get(harness.Widgets, { name, namespace: namespace ?? "" });
+    const { name } = widget.metadata;
+    const now = await harness.client.get(harness.Widgets, { name, namespace });
     expect(now.spec).toMatchObject({ by: "the successor" });
     const all = await records("freezes");
     expect(all.at(-1)).toMatchObject({ outcome: "lost", worker: "child" });

@@ -217,7 +217,7 @@ describe.each(testServers())("hints on $name", (target) => {
       },
     });
     await harness.make("keeper");
-    const object = "secrets/default/hush";
+    const object = `secrets/${namespace}/hush`;
     let serial = 0;
     await until("the fight is kept", async () => {
       await setByOther((serial += 1));
@@ -311,7 +311,7 @@ describe.each(testServers())("hints on $name", (target) => {
       return told() !== undefined;
     });
     expect(told()).toMatchObject({ managers: ["konverge-test"], paths: ["spec.size"] });
-    const object = "widgets.hints.test.konverge.dev/default/fought";
+    const object = `widgets.hints.test.konverge.dev/${namespace}/fought`;
     const [contender] = await harness.reader.contention(object);
     expect(contender).toMatchObject({ kind: "taken", manager: "konverge-test", path: "spec.size" });
     expect(contender?.inEpisode).toBeGreaterThanOrEqual(3);

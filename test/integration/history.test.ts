@@ -81,7 +81,7 @@ describe.each(testServers())("history on $name", (target) => {
     });
     await harness.make("w");
     const { reader } = harness;
-    const object = "widgets.history.test.konverge.dev/default/w";
+    const object = `widgets.history.test.konverge.dev/${namespace}/w`;
     const [contender] = await until("the fight is stored", async () => {
       const found = await reader.contention(object);
       return found.length > 0 && found;

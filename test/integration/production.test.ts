@@ -14,11 +14,12 @@ import { load } from "js-yaml";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { nodePool } from "../../apps/examples/src/node-pool.ts";
 import { Machine, NodePool } from "../../apps/examples/src/resources.ts";
-import { memoryLog, namespace, type LogLine } from "./engine-harness.ts";
+import { memoryLog, type LogLine } from "./engine-harness.ts";
 import { until, useQueues } from "./queue-harness.ts";
 
 const queues = useQueues();
 const NAME = "konverge-node-pool";
+const namespace = "default";
 
 const kind = (
   name: string,
