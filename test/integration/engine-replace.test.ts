@@ -1,8 +1,24 @@
-import { ignoreNotFound } from "@konverge/kube";
+import type { ResourceType } from "@konverge/core";
+import { ignoreNotFound, type KubeClient } from "@konverge/kube";
 import { describe, expect, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "./kube-servers.ts";
 import { until } from "./queue-harness.ts";
+
+/** Tells of each object that is read at which version, also by clients made of this one. */
+function withReads(
+  client: KubeClient,
+  note: (type: ResourceType, version: string | undefined) => void,
+): KubeClient {
+  return {
+    ...client,
+    scoped: (options) => withReads(client.scoped(options), note),
+    async get(type, target, options) {
+      note(type, options?.resourceVersion);
+      return await client.get(type, target, options);
+    },
+  };
+}
 
 describe.each(testServers())("kube.replace on $name", (target) => {
   const harness = useEngines(target, "replace.test.konverge.dev");
@@ -11,18 +27,26 @@ describe.each(testServers())("kube.replace on $name", (target) => {
 
   test("P3: the object becomes exactly this; a write since the read is a conflict, and the next attempt reads again", async () => {
     let attempts = 0;
-    const { records, queue, key } = await harness.start({
-      backoff: eager,
-      reconcile: async ({ object, kube }) => {
-        attempts += 1;
-        if (attempts === 1) {
-          await harness.client.mutate(harness.Widgets, { namespace, name: "a" }, (draft) => {
-            draft.spec = { ...draft.spec, foreign: true };
-          });
-        }
-        await kube.replace({ ...object, spec: { size: 2 } });
+    const versions: (string | undefined)[] = [];
+    const { records, queue, key } = await harness.start(
+      {
+        backoff: eager,
+        reconcile: async ({ object, kube }) => {
+          attempts += 1;
+          if (attempts === 1) {
+            await harness.client.mutate(harness.Widgets, { namespace, name: "a" }, (draft) => {
+              draft.spec = { ...draft.spec, foreign: true };
+            });
+          }
+          await kube.replace({ ...object, spec: { size: 2 } });
+        },
       },
-    });
+      {
+        client: withReads(harness.client, ({ kind }, version) => {
+          if (kind === harness.Widgets.kind) versions.push(version);
+        }),
+      },
+    );
     await harness.make("a", { size: 1, odd: "one" });
     await until("it is written", async () => (await find("a"))?.spec?.["size"] === 2);
     expect((await find("a"))?.spec).toEqual({ size: 2 });
@@ -33,6 +57,9 @@ describe.each(testServers())("kube.replace on $name", (target) => {
     expect(first).toMatchObject({ outcome: "conflict", writes: [], conflicts: [{ name: "a" }] });
     expect(second).toMatchObject({ outcome: "done", writes: [{ verb: "update", name: "a" }] });
     expect(await queue.getKey(key("a"))).toMatchObject({ failures: 0 });
+    // What the watch knows, and what the server keeps for those who ask for some version, may be from before the conflict.
+    expect(versions).not.toEqual([]);
+    expect(versions[0], "the newest").toBeUndefined();
   });
 
   test("the same again is no write, and an object that nobody read is refused", async () => {

@@ -129,15 +129,18 @@ function foreignKind({ resource, group }: ObjectKey, controller: Controller): Ou
 
 /**
  * The object to reconcile, not older than what its request knew: from this worker's watch when that has come as far, else
- * from the API server. Who asks as a person wants to be answered by the API server.
+ * from the API server; behind a conflict the newest. Who asks as a person wants to be answered by the API server.
  */
 async function readObject(
-  { floor, class: requestClass }: AttemptLease,
+  { floor, conflicts, class: requestClass }: AttemptLease,
   { controller, cache }: RunHandlerOptions,
   scoped: KubeClient,
   target: NamespacedName,
 ): Promise<ApiObject | undefined> {
-  if (floor === undefined) return await scoped.get(controller.for, target).catch(ignoreNotFound);
+  // Whoever won the race is newer than all that a request knew.
+  if (floor === undefined || conflicts > 0) {
+    return await scoped.get(controller.for, target).catch(ignoreNotFound);
+  }
   const known =
     requestClass === "interactive" ? undefined : cache.find(controller.for, target, floor);
   if (known !== undefined) return known;
