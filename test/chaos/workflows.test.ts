@@ -102,7 +102,7 @@ test(
 
     const open = new Set(programs.map(({ id }) => id));
     await pollUntil(
-      "all runs end",
+      "I1: all runs end",
       async () => {
         for (const id of open) {
           const run = await workflows.get({ workflow: "program", id });
