@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isAlreadyExists, isNotFound } from "@konverge/kube";
+import { isAlreadyExists, isServed } from "@konverge/kube";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { startRedis } from "@konverge/testkit";
 import { Redis } from "ioredis";
@@ -25,6 +25,7 @@ import {
 } from "./fleet-contract.ts";
 import { nowUs } from "./fleet-journal.ts";
 import type { FleetPlane } from "./fleet-plane.ts";
+import { pollUntil } from "./poll-until.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 import type { PatchName } from "./teeth/patches.ts";
 
@@ -231,14 +232,7 @@ async function prepareObjects({ admin }: FleetPlane, namespace: string): Promise
     await admin.create(CRDS, resource.crd()).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;
     });
-    for (;;) {
-      const error: unknown = await admin.list(resource).then(
-        () => undefined,
-        (thrown: unknown) => thrown,
-      );
-      if (error === undefined) break;
-      if (!isNotFound(error)) throw error;
-    }
+    await pollUntil(`${resource.kind} is served`, () => isServed(admin, resource), 30_000);
   }
   for (const mode of MODES) {
     await admin.create(CONFIG_MAP, {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { isServed } from "@konverge/kube";
 import { startApi, type RunningApi } from "@konverge/api";
 import { objectHistorySchema, readSettings } from "@konverge/contracts";
 import { defineConfig } from "@konverge/engine";
@@ -43,12 +44,9 @@ beforeEach(async () => {
   const { client } = server;
   const crds = await client.resolveType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
   for (const kind of [NodePool, Machine]) await client.create(crds, kind.crd());
-  await until("the kinds are served", () =>
-    Promise.all([client.list(NodePool), client.list(Machine)]).then(
-      () => true,
-      () => false,
-    ),
-  );
+  await until("the kinds are served", async () => {
+    return (await isServed(client, NodePool)) && (await isServed(client, Machine));
+  });
   const metadata = { namespace: "default", name: "blue" };
   await client.create(NodePool, { metadata, spec: { replicas: 1 } });
   const worker = await startWorker({

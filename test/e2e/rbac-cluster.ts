@@ -2,15 +2,9 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLocalGate, isJsonObject, type ApiObject } from "@konverge/core";
+import { createLocalGate, isJsonObject, type ApiObject, type ResourceType } from "@konverge/core";
 import { startControlPlane, type ControlPlane } from "@konverge/infra-envtest";
-import {
-  createKubeClient,
-  isNotFound,
-  isTooManyRequests,
-  loadKubeCredentials,
-  type KubeClient,
-} from "@konverge/kube";
+import { createKubeClient, isServed, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { load } from "js-yaml";
 import { pollUntil } from "../chaos/poll-until.ts";
 
@@ -138,28 +132,21 @@ export async function openRbacCluster(): Promise<RbacCluster> {
   };
 }
 
-/** Established is said before the new paths are served; a list that answers is the proof. */
 async function served(admin: KubeClient, crd: ApiObject): Promise<void> {
-  const { group, names, versions } = (crd as never as { spec: CrdSpec }).spec;
+  const { group, names, scope, versions } = (crd as never as { spec: CrdSpec }).spec;
+  const { plural: resource, kind } = names;
   const version = versions[0]?.name ?? "";
   await pollUntil(
-    `${names.plural}.${group} is served`,
-    async () => {
-      const path = `/apis/${group}/${version}/${names.plural}`;
-      const answer = await admin.raw({ method: "GET", path }).catch((error: unknown) => {
-        // 429 while its storage is made ready.
-        if (isNotFound(error) || isTooManyRequests(error)) return undefined;
-        throw error;
-      });
-      return answer?.status === 200;
-    },
+    `${resource}.${group} is served`,
+    () => isServed(admin, { group, version, kind, resource, scope }),
     20_000,
   );
 }
 
 interface CrdSpec {
   readonly group: string;
-  readonly names: { readonly plural: string };
+  readonly names: { readonly plural: string; readonly kind: string };
+  readonly scope: ResourceType["scope"];
   readonly versions: readonly { readonly name: string }[];
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { type ApiObject, type ResourceType } from "@konverge/core";
 import type { Config, Controller } from "@konverge/engine";
-import { ignoreNotFound, isAlreadyExists, type NamespacedName } from "@konverge/kube";
+import { ignoreNotFound, isAlreadyExists, isServed, type NamespacedName } from "@konverge/kube";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Backup } from "../../apps/examples/src/backup-resource.ts";
 import { backups, LAST_BACKUP, VAULT } from "../../apps/examples/src/backup.ts";
@@ -73,9 +73,7 @@ describe.each(testServers())("the examples on $name", (target) => {
     for (const kind of KINDS) await harness.client.create(CRD, kind.crd()).catch(orThere);
     await harness.client.create(NAMESPACE, { metadata: { name: VAULT } }).catch(orThere);
     for (const kind of KINDS) {
-      await until(`${kind.kind} is served`, async () => {
-        return (await harness.client.list(kind).catch(ignoreNotFound)) !== undefined;
-      });
+      await until(`${kind.kind} is served`, () => isServed(harness.client, kind));
     }
   });
   // A real API server without controllers collects no garbage.

@@ -8,6 +8,7 @@ import {
   createKubeClient,
   ignoreNotFound,
   isAlreadyExists,
+  isServed,
   loadKubeCredentials,
   type KubeClient,
   type KubeconfigOptions,
@@ -125,7 +126,7 @@ export async function installWidgets(
   };
   let served = false;
   const probe = async (): Promise<void> => {
-    while (!served) served = (await client.list(widgets).catch(ignoreNotFound)) !== undefined;
+    while (!served) served = await isServed(client, widgets);
   };
   const probing = probe();
   await until("the new resource is served", () => served);

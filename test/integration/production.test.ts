@@ -4,8 +4,8 @@ import { startControlPlane } from "@konverge/infra-envtest";
 import { defineConfig } from "@konverge/engine";
 import {
   createKubeClient,
-  ignoreNotFound,
   isForbidden,
+  isServed,
   loadKubeCredentials,
   recordEvent,
 } from "@konverge/kube";
@@ -70,8 +70,7 @@ test("docs/production.md: the role that it shows is all that a worker needs", as
   for (const [type, object] of made) await client.create(type, object);
   await until("the kinds are served", async () => {
     const types: readonly ResourceType[] = [NodePool, Machine];
-    const lists = types.map((type) => client.list(type).catch(ignoreNotFound));
-    return (await Promise.all(lists)).every((list) => list !== undefined);
+    return (await Promise.all(types.map((type) => isServed(client, type)))).every(Boolean);
   });
   const { kubeconfig: text } = await plane.addUser(NAME);
 

@@ -6,7 +6,7 @@ import {
   reportProgress,
   type Resource,
 } from "@konverge/engine";
-import { ignoreNotFound } from "@konverge/kube";
+import { ignoreNotFound, isServed } from "@konverge/kube";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { namespace, useEngines } from "./engine-harness.ts";
@@ -77,9 +77,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     change(crd.spec);
     installed.push(crd.metadata.name);
     await client.create(CRD, crd);
-    await until("it is served", async () => {
-      return (await client.list(resource).catch(ignoreNotFound)) !== undefined;
-    });
+    await until("it is served", () => isServed(client, resource));
   };
   const open = (name: string, more: JsonObject = {}) =>
     harness.client.create(Shop, { metadata: { namespace, name }, spec: { ...more } });

@@ -1,5 +1,5 @@
 import { KonvergeError, sleepMs, type ApiObject, type ResourceType } from "@konverge/core";
-import { ignoreNotFound, type KubeClient } from "@konverge/kube";
+import { isServed, type KubeClient } from "@konverge/kube";
 
 const CRD: ResourceType = {
   group: "apiextensions.k8s.io",
@@ -32,11 +32,4 @@ export async function installCrds(
       await sleepMs(LOOK_EVERY_MS, signal);
     }
   }
-}
-
-async function isServed(client: KubeClient, resource: ResourceType): Promise<boolean> {
-  const list = await client
-    .list(resource, { limit: 1, resourceVersion: "0" })
-    .catch(ignoreNotFound);
-  return list !== undefined;
 }

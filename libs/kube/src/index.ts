@@ -71,6 +71,7 @@ export type {
   ServerVersion,
 } from "./kube-client.ts";
 export { untracked } from "./field-tracker.ts";
+export { isServed } from "./is-served.ts";
 export { LEASE, startLeaderElection } from "./leader-election.ts";
 export type { LeaderElection, LeaderElectionOptions, Lease } from "./leader-election.ts";
 export { loadKubeCredentials } from "./kube-credentials.ts";
