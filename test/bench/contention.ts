@@ -10,6 +10,7 @@ import {
   CONTROLLER,
   HOT,
   prepareWriters,
+  Writer,
   writerKey,
   type ContentionConfig,
   type ContentionOrder,
@@ -63,12 +64,14 @@ export async function benchContention({ log }: BenchOptions): Promise<Figure[]> 
         const common = { redisUrl: redis.url, kubeconfigPath, writers, processes, client };
         const ours: Result[] = [];
         const asShipped: Result[] = [];
+        const byPeople: Result[] = [];
         const theirs = PEERS.map((arm) => ({ ...arm, runs: [] as Result[] }));
         for (let round = 0; round < ROUNDS; round++) {
           ours.push(await race({ ...common, ratePerSecond: RATE }));
           if (writers === MOST) {
             const { ratePerSecond } = DEFAULT_GUARD_LIMITS;
             asShipped.push(await race({ ...common, ratePerSecond }));
+            byPeople.push(await race({ ...common, ratePerSecond: RATE, by: "people" }));
           }
           if (peer === undefined || processes > 1) continue;
           const args = ["-kubeconfig", kubeconfigPath, "-writers", String(writers)];
@@ -78,8 +81,12 @@ export async function benchContention({ log }: BenchOptions): Promise<Figure[]> 
         const name = `${writers} writers of one object, ${processes} ${processes === 1 ? "process" : "processes"}`;
         figures.push(...figuresOf({ name, writers, ours, arms }));
         if (asShipped.length === 0) continue;
-        const shippedName = `${name}, default settings`;
-        figures.push(...figuresOf({ name: shippedName, writers, ours: asShipped, arms: [] }));
+        for (const [how, runs] of [
+          ["default settings", asShipped],
+          ["asked for by people", byPeople],
+        ] as const) {
+          figures.push(...figuresOf({ name: `${name}, ${how}`, writers, ours: runs, arms: [] }));
+        }
       }
     }
     await client.close();
@@ -97,6 +104,11 @@ interface Race {
   readonly client: KubeClient;
   /** Of the guard. */
   readonly ratePerSecond: number;
+  /**
+   * As a watch asks, or as people do: for them an attempt reads its own object anew, for a watch it has come with the watch.
+   * Default: a watch.
+   */
+  readonly by?: "watch" | "people";
 }
 
 /** From the first request to the last write, over HTTP's own way in: the queue. */
@@ -107,6 +119,7 @@ async function race({
   processes,
   client,
   ratePerSecond,
+  by = "watch",
 }: Race): Promise<Result> {
   const prefix = `bench-${crypto.randomUUID()}`;
   const children = Array.from({ length: processes }, (_, n) => {
@@ -129,6 +142,10 @@ async function race({
     await Promise.all(children.map((child) => child.said("ready")));
     await settle(queue);
     const before = await count(client);
+    const { items } = await client.list(Writer, { namespace: HOT.namespace });
+    const versions = new Map(
+      items.map(({ metadata }) => [metadata.name, metadata.resourceVersion]),
+    );
     await Promise.all(children.map((child) => child.order({ kind: "go" }, "armed")));
     const startedMs = performance.now();
     const written = Promise.withResolvers<number>();
@@ -140,9 +157,12 @@ async function race({
       });
     }
     await Promise.all(
-      Array.from({ length: writers }, (_, n) =>
-        queue.request(writerKey(n), { kind: "cli" }, { class: "interactive" }),
-      ),
+      Array.from({ length: writers }, (_, n) => {
+        const key = writerKey(n);
+        if (by === "people") return queue.request(key, { kind: "cli" }, { class: "interactive" });
+        const resourceVersion = versions.get(key.name) ?? "";
+        return queue.request(key, { kind: "watch", resourceVersion }, { class: "event" });
+      }),
     );
     const ms = await written.promise;
     const ended = await Promise.all(
