@@ -52,7 +52,6 @@ async function answer(spec: Route, context: Context<ApiEnv>, audit: AuditLog): P
   const body = spec.body === undefined ? undefined : await readJson(context.req);
   const by = spec.isOrder === true ? authorFor(caller, body) : undefined;
   const headers: Record<string, string> = {};
-  const areOnContext = watchHeaders(context);
   const given = by === undefined ? body : { ...(body as object), by };
   const result = await spec.handle({
     params: context.req.param(),
@@ -70,20 +69,7 @@ async function answer(spec: Route, context: Context<ApiEnv>, audit: AuditLog): P
   if (result instanceof Response) return result;
   if (spec.method === "get") linkNext(context, result, headers);
   const status = spec.status === 202 ? 202 : 200;
-  return areOnContext()
-    ? context.json(result, status, headers)
-    : jsonResponse(result, status, headers);
-}
-
-/** Tells whether headers were set on a context, for example cookies: only responses that it makes itself have them. */
-function watchHeaders(context: Context): () => boolean {
-  const { header } = context;
-  let areSet = false;
-  context.header = (name, value, options) => {
-    areSet = true;
-    header(name, value, options);
-  };
-  return () => areSet;
+  return jsonResponse(result, status, headers);
 }
 
 /** A list that goes on says where, also to those who follow `Link` (RFC 8288). */

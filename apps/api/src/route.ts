@@ -18,7 +18,7 @@ export interface RouteInput<Path extends string, Query, Body> {
   readonly caller: Caller;
   /** For what is not in the schemas: headers, a status other than the usual one, the end of the connection. */
   readonly context: Context<ApiEnv>;
-  /** To be filled: headers of an answer that is no Response. For where the time counts that they take on the context. */
+  /** To be filled: headers of an answer that is no Response. Those of the context, such as cookies, only a Response of its own has. */
   readonly headers: Record<string, string>;
   /** Tells the audit log what was changed. Orders are awaited; requests are gathered by the second. */
   readonly audit: (note: Omit<AuditNote, "by">, author?: string) => void;

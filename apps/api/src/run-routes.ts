@@ -60,7 +60,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       answer: startedRunSchema,
       status: 202,
       problems: ["not_found", "run_exists"],
-      async handle({ body, caller, context, audit }) {
+      async handle({ body, caller, context, headers, audit }) {
         const { workflow, cluster, input, id, key, by, onExisting } = body;
         demand(caller, placeIn(cluster, workflow));
         const { workflows, announced } = await access.runs(cluster);
@@ -83,7 +83,7 @@ export function runRoutes(access: QueueAccess): Route[] {
         audit({ action: "run.start", ...placeIn(cluster, workflow), name: started.id }, by);
         const { created } = started;
         const answer = { created, id: formatRunId({ workflow, id: started.id }, cluster) };
-        context.header("location", `/v1/runs/${encodeURIComponent(answer.id)}`);
+        headers["location"] = `/v1/runs/${encodeURIComponent(answer.id)}`;
         return answer;
       },
     }),
@@ -185,7 +185,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       body: retryRunSchema,
       answer: runSchema,
       problems: ["not_found", "run_active", "run_ended", "run_exists", "run_undone"],
-      async handle({ params: { id }, body, caller, context, audit }) {
+      async handle({ params: { id }, body, caller, headers, audit }) {
         const found = await find(caller, id);
         const { runs, ref, cluster, announced } = found;
         const version = announced.get(ref.workflow);
@@ -195,7 +195,7 @@ export function runRoutes(access: QueueAccess): Route[] {
         });
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
         audit({ action: "run.retry", ...where, reason: body.reason }, body.by);
-        context.header("location", `/v1/runs/${encodeURIComponent(formatRunId(next, cluster))}`);
+        headers["location"] = `/v1/runs/${encodeURIComponent(formatRunId(next, cluster))}`;
         return await read({ ...found, ref: next });
       },
     }),

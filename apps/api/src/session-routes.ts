@@ -32,7 +32,7 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
           throw new KonvergeError("unauthorized", "this token is not known, or not any more");
         }
         setCookie(context, SESSION_COOKIE, token, { ...attributes(context), maxAge: MAX_AGE_S });
-        return whoami(caller);
+        return context.json(whoami(caller));
       },
     }),
     route({
