@@ -32,12 +32,13 @@ afterEach(async () => {
 const open = (redisUrl: string) =>
   openQueueAccess({ redisUrl, prefix: harness.prefix, onError: () => undefined });
 
-function call(
-  path: string,
-  init: RequestInit = {},
-  options: { token?: string; access?: QueueAccess } = {},
-) {
-  const api = createApi({
+interface CallOptions {
+  readonly token?: string;
+  readonly access?: QueueAccess;
+}
+
+const apiOf = (options: CallOptions = {}) =>
+  createApi({
     access: options.access ?? access,
     guards,
     metrics: createMetrics({ version: "test" }),
@@ -45,6 +46,13 @@ function call(
     cluster: "default",
     onError: () => undefined,
   });
+
+function call(
+  path: string,
+  init: RequestInit = {},
+  options: CallOptions = {},
+  api = apiOf(options),
+) {
   const request = new Request(`http://localhost:7070${path}`, init);
   if (!request.headers.has("host")) request.headers.set("host", "localhost:7070");
   return api.fetch(request);
@@ -130,6 +138,19 @@ test("a wait is answered as soon as the request is finished", async () => {
   });
   onTestFinished(() => worker.stop());
   expect(await (await answer).json()).toMatchObject({ phase: "finished", outcome: "done" });
+});
+
+test("who waits is answered with what is known when the API stops", async () => {
+  const api = apiOf();
+  const location = (await post(POOL)).headers.get("location") ?? "";
+  const waiting = [
+    call(`${location}?wait=60s`, {}, {}, api),
+    call(location, { headers: { prefer: "wait=60" } }, {}, api),
+  ];
+  api.close();
+  for (const answer of waiting) {
+    expect(await (await answer).json()).toMatchObject({ phase: "waiting" });
+  }
 });
 
 test.each([

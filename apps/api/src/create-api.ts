@@ -62,7 +62,7 @@ const DEFAULT_RATE: BucketLimits = { ratePerSecond: 1_000, burst: 2_000 };
 export interface Api {
   /** `env` is what a server adds; `outgoing` of Node's lets it cut off who does not read. */
   readonly fetch: (request: Request, env?: object) => Response | Promise<Response>;
-  /** Ends the streams of events, which would never end by themselves. */
+  /** Ends the streams of events, which would never end by themselves, and answers who waits for an end with what is known. */
   close(): void;
 }
 
@@ -97,7 +97,8 @@ export function createApi(options: ApiOptions): Api {
     }),
   ];
   routes.push(describeRoute(routes));
-  const mount = { audit: access.audit, answers: access.answers, rate, onError };
+  const { audit, answers } = access;
+  const mount = { audit, answers, rate, closing: closing.signal, onError };
   const app = new Hono<ApiEnv>();
   app.onError((error, context) => {
     const response = answerProblem(context, error);

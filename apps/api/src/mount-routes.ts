@@ -15,6 +15,8 @@ export interface MountOptions {
   readonly answers: AnswerStore;
   /** Requests per second of each caller, at this process. */
   readonly rate: BucketLimits;
+  /** Aborted when the API stops. */
+  readonly closing: AbortSignal;
   readonly onError: (error: unknown) => void;
 }
 
@@ -27,7 +29,7 @@ export function mountRoutes(
   routes: readonly Route[],
   options: MountOptions,
 ): void {
-  const { audit, answers, onError } = options;
+  const { answers, onError } = options;
   const admit = createAdmission(options.rate);
   for (const spec of routes) {
     const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
@@ -36,17 +38,21 @@ export function mountRoutes(
     }
     app[spec.method](path, async (context) => {
       const caller = context.get("caller");
-      if (spec.role === "none") return await answer(spec, context, audit);
+      if (spec.role === "none") return await answer(spec, context, options);
       demandRole(caller, spec.role);
       admit(caller);
-      const respond = () => answer(spec, context, audit);
+      const respond = () => answer(spec, context, options);
       if (spec.method === "get") return await respond();
       return await replayed(context, respond, { answers, callerId: caller.id, onError });
     });
   }
 }
 
-async function answer(spec: Route, context: Context<ApiEnv>, audit: AuditLog): Promise<Response> {
+async function answer(
+  spec: Route,
+  context: Context<ApiEnv>,
+  { audit, closing }: Pick<MountOptions, "audit" | "closing">,
+): Promise<Response> {
   const caller = context.get("caller");
   const notes: AuditNote[] = [];
   const body = spec.body === undefined ? undefined : await readJson(context.req);
@@ -60,6 +66,7 @@ async function answer(spec: Route, context: Context<ApiEnv>, audit: AuditLog): P
     caller,
     context,
     headers,
+    waiting: () => AbortSignal.any([context.req.raw.signal, closing]),
     audit: (note, author = caller.name) => notes.push({ ...note, by: author }),
   });
   for (const note of notes) {

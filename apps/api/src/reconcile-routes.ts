@@ -33,7 +33,10 @@ export const PREFER: Readonly<Record<string, string>> = {
   traceparent: "W3C trace context, which goes on through the queue",
 };
 
-type Asked = Pick<RouteInput<string, unknown, unknown>, "caller" | "context" | "headers" | "audit">;
+type Asked = Pick<
+  RouteInput<string, unknown, unknown>,
+  "caller" | "context" | "headers" | "waiting" | "audit"
+>;
 
 /** Requests, one by one and by the thousand, and what became of them. */
 export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
@@ -98,12 +101,12 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       headers: PREFER,
       answer: reconcileStateSchema,
       problems: ["not_found"],
-      async handle({ params: { id }, query: { wait }, caller, context }) {
+      async handle({ params: { id }, query: { wait }, caller, context, waiting }) {
         const key = keyOfRequest(id);
         demand(caller, placeOf(key));
         const { queue } = await access.find(key.cluster, key.controller);
         const waitMs = wait ?? preferredWaitMs(context);
-        return await waitForEnd(queue, id, { waitMs, signal: context.req.raw.signal });
+        return await waitForEnd(queue, id, { waitMs, signal: waiting() });
       },
     }),
     route({
@@ -133,7 +136,7 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
 export async function requestOne(
   access: QueueAccess,
   body: CreateReconcile,
-  { caller, context, headers, audit }: Asked,
+  { caller, context, headers, waiting, audit }: Asked,
 ): Promise<AcceptedReconcile | Response> {
   demand(caller, placeNamed(body));
   const trigger = triggerOf(caller, context, body.reason);
@@ -153,7 +156,7 @@ export async function requestOne(
   const waitMs = preferredWaitMs(context);
   if (waitMs === 0) return { id, key, coalesced };
   headers["preference-applied"] = `wait=${waitMs / 1_000}`;
-  const state = await waitForEnd(queue, id, { waitMs, signal: context.req.raw.signal });
+  const state = await waitForEnd(queue, id, { waitMs, signal: waiting() });
   if (state.phase !== "finished") return { id, key, coalesced };
   return jsonResponse({ id, key, coalesced, state } satisfies AcceptedReconcile, 200, headers);
 }

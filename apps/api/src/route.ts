@@ -20,6 +20,8 @@ export interface RouteInput<Path extends string, Query, Body> {
   readonly context: Context<ApiEnv>;
   /** To be filled: headers of an answer that is no Response. Those of the context, such as cookies, only a Response of its own has. */
   readonly headers: Record<string, string>;
+  /** Made for who waits: aborted when the caller has gone, or the API stops and answers what is known. */
+  readonly waiting: () => AbortSignal;
   /** Tells the audit log what was changed. Orders are awaited; requests are gathered by the second. */
   readonly audit: (note: Omit<AuditNote, "by">, author?: string) => void;
 }

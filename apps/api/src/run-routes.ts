@@ -127,10 +127,16 @@ export function runRoutes(access: QueueAccess): Route[] {
       headers: { prefer: "wait=20 waits up to 20 s (at most 60) for the end" },
       answer: runSchema,
       problems: ["not_found"],
-      async handle({ params, query: { wait, seen }, caller, context }): Promise<RunDetail> {
+      async handle({
+        params,
+        query: { wait, seen },
+        caller,
+        context,
+        waiting,
+      }): Promise<RunDetail> {
         const found = await find(caller, params.id);
         const waitMs = wait ?? preferredWaitMs(context);
-        await waitForRun(found.runs, found.ref, { waitMs, seen, signal: context.req.raw.signal });
+        await waitForRun(found.runs, found.ref, { waitMs, seen, signal: waiting() });
         return await read(found);
       },
     }),

@@ -7,7 +7,7 @@ import { pauseView } from "./key-item.ts";
 const MAX_WAIT_MS = 60_000;
 const POLL_MS = 100;
 
-/** Answers as soon as the request is finished, else what is known when the wait is over or the caller has gone. */
+/** Answers as soon as the request is finished, else what is known when the wait is over or `signal` aborted. */
 export async function waitForEnd(
   queue: WorkQueue,
   id: string,

@@ -5,7 +5,7 @@ const POLL_MS = 100;
 
 /**
  * Returns as soon as the run has ended, or stands otherwise than `seen` says (`<status>/<number of steps>`); else when the
- * wait is over or the caller has gone. A look reads two fields.
+ * wait is over or `signal` aborted. A look reads two fields.
  */
 export async function waitForRun(
   runs: Workflows,
