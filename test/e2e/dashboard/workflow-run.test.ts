@@ -70,7 +70,7 @@ test("an operator sends a signal and cancels; a slip in the JSON is told, and wh
   await started(runs, "web-2");
   await runs.signal({ workflow: "rollout", id: "web-2" }, "aprove", { by: "bob" });
   await page.goto(`${url}/w/rollout/default/web-2`);
-  await page.getByText(/^Signal aprove by bob is not taken/).waitFor();
+  await page.getByText(/^Not taken yet: signal aprove, sent by bob/).waitFor();
   await page.getByRole("button", { name: "Cancel run" }).click();
   const cancel = page.getByRole("dialog", { name: "Cancel run" });
   await cancel.getByText("konverge run cancel rollout/default/web-2").waitFor();

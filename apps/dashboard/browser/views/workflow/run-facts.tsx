@@ -92,8 +92,8 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
       {(run.untaken ?? []).map(({ id, name, by: sender, at }) => (
         <div key={id} class="note">
           <span>
-            Signal <b>{name}</b>
-            {sender === undefined ? "" : ` by ${sender}`} is not taken, since <Time at={at} />
+            Not taken yet: signal <b>{name}</b>, sent
+            {sender === undefined ? "" : ` by ${sender}`} <Time at={at} />
           </span>
         </div>
       ))}
