@@ -232,6 +232,8 @@ test("filters are saved under a name, survive a reload, and are forgotten", asyn
   expect(await page.getByRole("button", { name: "Save this view" }).count()).toBe(0);
   await page.getByLabel("State").selectOption("waiting");
   await page.getByLabel("Name", { exact: true }).fill("blue");
+  // What is typed follows a moment later, and the list is also empty while it loads.
+  await page.waitForURL(({ searchParams }) => searchParams.get("name") === "blue");
   await page.getByRole("link", { name: "demo/red" }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Save this view" }).click();
   await page.keyboard.type(`<b>blue & waiting</b>`);
