@@ -5,7 +5,7 @@ import {
   type JsonObject,
   type ResourceType,
 } from "@konverge/core";
-import { ignoreNotFound, isAlreadyExists, isNotFound, type KubeClient } from "@konverge/kube";
+import { ignoreNotFound, isAlreadyExists, isServed, type KubeClient } from "@konverge/kube";
 import { MAX_REPLICAS, MIN_REPLICAS, TARGET_LOAD } from "./load-plan.ts";
 import { pollUntil } from "./poll-until.ts";
 
@@ -126,15 +126,12 @@ export function createWorld(client: KubeClient, namespace: string): World {
         );
         return found.every(isEstablished);
       });
-      // Established is said before the new paths are served everywhere; a list that answers is the proof.
       await pollUntil("the CRDs are served", async () => {
         try {
-          await Promise.all(
-            [POOLS, SCALERS, MACHINES].map((type) => client.list(type, { namespace })),
-          );
-          return true;
+          const types = [POOLS, SCALERS, MACHINES];
+          return (await Promise.all(types.map((type) => isServed(client, type)))).every(Boolean);
         } catch (error) {
-          if (isNotFound(error) || isKonvergeError(error)) return false;
+          if (isKonvergeError(error)) return false;
           throw error;
         }
       });
