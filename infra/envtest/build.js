@@ -4,10 +4,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync 
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { makeCacheFolder, cacheDirectory } from "../host/cache-directory.js";
+import { guard } from "../host/guardian.js";
 import { withLock } from "../host/lock.js";
 import { EnvtestUnavailable } from "./unavailable.js";
 
-/** The versions are those of the two go.mod files; a test holds them together. */
+/** Equal to the versions in the two go.mod files; a test compares them. */
 export const KUBERNETES_VERSION = "v1.36.3";
 export const ETCD_VERSION = "v3.6.8";
 
@@ -17,15 +18,15 @@ const VERSION_PACKAGE = "k8s.io/component-base/version";
 const PROGRESS_MS = 10_000;
 
 /**
- * The folder of this version's programs, built or not. Its name covers all that goes into the build, so that a
- * changed pin never finds old programs.
+ * The folder for this version's programs, built or not. Its name includes a hash of the build's inputs, so that a changed
+ * pin never finds old programs.
  * @returns {string}
  */
 function builtAssetsDirectory() {
   return join(cacheDirectory(), "envtest", buildKey());
 }
 
-/** @returns {string | undefined} the folder, if an earlier build is there */
+/** @returns {string | undefined} the folder, if an earlier build exists */
 export function findBuiltAssets() {
   const folder = builtAssetsDirectory();
   return PROGRAMS.every((program) => existsSync(join(folder, program))) ? folder : undefined;
@@ -33,7 +34,7 @@ export function findBuiltAssets() {
 
 /**
  * Builds etcd and kube-apiserver from their Go modules: about five minutes on two cores, 130 MB.
- * A folder appears at once and whole, and only one build runs at a time.
+ * The folder appears atomically, and only one build runs at a time.
  * @param {{ log: (line: string) => void }} options
  * @returns {Promise<string>} the folder
  * @throws {EnvtestUnavailable} no Go, no module proxy, a failed compile
@@ -42,13 +43,13 @@ export async function buildAssets({ log }) {
   const parent = makeCacheFolder("envtest");
   const target = builtAssetsDirectory();
   const onWait = (/** @type {string} */ owner) =>
-    log(`waiting for ${owner}, which is building the control plane`);
+    log(`waiting for ${owner} to build the control plane`);
   return await withLock(join(parent, "build.lock"), { onWait }, async () => {
     const built = findBuiltAssets();
     if (built !== undefined) return built;
     const started = Date.now();
     log(
-      `building kube-apiserver ${KUBERNETES_VERSION} and etcd ${ETCD_VERSION} from Go modules, once: about five minutes`,
+      `building kube-apiserver ${KUBERNETES_VERSION} and etcd ${ETCD_VERSION} from Go modules (about five minutes, once)`,
     );
     // Beside the target, because a rename is atomic only inside one file system.
     const scratch = mkdtempSync(join(parent, "building-"));
@@ -68,9 +69,9 @@ async function buildProgram(program, outDir, log) {
   const cwd = join(import.meta.dirname, program);
   const started = Date.now();
   let compiled = 0;
-  const say = () =>
+  const report = () =>
     log(`building ${program}: ${compiled} packages compiled, ${seconds(started)} s`);
-  const timer = setInterval(say, PROGRESS_MS);
+  const timer = setInterval(report, PROGRESS_MS);
   try {
     await runGo(
       [
@@ -96,7 +97,7 @@ async function buildProgram(program, outDir, log) {
 }
 
 /**
- * kube-apiserver refuses its own default version (`v0.0.0-master`), so the build names the real one.
+ * Sets the version at link time, because kube-apiserver rejects its own default (`v0.0.0-master`).
  * @param {string} program
  * @returns {string}
  */
@@ -119,6 +120,8 @@ function linkerFlags(program) {
 async function runGo(args, { cwd, onLine }) {
   const env = { ...process.env, CGO_ENABLED: "0", GOWORK: "off", GOFLAGS: "-mod=readonly" };
   const child = spawn("go", args, { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
+  // A compiler that outlived us would keep a machine busy for minutes.
+  const guardian = guard({ pids: child.pid === undefined ? [] : [child.pid] });
   /** @type {string[]} */
   const tail = [];
   createInterface({ input: child.stderr }).on("line", (line) => {
@@ -129,21 +132,21 @@ async function runGo(args, { cwd, onLine }) {
   const code = await new Promise((resolve, reject) => {
     child.once("error", (cause) =>
       reject(
-        new EnvtestUnavailable("the control plane cannot be built: there is no `go` command", {
+        new EnvtestUnavailable("cannot build the control plane: `go` was not found", {
           cure: "install Go 1.26 or newer (https://go.dev/dl/), or set KUBEBUILDER_ASSETS",
           cause,
         }),
       ),
     );
     child.once("close", resolve);
-  });
+  }).finally(() => guardian.release());
   if (code === 0) return;
   throw new EnvtestUnavailable(`go build failed with exit code ${code}:\n${tail.join("\n")}`, {
     cure: "check `go version` (1.26 or newer), the module proxy (`go env GOPROXY`) and free disk space (4 GB)",
   });
 }
 
-/** @returns {string} versions, system and a hash of every source file of the build */
+/** @returns {string} versions, platform and a hash of the source files */
 function buildKey() {
   const hash = createHash("sha256");
   for (const program of PROGRAMS) {

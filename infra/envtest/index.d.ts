@@ -1,9 +1,9 @@
-/** Kubernetes' version that a build makes, as in its go.mod. */
+/** The version of Kubernetes that a build produces, equal to its go.mod. */
 export declare const KUBERNETES_VERSION: string;
-/** etcd's version that a build makes, as in its go.mod. */
+/** The version of etcd that a build produces, equal to its go.mod. */
 export declare const ETCD_VERSION: string;
 
-/** No real control plane can be had on this machine: the message says why and ends with the cure. */
+/** No real control plane is available on this machine. The message names the reason and ends with a suggested fix. */
 export declare class EnvtestUnavailable extends Error {
   readonly code: "envtest_unavailable";
   readonly cure: string;
@@ -19,14 +19,14 @@ export interface Assets {
 export interface AssetsOptions {
   /** Gets each line of progress: a download takes seconds, a build about five minutes. */
   readonly log: (line: string) => void;
-  /** Build from Go modules instead of downloading. Without it a build happens only with `CI=true`. */
+  /** Build from Go modules (minutes) if there is neither an earlier build nor a download. Default: only with `CI=true`. */
   readonly build?: boolean | undefined;
-  /** Default `process.env`; read are `KUBEBUILDER_ASSETS` and `CI`. */
+  /** Variables used: `KUBEBUILDER_ASSETS`, `CI` and `PATH`. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
 /**
- * Finds the programs without starting them, so that a runner decides once and hands `KUBEBUILDER_ASSETS` on.
+ * Finds the programs without starting them, so that a test runner resolves them once and passes `KUBEBUILDER_ASSETS` on.
  * @throws {EnvtestUnavailable}
  */
 export declare function resolveAssets(options: AssetsOptions): Promise<Assets>;
@@ -70,6 +70,13 @@ export interface StartControlPlaneOptions extends AssetsOptions {
   /** Beside those that are on by default, such as `OwnerReferencesPermissionEnforcement`. */
   readonly admissionPlugins?: readonly string[] | undefined;
 }
+
+/**
+ * Builds etcd and kube-apiserver from Go modules into the cache, unless this version is already there.
+ * @returns the folder; valid as `KUBEBUILDER_ASSETS`
+ * @throws {EnvtestUnavailable} no Go, no module proxy or a failed compilation
+ */
+export declare function buildAssets(options: Pick<AssetsOptions, "log">): Promise<string>;
 
 /**
  * Starts a real kube-apiserver with its own etcd on free loopback ports; about four seconds.

@@ -5,7 +5,7 @@ import { guard } from "../host/guardian.js";
 import { resolveAssets } from "./assets.js";
 
 export { resolveAssets } from "./assets.js";
-export { ETCD_VERSION, KUBERNETES_VERSION } from "./build.js";
+export { buildAssets, ETCD_VERSION, KUBERNETES_VERSION } from "./build.js";
 export { EnvtestUnavailable } from "./unavailable.js";
 
 /** One line per request, when it completes, without bodies: enough to count calls by user agent. A watch's line comes at its end. */

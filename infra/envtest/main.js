@@ -1,10 +1,12 @@
 import { parseArgs } from "node:util";
-import { EnvtestUnavailable, startControlPlane } from "./index.js";
+import { buildAssets, EnvtestUnavailable, startControlPlane } from "./index.js";
 
-const USAGE = `Starts a real kube-apiserver with etcd, prints its kubeconfig's path and stays until Ctrl-C.
-  npm run envtest [-- --build] [-- --audit-log FILE]
-  --build           build both from Go modules first, if they are not there (about five minutes, once)
-  --audit-log FILE  write one JSON line per request to FILE`;
+const USAGE = `Start a real kube-apiserver with etcd, print the path of its kubeconfig and serve until Ctrl-C.
+Both programs are downloaded, or built from Go modules where that fails (about five minutes, once).
+  npm run envtest [-- --audit-log FILE]
+  npm run envtest -- --build
+  --audit-log FILE  write one JSON line per request to FILE
+  --build           build both programs, print their folder and exit`;
 
 const log = (/** @type {string} */ line) => console.error(`envtest: ${line}`);
 
@@ -17,7 +19,8 @@ try {
     },
   });
   if (values.help) console.log(USAGE);
-  else await serve(values.build, values["audit-log"]);
+  else if (values.build) console.log(await buildAssets({ log }));
+  else await serve(values["audit-log"]);
 } catch (error) {
   const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
   const isUsage = code?.startsWith("ERR_PARSE_ARGS") ?? false;
@@ -26,10 +29,10 @@ try {
   process.exitCode = isUsage ? 2 : 1;
 }
 
-/** @param {boolean} build @param {string | undefined} auditLog */
-async function serve(build, auditLog) {
-  const plane = await startControlPlane({ log, build, auditLog });
-  log(`kube-apiserver ${plane.version} at ${plane.server}; Ctrl-C ends it`);
+/** @param {string | undefined} auditLog */
+async function serve(auditLog) {
+  const plane = await startControlPlane({ log, build: true, auditLog });
+  log(`kube-apiserver ${plane.version} is serving at ${plane.server}; press Ctrl-C to stop it`);
   console.log(plane.kubeconfigPath);
   await new Promise((resolve) => {
     for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))

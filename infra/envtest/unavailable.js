@@ -1,11 +1,11 @@
-/** No real control plane can be had on this machine. Its message says why, and ends with the cure. */
+/** No real control plane is available on this machine. The message names the reason and ends with a suggested fix. */
 export class EnvtestUnavailable extends Error {
   /** @type {"envtest_unavailable"} */
   code = "envtest_unavailable";
 
   /** @param {string} reason @param {{ cure: string, cause?: unknown }} options */
   constructor(reason, { cure, cause }) {
-    super(`${reason}\nTo have one: ${cure}`, cause === undefined ? undefined : { cause });
+    super(`${reason}\nSuggested fix: ${cure}`, cause === undefined ? undefined : { cause });
     this.name = "EnvtestUnavailable";
     this.cure = cure;
   }

@@ -8,6 +8,7 @@ export async function runControlPlane(auditLog: string): Promise<void> {
   const log = createLogger({ service: "control-plane", version: readVersion() });
   const plane = await startControlPlane({
     log: (line) => process.stderr.write(`${line}\n`),
+    build: true,
     auditLog,
   });
   const { version, kubeconfigPath, pids } = plane;

@@ -6,7 +6,7 @@ import { describeSettings } from "@konverge/contracts";
 import { KonvergeError, createLocalGate, ensureError } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { obtainRedis } from "@konverge/testkit";
-import { LOG_FOLDER, startKonverge } from "./child-process.ts";
+import { LOG_FOLDER, parseLogLine, startKonverge } from "./child-process.ts";
 
 export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
 
@@ -143,6 +143,10 @@ async function startServer(
       const { folder, auditLog } = await makeFolder();
       const plane = startKonverge(["demo-control-plane", `--audit-log=${auditLog}`], {}, folder);
       cleanup.defer(() => plane.stop());
+      // Progress of a download or a build; log lines are JSON.
+      plane.onLine((line) => {
+        if (parseLogLine(line) === undefined) log(line);
+      });
       const ready = await plane.said("control plane ready", CONTROL_PLANE_MS);
       log(`kube-apiserver ${String(ready["version"])} and etcd are up`);
       const pid = Number(ready["serverPid"]);
