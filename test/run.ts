@@ -2,20 +2,25 @@
  * What `npm test` runs: brings up a Redis and, where it can be had, a real API server; runs every vitest project; says what
  * it ran against; ends with the counts. With `CI=true` the real API server and the static checks are required.
  */
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { EnvtestUnavailable } from "@konverge/infra-envtest";
 import { obtainRedis, RedisUnavailable } from "@konverge/infra-redis";
+import { findTouchedTests, isCommit, listChangedFiles } from "./runner/changed-tests.ts";
 import { obtainChromium } from "./runner/obtain-chromium.ts";
 import { startRealApiServer, type RealApiServer } from "./runner/real-api-server.ts";
 import { runChecks, STATIC_CHECKS } from "./runner/static-checks.ts";
 import { closingLine, tally } from "./runner/tally.ts";
 import { runVitest } from "./runner/vitest-run.ts";
 
-const USAGE = `npm test [-- [--project NAME]... [-t PATTERN] [--long] [FILE]...]
-  FILE        run only test files whose path contains it
-  --project   unit, integration, contract, conformance, e2e or chaos; may be repeated
-  -t          run only tests whose name matches this regular expression
-  --long      more random cases and longer chaos (sets KONVERGE_TEST_LONG=1)`;
+const USAGE = `npm test [-- [--changed [REF]] [--project NAME]... [-t PATTERN] [--long] [FILE]...]
+  FILE             run only test files whose path contains it
+  --changed [REF]  run only test files that a change since REF touches, edits and new files included (default HEAD)
+  --project NAME   unit, integration, contract, conformance, e2e or chaos; may be repeated
+  -t PATTERN       run only tests whose name matches this regular expression
+  --long           run more random cases and longer chaos (sets KONVERGE_TEST_LONG=1)`;
+
+const root = fileURLToPath(new URL("..", import.meta.url));
 
 const log = (line: string): void => console.error(`npm test: ${line}`);
 
@@ -36,8 +41,10 @@ try {
 
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
+    args: nameReference(process.argv.slice(2)),
     allowPositionals: true,
     options: {
+      changed: { type: "string" },
       project: { type: "string", multiple: true, default: [] },
       testNamePattern: { type: "string", short: "t" },
       long: { type: "boolean", default: false },
@@ -49,8 +56,16 @@ async function main(): Promise<number> {
     return 0;
   }
   const inCi = process.env["CI"] === "true";
-  const isWhole = positionals.length + values.project.length === 0 && !values.testNamePattern;
+  const isNarrowed = values.testNamePattern !== undefined || values.changed !== undefined;
+  const isWhole = positionals.length + values.project.length === 0 && !isNarrowed;
   if (values.long) process.env["KONVERGE_TEST_LONG"] = "1";
+  const files =
+    values.changed === undefined ? positionals : touchedFiles(values.changed, positionals);
+  if (files === undefined) {
+    console.log(`no test depends on what has changed since ${values.changed}`);
+    console.log("0 passed, 0 failed");
+    return 0;
+  }
 
   const checks = inCi && isWhole ? runChecks(STATIC_CHECKS) : [];
   const redis = await obtainRedis({ log });
@@ -58,7 +73,7 @@ async function main(): Promise<number> {
   const target: Target = { redis: `${redis.kind} ${redis.version}` };
   try {
     const selection = {
-      files: positionals,
+      files,
       projects: values.project,
       namePattern: values.testNamePattern,
     };
@@ -81,6 +96,29 @@ async function main(): Promise<number> {
     if (target.server?.kind === "running") await target.server.stop();
     await redis.stop();
   }
+}
+
+/** Gives a `--changed` without a commit its default, which `parseArgs` cannot do. */
+function nameReference(args: readonly string[]): string[] {
+  return args.map((arg, index) => {
+    const next = args[index + 1];
+    const isBare = arg === "--changed" && (next === undefined || !isCommit(root, next));
+    return isBare ? "--changed=HEAD" : arg;
+  });
+}
+
+/** The test files to run: none of them means all, as for `npm test` itself; `undefined` means that nothing is to run. */
+function touchedFiles(ref: string, parts: readonly string[]): readonly string[] | undefined {
+  const changed = listChangedFiles(root, ref);
+  const touched = findTouchedTests(root, changed);
+  if (touched === undefined) return parts;
+  const files = touched.filter(
+    (file) => parts.length === 0 || parts.some((part) => file.includes(part)),
+  );
+  log(
+    `${changed.length} files have changed since ${ref}; ${files.length} test files depend on them`,
+  );
+  return files.length === 0 ? undefined : files;
 }
 
 /** What the tests run against; no server as long as only unit tests are selected. */

@@ -1,0 +1,104 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+
+/** Files whose text can refer to other files. References of the compiler's projects repeat those of the sources. */
+const READABLE = /(?<!\/tsconfig(?:\.\w+)?)\.(?:[cm]?[jt]sx?|json|ya?ml)$/;
+/** The folder of a package: comments name it, and its files are reached by specifiers. */
+const PACKAGE_FOLDER = /^(?:apps|libs)\/[^/]+$/;
+const TOKEN =
+  /@konverge\/[\w-]+(?:\/[\w-]+)*|(?:[\w.@-]+\/)+[\w.@-]+|[\w-]+(?:\.[\w-]+)*\.(?:tsx?|js|lua|css)\b/g;
+
+/** Edges from one file or folder to another that no text shows: a prefix of paths, and what those files use. */
+export type UnseenEdge = readonly [from: string, to: string];
+
+export interface ReferenceGraph {
+  /** The files that `file` refers to. */
+  referencesOf(file: string): ReadonlySet<string>;
+}
+
+/**
+ * Reads which file mentions which: imports, packages of the workspace, and paths in strings, such as the program that a test
+ * spawns. It sees more than the import graph, and may see an edge too many, never one too few that a path spells out.
+ * @param root folder of the repository
+ * @param files their paths from the root
+ */
+export function readReferences(
+  root: string,
+  files: readonly string[],
+  unseen: readonly UnseenEdge[] = [],
+): ReferenceGraph {
+  const known = new Set(files);
+  const packages = readPackages(root, files);
+  const folders = new Map<string, string[]>();
+  const filesBelow = (folder: string): readonly string[] => {
+    let found = folders.get(folder);
+    if (found === undefined) {
+      found = files.filter((file) => file.startsWith(`${folder}/`));
+      folders.set(folder, found);
+    }
+    return found;
+  };
+  const resolve = (token: string, from: string): readonly string[] => {
+    const entry = packages.get(token);
+    if (entry !== undefined) return entry;
+    for (const path of [normalize(join(dirname(from), token)), normalize(token)]) {
+      if (known.has(path)) return [path];
+      const mayBeFolder =
+        token.includes("/") &&
+        path.includes("/") &&
+        !PACKAGE_FOLDER.test(path) &&
+        !from.startsWith(`${path}/`);
+      if (mayBeFolder && filesBelow(path).length > 0) return filesBelow(path);
+    }
+    return [];
+  };
+  const cache = new Map<string, ReadonlySet<string>>();
+  const read = (file: string): ReadonlySet<string> => {
+    const found = new Set<string>();
+    const path = join(root, file);
+    if (READABLE.test(file) && existsSync(path) && statSync(path).isFile()) {
+      for (const [token] of readFileSync(path, "utf8").matchAll(TOKEN)) {
+        for (const target of resolve(token, file)) found.add(target);
+      }
+    }
+    for (const [from, to] of unseen) {
+      if (!file.startsWith(from)) continue;
+      for (const target of files) if (target.startsWith(to)) found.add(target);
+    }
+    found.delete(file);
+    return found;
+  };
+  return {
+    referencesOf(file) {
+      let found = cache.get(file);
+      if (found === undefined) {
+        found = read(file);
+        cache.set(file, found);
+      }
+      return found;
+    },
+  };
+}
+
+/** The files behind each specifier of the workspace, `@konverge/queue` or `@konverge/cli/testing`. */
+function readPackages(root: string, files: readonly string[]): ReadonlyMap<string, string[]> {
+  const packages = new Map<string, string[]>();
+  for (const file of files) {
+    if (!/^(?:apps|libs|infra)\/[^/]+\/package\.json$/.test(file)) continue;
+    const { name, exports } = JSON.parse(readFileSync(join(root, file), "utf8")) as {
+      readonly name: string;
+      readonly exports?: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+    };
+    packages.set(name, [file]);
+    for (const [path, target] of Object.entries(exports ?? {})) {
+      const source =
+        typeof target === "string" ? target : (target["@konverge/source"] ?? target["default"]);
+      if (source === undefined) continue;
+      packages.set(normalize(join(name, path)).replace(/\/$/, ""), [
+        file,
+        normalize(join(dirname(file), source)),
+      ]);
+    }
+  }
+  return packages;
+}
