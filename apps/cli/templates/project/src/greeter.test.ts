@@ -7,7 +7,7 @@ import { Greeting } from "./greeting.ts";
 
 const world = { metadata: { name: "world" }, spec: { name: "World" } };
 
-test("a greeting becomes a ConfigMap, written once", async () => {
+test("creates one ConfigMap per greeting", async () => {
   await using k = await startTestCluster({ controllers: [greeter] });
   const greeting = await k.apply(Greeting, world);
   const { status } = await k.reconciled(greeting);
@@ -15,21 +15,21 @@ test("a greeting becomes a ConfigMap, written once", async () => {
   assert.equal(k.calls({ verb: "create", type: ConfigMap }).length, 1);
 });
 
-test("a ConfigMap that somebody deletes comes back", async () => {
+test("recreates a deleted ConfigMap", async () => {
   await using k = await startTestCluster({ controllers: [greeter] });
   await k.reconciled(await k.apply(Greeting, world));
   const target = { namespace: "default", name: "world" };
-  const letter = await k.kube.get(ConfigMap, target);
-  await k.delete(letter);
-  await k.until("it is back", async () => {
+  const configMap = await k.kube.get(ConfigMap, target);
+  await k.delete(configMap);
+  await k.until("the ConfigMap is recreated", async () => {
     const { items } = await k.kube.list(ConfigMap, { namespace: "default" });
     return items.some(
-      ({ metadata }) => metadata.name === "world" && metadata.uid !== letter.metadata.uid,
+      ({ metadata }) => metadata.name === "world" && metadata.uid !== configMap.metadata.uid,
     );
   });
 });
 
-test("an API server that is busy for a moment only delays it", async () => {
+test("retries after a transient API server error", async () => {
   await using k = await startTestCluster({ controllers: [greeter] });
   k.inject({
     verbs: ["create"],

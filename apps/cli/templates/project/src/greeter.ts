@@ -2,7 +2,7 @@ import { defineController, setCondition } from "konverge";
 import { ConfigMap } from "konverge/kinds";
 import { Greeting } from "./greeting.ts";
 
-/** Writes each greeting into a ConfigMap of the same name, and keeps it so. */
+/** Keeps a ConfigMap with the text of each greeting. */
 export const greeter = defineController({
   name: "greeter",
   for: Greeting,
@@ -10,12 +10,12 @@ export const greeter = defineController({
   async reconcile({ object: greeting, kube }) {
     const { name, generation: observedGeneration = 0 } = greeting.metadata;
     const text = `${greeting.spec.salutation}, ${greeting.spec.name}!`;
-    const letter = await kube.find(ConfigMap, name);
-    if (letter === undefined) {
+    const configMap = await kube.find(ConfigMap, name);
+    if (configMap === undefined) {
       await kube.create(ConfigMap, { name, ownedBy: greeting, data: { text } });
     } else {
-      // Only the difference is sent, and none means no write. Who else wrote the ConfigMap keeps what is theirs.
-      await kube.mutate(letter, (draft) => {
+      // Sends only the difference, and nothing if there is none. Fields of other writers stay.
+      await kube.mutate(configMap, (draft) => {
         draft.data = { ...draft.data, text };
       });
     }
