@@ -49,8 +49,8 @@ test("commands that change something can be tried first, and those that print ha
   for (const { path } of changing) expect(long(path)).toContain("--dry-run");
   for (const { path, options } of tree) {
     const output = options.find((option) => option.long === "--output");
-    // Manifests are for kubectl, and the demo has a report of its own.
-    if (output === undefined || /^(crds|manifests|demo)$/.test(path)) continue;
+    // Manifests are for kubectl.
+    if (output === undefined || /^(crds|manifests)$/.test(path)) continue;
     expect(output.choices, path).toEqual(["table", "json", "jsonl", "yaml", "name"]);
   }
 });

@@ -6,7 +6,7 @@
 export const COMMANDS = {
   setup: { run: [], redis: false, pages: true },
   check: { run: ["test/check.ts"], redis: true, pages: true },
-  demo: { run: ["apps/cli/src/main.ts", "demo"], redis: true, pages: true },
+  demo: { run: ["apps/demo/src/main.ts"], redis: true, pages: true },
   test: { run: ["test/run.ts"], redis: true, pages: true },
   bench: { run: ["test/bench/main.ts"], redis: true, pages: false },
   conformance: { run: ["test/conformance/main.ts"], redis: false, pages: false },

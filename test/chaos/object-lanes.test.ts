@@ -15,7 +15,7 @@ import {
 import { startEmbeddedServer } from "../integration/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 import { until } from "../integration/queue-harness.ts";
-import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));

@@ -1,6 +1,6 @@
 import { DelayedError, type Job, type JobsOptions } from "bullmq";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { until } from "../integration/queue-harness.ts";
 import { DEDUPED, useBull, type Payload } from "./bull.ts";
 

@@ -35,22 +35,22 @@ function treeOf(root: number, all: readonly Process[]): Process[] {
 
 test.each([
   {
-    story: "fight",
+    scenario: "contention",
     middle: "load step 2",
-    parts: ["apiserver", "api", "worker", "demo-writer", "guardian", "127.0.0.1:"],
+    parts: ["apiserver", "api", "worker", "outside-writer", "guardian", "127.0.0.1:"],
   },
   // Its API servers are in the main process.
   {
-    story: "rollout",
+    scenario: "rollout",
     middle: "was killed with -9",
     parts: ["api", "worker", "guardian", "127.0.0.1:"],
   },
 ])(
-  "kill -9 of the demo's main process in the middle of the $story leaves no process and no file behind",
+  "kill -9 of the demo's main process in the middle of the $scenario scenario leaves no process and no file behind",
   { timeout: 120_000 },
-  async ({ story, middle, parts }) => {
+  async ({ scenario, middle, parts }) => {
     const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
-    const demo = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "--story", story], {
+    const demo = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "--scenario", scenario], {
       stdio: ["ignore", "ignore", "pipe"],
       // Its own Redis, which must go too.
       env: { ...process.env, TMPDIR: temporary, REDIS_URL: "" },
@@ -81,7 +81,7 @@ test.each([
       demo.once("close", (code) => reject(new Error(`ended with ${code}\n${said.join("\n")}`)));
     });
     tree = treeOf(demo.pid ?? 0, listProcesses());
-    const main = tree.find(({ command }) => /apps\/cli\/src\/main\.ts demo\b/.test(command));
+    const main = tree.find(({ command }) => /apps\/demo\/src\/main\.ts\b/.test(command));
     expect(main, "the main process is found").toBeDefined();
     const below = treeOf(main?.pid ?? 0, tree).map(({ command }) => command);
     for (const part of parts) {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { startDemo } from "./start-demo.ts";
 
 interface RolloutDocument {
-  readonly story: string;
+  readonly scenario: string;
   readonly run: {
     readonly id: string;
     readonly status: string;
@@ -24,7 +24,7 @@ interface RolloutDocument {
 
 const DEMO_MS = 120_000;
 const startRollout = (...args: string[]) =>
-  startDemo<RolloutDocument>("--story", "rollout", ...args);
+  startDemo<RolloutDocument>("--scenario", "rollout", ...args);
 
 test(
   "a rollout over two clusters: its worker is killed in the middle of a write, and each cluster is changed once",
@@ -93,9 +93,9 @@ test(
   },
 );
 
-test("flags of the other story are refused by name", { timeout: DEMO_MS }, async () => {
+test("rejects options of the other scenario by name", { timeout: DEMO_MS }, async () => {
   const demo = startRollout("--outage", "--workers", "3");
-  const [message] = await demo.line(/.*--story fight only/);
+  const [message] = await demo.line(/.*--scenario contention only/);
   expect(message).toContain("--workers, --outage");
   expect(await demo.exited).toBe(2);
 });

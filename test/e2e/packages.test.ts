@@ -123,10 +123,6 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
   );
   expect(again.code).toBe(2);
 
-  const demo = await end(empty, konverge, "demo");
-  expect(demo.stderr).toMatch(/^konverge: the demo plays the examples .*`konverge init`/);
-  expect(demo.code).toBe(2);
-
   // Outside of the first folder, so that nothing is found by luck.
   const own = join(folder, "my-operator");
   await run(empty, "mv", project, own);

@@ -1,7 +1,7 @@
 import { KonvergeError } from "@konverge/core";
 import { testWorkflow, type TestRun } from "@konverge/workflow/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { standInForDeployments } from "../../apps/cli/src/demo/rollout/stand-in-deployments.ts";
+import { standInForDeployments } from "../../apps/demo/src/rollout/stand-in-deployments.ts";
 import { fleetRollout, ROLLOUTS } from "../../apps/examples/src/fleet-rollout.ts";
 import { Deployment, Namespace } from "konverge/kinds";
 import { startEmbeddedServer, type EmbeddedServer } from "./embedded-server.ts";

@@ -12,7 +12,7 @@ import {
   type CountingServer,
   type FleetWorker,
 } from "./guard-harness.ts";
-import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { createObjectLanes, type ObjectLanes } from "@konverge/queue";
 import { afterEach, expect, test } from "vitest";
-import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { until, useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Ladder, Outcome } from "@konverge/core";
 import type { AttemptCancelledError, PauseScope } from "@konverge/queue";
-import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { expectNothingLeft, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
 const harness = useQueues();

@@ -5,7 +5,7 @@ import { sleepMs, type Outcome } from "@konverge/core";
 import { createWorkQueue } from "@konverge/queue";
 import { startRedis } from "@konverge/testkit";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { CLUSTER, CONTROLLER, keyOf, until, workOn } from "./queue-harness.ts";
 
 const KEYS = 12;

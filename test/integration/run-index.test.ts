@@ -4,7 +4,7 @@ import { listRuns, type RunCursor, type RunFilter } from "../../libs/workflow/sr
 import { createRedisRunStore } from "../../libs/workflow/src/redis-run-store.ts";
 import { runNames } from "../../libs/workflow/src/run-names.ts";
 import type { Leave, RunStore, RunSummary } from "../../libs/workflow/src/run-store.ts";
-import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();

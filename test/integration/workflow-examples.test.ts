@@ -3,7 +3,7 @@ import { ignoreNotFound, type KubeClient } from "@konverge/kube";
 import { Deployment, Job, Namespace, Node, Pod, PodDisruptionBudget } from "konverge/kinds";
 import { testWorkflow, type TestRun } from "konverge/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { standInForDeployments } from "../../apps/cli/src/demo/rollout/stand-in-deployments.ts";
+import { standInForDeployments } from "../../apps/demo/src/rollout/stand-in-deployments.ts";
 import { coldBackup } from "../../apps/examples/src/cold-backup.ts";
 import { nodeDrain } from "../../apps/examples/src/node-drain.ts";
 import { testServers } from "./kube-servers.ts";

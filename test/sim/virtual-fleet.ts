@@ -1,7 +1,7 @@
 import type { CallResult, GateCall, GuardLimits } from "@konverge/core";
 import { createTokenShare, type TokenShare } from "../../libs/guard/src/token-share.ts";
 import type { Use } from "./largest-excess.ts";
-import { seededRandom } from "../../apps/cli/src/demo/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 import { createVirtualRedis, type VirtualRedis } from "./virtual-redis.ts";
 

@@ -6,7 +6,6 @@ import { addAuditCommand } from "./commands/audit.ts";
 import { addCompletionCommand } from "./commands/completion.ts";
 import { addConfigCommand } from "./commands/config.ts";
 import { addCrdsCommand } from "./commands/crds.ts";
-import { addDemoCommand } from "./commands/demo.ts";
 import { addDeadLetterCommand } from "./commands/dead-letter.ts";
 import { addDevCommand } from "./commands/dev.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
@@ -51,7 +50,6 @@ export function createProgram(): Command {
   program.commandsGroup("Begin:");
   addInitCommand(program);
   addDevCommand(program);
-  addDemoCommand(program);
   program.commandsGroup("Run:");
   addWorkerCommand(program);
   addApiCommand(program);

@@ -37,7 +37,7 @@ export async function startDemoStage(): Promise<DemoStage> {
 
 /** The same for the story of a rollout; `page` is that of its run. */
 export async function startRolloutStage(): Promise<Pick<RunningDemo, "page" | "stop">> {
-  return await startDemo(["--story", "rollout"], /still running: look at (\S+);/);
+  return await startDemo(["--scenario", "rollout"], /still running: look at (\S+);/);
 }
 
 /** Longer than any story; less than a test may take, so that what the demo said last is told. */
@@ -51,13 +51,7 @@ interface RunningDemo {
 
 async function startDemo(story: readonly string[], endsWith: RegExp): Promise<RunningDemo> {
   const folder = await mkdtemp(join(tmpdir(), "konverge-dashboard-"));
-  const args = [
-    "--conditions=@konverge/source",
-    "apps/cli/src/main.ts",
-    "demo",
-    "--no-exit",
-    ...story,
-  ];
+  const args = ["--conditions=@konverge/source", "apps/demo/src/main.ts", "--no-exit", ...story];
   const child = spawn(process.execPath, [...args, "-o", "json"], {
     stdio: ["ignore", "ignore", "pipe"],
     env: { ...process.env, TMPDIR: folder },

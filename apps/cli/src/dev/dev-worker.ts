@@ -1,10 +1,10 @@
 import { KonvergeError } from "@konverge/core";
-import { startKonverge, type KonvergeProcess } from "../stage/child-process.ts";
+import type { LocalProcess, LocalStack } from "@konverge/local-stack";
 import { toText } from "./log-text.ts";
 
 export interface DevWorkerOptions {
   readonly config: string;
-  readonly env: Readonly<Record<string, string>>;
+  readonly start: LocalStack["start"];
   readonly say: (line: string) => void;
 }
 
@@ -22,13 +22,13 @@ export interface DevWorker {
 const READY_MS = 120_000;
 const DRAIN_MS = 10_000;
 
-export function createDevWorker({ config, env, say }: DevWorkerOptions): DevWorker {
-  let current: KonvergeProcess | undefined;
-  let starting: KonvergeProcess | undefined;
+export function createDevWorker({ config, start, say }: DevWorkerOptions): DevWorker {
+  let current: LocalProcess | undefined;
+  let starting: LocalProcess | undefined;
   let stopped = false;
 
   const run = async (args: readonly string[], message: string) => {
-    const child = startKonverge(args, { ...env, KONVERGE_METRICS_PORT: "0" });
+    const child = start(args, { KONVERGE_METRICS_PORT: "0" });
     starting = child;
     const lines: string[] = [];
     let isReady = false;
@@ -37,7 +37,7 @@ export function createDevWorker({ config, env, say }: DevWorkerOptions): DevWork
       else lines.push(line);
     });
     try {
-      await child.said(message, READY_MS);
+      await child.logged(message, READY_MS);
     } catch (error) {
       await child.stop(DRAIN_MS);
       if (!stopped) explain(lines, error);
@@ -60,7 +60,7 @@ export function createDevWorker({ config, env, say }: DevWorkerOptions): DevWork
     for (const line of told) show(line);
   };
   /** One that ends by itself is told; the next change starts another. */
-  const follow = async (child: KonvergeProcess) => {
+  const follow = async (child: LocalProcess) => {
     const how = await child.ended;
     if (current !== child) return;
     current = undefined;

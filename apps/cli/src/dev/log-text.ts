@@ -1,4 +1,4 @@
-import { parseLogLine } from "../stage/child-process.ts";
+import { parseLogLine } from "@konverge/local-stack";
 import { oneLine } from "../explain-failure.ts";
 
 /** What every line of a log has, or what says nothing on one's own machine. */

@@ -1,7 +1,7 @@
 import { access } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { KonvergeError } from "@konverge/core";
-import { setStage } from "../stage/stage.ts";
+import { apiServerOf, embeddedApiServer, startLocalStack } from "@konverge/local-stack";
 import { createDevWorker } from "./dev-worker.ts";
 import { watchFiles } from "./watch-files.ts";
 
@@ -28,20 +28,22 @@ export async function runDev(options: DevOptions): Promise<void> {
       cause,
     });
   });
-  await using stage = await setStage({
-    ...options,
-    logs: undefined,
-    log: say,
+  await using stack = await startLocalStack({
     name: "dev",
-    latencyMs: 0,
+    cli: process.argv[1] ?? "",
+    startApiServer:
+      options.cluster === "embedded" ? embeddedApiServer() : apiServerOf(options.kubeconfig),
+    log: say,
     apiPort: options.port,
   });
-  const { cluster, redis, kubeconfigPath, apiUrl, env } = stage;
+  const { serverVersion, redis, apiServer, apiUrl, start } = stack;
   say(`Redis       ${redis.url} (${redis.version})`);
-  say(`Kubernetes  ${cluster.kind} ${cluster.version}: export KUBECONFIG=${kubeconfigPath}`);
+  say(
+    `Kubernetes  ${options.cluster} ${serverVersion}: export KUBECONFIG=${apiServer.kubeconfigPath}`,
+  );
   say(`Dashboard   ${apiUrl}/`);
   say(`API         ${apiUrl}/v1`);
-  const worker = createDevWorker({ config, env, say: (line) => say(`${time()} ${line}`) });
+  const worker = createDevWorker({ config, start, say: (line) => say(`${time()} ${line}`) });
   try {
     await follow(worker, {
       folder: dirname(config),

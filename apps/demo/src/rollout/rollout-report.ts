@@ -1,5 +1,4 @@
-import { columns, type Cell } from "../../columns.ts";
-import { toneCell } from "../../tone.ts";
+import { terminalWidth, textTable } from "../text-table.ts";
 import type { TimelineRow } from "./run-timeline.ts";
 
 /** Something that must be so in the end, and what was found. */
@@ -10,16 +9,19 @@ export interface Check {
 }
 
 export function renderTimeline(rows: readonly TimelineRow[]): string {
-  return columns([
-    ["STEP", "KIND", "BY", "TRIES", "TOOK"],
-    ...rows.map(({ step, kind, workers, by, tries, tookMs }): Cell[] => [
-      step,
-      kind,
-      by ?? workers.join(", then "),
-      tries === undefined ? "-" : triesText(tries, workers),
-      tookText(tookMs),
-    ]),
-  ]);
+  return textTable(
+    [
+      ["STEP", "KIND", "BY", "TRIES", "DURATION"],
+      ...rows.map(({ step, kind, workers, by, tries, tookMs }) => [
+        step,
+        kind,
+        by ?? workers.join(", then "),
+        tries === undefined ? "-" : triesText(tries, workers),
+        tookText(tookMs),
+      ]),
+    ],
+    { width: terminalWidth() },
+  );
 }
 
 /** A worker that dies in a body tells nobody of that try. */
@@ -33,10 +35,6 @@ function tookText(ms: number): string {
 }
 
 export function renderChecks(checks: readonly Check[]): string {
-  const rows = checks.map(({ ok, what, found }): Cell[] => [
-    toneCell(ok ? "ok" : "fail"),
-    what,
-    found,
-  ]);
-  return columns(rows, { hasHead: false });
+  const rows = checks.map(({ ok, what, found }) => [ok ? "ok" : "FAIL", what, found]);
+  return textTable(rows, { width: terminalWidth() });
 }

@@ -1,12 +1,12 @@
 import { KonvergeError } from "@konverge/core";
-import type { KonvergeProcess } from "../../stage/child-process.ts";
+import type { LocalProcess } from "@konverge/local-stack";
 import { pollUntil } from "../poll-until.ts";
 import { readWorkerGauge } from "../worker-metrics.ts";
 
 export interface DemoWorker {
   /** `worker 1`. */
   readonly name: string;
-  readonly process: KonvergeProcess;
+  readonly process: LocalProcess;
   readonly metricsUrl: string;
 }
 

@@ -1,3 +1,5 @@
+import { aborted } from "./stop-signal.ts";
+
 /** What a shell reports for Ctrl-C. */
 export const INTERRUPTED = 130;
 
@@ -7,8 +9,5 @@ export async function stayUp(
   { signal, say }: { readonly signal: AbortSignal; readonly say: (line: string) => void },
 ): Promise<void> {
   say(`still running: look at ${at}; Ctrl-C ends it and removes everything`);
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+  await aborted(signal);
 }

@@ -1,5 +1,5 @@
 import { KonvergeError, sleepMs } from "@konverge/core";
-import { startKonverge, type KonvergeProcess } from "../stage/child-process.ts";
+import { startProcess, type LocalProcess, type LocalStack } from "@konverge/local-stack";
 import { countAuditedCalls } from "./call-counter.ts";
 import { requestReconcile } from "./http-requests.ts";
 import { planLoad, replicasFor, type LoadStep } from "./load-plan.ts";
@@ -8,13 +8,13 @@ import { readControllerWrites } from "./object-history.ts";
 import type { WriterReport } from "./outside-writer.ts";
 import { playOutage, type OutageFigures } from "./outage.ts";
 import { pollUntil } from "./poll-until.ts";
-import type { Stage } from "../stage/stage.ts";
 import { readWorkerTotals } from "./worker-metrics.ts";
+import { DEMO_SCRIPT } from "./scripts.ts";
 import { MACHINES, POOLS, SCALERS, type World } from "./world.ts";
 
 export interface ActOptions {
   readonly name: "lazy" | "pro";
-  readonly stage: Stage;
+  readonly stack: LocalStack;
   readonly world: World;
   readonly workers: number;
   /** One configuration file per operator; every operator gets its own workers. */
@@ -25,6 +25,7 @@ export interface ActOptions {
   readonly stepMs: number;
   readonly blindWriter: boolean;
   readonly outage: boolean;
+  readonly logs: string | undefined;
   readonly say: (line: string) => void;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
@@ -59,7 +60,7 @@ const WORKER_AGENT = "konverge-worker";
 const CONVERGE_MS = 30_000;
 
 export async function playAct(options: ActOptions): Promise<PlayedAct> {
-  const { name, stage, world, say } = options;
+  const { name, stack, world, say } = options;
   const pools = Array.from(
     { length: options.pools },
     (_, n) => `${name}-${String(n).padStart(2, "0")}`,
@@ -75,7 +76,7 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
   }
 
   const workers = startWorkers(options);
-  let writer: KonvergeProcess | undefined;
+  let writer: LocalProcess | undefined;
   /** The objects go first, so that the workers see the deletions. */
   const end = async () => {
     await writer?.stop();
@@ -84,24 +85,26 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
   };
   try {
     const metrics = await Promise.all(
-      workers.map(async (worker) => String((await worker.said("worker ready"))["metricsUrl"])),
+      workers.map(async (worker) => String((await worker.logged("worker ready"))["metricsUrl"])),
     );
     say(`${workers.length} workers are up (pids ${workers.map(({ pid }) => pid).join(", ")})`);
     const fromMs = Date.now();
     await world.populate(pools, first.loads);
     await waitConverged(options, pools, first);
 
-    writer = startKonverge(
-      [
-        "demo-writer",
+    writer = startProcess({
+      script: DEMO_SCRIPT,
+      args: [
+        "outside-writer",
         `--namespace=${world.namespace}`,
         `--pools=${pools.join(",")}`,
         `--seed=${options.seed}`,
         ...(options.blindWriter ? ["--blind"] : []),
       ],
-      stage.env,
-    );
-    await writer.said("writer started");
+      env: { KUBECONFIG: stack.apiServer.kubeconfigPath },
+      logs: options.logs,
+    });
+    await writer.logged("writer started");
     let startedMs = performance.now();
     let outage: Awaited<ReturnType<typeof playOutage>> | undefined;
     for (const [index, step] of plan.entries()) {
@@ -122,9 +125,9 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
     const outageFigures = await outage?.settle();
     const totals = await readWorkerTotals(metrics.filter((_, index) => workers[index]?.alive));
     const apiCalls =
-      stage.auditLog === undefined
+      stack.apiServer.auditLog === undefined
         ? totals.apiCalls
-        : await countAuditedCalls(stage.auditLog, {
+        : await countAuditedCalls(stack.apiServer.auditLog, {
             agent: WORKER_AGENT,
             fromMs,
             toMs: Date.now(),
@@ -156,16 +159,15 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
 
 function startWorkers({
   name,
-  stage,
+  stack,
   world,
   workers,
   configs,
   outage,
-}: ActOptions): KonvergeProcess[] {
+}: ActOptions): LocalProcess[] {
   return configs.flatMap((config) =>
     Array.from({ length: workers }, () =>
-      startKonverge(["worker", "--config", config], {
-        ...stage.env,
+      stack.start(["worker", "--config", config], {
         KONVERGE_METRICS_PORT: "0",
         KONVERGE_CONFLICT_RETRY: name === "lazy" ? "job" : "both",
         KONVERGE_LEASE_NAMESPACE: world.namespace,
@@ -187,27 +189,27 @@ function withPrefix(step: LoadStep, name: string): LoadStep {
   };
 }
 
-async function requestOverHttp({ stage, world }: ActOptions, step: LoadStep): Promise<void> {
+async function requestOverHttp({ stack, world }: ActOptions, step: LoadStep): Promise<void> {
   await Promise.all(
     step.httpRequests.map((name) =>
-      requestReconcile(stage.apiUrl, { namespace: world.namespace, name }),
+      requestReconcile(stack.apiUrl, { namespace: world.namespace, name }),
     ),
   );
 }
 
-async function stopWriter(writer: KonvergeProcess): Promise<WriterReport> {
-  const done = writer.said("writer done");
+async function stopWriter(writer: LocalProcess): Promise<WriterReport> {
+  const done = writer.logged("writer done");
   await writer.stop();
   const { edits, labels, conflicts } = await done;
   return { edits, labels, conflicts } as WriterReport;
 }
 
 async function waitConverged(
-  { stage, world, signal }: ActOptions,
+  { stack, world, signal }: ActOptions,
   pools: readonly string[],
   { loads }: LoadStep,
 ): Promise<boolean> {
-  const { client } = stage;
+  const { client } = stack;
   const { namespace } = world;
   const check = async () => {
     const [found, scalers, machines] = await Promise.all([
@@ -241,11 +243,11 @@ async function waitConverged(
 }
 
 async function checkLost(
-  { stage, world }: ActOptions,
+  { stack, world }: ActOptions,
   pools: readonly string[],
   report: WriterReport,
 ): Promise<LostUpdate[]> {
-  const { items } = await stage.client.list(POOLS, { namespace: world.namespace });
-  const writes = await readControllerWrites(stage.apiUrl, world.namespace, pools);
+  const { items } = await stack.client.list(POOLS, { namespace: world.namespace });
+  const writes = await readControllerWrites(stack.apiUrl, world.namespace, pools);
   return findLostUpdates(items, report, writes);
 }

@@ -1,8 +1,9 @@
 import { createClient } from "@konverge/client";
-import { startKonverge } from "../../stage/child-process.ts";
-import { setStage, type Stage } from "../../stage/stage.ts";
+import { apiServerOf, startLocalStack, type LocalStack } from "@konverge/local-stack";
 import { exampleFile } from "../example-file.ts";
+import { isolatedEnv } from "../isolated-env.ts";
 import { createProgress } from "../progress.ts";
+import { CLI_SCRIPT } from "../scripts.ts";
 import { INTERRUPTED, stayUp } from "../stay-up.ts";
 import { checkRollout } from "./check-rollout.ts";
 import type { DemoWorker } from "./kill-in-write.ts";
@@ -32,19 +33,19 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
   const { say } = progress;
   try {
     await using clusters = await startTwoClusters();
-    await using stage = await setStage({
-      cluster: "kubeconfig",
+    await using stack = await startLocalStack({
+      name: "demo",
+      cli: CLI_SCRIPT,
+      startApiServer: apiServerOf(clusters.kubeconfigPath),
       home: HOME,
-      kubeconfig: clusters.kubeconfigPath,
+      env: isolatedEnv(),
       logs: options.logs,
       log: say,
-      name: "demo",
-      latencyMs: 0,
       apiPort: 0,
     });
     await using cleanup = new AsyncDisposableStack();
-    say(`two embedded API servers (${stage.cluster.version}), ${stage.redis.version}`);
-    say(`HTTP API and dashboard at ${stage.apiUrl}`);
+    say(`two embedded API servers (${stack.serverVersion}), ${stack.redis.version}`);
+    say(`HTTP API and dashboard at ${stack.apiUrl}`);
     for (const { name, client } of [clusters.east, clusters.west]) {
       const onError = (error: Error) =>
         say(`stand-in for the Deployments of ${name}: ${error.message}`);
@@ -55,14 +56,14 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     await Promise.all(
       [clusters.east, clusters.west].map(({ client }) => deployOldApp(client, signal)),
     );
-    const workers = await startWorkers(config, stage, cleanup);
-    const client = createClient({ server: stage.apiUrl });
+    const workers = await startWorkers(config, stack, cleanup);
+    const client = createClient({ server: stack.apiUrl });
     const played = await playRollout({
       clusters,
       workers,
       client,
-      redisUrl: stage.redis.url,
-      installation: stage.installation,
+      redisUrl: stack.redis.url,
+      installation: stack.installation,
       soakSeconds: SOAK_SECONDS,
       progress,
       signal,
@@ -70,10 +71,10 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     progress.end();
     const timeline = timelineOf(played.run.steps, played.activations);
     const checks = await checkRollout(clusters, played, timeline);
-    const page = `${stage.apiUrl}/w/${played.run.id}`;
+    const page = `${stack.apiUrl}/w/${played.run.id}`;
     if (options.output === "json") {
       const { run, killed } = played;
-      const document = { story: "rollout", run, killed: killed.name, timeline, checks };
+      const document = { scenario: "rollout", run, killed: killed.name, timeline, checks };
       process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
     } else {
       process.stdout.write(`\n${renderTimeline(timeline)}\n\n${renderChecks(checks)}\n\n`);
@@ -92,12 +93,11 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
 
 async function startWorkers(
   config: string,
-  stage: Stage,
+  stack: LocalStack,
   cleanup: AsyncDisposableStack,
 ): Promise<DemoWorker[]> {
   const workers = [1, 2].map((number) => {
-    const worker = startKonverge(["worker", "--config", config], {
-      ...stage.env,
+    const worker = stack.start(["worker", "--config", config], {
       KONVERGE_METRICS_PORT: "0",
       KONVERGE_LEASE_NAMESPACE: APP.namespace,
       // A worker that is killed must be missed soon in a story of a minute.
@@ -109,7 +109,7 @@ async function startWorkers(
   return await Promise.all(
     workers.map(async (worker) => ({
       ...worker,
-      metricsUrl: String((await worker.process.said("worker ready"))["metricsUrl"]),
+      metricsUrl: String((await worker.process.logged("worker ready"))["metricsUrl"]),
     })),
   );
 }

@@ -1,8 +1,7 @@
 import { KonvergeError, sleepMs } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
-import type { KonvergeProcess } from "../stage/child-process.ts";
+import type { LocalProcess, LocalStack } from "@konverge/local-stack";
 import { requestReconcile, waitForReconcile } from "./http-requests.ts";
-import type { Stage } from "../stage/stage.ts";
 import { readWorkerTotals } from "./worker-metrics.ts";
 import type { World } from "./world.ts";
 
@@ -19,11 +18,11 @@ export interface OutageFigures {
 }
 
 export interface OutageOptions {
-  readonly stage: Stage;
+  readonly stack: LocalStack;
   readonly world: World;
   readonly pools: readonly string[];
   readonly metrics: readonly string[];
-  readonly writer: KonvergeProcess;
+  readonly writer: LocalProcess;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
 }
@@ -37,8 +36,8 @@ const SECONDS = 20;
 export async function playOutage(
   options: OutageOptions,
 ): Promise<{ readonly tookMs: number; settle(): Promise<OutageFigures> }> {
-  const { stage, world, pools, metrics, writer, say, signal } = options;
-  const { serverPid } = stage;
+  const { stack, world, pools, metrics, writer, say, signal } = options;
+  const { pid: serverPid } = stack.apiServer;
   if (serverPid === undefined) throw new KonvergeError("demo_failed", "the API server is not ours");
   const startedMs = performance.now();
   const fromMs = Date.now();
@@ -51,7 +50,7 @@ export async function playOutage(
     for (let second = 1; second <= SECONDS; second++) {
       say(`the API server is down for ${second} of ${SECONDS} s`);
       const name = pools[second % pools.length] ?? "";
-      asked.push(await requestReconcile(stage.apiUrl, { namespace: world.namespace, name }));
+      asked.push(await requestReconcile(stack.apiUrl, { namespace: world.namespace, name }));
       await sleepMs(1_000, signal);
     }
   } finally {
@@ -59,11 +58,11 @@ export async function playOutage(
     writer.thaw();
   }
   const after = await readWorkerTotals(metrics);
-  const probes = await countProbes(stage, { fromMs, toMs: Date.now() });
+  const probes = await countProbes(stack, { fromMs, toMs: Date.now() });
   return {
     tookMs: performance.now() - startedMs,
     async settle() {
-      const finished = await Promise.all(asked.map((id) => waitForReconcile(stage.apiUrl, id)));
+      const finished = await Promise.all(asked.map((id) => waitForReconcile(stack.apiUrl, id)));
       return {
         seconds: SECONDS,
         callsSent: after.permits - before.permits,
@@ -77,12 +76,12 @@ export async function playOutage(
 
 /** Each half opening hands out one ticket. */
 async function countProbes(
-  stage: Stage,
+  stack: LocalStack,
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
 ): Promise<number> {
   await using control = openGuardControl({
-    redis: { url: stage.redis.url },
-    prefix: stage.installation,
+    redis: { url: stack.redis.url },
+    prefix: stack.installation,
   });
   const { transitions = [] } = (await control.read("default")) ?? {};
   return transitions.filter(({ to, atMs }) => to === "halfOpen" && atMs >= fromMs && atMs <= toMs)

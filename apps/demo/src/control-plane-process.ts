@@ -1,18 +1,18 @@
 import { createLogger } from "@konverge/telemetry";
 import { startControlPlane } from "@konverge/testkit";
-import { untilSignal } from "../until-signal.ts";
-import { readVersion } from "../version.ts";
+import { DEMO_VERSION } from "./scripts.ts";
+import { aborted, stopSignal } from "./stop-signal.ts";
 
-/** A process of its own, so that Ctrl-C does not end the server before the demo has cleaned up on it. */
+/** Runs a real control plane in a process of its own, so that Ctrl-C does not stop it before the demo has cleaned up. */
 export async function runControlPlane(auditLog: string): Promise<void> {
-  const log = createLogger({ service: "control-plane", version: readVersion() });
+  const log = createLogger({ service: "control-plane", version: DEMO_VERSION });
   const plane = await startControlPlane({
     log: (line) => process.stderr.write(`${line}\n`),
-    build: true,
     auditLog,
+    build: true,
   });
   const { version, kubeconfigPath, pids } = plane;
   log.info({ version, kubeconfigPath, serverPid: pids.kubeApiserver }, "control plane ready");
-  await untilSignal();
+  await aborted(stopSignal());
   await plane.stop();
 }

@@ -1,6 +1,6 @@
 import { formatApiVersion, type ResourceType } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
-import { Deployment, Namespace } from "../../kinds.ts";
+import { Deployment, Namespace } from "konverge/kinds";
 import { pollUntil } from "../poll-until.ts";
 
 export const APP = { namespace: "shop", name: "web" };

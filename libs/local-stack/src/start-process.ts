@@ -8,42 +8,50 @@ import { guard } from "@konverge/testkit";
 /** The fields of a JSON log line. */
 type LogFields = Readonly<Record<string, unknown>>;
 
-export interface KonvergeProcess {
+export interface LocalProcess {
   readonly pid: number;
   readonly alive: boolean;
-  /** The first log line with this message, also one of the past. Rejects when the process ends without it. */
-  said(message: string, deadlineMs?: number): Promise<LogFields>;
-  /** What it printed so far and prints from now on, line by line. */
+  /** Resolves to the first log line with this message, past or future. Rejects if the process ends without it. */
+  logged(message: string, deadlineMs?: number): Promise<LogFields>;
+  /** Calls the listener with each line of output, those already printed included. */
   onLine(listener: (line: string) => void): void;
-  /** Resolves when it is gone, with how: `ended with exit code 1`. */
+  /** Resolves when the process has ended, with the reason: `ended with exit code 1`. */
   readonly ended: Promise<string>;
-  /** Stops its time, and lets it go on. */
+  /** SIGSTOP. */
   freeze(): void;
+  /** SIGCONT. */
   thaw(): void;
-  /** SIGTERM, and SIGKILL if that does not help within `graceMs`. */
+  /** Sends SIGTERM, and SIGKILL after `graceMs`. */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Where the processes' logs are kept, if anybody asked; not a setting of theirs. */
-export const LOG_FOLDER = "KONVERGE_DEMO_LOGS";
+export interface LocalProcessOptions {
+  /** Path of the module to run. */
+  readonly script: string;
+  readonly args: readonly string[];
+  /** Added to the environment of this process. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Folder for the log file of the process. */
+  readonly logs?: string | undefined;
+  /** Folder to remove when this process dies, even by SIGKILL. */
+  readonly workFolder?: string;
+}
 
 /** The last lines of a process, kept for the error that it may end with. */
 const KEPT_LINES = 20;
 
-/**
- * Starts a `konverge` command as its own process, exactly as a user would. It ends when we die, however we die, and
- * `workFolder` goes with it.
- */
-export function startKonverge(
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
+/** Starts a Node.js process with the options of this one. It ends when this process dies, even by SIGKILL. */
+export function startProcess({
+  script,
+  args,
+  env = {},
+  logs,
   workFolder = "",
-): KonvergeProcess {
-  const { [LOG_FOLDER]: folder, ...settings } = env;
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...args], {
-    env: { ...process.env, ...settings },
+}: LocalProcessOptions): LocalProcess {
+  const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
+    env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
-    // Ctrl-C reaches the whole foreground group; we end our processes ourselves, in order.
+    // Ctrl-C reaches the whole foreground group; this process stops its children itself, in order.
     detached: true,
   });
   const ended = new Promise<string>((resolve) => {
@@ -56,9 +64,8 @@ export function startKonverge(
   });
   void ended.then(() => guardian.release());
   const log = readLog(child);
-  // The demo's --logs: what its processes say, a file each.
-  if (folder !== undefined) {
-    const file = createWriteStream(join(folder, `${args[0]}-${child.pid}.log`));
+  if (logs !== undefined) {
+    const file = createWriteStream(join(logs, `${args[0]}-${child.pid}.log`));
     child.stdout.pipe(file, { end: false });
     child.stderr.pipe(file, { end: false });
     void ended.then(() => file.end());
@@ -68,7 +75,7 @@ export function startKonverge(
     get alive() {
       return child.exitCode === null && child.signalCode === null;
     },
-    async said(message, deadlineMs = 30_000) {
+    async logged(message, deadlineMs = 30_000) {
       const fail = (why: string) =>
         new KonvergeError("demo_failed", `konverge ${args[0]} ${why}\n${log.tail.join("\n")}`);
       let timer: NodeJS.Timeout | undefined;
@@ -79,7 +86,7 @@ export function startKonverge(
             throw fail(how);
           }),
           new Promise<never>((_, reject) => {
-            const why = `did not say "${message}" within ${deadlineMs} ms`;
+            const why = `did not log "${message}" within ${deadlineMs} ms`;
             timer = setTimeout(() => reject(fail(why)), deadlineMs);
           }),
         ]);
@@ -135,13 +142,13 @@ function readLog(child: ChildProcess) {
   };
 }
 
-/** Undefined for a line that is not JSON of an object. */
+/** Parses a JSON log line; undefined for other output. */
 export function parseLogLine(line: string): LogFields | undefined {
   if (!line.startsWith("{")) return undefined;
   try {
     return JSON.parse(line) as LogFields;
   } catch {
-    // Not a log line; it is kept in the tail all the same.
+    // Not a log line; the tail keeps it.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 import { ensureError, sleepMs } from "@konverge/core";
 import { ignoreNotFound, type KubeClient } from "@konverge/kube";
-import { Deployment } from "../../kinds.ts";
+import { Deployment } from "konverge/kinds";
 
 export type DeploymentObject = NonNullable<(typeof Deployment)["objectType"]>;
 type Status = NonNullable<DeploymentObject["status"]>;

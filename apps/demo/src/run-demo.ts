@@ -6,9 +6,19 @@ import { tellConflict } from "./conflict-timeline.ts";
 import { exampleFile } from "./example-file.ts";
 import { createProgress } from "./progress.ts";
 import { renderTable } from "./report.ts";
-import { setStage, type ClusterKind, type Stage } from "../stage/stage.ts";
+import {
+  apiServerOf,
+  embeddedApiServer,
+  startLocalStack,
+  type LocalStack,
+} from "@konverge/local-stack";
+import { envtestApiServer } from "./envtest-api-server.ts";
+import { isolatedEnv } from "./isolated-env.ts";
+import { CLI_SCRIPT } from "./scripts.ts";
 import { INTERRUPTED, stayUp } from "./stay-up.ts";
 import { createWorld, type Installable } from "./world.ts";
+
+export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
 
 export interface DemoOptions {
   readonly cluster: ClusterKind;
@@ -42,19 +52,24 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   }
   const resourcesFile = exampleFile("resources.ts");
   const progress = createProgress(process.stderr);
-  await using stage = await setStage({
-    ...options,
-    log: progress.say,
+  const apiServers = {
+    embedded: () => embeddedApiServer({ latencyMs: LATENCY_MS }),
+    envtest: () => envtestApiServer(progress.say),
+    kubeconfig: () => apiServerOf(options.kubeconfig),
+  };
+  await using stack = await startLocalStack({
     name: "demo",
-    latencyMs: LATENCY_MS,
+    cli: CLI_SCRIPT,
+    startApiServer: apiServers[options.cluster](),
+    env: isolatedEnv(),
+    logs: options.logs,
+    log: progress.say,
     apiPort: 0,
   });
-  await assertMayWrite(options, stage);
-  progress.say(
-    `API server ${stage.cluster.version} (${stage.cluster.kind}), ${stage.redis.version}`,
-  );
-  progress.say(`watch it at ${stage.apiUrl}/ (the dashboard) as it happens`);
-  const world = createWorld(stage.client, stage.installation);
+  await assertMayWrite(options, stack);
+  progress.say(`API server ${stack.serverVersion} (${options.cluster}), ${stack.redis.version}`);
+  progress.say(`watch it at ${stack.apiUrl}/ (the dashboard) as it happens`);
+  const world = createWorld(stack.client, stack.installation);
   const resources = (await import(resourcesFile)) as Record<string, Installable>;
   const played: PlayedAct[] = [];
   try {
@@ -68,7 +83,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
           ...options,
           name,
           outage: options.outage && name === "pro",
-          stage,
+          stack,
           world,
           configs: options.split
             ? [exampleFile("node-pool.config.ts"), exampleFile("autoscaler.config.ts")]
@@ -81,11 +96,11 @@ export async function runDemo(options: DemoOptions): Promise<number> {
       );
     }
     progress.end();
-    await tellStory(options, stage, world.namespace, played);
+    await tellStory(options, stack, world.namespace, played);
     if (!options.exit) {
-      const fought = await findMostFought(stage.apiUrl);
+      const fought = await findMostFought(stack.apiUrl);
       if (fought !== undefined) progress.say(`the most fought object: ${fought}`);
-      await stayUp(`${stage.apiUrl}/`, { signal: options.signal, say: progress.say });
+      await stayUp(`${stack.apiUrl}/`, { signal: options.signal, say: progress.say });
     }
     return played.every(({ figures }) => isGood(figures)) ? 0 : 1;
   } catch (error) {
@@ -96,7 +111,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     progress.end();
     progress.say("removing what the demo made");
     await played.at(-1)?.end();
-    await world.remove(["node-pool", "autoscaler"].map((name) => `${stage.installation}-${name}`));
+    await world.remove(["node-pool", "autoscaler"].map((name) => `${stack.installation}-${name}`));
   }
 }
 
@@ -106,13 +121,14 @@ function isGood({ converged, lostUpdates, outage }: ActFigures): boolean {
 
 async function tellStory(
   options: DemoOptions,
-  stage: Stage,
+  stack: LocalStack,
   namespace: string,
   played: readonly PlayedAct[],
 ): Promise<void> {
   const acts = played.map(({ figures }) => figures);
   if (options.output === "json") {
-    const { cluster, redis } = stage;
+    const { redis, serverVersion } = stack;
+    const cluster = { kind: options.cluster, version: serverVersion };
     const workers = options.workers * (options.split ? 2 : 1);
     process.stdout.write(
       `${JSON.stringify({ cluster, redis: { version: redis.version }, workers, acts }, null, 2)}\n`,
@@ -120,7 +136,7 @@ async function tellStory(
     return;
   }
   const counted =
-    stage.auditLog === undefined
+    stack.apiServer.auditLog === undefined
       ? "calls counted by our own transport"
       : "calls counted by the API server, without watches, leases, events and the outside writer";
   const lines = ["", renderTable(acts), "", `  (${counted})`];
@@ -131,13 +147,16 @@ async function tellStory(
   }
   const last = played.at(-1);
   const told =
-    last === undefined ? undefined : await tellConflict(stage.apiUrl, namespace, last.pools);
+    last === undefined ? undefined : await tellConflict(stack.apiUrl, namespace, last.pools);
   if (told !== undefined) lines.push("", "One conflict:", ...told);
   process.stdout.write(`${lines.join("\n")}\n`);
 }
 
 /** A cluster that is not on this machine is somebody's; ask before writing to it. */
-async function assertMayWrite({ cluster, yes }: DemoOptions, { client }: Stage): Promise<void> {
+async function assertMayWrite(
+  { cluster, yes }: DemoOptions,
+  { client }: LocalStack,
+): Promise<void> {
   if (cluster !== "kubeconfig" || yes) return;
   const { hostname } = new URL(client.server);
   if (hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.")) return;

@@ -1,9 +1,9 @@
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createLogger } from "@konverge/telemetry";
-import { untilSignal } from "../until-signal.ts";
-import { readVersion } from "../version.ts";
 import { runOutsideWriter } from "./outside-writer.ts";
+import { DEMO_VERSION } from "./scripts.ts";
+import { stopSignal } from "./stop-signal.ts";
 
 export interface WriterFlags {
   readonly namespace: string;
@@ -14,21 +14,19 @@ export interface WriterFlags {
 
 /** The outside program of the demo, until a signal. */
 export async function runWriterProcess(flags: WriterFlags): Promise<void> {
-  const log = createLogger({ service: "outside-writer", version: readVersion() });
+  const log = createLogger({ service: "outside-writer", version: DEMO_VERSION });
   const client = createKubeClient({
     credentials: loadKubeCredentials({}),
     gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
     userAgent: "outside-writer",
   });
-  const stop = new AbortController();
-  void untilSignal().then(() => stop.abort());
   log.info({}, "writer started");
   const report = await runOutsideWriter({
     ...flags,
     client,
     pauseMs: 4,
     thinkMs: 4,
-    signal: stop.signal,
+    signal: stopSignal(),
   });
   log.info({ ...report }, "writer done");
   await client.close();

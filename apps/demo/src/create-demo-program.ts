@@ -1,0 +1,145 @@
+import { KonvergeError } from "@konverge/core";
+import { Command, InvalidArgumentError, Option } from "commander";
+import type { ClusterKind } from "./run-demo.ts";
+import { stopSignal } from "./stop-signal.ts";
+import type { WriterFlags } from "./writer-process.ts";
+
+interface DemoFlags {
+  readonly scenario: "contention" | "rollout";
+  readonly cluster: ClusterKind;
+  readonly kubeconfig?: string;
+  readonly workers: number;
+  readonly split?: true;
+  readonly exit?: boolean;
+  readonly output: "table" | "json";
+  readonly yes?: true;
+  readonly logs?: string;
+  readonly seed: number;
+  readonly blindWriter?: true;
+  readonly outage?: true;
+}
+
+const USAGE = 2;
+/** More than the 20 pools of an act can keep busy. Each worker is a process on this machine. */
+const MAX_WORKERS = 50;
+
+/** The demo's command line, ready to parse. Hidden commands are the demo's own processes. */
+export function createDemoProgram(): Command {
+  const program = new Command("demo")
+    .usage("[options]")
+    .description("Compare retry strategies under contention, or follow a rollout over two clusters")
+    .enablePositionalOptions()
+    .exitOverride((error) => {
+      process.exit(error.exitCode === 0 ? 0 : USAGE);
+    });
+  addDemoOptions(program).action(async (flags: DemoFlags, command: Command) => {
+    if (flags.scenario === "rollout") rejectContentionFlags(command);
+    const signal = stopSignal();
+    process.exitCode = await play(flags, signal);
+    // The listeners for a second Ctrl-C would keep the process alive.
+    process.removeAllListeners("SIGINT");
+    process.removeAllListeners("SIGTERM");
+  });
+  addProcesses(program);
+  return program;
+}
+
+function addDemoOptions(program: Command): Command {
+  return program
+    .addOption(
+      new Option("--scenario <name>", "Scenario to play")
+        .choices(["contention", "rollout"])
+        .default("contention"),
+    )
+    .addOption(
+      new Option("--cluster <kind>", "API server")
+        .choices(["embedded", "envtest", "kubeconfig"])
+        .default("embedded"),
+    )
+    .option("--kubeconfig <file>", "Kubeconfig for --cluster kubeconfig (default: KUBECONFIG)")
+    .option(
+      "--workers <number>",
+      `Worker processes per operator, at most ${MAX_WORKERS}`,
+      parseWorkers,
+      2,
+    )
+    .option("--split", "Run the controllers as two operators")
+    .option("--exit", "Exit after the demo (default if stdout is not a terminal)")
+    .option("--no-exit", "Keep running until Ctrl-C")
+    .addOption(
+      new Option("-o, --output <format>", "Output format")
+        .choices(["table", "json"])
+        .default("table"),
+    )
+    .option("--logs <dir>", "Directory for the logs of all processes")
+    .option("--yes", "Skip the confirmation before writing to a remote cluster")
+    .option("--seed <number>", "Seed of the load and of the outside writer", parseCount, 42)
+    .option(
+      "--blind-writer",
+      "Let the outside writer overwrite blindly; the lost-update check must then fail",
+    )
+    .option("--outage", "Freeze the API server for 20 s during the last act");
+}
+
+function addProcesses(program: Command): void {
+  program
+    .command("outside-writer", { hidden: true })
+    .requiredOption("--namespace <name>")
+    .requiredOption("--pools <names>", "", (text: string) => text.split(","))
+    .requiredOption("--seed <number>", "", parseCount)
+    .option("--blind", "", false)
+    .action(async (flags: WriterFlags) => {
+      const { runWriterProcess } = await import("./writer-process.ts");
+      await runWriterProcess(flags);
+    });
+  program
+    .command("control-plane", { hidden: true })
+    .requiredOption("--audit-log <file>")
+    .action(async ({ auditLog }: { readonly auditLog: string }) => {
+      const { runControlPlane } = await import("./control-plane-process.ts");
+      await runControlPlane(auditLog);
+    });
+}
+
+async function play(flags: DemoFlags, signal: AbortSignal): Promise<number> {
+  const { exit = !process.stdout.isTTY, output, logs } = flags;
+  if (flags.scenario === "rollout") {
+    const { runRollout } = await import("./rollout/run-rollout.ts");
+    return await runRollout({ exit, output, logs, signal });
+  }
+  const { runDemo } = await import("./run-demo.ts");
+  const kubeconfig = flags.kubeconfig ?? process.env["KUBECONFIG"];
+  const { split = false, yes = false, blindWriter = false, outage = false } = flags;
+  const switches = { split, yes, blindWriter, outage, exit };
+  return await runDemo({ ...flags, ...switches, logs, kubeconfig, signal });
+}
+
+/** @throws KonvergeError `invalid_config` naming the options that the rollout does not have */
+function rejectContentionFlags(command: Command): void {
+  const shared = new Set(["scenario", "exit", "output", "logs"]);
+  const given = command.options.filter(
+    (option) =>
+      !shared.has(option.attributeName()) &&
+      command.getOptionValueSource(option.attributeName()) === "cli",
+  );
+  if (given.length === 0) return;
+  const names = given.map(({ long }) => long).join(", ");
+  throw new KonvergeError(
+    "invalid_config",
+    `${names}: valid for --scenario contention only; the rollout has two embedded API servers and two workers`,
+  );
+}
+
+function parseWorkers(text: string): number {
+  const count = parseCount(text);
+  if (count > MAX_WORKERS) throw new InvalidArgumentError(`Must be at most ${MAX_WORKERS}.`);
+  return count;
+}
+
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isSafeInteger(count) || count < 1) {
+    throw new InvalidArgumentError("Must be an integer >= 1.");
+  }
+  return count;
+}
