@@ -11,18 +11,17 @@ import {
 } from "@konverge/core";
 import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
 import { admitArguments, admitScript } from "../../libs/guard/src/scripts/admit.ts";
-import { orderScript } from "../../libs/guard/src/scripts/order.ts";
+import { configureScript } from "../../libs/guard/src/scripts/configure.ts";
 import { runScript } from "@konverge/redis";
-import { withInjectedClock } from "./injected-clock.ts";
+import { clockAt, withInjectedClock } from "./injected-clock.ts";
 
 const redis = new Redis(process.env["REDIS_URL"] ?? "", { replyMapping: "legacy" });
 afterAll(() => redis.quit());
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 
-const adminScript = withInjectedClock(orderScript);
+const configure = withInjectedClock(configureScript);
 const stepScript = withInjectedClock(admitScript);
-const clock = (us: number) => [Math.floor(us / 1e6), us % 1e6];
 
 const WORKERS = ["a", "b", "c"];
 const limitsOf = fc.record({
@@ -74,20 +73,20 @@ test(
             burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
           };
           const keys = guardKeys(`guard-model-${seed}`, String(run));
-          const names = [keys.state, keys.live, keys.failing, keys.transitions];
+          const { state: stateKey, live, failing, transitions } = keys;
+          const names = {
+            state: stateKey,
+            liveWorkers: live,
+            failingWorkers: failing,
+            transitions,
+          };
           let nowUs = 1.8e15;
-          await runScript(redis, adminScript, names, [
-            keys.channel,
-            "configure",
-            "w",
-            "",
-            limits.ratePerSecond,
-            limits.burst,
-            limits.minRatePerSecond,
-            limits.tokenTtlMs,
-            limits.maxWaitMs,
-            ...clock(nowUs),
-          ]);
+          const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
+          const texts = [ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs];
+          await runScript(redis, configure, {
+            keys: { state: stateKey },
+            args: { by: "w", limits: texts.join(" "), ...clockAt(nowUs) },
+          });
           let state: GuardState = newGuardState(limits, nowUs, "");
           let tickets = 0;
           for (const one of steps) {
@@ -111,22 +110,13 @@ test(
               random: one.random,
             };
             const expected = admit(state, ask, limits, nowUs);
-            const answer = await runScript(redis, stepScript, names, [
-              ...admitArguments(keys.channel, ask),
-              ...clock(nowUs),
-            ]);
-            const { mode, generation, granted, waitUs, ticket, ratePerSecond, live } =
-              expected.answer;
-            seen.add(mode);
-            expect((answer as unknown[]).slice(0, 7)).toEqual([
-              mode,
-              generation,
-              granted,
-              waitUs,
-              ticket,
-              Math.floor(ratePerSecond * 1_000),
-              live,
-            ]);
+            const args = { ...admitArguments(keys.channel, ask), ...clockAt(nowUs) };
+            const answer = await runScript(redis, stepScript, { keys: names, args });
+            seen.add(expected.answer.mode);
+            expect(answer).toMatchObject({
+              ...expected.answer,
+              ratePerSecond: Math.floor(expected.answer.ratePerSecond * 1_000) / 1_000,
+            });
             ({ state } = expected);
           }
           const stored = await redis.hgetall(keys.state);
@@ -149,7 +139,7 @@ test(
             expect([field, Number(stored[field] ?? 0)]).toEqual([field, state[field]]);
           }
           expect(await redis.zcard(keys.failing)).toBe(state.failing.size);
-          await redis.del(...names);
+          await redis.del(...Object.values(names));
         },
       ),
       { seed, numRuns: isLong ? 2_000 : 150 },

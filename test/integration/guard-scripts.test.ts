@@ -3,23 +3,23 @@ import { Redis } from "ioredis";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
 import { admitArguments, admitScript } from "../../libs/guard/src/scripts/admit.ts";
-import { orderScript } from "../../libs/guard/src/scripts/order.ts";
+import { configureScript } from "../../libs/guard/src/scripts/configure.ts";
 import { quietAsk } from "../sim/quiet-ask.ts";
 import { runScript } from "@konverge/redis";
-import { withInjectedClock } from "./injected-clock.ts";
+import { clockAt, withInjectedClock } from "./injected-clock.ts";
 
 const redis = new Redis(process.env["REDIS_URL"] ?? "", { replyMapping: "legacy" });
 const admit = withInjectedClock(admitScript);
-const order = withInjectedClock(orderScript);
+const configure = withInjectedClock(configureScript);
 const NOW_US = 1_800_000_000_000_000;
-const clockAt = (us: number) => [Math.floor(us / 1e6), us % 1e6];
 
 let serial = 0;
-let keys: readonly string[] = [];
+let keys = { state: "", liveWorkers: "", failingWorkers: "", transitions: "" };
 let channel = "";
 beforeEach(() => {
   const names = guardKeys(`guard-scripts-${process.pid}-${++serial}`, "c");
-  keys = [names.state, names.live, names.failing, names.transitions];
+  const { state, live, failing, transitions } = names;
+  keys = { state, liveWorkers: live, failingWorkers: failing, transitions };
   channel = names.channel;
 });
 afterAll(async () => {
@@ -219,34 +219,35 @@ const MOVED: readonly Row[] = [
 test.each([...CLOSED, ...MOVED])(
   "P5, P6: $name",
   async ({ state, live, failing, ask, answer, after }) => {
-    const configure = ["configure", "test", "", 100, 30, 10, 100, 1_000];
-    await runScript(redis, order, keys, [channel, ...configure, ...clockAt(NOW_US - 60_000_000)]);
-    await redis.hset(keys[0] ?? "", {
+    await runScript(redis, configure, {
+      keys: { state: keys.state },
+      args: { by: "test", limits: "100 30 10 100 1000", ...clockAt(NOW_US - 60_000_000) },
+    });
+    await redis.hset(keys.state, {
       runId: "r1",
       lastUs: NOW_US,
       windowUs: NOW_US,
       tatUs: NOW_US,
       ...state,
     });
-    for (const worker of live ?? []) await redis.zadd(keys[1] ?? "", NOW_US, worker);
-    for (const worker of failing ?? []) await redis.zadd(keys[2] ?? "", NOW_US, worker);
+    for (const worker of live ?? []) await redis.zadd(keys.liveWorkers, NOW_US, worker);
+    for (const worker of failing ?? []) await redis.zadd(keys.failingWorkers, NOW_US, worker);
     const full: AdmitAsk = {
       ...quietAsk,
       generation: Number(state?.["generation"] ?? 1),
       random: 0,
       ...ask,
     };
-    const found = (await runScript(redis, admit, keys, [
-      ...admitArguments(channel, full),
-      ...clockAt(NOW_US),
-    ])) as unknown[];
-    expect(found.slice(0, 5)).toEqual(answer);
-    expect(await redis.hgetall(keys[0] ?? "")).toMatchObject(after ?? {});
+    const args = { ...admitArguments(channel, full), ...clockAt(NOW_US) };
+    const found = await runScript(redis, admit, { keys, args });
+    const [mode, generation, granted, waitUs, ticket] = answer;
+    expect(found).toMatchObject({ mode, generation, granted, waitUs, ticket });
+    expect(await redis.hgetall(keys.state)).toMatchObject(after ?? {});
   },
 );
 
 test("P5: without limits there is nothing to ask for", async () => {
-  const rest = ["a", "", 0, 0, 0, 0, 0, 0, 0, "", "", 1, 1, 0, "", 0];
-  const answer = await runScript(redis, admit, keys, [channel, ...rest, ...clockAt(NOW_US)]);
-  expect(answer).toEqual(["unset"]);
+  const ask = { ...quietAsk, want: 1, need: 1 };
+  const args = { ...admitArguments(channel, ask), ...clockAt(NOW_US) };
+  expect(await runScript(redis, admit, { keys, args })).toEqual({ kind: "unset" });
 });

@@ -1,12 +1,36 @@
-import { defineScript, type Script } from "@konverge/redis";
+import {
+  defineScript,
+  type LuaPart,
+  type TypedScript,
+  type ScriptSignature,
+} from "@konverge/redis";
 
 const CLOCK = "redis.call('TIME')";
 
-/** The same text with the clock as its last two arguments, seconds and microseconds, to be run in a real Redis. */
-export function withInjectedClock({ name, lua }: Script): Script {
-  if (!lua.includes(CLOCK)) throw new RangeError(`script ${name} reads no clock`);
-  return defineScript(
-    `${name}-with-clock`,
-    lua.replaceAll(CLOCK, "{ ARGV[#ARGV - 1], ARGV[#ARGV] }"),
-  );
+/** The clock that a script reads, as two more arguments. */
+export function clockAt(us: number): {
+  readonly clockSeconds: number;
+  readonly clockMicros: number;
+} {
+  return { clockSeconds: Math.floor(us / 1e6), clockMicros: us % 1e6 };
+}
+
+type WithClock<Signature extends ScriptSignature> = Signature & {
+  readonly args: { readonly clockSeconds: "number"; readonly clockMicros: "number" };
+};
+
+/** The same script with the clock as its last arguments, for a real Redis. */
+export function withInjectedClock<Signature extends ScriptSignature, Answer>(
+  script: TypedScript<Signature, Answer>,
+): TypedScript<WithClock<Signature>, Answer> {
+  const { signature, body, lua, answer } = script;
+  if (!lua.includes(CLOCK)) throw new RangeError(`script ${signature.name} reads no clock`);
+  const inject = (part: LuaPart): LuaPart => ({
+    ...part,
+    lua: part.lua.replaceAll(CLOCK, "{ clockSeconds, clockMicros }"),
+    include: (part.include ?? []).map(inject),
+  });
+  const clock = { clockSeconds: "number", clockMicros: "number" } as const;
+  const clocked: WithClock<Signature> = { ...signature, args: { ...signature.args, ...clock } };
+  return defineScript(clocked, { ...inject(body), answer });
 }

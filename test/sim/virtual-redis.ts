@@ -6,7 +6,7 @@ import {
   type GuardLimits,
   type GuardState,
 } from "@konverge/core";
-import type { StoreAnswer } from "../../libs/guard/src/guard-store.ts";
+import type { StoreAnswer } from "../../libs/guard/src/scripts/admit.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 
 /** The breaker moved, in true time. */

@@ -18,7 +18,8 @@ import {
 import type { BreakerNews } from "./breaker-view.ts";
 import type { GuardKeys } from "./guard-keys.ts";
 import { guardKeys } from "./guard-keys.ts";
-import { createGuardStore, type Transition } from "./guard-store.ts";
+import { createGuardStore } from "./guard-store.ts";
+import type { Transition } from "./transition.ts";
 import type { Health } from "./local-health.ts";
 import { createTokenShare, type TokenShare } from "./token-share.ts";
 

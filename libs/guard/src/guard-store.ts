@@ -1,48 +1,10 @@
-import {
-  BREAKER,
-  ensureError,
-  KonvergeError,
-  type AdmitAnswer,
-  type AdmitAsk,
-  type BreakerMode,
-  type GuardLimits,
-} from "@konverge/core";
+import { BREAKER, KonvergeError, type AdmitAsk, type GuardLimits } from "@konverge/core";
 import { readClockUs, runScript, type RedisClient } from "@konverge/redis";
 import type { GuardKeys } from "./guard-keys.ts";
-import { admitArguments, admitScript } from "./scripts/admit.ts";
+import { admitArguments, admitScript, type StoreAnswer } from "./scripts/admit.ts";
+import { configureScript } from "./scripts/configure.ts";
 import { orderScript } from "./scripts/order.ts";
-
-/** A change of the breaker, as it is kept and logged: with the evidence that caused it. */
-export interface Transition {
-  readonly atMs: number;
-  readonly from: BreakerMode;
-  readonly to: BreakerMode;
-  /** consecutive, failedShare, slow or strained (calls), probe, timer, or order (a person). */
-  readonly reason: string;
-  readonly generation: number;
-  /** The worker whose report decided. */
-  readonly worker?: string;
-  readonly openMs?: number;
-  readonly calls?: number;
-  readonly failed?: number;
-  readonly slow?: number;
-  readonly throttled?: number;
-  readonly consecutive?: number;
-  readonly failingWorkers?: number;
-  readonly liveWorkers?: number;
-  /** Of an order. */
-  readonly by?: string;
-  readonly why?: string;
-}
-
-export type StoreAnswer =
-  | { readonly kind: "unset" }
-  | (AdmitAnswer & {
-      readonly kind: "answer";
-      /** Grows with each change of the limits. */
-      readonly revision: number;
-      readonly transition?: Transition;
-    });
+import { parseTransition, type Transition } from "./transition.ts";
 
 interface LimitsSet {
   readonly changed: boolean;
@@ -75,85 +37,59 @@ export interface GuardStore {
 }
 
 export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStore {
-  const names = [keys.state, keys.live, keys.failing, keys.transitions];
-  const runOrder = async (args: readonly (string | number)[]) => {
-    const answer = await runScript(redis, orderScript, names, [keys.channel, ...args]);
-    const [kind = "", revision, limits = "", by = ""] = (answer as readonly unknown[]).map(String);
-    if (kind === "unset") {
-      throw new KonvergeError(
-        "not_found",
-        "no worker has told the limits of this cluster's guard yet; start one first",
-      );
-    }
-    const before = limits === "" ? {} : { before: { limits: parseLimits(limits), by } };
-    return { changed: kind === "changed", revision: Number(revision), ...before };
+  const { state, live, failing, transitions, channel } = keys;
+  const run = async (
+    order: "isolate" | "reset" | "setRate",
+    { by, reason }: Order,
+    rate: number | "" = "",
+  ) => {
+    const answer = await runScript(redis, orderScript, {
+      keys: { state, failingWorkers: failing, transitions },
+      args: { channel, order, by, reason, rate },
+    });
+    if (answer === "changed") return;
+    throw new KonvergeError(
+      "not_found",
+      "no worker has told the limits of this cluster's guard yet; start one first",
+    );
   };
   return {
     get reachable() {
       return redis.status === "ready";
     },
-    async admit(ask) {
-      const answer = (await runScript(
-        redis,
-        admitScript,
-        names,
-        admitArguments(keys.channel, ask),
-      )) as readonly [string, ...unknown[]];
-      if (answer[0] === "unset") return { kind: "unset" };
-      const [mode, generation, granted, waitUs, ticket, rate, live, revision, transition] =
-        answer as [BreakerMode, number, number, number, string, number, number, number, string];
-      return {
-        kind: "answer",
-        mode,
-        generation,
-        granted,
-        waitUs,
-        ticket,
-        ratePerSecond: rate / 1_000,
-        live,
-        revision,
-        ...(transition === "" ? {} : { transition: JSON.parse(transition) as Transition }),
-      };
+    admit: (ask) =>
+      runScript(redis, admitScript, {
+        keys: { state, liveWorkers: live, failingWorkers: failing, transitions },
+        args: admitArguments(channel, ask),
+      }),
+    async configure(limits, by) {
+      const { changed, revision, ...known } = await runScript(redis, configureScript, {
+        keys: { state },
+        args: { by, limits: limitsText(limits) },
+      });
+      if (known.limits === "") return { changed, revision };
+      const before = { limits: parseLimits(known.limits), by: known.by };
+      return { changed, revision, before };
     },
-    configure: ({ ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs }, by) =>
-      runOrder([
-        "configure",
-        by,
-        "",
-        ratePerSecond,
-        burst,
-        minRatePerSecond,
-        tokenTtlMs,
-        maxWaitMs,
-      ]),
-    async order(kind, { by, reason }) {
-      await runOrder([kind, by, reason]);
-    },
-    async setRate(ratePerSecond, { by, reason }) {
-      await runOrder(["setRate", by, reason, ratePerSecond ?? ""]);
-    },
+    order: (kind, order) => run(kind, order),
+    setRate: (ratePerSecond, order) => run("setRate", order, ratePerSecond ?? ""),
     async read() {
       // The script forgets silent workers only when another one reports, and while it is not closed nobody does.
-      const sinceUs = (await readClockUs(redis, keys.state)) - BREAKER.quorumUs;
-      const [fields, liveWorkers, failingWorkers, transitions] = await Promise.all([
-        redis.hgetall(keys.state),
-        redis.zrangebyscore(keys.live, sinceUs, "+inf"),
-        redis.zrangebyscore(keys.failing, sinceUs, "+inf"),
-        redis.lrange(keys.transitions, 0, -1),
+      const sinceUs = (await readClockUs(redis, state)) - BREAKER.quorumUs;
+      const [fields, liveWorkers, failingWorkers, texts] = await Promise.all([
+        redis.hgetall(state),
+        redis.zrangebyscore(live, sinceUs, "+inf"),
+        redis.zrangebyscore(failing, sinceUs, "+inf"),
+        redis.lrange(transitions, 0, -1),
       ]);
-      return { fields, liveWorkers, failingWorkers, transitions: transitions.map(parseTransition) };
+      return { fields, liveWorkers, failingWorkers, transitions: texts.map(parseTransition) };
     },
   };
 }
 
-function parseTransition(text: string): Transition {
-  try {
-    return JSON.parse(text) as Transition;
-  } catch (error) {
-    throw new KonvergeError("internal", "a stored transition of the guard is not JSON", {
-      cause: ensureError(error),
-    });
-  }
+function limitsText(limits: GuardLimits): string {
+  const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
+  return [ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs].join(" ");
 }
 
 function parseLimits(text: string): GuardLimits {

@@ -1,5 +1,6 @@
 import type { BreakerMode, GuardLimits } from "@konverge/core";
-import type { GuardStore, Transition } from "./guard-store.ts";
+import type { GuardStore } from "./guard-store.ts";
+import type { Transition } from "./transition.ts";
 
 /** All that is known of one cluster's guard, in one call. */
 export interface GuardView {

@@ -13,7 +13,8 @@ import {
 } from "@konverge/core";
 import { createBreakerView, type BreakerNews } from "./breaker-view.ts";
 import { createFlightLimit } from "./flight-limit.ts";
-import type { StoreAnswer, Transition } from "./guard-store.ts";
+import type { StoreAnswer } from "./scripts/admit.ts";
+import type { Transition } from "./transition.ts";
 import { createLeaseShelf } from "./lease-shelf.ts";
 import { createOutcomeTally, MAX_RETRY_AFTER_MS } from "./outcome-tally.ts";
 import type { Health } from "./local-health.ts";

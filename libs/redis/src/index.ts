@@ -3,7 +3,11 @@ export { openConsumer, openOnceOnly, openProducer, openSubscriber } from "./open
 export type { Consumer } from "./open-redis.ts";
 export { primariesOf } from "./redis-target.ts";
 export type { RedisClient, RedisTarget } from "./redis-target.ts";
-export { defineScript, runScript } from "./script.ts";
-export type { Script, ScriptArgument } from "./script.ts";
+export type { LuaPart } from "./compose-lua.ts";
+export { replyFlag, replyList, replyNumber, replyTagged, replyText, replyWord } from "./reply.ts";
+export type { Reply } from "./reply.ts";
+export { defineScript, readLua, runScript } from "./script.ts";
+export type { Script, ScriptArgument, TypedScript } from "./script.ts";
+export type { ScriptCall, ScriptSignature } from "./script-signature.ts";
 export { readClockUs, readServerInfo, runIdOf } from "./server-of.ts";
 export { closeRedis, withRedis } from "./with-redis.ts";

@@ -1,8 +1,12 @@
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { composeLua, type LuaPart } from "./compose-lua.ts";
 import type { RedisClient } from "./redis-target.ts";
+import type { Reply } from "./reply.ts";
+import type { ArgumentKinds, ScriptCall, ScriptSignature } from "./script-signature.ts";
 
-/** A Lua script. Its file says what KEYS, ARGV and the answer are; the clock is Redis's own (TIME). */
-export interface Script {
+/** A script that is called by position: until every package has named its keys and arguments. */
+export interface PlainScript {
   readonly name: string;
   readonly lua: string;
   readonly sha: string;
@@ -10,25 +14,127 @@ export interface Script {
 
 export type ScriptArgument = string | number;
 
-export function defineScript(name: string, lua: string): Script {
-  return { name, lua, sha: createHash("sha1").update(lua).digest("hex") };
+export type Script<Signature = never, Answer = unknown> = [Signature] extends [never]
+  ? PlainScript
+  : Signature extends ScriptSignature
+    ? TypedScript<Signature, Answer>
+    : never;
+
+/** A Lua script with a typed call and answer. The clock is that of Redis (TIME). */
+export interface TypedScript<
+  Signature extends ScriptSignature = ScriptSignature,
+  Answer = unknown,
+> {
+  readonly signature: Signature;
+  readonly body: LuaPart;
+  /** The whole text, as Redis gets it. */
+  readonly lua: string;
+  readonly sha: string;
+  /** @throws KonvergeError `internal` if the reply has another form. */
+  readonly answer: (reply: Reply) => Answer;
 }
 
 /**
- * Runs a script by its hash; a Redis that has forgotten it (restart, failover, another node of a cluster) gets the text.
- * @param keys at least one: on a Redis Cluster it decides which node runs the script
- * @throws what Redis answers, naming the script.
+ * Defines a script. Declare `signature` as a constant of its own (`as const`), since exported types cannot be inferred:
+ * `export const xScript: Script<typeof signature, Answer> = defineScript(signature, { lua: readLua(...), answer })`.
  */
+export function defineScript<Signature extends ScriptSignature, Answer>(
+  signature: Signature,
+  body: LuaPart & { readonly answer: (reply: Reply) => Answer },
+): TypedScript<Signature, Answer>;
+export function defineScript(name: string, lua: string): PlainScript;
+export function defineScript(
+  signature: ScriptSignature | string,
+  definition: (LuaPart & { readonly answer: (reply: Reply) => unknown }) | string,
+): TypedScript | PlainScript {
+  if (typeof definition === "string") {
+    const sha = createHash("sha1").update(definition).digest("hex");
+    return { name: String(signature), lua: definition, sha };
+  }
+  if (typeof signature === "string") throw new TypeError("a text has no answer");
+  const { answer, ...body } = definition;
+  const lua = composeLua(signature, body);
+  return { signature, body, lua, sha: createHash("sha1").update(lua).digest("hex"), answer };
+}
+
+/** Reads a Lua file: `readLua(new URL("begin.lua", import.meta.url))`. The build copies Lua files beside the compiled modules. */
+export function readLua(file: URL): string {
+  return readFileSync(file, "utf8");
+}
+
+/**
+ * Runs a script by its hash. A Redis that does not have it (restart, failover, another node of a cluster) gets the text.
+ * The first key decides which node of a Redis Cluster runs the script.
+ * @throws the error that Redis returns
+ */
+export async function runScript<Signature extends ScriptSignature, Answer>(
+  redis: RedisClient,
+  script: TypedScript<Signature, Answer>,
+  call: ScriptCall<Signature>,
+): Promise<Answer>;
 export async function runScript(
   redis: RedisClient,
-  script: Script,
+  script: PlainScript,
   keys: readonly string[],
   args: readonly ScriptArgument[],
+): Promise<unknown>;
+export async function runScript(
+  redis: RedisClient,
+  script: TypedScript | PlainScript,
+  call: unknown,
+  args: readonly ScriptArgument[] = [],
+): Promise<unknown> {
+  if (Array.isArray(call)) return await evaluate(redis, script, call.length, [...call, ...args]);
+  if (!("signature" in script)) throw new TypeError(`script ${script.name} is called by position`);
+  const { count, values } = flatten(script.signature, call as AnyCall);
+  return script.answer((await evaluate(redis, script, count, values)) as Reply);
+}
+
+async function evaluate(
+  redis: RedisClient,
+  { sha, lua }: Pick<PlainScript, "sha" | "lua">,
+  count: number,
+  values: readonly (string | number)[],
 ): Promise<unknown> {
   try {
-    return await redis.evalsha(script.sha, keys.length, ...keys, ...args);
+    return await redis.evalsha(sha, count, ...values);
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-    return await redis.eval(script.lua, keys.length, ...keys, ...args);
+    return await redis.eval(lua, count, ...values);
+  }
+}
+
+type Values = Readonly<Record<string, string | number | boolean>>;
+
+/** A call without the names of its signature. */
+interface AnyCall {
+  readonly keys?: Readonly<Record<string, string>>;
+  readonly args?: Values;
+  readonly each?: readonly Values[];
+}
+
+/** KEYS and ARGV in the order of the signature; `count` of them are keys. */
+function flatten(
+  { keys = [], args = {}, each = {} }: ScriptSignature,
+  call: AnyCall,
+): { readonly count: number; readonly values: readonly (string | number)[] } {
+  const values: (string | number)[] = [];
+  const items = call.each ?? [];
+  pushKeys(values, keys, call.keys ?? {});
+  for (const item of items) pushKeys(values, each.keys ?? [], item);
+  const count = values.length;
+  pushArguments(values, args, call.args ?? {});
+  for (const item of items) pushArguments(values, each.args ?? {}, item);
+  return { count, values };
+}
+
+function pushKeys(values: (string | number)[], names: readonly string[], from: Values): void {
+  for (const name of names) values.push(from[name] as string);
+}
+
+function pushArguments(values: (string | number)[], kinds: ArgumentKinds, from: Values): void {
+  for (const name in kinds) {
+    const value = from[name] as string | number | boolean;
+    values.push(typeof value === "boolean" ? Number(value) : value);
   }
 }

@@ -1,285 +1,94 @@
-import { BREAKER, MAX_LEASE, type AdmitAsk } from "@konverge/core";
-import { defineScript, type Script, type ScriptArgument } from "@konverge/redis";
+import { BREAKER, MAX_LEASE, type AdmitAnswer, type AdmitAsk } from "@konverge/core";
+import {
+  defineScript,
+  readLua,
+  replyNumber,
+  replyTagged,
+  replyText,
+  replyWord,
+  type Reply,
+  type Script,
+  type ScriptCall,
+} from "@konverge/redis";
+import { parseTransition, type Transition } from "../transition.ts";
+
+/** `unset` where no limits are stored: configure, and ask again. */
+export type StoreAnswer =
+  | { readonly kind: "unset" }
+  | (AdmitAnswer & {
+      readonly kind: "answer";
+      /** Grows with each change of the limits. */
+      readonly revision: number;
+      readonly transition?: Transition;
+    });
+
+const signature = {
+  name: "admit",
+  keys: ["state", "liveWorkers", "failingWorkers", "transitions"],
+  args: {
+    channel: "text",
+    worker: "text",
+    askRunId: "text",
+    /** Generation of the report. */
+    reported: "number",
+    ok: "number",
+    failed: "number",
+    trailing: "number",
+    slow: "number",
+    throttled: "number",
+    retryAfterUs: "number",
+    askTicket: "text",
+    verdict: "text",
+    want: "number",
+    need: "number",
+    /** Part of the bucket that is left to higher classes. */
+    share: "number",
+    /** A new ticket, or empty. */
+    probe: "text",
+    random: "number",
+  },
+} as const;
 
 /**
- * One step of a cluster's guard: takes a worker's report, moves the breaker, adapts the rate, and leases tokens. Field by
- * field what core's `admit` does to a GuardState; test/integration/guard-model.test.ts holds them together.
- *
- * KEYS: 1 state (hash), 2 live workers, 3 failing workers (sorted sets by time), 4 transitions (list, newest first).
- * ARGV: 1 channel for transitions, 2 worker, 3 run id of Redis, 4 generation of the report, 5 ok, 6 failed, 7 trailing
- * failures, 8 slow, 9 throttled, 10 Retry-After in us, 11 ticket, 12 verdict ("", ok, failed, neutral), 13 want, 14 need,
- * 15 floor, 16 probe (a new ticket, or ""), 17 random in [0, 1).
- * Answer: { mode, generation, granted, wait in us, ticket, rate in thousandths, live workers, revision of the limits,
- * transition as JSON or "" }; or { "unset" } where no limits are known: configure, and ask again.
+ * One step of a cluster's guard: takes a worker's report, moves the breaker, adapts the rate, and leases tokens. It changes
+ * the same fields as core's `admit`; test/integration/guard-model.test.ts compares the two.
  */
-export const admitScript: Script = defineScript(
-  "admit",
-  String.raw`
-local time = redis.call('TIME')
-local timeUs = time[1] * 1000000 + time[2]
-local max, min, ceil, floor = math.max, math.min, math.ceil, math.floor
+export const admitScript: Script<typeof signature, StoreAnswer> = defineScript(signature, {
+  lua: readLua(new URL("admit.lua", import.meta.url)),
+  constants: { BREAKER, MAX_LEASE },
+  answer: decode,
+});
 
-local h = redis.call('HMGET', KEYS[1], 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation',
-  'tatUs', 'rate', 'lastUs', 'runId', 'pausedUntilUs', 'cutUs', 'raisedUs', 'untilUs', 'ticket', 'ticketUntilUs',
-  'closedUs', 'openings', 'revision', 'promisedUs')
-if not h[1] then return { 'unset' } end
-local function num(i) return tonumber(h[i]) or 0 end
-local limitRate, burst, minRate, ttlMs, maxWaitMs = num(1), num(2), num(3), num(4), num(5)
-local size = burst - limitRate * ttlMs / 1000
-local mode, generation, tatUs, rate, lastUs = h[6], num(7), num(8), num(9), num(10)
-local runId, pausedUntilUs, cutUs, raisedUs, untilUs = h[11] or '', num(12), num(13), num(14), num(15)
-local ticket, ticketUntilUs, closedUs, openings, promisedUs = h[16] or '', num(17), num(18), num(19), num(21)
-
-local worker, askRunId, reported = ARGV[2], ARGV[3], tonumber(ARGV[4])
-local ok, failed, trailing, slow, throttled = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local retryAfterUs, askTicket, verdict = tonumber(ARGV[10]), ARGV[11], ARGV[12]
-local want, need, share, probe, random = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15]), ARGV[16], tonumber(ARGV[17])
-
-local set = {}
-local function put(field, value)
-  set[#set + 1] = field
-  set[#set + 1] = value
-end
--- Empty, also when the last of what is promised is due.
-local function emptied(at, r) return ceil(max(at, promisedUs) + size * 1e6 / r) end
-
-local stepped = false
--- A clock that goes back a little stands still; a real step back empties the bucket and shortens what was to end later.
-if timeUs >= lastUs or lastUs - timeUs > ${BREAKER.clockStepUs} then
-  if timeUs < lastUs then
-    stepped = true
-    promisedUs = timeUs + max(0, promisedUs - lastUs)
-    tatUs = emptied(timeUs, rate)
-    untilUs = min(untilUs, timeUs + ${BREAKER.maxOpenUs})
-    pausedUntilUs = min(pausedUntilUs, timeUs + ${BREAKER.maxOpenUs})
-    ticketUntilUs = min(ticketUntilUs, timeUs + ${BREAKER.ticketUs})
-    cutUs, raisedUs, closedUs = min(cutUs, timeUs), timeUs, min(closedUs, timeUs)
-    local strainedUs = tonumber(redis.call('HGET', KEYS[1], 'strainedUs')) or 0
-    redis.call('HSET', KEYS[1], 'windowUs', timeUs, 'strainedUs', min(strainedUs, timeUs))
-  end
-  lastUs = timeUs
-end
-local nowUs = lastUs
-
--- Another Redis may have forgotten grants.
-if askRunId ~= '' and askRunId ~= runId then
-  if runId ~= '' then tatUs = max(tatUs, emptied(nowUs, rate)) end
-  runId = askRunId
-  put('runId', runId)
-end
--- Moves that a worker knows of were forgotten, and with them perhaps grants. The next number voids all that was leased.
-if reported > generation then
-  generation = reported + 1
-  tatUs = max(tatUs, emptied(nowUs, rate))
-  put('generation', generation)
-end
-
-local transition = ''
-local function moved(to, reason, evidence)
-  transition = '{"atMs":' .. string.format('%.0f', floor(nowUs / 1000)) .. ',"from":"' .. mode .. '","to":"' .. to ..
-    '","reason":"' .. reason .. '","generation":' .. (generation + 1) .. ',"worker":' .. cjson.encode(worker) .. evidence .. '}'
-  mode = to
-  generation = generation + 1
-end
-local function clearCounts()
-  put('total', 0)
-  put('failed', 0)
-  put('slow', 0)
-  put('throttled', 0)
-  put('consecutive', 0)
-  put('strainedUs', 0)
-  redis.call('DEL', KEYS[3])
-end
-local function open(reason, evidence)
-  if mode == 'halfOpen' or nowUs - closedUs < ${BREAKER.calmUs} then openings = openings + 1 else openings = 1 end
-  local base = min(${BREAKER.maxOpenUs}, ${BREAKER.openUs} * 2 ^ (openings - 1))
-  -- A worker that has not heard of it may use what it was promised: the probe comes one token after the last of that.
-  local tokenUs = min(${BREAKER.maxOpenUs}, ceil(1e6 / limitRate))
-  local forUs = max(retryAfterUs, floor(base * (0.75 + 0.5 * random)), promisedUs + tokenUs - nowUs)
-  moved('open', reason, evidence .. ',"openMs":' .. string.format('%.0f', floor(forUs / 1000)))
-  untilUs = nowUs + forUs
-  ticket, ticketUntilUs = '', 0
-  clearCounts()
-end
-
-if mode == 'closed' and reported == generation and ok + failed + throttled > 0 then
-  redis.call('ZADD', KEYS[2], nowUs, worker)
-  if failed > 0 then redis.call('ZADD', KEYS[3], nowUs, worker)
-  elseif ok > 0 then redis.call('ZREM', KEYS[3], worker) end
-  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', nowUs - ${BREAKER.quorumUs})
-  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', nowUs - ${BREAKER.quorumUs})
-  local w = redis.call('HMGET', KEYS[1], 'total', 'failed', 'slow', 'throttled', 'windowUs', 'consecutive', 'strainedUs')
-  for i = 1, 7 do w[i] = tonumber(w[i]) or 0 end
-  local left = max(0, 1 - (nowUs - w[5]) / ${BREAKER.windowUs})
-  local total, failing = w[1] * left + (ok + failed), w[2] * left + failed
-  local slowly, refused = w[3] * left + slow, w[4] * left + throttled
-  local consecutive, strainedUs = w[6] + failed, w[7]
-  if ok > 0 then consecutive = trailing end
-
-  -- The adaptive rate: down at once.
-  local isFailing = failed > 0 and failing >= ${BREAKER.cutFailedShare} * total
-  local isSlow = slow > 0 and slowly >= ${BREAKER.slowShare} * total
-  if (throttled > 0 or isFailing or isSlow) and nowUs - cutUs >= max(${BREAKER.cutEveryUs}, retryAfterUs) then
-    local to = max(minRate, ${BREAKER.cutFactor} * rate)
-    -- A cut keeps the debt in tokens, else it would mint them.
-    tatUs = ceil(nowUs + max(0, tatUs - nowUs) * rate / to)
-    rate, cutUs, raisedUs = to, nowUs, nowUs
-  end
-  if throttled > 0 then
-    pausedUntilUs = max(pausedUntilUs, nowUs + retryAfterUs)
-    -- What gathered during a pause must not come at once after it.
-    tatUs = max(tatUs, emptied(pausedUntilUs, rate))
-  end
-  if rate <= minRate and refused >= ${BREAKER.strainedShare} * (total + refused) then
-    if strainedUs == 0 then strainedUs = nowUs end
-  else
-    strainedUs = 0
-  end
-
-  local reason
-  if consecutive >= ${BREAKER.consecutive} then reason = 'consecutive'
-  elseif total >= ${BREAKER.minCalls} and failing >= ${BREAKER.failedShare} * total then reason = 'failedShare'
-  elseif total >= ${BREAKER.minCalls} and slowly >= ${BREAKER.slowShare} * total and failing >= ${BREAKER.slowFailedShare} * total then
-    reason = 'slow'
-  elseif strainedUs > 0 and nowUs - strainedUs >= ${BREAKER.strainedUs} then reason = 'strained' end
-  if reason then
-    -- A worker with a broken network of its own must not speak for the fleet. A server that says 429 says it to all.
-    local liveNow, failingNow = redis.call('ZCARD', KEYS[2]), redis.call('ZCARD', KEYS[3])
-    if reason == 'strained' or failingNow >= min(2, liveNow) then
-      open(reason, ',"calls":' .. floor(total + 0.5) .. ',"failed":' .. floor(failing + 0.5) .. ',"slow":' .. floor(slowly + 0.5) ..
-        ',"throttled":' .. floor(refused + 0.5) .. ',"consecutive":' .. consecutive .. ',"failingWorkers":' .. failingNow ..
-        ',"liveWorkers":' .. liveNow)
-    end
-  end
-  if mode == 'closed' then
-    put('total', total)
-    put('failed', failing)
-    put('slow', slowly)
-    put('throttled', refused)
-    put('windowUs', nowUs)
-    put('consecutive', consecutive)
-    put('strainedUs', strainedUs)
-  else
-    put('windowUs', nowUs)
-  end
-elseif mode == 'halfOpen' and askTicket ~= '' and askTicket == ticket and nowUs < ticketUntilUs then
-  -- A probe that told nothing must not lead straight to the next.
-  ticket, ticketUntilUs = '', nowUs + max(${BREAKER.openUs}, retryAfterUs)
-  if verdict == 'failed' then
-    open('probe', '')
-  elseif verdict == 'ok' then
-    moved('closed', 'probe', '')
-    closedUs, untilUs, pausedUntilUs, ticketUntilUs = nowUs, 0, 0, 0
-    rate = max(minRate, ${BREAKER.restartShare} * limitRate)
-    tatUs = emptied(nowUs, rate)
-    cutUs, raisedUs = nowUs, nowUs
-    clearCounts()
-  end
-end
-if mode == 'open' and nowUs >= untilUs then
-  moved('halfOpen', 'timer', '')
-  ticket, ticketUntilUs = '', 0
-end
-
-local granted, waitUs, handed = 0, 0, ''
-local live = redis.call('ZCARD', KEYS[2])
-if mode == 'isolated' then waitUs = ${BREAKER.isolatedUs}
-elseif mode == 'open' then waitUs = untilUs - nowUs
-elseif mode == 'halfOpen' then
-  if nowUs < ticketUntilUs then waitUs = ticketUntilUs - nowUs
-  elseif probe == '' then waitUs = ${BREAKER.openUs}
-  else
-    ticket, ticketUntilUs = probe, nowUs + ${BREAKER.ticketUs}
-    granted, handed = 1, probe
-    tatUs = ceil(max(tatUs, nowUs) + 1e6 / rate)
-  end
-elseif want > 0 then
-  if nowUs < pausedUntilUs then
-    waitUs = pausedUntilUs - nowUs
-  else
-    -- A greedy worker must not hold what others wait for.
-    want = max(need, min(want, ${MAX_LEASE}, ceil(2 * burst / max(1, live))))
-    local intervalUs = 1e6 / rate
-    -- An idle bucket is full, not fuller.
-    tatUs = max(tatUs, nowUs)
-    local kept = share * size
-    local level = (nowUs + size * intervalUs - tatUs) / intervalUs - kept
-    if level >= need then
-      granted = min(want, floor(level))
-      tatUs = ceil(tatUs + granted * intervalUs)
-    else
-      -- No longer a stretch than a token lives, so that workers take turns; and a promise must fit the bucket.
-      local promised = min(want, max(need, floor(ttlMs * 1000 / intervalUs)), floor(size - kept))
-      local dueUs = ceil((promised - level) * intervalUs)
-      if promised >= need and dueUs <= maxWaitMs * 1000 then
-        granted, waitUs = promised, dueUs
-        tatUs = ceil(tatUs + promised * intervalUs)
-      else
-        -- Others are promised all of the near future: ask again when half of that has passed.
-        waitUs = max(1000, ceil((need - level) * intervalUs) - maxWaitMs * 500)
-      end
-    end
-    if granted > 0 then promisedUs = max(promisedUs, nowUs + waitUs) end
-    -- And up step by step, only while the rate is what holds the work up.
-    if rate < limitRate then
-      if nowUs - cutUs < ${BREAKER.cutEveryUs} or not (granted < want or waitUs > 0) then
-        raisedUs = nowUs
-      elseif reported == generation and ok > 0 and failed + throttled == 0 then
-        local to = min(limitRate, rate + ${BREAKER.raiseShare} * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
-        -- As many tokens as before, and from when the last promise is due.
-        local sinceUs = max(nowUs, promisedUs)
-        if to > rate then tatUs = ceil(sinceUs + max(0, tatUs - sinceUs) * rate / to) end
-        rate, raisedUs = to, nowUs
-      end
-    end
-  end
-end
-
-put('lastUs', lastUs)
-put('tatUs', tatUs)
-put('promisedUs', promisedUs)
-put('rate', rate)
-put('raisedUs', raisedUs)
-put('cutUs', cutUs)
-put('pausedUntilUs', pausedUntilUs)
-if transition ~= '' or handed ~= '' or askTicket ~= '' or stepped then
-  put('mode', mode)
-  put('generation', generation)
-  put('untilUs', untilUs)
-  put('ticket', ticket)
-  put('ticketUntilUs', ticketUntilUs)
-  put('closedUs', closedUs)
-  put('openings', openings)
-end
-redis.call('HSET', KEYS[1], unpack(set))
-if transition ~= '' then
-  redis.call('LPUSH', KEYS[4], transition)
-  redis.call('LTRIM', KEYS[4], 0, 49)
-  redis.call('PUBLISH', ARGV[1], mode .. ' ' .. string.format('%.0f', generation) .. ' ' .. string.format('%.0f', max(0, untilUs - nowUs)))
-end
-return { mode, generation, granted, waitUs, handed, floor(rate * 1000), live, num(20), transition }
-`,
-);
-
-/** ARGV of the script, in its order. */
-export function admitArguments(channel: string, ask: AdmitAsk): ScriptArgument[] {
-  return [
+export function admitArguments(
+  channel: string,
+  ask: AdmitAsk,
+): ScriptCall<typeof signature>["args"] {
+  const { runId, generation, ticket, floor, ...rest } = ask;
+  return {
+    ...rest,
     channel,
-    ask.worker,
-    ask.runId,
-    ask.generation,
-    ask.ok,
-    ask.failed,
-    ask.trailing,
-    ask.slow,
-    ask.throttled,
-    ask.retryAfterUs,
-    ask.ticket,
-    ask.verdict,
-    ask.want,
-    ask.need,
-    ask.floor,
-    ask.probe,
-    ask.random,
-  ];
+    askRunId: runId,
+    reported: generation,
+    askTicket: ticket,
+    share: floor,
+  };
+}
+
+function decode(reply: Reply): StoreAnswer {
+  const [mode, generation, granted, waitUs, ticket, rate, live, revision, transition] =
+    replyTagged(reply);
+  if (mode === "unset") return { kind: "unset" };
+  return {
+    kind: "answer",
+    mode: replyWord(mode, ["closed", "open", "halfOpen", "isolated"]),
+    generation: replyNumber(generation),
+    granted: replyNumber(granted),
+    waitUs: replyNumber(waitUs),
+    ticket: replyText(ticket),
+    // In thousandths, since Redis cuts Lua's numbers to integers.
+    ratePerSecond: replyNumber(rate) / 1_000,
+    live: replyNumber(live),
+    revision: replyNumber(revision),
+    ...(transition === "" ? {} : { transition: parseTransition(replyText(transition)) }),
+  };
 }

@@ -1,0 +1,36 @@
+local time = redis.call('TIME')
+local nowUs = time[1] * 1000000 + time[2]
+local max, min, ceil = math.max, math.min, math.ceil
+
+local h = redis.call('HMGET', state, 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation', 'rate',
+  'tatUs', 'lastUs', 'revision', 'limits', 'limitsBy', 'setRate', 'promisedUs')
+local known = h[1]
+local function num(i) return tonumber(h[i]) or 0 end
+nowUs = max(nowUs, num(10))
+local revision = num(11)
+
+-- Applies limits as text, "rate burst minRate ttlMs maxWaitMs". A rate that is given replaces the first of them.
+local function setLimits(text, givenRate)
+  local parts = {}
+  for part in string.gmatch(text, '%S+') do parts[#parts + 1] = tonumber(part) end
+  local rate, ttlMs = givenRate or parts[1], parts[4]
+  local burst = max(parts[2], ceil(rate * ttlMs / 1000) + 2)
+  local size = burst - rate * ttlMs / 1000
+  local minRate = min(parts[3], rate)
+  redis.call('HSET', state, 'limitRate', rate, 'burst', burst, 'minRate', minRate, 'ttlMs', ttlMs, 'maxWaitMs', parts[5],
+    'revision', revision + 1)
+  if not known then
+    redis.call('HSET', state, 'mode', 'closed', 'generation', 1, 'rate', rate, 'tatUs', ceil(nowUs + size * 1e6 / rate),
+      'lastUs', nowUs, 'windowUs', nowUs, 'raisedUs', nowUs)
+    return
+  end
+  local current, to = num(8), num(8)
+  -- A rate that was not cut follows the limit; one that is recovering continues from its current value.
+  if current >= num(1) or current > rate then to = rate end
+  to = max(to, minRate)
+  local tatUs = num(9)
+  local sinceUs = nowUs
+  if to > current then sinceUs = max(nowUs, num(15)) end
+  tatUs = ceil(sinceUs + max(0, tatUs - sinceUs) * current / to)
+  redis.call('HSET', state, 'rate', to, 'tatUs', tatUs)
+end
