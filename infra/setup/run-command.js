@@ -18,7 +18,12 @@ export async function runCommand({ root, node, args: [file = "", ...rest] }) {
   const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== bin);
   const child = spawn(node, ["--conditions=@konverge/source", join(root, file), ...rest], {
     stdio: "inherit",
-    env: { ...process.env, PATH: [bin, ...folders].join(delimiter) },
+    env: {
+      // Halves the start of every process of a command: TypeScript is stripped and compiled once.
+      NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "konverge", "compiled"),
+      ...process.env,
+      PATH: [bin, ...folders].join(delimiter),
+    },
   });
   const handlers = FORWARDED.map((signal) => {
     const forward = () => {

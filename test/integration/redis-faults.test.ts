@@ -126,7 +126,7 @@ test.each(Object.keys(FAULTS))(
       { concurrency: 2 },
     );
     const running = await queue.request(keyOf("running"), http);
-    await until("it runs", () => worker.active === 1);
+    await until("it runs", () => worker.started.length === 1);
     worker.pause();
     const waiting = await queue.request(keyOf("waiting"), http);
 
@@ -173,7 +173,7 @@ test("a full Redis still stores how attempts end; their keys are free when there
   const ids = await Promise.all(
     outcomes.map(async (name) => (await queue.request(keyOf(name), http)).id),
   );
-  await until("all run", () => worker.active === outcomes.length);
+  await until("all run", () => worker.started.length === outcomes.length);
   await admin.config("SET", "maxmemory", "1");
   held.release();
   await until("all ended", () => worker.closed.length === outcomes.length);
