@@ -187,7 +187,7 @@ test("failures wake somebody, and a fleet that is gone does", async (context) =>
   const errors = 'konverge_reconcile_errors_total{controller="widgets"}';
   await until("it has failed", async () => ((await scrape()).get(errors) ?? 0) > 2);
   expect(await firing(seriesOf(await scrape(), before))).toContain("KonvergeFailing");
-  expect(await firing([])).toEqual(["KonvergeNoWorker", "KonvergeRedisAway"]);
+  expect(await firing([])).toEqual(["KonvergeNoWorker", "KonvergeRedisUnavailable"]);
 });
 
 test("a run that is stuck wakes somebody, and so does one that fails", async (context) => {
@@ -200,13 +200,13 @@ test("a run that is stuck wakes somebody, and so does one that fails", async (co
   const failed = 'activations_total{workflow="release",end="failed"}';
   await until("it has failed", async () => (await count(failed)) === 1);
   const failing = await firing(seriesOf(await scrape(), before));
-  expect(failing).toContain("KonvergeRunsFail");
-  expect(failing).not.toContain("KonvergeRunsStuck");
+  expect(failing).toContain("KonvergeRunsFailing");
+  expect(failing).not.toContain("KonvergeRunsBlocked");
   // No worker has code that takes it.
   await workflows.start({ ...release, version: 1 }, undefined);
   const stuck = 'runs{workflow="release",status="stuck"}';
   await until("one is stuck", async () => (await count(stuck)) === 1);
-  expect(await firing(seriesOf(await scrape()))).toContain("KonvergeRunsStuck");
+  expect(await firing(seriesOf(await scrape()))).toContain("KonvergeRunsBlocked");
 });
 
 test("while the API server is protected, the query has no answer, and somebody is told", async (context) => {

@@ -1,17 +1,17 @@
 import { ERRORS, type ErrorCode } from "@konverge/core";
 
-/** How every command ends. The numbers of errors come from the one table of error codes. */
+/** The exit codes of all commands. Those of errors come from the table of error codes. */
 export const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] = [
-  [0, "done"],
-  [1, "the operation failed"],
-  [2, "something to correct in what was typed or configured"],
+  [0, "success"],
+  [1, "operation failed"],
+  [2, "invalid input or configuration"],
   [3, "not found"],
-  [4, "conflict, or a precondition does not hold"],
-  [5, "timed out waiting; the work goes on"],
-  [6, "Redis or a server is away; try again later"],
-  [7, "the token is missing, wrong, or does not allow it"],
-  [130, "ended by SIGINT"],
-  [143, "ended by SIGTERM"],
+  [4, "conflict or failed precondition"],
+  [5, "wait timed out; the work continues"],
+  [6, "Redis or server unavailable; retry later"],
+  [7, "token missing, invalid or without permission"],
+  [130, "interrupted by SIGINT"],
+  [143, "terminated by SIGTERM"],
 ];
 
 export function exitCodesHelp(): string {
