@@ -120,13 +120,13 @@ test("docs/enqueue.md: curl asks for one object and for many; a pipeline waits; 
     items: [{ coalesced: expect.any(Boolean) }, { error: { code: "forbidden" } }],
   });
 
-  const [step = ""] = blocksBelow("### A step of a pipeline");
+  const [step = ""] = blocksBelow("### Pipeline step");
   expect(await type(step, { CI_PIPELINE_ID: "4711" })).toBe("reconciled\n");
   expect(await type(step, { CI_PIPELINE_ID: "4711" })).toBe("reconciled\n");
   const runs = (await triggersOf("blue")).filter(({ reason }) => reason === "pipeline 4711");
   expect(runs).toHaveLength(1);
 
-  const [crontab = ""] = blocksBelow("### A line of cron", "crontab");
+  const [crontab = ""] = blocksBelow("### Cron", "crontab");
   expect(crontab).not.toContain("%");
   const command = crontab.trim().split(" ").slice(5).join(" ");
   const body = '{"controller":"node-pool","namespace":"default","name":"blue","reason":"cron"}';
@@ -139,7 +139,7 @@ test("docs/enqueue.md: curl asks for one object and for many; a pipeline waits; 
 test("docs/enqueue.md: a step of a pipeline fails when the object could not be reconciled", async () => {
   const [login = ""] = blocksBelow("## HTTP");
   await type(login);
-  const [step = ""] = blocksBelow("### A step of a pipeline");
+  const [step = ""] = blocksBelow("### Pipeline step");
   const wrong = step.replace('"name":"blue"', '"name":"never-made"');
   await expect(type(wrong, { CI_PIPELINE_ID: "4712" })).rejects.toMatchObject({
     code: 1,
@@ -148,7 +148,7 @@ test("docs/enqueue.md: a step of a pipeline fails when the object could not be r
 });
 
 test("docs/enqueue.md: the command line asks, waits, and ends with a code for each way to end", async () => {
-  const [ask = ""] = blocksBelow("## The command line");
+  const [ask = ""] = blocksBelow("## CLI");
   const token = (await type("konverge token create shell --role operator")).trim();
   const env = { KONVERGE_TOKEN: token, CI_PIPELINE_ID: "4713", KONVERGE_REDIS_URL: "" };
   expect(await type(ask, env)).toMatch(/\nfinished +done .* node-pool +default\/blue\n$/);
@@ -168,7 +168,7 @@ test("docs/enqueue.md: the command line asks, waits, and ends with a code for ea
 test("docs/enqueue.md: an annotation asks for a reconcile, and its record says so", async (context) => {
   if (!isOnPath("kubectl")) context.skip("no kubectl on PATH");
   await until("it ran before", async () => (await attemptsOf("blue")).length > 0);
-  const [annotate = ""] = blocksBelow("## An annotation");
+  const [annotate = ""] = blocksBelow("## Annotation");
   await type(annotate);
   const asked = await until("it ran for the annotation", async () =>
     (await triggersOf("blue")).find(({ by }) => by === "annotation"),
