@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { commandTree } from "../apps/cli/src/command-tree.ts";
 import { createProgram } from "../apps/cli/src/create-program.ts";
-import { EXIT_CODES } from "../apps/cli/src/exit-codes.ts";
+import { EXIT_CODES } from "../apps/cli/src/process/exit-codes.ts";
 
 const page = readFileSync("docs/cli.md", "utf8");
 const tree = commandTree(createProgram());

@@ -31,6 +31,7 @@ test.each([
     "libs/client",
     "libs/contracts",
     "libs/core",
+    "libs/records",
     "zod",
   ]);
 });

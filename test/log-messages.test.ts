@@ -28,7 +28,7 @@ function argumentsAt(text: string, start: number): string[] {
   return parts;
 }
 
-const calls: LogCall[] = globSync("{libs/{engine,telemetry},apps/{worker,api}}/src/**/*.ts")
+const calls: LogCall[] = globSync("libs/{api,engine,telemetry,worker}/src/**/*.ts")
   .filter((file) => !file.endsWith(".test.ts"))
   .flatMap((file) => {
     const text = readFileSync(file, "utf8").replaceAll(/^ *(?:\*|\/\/|\/\*\*).*$/gm, "");

@@ -1,6 +1,6 @@
 import { Agent, request } from "node:http";
 import { createHistoryWriter, type HistoryBatch } from "@konverge/queue";
-import { announce } from "../integration/announce.ts";
+import { announce } from "../integration/queue/announce.ts";
 import {
   contest,
   figureOf,

@@ -1,7 +1,7 @@
 /** Our side of the suite `controller`: a worker as `konverge worker` runs it, configured by the one argument. */
 import { readSettings } from "@konverge/contracts";
-import { defineConfig, defineController, type ControllerOptions } from "@konverge/engine";
-import { startWorkerProcess, type WorkerProcess } from "@konverge/worker";
+import { defineConfig, startWorkerProcess, type WorkerProcess } from "@konverge/worker";
+import { defineController, type ControllerOptions } from "@konverge/engine";
 import { Gauge, type GaugeObject } from "./gauge.ts";
 import { GAUGE_CONTROLLER } from "./gauge-queue.ts";
 import { sayReadyUntilStdinEnds } from "./peer-process.ts";

@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { formatKey, type ObjectKey } from "@konverge/core";
 import {
   createHistoryReader,

@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import { obtainRedis } from "@konverge/testkit";
+import { obtainRedis } from "@konverge/apiserver";
 import { runArm, type ArmResult, type Fault } from "../chaos/outage-experiment.ts";
 import { prepareKeys } from "../chaos/outage-load.ts";
 import { canRestart, startOutagePlane } from "../chaos/outage-plane.ts";

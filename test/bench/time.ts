@@ -4,7 +4,7 @@ import { startControlPlane } from "@konverge/infra-envtest";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { beginScript } from "../../libs/queue/src/scripts/begin.ts";
 import { endScript } from "../../libs/queue/src/scripts/end.ts";
-import { leaveLaneScript, takeLaneScript } from "../../libs/queue/src/scripts/lane.ts";
+import { leaveLaneScript, takeLaneScript } from "../../libs/lanes/src/scripts/lane.ts";
 import { requestScript } from "../../libs/queue/src/scripts/request.ts";
 import { openBareClient } from "./bare-client.ts";
 import { startGaugeWorker } from "./controller-worker.ts";

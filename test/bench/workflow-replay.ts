@@ -1,6 +1,6 @@
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
-import { createRedisRunStore } from "../../libs/workflow/src/redis-run-store.ts";
-import { runActivation } from "../../libs/workflow/src/run-activation.ts";
+import { createRedisRunStore } from "../../libs/workflow/src/store/redis-run-store.ts";
+import { runActivation } from "../../libs/workflow/src/execution/run-activation.ts";
 import { figureOf, percentile, type Figure } from "./measure.ts";
 import type { OwnRedis } from "./own-redis.ts";
 import { openRuns } from "./workflow-sides.ts";

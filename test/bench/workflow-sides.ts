@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { defineWorkflow, openWorkflows, type AnyWorkflow, type Workflow } from "@konverge/workflow";
 import { FlowProducer, Worker, type FlowJob } from "bullmq";
 import type { Redis } from "ioredis";
-import { runNames } from "../../libs/workflow/src/run-names.ts";
+import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 
 export const STEPS = 5;
 const STARTED_AT_ONCE = 200;

@@ -1,7 +1,7 @@
-import { claimScript } from "../../libs/workflow/src/scripts/claim.ts";
-import { commitScript } from "../../libs/workflow/src/scripts/commit.ts";
-import { leaveScript } from "../../libs/workflow/src/scripts/leave.ts";
-import { noteScript } from "../../libs/workflow/src/scripts/note.ts";
+import { claimScript } from "../../libs/workflow/src/store/scripts/claim.ts";
+import { commitScript } from "../../libs/workflow/src/store/scripts/commit.ts";
+import { leaveScript } from "../../libs/workflow/src/store/scripts/leave.ts";
+import { noteScript } from "../../libs/workflow/src/store/scripts/note.ts";
 import { figureOf, type Figure } from "./measure.ts";
 import { startOperationTape } from "./operation-tape.ts";
 import type { OwnRedis, RedisTotals } from "./own-redis.ts";

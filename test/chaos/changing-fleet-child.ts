@@ -1,7 +1,7 @@
 /** A worker of the fleets in this folder, in a process of its own: its one argument says what it runs. */
 import type { ApiObject, ResourceType } from "@konverge/core";
-import { defineConfig, defineController, type WorkerRole } from "@konverge/engine";
-import { startWorker } from "@konverge/worker";
+import { defineConfig, startWorker } from "@konverge/worker";
+import { defineController, type WorkerRole } from "@konverge/engine";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 
 export interface FleetConfig {

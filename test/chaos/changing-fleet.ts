@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url";
 import { type ResourceType } from "@konverge/core";
 import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
 import { Redis } from "ioredis";
-import { startEmbeddedServer } from "../integration/embedded-server.ts";
-import { installWidgets } from "../integration/kube-servers.ts";
+import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
+import { installWidgets } from "../integration/kube/kube-servers.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 import {
   childrenOf,

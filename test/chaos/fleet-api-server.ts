@@ -1,5 +1,5 @@
 /** An embedded API server in a process of its own, to be killed, and with faults while it is told so. Prints its URL. */
-import { createApiServer } from "@konverge/testkit";
+import { createApiServer } from "@konverge/apiserver";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 
 const [, , dataDir = "", seed = "1"] = process.argv;

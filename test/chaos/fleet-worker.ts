@@ -7,12 +7,11 @@ import { createGuard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import {
   createHistoryWriter,
-  createObjectLanes,
   createWorkQueue,
   type AttemptLease,
-  type ObjectLanes,
   type WorkQueue,
 } from "@konverge/queue";
+import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { createLogger, createMetrics } from "@konverge/telemetry";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 import {

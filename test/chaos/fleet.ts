@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isAlreadyExists, isServed } from "@konverge/kube";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
-import { startRedis } from "@konverge/testkit";
+import { startRedis } from "@konverge/apiserver";
 import { Redis } from "ioredis";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 import {

@@ -12,9 +12,9 @@ import {
   type ContentionOrder,
   type ContentionWord,
 } from "../bench/contention-child.ts";
-import { startEmbeddedServer } from "../integration/embedded-server.ts";
+import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
-import { until } from "../integration/queue-harness.ts";
+import { until } from "../integration/queue/queue-harness.ts";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
-import { createApiServer } from "@konverge/testkit";
+import { createApiServer } from "@konverge/apiserver";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";

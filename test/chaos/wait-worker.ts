@@ -1,8 +1,7 @@
 /** A worker process whose runs wait until their object is ready. */
 import type { ResourceType } from "@konverge/core";
-import { defineConfig } from "@konverge/engine";
+import { defineConfig, startWorker } from "@konverge/worker";
 import type { KubeconfigOptions } from "@konverge/kube";
-import { startWorker } from "@konverge/worker";
 import { defineWorkflow, ready, type ObjectRef, type Workflow } from "@konverge/workflow";
 
 export interface WaitWorkerConfig {

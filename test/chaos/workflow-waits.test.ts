@@ -5,8 +5,8 @@ import { Redis } from "ioredis";
 import { afterEach, expect, test } from "vitest";
 import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
 import { openWorkflows, type ObjectRef, type RunView } from "@konverge/workflow";
-import { runNames } from "../../libs/workflow/src/run-names.ts";
-import { installWidgets, removeWidgets, testServers } from "../integration/kube-servers.ts";
+import { runNames } from "../../libs/workflow/src/store/run-names.ts";
+import { installWidgets, removeWidgets, testServers } from "../integration/kube/kube-servers.ts";
 import { pollUntil } from "./poll-until.ts";
 import { makeReadiness, type WaitWorkerConfig } from "./wait-worker.ts";
 

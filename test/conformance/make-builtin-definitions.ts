@@ -1,5 +1,5 @@
 /**
- * Writes the table of built-in schemas that the embedded API server has (libs/testkit/src/schema/builtin-definitions.ts), from
+ * Writes the table of built-in schemas that the embedded API server has (libs/apiserver/src/schema/builtin-definitions.ts), from
  * a real API server's OpenAPI documents: `node --conditions=@konverge/source test/conformance/make-builtin-definitions.ts`.
  */
 import { writeFileSync } from "node:fs";
@@ -32,7 +32,7 @@ const KEPT = ["type", "format", "required", "default", "enum"];
 const DROPPED_EXTENSIONS = new Set(["x-kubernetes-group-version-kind", "x-kubernetes-unions"]);
 const PREFIX =
   /^io\.k8s\.(api|apimachinery\.pkg\.apis|apimachinery\.pkg|apiextensions-apiserver\.pkg\.apis)\./;
-const TARGET = new URL("../../libs/testkit/src/schema/builtin-definitions.ts", import.meta.url);
+const TARGET = new URL("../../libs/apiserver/src/schema/builtin-definitions.ts", import.meta.url);
 
 const server = await startReal((line) => console.error(line));
 if (server === undefined) throw new Error("no real API server to ask");

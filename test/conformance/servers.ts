@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { EnvtestUnavailable, startControlPlane } from "@konverge/infra-envtest";
-import { createApiServer } from "@konverge/testkit";
+import { createApiServer } from "@konverge/apiserver";
 import { connect, type ApiConnection } from "./api-connection.ts";
 import type { ActStep } from "./case.ts";
 

@@ -1,6 +1,6 @@
 import { DelayedError, FlowProducer } from "bullmq";
 import { expect, test } from "vitest";
-import { hold, until } from "../integration/queue-harness.ts";
+import { hold, until } from "../integration/queue/queue-harness.ts";
 import { DEDUPED, KEY, shape, useBull } from "./bull.ts";
 
 /** Deduplication while a job waits, runs, backs off: what promises P1 and P2 stand on. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { startRedis } from "@konverge/infra-redis";
 import { Queue, Worker } from "bullmq";
 import { afterEach, expect, test } from "vitest";
-import { hold, until } from "../integration/queue-harness.ts";
+import { hold, until } from "../integration/queue/queue-harness.ts";
 import type { BullChildConfig } from "./bull-child.ts";
 import { DEDUPED, shape, useBull } from "./bull.ts";
 

@@ -1,7 +1,7 @@
 import type { JobsOptions } from "bullmq";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { hold, until } from "../integration/queue-harness.ts";
+import { hold, until } from "../integration/queue/queue-harness.ts";
 import { DEDUPED, KEY, shape, useBull } from "./bull.ts";
 import { watchCommands } from "./watch-commands.ts";
 
@@ -9,7 +9,7 @@ import { watchCommands } from "./watch-commands.ts";
 
 const bull = useBull();
 const HOUR_MS = 3_600_000;
-/** As in libs/queue/src/queue-worker.ts, job-runner.ts and requester.ts. */
+/** As in libs/queue/src/attempt/queue-worker.ts, job-runner.ts and requester.ts. */
 const LOST_LOCK = /^(Missing key|Missing lock|Lock mismatch|could not renew lock) for job/;
 const NOT_DELAYED = /not in the delayed state|Missing key/;
 const MISSING = /missing key/i;

@@ -1,7 +1,7 @@
 import { DelayedError, type Job, type JobsOptions } from "bullmq";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
-import { until } from "../integration/queue-harness.ts";
+import { until } from "../integration/queue/queue-harness.ts";
 import { DEDUPED, useBull, type Payload } from "./bull.ts";
 
 /**

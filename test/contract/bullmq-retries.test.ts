@@ -6,7 +6,7 @@ import {
   WaitingError,
 } from "bullmq";
 import { expect, test } from "vitest";
-import { hold, until } from "../integration/queue-harness.ts";
+import { hold, until } from "../integration/queue/queue-harness.ts";
 import { KEY, shape, useBull } from "./bull.ts";
 
 /** How attempts fail and jobs are put back: what promise P7 and our ladders stand on. */

@@ -7,11 +7,11 @@ import { startApi, type RunningApi } from "@konverge/api";
 import { createClient, type Client } from "@konverge/client";
 import { readSettings } from "@konverge/contracts";
 import { createControllerRegistry, createWorkQueue, type WorkQueue } from "@konverge/queue";
-import { createApiServer, type EmbeddedApiServer } from "@konverge/testkit";
+import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
 import { Redis } from "ioredis";
 import { load, loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until, workOn, type TestWorker } from "../integration/queue-harness.ts";
+import { until, workOn, type TestWorker } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
 
 const REDIS_URL = process.env["REDIS_URL"] ?? "";

@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { createApiServer } from "@konverge/testkit";
+import { createApiServer } from "@konverge/apiserver";
 import { expect, onTestFinished, test } from "vitest";
 import { runCommand } from "./cli-runner.ts";
 

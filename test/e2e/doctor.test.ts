@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { ApiObject } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { createControllerRegistry } from "@konverge/queue";
-import { createApiServer } from "@konverge/testkit";
+import { createApiServer } from "@konverge/apiserver";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runCommand, type Ended } from "./cli-runner.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";

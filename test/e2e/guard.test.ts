@@ -7,9 +7,9 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { guardListSchema, guardViewSchema } from "@konverge/contracts";
 import type { ApiObject } from "@konverge/core";
-import { createApiServer, type EmbeddedApiServer } from "@konverge/testkit";
+import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { until, useQueues } from "../integration/queue-harness.ts";
+import { until, useQueues } from "../integration/queue/queue-harness.ts";
 
 const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
 const CONFIG = "apps/examples/src/node-pool.config.ts";

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
-import { createApiServer } from "@konverge/testkit";
+import { createApiServer } from "@konverge/apiserver";
 import { load } from "js-yaml";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../integration/queue-harness.ts";
+import { until } from "../integration/queue/queue-harness.ts";
 import { removePrefix } from "./remove-prefix.ts";
 
 const root = resolve(import.meta.dirname, "../..");

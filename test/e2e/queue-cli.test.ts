@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { keyListSchema } from "@konverge/contracts";
 import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
 import { beforeEach, expect, test } from "vitest";
-import { keyOf, until, useQueues, workOn } from "../integration/queue-harness.ts";
+import { keyOf, until, useQueues, workOn } from "../integration/queue/queue-harness.ts";
 
 const harness = useQueues();
 const run = promisify(execFile);

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
-import { startEmbeddedServer } from "../integration/embedded-server.ts";
-import { until, useQueues } from "../integration/queue-harness.ts";
+import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
+import { until, useQueues } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
 
 const harness = useQueues();

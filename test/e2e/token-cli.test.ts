@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { openQueueAccess } from "@konverge/api";
 import { expect, onTestFinished, test } from "vitest";
-import { useQueues } from "../integration/queue-harness.ts";
+import { useQueues } from "../integration/queue/queue-harness.ts";
 
 const harness = useQueues();
 const run = promisify(execFile);

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
-import { startEmbeddedServer } from "../integration/embedded-server.ts";
+import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
-import { until, useQueues } from "../integration/queue-harness.ts";
+import { until, useQueues } from "../integration/queue/queue-harness.ts";
 
 const harness = useQueues();
 

@@ -12,7 +12,7 @@ export const UNSEEN: readonly UnseenEdge[] = [
   ["test/e2e/", "apps/cli/src/main.ts"],
   ["test/e2e/", "infra/setup/"],
   ["apps/cli/src/", "apps/examples/"],
-  ["apps/api/src/", "apps/dashboard/"],
+  ["libs/api/src/", "apps/dashboard/"],
 ];
 /** Programs that run the others; what they name they do not depend on. */
 const LEAVES = ["infra/setup/commands.js", "package.json"];

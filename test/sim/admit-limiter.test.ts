@@ -2,9 +2,9 @@ import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { largestExcess, type Use } from "./largest-excess.ts";
-import { admit, newGuardState } from "../../libs/core/src/guard/admit.ts";
-import { bucketSize, type GuardLimits } from "../../libs/core/src/guard/guard-limits.ts";
-import type { AdmitAsk, GuardState } from "../../libs/core/src/guard/guard-state.ts";
+import { admit, newGuardState } from "./model/admit.ts";
+import { bucketSize, type AdmitAsk, type GuardLimits } from "@konverge/core";
+import type { GuardState } from "./model/guard-state.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";

@@ -1,18 +1,11 @@
 import { randomInt } from "node:crypto";
-import {
-  admit,
-  BREAKER,
-  guardLimits,
-  newGuardState,
-  type Admission,
-  type AdmitAsk,
-  type CallResult,
-  type GuardState,
-} from "@konverge/core";
+import { BREAKER, guardLimits, type AdmitAsk, type CallResult } from "@konverge/core";
+import { admit, newGuardState, type Admission } from "./model/admit.ts";
+import { type GuardState } from "./model/guard-state.ts";
 import * as fc from "fast-check";
 import { quietAsk } from "./quiet-ask.ts";
 import { expect, test } from "vitest";
-import { openDurationUs } from "../../libs/core/src/guard/breaker-rules.ts";
+import { openDurationUs } from "./model/opening-rules.ts";
 import { createOutcomeTally } from "../../libs/guard/src/outcome-tally.ts";
 import { classifyResult } from "../../libs/guard/src/result-class.ts";
 

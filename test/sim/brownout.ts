@@ -1,13 +1,12 @@
 import {
-  admit as admitStep,
   climb,
   defineLadder,
   guardLimits,
-  newGuardState,
   type AdmitAsk,
   type Gate,
   type GuardLimits,
 } from "@konverge/core";
+import { admit as admitStep, newGuardState } from "./model/admit.ts";
 import { createTokenShare, type TokenShare } from "../../libs/guard/src/token-share.ts";
 import { createServerModel, type ServerModel } from "./server-model.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { largestExcess, type Use } from "./largest-excess.ts";
 import { bucketSize, type GuardLimits } from "../../libs/core/src/guard/guard-limits.ts";
-import { emptiedTat, leaseTokens, rescaledTat } from "../../libs/core/src/guard/token-lease.ts";
+import { emptiedTat, leaseTokens, rescaledTat } from "./model/token-lease.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const numRuns = process.env["KONVERGE_TEST_LONG"] === "1" ? 5_000 : 300;

@@ -1,11 +1,6 @@
-import {
-  admit,
-  newGuardState,
-  type AdmitAsk,
-  type BreakerMode,
-  type GuardLimits,
-  type GuardState,
-} from "@konverge/core";
+import { admit, newGuardState } from "./model/admit.ts";
+import { type AdmitAsk, type BreakerMode, type GuardLimits } from "@konverge/core";
+import { type GuardState } from "./model/guard-state.ts";
 import type { StoreAnswer } from "../../libs/guard/src/scripts/admit.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 

@@ -19,8 +19,8 @@ import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
-import { exitCodesHelp } from "./exit-codes.ts";
-import { readVersion } from "./version.ts";
+import { exitCodesHelp } from "./process/exit-codes.ts";
+import { readVersion } from "./process/version.ts";
 
 const USAGE = 2;
 

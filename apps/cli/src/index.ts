@@ -12,9 +12,7 @@ export {
   allOf,
   annotationsChanged,
   anyOf,
-  CLASSIC_RATE,
   conditions,
-  defineConfig,
   defineController,
   defineResource,
   generationChanged,
@@ -25,7 +23,6 @@ export {
   type AttemptKube,
   type Backoff,
   type ChangePredicate,
-  type Config,
   type Controller,
   type CustomObject,
   type Handler,
@@ -41,6 +38,7 @@ export {
   type StartRun,
   type StartRunOptions,
 } from "@konverge/engine";
+export { CLASSIC_RATE, defineConfig, type Config } from "@konverge/worker";
 export {
   addFinalizer,
   ignoreNotFound,

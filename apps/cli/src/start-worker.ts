@@ -3,7 +3,7 @@ import {
   type RunningWorker,
   type WorkerOptions,
 } from "@konverge/worker";
-import { readVersion } from "./version.ts";
+import { readVersion } from "./process/version.ts";
 
 /** {@inheritDoc startWithVersion} */
 export function startWorker(options: WorkerOptions): Promise<RunningWorker> {

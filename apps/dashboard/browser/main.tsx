@@ -1,7 +1,7 @@
 import { render } from "preact";
-import { App } from "./frame/app.tsx";
+import { App } from "./app.tsx";
 import { watchKeys } from "./frame/keyboard.ts";
-import { watchLinks } from "./frame/router.ts";
+import { watchLinks } from "./state/router.ts";
 
 watchLinks();
 watchKeys();

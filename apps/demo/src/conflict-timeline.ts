@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { readHistory } from "./object-history.ts";
 
 type Write = AttemptRecord["writes"][number];

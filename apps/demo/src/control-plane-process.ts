@@ -1,5 +1,5 @@
 import { createLogger } from "@konverge/telemetry";
-import { startControlPlane } from "@konverge/testkit";
+import { startControlPlane } from "@konverge/apiserver";
 import { DEMO_VERSION } from "./scripts.ts";
 import { aborted, stopSignal } from "./stop-signal.ts";
 

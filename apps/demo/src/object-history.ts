@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { KonvergeError } from "@konverge/core";
 import type { ControllerWrites } from "./lost-updates.ts";
 

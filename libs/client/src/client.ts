@@ -2,7 +2,6 @@ import type {
   AcceptedReconcile,
   AttemptListQuery,
   AttemptPage,
-  AttemptRecord,
   AttemptSummary,
   AuditEntry,
   AuditPage,
@@ -42,6 +41,7 @@ import type {
   Whoami,
   WorkerList,
 } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import type { ClientEvent } from "./event-stream.ts";
 import type { Pages } from "./pages.ts";
 

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { ATTEMPT_OUTCOMES, HINT_CODES } from "./attempt-record.ts";
-import { loopStateSchema } from "./loop-state.ts";
+import { ATTEMPT_OUTCOMES, HINT_CODES, loopStateSchema } from "@konverge/records";
 
 const MOST_LISTED = 200;
 const sayText = "write a text of 1 to 253 characters";

@@ -1,6 +1,6 @@
 import { GUARD_RATES } from "@konverge/core";
 import { z } from "zod";
-import { attemptRecordSchema } from "./attempt-record.ts";
+import { attemptRecordSchema } from "@konverge/records";
 import { duration } from "./duration.ts";
 import { keyFields, pauseSchema } from "./queue-api.ts";
 

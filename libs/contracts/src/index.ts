@@ -1,7 +1,5 @@
 export { AUDIT_ACTIONS, auditEntrySchema, auditPageSchema, auditQuerySchema } from "./audit-api.ts";
 export type { AuditEntry, AuditPage, AuditQuery } from "./audit-api.ts";
-export { ATTEMPT_OUTCOMES, attemptRecordSchema, lostRecordSchema } from "./attempt-record.ts";
-export type { AttemptRecord, Hint } from "./attempt-record.ts";
 export { eventQuerySchema, streamEventSchema } from "./event-api.ts";
 export type { EventQuery, StreamEvent } from "./event-api.ts";
 export { duration } from "./duration.ts";
@@ -22,10 +20,6 @@ export type {
   Fights,
   Rollups,
 } from "./history-api.ts";
-export { hintDocs, HINTS } from "./hint.ts";
-export type { HintCode } from "./hint.ts";
-export { loopStateSchema } from "./loop-state.ts";
-export type { LoopState } from "./loop-state.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
 export type {
   Overview,
@@ -33,7 +27,6 @@ export type {
   OverviewProblem,
   OverviewWorkflow,
 } from "./overview-api.ts";
-export { isSensitive, redactPatch } from "./redact.ts";
 export {
   RUN_STATUSES,
   runListSchema,

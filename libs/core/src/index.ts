@@ -41,8 +41,8 @@ export type {
 } from "./gate.ts";
 export { createLocalGate, sleepMs } from "./local-gate.ts";
 export type { LocalGateOptions } from "./local-gate.ts";
-export { admit, newGuardState } from "./guard/admit.ts";
-export type { Admission } from "./guard/admit.ts";
+export { MAX_LEASE } from "./guard/admit-call.ts";
+export type { AdmitAnswer, AdmitAsk, BreakerMode } from "./guard/admit-call.ts";
 export { BREAKER } from "./guard/breaker-rules.ts";
 export type { OpeningReason } from "./guard/breaker-rules.ts";
 export {
@@ -58,8 +58,6 @@ export {
   LARGEST_FLOOR,
 } from "./guard/guard-limits.ts";
 export type { GuardLimits } from "./guard/guard-limits.ts";
-export type { AdmitAnswer, AdmitAsk, BreakerMode, GuardState } from "./guard/guard-state.ts";
-export { MAX_LEASE } from "./guard/token-lease.ts";
 export {
   cloneJson,
   getOwn,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createRelease } from "./create-release.ts";
-import type { Log } from "./log.ts";
+import type { Log } from "./define/log.ts";
 
 const logged: object[] = [];
 const ignore = () => undefined;

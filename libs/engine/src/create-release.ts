@@ -1,5 +1,5 @@
 import { ensureError } from "@konverge/core";
-import type { Log } from "./log.ts";
+import type { Log } from "./define/log.ts";
 
 /** What a stop may take beyond its grace, in ms. The manifests give a pod ten seconds, and SIGKILL would tell nobody anything. */
 const BEYOND_GRACE_MS = 6_000;

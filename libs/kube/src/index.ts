@@ -5,16 +5,16 @@ export type {
   ConflictRecord,
   ConflictWinner,
   SentCall,
-} from "./call-record.ts";
-export { createAttemptSecrets } from "./attempt-secrets.ts";
-export type { AttemptSecrets } from "./attempt-secrets.ts";
-export { setCondition } from "./conditions.ts";
-export type { Condition, WithConditions } from "./conditions.ts";
-export { createKubeClient } from "./create-kube-client.ts";
-export type { KubeClientOptions } from "./create-kube-client.ts";
-export { listFieldOwners } from "./field-owners.ts";
-export type { FieldOwner } from "./field-owners.ts";
-export { addFinalizer, removeFinalizer } from "./finalizers.ts";
+} from "./contract/call-record.ts";
+export { createAttemptSecrets } from "./objects/attempt-secrets.ts";
+export type { AttemptSecrets } from "./objects/attempt-secrets.ts";
+export { setCondition } from "./objects/conditions.ts";
+export type { Condition, WithConditions } from "./objects/conditions.ts";
+export { createKubeClient } from "./client/create-kube-client.ts";
+export type { KubeClientOptions } from "./client/create-kube-client.ts";
+export { listFieldOwners } from "./mutate/field-owners.ts";
+export type { FieldOwner } from "./mutate/field-owners.ts";
+export { addFinalizer, removeFinalizer } from "./objects/finalizers.ts";
 export {
   ignoreNotFound,
   isAlreadyExists,
@@ -45,8 +45,8 @@ export {
   isUnsupportedMediaType,
   KubeApiError,
   suggestsDelayMs,
-} from "./kube-api-error.ts";
-export type { ErrorRef, KubeApiErrorFields, StatusCause } from "./kube-api-error.ts";
+} from "./errors/kube-api-error.ts";
+export type { ErrorRef, KubeApiErrorFields, StatusCause } from "./errors/kube-api-error.ts";
 export type {
   ApplyOptions,
   CallOptions,
@@ -69,37 +69,37 @@ export type {
   RawRequest,
   ReplaceOptions,
   ServerVersion,
-} from "./kube-client.ts";
-export { untracked } from "./field-tracker.ts";
-export { isServed } from "./is-served.ts";
-export { LEASE, startLeaderElection } from "./leader-election.ts";
-export type { LeaderElection, LeaderElectionOptions, Lease } from "./leader-election.ts";
-export { loadKubeCredentials } from "./kube-credentials.ts";
-export type { Authorization, KubeCredentials } from "./kube-credentials.ts";
-export type { KubeconfigOptions } from "./kubeconfig.ts";
-export { ownerOf, setControllerReference, setOwnerReference } from "./owner-references.ts";
-export type { Owned } from "./owner-references.ts";
-export { findOwners } from "./ownership-conflict.ts";
-export { resourceName } from "./resource-path.ts";
-export type { NamespacedName } from "./resource-path.ts";
-export { recordEvent } from "./record-event.ts";
-export type { ObjectEventInput } from "./record-event.ts";
+} from "./contract/kube-client.ts";
+export { untracked } from "./mutate/field-tracker.ts";
+export { isServed } from "./client/is-served.ts";
+export { LEASE, startLeaderElection } from "./reflector/leader-election.ts";
+export type { LeaderElection, LeaderElectionOptions, Lease } from "./reflector/leader-election.ts";
+export { loadKubeCredentials } from "./credentials/kube-credentials.ts";
+export type { Authorization, KubeCredentials } from "./credentials/kube-credentials.ts";
+export type { KubeconfigOptions } from "./credentials/kubeconfig.ts";
+export { ownerOf, setControllerReference, setOwnerReference } from "./objects/owner-references.ts";
+export type { Owned } from "./objects/owner-references.ts";
+export { findOwners } from "./mutate/ownership-conflict.ts";
+export { resourceName } from "./names/resource-path.ts";
+export type { NamespacedName } from "./names/resource-path.ts";
+export { recordEvent } from "./objects/record-event.ts";
+export type { ObjectEventInput } from "./objects/record-event.ts";
 export {
   completionOf,
   findUnseenGeneration,
   isAboutOlderGeneration,
   readinessOf,
   wordsOf,
-} from "./readiness.ts";
-export type { Readiness, ReadinessOptions } from "./readiness.ts";
-export { createReflector } from "./reflector.ts";
-export type { Reflector, ReflectorEvent, ReflectorOptions } from "./reflector.ts";
-export type { ObjectEvent } from "./reflector-store.ts";
-export { findCondition } from "./reported-conditions.ts";
-export type { ReportedCondition } from "./reported-conditions.ts";
-export { retryOnConflict } from "./retry-on-conflict.ts";
-export type { RetryOnConflictOptions } from "./retry-on-conflict.ts";
-export { findTakenFields } from "./taken-fields.ts";
-export type { TakenField } from "./taken-fields.ts";
-export type { TlsMaterial } from "./tls-material.ts";
-export type { WatchEvent, WatchOptions } from "./watch.ts";
+} from "./objects/readiness.ts";
+export type { Readiness, ReadinessOptions } from "./objects/readiness.ts";
+export { createReflector } from "./reflector/reflector.ts";
+export type { Reflector, ReflectorEvent, ReflectorOptions } from "./reflector/reflector.ts";
+export type { ObjectEvent } from "./reflector/reflector-store.ts";
+export { findCondition } from "./objects/reported-conditions.ts";
+export type { ReportedCondition } from "./objects/reported-conditions.ts";
+export { retryOnConflict } from "./mutate/retry-on-conflict.ts";
+export type { RetryOnConflictOptions } from "./mutate/retry-on-conflict.ts";
+export { findTakenFields } from "./mutate/taken-fields.ts";
+export type { TakenField } from "./mutate/taken-fields.ts";
+export type { TlsMaterial } from "./credentials/tls-material.ts";
+export type { WatchEvent, WatchOptions } from "./wire/watch.ts";

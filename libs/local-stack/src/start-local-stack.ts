@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { createLocalGate, ensureError } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { obtainRedis } from "@konverge/testkit";
+import { obtainRedis } from "@konverge/apiserver";
 import type { ApiServer, StartApiServer } from "./api-server.ts";
 import { startProcess, type LocalProcess } from "./start-process.ts";
 

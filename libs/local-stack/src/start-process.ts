@@ -3,7 +3,7 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { KonvergeError } from "@konverge/core";
-import { guard } from "@konverge/testkit";
+import { guard } from "@konverge/apiserver";
 
 /** The fields of a JSON log line. */
 type LogFields = Readonly<Record<string, unknown>>;

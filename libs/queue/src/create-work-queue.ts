@@ -7,12 +7,11 @@ import {
   type Trigger,
 } from "@konverge/core";
 import { Queue } from "bullmq";
-import { createQueueControl } from "./create-queue-control.ts";
-import { assertOwnKey } from "./job-payload.ts";
-import { createKeyReader } from "./key-reader.ts";
-import { DEFAULT_PREFIX, queueNames, type QueueNames } from "./queue-names.ts";
-import { DEFAULT_CONCURRENCY, startQueueWorker } from "./queue-worker.ts";
+import { createQueueControl } from "./control/create-queue-control.ts";
+import { assertOwnKey } from "./keys/job-payload.ts";
+import { createKeyReader } from "./control/key-reader.ts";
 import {
+  DEFAULT_PREFIX,
   closeRedis,
   openProducer,
   runIdOf,
@@ -20,13 +19,15 @@ import {
   withRedis,
   type RedisTarget,
 } from "@konverge/redis";
-import { createRequester } from "./requester.ts";
+import { queueNames, type QueueNames } from "./keys/queue-names.ts";
+import { DEFAULT_CONCURRENCY, startQueueWorker } from "./attempt/queue-worker.ts";
+import { createRequester } from "./request/requester.ts";
 import { headAgeScript } from "./scripts/head-age.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
-import { findShardsIssue } from "./shard-of.ts";
+import { findShardsIssue } from "./keys/shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
-import { requestMany } from "./request-many.ts";
-import type { QueueWorker, RequestObserver, WorkQueue } from "./work-queue.ts";
+import { requestMany } from "./request/request-many.ts";
+import type { QueueWorker, RequestObserver, WorkQueue } from "./contract/work-queue.ts";
 
 /** Kept events of BullMQ, about; nothing of ours reads them. */
 const EVENTS_KEPT = 1_000;

@@ -1,6 +1,6 @@
-export { bindCluster } from "./cluster-binding.ts";
-export type { ClusterBinding } from "./cluster-binding.ts";
-export { createControllerRegistry } from "./controller-registry.ts";
+export { bindCluster } from "./fleet/cluster-binding.ts";
+export type { ClusterBinding } from "./fleet/cluster-binding.ts";
+export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {
   AnnouncedController,
   AnnouncedDefinition,
@@ -9,7 +9,7 @@ export type {
   ControllerRegistry,
   ControllerRegistryOptions,
   StopHeartbeat,
-} from "./controller-registry.ts";
+} from "./fleet/controller-registry.ts";
 export type { AttemptRow } from "./history/attempt-row.ts";
 export { createHistoryReader } from "./history/history-reader.ts";
 export type {
@@ -32,14 +32,12 @@ export type {
   RollupNote,
 } from "./history/history-writer.ts";
 export { createWorkQueue } from "./create-work-queue.ts";
-export { joinWorkers } from "./join-workers.ts";
+export { joinWorkers } from "./attempt/join-workers.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
-export { findFairnessIssues } from "./fairness.ts";
-export type { Fairness } from "./fairness.ts";
-export { AttemptCancelledError } from "./lease-keeper.ts";
-export { createObjectLanes } from "./object-lanes.ts";
-export type { LaneTurn, ObjectLanes, ObjectLanesOptions } from "./object-lanes.ts";
-export type { PauseScope } from "./pause-scope.ts";
+export { findFairnessIssues } from "./contract/fairness.ts";
+export type { Fairness } from "./contract/fairness.ts";
+export { AttemptCancelledError } from "./attempt/lease-keeper.ts";
+export type { PauseScope } from "./contract/pause-scope.ts";
 export type {
   CancelResult,
   DeadSelection,
@@ -51,14 +49,12 @@ export type {
   Order,
   Pause,
   QueueControl,
-} from "./queue-control.ts";
-export { formatRequestId } from "./request-id.ts";
-export { openRawQueue } from "./raw-queue.ts";
-export type { RawQueue, RawQueueOptions } from "./raw-queue.ts";
-export { findShardsIssue } from "./shard-of.ts";
+} from "./contract/queue-control.ts";
+export { formatRequestId } from "./keys/request-id.ts";
+export { openRawQueue } from "./fleet/raw-queue.ts";
+export type { RawQueue, RawQueueOptions } from "./fleet/raw-queue.ts";
+export { findShardsIssue } from "./keys/shard-of.ts";
 export type { RedisTarget } from "@konverge/redis";
-export { checkRedis, inspectRedis } from "./redis-facts.ts";
-export type { RedisFacts, RedisFinding } from "./redis-facts.ts";
 export type {
   AcceptedRequest,
   AttemptClosed,
@@ -77,4 +73,4 @@ export type {
   StoredAttempt,
   WorkOptions,
   WorkQueue,
-} from "./work-queue.ts";
+} from "./contract/work-queue.ts";

@@ -1,10 +1,10 @@
 import { formatKey, type ObjectKey } from "@konverge/core";
-import { joinWorkers } from "./join-workers.ts";
-import { parseRequestId } from "./request-id.ts";
-import { requestMany } from "./request-many.ts";
-import { shardOf } from "./shard-of.ts";
-import { createShardedControl } from "./sharded-control.ts";
-import type { QueueWorker, WorkOptions, WorkQueue } from "./work-queue.ts";
+import { joinWorkers } from "./attempt/join-workers.ts";
+import { parseRequestId } from "./keys/request-id.ts";
+import { requestMany } from "./request/request-many.ts";
+import { shardOf } from "./keys/shard-of.ts";
+import { createShardedControl } from "./control/sharded-control.ts";
+import type { QueueWorker, WorkOptions, WorkQueue } from "./contract/work-queue.ts";
 
 /**
  * One queue out of several, each with a hash tag of its own: every key has its home in one of them, so what holds for a

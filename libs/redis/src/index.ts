@@ -1,6 +1,9 @@
+export { clusterRoot, DEFAULT_PREFIX } from "./cluster-root.ts";
 export { explainTrouble } from "./explain-trouble.ts";
 export { openConsumer, openOnceOnly, openProducer, openSubscriber } from "./open-redis.ts";
 export type { Consumer } from "./open-redis.ts";
+export { checkRedis, inspectRedis } from "./redis-facts.ts";
+export type { RedisFacts, RedisFinding } from "./redis-facts.ts";
 export { primariesOf } from "./redis-target.ts";
 export type { RedisClient, RedisTarget } from "./redis-target.ts";
 export type { LuaPart } from "./compose-lua.ts";

@@ -1,6 +1,6 @@
-export type { ClusterAccess } from "./cluster-access.ts";
-export type { ObjectRef } from "./object-ref.ts";
-export { defineWorkflow } from "./define-workflow.ts";
+export type { ClusterAccess } from "./define/cluster-access.ts";
+export type { ObjectRef } from "./define/object-ref.ts";
+export { defineWorkflow } from "./define/define-workflow.ts";
 export type {
   AnyWorkflow,
   Durable,
@@ -13,9 +13,9 @@ export type {
   WorkflowContext,
   WorkflowFunction,
   WorkflowOptions,
-} from "./define-workflow.ts";
-export type { Json, OnlyJson } from "./json-value.ts";
-export type { RunCursor, RunFilter, RunPage } from "./list-runs.ts";
+} from "./define/define-workflow.ts";
+export type { Json, OnlyJson } from "./define/json-value.ts";
+export type { RunCursor, RunFilter, RunPage } from "./store/list-runs.ts";
 export { openWorkflows } from "./open-workflows.ts";
 export type {
   RunWorkerSettings,
@@ -30,10 +30,16 @@ export { defineSchedule } from "./schedules/define-schedule.ts";
 export type { Schedule, ScheduleOptions } from "./schedules/define-schedule.ts";
 export type { ScheduleView } from "./schedules/schedule-book.ts";
 export type { Scheduler } from "./schedules/start-scheduler.ts";
-export type { RetryRunOptions } from "./retry-run.ts";
-export type { EndedActivation, RecordedStep, RunObserver } from "./run-observer.ts";
-export { formatRunId, keyOfRun, parseRunId, queueOfWorkflow, workflowOfQueue } from "./run-ref.ts";
-export type { RunRef } from "./run-ref.ts";
+export type { RetryRunOptions } from "./store/retry-run.ts";
+export type { EndedActivation, RecordedStep, RunObserver } from "./journal/run-observer.ts";
+export {
+  formatRunId,
+  keyOfRun,
+  parseRunId,
+  queueOfWorkflow,
+  workflowOfQueue,
+} from "./define/run-ref.ts";
+export type { RunRef } from "./define/run-ref.ts";
 export type {
   CancelOrder,
   Failure,
@@ -49,7 +55,7 @@ export type {
   StepKind,
   StepRecord,
   UntakenSignal,
-} from "./run-store.ts";
+} from "./store/run-store.ts";
 export type {
   ApplyOptions,
   DeleteOptions,
@@ -59,13 +65,13 @@ export type {
   ObjectTarget,
   Seen,
   StepVerbs,
-} from "./verbs/step-verbs.ts";
-export { StepFailedError } from "./step-failed-error.ts";
+} from "./define/step-verbs.ts";
+export { StepFailedError } from "./execution/step-failed-error.ts";
 export type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
-export { complete, condition, field, gone, ready } from "./waits/object-conditions.ts";
-export type { ReadyOptions } from "./waits/object-conditions.ts";
-export { all, any } from "./waits/wait-condition.ts";
-export type { AnyMet, WaitCondition } from "./waits/wait-condition.ts";
-export type { WaitForOptions } from "./waits/wait-options.ts";
-export type { WaitedKind } from "./waits/wait-names.ts";
-export type { WaitTarget } from "./waits/wait-target.ts";
+export { complete, condition, field, gone, ready } from "./define/object-conditions.ts";
+export type { ReadyOptions } from "./define/object-conditions.ts";
+export { all, any } from "./define/wait-condition.ts";
+export type { AnyMet, WaitCondition } from "./define/wait-condition.ts";
+export type { WaitForOptions } from "./define/wait-options.ts";
+export type { WaitedKind } from "./store/wait-names.ts";
+export type { WaitTarget } from "./define/wait-target.ts";

@@ -8,21 +8,27 @@ import {
   withRedis,
   type RedisClient,
 } from "@konverge/redis";
-import type { ChildStarter } from "./await-child.ts";
-import { assertJson } from "./json-value.ts";
-import { listRuns } from "./list-runs.ts";
-import { createRedisRunStore } from "./redis-run-store.ts";
-import { retryRun } from "./retry-run.ts";
-import { runNames } from "./run-names.ts";
-import { checkRunId, formatRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./run-ref.ts";
-import type { NewRun, RunStore, RunView } from "./run-store.ts";
-import { startRunWorker } from "./run-worker.ts";
-import { schemaRefusal } from "./schema-refusal.ts";
+import type { ChildStarter } from "./execution/await-child.ts";
+import { assertJson } from "./define/json-value.ts";
+import { listRuns } from "./store/list-runs.ts";
+import { createRedisRunStore } from "./store/redis-run-store.ts";
+import { retryRun } from "./store/retry-run.ts";
+import { runNames } from "./store/run-names.ts";
+import {
+  checkRunId,
+  formatRunId,
+  keyOfRun,
+  queueOfWorkflow,
+  type RunRef,
+} from "./define/run-ref.ts";
+import type { NewRun, RunStore, RunView } from "./store/run-store.ts";
+import { startRunWorker } from "./execution/run-worker.ts";
+import { schemaRefusal } from "./define/schema-refusal.ts";
 import { createScheduleBook } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { startWaitWatcher, type WaitWatcher } from "./waits/start-wait-watcher.ts";
 import { createWaitIndex } from "./waits/wait-index.ts";
-import { parseKindKey } from "./waits/wait-names.ts";
+import { parseKindKey } from "./store/wait-names.ts";
 import type { StartedRun, StartedWorkflow, Workflows, WorkflowsOptions } from "./workflows.ts";
 
 const DEFAULT_PREFIX = "konverge";

@@ -1,17 +1,17 @@
 import type { ObjectKey } from "@konverge/core";
 import type { QueueWorker } from "@konverge/queue";
 import type { RedisTarget } from "@konverge/redis";
-import type { ClusterAccess } from "./cluster-access.ts";
-import type { AnyWorkflow, Workflow } from "./define-workflow.ts";
-import type { RunCursor, RunFilter, RunPage } from "./list-runs.ts";
-import type { RetryRunOptions } from "./retry-run.ts";
+import type { ClusterAccess } from "./define/cluster-access.ts";
+import type { AnyWorkflow, Workflow } from "./define/define-workflow.ts";
+import type { RunCursor, RunFilter, RunPage } from "./store/list-runs.ts";
+import type { RetryRunOptions } from "./store/retry-run.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
 import type { ScheduleView } from "./schedules/schedule-book.ts";
 import type { Scheduler } from "./schedules/start-scheduler.ts";
 import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
-import type { WaitedKind } from "./waits/wait-names.ts";
-import type { RunObserver } from "./run-observer.ts";
-import type { RunRef } from "./run-ref.ts";
+import type { WaitedKind } from "./store/wait-names.ts";
+import type { RunObserver } from "./journal/run-observer.ts";
+import type { RunRef } from "./define/run-ref.ts";
 import type {
   NewRun,
   OnExisting,
@@ -21,7 +21,7 @@ import type {
   RunWarning,
   StepRecord,
   UntakenSignal,
-} from "./run-store.ts";
+} from "./store/run-store.ts";
 
 export interface WorkflowsOptions {
   readonly redis: RedisTarget;

@@ -26,7 +26,7 @@ export const PATCHES = {
   /** Nobody waits for the turn of others. */
   lane: [
     {
-      file: "libs/queue/src/scripts/lane.ts",
+      file: "libs/lanes/src/scripts/lane.ts",
       from: "if holder ~= '' and holder ~= process and untilMs > nowMs then",
       to: "if false then",
     },
@@ -34,13 +34,13 @@ export const PATCHES = {
   /** What was handed on is taken for the truth: nothing checks that it still is. */
   carry: [
     {
-      file: "libs/kube/src/mutate.ts",
+      file: "libs/kube/src/mutate/mutate.ts",
       from: "body: guard(patch, read)",
       to: "body: isCarried ? patch : guard(patch, read)",
     },
     // The client itself refuses a write that checks nothing.
     {
-      file: "libs/kube/src/create-kube-client.ts",
+      file: "libs/kube/src/client/create-kube-client.ts",
       from: "preparePatch(type, target, { patch, options: through })",
       to: "preparePatch(type, target, { patch, options: { ...through, unguarded: true } })",
     },

@@ -2,7 +2,7 @@ import type { Change } from "./patches.ts";
 
 const NO_EPOCH = [
   {
-    file: "libs/workflow/src/run-journal.ts",
+    file: "libs/workflow/src/journal/run-journal.ts",
     from: "if (await store.holds(held)) return;",
     to: "return;",
   },
@@ -23,12 +23,12 @@ export const VERB_PATCHES = {
   guard: [
     ...NO_EPOCH,
     {
-      file: "libs/kube/src/mutate.ts",
+      file: "libs/kube/src/mutate/mutate.ts",
       from: "body: guard(patch, read)",
       to: "body: patch",
     },
     {
-      file: "libs/kube/src/create-kube-client.ts",
+      file: "libs/kube/src/client/create-kube-client.ts",
       from: "preparePatch(type, target, { patch, options: through })",
       to: "preparePatch(type, target, { patch, options: { ...through, unguarded: true } })",
     },

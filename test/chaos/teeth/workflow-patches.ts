@@ -1,20 +1,20 @@
 import type { Change } from "./patches.ts";
 
-const COMMIT = "libs/workflow/src/scripts/commit.ts";
+const COMMIT = "libs/workflow/src/store/scripts/commit.ts";
 const EPOCH = "if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return { 'fenced' } end";
 
 /** Whoever has lost a run goes on with it as if nothing had happened. */
 const unfenced: readonly Change[] = [
   { file: COMMIT, from: EPOCH, to: "" },
-  { file: "libs/workflow/src/scripts/note.ts", from: EPOCH, to: "" },
+  { file: "libs/workflow/src/store/scripts/note.ts", from: EPOCH, to: "" },
   {
-    file: "libs/workflow/src/scripts/leave.ts",
+    file: "libs/workflow/src/store/scripts/leave.ts",
     from: "if h[1] ~= ARGV[1] then return { 'fenced' } end",
     to: "",
   },
   // What stands before the scripts: the queue tells an attempt that its lease is gone.
   {
-    file: "libs/workflow/src/run-worker.ts",
+    file: "libs/workflow/src/execution/run-worker.ts",
     from: "stopped: attempt.signal",
     to: "stopped: new AbortController().signal",
   },

@@ -7,7 +7,7 @@ import { createGuard } from "@konverge/guard";
 import { createHistoryWriter } from "@konverge/queue";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import { keyOf, until, useQueues, workOn } from "../../integration/queue-harness.ts";
+import { keyOf, until, useQueues, workOn } from "../../integration/queue/queue-harness.ts";
 import { createProgram } from "../../../apps/cli/src/create-program.ts";
 import { findBarriers, useChromium } from "./chromium.ts";
 import { startOwnApi, startProxy } from "./own-api.ts";

@@ -4,8 +4,8 @@ import { openQueueAccess, startApi, type QueueAccess } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
 import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
 import { onTestFinished } from "vitest";
-import { NODE_POOL } from "../../integration/announce.ts";
-import type { QueueHarness } from "../../integration/queue-harness.ts";
+import { NODE_POOL } from "../../integration/queue/announce.ts";
+import type { QueueHarness } from "../../integration/queue/queue-harness.ts";
 
 export interface OwnApi {
   readonly url: string;

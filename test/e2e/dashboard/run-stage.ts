@@ -9,7 +9,7 @@ import {
 } from "@konverge/workflow";
 import type { Locator, Page } from "playwright-core";
 import { onTestFinished } from "vitest";
-import { until, type QueueHarness } from "../../integration/queue-harness.ts";
+import { until, type QueueHarness } from "../../integration/queue/queue-harness.ts";
 import { startOwnApi, type OwnApi } from "./own-api.ts";
 
 const approval = {

@@ -3,9 +3,9 @@ import { TerminalError } from "@konverge/core";
 import { defineWorkflow, ready } from "@konverge/workflow";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { startEmbeddedServer } from "../../integration/embedded-server.ts";
-import { installWidgets } from "../../integration/kube-servers.ts";
-import { useQueues } from "../../integration/queue-harness.ts";
+import { startEmbeddedServer } from "../../integration/kube/embedded-server.ts";
+import { installWidgets } from "../../integration/kube/kube-servers.ts";
+import { useQueues } from "../../integration/queue/queue-harness.ts";
 import { findBarriers, useChromium } from "./chromium.ts";
 import { inStatus, sentenceOf, stageRuns, started } from "./run-stage.ts";
 

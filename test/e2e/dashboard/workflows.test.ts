@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keyOf, useQueues } from "../../integration/queue-harness.ts";
+import { keyOf, useQueues } from "../../integration/queue/queue-harness.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
 import { inStatus, rollout, sentenceOf, stageRuns, started } from "./run-stage.ts";
 

@@ -1,7 +1,7 @@
 import { readSettings } from "@konverge/contracts";
 import type { Command } from "commander";
-import { untilSignal } from "../until-signal.ts";
-import { readVersion } from "../version.ts";
+import { untilSignal } from "../process/until-signal.ts";
+import { readVersion } from "../process/version.ts";
 
 export function addApiCommand(program: Command): void {
   program

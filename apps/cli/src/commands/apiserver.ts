@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { InvalidArgumentError, type Command } from "commander";
-import { untilSignal } from "../until-signal.ts";
-import { readVersion } from "../version.ts";
+import { untilSignal } from "../process/until-signal.ts";
+import { readVersion } from "../process/version.ts";
 
 interface ApiserverOptions {
   readonly host: string;
@@ -48,7 +48,7 @@ export function addApiserverCommand(program: Command): void {
         latency,
       }: ApiserverOptions) => {
         const { createLogger } = await import("@konverge/telemetry");
-        const { createApiServer } = await import("@konverge/testkit");
+        const { createApiServer } = await import("@konverge/apiserver");
         const log = createLogger({ service: "apiserver", version: readVersion() });
         const server = await createApiServer({
           host,

@@ -1,9 +1,9 @@
-import { ATTEMPT_OUTCOMES, HINTS, type AttemptRecord, type HintCode } from "@konverge/contracts";
+import { ATTEMPT_OUTCOMES, HINTS, type AttemptRecord, type HintCode } from "@konverge/records";
 import type { Command } from "commander";
-import { KEY_OPTIONS, withNameFilters } from "../key-filters.ts";
-import { attemptRows } from "../reconcile-text.ts";
-import { groupHelp, runWithClient, withClient } from "../run-with-client.ts";
-import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+import { KEY_OPTIONS, withNameFilters } from "../ask/key-filters.ts";
+import { attemptRows } from "../text/reconcile-text.ts";
+import { groupHelp, runWithClient, withClient } from "../ask/run-with-client.ts";
+import { pick, showPages, withPages, type PageFlags } from "../ask/show-pages.ts";
 
 interface ListFlags extends PageFlags {
   readonly controller?: string;

@@ -1,11 +1,10 @@
-import type { AuditEntry, AuditQuery } from "@konverge/contracts";
-import { AUDIT_ACTIONS } from "@konverge/contracts";
+import { type AuditEntry, type AuditQuery, AUDIT_ACTIONS } from "@konverge/contracts";
 import type { Command } from "commander";
-import { age } from "../age.ts";
-import { columns } from "../columns.ts";
-import { KEY_OPTIONS } from "../key-filters.ts";
-import { groupHelp, runWithClient, withClient } from "../run-with-client.ts";
-import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
+import { age } from "../text/age.ts";
+import { columns } from "../text/columns.ts";
+import { KEY_OPTIONS } from "../ask/key-filters.ts";
+import { groupHelp, runWithClient, withClient } from "../ask/run-with-client.ts";
+import { pick, showPages, withPages, type PageFlags } from "../ask/show-pages.ts";
 
 interface ListFlags extends PageFlags {
   readonly controller?: string;

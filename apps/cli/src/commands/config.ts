@@ -8,9 +8,9 @@ import {
 import { showRedisUrl } from "@konverge/core";
 import type { Command } from "commander";
 import { z } from "zod";
-import { columns } from "../columns.ts";
-import { loadConfig } from "../load-config.ts";
-import { print, withOutput, type Output } from "../output.ts";
+import { columns } from "../text/columns.ts";
+import { loadConfig } from "../config/load-config.ts";
+import { print, withOutput, type Output } from "../text/output.ts";
 
 interface ConfigFlags {
   readonly output: Output;

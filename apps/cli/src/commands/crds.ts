@@ -1,9 +1,9 @@
 import type { ApiObject } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
-import { crdsOf } from "../crds-of.ts";
-import { kubeconfigOf } from "../kubeconfig-of.ts";
-import { loadConfig, loadWorkerConfig } from "../load-config.ts";
+import { crdsOf } from "../config/crds-of.ts";
+import { kubeconfigOf } from "../config/kubeconfig-of.ts";
+import { loadConfig, loadWorkerConfig } from "../config/load-config.ts";
 
 interface CrdsFlags {
   readonly config: string;
@@ -25,7 +25,7 @@ export function addCrdsCommand(program: Command): void {
     .action(async ({ config: path, apply, output }: CrdsFlags) => {
       if (apply) {
         const { config, settings } = await loadWorkerConfig(path, process.env);
-        const { applyCrds } = await import("../apply-crds.ts");
+        const { applyCrds } = await import("../config/apply-crds.ts");
         return await applyCrds(config, kubeconfigOf(settings, config));
       }
       const items = crdsOf(await loadConfig(path));

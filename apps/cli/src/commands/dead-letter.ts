@@ -1,8 +1,8 @@
 import { KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
-import { KEY_OPTIONS, keyQueryOf, withNameFilters, type KeyFlags } from "../key-filters.ts";
-import { print } from "../output.ts";
-import { deadRows } from "../queue-text.ts";
+import { KEY_OPTIONS, keyQueryOf, withNameFilters, type KeyFlags } from "../ask/key-filters.ts";
+import { print } from "../text/output.ts";
+import { deadRows } from "../text/queue-text.ts";
 import {
   groupHelp,
   orderOf,
@@ -10,8 +10,8 @@ import {
   withClient,
   withOrder,
   type OrderFlags,
-} from "../run-with-client.ts";
-import { pick, showPages, withPages } from "../show-pages.ts";
+} from "../ask/run-with-client.ts";
+import { pick, showPages, withPages } from "../ask/show-pages.ts";
 
 interface ReleaseFlags extends OrderFlags {
   readonly namespace?: string;

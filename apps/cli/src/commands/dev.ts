@@ -1,9 +1,9 @@
-import type { Config } from "@konverge/engine";
+import type { Config } from "@konverge/worker";
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { kubeconfigOf } from "../kubeconfig-of.ts";
-import { loadWorkerConfig } from "../load-config.ts";
-import { untilSignal } from "../until-signal.ts";
-import { readVersion } from "../version.ts";
+import { kubeconfigOf } from "../config/kubeconfig-of.ts";
+import { loadWorkerConfig } from "../config/load-config.ts";
+import { untilSignal } from "../process/until-signal.ts";
+import { readVersion } from "../process/version.ts";
 
 interface DevFlags {
   readonly config: string;
@@ -48,7 +48,7 @@ export function addDevCommand(program: Command): void {
     .command("dev-worker", { hidden: true })
     .requiredOption("--config <file>")
     .action(async ({ config: path }: { readonly config: string }) => {
-      const { applyCrds } = await import("../apply-crds.ts");
+      const { applyCrds } = await import("../config/apply-crds.ts");
       const { startWorkerProcess } = await import("@konverge/worker");
       const { config: written, settings } = await loadWorkerConfig(path, process.env);
       const config = { ...written, clusters: withoutAddresses(written.clusters) };

@@ -1,12 +1,12 @@
 import { readSettings } from "@konverge/contracts";
 import type { Command } from "commander";
-import { columns, type Cell } from "../columns.ts";
+import { columns, type Cell } from "../text/columns.ts";
 import type { Check } from "../doctor/check.ts";
 import { checkFleet } from "../doctor/check-fleet.ts";
-import { loadWorkerConfig } from "../load-config.ts";
-import { print } from "../output.ts";
-import { runWithClient, withClient, type ClientFlags } from "../run-with-client.ts";
-import { toneCell } from "../tone.ts";
+import { loadWorkerConfig } from "../config/load-config.ts";
+import { print } from "../text/output.ts";
+import { runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
+import { toneCell } from "../text/tone.ts";
 
 interface DoctorFlags extends ClientFlags {
   readonly config?: string;

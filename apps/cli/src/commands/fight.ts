@@ -1,8 +1,8 @@
 import type { Fights } from "@konverge/contracts";
 import type { Command } from "commander";
-import { columns, type Cell } from "../columns.ts";
-import { print } from "../output.ts";
-import { groupHelp, runWithClient, withClient, type ClientFlags } from "../run-with-client.ts";
+import { columns, type Cell } from "../text/columns.ts";
+import { print } from "../text/output.ts";
+import { groupHelp, runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
 
 interface ListFlags extends ClientFlags {
   readonly hours: string;

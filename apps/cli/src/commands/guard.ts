@@ -2,8 +2,8 @@ import { findRateIssue } from "@konverge/core";
 import type { GuardView } from "@konverge/contracts";
 import type { Client, Order, WriteOptions } from "@konverge/client";
 import { InvalidArgumentError, type Command } from "commander";
-import { guardDetails, guardRows } from "../guard-text.ts";
-import { print, say } from "../output.ts";
+import { guardDetails, guardRows } from "../text/guard-text.ts";
+import { print, say } from "../text/output.ts";
 import {
   groupHelp,
   orderOf,
@@ -12,7 +12,7 @@ import {
   withOrder,
   type ClientFlags,
   type OrderFlags,
-} from "../run-with-client.ts";
+} from "../ask/run-with-client.ts";
 
 /** Of `set-rate`: the configured rate again. */
 const CONFIGURED = "configured";

@@ -3,7 +3,7 @@ import { readSettings } from "@konverge/contracts";
 import { invalidConfig, type ErrorIssue } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
-import { loadConfig } from "../load-config.ts";
+import { loadConfig } from "../config/load-config.ts";
 import type { ManifestsOptions } from "../manifests/make-manifests.ts";
 
 interface ManifestsFlags {

@@ -1,23 +1,30 @@
-import type { AttemptRecord, ObjectHistory } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
+import type { ObjectHistory } from "@konverge/contracts";
 import { createLocalGate, KonvergeError, parseKey } from "@konverge/core";
 import { InvalidArgumentError, type Command } from "commander";
-import { attemptDetails, historyRows, keyDetails, numberOf, writeText } from "../attempt-text.ts";
-import { blameFields, type Blame } from "../blame-fields.ts";
-import { blameRows } from "../blame-text.ts";
-import { findController } from "../find-controller.ts";
-import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../key-filters.ts";
-import { print } from "../output.ts";
-import { keyRows } from "../queue-text.ts";
+import {
+  attemptDetails,
+  historyRows,
+  keyDetails,
+  numberOf,
+  writeText,
+} from "../text/attempt-text.ts";
+import { blameFields, type Blame } from "../text/blame-fields.ts";
+import { blameRows } from "../text/blame-text.ts";
+import { findController } from "../ask/find-controller.ts";
+import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../ask/key-filters.ts";
+import { print } from "../text/output.ts";
+import { keyRows } from "../text/queue-text.ts";
 import {
   groupHelp,
   runWithClient,
   withClient,
   type Asking,
   type ClientFlags,
-} from "../run-with-client.ts";
-import { targetsOf } from "../targets-of.ts";
-import { showPages, withPages } from "../show-pages.ts";
-import { readVersion } from "../version.ts";
+} from "../ask/run-with-client.ts";
+import { targetsOf } from "../ask/targets-of.ts";
+import { showPages, withPages } from "../ask/show-pages.ts";
+import { readVersion } from "../process/version.ts";
 
 interface ObjectFlags extends ClientFlags {
   readonly namespace?: string;

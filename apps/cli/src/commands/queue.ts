@@ -1,8 +1,8 @@
 import type { Client, Pause } from "@konverge/client";
 import type { Command } from "commander";
-import { findController } from "../find-controller.ts";
-import { print } from "../output.ts";
-import { orderRows, pauseRows, queueRows } from "../queue-text.ts";
+import { findController } from "../ask/find-controller.ts";
+import { print } from "../text/output.ts";
+import { orderRows, pauseRows, queueRows } from "../text/queue-text.ts";
 import {
   groupHelp,
   orderOf,
@@ -11,8 +11,8 @@ import {
   withOrder,
   type ClientFlags,
   type OrderFlags,
-} from "../run-with-client.ts";
-import { pick } from "../show-pages.ts";
+} from "../ask/run-with-client.ts";
+import { pick } from "../ask/show-pages.ts";
 
 interface ScopeFlags extends OrderFlags {
   readonly namespace?: string;

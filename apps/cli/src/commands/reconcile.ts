@@ -2,15 +2,15 @@ import type { ReconcileState } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
 import { ProblemError } from "@konverge/client";
-import { exitCodeOf } from "../exit-codes.ts";
-import { oneLine } from "../explain-failure.ts";
-import { findController } from "../find-controller.ts";
-import { print, say } from "../output.ts";
-import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../key-filters.ts";
-import { keyRows } from "../queue-text.ts";
-import { stateNotes, stateRows } from "../reconcile-text.ts";
-import { targetsOf, type Target } from "../targets-of.ts";
-import { showPages, withPages } from "../show-pages.ts";
+import { exitCodeOf } from "../process/exit-codes.ts";
+import { oneLine } from "../process/explain-failure.ts";
+import { findController } from "../ask/find-controller.ts";
+import { print, say } from "../text/output.ts";
+import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../ask/key-filters.ts";
+import { keyRows } from "../text/queue-text.ts";
+import { stateNotes, stateRows } from "../text/reconcile-text.ts";
+import { targetsOf, type Target } from "../ask/targets-of.ts";
+import { showPages, withPages } from "../ask/show-pages.ts";
 import { addWatchCommand } from "./watch.ts";
 import {
   groupHelp,
@@ -23,8 +23,8 @@ import {
   type Asking,
   type ClientFlags,
   type OrderFlags,
-} from "../run-with-client.ts";
-import { timeoutOption } from "../timeout-option.ts";
+} from "../ask/run-with-client.ts";
+import { timeoutOption } from "../ask/timeout-option.ts";
 
 interface EnqueueFlags extends ClientFlags {
   readonly namespace?: string;

@@ -1,13 +1,13 @@
 import type { Command } from "commander";
-import { say } from "../output.ts";
+import { say } from "../text/output.ts";
 import {
   orderOf,
   runWithClient,
   withOrder,
   withServer,
   type OrderFlags,
-} from "../run-with-client.ts";
-import { RUN_ID, showRun, showWhenEnded, withWait, type WaitFlags } from "../show-run.ts";
+} from "../ask/run-with-client.ts";
+import { RUN_ID, showRun, showWhenEnded, withWait, type WaitFlags } from "../ask/show-run.ts";
 
 interface RetryFlags extends OrderFlags, WaitFlags {
   readonly fromFailed?: boolean;

@@ -1,10 +1,10 @@
 import type { RunDetail } from "@konverge/contracts";
 import type { Command } from "commander";
-import { print, say } from "../output.ts";
-import { runWithClient, withServer, type ClientFlags } from "../run-with-client.ts";
-import { statusLine, stepLine } from "../run-text.ts";
-import { endAs, endLate, RUN_ID, timeoutOf } from "../show-run.ts";
-import { timeoutOption } from "../timeout-option.ts";
+import { print, say } from "../text/output.ts";
+import { runWithClient, withServer, type ClientFlags } from "../ask/run-with-client.ts";
+import { statusLine, stepLine } from "../text/run-text.ts";
+import { endAs, endLate, RUN_ID, timeoutOf } from "../ask/show-run.ts";
+import { timeoutOption } from "../ask/timeout-option.ts";
 
 interface WatchFlags extends ClientFlags {
   readonly timeout: number;

@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises";
 import { RUN_STATUSES } from "@konverge/contracts";
 import { ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
-import { print, say } from "../output.ts";
-import { runRows, scheduleRows } from "../run-text.ts";
+import { print, say } from "../text/output.ts";
+import { runRows, scheduleRows } from "../text/run-text.ts";
 import {
   groupHelp,
   orderOf,
@@ -14,7 +14,7 @@ import {
   withServer,
   type ClientFlags,
   type OrderFlags,
-} from "../run-with-client.ts";
+} from "../ask/run-with-client.ts";
 import {
   RUN_ID,
   RUN_OPTIONS,
@@ -22,9 +22,9 @@ import {
   showWhenEnded,
   withWait,
   type WaitFlags,
-} from "../show-run.ts";
-import { pick, showPages, withPages, type PageFlags } from "../show-pages.ts";
-import { systemUser } from "../system-user.ts";
+} from "../ask/show-run.ts";
+import { pick, showPages, withPages, type PageFlags } from "../ask/show-pages.ts";
+import { systemUser } from "../ask/system-user.ts";
 import { addRunRetryCommand } from "./run-retry.ts";
 import { addRunWatchCommand } from "./run-watch.ts";
 

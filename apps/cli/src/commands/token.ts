@@ -9,11 +9,11 @@ import {
 } from "@konverge/contracts";
 import { isKonvergeError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
-import { age } from "../age.ts";
-import { columns } from "../columns.ts";
-import { explainFailure } from "../explain-failure.ts";
-import { print, withOutput, type Output } from "../output.ts";
-import { systemUser } from "../system-user.ts";
+import { age } from "../text/age.ts";
+import { columns } from "../text/columns.ts";
+import { explainFailure } from "../process/explain-failure.ts";
+import { print, withOutput, type Output } from "../text/output.ts";
+import { systemUser } from "../ask/system-user.ts";
 
 interface ShowFlags {
   readonly output: Output;

@@ -1,12 +1,12 @@
 import type { ClientEvent } from "@konverge/client";
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { InvalidArgumentError, type Command } from "commander";
-import { withNameFilters } from "../key-filters.ts";
-import { plain } from "../plain-text.ts";
-import { print, say } from "../output.ts";
-import { runWithClient, withClient, type ClientFlags } from "../run-with-client.ts";
-import { pick } from "../show-pages.ts";
-import { span } from "../age.ts";
+import { withNameFilters } from "../ask/key-filters.ts";
+import { plain } from "../text/plain-text.ts";
+import { print, say } from "../text/output.ts";
+import { runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
+import { pick } from "../ask/show-pages.ts";
+import { span } from "../text/age.ts";
 
 interface WatchFlags extends ClientFlags {
   readonly controller?: string;

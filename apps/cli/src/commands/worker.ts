@@ -1,10 +1,10 @@
 import { Option, type Command } from "commander";
-import { loadWorkerConfig } from "../load-config.ts";
-import { print } from "../output.ts";
-import { runWithClient, withClient, type ClientFlags } from "../run-with-client.ts";
-import { untilSignal } from "../until-signal.ts";
-import { readVersion } from "../version.ts";
-import { workerRows } from "../worker-text.ts";
+import { loadWorkerConfig } from "../config/load-config.ts";
+import { print } from "../text/output.ts";
+import { runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
+import { untilSignal } from "../process/until-signal.ts";
+import { readVersion } from "../process/version.ts";
+import { workerRows } from "../text/worker-text.ts";
 
 interface WorkerFlags {
   readonly config: string;

@@ -1,5 +1,5 @@
 import { parseLogLine } from "@konverge/local-stack";
-import { oneLine } from "../explain-failure.ts";
+import { oneLine } from "../process/explain-failure.ts";
 
 /** What every line of a log has, or what says nothing on one's own machine. */
 const LEFT_OUT = ["level", "time", "service", "version", "instance", "msg", "err", "workerId"];

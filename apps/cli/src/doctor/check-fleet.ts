@@ -1,5 +1,5 @@
-import type { Asking } from "../run-with-client.ts";
-import { readVersion } from "../version.ts";
+import type { Asking } from "../ask/run-with-client.ts";
+import { readVersion } from "../process/version.ts";
 import { failedCheck, type Check } from "./check.ts";
 
 /** Who works, at what, and what stands still. */

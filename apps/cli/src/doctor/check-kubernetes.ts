@@ -5,10 +5,10 @@ import {
   requiredAccess,
   type Config,
   type RequiredAccess,
-} from "@konverge/engine";
+} from "@konverge/worker";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { kubeconfigOf } from "../kubeconfig-of.ts";
-import { readVersion } from "../version.ts";
+import { kubeconfigOf } from "../config/kubeconfig-of.ts";
+import { readVersion } from "../process/version.ts";
 import { failedCheck, type Check } from "./check.ts";
 
 const FORBIDDEN = 7;

@@ -1,9 +1,9 @@
 import type { Settings } from "@konverge/contracts";
 import { createLocalGate } from "@konverge/core";
-import { requiredAccess, type Config } from "@konverge/engine";
+import { requiredAccess, type Config } from "@konverge/worker";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { kubeconfigOf } from "../kubeconfig-of.ts";
-import { readVersion } from "../version.ts";
+import { kubeconfigOf } from "../config/kubeconfig-of.ts";
+import { readVersion } from "../process/version.ts";
 import { failedCheck, type Check } from "./check.ts";
 import { checkPermissions, GATE } from "./check-kubernetes.ts";
 

@@ -1,6 +1,6 @@
 import type { Settings } from "@konverge/contracts";
 import { showRedisUrl } from "@konverge/core";
-import { inspectRedis } from "@konverge/queue";
+import { inspectRedis } from "@konverge/redis";
 import { failedCheck, type Check } from "./check.ts";
 
 const UNSUITABLE = 2;

@@ -1,7 +1,7 @@
 import { ensureError, ERRORS, isKonvergeError } from "@konverge/core";
 import { ProblemError } from "@konverge/client";
-import { exitCodeOf } from "../exit-codes.ts";
-import { oneLine } from "../explain-failure.ts";
+import { exitCodeOf } from "../process/exit-codes.ts";
+import { oneLine } from "../process/explain-failure.ts";
 
 /** One thing that was looked at. */
 export interface Check {

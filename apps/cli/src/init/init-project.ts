@@ -2,7 +2,7 @@ import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promise
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureError, KonvergeError } from "@konverge/core";
-import { readVersion } from "../version.ts";
+import { readVersion } from "../process/version.ts";
 
 const TEMPLATE = fileURLToPath(new URL("../../templates/project", import.meta.url));
 

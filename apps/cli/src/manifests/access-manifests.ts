@@ -1,4 +1,4 @@
-import type { RequiredAccess } from "@konverge/engine";
+import type { RequiredAccess } from "@konverge/worker";
 import { labelsOf, type Installation, type Manifest } from "./manifest.ts";
 
 const RBAC = "rbac.authorization.k8s.io";

@@ -1,5 +1,5 @@
-import { requiredAccess } from "@konverge/engine";
-import { crdsOf } from "../crds-of.ts";
+import { requiredAccess } from "@konverge/worker";
+import { crdsOf } from "../config/crds-of.ts";
 import type { ManifestsOptions } from "./make-manifests.ts";
 
 /** Values of the chart in infra/helm/konverge that come from a configuration; with them it makes the same objects. */

@@ -1,6 +1,7 @@
 import { readSettings, type SettingsInput } from "@konverge/contracts";
 import type { ApiObject } from "@konverge/core";
-import { defineConfig, defineController } from "@konverge/engine";
+import { defineConfig } from "@konverge/worker";
+import { defineController } from "@konverge/engine";
 import { expect, test } from "vitest";
 import { makeChartValues } from "./make-chart-values.ts";
 import { makeManifests, type ManifestsOptions } from "./make-manifests.ts";

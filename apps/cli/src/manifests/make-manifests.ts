@@ -1,6 +1,6 @@
 import type { Settings } from "@konverge/contracts";
-import { requiredAccess, type Config } from "@konverge/engine";
-import { crdsOf } from "../crds-of.ts";
+import { requiredAccess, type Config } from "@konverge/worker";
+import { crdsOf } from "../config/crds-of.ts";
 import { accessManifests } from "./access-manifests.ts";
 import { apiManifests } from "./api-manifests.ts";
 import { labelsOf, type Installation, type Manifest } from "./manifest.ts";

@@ -1,4 +1,4 @@
-import { attemptRecordSchema, type AttemptRecord } from "@konverge/contracts";
+import { attemptRecordSchema, type AttemptRecord } from "@konverge/records";
 import {
   compareResourceVersions,
   parseApiVersion,

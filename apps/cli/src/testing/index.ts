@@ -1,4 +1,4 @@
-export type { Fault, FaultEffect } from "@konverge/testkit";
+export type { Fault, FaultEffect } from "@konverge/apiserver";
 export type { ApiCall, CallFilter } from "./api-calls.ts";
 export type { Attempt } from "./attempts.ts";
 export type { LogLine } from "./kept-log.ts";

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
-import { defineConfig, type Controller, type Middleware, type Resource } from "@konverge/engine";
+import { defineConfig, startWorker } from "@konverge/worker";
+import { type Controller, type Middleware, type Resource } from "@konverge/engine";
 import {
   createKubeClient,
   ignoreNotFound,
@@ -11,11 +12,10 @@ import {
   type KubeClient,
   type NewObject,
 } from "@konverge/kube";
-import { createApiServer, obtainRedis, type Fault } from "@konverge/testkit";
-import { startWorker } from "@konverge/worker";
-import { resourcesOf } from "../crds-of.ts";
-import { installCrds } from "../install-crds.ts";
-import { readVersion } from "../version.ts";
+import { createApiServer, obtainRedis, type Fault } from "@konverge/apiserver";
+import { resourcesOf } from "../config/crds-of.ts";
+import { installCrds } from "../config/install-crds.ts";
+import { readVersion } from "../process/version.ts";
 import { readCalls, type ApiCall, type CallFilter } from "./api-calls.ts";
 import { watchAttempts, type Attempt } from "./attempts.ts";
 import { keepLog, type LogLine } from "./kept-log.ts";

@@ -1,5 +1,5 @@
 import type { Problem } from "@konverge/contracts";
-import { needsLogin } from "../frame/session.ts";
+import { needsLogin } from "../state/session.ts";
 
 /** What the server says is wrong, or what this browser knows of it. */
 export type Trouble = Pick<Problem, "code" | "title" | "detail" | "errors">;

@@ -1,4 +1,4 @@
-import { needsLogin } from "../frame/session.ts";
+import { needsLogin } from "../state/session.ts";
 import { pause } from "./pause.ts";
 
 /** One frame of a stream of server-sent events. */

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { query, setQuery } from "../frame/router.ts";
+import { query, setQuery } from "../state/router.ts";
 import { SavedViews } from "./saved-views.tsx";
 
 const PAUSE_MS = 250;

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CallError, type Trouble } from "../api/call.ts";
 import { say } from "../frame/announcer.tsx";
-import { callerName, keepAuthor, mayOperate, readAuthor } from "../frame/session.ts";
+import { callerName, keepAuthor, mayOperate, readAuthor } from "../state/session.ts";
 import { textOf } from "./form-fields.ts";
 import { TroubleNote } from "./notice.tsx";
 

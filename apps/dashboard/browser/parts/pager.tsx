@@ -1,4 +1,4 @@
-import { href, path, query } from "../frame/router.ts";
+import { href, path, query } from "../state/router.ts";
 
 /** Forward by the server's cursor; back is the browser's own, and the first page a link. */
 export function Pager({

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { href, path, query, type Params } from "../frame/router.ts";
+import { href, path, query, type Params } from "../state/router.ts";
 
 /** A set of filters under a name. Kept in this browser alone: to a colleague the address is sent. */
 interface SavedView {

@@ -1,4 +1,4 @@
-import { viewHref } from "../frame/cluster.ts";
+import { viewHref } from "../state/cluster.ts";
 import { Status } from "./status.tsx";
 
 /** Cell of a table: how many workers there are, and that none is wrong. */

@@ -1,8 +1,8 @@
 import type { Rollups } from "@konverge/contracts";
 import { useMemo } from "preact/hooks";
 import { useQuery } from "../api/use-query.ts";
-import { apiPath, viewHref } from "../frame/cluster.ts";
-import { query, setQuery } from "../frame/router.ts";
+import { apiPath, viewHref } from "../state/cluster.ts";
+import { query, setQuery } from "../state/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { formatCount, formatMs } from "../parts/format.ts";
 import { Loading, TroubleNote } from "../parts/notice.tsx";

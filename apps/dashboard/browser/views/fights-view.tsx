@@ -1,8 +1,8 @@
 import type { Fights } from "@konverge/contracts";
 import { shortName, partsOf } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
-import { apiPath, viewHref } from "../frame/cluster.ts";
-import { objectHref, query, setQuery } from "../frame/router.ts";
+import { apiPath, viewHref } from "../state/cluster.ts";
+import { objectHref, query, setQuery } from "../state/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";

@@ -1,9 +1,10 @@
-import type { AttemptRecord, Contention, ObjectHistory } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
+import type { Contention, ObjectHistory } from "@konverge/contracts";
 import { useState } from "preact/hooks";
 import { partsOf } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
-import { viewHref } from "../frame/cluster.ts";
-import { href } from "../frame/router.ts";
+import { viewHref } from "../state/cluster.ts";
+import { href } from "../state/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Attempts } from "./object/attempts.tsx";

@@ -1,7 +1,7 @@
 import type { Overview, OverviewController, OverviewProblem } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
-import { apiPath, cluster, viewHref } from "../frame/cluster.ts";
-import { href, objectHref, runHref } from "../frame/router.ts";
+import { apiPath, cluster, viewHref } from "../state/cluster.ts";
+import { href, objectHref, runHref } from "../state/router.ts";
 import { CliLine } from "../parts/cli-line.tsx";
 import { formatCount, formatMs } from "../parts/format.ts";
 import { Icon } from "../parts/icon.tsx";

@@ -1,8 +1,8 @@
 import type { AttemptPage, AttemptSummary } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
 import { shortName } from "../api/object-key.ts";
-import { apiPath } from "../frame/cluster.ts";
-import { objectHref, query } from "../frame/router.ts";
+import { apiPath } from "../state/cluster.ts";
+import { objectHref, query } from "../state/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";

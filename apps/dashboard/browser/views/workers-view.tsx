@@ -1,6 +1,6 @@
 import type { WorkerList } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
-import { apiPath, viewHref } from "../frame/cluster.ts";
+import { apiPath, viewHref } from "../state/cluster.ts";
 import { CliLine } from "../parts/cli-line.tsx";
 import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";

@@ -1,7 +1,7 @@
 import type { RunDetail } from "@konverge/contracts";
-import { viewHref } from "../frame/cluster.ts";
-import { href } from "../frame/router.ts";
-import { defaultCluster } from "../frame/session.ts";
+import { viewHref } from "../state/cluster.ts";
+import { href } from "../state/router.ts";
+import { defaultCluster } from "../state/session.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { Json } from "../parts/json.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";

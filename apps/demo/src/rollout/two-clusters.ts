@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { createApiServer, guard, type EmbeddedApiServer } from "@konverge/testkit";
+import { createApiServer, guard, type EmbeddedApiServer } from "@konverge/apiserver";
 
 interface DemoCluster {
   readonly name: "east" | "west";

@@ -6,7 +6,7 @@ import {
   type Hint,
   type HintCode,
   type LoopState,
-} from "@konverge/contracts";
+} from "@konverge/records";
 import { ensureError, parseKey } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type {
@@ -17,10 +17,10 @@ import type {
   WorkQueue,
 } from "@konverge/queue";
 import type { Metrics } from "@konverge/telemetry";
-import type { Controller } from "../define-controller.ts";
-import type { Log } from "../log.ts";
+import type { Controller } from "../define/define-controller.ts";
+import type { Log } from "../define/log.ts";
 import { findLoop } from "./find-loop.ts";
-import { hintOf } from "./find-hints.ts";
+import { hintOf } from "../attempt/find-hints.ts";
 import { createLoopBrake, type FoundLoop, type LoopBrake } from "./loop-brake.ts";
 import { describeLoop, hintOfLoop, isLoopHint } from "./describe-loop.ts";
 import { createHistoryBatch, takenFrom } from "./history-batch.ts";

@@ -1,4 +1,4 @@
-import type { HintCode, LoopState } from "@konverge/contracts";
+import type { HintCode, LoopState } from "@konverge/records";
 import type { FoundLoop } from "./loop-brake.ts";
 
 export function hintOfLoop({ kind, paths }: LoopState): HintCode {

@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { expect, test } from "vitest";
 import { findLoop, OWN_WRITES_IN_A_ROW, REQUEUES_IN_A_ROW } from "./find-loop.ts";
 

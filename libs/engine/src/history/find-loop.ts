@@ -1,4 +1,4 @@
-import type { AttemptRecord, HintCode, LoopState } from "@konverge/contracts";
+import type { AttemptRecord, HintCode, LoopState } from "@konverge/records";
 
 /** Attempts in a row, each started by what the one before wrote. A chain of phases has fewer. */
 export const OWN_WRITES_IN_A_ROW = 10;

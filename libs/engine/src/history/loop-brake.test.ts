@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import type { Trigger } from "@konverge/core";
 import type { AttemptLease } from "@konverge/queue";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-import { loopStateSchema, type AttemptRecord, type LoopState } from "@konverge/contracts";
+import { loopStateSchema, type AttemptRecord, type LoopState } from "@konverge/records";
 import { climb, type Ladder, type Trigger } from "@konverge/core";
 import type { AttemptLease } from "@konverge/queue";
 import { isOwnTrigger, isPerson, writtenVersions } from "./find-loop.ts";

@@ -1,8 +1,8 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import type { KubeClient } from "@konverge/kube";
 import type { AttemptLease } from "@konverge/queue";
-import type { Controller } from "../define-controller.ts";
-import type { Log } from "../log.ts";
+import type { Controller } from "../define/define-controller.ts";
+import type { Log } from "../define/log.ts";
 import { tellEvent } from "./tell-event.ts";
 
 /** Lost races in a row after which a person is told. The queue changes its ladder then. */

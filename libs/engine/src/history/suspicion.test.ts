@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { expect, test } from "vitest";
 import { createSuspicion } from "./suspicion.ts";
 

@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 
 /** Attempts in a row, seen by this process, that look as if nobody but we had caused them. */
 const SUSPICIOUS = 5;

@@ -1,7 +1,7 @@
 import { ensureError, parseKey } from "@konverge/core";
 import { recordEvent, type KubeClient } from "@konverge/kube";
-import type { Controller } from "../define-controller.ts";
-import type { Log } from "../log.ts";
+import type { Controller } from "../define/define-controller.ts";
+import type { Log } from "../define/log.ts";
 
 export interface ToldEvent {
   readonly key: string;

@@ -51,7 +51,7 @@ const signature = {
 
 /**
  * One step of a cluster's guard: takes a worker's report, moves the breaker, adapts the rate, and leases tokens. It changes
- * the same fields as core's `admit`; test/integration/guard-model.test.ts compares the two.
+ * the same fields as core's `admit`; test/integration/guard/guard-model.test.ts compares the two.
  */
 export const admitScript: Script<typeof signature, StoreAnswer> = defineScript(signature, {
   lua: readLua(new URL("admit.lua", import.meta.url)),

@@ -1,5 +1,5 @@
-import { clusterRoot } from "../queue-names.ts";
-import { shardOf } from "../shard-of.ts";
+import { clusterRoot } from "@konverge/redis";
+import { shardOf } from "../keys/shard-of.ts";
 
 /** Where the history of a cluster is kept, beside its queues and under the same hash tag. */
 export interface HistoryNames {

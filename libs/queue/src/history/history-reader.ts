@@ -1,6 +1,11 @@
 import { KonvergeError, parseKey } from "@konverge/core";
-import { closeRedis, openProducer, withRedis, type RedisTarget } from "@konverge/redis";
-import { DEFAULT_PREFIX } from "../queue-names.ts";
+import {
+  closeRedis,
+  openProducer,
+  withRedis,
+  type RedisTarget,
+  DEFAULT_PREFIX,
+} from "@konverge/redis";
 import { decodeRow, type AttemptRow } from "./attempt-row.ts";
 import { HOUR_MS, historyNames, MINUTE_MS } from "./history-names.ts";
 

@@ -7,8 +7,8 @@ import {
   withRedis,
   type RedisClient,
   type RedisTarget,
+  DEFAULT_PREFIX,
 } from "@konverge/redis";
-import { DEFAULT_PREFIX } from "../queue-names.ts";
 import { dropAttemptsScript } from "../scripts/drop-attempts.ts";
 import { indexAttemptsScript } from "../scripts/index-attempts.ts";
 import { noteFightsScript } from "../scripts/note-fights.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { isKonvergeError } from "@konverge/core";
-import { defineWorkflow } from "../define-workflow.ts";
+import { defineWorkflow } from "../define/define-workflow.ts";
 import { defineSchedule, type ScheduleOptions } from "./define-schedule.ts";
 
 const backup = defineWorkflow(

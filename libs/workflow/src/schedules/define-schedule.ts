@@ -1,8 +1,8 @@
 import { ensureError, invalidConfig, toMs, type Duration, type ErrorIssue } from "@konverge/core";
-import type { AnyWorkflow, Workflow } from "../define-workflow.ts";
-import { assertJson } from "../json-value.ts";
-import { findWorkflowNameIssue } from "../run-ref.ts";
-import { schemaRefusal } from "../schema-refusal.ts";
+import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
+import { assertJson } from "../define/json-value.ts";
+import { findWorkflowNameIssue } from "../define/run-ref.ts";
+import { schemaRefusal } from "../define/schema-refusal.ts";
 import { cronTimes, everyTimes, type ScheduleTimes } from "./schedule-times.ts";
 
 export interface ScheduleOptions<I> {

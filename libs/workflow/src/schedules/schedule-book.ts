@@ -1,6 +1,6 @@
 import { runScript, type RedisClient } from "@konverge/redis";
-import { runNames } from "../run-names.ts";
-import { lookAtScheduleScript, passScheduleScript } from "../scripts/schedule.ts";
+import { runNames } from "../store/run-names.ts";
+import { lookAtScheduleScript, passScheduleScript } from "../store/scripts/schedule.ts";
 import type { Schedule } from "./define-schedule.ts";
 
 /** How a schedule stands. Times are epoch ms by Redis's clock. */

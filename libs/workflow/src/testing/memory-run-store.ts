@@ -1,8 +1,8 @@
-import { fits } from "../list-runs.ts";
-import { glanceOf } from "../run-fields.ts";
-import { bytesOf } from "../run-limits.ts";
-import { markStateOf } from "../mark-state.ts";
-import type { RunRef } from "../run-ref.ts";
+import { fits } from "../store/list-runs.ts";
+import { glanceOf } from "../store/run-fields.ts";
+import { bytesOf } from "../journal/run-limits.ts";
+import { markStateOf } from "../store/mark-state.ts";
+import type { RunRef } from "../define/run-ref.ts";
 import {
   FencedError,
   isEndStatus,
@@ -19,7 +19,7 @@ import {
   type RunView,
   type RunWait,
   type StepRecord,
-} from "../run-store.ts";
+} from "../store/run-store.ts";
 
 interface StoredRun {
   view: RunView;

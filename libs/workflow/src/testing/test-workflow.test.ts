@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { KonvergeError, TerminalError } from "@konverge/core";
-import { defineWorkflow } from "../define-workflow.ts";
+import { defineWorkflow } from "../define/define-workflow.ts";
 import { testWorkflow, type TestRun } from "./test-workflow.ts";
 
 const seen: string[] = [];

@@ -1,17 +1,17 @@
 import { ensureError, KonvergeError, toMs, type Duration } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
-import type { ChildStarter } from "../await-child.ts";
-import type { ClusterAccess } from "../cluster-access.ts";
-import type { AnyWorkflow, Workflow } from "../define-workflow.ts";
-import { runActivation, type ActivationEnd } from "../run-activation.ts";
-import type { RunRef } from "../run-ref.ts";
+import type { ChildStarter } from "../execution/await-child.ts";
+import type { ClusterAccess } from "../define/cluster-access.ts";
+import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
+import { runActivation, type ActivationEnd } from "../execution/run-activation.ts";
+import type { RunRef } from "../define/run-ref.ts";
 import {
   isEndStatus,
   type Held,
   type RunStore,
   type RunView,
   type StepRecord,
-} from "../run-store.ts";
+} from "../store/run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 
 /** Activations of one wake-up, after which a test is ended that would never come to rest. */

@@ -6,10 +6,10 @@ import {
   isOptimisticConflict,
   isReplaced,
 } from "@konverge/kube";
-import type { ObjectRef } from "../object-ref.ts";
+import type { ObjectRef } from "../define/object-ref.ts";
 import { replaced } from "./object-replaced.ts";
-import { refTo } from "../waits/wait-target.ts";
-import type { ApplyOptions, ObjectIntent } from "./step-verbs.ts";
+import { refTo } from "../define/wait-target.ts";
+import type { ApplyOptions, ObjectIntent } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 const MAX_TRIES = 8;

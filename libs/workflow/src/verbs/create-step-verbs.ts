@@ -1,7 +1,7 @@
 import { KonvergeError } from "@konverge/core";
 import { createAttemptSecrets } from "@konverge/kube";
-import type { ObjectRef } from "../object-ref.ts";
-import type { RunJournal } from "../run-journal.ts";
+import type { ObjectRef } from "../define/object-ref.ts";
+import type { RunJournal } from "../journal/run-journal.ts";
 import { applyObject } from "./apply.ts";
 import { createObject, withName } from "./create.ts";
 import { deleteObject } from "./delete.ts";
@@ -11,7 +11,7 @@ import { listObjects } from "./list.ts";
 import { mutateObject } from "./mutate.ts";
 import { assertJob } from "./run-job.ts";
 import { scaleObject } from "./scale.ts";
-import type { ObjectIntent, StepVerbs } from "./step-verbs.ts";
+import type { ObjectIntent, StepVerbs } from "../define/step-verbs.ts";
 import { createVerbScope, type VerbScope } from "./verb-scope.ts";
 
 async function create(scope: VerbScope, object: ObjectIntent, verb: string): Promise<ObjectRef> {

@@ -1,9 +1,9 @@
 import { isAlreadyExists, ignoreNotFound } from "@konverge/kube";
 import { KonvergeError } from "@konverge/core";
-import type { ObjectRef } from "../object-ref.ts";
-import { refTo } from "../waits/wait-target.ts";
+import type { ObjectRef } from "../define/object-ref.ts";
+import { refTo } from "../define/wait-target.ts";
 import { markOf, markerName } from "./step-marker.ts";
-import type { ObjectIntent } from "./step-verbs.ts";
+import type { ObjectIntent } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 const MAX_TRIES = 8;

@@ -1,5 +1,5 @@
 import { ignoreNotFound, isNotFound, isReplaced } from "@konverge/kube";
-import type { DeleteOptions } from "./step-verbs.ts";
+import type { DeleteOptions } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 /** Deletes the object that is meant, never a successor of its name. */

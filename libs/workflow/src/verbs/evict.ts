@@ -1,6 +1,6 @@
 import { ignoreNotFound, isNotFound, isReplaced } from "@konverge/kube";
 import { KonvergeError } from "@konverge/core";
-import type { EvictOptions } from "./step-verbs.ts";
+import type { EvictOptions } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 /** Asks for the eviction of this very pod. A disruption budget that forbids it now answers 429. */

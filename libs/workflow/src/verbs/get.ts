@@ -1,6 +1,6 @@
 import type { ApiObject } from "@konverge/core";
 import { ignoreNotFound } from "@konverge/kube";
-import type { Seen } from "./step-verbs.ts";
+import type { Seen } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 export async function getObject<T extends ApiObject>(

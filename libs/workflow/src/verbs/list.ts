@@ -1,6 +1,6 @@
 import type { ApiObject } from "@konverge/core";
 import { freeze } from "./get.ts";
-import type { ListTarget, Seen } from "./step-verbs.ts";
+import type { ListTarget, Seen } from "../define/step-verbs.ts";
 import type { VerbScope } from "./verb-scope.ts";
 
 export async function listObjects<T extends ApiObject>(

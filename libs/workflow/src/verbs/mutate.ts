@@ -5,10 +5,10 @@ import {
   type ApiObject,
   type JsonObject,
 } from "@konverge/core";
-import type { ObjectRef } from "../object-ref.ts";
-import type { MarkState } from "../mark-state.ts";
-import type { StepMark } from "../run-store.ts";
-import { refTo } from "../waits/wait-target.ts";
+import type { ObjectRef } from "../define/object-ref.ts";
+import type { MarkState } from "../store/mark-state.ts";
+import type { StepMark } from "../store/run-store.ts";
+import { refTo } from "../define/wait-target.ts";
 import { markerName, markOf, marksIn } from "./step-marker.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 

@@ -1,5 +1,5 @@
 import { KonvergeError } from "@konverge/core";
-import type { ObjectIntent } from "./step-verbs.ts";
+import type { ObjectIntent } from "../define/step-verbs.ts";
 
 /**
  * What may be run as a Job: one that is still there when its result is looked for.

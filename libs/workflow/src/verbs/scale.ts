@@ -1,6 +1,6 @@
 import { KonvergeError, type ApiObject } from "@konverge/core";
-import type { ObjectRef } from "../object-ref.ts";
-import { refTo } from "../waits/wait-target.ts";
+import type { ObjectRef } from "../define/object-ref.ts";
+import { refTo } from "../define/wait-target.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 interface Scale extends ApiObject {

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { KonvergeError, type ResourceType } from "@konverge/core";
 import type { AttemptSecrets, KubeClient, NamespacedName } from "@konverge/kube";
-import type { RunJournal } from "../run-journal.ts";
-import { rememberSecret } from "./seen-secrets.ts";
-import type { NamedTarget, ObjectIntent, ObjectTarget } from "./step-verbs.ts";
+import type { RunJournal } from "../journal/run-journal.ts";
+import { rememberSecret } from "../define/seen-secrets.ts";
+import type { NamedTarget, ObjectIntent, ObjectTarget } from "../define/step-verbs.ts";
 
 /** One try of a body: what its verbs work with. */
 export interface VerbScope {

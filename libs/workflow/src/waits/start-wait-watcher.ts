@@ -5,9 +5,9 @@ import {
   type LeaderElection,
   type LeaderElectionOptions,
 } from "@konverge/kube";
-import type { ClusterAccess } from "../cluster-access.ts";
+import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { WaitIndex } from "./wait-index.ts";
-import { parseKindKey } from "./wait-names.ts";
+import { parseKindKey } from "../store/wait-names.ts";
 import { watchKind, type KindWatchOptions } from "./watch-kind.ts";
 
 /** How soon a kind is watched for which the first run waits, in ms. One read of Redis per process. */

@@ -1,7 +1,7 @@
 import type { RedisClient } from "@konverge/redis";
-import { runNames } from "../run-names.ts";
-import type { RunRef } from "../run-ref.ts";
-import { parseEntry } from "./wait-names.ts";
+import { runNames } from "../store/run-names.ts";
+import type { RunRef } from "../define/run-ref.ts";
+import { parseEntry } from "../store/wait-names.ts";
 
 /** Entries read at once. */
 const PAGE = 1_000;

@@ -1,8 +1,8 @@
 import { ensureError, KonvergeError, sleepMs, type ApiObject } from "@konverge/core";
 import { createReflector, isForbidden, type KubeClient } from "@konverge/kube";
-import type { RunRef } from "../run-ref.ts";
+import type { RunRef } from "../define/run-ref.ts";
 import type { WaitIndex } from "./wait-index.ts";
-import { parseKindKey, placeOf } from "./wait-names.ts";
+import { parseKindKey, placeOf } from "../store/wait-names.ts";
 
 /** Before what failed is tried again, in ms: a kind that is not served, a Redis that does not answer. */
 const AGAIN_MS = 5_000;

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { viewHref } from "../../frame/cluster.ts";
+import { viewHref } from "../../state/cluster.ts";
 import { formatCount } from "../../parts/format.ts";
 
 const MOST_COLUMNS = 6;

@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { formatMs } from "../../parts/format.ts";
 
 /** What an attempt's time went into, in the order in which it passes. */

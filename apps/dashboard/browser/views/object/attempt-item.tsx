@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Outcome, Status } from "../../parts/status.tsx";
 import { Clock } from "../../parts/time.tsx";

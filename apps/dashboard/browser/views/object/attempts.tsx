@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { useState } from "preact/hooks";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Empty } from "../../parts/notice.tsx";

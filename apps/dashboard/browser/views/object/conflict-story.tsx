@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { formatMs } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 import { Clock } from "../../parts/time.tsx";

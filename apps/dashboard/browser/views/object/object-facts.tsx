@@ -1,4 +1,5 @@
-import type { AttemptRecord, ObjectHistory } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
+import type { ObjectHistory } from "@konverge/contracts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Outcome, Phase, Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";

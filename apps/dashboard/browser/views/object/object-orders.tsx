@@ -2,7 +2,7 @@ import type { AcceptedReconcile, CancelAnswer, ObjectHistory } from "@konverge/c
 import { call } from "../../api/call.ts";
 import type { KeyParts } from "../../api/object-key.ts";
 import { say } from "../../frame/announcer.tsx";
-import { mayOperate } from "../../frame/session.ts";
+import { mayOperate } from "../../state/session.ts";
 import { OrderButton } from "../../parts/order-dialog.tsx";
 
 export interface ObjectOrdersProps {

@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "@konverge/contracts";
+import type { AttemptRecord } from "@konverge/records";
 import { ConflictSteps } from "./conflict-story.tsx";
 
 type Write = AttemptRecord["writes"][number];

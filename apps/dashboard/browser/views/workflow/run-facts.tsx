@@ -1,6 +1,6 @@
 import type { RunDetail } from "@konverge/contracts";
-import { viewHref } from "../../frame/cluster.ts";
-import { runHref } from "../../frame/router.ts";
+import { viewHref } from "../../state/cluster.ts";
+import { runHref } from "../../state/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { now, Time } from "../../parts/time.tsx";
 import { idOf } from "../../api/run-id.ts";

@@ -1,7 +1,7 @@
 import type { RunDetail } from "@konverge/contracts";
 import { call } from "../../api/call.ts";
-import { go, runHref } from "../../frame/router.ts";
-import { mayOperate } from "../../frame/session.ts";
+import { go, runHref } from "../../state/router.ts";
+import { mayOperate } from "../../state/session.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { OrderButton } from "../../parts/order-dialog.tsx";
 import { idOf } from "../../api/run-id.ts";

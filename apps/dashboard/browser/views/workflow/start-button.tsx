@@ -1,8 +1,8 @@
 import type { StartedRunAnswer } from "@konverge/contracts";
 import { useState } from "preact/hooks";
 import { call } from "../../api/call.ts";
-import { cluster } from "../../frame/cluster.ts";
-import { go, runHref } from "../../frame/router.ts";
+import { cluster } from "../../state/cluster.ts";
+import { go, runHref } from "../../state/router.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { jsonOf, textOf } from "../../parts/form-fields.ts";
 import { OrderButton } from "../../parts/order-dialog.tsx";

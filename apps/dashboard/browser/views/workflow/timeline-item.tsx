@@ -1,4 +1,4 @@
-import { runHref } from "../../frame/router.ts";
+import { runHref } from "../../state/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Json } from "../../parts/json.tsx";
 import { Status, type Tone } from "../../parts/status.tsx";

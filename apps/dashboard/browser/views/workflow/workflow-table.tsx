@@ -1,5 +1,5 @@
 import type { OverviewWorkflow } from "@konverge/contracts";
-import { viewHref } from "../../frame/cluster.ts";
+import { viewHref } from "../../state/cluster.ts";
 import { formatCount } from "../../parts/format.ts";
 import { Status, type Tone } from "../../parts/status.tsx";
 import { WorkerCount } from "../../parts/worker-count.tsx";

@@ -1,8 +1,0 @@
-export { createApi } from "./create-api.ts";
-export type { Api, ApiOptions } from "./create-api.ts";
-export type { AuditLog, AuditNote } from "./audit-log.ts";
-export { openQueueAccess } from "./queue-access.ts";
-export type { QueueAccess, QueueAccessOptions } from "./queue-access.ts";
-export { startApi } from "./start-api.ts";
-export type { RunningApi } from "./start-api.ts";
-export type { TokenStore } from "./token-store.ts";

@@ -1,0 +1,70 @@
+import { ProblemError, type Client } from "@konverge/client";
+import type { RunDetail } from "@konverge/contracts";
+import type { Command } from "commander";
+import { exitCodeOf } from "../process/exit-codes.ts";
+import { oneLine } from "../process/explain-failure.ts";
+import { print, say } from "../text/output.ts";
+import { runDetails } from "../text/run-text.ts";
+import type { ClientFlags } from "./run-with-client.ts";
+import { timeoutOption } from "./timeout-option.ts";
+
+export interface WaitFlags extends ClientFlags {
+  readonly wait?: boolean;
+  readonly timeout: number;
+}
+
+export const RUN_ID = "its id, as it was answered";
+
+/** How the fields of queries and bodies are typed here. */
+export const RUN_OPTIONS = {
+  options: {
+    "/workflow": "<workflow>",
+    "/input": "--input",
+    "/payload": "--payload",
+    "/id": "--id",
+    "/key": "--key",
+    "/status": "--status",
+    "/q": "--search",
+    "/name": "<signal>",
+  },
+} as const;
+
+export function withWait(command: Command): Command {
+  return command
+    .option("--wait", "until it has ended; ends with 1 when it is not done then")
+    .addOption(timeoutOption());
+}
+
+export function showRun({ output }: ClientFlags, run: RunDetail): void {
+  print(output, { document: run, names: [run.id], table: () => runDetails(run) });
+}
+
+/** Shows the run once, as it is at its end or when the time is over, and sets the exit code. */
+export async function showWhenEnded(client: Client, id: string, flags: WaitFlags): Promise<void> {
+  if (process.stderr.isTTY) say(`waiting for ${id}`);
+  try {
+    const run = await client.runs.wait(id, { timeoutMs: flags.timeout });
+    showRun(flags, run);
+    endAs(run);
+  } catch (error) {
+    const timeout = timeoutOf(error);
+    showRun(flags, await client.runs.get(id));
+    endLate(timeout);
+  }
+}
+
+/** A run that has ended, but is not done, is a failure. */
+export function endAs({ status }: RunDetail): void {
+  if (status !== "done") process.exitCode = 1;
+}
+
+/** Throws what else went wrong. */
+export function timeoutOf(error: unknown): ProblemError {
+  if (error instanceof ProblemError && error.code === "wait_timeout") return error;
+  throw error;
+}
+
+export function endLate(timeout: ProblemError): void {
+  say(`konverge: ${oneLine(timeout.message)}`);
+  process.exitCode = exitCodeOf(timeout);
+}

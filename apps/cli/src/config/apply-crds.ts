@@ -1,0 +1,28 @@
+import { createLocalGate } from "@konverge/core";
+import type { Config } from "@konverge/worker";
+import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
+import { resourcesOf } from "./crds-of.ts";
+import { installCrds } from "./install-crds.ts";
+import { readVersion } from "../process/version.ts";
+
+/** Applies a configuration's CRDs to a cluster, and waits until it serves them. Tells each on stderr. */
+export async function applyCrds(
+  config: Pick<Config, "controllers">,
+  kubeconfig: KubeconfigOptions,
+): Promise<void> {
+  const client = createKubeClient({
+    credentials: loadKubeCredentials(kubeconfig),
+    gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
+    userAgent: `konverge-cli/${readVersion()}`,
+    fieldManager: "konverge-cli",
+  });
+  const resources = resourcesOf(config);
+  try {
+    await installCrds(client, resources);
+    for (const { resource, group } of resources) {
+      process.stderr.write(`applied ${resource}.${group}\n`);
+    }
+  } finally {
+    await client.close();
+  }
+}

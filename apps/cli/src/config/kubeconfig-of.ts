@@ -1,0 +1,17 @@
+import type { Settings } from "@konverge/contracts";
+import type { Config } from "@konverge/worker";
+import type { KubeconfigOptions } from "@konverge/kube";
+
+/** Where a worker with this configuration looks for its API server, so that commands do not ask another one. */
+export function kubeconfigOf(
+  settings: Settings,
+  config: Pick<Config, "clusters"> | undefined,
+): KubeconfigOptions {
+  const cluster = config?.clusters[settings.cluster];
+  const kubeconfigPath = cluster?.kubeconfig ?? settings.kubeconfig;
+  const context = cluster?.context ?? settings.context;
+  return {
+    ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
+    ...(context === undefined ? {} : { context }),
+  };
+}

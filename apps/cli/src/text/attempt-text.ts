@@ -1,0 +1,148 @@
+import type { AttemptRecord } from "@konverge/records";
+import type { ObjectHistory } from "@konverge/contracts";
+import { age, span } from "./age.ts";
+import { columns, fields, type Cell } from "./columns.ts";
+import { changesOf } from "./patch-changes.ts";
+import { plain } from "./plain-text.ts";
+import { outcomeCell } from "./tone.ts";
+
+type Write = AttemptRecord["writes"][number];
+type Conflict = AttemptRecord["conflicts"][number] | Write["conflicts"][number];
+const NONE = "-";
+
+/** How a key stands, for people. */
+export function keyDetails(history: ObjectHistory): string {
+  const { key, phase, failures, conflicts, lastOutcome, nextAt, paused, dead, attempts } = history;
+  const rows: [string, string][] = [
+    ["key", key],
+    ["phase", phase],
+    ["last outcome", lastOutcome ?? NONE],
+    ["failures", `${failures} in a row`],
+    ["conflicts", `${conflicts} in a row`],
+  ];
+  if (nextAt !== undefined) rows.push(["next start", `${nextAt} (${age(nextAt)})`]);
+  if (paused !== undefined) {
+    rows.push(["paused", `by ${paused.by} since ${paused.since}: ${paused.reason}`]);
+  }
+  if (dead !== undefined) {
+    const error = dead.error === undefined ? "" : `: ${dead.error.code}: ${dead.error.message}`;
+    rows.push(["dead", `since ${dead.since}${error}`]);
+  }
+  const [last] = attempts;
+  if (last !== undefined) {
+    rows.push(["last attempt", `${last.outcome} at ${last.finishedAt} (${age(last.finishedAt)})`]);
+    if (last.error !== undefined && dead === undefined) {
+      rows.push(["error", `${last.error.code}: ${last.error.message}`]);
+    }
+    for (const { code, message } of last.hints ?? []) rows.push(["hint", `${code}: ${message}`]);
+  }
+  return fields(rows);
+}
+
+/** A line per attempt of one object, newest first. */
+export function historyRows(attempts: readonly AttemptRecord[]): string {
+  return columns([
+    ["ATTEMPT", "STARTED", "WHY", "OUTCOME", "WAITED", "TOOK", "WROTE", "LOST", "NOTE"],
+    ...attempts.map((attempt): Cell[] => [
+      numberOf(attempt),
+      age(attempt.startedAt),
+      [...new Set(attempt.triggers.map(({ kind }) => kind))].join(",") || NONE,
+      outcomeCell(attempt.outcome),
+      span(waitedMs(attempt)),
+      span(attempt.durationMs),
+      String(attempt.writes.length),
+      String(conflictsOf(attempt).length),
+      noteOf(attempt),
+    ]),
+  ]);
+}
+
+/** Everything about one attempt. */
+export function attemptDetails(attempt: AttemptRecord): string {
+  const { waits, triggers, error, cause, hints = [], calls } = attempt;
+  const rows: [string, string][] = [
+    ["attempt", attempt.id],
+    ["outcome", [attempt.outcome, cause].filter((part) => part !== undefined).join(": ")],
+    ["requested", attempt.requestedAt],
+    [
+      "started",
+      `${attempt.startedAt} (${age(attempt.startedAt)}), took ${span(attempt.durationMs)}`,
+    ],
+    [
+      "waited",
+      `${span(waits.queueMs)} in the queue, ${span(waits.limiterMs)} for tokens, ${span(waits.laneMs)} for its turn, ${span(waits.conflictMs)} after conflicts`,
+    ],
+    ["worker", attempt.worker],
+    ["API calls", `${calls.n}, ${span(calls.ms)}`],
+  ];
+  for (const { id, created } of attempt.runs ?? []) {
+    rows.push([created ? "started" : "found", `run ${id}`]);
+  }
+  if (error !== undefined) rows.push(["error", `${error.code}: ${error.message}`]);
+  if (attempt.traceId !== undefined) rows.push(["trace", attempt.traceId]);
+  const lines = [fields(rows)];
+  for (const { kind, by, reason } of triggers) {
+    const who = by === undefined ? "" : ` by ${by}`;
+    lines.push(plain(`trigger: ${kind}${who}${reason === undefined ? "" : `: ${reason}`}`));
+  }
+  for (const write of attempt.writes) lines.push(writeText(write));
+  for (const conflict of attempt.conflicts) {
+    lines.push(plain(`lost: ${conflict.resource} ${conflict.name}: ${conflictText(conflict)}`));
+  }
+  for (const { code, message } of hints) lines.push(plain(`hint: ${code}: ${message}`));
+  return lines.join("\n");
+}
+
+/** One write, the races that it lost first, and what it changed. */
+export function writeText(write: Write): string {
+  const { verb, resource, name, subresource, fromVersion, toVersion = NONE } = write;
+  const what = subresource === undefined ? resource : `${resource}/${subresource}`;
+  return [
+    `${verb} ${what} ${name}, version ${fromVersion === undefined ? "" : `${fromVersion} -> `}${toVersion}`,
+    ...write.conflicts.map((conflict) => `  lost first: ${conflictText(conflict)}`),
+    ...changesOf(write.patch).map(({ path, value }) =>
+      value === null ? `  - ${path}` : `  + ${path} = ${JSON.stringify(value)}`,
+    ),
+  ]
+    .map(plain)
+    .join("\n");
+}
+
+export function numberOf({ epoch, attempt }: AttemptRecord): string {
+  return String(epoch ?? attempt);
+}
+
+function conflictText({
+  readVersion,
+  foundVersion = "?",
+  winners,
+  waitedMs: ms,
+}: Conflict): string {
+  const won = winners.map(({ manager, paths }) => `${manager} (${paths.join(", ") || "?"})`);
+  const who = won.length === 0 ? "somebody" : won.join(" and ");
+  return `read ${readVersion}, found ${foundVersion}, won by ${who}; waited ${span(ms)}`;
+}
+
+function conflictsOf({ conflicts, writes }: AttemptRecord): readonly Conflict[] {
+  return [...conflicts, ...writes.flatMap((write) => write.conflicts)];
+}
+
+function waitedMs({ waits }: AttemptRecord): number {
+  return waits.queueMs + waits.limiterMs + waits.laneMs + waits.conflictMs;
+}
+
+function noteOf(attempt: AttemptRecord): string {
+  const { error, cause, hints = [], triggers } = attempt;
+  const winners = new Set(
+    conflictsOf(attempt).flatMap(({ winners: won }) => won.map(({ manager }) => manager)),
+  );
+  const reason = triggers.find((trigger) => trigger.reason !== undefined)?.reason;
+  const parts = [
+    error === undefined ? undefined : `${error.code}: ${error.message}`,
+    cause,
+    winners.size === 0 ? undefined : `lost to ${[...winners].join(", ")}`,
+    ...hints.map(({ code }) => code),
+    reason === undefined ? undefined : `"${reason}"`,
+  ];
+  return parts.filter((part) => part !== undefined).join("; ") || NONE;
+}

@@ -1,0 +1,173 @@
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import { call } from "./api/call.ts";
+import { Icon, type IconName } from "./parts/icon.tsx";
+import { ControllerView } from "./views/controller-view.tsx";
+import { DeadLettersView } from "./views/dead-letters-view.tsx";
+import { FightsView } from "./views/fights-view.tsx";
+import { GuardsView } from "./views/guards-view.tsx";
+import { KeysView } from "./views/keys-view.tsx";
+import { LiveView } from "./views/live-view.tsx";
+import { LoginView } from "./views/login-view.tsx";
+import { ObjectView } from "./views/object-view.tsx";
+import { OverviewView } from "./views/overview-view.tsx";
+import { RunsView } from "./views/runs-view.tsx";
+import { WorkersView } from "./views/workers-view.tsx";
+import { WorkflowRunView } from "./views/workflow-run-view.tsx";
+import { WorkflowsView } from "./views/workflows-view.tsx";
+import { Empty } from "./parts/notice.tsx";
+import { Announcer, say } from "./frame/announcer.tsx";
+import { cluster as shownCluster, viewHref } from "./state/cluster.ts";
+import { href, path } from "./state/router.ts";
+import { Search } from "./search.tsx";
+import { callerName, defaultCluster, needsLogin } from "./state/session.ts";
+
+interface Page {
+  readonly to: string;
+  readonly icon: IconName;
+  readonly title: string;
+  readonly view: () => ComponentChildren;
+}
+
+const PAGES: readonly Page[] = [
+  { to: "/", icon: "overview", title: "Overview", view: () => <OverviewView /> },
+  { to: "/runs", icon: "runs", title: "Attempts", view: () => <RunsView /> },
+  { to: "/workflows", icon: "workflows", title: "Workflows", view: () => <WorkflowsView /> },
+  { to: "/fights", icon: "fights", title: "Fights", view: () => <FightsView /> },
+  { to: "/live", icon: "live", title: "Live", view: () => <LiveView /> },
+  { to: "/keys", icon: "keys", title: "Queues", view: () => <KeysView /> },
+  { to: "/dead-letters", icon: "dead", title: "Dead letters", view: () => <DeadLettersView /> },
+  { to: "/guards", icon: "guards", title: "Guards", view: () => <GuardsView /> },
+  { to: "/workers", icon: "workers", title: "Workers", view: () => <WorkersView /> },
+];
+
+export function App() {
+  const shown = findPage();
+  useEffect(() => {
+    document.title = `${shown.title} · Konverge`;
+  }, [shown.title]);
+  if (needsLogin.value) return <LoginView />;
+  return (
+    <>
+      <a class="skip" href="#main" onClick={toMain}>
+        Skip to the content
+      </a>
+      <header class="top">
+        <a class="brand" href={viewHref("/")}>
+          <svg viewBox="0 0 32 32" aria-hidden="true">
+            <path d="M4 6c10 0 9 10 18 10M4 26c10 0 9-10 18-10M4 16h18" />
+            <circle cx="26" cy="16" r="3" />
+          </svg>
+          Konverge
+        </a>
+        {shownCluster.value === defaultCluster ? null : (
+          <span class="chip">{shownCluster.value}</span>
+        )}
+        <Search />
+      </header>
+      <nav class="side" aria-label="Views">
+        <ul>
+          {PAGES.map(({ to, icon, title }) => (
+            <li key={to}>
+              <a href={viewHref(to)} aria-current={shown.to === to ? "page" : undefined}>
+                <Icon name={icon} />
+                {title}
+              </a>
+            </li>
+          ))}
+          <li class="apart">
+            <a href={href("/queues")}>
+              <Icon name="raw" />
+              Raw jobs
+            </a>
+          </li>
+        </ul>
+        {callerName === undefined ? null : (
+          <button type="button" class="quiet" onClick={() => void logOut()}>
+            Log out {callerName}
+          </button>
+        )}
+        <button type="button" class="quiet keys-hint" popovertarget="keys-help">
+          Keys <kbd>?</kbd>
+        </button>
+      </nav>
+      <main id="main" tabIndex={-1}>
+        {shown.view()}
+      </main>
+      <KeysHelp />
+      <Announcer />
+    </>
+  );
+}
+
+function findPage(): Page {
+  const segments = path.value.split("/").filter((part) => part !== "");
+  const [first, cluster = "", controller = "", namespace = "", name = ""] = segments;
+  if (first === "o" && segments.length === 5) {
+    const at = segments.join("/");
+    const target = { cluster, controller, namespace, name };
+    const view = () => <ObjectView key={at} target={target} />;
+    return { to: "/o", icon: "keys", title: decodeURIComponent(name), view };
+  }
+  if (first === "c" && segments.length === 2) {
+    const title = decodeURIComponent(cluster);
+    const view = () => <ControllerView key={title} name={title} />;
+    return { to: "/c", icon: "runs", title, view };
+  }
+  if (first === "w" && segments.length === 4) {
+    const id = segments.slice(1).map(decodeURIComponent).join("/");
+    const view = () => <WorkflowRunView key={id} id={id} />;
+    return { to: "/workflows", icon: "workflows", title: id, view };
+  }
+  const found = PAGES.find(({ to }) => to === `/${segments.join("/")}`);
+  return found ?? { to: "", icon: "overview", title: "Not found", view: () => <NotFound /> };
+}
+
+function NotFound() {
+  return (
+    <Empty title="There is no such page">
+      <p>
+        An object's page is at <code>/o/cluster/controller/namespace/name</code>, with{" "}
+        <code>_</code> where there is no namespace. <a href={viewHref("/")}>To the overview</a>
+      </p>
+    </Empty>
+  );
+}
+
+async function logOut(): Promise<void> {
+  try {
+    await call("v1/session", { method: "DELETE" });
+    window.location.reload();
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function toMain(event: Event): void {
+  event.preventDefault();
+  document.querySelector<HTMLElement>("main")?.focus();
+}
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ["/", "search for an object or run"],
+  ["j  k", "next and previous row"],
+  ["Enter", "open the row"],
+  ["?", "these keys"],
+];
+
+function KeysHelp() {
+  return (
+    <div id="keys-help" class="keys-help" popover="auto" role="dialog" aria-label="Keys">
+      <dl>
+        {KEYS.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}

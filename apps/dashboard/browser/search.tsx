@@ -1,0 +1,140 @@
+import type { KeyList, RunList } from "@konverge/contracts";
+import { useEffect, useState } from "preact/hooks";
+import { partsOf, shortName } from "./api/object-key.ts";
+import { useQuery } from "./api/use-query.ts";
+import { Icon } from "./parts/icon.tsx";
+import { apiPath, viewHref } from "./state/cluster.ts";
+import { idOf } from "./api/run-id.ts";
+import { runStatusText } from "./parts/status.tsx";
+import { go, objectHref, runHref } from "./state/router.ts";
+
+const SHOWN = 8;
+const SHOWN_RUNS = 5;
+const PAUSE_MS = 150;
+
+interface Found {
+  readonly to: string;
+  readonly name: string;
+  readonly note: string;
+}
+
+/** Finds an object or a run by any part of its name; Enter goes to the chosen one, else to all objects that match. */
+export function Search() {
+  const [text, setText] = useState("");
+  const [asked, setAsked] = useState("");
+  const [chosen, setChosen] = useState(-1);
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setAsked(wanted(text)), PAUSE_MS);
+    return () => window.clearTimeout(timer);
+  }, [text]);
+  const { data } = useQuery<KeyList>(
+    asked === "" ? undefined : apiPath("keys", { name: asked, limit: String(SHOWN) }),
+  );
+  const { data: runs } = useQuery<RunList>(
+    asked === "" ? undefined : apiPath("runs", { q: asked, limit: String(SHOWN_RUNS) }),
+  );
+  const found: readonly Found[] = [
+    ...(data?.items ?? []).map(({ key, phase }) => {
+      const parts = partsOf(key);
+      const note = `${parts.controller} · ${phase}`;
+      return { to: objectHref(key), name: shortName(parts), note };
+    }),
+    ...(runs?.items ?? []).map(({ id, workflow, status }) => {
+      const note = `run of ${workflow} · ${runStatusText(status)}`;
+      return { to: runHref(id), name: idOf(id), note };
+    }),
+  ];
+  const isOpen = open && asked !== "" && data !== undefined;
+
+  const leave = (to: string) => {
+    setText("");
+    setAsked("");
+    setOpen(false);
+    go(to);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    switch (event.key) {
+      case "ArrowDown":
+      case "ArrowUp": {
+        event.preventDefault();
+        const step = event.key === "ArrowDown" ? 1 : -1;
+        setChosen((before) => Math.max(-1, Math.min(found.length - 1, before + step)));
+        break;
+      }
+      case "Escape":
+        setOpen(false);
+        if (event.target instanceof HTMLElement) event.target.blur();
+        break;
+      default:
+    }
+  };
+  return (
+    <form
+      class="search"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const to = (found[chosen] ?? (found.length === 1 ? found[0] : undefined))?.to;
+        if (to !== undefined) leave(to);
+        else if (data?.items.length === 0 && found.length > 0) {
+          leave(viewHref("/workflows", { q: wanted(text) }));
+        } else if (wanted(text) !== "") leave(viewHref("/keys", { name: wanted(text) }));
+      }}
+    >
+      <Icon name="search" />
+      <input
+        id="search"
+        type="text"
+        placeholder="Find an object or run"
+        aria-label="Find an object or a run by any part of its name"
+        role="combobox"
+        aria-expanded={isOpen}
+        aria-controls="found"
+        aria-autocomplete="list"
+        aria-activedescendant={isOpen && chosen >= 0 ? `found-${chosen}` : undefined}
+        autoComplete="off"
+        spellcheck={false}
+        value={text}
+        onInput={({ currentTarget }) => {
+          setText(currentTarget.value);
+          setChosen(-1);
+          setOpen(true);
+        }}
+        onKeyDown={onKeyDown}
+        onBlur={() => setOpen(false)}
+        onFocus={() => setOpen(true)}
+      />
+      <kbd aria-hidden="true">/</kbd>
+      <ul
+        id="found"
+        role="listbox"
+        aria-label="Objects and runs"
+        hidden={!isOpen || found.length === 0}
+      >
+        {found.map(({ to, name, note }, index) => (
+          <li
+            key={to}
+            id={`found-${index}`}
+            role="option"
+            aria-selected={index === chosen}
+            // The input would lose the focus, and the list be gone, before a click came.
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => leave(to)}
+          >
+            <span>{name}</span>
+            <span class="dim">{note}</span>
+          </li>
+        ))}
+      </ul>
+      {isOpen && found.length === 0 ? (
+        <p class="found-none">No object and no run has this in its name</p>
+      ) : null}
+    </form>
+  );
+}
+
+/** People paste `namespace/name` and `kind/name`: the name is what is searched for. */
+function wanted(text: string): string {
+  return text.trim().split("/").at(-1) ?? "";
+}

@@ -1,0 +1,193 @@
+import { KonvergeError, type BucketLimits } from "@konverge/core";
+import type { GuardControl } from "@konverge/guard";
+import type { Metrics } from "@konverge/telemetry";
+import { Hono, type MiddlewareHandler } from "hono";
+import { secureHeaders } from "hono/secure-headers";
+import { z } from "zod";
+import { answerUnserved } from "./http/answer-unserved.ts";
+import { auditRoutes } from "./routes/audit-routes.ts";
+import { createAuthenticator, type ApiEnv } from "./access/authenticate.ts";
+import { isUnrestricted, type Caller } from "./access/caller.ts";
+import { dashboardPages, type PageFrame } from "./pages/dashboard-pages.ts";
+import { describeApi } from "./http/describe-api.ts";
+import { ERROR_PAGE, errorPage } from "./http/error-page.ts";
+import { eventRoutes } from "./routes/event-routes.ts";
+import { guardRoutes } from "./routes/guard-routes.ts";
+import { historyRoutes } from "./routes/history-routes.ts";
+import { jobBoard } from "./pages/job-board.ts";
+import { isJsonResponse } from "./http/json-response.ts";
+import { mountRoutes } from "./http/mount-routes.ts";
+import { objectRoutes } from "./routes/object-routes.ts";
+import { overviewRoutes } from "./routes/overview-routes.ts";
+import { answerProblem } from "./http/problem.ts";
+import type { QueueAccess } from "./queues/queue-access.ts";
+import { createQueueDesk } from "./queues/queue-desk.ts";
+import { queueRoutes } from "./routes/queue-routes.ts";
+import { reconcileRoutes } from "./routes/reconcile-routes.ts";
+import { route, type Route } from "./http/route.ts";
+import { runRoutes } from "./routes/run-routes.ts";
+import { sessionRoutes } from "./routes/session-routes.ts";
+
+export interface ApiOptions {
+  readonly access: QueueAccess;
+  readonly guards: GuardControl;
+  readonly metrics: Metrics;
+  /** An admin's. With it nobody is let in without a token. */
+  readonly token: string | undefined;
+  /**
+   * False for a server that others than this machine can reach: then nobody is let in without a token, also when `token` is
+   * not set. Default true.
+   */
+  readonly isLoopback?: boolean;
+  /**
+   * Set by a process that calls `fetch` itself and serves it to nobody: every call is this user's, an admin.
+   */
+  readonly inProcess?: { readonly user: string };
+  /** Requests of one caller at this process. Default 1,000 per second, and a burst of 2,000. */
+  readonly rate?: BucketLimits;
+  /** The cluster that the overview and the raw job view show. */
+  readonly cluster: string;
+  /** How often an idle stream of events says that it is there, in ms. Default 15,000. */
+  readonly heartbeatMs?: number;
+  /** Folder of the built dashboard. Default: the one of apps/dashboard. */
+  readonly pages?: string;
+  /** Told of errors whose text callers do not get. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** For a script that runs wild, not for a fleet at work. */
+const DEFAULT_RATE: BucketLimits = { ratePerSecond: 1_000, burst: 2_000 };
+
+/** The API as one web-standard `fetch`, to be served or mounted in a server of your own. */
+export interface Api {
+  /** `env` is what a server adds; `outgoing` of Node's lets it cut off who does not read. */
+  readonly fetch: (request: Request, env?: object) => Response | Promise<Response>;
+  /** Ends the streams of events, which would never end by themselves, and answers who waits for an end with what is known. */
+  close(): void;
+}
+
+export function createApi(options: ApiOptions): Api {
+  const { access, guards, metrics, token, cluster, onError } = options;
+  const { isLoopback = true, inProcess, rate = DEFAULT_RATE } = options;
+  const desk = createQueueDesk(access);
+  const authenticator = createAuthenticator({
+    tokens: access.tokens,
+    adminToken: token,
+    isOpen: isLoopback,
+    onError,
+  });
+  const closing = new AbortController();
+  const routes: Route[] = [
+    ...sessionRoutes(authenticator),
+    ...reconcileRoutes(access, desk),
+    ...objectRoutes(access, desk),
+    ...queueRoutes(access, desk, cluster),
+    ...runRoutes(access),
+    ...historyRoutes(access),
+    ...guardRoutes({ guards, clusters: () => access.clusters() }),
+    ...overviewRoutes({ access, guards, home: cluster }),
+    ...auditRoutes(access.audit),
+    ...eventRoutes({
+      access,
+      guards,
+      isStillValid: (caller) => authenticator.isStillValid(caller),
+      onError,
+      signal: closing.signal,
+      heartbeatMs: options.heartbeatMs,
+    }),
+  ];
+  routes.push(describeRoute(routes));
+  const { audit, answers } = access;
+  const mount = { audit, answers, rate, closing: closing.signal, onError };
+  const app = new Hono<ApiEnv>();
+  app.onError((error, context) => {
+    const response = answerProblem(context, error);
+    if (response.status === 500) onError(error);
+    return response;
+  });
+  app.notFound(answerUnserved(app));
+  app.get("/livez", (context) => context.text("ok\n"));
+  app.get("/readyz", async (context) => {
+    await access.controllers(cluster);
+    return context.text("ok\n");
+  });
+  app.get(ERROR_PAGE, (context) => context.text(errorPage()));
+  const securePage = secureHeaders();
+  app.use("*", async (context, next) => {
+    if (!context.req.path.startsWith("/v1/")) return await securePage(context, next);
+    await next();
+    if (!isJsonResponse(context.res)) context.header("x-content-type-options", "nosniff");
+  });
+  // They hold nothing before the login, and whoever has no token yet must get to the form that asks for it.
+  app.route(
+    "/",
+    dashboardPages({
+      frameOf: async (context) => {
+        if (inProcess !== undefined) return { cluster, role: "admin" };
+        const caller = await authenticator.identify(context);
+        return caller === undefined ? {} : frameFor(caller, cluster);
+      },
+      ...(options.pages === undefined ? {} : { folder: options.pages }),
+    }),
+  );
+  mountRoutes(
+    app,
+    routes.filter(({ role }) => role === "none"),
+    mount,
+  );
+  // From here on nothing is served to nobody.
+  app.use("*", inProcess === undefined ? authenticator.middleware : asUser(inProcess.user));
+  mountRoutes(
+    app,
+    routes.filter(({ role }) => role !== "none"),
+    mount,
+  );
+  // What follows shows the whole installation.
+  for (const path of ["/metrics", "/queues", "/queues/*"]) app.use(path, demandUnrestricted);
+  app.get("/metrics", async (context) =>
+    context.body(await metrics.text(), 200, { "content-type": metrics.contentType }),
+  );
+  app.route("/", jobBoard(access, cluster));
+  return {
+    fetch: (request, env) => app.fetch(request, env),
+    close: () => closing.abort(),
+  };
+}
+
+/** The document describes itself as well. */
+function describeRoute(routes: readonly Route[]): Route {
+  let document: Record<string, unknown> | undefined;
+  return route({
+    id: "getOpenapi",
+    method: "get",
+    path: "/v1/openapi.json",
+    summary: "This document",
+    role: "viewer",
+    answer: z.record(z.string(), z.unknown()),
+    handle: async () => (document ??= describeApi(routes)),
+  });
+}
+
+function asUser(name: string): MiddlewareHandler<ApiEnv> {
+  return async (context, next) => {
+    context.set("caller", { id: "process", name, role: "admin", scope: {}, via: "process" });
+    await next();
+  };
+}
+
+const demandUnrestricted: MiddlewareHandler<ApiEnv> = async (context, next) => {
+  if (!isUnrestricted(context.get("caller"))) {
+    throw new KonvergeError("forbidden", "this shows all there is, and the token has a scope");
+  }
+  await next();
+};
+
+function frameFor({ name, role, scope, via }: Caller, home: string): PageFrame {
+  const { clusters = [home] } = scope;
+  return {
+    cluster: clusters.includes(home) ? home : (clusters[0] ?? home),
+    role,
+    // Over loopback nobody is known by name.
+    ...(via === "local" ? {} : { name }),
+  };
+}

@@ -1,0 +1,123 @@
+import { takeToken, KonvergeError, type BucketLimits } from "@konverge/core";
+import type { Context, Hono } from "hono";
+import type { AnswerStore } from "../kept/answer-store.ts";
+import type { AuditLog, AuditNote } from "../kept/audit-log.ts";
+import type { ApiEnv } from "../access/authenticate.ts";
+import { allows, type Caller } from "../access/caller.ts";
+import { jsonResponse } from "./json-response.ts";
+import { limitBody } from "./limit-body.ts";
+import { checkInput, readJson } from "./read-json.ts";
+import { replayed } from "./replayed.ts";
+import type { Route } from "./route.ts";
+
+export interface MountOptions {
+  readonly audit: AuditLog;
+  readonly answers: AnswerStore;
+  /** Requests per second of each caller, at this process. */
+  readonly rate: BucketLimits;
+  /** Aborted when the API stops. */
+  readonly closing: AbortSignal;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Orders are kept to a few lines of text. */
+const DEFAULT_BODY_KIB = 4;
+
+/** Serves the routes: who may, how often, what is well-formed, what is done once only, and what is written down about it. */
+export function mountRoutes(
+  app: Hono<ApiEnv>,
+  routes: readonly Route[],
+  options: MountOptions,
+): void {
+  const { answers, onError } = options;
+  const admit = createAdmission(options.rate);
+  for (const spec of routes) {
+    const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
+    if (spec.body !== undefined) {
+      app[spec.method](path, limitBody(spec.maxBodyKiB ?? DEFAULT_BODY_KIB));
+    }
+    app[spec.method](path, async (context) => {
+      const caller = context.get("caller");
+      if (spec.role === "none") return await answer(spec, context, options);
+      demandRole(caller, spec.role);
+      admit(caller);
+      const respond = () => answer(spec, context, options);
+      if (spec.method === "get") return await respond();
+      return await replayed(context, respond, { answers, callerId: caller.id, onError });
+    });
+  }
+}
+
+async function answer(
+  spec: Route,
+  context: Context<ApiEnv>,
+  { audit, closing }: Pick<MountOptions, "audit" | "closing">,
+): Promise<Response> {
+  const caller = context.get("caller");
+  const notes: AuditNote[] = [];
+  const body = spec.body === undefined ? undefined : await readJson(context.req);
+  const by = spec.isOrder === true ? authorFor(caller, body) : undefined;
+  const headers: Record<string, string> = {};
+  const given = by === undefined ? body : { ...(body as object), by };
+  const result = await spec.handle({
+    params: context.req.param(),
+    query: spec.query === undefined ? undefined : checkInput(context.req.query(), spec.query),
+    body: spec.body === undefined ? undefined : checkInput(given, spec.body),
+    caller,
+    context,
+    headers,
+    waiting: () => AbortSignal.any([context.req.raw.signal, closing]),
+    audit: (note, author = caller.name) => notes.push({ ...note, by: author }),
+  });
+  for (const note of notes) {
+    if (note.action === "reconcile") audit.gather(note);
+    else await audit.write(note);
+  }
+  if (result instanceof Response) return result;
+  if (spec.method === "get") linkNext(context, result, headers);
+  const status = spec.status === 202 ? 202 : 200;
+  return jsonResponse(result, status, headers);
+}
+
+/** A list that goes on says where, also to those who follow `Link` (RFC 8288). */
+function linkNext({ req }: Context, result: unknown, headers: Record<string, string>): void {
+  if (typeof result !== "object" || result === null || !("next" in result)) return;
+  const { next } = result;
+  if (typeof next !== "string") return;
+  const query = new URLSearchParams(req.query());
+  query.set("cursor", next);
+  headers["link"] = `<${req.path}?${query.toString()}>; rel="next"`;
+}
+
+/**
+ * The author of an order: what a token's owner writes of itself proves nothing. Undefined for one that may, or has to, say
+ * so itself.
+ */
+function authorFor({ via, name }: Caller, body: unknown): string | undefined {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
+  if (via === "token" || via === "session") return name;
+  return via === "process" && !("by" in body) ? name : undefined;
+}
+
+/** @throws KonvergeError `forbidden` */
+function demandRole(caller: Caller, role: Caller["role"]): void {
+  if (allows(caller, role)) return;
+  const detail = `this needs the role ${role}, and "${caller.name}" is ${caller.role}`;
+  throw new KonvergeError("forbidden", detail);
+}
+
+/**
+ * A bucket per caller in this process: a shared one would cost every request a round trip to Redis, to be exact about a
+ * bound that is there to stop what ran wild.
+ */
+function createAdmission(limits: BucketLimits): (caller: Caller) => void {
+  const buckets = new Map<string, number>();
+  return ({ id }) => {
+    const { tatMs, waitMs } = takeToken(limits, buckets.get(id) ?? 0, performance.now());
+    if (waitMs > 0) {
+      const detail = `more than ${limits.ratePerSecond} requests per second by one caller`;
+      throw new KonvergeError("rate_limited", detail, { retryAfterMs: Math.ceil(waitMs) });
+    }
+    buckets.set(id, tatMs);
+  };
+}

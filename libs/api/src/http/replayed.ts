@@ -1,0 +1,63 @@
+import { KonvergeError } from "@konverge/core";
+import type { Context } from "hono";
+import type { AnswerStore } from "../kept/answer-store.ts";
+
+/** Visible ASCII, as headers have it. */
+const KEY = /^[\x21-\x7e]{1,255}$/;
+const HEADER = "idempotency-key";
+
+/**
+ * Does a change once per Idempotency-Key, and gives the same answer again. Of what failed nothing is kept: the same key
+ * may be tried again.
+ */
+export async function replayed(
+  context: Context,
+  respond: () => Promise<Response>,
+  options: {
+    readonly answers: AnswerStore;
+    readonly callerId: string;
+    readonly onError: (error: unknown) => void;
+  },
+): Promise<Response> {
+  const { answers, callerId, onError } = options;
+  const { req } = context;
+  const key = req.header(HEADER);
+  if (key === undefined) return await respond();
+  if (!KEY.test(key)) {
+    const detail = "send an Idempotency-Key of 1 to 255 visible ASCII characters";
+    throw new KonvergeError("invalid_request", detail, {
+      issues: [{ pointer: `/${HEADER}`, detail }],
+    });
+  }
+  const request = JSON.stringify([
+    req.method,
+    req.url.replace(/^\w+:\/\/[^/]+/, ""),
+    await req.text(),
+  ]);
+  const kept = await answers.begin(callerId, key, request);
+  if (kept !== undefined) {
+    const { status, body, location } = kept;
+    return new Response(body, {
+      status,
+      headers: {
+        "content-type": "application/json",
+        "idempotency-replayed": "true",
+        ...(location === undefined ? {} : { location }),
+      },
+    });
+  }
+  try {
+    const response = await respond();
+    const location = response.headers.get("location");
+    await answers.keep(callerId, key, request, {
+      status: response.status,
+      body: await response.clone().text(),
+      ...(location === null ? {} : { location }),
+    });
+    return response;
+  } catch (error) {
+    // Redis may be what failed; then the key is in flight for a while.
+    await answers.forget(callerId, key).catch(onError);
+    throw error;
+  }
+}

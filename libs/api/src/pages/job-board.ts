@@ -1,0 +1,164 @@
+import { createBullBoard } from "@bull-board/api";
+import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
+import { HonoAdapter } from "@bull-board/hono";
+import { serveStatic } from "@hono/node-server/serve-static";
+import { KonvergeError, parseKey } from "@konverge/core";
+import { queueOfWorkflow, workflowOfQueue } from "@konverge/workflow";
+import { Hono, type Context } from "hono";
+import { answerMethod } from "../http/answer-unserved.ts";
+import type { ApiEnv } from "../access/authenticate.ts";
+import { allows } from "../access/caller.ts";
+import { answerProblem, PROBLEM } from "../http/problem.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+
+const PATH = "/queues";
+const LOOKING: readonly string[] = ["GET", "HEAD"];
+/** The board has styles in its markup, and asks a foreign host for fonts, which it does not get. */
+const POLICY =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'self'; frame-ancestors 'none'";
+const BASE = `<base href="${PATH}/" />`;
+const FONTS = /<link href="https:\/\/fonts\.googleapis\.com[^>]*>/;
+/** Proxies that take a path away say which one; nothing that could leave the attribute. */
+const PREFIX = /^(\/[\w.-]+)+$/;
+
+interface Board {
+  readonly app: Hono;
+  add(adapter: BullMQAdapter): void;
+}
+
+/**
+ * bull-board over the raw BullMQ jobs. Its buttons would drop follow-ups, or run a key twice: to viewers it shows none, and
+ * for operators retry and promote ask for the job's object as anybody else does, and the others are refused. Queues appear
+ * when their controllers or workflows have been announced.
+ */
+export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
+  const boards = { looking: openBoard(), operating: openBoard() };
+  const shown = new Set<string>();
+  const refresh = async () => {
+    const [controllers, workflows] = await Promise.all([
+      access.controllers(cluster),
+      access.workflows(cluster),
+    ]);
+    const queuesOfRuns = workflows.map(({ name }) => ({ cluster, name: queueOfWorkflow(name) }));
+    for (const controller of [...controllers, ...queuesOfRuns]) {
+      if (shown.has(controller.name)) continue;
+      shown.add(controller.name);
+      const queues = await access.rawQueues(controller);
+      for (const [shard, { queue }] of queues.entries()) {
+        // The board tells queues apart by their names, which the shards of one share.
+        const prefix = queues.length === 1 ? "" : `shard ${shard}: `;
+        const options = {
+          prefix,
+          externalJobUrl: ({ data }: { readonly data?: unknown }) => objectLink(data),
+        };
+        boards.looking.add(new BullMQAdapter(queue, { ...options, readOnlyMode: true }));
+        boards.operating.add(new BullMQAdapter(queue, options));
+      }
+    }
+  };
+  const app = new Hono<ApiEnv>();
+  app.get(`${PATH}/`, (context) => context.redirect(PATH));
+  app.use(`${PATH}/*`, async (context, next) => {
+    const { method, path } = context.req;
+    const mayOperate = allows(context.get("caller"), "operator");
+    if (!LOOKING.includes(method)) {
+      const job = mayOperate && method === "PUT" ? jobOf(path) : undefined;
+      if (job === undefined) return answerMethod(context, LOOKING);
+      await requestAgain(access, context, { cluster, ...job });
+      return context.body(null, 204);
+    }
+    await refresh();
+    const response = await boards[mayOperate ? "operating" : "looking"].app.fetch(context.req.raw);
+    // What it does not serve may be served by another route.
+    if (response.status === 404 && !path.startsWith(`${PATH}/api/`)) return await next();
+    return await tidy(context, response);
+  });
+  return app;
+}
+
+function openBoard(): Board {
+  const adapter = new HonoAdapter(serveStatic);
+  adapter.setBasePath(PATH);
+  const { addQueue } = createBullBoard({
+    queues: [],
+    serverAdapter: adapter,
+    options: {
+      uiConfig: { boardTitle: "Raw jobs", miscLinks: [{ text: "Dashboard", url: "../" }] },
+    },
+  });
+  return { app: new Hono().route(PATH, adapter.registerPlugin()), add: addQueue };
+}
+
+/** Problems as everywhere, and a page that asks no foreign host and works below a path that a proxy takes away. */
+async function tidy(context: Context, response: Response): Promise<Response> {
+  const type = response.headers.get("content-type") ?? "";
+  if (response.status >= 400 && type !== PROBLEM) {
+    const code = response.status < 500 ? "not_found" : "internal";
+    const detail = `${context.req.path}: ${response.status} by the board`;
+    return answerProblem(context, new KonvergeError(code, detail));
+  }
+  if (!type.startsWith("text/html")) return response;
+  const prefix = context.req.header("x-forwarded-prefix") ?? "";
+  const base = PREFIX.test(prefix) ? BASE.replace(PATH, `${prefix}${PATH}`) : BASE;
+  context.header("content-security-policy", POLICY);
+  return context.html((await response.text()).replace(FONTS, "").replace(BASE, base));
+}
+
+/** Of the two buttons that mean "run it now". */
+function jobOf(path: string): { readonly queue: string; readonly job: string } | undefined {
+  const match = /^\/queues\/api\/queues\/([^/]+)\/([^/]+)\/(?:retry\/[a-z-]+|promote)$/.exec(path);
+  const [, queue, job] = match ?? [];
+  if (queue === undefined || job === undefined) return undefined;
+  return { queue: decodeURIComponent(queue), job: decodeURIComponent(job) };
+}
+
+/** In place of BullMQ's own retry, which starts the key a second time while it runs. @throws KonvergeError `not_found` */
+async function requestAgain(
+  access: QueueAccess,
+  context: Context<ApiEnv>,
+  {
+    cluster,
+    queue: name,
+    job: id,
+  }: { readonly cluster: string; readonly queue: string; readonly job: string },
+): Promise<void> {
+  if (workflowOfQueue(name) !== undefined) {
+    const detail = `"${name}" holds wake-ups of runs: steer a run on its own page or by \`konverge run\``;
+    throw new KonvergeError("invalid_request", detail);
+  }
+  const { queue, announced } = await access.find(cluster, name);
+  const raw = await access.rawQueues(announced);
+  const jobs = await Promise.all(raw.map((each) => each.queue.getJob(id)));
+  const text = keyTextOf(jobs.find((job) => job !== undefined)?.data);
+  if (text === undefined) {
+    throw new KonvergeError(
+      "not_found",
+      `the queue of ${name} has no request of ours with the id "${id}"`,
+    );
+  }
+  const key = parseKey(text);
+  const { name: by, via } = context.get("caller");
+  const reason = "asked for in the raw job view";
+  const trigger = { kind: "http", by: via === "local" ? "http" : by, reason } as const;
+  await queue.request(key, trigger, { class: "interactive" });
+  const { controller, namespace = "_" } = key;
+  access.audit.gather({ action: "reconcile", cluster, controller, namespace, count: 1, by });
+}
+
+/** To the page of the job's object or run, relative to the board. */
+function objectLink(data: unknown): { readonly displayText: string; readonly href: string } {
+  const key = keyTextOf(data);
+  if (key === undefined) return { displayText: "Dashboard", href: "../" };
+  const [controller = "", cluster, , namespace, name] = key.split("/");
+  const workflow = workflowOfQueue(controller);
+  if (workflow !== undefined) {
+    return { displayText: "Run", href: `../w/${workflow}/${cluster}/${name}` };
+  }
+  return { displayText: "History", href: `../o/${cluster}/${controller}/${namespace}/${name}` };
+}
+
+/** Jobs of others may hold anything. */
+function keyTextOf(data: unknown): string | undefined {
+  const { key } = (data ?? {}) as { readonly key?: unknown };
+  return typeof key === "string" && key.split("/").length === 5 ? key : undefined;
+}

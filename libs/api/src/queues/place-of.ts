@@ -1,0 +1,25 @@
+import { parseKey, type ObjectKey } from "@konverge/core";
+import type { Place } from "../access/caller.ts";
+
+export const NO_NAMESPACE = "_";
+
+/** Where the object of a key is. */
+export function placeOf(key: ObjectKey | string): Place {
+  const { cluster, controller, namespace } = typeof key === "string" ? parseKey(key) : key;
+  return { cluster, controller, namespace: namespace ?? NO_NAMESPACE };
+}
+
+/** Of what names a controller, perhaps a namespace, perhaps an object: without a namespace an object is cluster-scoped. */
+export function placeNamed(named: {
+  readonly cluster: string;
+  readonly controller?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+}): Place {
+  const { cluster, controller, namespace, name } = named;
+  return {
+    cluster,
+    controller,
+    namespace: namespace ?? (name === undefined ? undefined : NO_NAMESPACE),
+  };
+}

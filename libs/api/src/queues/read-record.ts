@@ -1,0 +1,40 @@
+import { attemptRecordSchema, lostRecordSchema, type AttemptRecord } from "@konverge/records";
+import type { StoredAttempt } from "@konverge/queue";
+
+/**
+ * The engine's record, or what the queue itself knows: of an attempt whose worker died that is all there is, and a user
+ * of the queue alone may keep no records.
+ */
+export function readRecord(key: string, controller: string, stored: StoredAttempt): AttemptRecord {
+  const text: unknown = stored.record === "" ? undefined : JSON.parse(stored.record);
+  const kept = attemptRecordSchema.safeParse(text);
+  if (kept.success) return kept.data;
+  const { id, outcome, worker, startedAtMs, endedAtMs, error } = stored;
+  const lost = lostRecordSchema.safeParse(text).data;
+  const requestedAtMs = lost?.requestedAtMs ?? startedAtMs;
+  return {
+    id: `${key}#${id}`,
+    key,
+    epoch: Number(id),
+    controller,
+    attempt: lost?.attempt ?? 1,
+    worker,
+    triggers: lost?.triggers ?? [],
+    requestedAt: new Date(requestedAtMs).toISOString(),
+    startedAt: new Date(startedAtMs).toISOString(),
+    finishedAt: new Date(endedAtMs).toISOString(),
+    durationMs: Math.max(0, endedAtMs - startedAtMs),
+    waits: {
+      queueMs: Math.max(0, startedAtMs - requestedAtMs),
+      limiterMs: 0,
+      laneMs: 0,
+      conflictMs: 0,
+      backoffMs: 0,
+    },
+    outcome,
+    ...(error === undefined ? {} : { error }),
+    writes: [],
+    conflicts: [],
+    calls: { n: 0, ms: 0 },
+  };
+}

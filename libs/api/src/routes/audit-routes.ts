@@ -1,0 +1,19 @@
+import { auditPageSchema, auditQuerySchema } from "@konverge/contracts";
+import type { AuditLog } from "../kept/audit-log.ts";
+import { covers } from "../access/caller.ts";
+import { route, type Route } from "../http/route.ts";
+
+export function auditRoutes(audit: AuditLog): Route[] {
+  return [
+    route({
+      id: "listAudit",
+      method: "get",
+      path: "/v1/audit",
+      summary: "What was changed through the API and the command line, newest first",
+      role: "admin",
+      query: auditQuerySchema,
+      answer: auditPageSchema,
+      handle: ({ query, caller: { scope } }) => audit.read(query, (entry) => covers(scope, entry)),
+    }),
+  ];
+}

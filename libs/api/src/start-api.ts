@@ -1,0 +1,139 @@
+import { serve } from "@hono/node-server";
+import type { Settings } from "@konverge/contracts";
+import { KonvergeError } from "@konverge/core";
+import { openGuardControl } from "@konverge/guard";
+import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
+import { createApi, type Api } from "./create-api.ts";
+import { isLoopback } from "./access/is-loopback.ts";
+import { openQueueAccess, type QueueAccess } from "./queues/queue-access.ts";
+
+export interface RunningApi {
+  readonly url: string;
+  /** Answers what it has begun, then closes. */
+  stop(): Promise<void>;
+}
+
+/** How long open requests may take to end at a stop. */
+const CLOSE_MS = 5_000;
+const LOOK_FOR_IDLE_MS = 50;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/**
+ * Serves the HTTP API. Beyond loopback nobody is let in without a token.
+ * @throws KonvergeError `invalid_config` when the port is taken
+ */
+export async function startApi(options: {
+  readonly settings: Settings;
+  readonly version: string;
+  /** A client that has not sent its request by then is hung up on. Default 30 s. */
+  readonly requestTimeoutMs?: number;
+}): Promise<RunningApi> {
+  const { settings, version, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
+  const { apiHost, apiPort, token } = settings;
+  const log = createLogger({ service: "api", version, level: settings.logLevel });
+  const tracing = await loadTracing(version);
+  const metrics = createMetrics({ version, ofProcess: true });
+  const access = openQueueAccess({
+    redisUrl: settings.redisUrl,
+    prefix: settings.prefix,
+    maxWaiting: settings.maxWaiting,
+    onError: (error) => log.warn({ err: error }, "redis connection error"),
+    observe: observeRequests(metrics, tracing),
+  });
+  const guards = openGuardControl({
+    redis: { url: settings.redisUrl },
+    prefix: settings.prefix,
+  });
+  const api = createApi({
+    access,
+    guards,
+    metrics,
+    token,
+    isLoopback: isLoopback(apiHost),
+    rate: { ratePerSecond: settings.apiRate, burst: 2 * settings.apiRate },
+    cluster: settings.cluster,
+    onError: (error) => log.error({ err: error }, "request failed"),
+  });
+  const { server, port } = await listen(api.fetch, {
+    hostname: apiHost,
+    port: apiPort,
+    requestTimeoutMs,
+  });
+  const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
+  log.info({ url }, "api listening");
+  if (token === undefined && !isLoopback(apiHost)) void warnWithoutTokens(access, log);
+  return {
+    url,
+    async stop() {
+      log.info({}, "api stopping");
+      api.close();
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(() => {
+          if ("closeAllConnections" in server) server.closeAllConnections();
+        }, CLOSE_MS);
+        // A connection that is kept alive becomes idle only once its last answer is out.
+        const idle = setInterval(() => {
+          if ("closeIdleConnections" in server) server.closeIdleConnections();
+        }, LOOK_FOR_IDLE_MS);
+        server.close(() => {
+          clearTimeout(timer);
+          clearInterval(idle);
+          resolve();
+        });
+      });
+      await Promise.all([access.close(), guards.close()]);
+      await tracing?.flush();
+    },
+  };
+}
+
+/** Nobody is let in until there is a token. It may be made while we run, and Redis may come later. */
+async function warnWithoutTokens(
+  access: QueueAccess,
+  log: ReturnType<typeof createLogger>,
+): Promise<void> {
+  try {
+    const tokens = await access.tokens.list();
+    if (tokens.length === 0) log.warn({}, "api has no token; nobody is let in");
+  } catch (error) {
+    log.warn({ err: error }, "redis connection error");
+  }
+}
+
+async function listen(
+  fetch: Api["fetch"],
+  options: {
+    readonly hostname: string;
+    readonly port: number;
+    readonly requestTimeoutMs: number;
+  },
+) {
+  return await new Promise<{ readonly server: ReturnType<typeof serve>; readonly port: number }>(
+    (resolve, reject) => {
+      const { requestTimeoutMs: requestTimeout, hostname, port } = options;
+      // Looked at twice per timeout; Node's own default is 30 s.
+      const connectionsCheckingInterval = requestTimeout / 2;
+      const serverOptions = {
+        requestTimeout,
+        headersTimeout: requestTimeout,
+        connectionsCheckingInterval,
+      };
+      const server = serve({ fetch, hostname, port, serverOptions }, (info) =>
+        resolve({ server, port: info.port }),
+      );
+      server.once("error", (error: NodeJS.ErrnoException) => {
+        reject(
+          error.code === "EADDRINUSE"
+            ? new KonvergeError(
+                "invalid_config",
+                `KONVERGE_API_PORT: ${port} is taken; set another one, or 0 for any`,
+                {
+                  cause: error,
+                },
+              )
+            : error,
+        );
+      });
+    },
+  );
+}

@@ -1,0 +1,199 @@
+import { loopStateSchema } from "@konverge/records";
+import { type Overview, type OverviewController } from "@konverge/contracts";
+import { parseKey } from "@konverge/core";
+import type { GuardControl } from "@konverge/guard";
+import type {
+  AnnouncedController,
+  AnnouncedWorker,
+  AttemptRow,
+  Fights,
+  HistoryReader,
+  Rollup,
+} from "@konverge/queue";
+import { covers, touches, type Caller } from "../access/caller.ts";
+import { findProblems, type Findings } from "./find-problems.ts";
+import { objectFilter, objectOf } from "../routes/history-routes.ts";
+import { pauseView } from "../queues/key-item.ts";
+import { placeOf } from "../queues/place-of.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+import { visiblePauses } from "../routes/queue-routes.ts";
+import { readWorkflows } from "./read-workflows.ts";
+
+const MINUTES = 60;
+const MINUTE_MS = 60_000;
+/** Attempts that the percentiles are taken of: one round trip to Redis. */
+const SAMPLED = 1_000;
+const MOST_DEAD = 100;
+/** Waiting jobs looked at, from either end of the queue. */
+const LOOKED_AT = 20;
+const WAITING = ["wait", "prioritized"] as const;
+
+export interface OverviewInput {
+  readonly access: QueueAccess;
+  readonly guards: GuardControl;
+  readonly cluster: string;
+  /** Sees what is within its scope. */
+  readonly caller: Caller;
+}
+
+/** The state of one cluster, in a bounded number of reads whatever it does. */
+export async function readOverview(input: OverviewInput): Promise<Overview> {
+  const { access, cluster, caller } = input;
+  const clusters = (await access.clusters()).filter((name) =>
+    touches(caller.scope, { cluster: name }),
+  );
+  const frame = {
+    cluster,
+    clusters: [...new Set([cluster, ...clusters])].toSorted(),
+    at: new Date().toISOString(),
+  };
+  if (!clusters.includes(cluster)) {
+    return { ...frame, ...findProblems(NOTHING), controllers: [], workflows: [], workers: 0 };
+  }
+  const found = await readFindings(input);
+  const { controllers, workflows, workers } = found;
+  return {
+    ...frame,
+    ...findProblems(found),
+    controllers: [...controllers],
+    workflows: [...workflows],
+    workers: workers.length,
+  };
+}
+
+const NOTHING: Findings = {
+  controllers: [],
+  workflows: [],
+  runs: { stuck: [], failed: [] },
+  workers: [],
+  guards: [],
+  hot: [],
+  loops: [],
+  pauses: [],
+  lost: new Map(),
+};
+
+async function readFindings({ access, guards, cluster, caller }: OverviewInput): Promise<Findings> {
+  const history = await access.history(cluster);
+  const [announced, workers, guard, { items: rows }, fights, isSeen] = await Promise.all([
+    access.controllers(cluster),
+    access.workers(cluster),
+    guards.read(cluster),
+    history.search({ limit: SAMPLED }),
+    history.fights(1),
+    objectFilter(access, caller, cluster),
+  ]);
+  const seen = announced.filter(({ name }) => touches(caller.scope, { cluster, controller: name }));
+  const read = await Promise.all(
+    seen.map((controller) => readController(access, controller, { history, workers, rows })),
+  );
+  const { workflows, runs } = await readWorkflows(access, { cluster, caller, workers });
+  const pauses = read.flatMap(({ row, pauses: found }) =>
+    found.map((pause) => ({ controller: row.name, ...pause })),
+  );
+  return {
+    controllers: read
+      .map(({ row }) => row)
+      .toSorted((one, other) => one.name.localeCompare(other.name)),
+    workflows,
+    runs,
+    workers,
+    guards: guard === undefined ? [] : [guard],
+    hot: fights.hot
+      .map(({ object, conflicts }) => ({ ...objectOf(object), conflicts }))
+      .filter(isSeen),
+    loops: slowedDown(fights).filter((key) => covers(caller.scope, placeOf(key))),
+    pauses: visiblePauses(caller, cluster, { items: pauses }).items,
+    lost: new Map(read.map(({ row, lost }) => [row.name, lost])),
+  };
+}
+
+async function readController(
+  access: QueueAccess,
+  announced: AnnouncedController,
+  {
+    history,
+    workers,
+    rows,
+  }: {
+    readonly history: HistoryReader;
+    readonly workers: readonly AnnouncedWorker[];
+    readonly rows: readonly AttemptRow[];
+  },
+) {
+  const { name, cluster, kind, group, version, resource, scope } = announced;
+  const { queue } = await access.find(cluster, name);
+  const [counts, oldestMs, rollups, dead, pauses] = await Promise.all([
+    queue.counts(),
+    readOldest(access, announced),
+    history.rollups(name, MINUTES),
+    queue.control.listKeys({ phase: "dead", limit: MOST_DEAD }),
+    queue.control.listPauses(),
+  ]);
+  const durations = rows
+    .filter(({ key }) => parseKey(key).controller === name)
+    .map(({ durationMs }) => durationMs)
+    .toSorted((one, other) => one - other);
+  const row: OverviewController = {
+    name,
+    kind,
+    group,
+    version,
+    resource,
+    scope,
+    ...counts,
+    ...(oldestMs === undefined ? {} : { oldestMs }),
+    workers: workers.filter(({ controllers }) => controllers.includes(name)).length,
+    ...(durations.length === 0
+      ? {}
+      : { p50Ms: quantile(durations, 0.5), p99Ms: quantile(durations, 0.99) }),
+    dead: dead.items.length,
+    minutes: minutesOf(rollups),
+  };
+  const lost = rollups.reduce((sum, each) => sum + (each.counts["outcome.lost"] ?? 0), 0);
+  return { row, lost, pauses: pauses.map(pauseView) };
+}
+
+/** How long the oldest waits, of those at either end: prioritized jobs are in the order of their turn, not of their age. */
+async function readOldest(
+  access: QueueAccess,
+  announced: AnnouncedController,
+): Promise<number | undefined> {
+  const queues = await access.rawQueues(announced);
+  const lists = await Promise.all(
+    queues.flatMap(({ queue }) =>
+      [true, false].map((ascending) => queue.getJobs([...WAITING], 0, LOOKED_AT - 1, ascending)),
+    ),
+  );
+  // A job that is taken meanwhile is left out.
+  const times = lists.flat().flatMap((job) => (job === undefined ? [] : [job.timestamp]));
+  return times.length === 0 ? undefined : Math.max(0, Date.now() - Math.min(...times));
+}
+
+/** A loop is kept for a while after its last start was put off; by then it is nobody's trouble. */
+function slowedDown({ loops }: Fights): string[] {
+  const since = Date.now() - MINUTE_MS;
+  return [...loops].flatMap(([key, text]) => {
+    const { data } = loopStateSchema.safeParse(JSON.parse(text));
+    return data !== undefined && data.untilMs > since ? [key] : [];
+  });
+}
+
+function minutesOf(rollups: readonly Rollup[]): OverviewController["minutes"] {
+  const last = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  const known = new Map(rollups.map(({ atMs, counts }) => [atMs, counts]));
+  return Array.from({ length: MINUTES }, (_, index) => {
+    const counts = known.get(last - (MINUTES - 1 - index) * MINUTE_MS) ?? {};
+    const of = (...outcomes: readonly string[]) =>
+      outcomes.reduce((sum, outcome) => sum + (counts[`outcome.${outcome}`] ?? 0), 0);
+    return {
+      ok: of("done", "requeueAfter", "awaitChange", "gone"),
+      failed: of("retry", "rejected", "terminal", "lost"),
+      conflict: of("conflict"),
+    };
+  });
+}
+
+function quantile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}

@@ -1,0 +1,84 @@
+import type { ApiObject, JsonObject, ResourceType } from "@konverge/core";
+import type { ChangeDraft, MutateResult } from "@konverge/kube";
+import type { ObjectLanes } from "@konverge/lanes";
+import { expect, test } from "vitest";
+import { createLaneWriter, type LaneWriterOptions } from "./lane-writer.ts";
+import { createWriteGroups } from "./write-group.ts";
+
+const type: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+const target = {
+  type,
+  name: { namespace: "default", name: "hot" },
+  subresource: undefined,
+  uid: undefined,
+  floor: undefined,
+};
+const turn = { carried: undefined, waitedMs: 0, leave: () => undefined };
+
+function setUp(enter: ObjectLanes["enter"]) {
+  const groups = createWriteGroups();
+  const object = {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "hot" },
+    count: 0,
+  };
+  const client: Pick<LaneWriterOptions["client"], "isSensitive"> = { isSensitive: () => false };
+  return {
+    object,
+    writerOf: (signal: AbortSignal) =>
+      createLaneWriter({
+        client: client as LaneWriterOptions["client"],
+        lanes: { enter, close: () => undefined },
+        groups,
+        signal,
+        isOpen: () => true,
+        trace: { noteLane: () => undefined },
+      }),
+    commit: async (change: ChangeDraft<ApiObject>): Promise<MutateResult<ApiObject>> => {
+      await change(object);
+      return { kind: "updated", object, tries: 1, lost: 0, beforeVersion: "1" };
+    },
+    countUp: (draft: ApiObject) => {
+      const counter = draft as unknown as JsonObject;
+      counter["count"] = Number(counter["count"]) + 1;
+    },
+  };
+}
+
+test("P3: whoever was taken along while its own turn came does not write a second time", async () => {
+  // Lets everybody in at once.
+  const { object, writerOf, commit, countUp } = setUp(async () => turn);
+  const inLane = writerOf(new AbortController().signal);
+  await Promise.all(Array.from({ length: 5 }, () => inLane(target, countUp, commit)));
+  expect(object.count).toBe(5);
+});
+
+test("P3: whoever was taken along by an attempt that was aborted in the middle of its write does not write again by itself", async () => {
+  let entering = 0;
+  const { object, writerOf, commit, countUp } = setUp((_lane, signal) => {
+    entering += 1;
+    if (entering !== 2) return Promise.resolve(turn);
+    return new Promise((_resolve, reject) => {
+      signal?.addEventListener("abort", () => reject(new Error("no longer waits")));
+    });
+  });
+  const leader = new AbortController();
+  const leading = writerOf(leader.signal)(target, countUp, async (change) => {
+    await commit(change);
+    leader.abort(new Error("the lease was lost"));
+    throw leader.signal.reason;
+  });
+  const along = writerOf(new AbortController().signal)(target, countUp, commit);
+  const [led, came] = await Promise.allSettled([leading, along]);
+  expect(led).toMatchObject({ reason: { message: "the lease was lost" } });
+  // It may have landed: its attempt must fail, and say so, as if it had made the call itself.
+  expect(came).toMatchObject({ status: "rejected", reason: { code: "kube_unreachable" } });
+  expect(object.count).toBe(2);
+});

@@ -1,0 +1,108 @@
+import type { KonvergeError, ObjectRef, Outcome } from "@konverge/core";
+import {
+  isAlreadyExists,
+  isConflict,
+  isFieldManagerConflict,
+  isKubeApiError,
+  isNotFound,
+  isQuotaExceeded,
+  isResourceVersionTooLarge,
+  isTooManyRequests,
+  isUnauthorized,
+  type KubeApiError,
+} from "@konverge/kube";
+import { findRootErrors } from "./root-errors.ts";
+import { errorOfThrown } from "../define/thrown-error.ts";
+
+/** Expired credentials concern the whole cluster; soon enough to notice new ones. */
+const CREDENTIALS_AGAIN_MS = 5_000;
+const STALE_READ_AGAIN_MS = 1_000;
+/** Whom the server tells the same time come back over at least so long, or a quarter of that time, after it. */
+const SPREAD_MS = 1_000;
+const REFUSED = new Set([400, 403, 405, 406, 413, 415, 422]);
+
+/** Where several errors came together, the first of these that is among them decides. */
+const SEVERITY: readonly Outcome["kind"][] = [
+  "terminal",
+  "deferred",
+  "retry",
+  "rejected",
+  "conflict",
+  "gone",
+];
+
+/** What a thrown value means for the key that was reconciled. Looks through causes, and at each part of an AggregateError. */
+export function classifyError(
+  thrown: unknown,
+  reconciled: ObjectRef,
+  random: () => number = Math.random,
+): Outcome {
+  const error = errorOfThrown(thrown);
+  const outcomes = findRootErrors(thrown).map((root) => {
+    if (root === undefined) return retry(error);
+    const outcome = classifyOurs(error, root, reconciled);
+    // The guard spreads its own.
+    return root.code === "deferred" ? outcome : spread(outcome, random);
+  });
+  const rank = (outcome: Outcome) => SEVERITY.indexOf(outcome.kind);
+  return outcomes.reduce((worst, next) => (rank(next) < rank(worst) ? next : worst));
+}
+
+function classifyOurs(error: Error, ours: KonvergeError, reconciled: ObjectRef): Outcome {
+  if (ours.code === "terminal") return { kind: "terminal", error };
+  if (ours.code === "deferred") {
+    return {
+      kind: "deferred",
+      afterMs: ours.retryAfterMs ?? STALE_READ_AGAIN_MS,
+      cause: ours.message,
+    };
+  }
+  // Replaced under our hands: the next attempt reads its successor.
+  if (ours.code === "object_replaced") return { kind: "conflict", error };
+  if (isKubeApiError(ours)) return classifyApiError(error, ours, reconciled);
+  return retry(error, ours.retryAfterMs);
+}
+
+function classifyApiError(error: Error, api: KubeApiError, reconciled: ObjectRef): Outcome {
+  if (isFieldManagerConflict(api)) return { kind: "rejected", error };
+  if (isConflict(api)) return { kind: "conflict", error };
+  if (isNotFound(api) && isSame(api, reconciled)) return { kind: "gone" };
+  if (isUnauthorized(api)) {
+    return { kind: "deferred", afterMs: CREDENTIALS_AGAIN_MS, cause: "credentials" };
+  }
+  if (isTooManyRequests(api) && api.retryAfterMs !== undefined) {
+    return { kind: "deferred", afterMs: api.retryAfterMs, cause: "throttled" };
+  }
+  if (isResourceVersionTooLarge(api)) {
+    return {
+      kind: "deferred",
+      afterMs: api.retryAfterMs ?? STALE_READ_AGAIN_MS,
+      cause: "staleRead",
+    };
+  }
+  if (isAlreadyExists(api) || isQuotaExceeded(api)) return retry(error, api.retryAfterMs);
+  if (REFUSED.has(api.status)) return { kind: "rejected", error };
+  return retry(error, api.retryAfterMs);
+}
+
+function retry(error: Error, retryAfterMs?: number): Outcome {
+  return { kind: "retry", error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+}
+
+/** Never earlier than was asked for. */
+function spread(outcome: Outcome, random: () => number): Outcome {
+  const later = (ms: number) => ms + Math.round(random() * Math.max(SPREAD_MS, ms / 4));
+  if (outcome.kind === "deferred") return { ...outcome, afterMs: later(outcome.afterMs) };
+  if (outcome.kind !== "retry" || outcome.retryAfterMs === undefined) return outcome;
+  return { ...outcome, retryAfterMs: later(outcome.retryAfterMs) };
+}
+
+function isSame({ ref }: KubeApiError, { group, resource, namespace, name }: ObjectRef): boolean {
+  return (
+    ref !== undefined &&
+    ref.group === group &&
+    ref.resource === resource &&
+    ref.namespace === namespace &&
+    ref.name === name
+  );
+}

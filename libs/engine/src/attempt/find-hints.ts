@@ -1,0 +1,93 @@
+import { HINTS, type Hint, type HintCode } from "@konverge/records";
+import { findCause, isKonvergeError, type ObjectKey, type Outcome } from "@konverge/core";
+import {
+  isAlreadyExists,
+  isKubeApiError,
+  isNotFound,
+  type ConflictRecord,
+  type KubeApiError,
+} from "@konverge/kube";
+import type { AttemptTrace, WriteTrace } from "../access/attempt-trace.ts";
+import type { AttemptRun } from "./run-attempt.ts";
+
+/** What the engine of JavaScript says when a frozen object is changed. */
+const FROZEN =
+  /^Cannot (assign to read only property|add property|delete property|define property)|object is not extensible/;
+
+/** Classic mistakes that show in one attempt; those that need several are found by {@link findLoop}. */
+export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[] {
+  const hints: Hint[] = [];
+  const give = (code: HintCode, detail: string) => hints.push(hintOf(code, detail));
+
+  const error = errorOf(outcome);
+  const api = findCause(error, isApiError);
+  if (api !== undefined && isAlreadyExists(api) && api.verb === "create") {
+    give("already_exists", nameOf(api));
+  }
+  // A create that finds nothing misses its namespace.
+  if (api !== undefined && isNotFound(api) && api.verb !== "create" && outcome.kind === "retry") {
+    const deleted = trace.writes.some(
+      ({ verb, name }) => verb === "delete" && name.name === api.ref?.name,
+    );
+    give("not_found_failed", deleted ? `${nameOf(api)}, just deleted` : nameOf(api));
+  }
+  if (findCause(error, isFrozenError) !== undefined) give("cached_object_changed", "");
+  if (trace.writes.some((write) => isOwnSpec(write, key))) give("own_spec_written", "");
+  const swallowed = findSwallowed(outcome, trace);
+  if (swallowed !== undefined) {
+    give("swallowed_conflict", `${swallowed.ref.kind} ${swallowed.ref.name}`);
+  }
+  return hints;
+}
+
+/** `detail` names objects and fields, never values (P12). */
+export function hintOf(code: HintCode, detail: string): Hint {
+  return { code, message: detail === "" ? HINTS[code] : `${HINTS[code]} (${detail})` };
+}
+
+/** A conflict that the handler caught, and then ended as if there had been none. */
+function findSwallowed(
+  { kind }: Outcome,
+  { conflicts, writes }: AttemptTrace,
+): ConflictRecord | undefined {
+  if (kind !== "done" && kind !== "requeueAfter" && kind !== "awaitChange") return undefined;
+  return conflicts.find((conflict) => conflict.isThrown && !isSettled(conflict, writes));
+}
+
+/** A handler that tried again, and made it, swallowed nothing. */
+function isSettled({ ref }: ConflictRecord, writes: readonly WriteTrace[]): boolean {
+  return writes.some(
+    ({ type, name }) =>
+      type.group === ref.group &&
+      type.resource === ref.resource &&
+      name.name === ref.name &&
+      name.namespace === ref.namespace,
+  );
+}
+
+function errorOf(outcome: Outcome): Error | undefined {
+  return "error" in outcome ? outcome.error : undefined;
+}
+
+function isApiError(candidate: unknown): candidate is KubeApiError {
+  return isKonvergeError(candidate) && isKubeApiError(candidate);
+}
+
+function isFrozenError(candidate: unknown): candidate is TypeError {
+  return candidate instanceof TypeError && FROZEN.test(candidate.message);
+}
+
+function nameOf({ ref }: KubeApiError): string {
+  return ref === undefined ? "" : `${ref.kind ?? ref.resource} ${ref.name ?? ""}`.trim();
+}
+
+/** Status has a subresource of its own, and of the metadata finalizers and labels are a controller's to write. */
+function isOwnSpec({ verb, type, name, subresource, patch, object }: WriteTrace, key: ObjectKey) {
+  const isOwn =
+    type.group === key.group &&
+    type.resource === key.resource &&
+    name.name === key.name &&
+    name.namespace === key.namespace;
+  if (!isOwn || subresource !== undefined) return false;
+  return verb === "patch" ? "spec" in (patch ?? {}) : verb === "apply" && "spec" in object;
+}

@@ -1,0 +1,64 @@
+import type { AttemptSecrets } from "@konverge/kube";
+import type { Log } from "../define/log.ts";
+
+const MAX_DEPTH = 10;
+
+/**
+ * The logger that a handler gets. Once the attempt has read a sensitive object, every text of its lines is searched for what
+ * was read there (P12); before that it costs nothing.
+ */
+export function createHandlerLog(sink: Log, secrets: AttemptSecrets): Log {
+  const write =
+    (level: "debug" | "info" | "warn" | "error") => (fields: object, message: string) => {
+      if (secrets.isEmpty) sink[level](fields, message);
+      else sink[level](scrubValue(fields, secrets, 0) as object, secrets.scrub(String(message)));
+    };
+  return {
+    debug: write("debug"),
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+    child: (bindings) =>
+      createHandlerLog(
+        sink.child(scrubValue(bindings, secrets, 0) as Record<string, unknown>),
+        secrets,
+      ),
+  };
+}
+
+function scrubValue(value: unknown, secrets: AttemptSecrets, depth: number): unknown {
+  if (typeof value === "string") return secrets.scrub(value);
+  if (typeof value === "number") return scrubNumber(value, secrets);
+  if (typeof value !== "object" || value === null) return value;
+  if (depth > MAX_DEPTH) return "(too deep)";
+  try {
+    if (value instanceof Error) return scrubError(value, secrets, depth);
+    if (ArrayBuffer.isView(value)) return "(binary)";
+    if (Array.isArray(value)) return value.map((entry) => scrubValue(entry, secrets, depth + 1));
+    if (value instanceof Date) return value;
+    if (value instanceof Map || value instanceof Set) {
+      return scrubValue([...(value as Iterable<unknown>)], secrets, depth + 1);
+    }
+    return Object.fromEntries(
+      Object.entries(value).map(([key, member]) => [key, scrubValue(member, secrets, depth + 1)]),
+    );
+  } catch {
+    return "(cannot be read)";
+  }
+}
+
+function scrubNumber(value: number, secrets: AttemptSecrets): unknown {
+  const text = String(value);
+  const scrubbed = secrets.scrub(text);
+  return scrubbed === text ? value : scrubbed;
+}
+
+/** In pino's shape of an error. */
+function scrubError(error: Error, secrets: AttemptSecrets, depth: number): object {
+  return {
+    type: secrets.scrub(error.name),
+    message: secrets.scrub(error.message),
+    stack: secrets.scrub(error.stack ?? ""),
+    ...(error.cause === undefined ? {} : { cause: scrubValue(error.cause, secrets, depth + 1) }),
+  };
+}

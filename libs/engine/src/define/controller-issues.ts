@@ -1,0 +1,139 @@
+import { KonvergeError, toMs, type ErrorIssue } from "@konverge/core";
+import { findFairnessIssues, type Fairness } from "@konverge/queue";
+import { findBackoffIssues } from "./backoff.ts";
+import { ACCESS_VERBS } from "./permission.ts";
+import type { ControllerOptions } from "./define-controller.ts";
+
+/** Whatever was written: a configuration may come from JavaScript. */
+type Written = { readonly [Option in keyof ControllerOptions<never>]?: unknown };
+
+type Check = (value: unknown) => string | undefined;
+
+const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+/** setTimeout holds no more. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined ? undefined : check(value);
+const isFunction = (value: unknown) => typeof value === "function";
+const wholeFrom1 =
+  (cure = ""): Check =>
+  (value) =>
+    Number.isInteger(value) && Number(value) >= 1
+      ? undefined
+      : `${String(value)} must be a whole number from 1${cure}`;
+const listOf =
+  (check: Check): Check =>
+  (value) => {
+    if (!Array.isArray(value)) return "must be a list";
+    const wrong = value.map((entry, index) => [index, check(entry)] as const);
+    const [index, detail] = wrong.find(([, found]) => found !== undefined) ?? [0, undefined];
+    return detail === undefined ? undefined : `entry ${index} ${detail}`;
+  };
+const isType: Check = (value) => {
+  const { group, version, kind, resource } = (value ?? {}) as Record<string, unknown>;
+  return [group, version, kind, resource].every((part) => typeof part === "string")
+    ? undefined
+    : "must be a resource: one of defineResource, or { group, version, kind, resource, scope }";
+};
+const duration =
+  (field: string, { aboveMs = 0, maxMs = Infinity } = {}): Check =>
+  (value) => {
+    try {
+      const ms = toMs(value as number, field);
+      if (ms > aboveMs && ms <= maxMs) return undefined;
+      return `${String(value)} must be longer than ${aboveMs} ms${maxMs === Infinity ? "" : " and at most 24 days"}`;
+    } catch (error) {
+      if (!(error instanceof KonvergeError)) throw error;
+      return `${String(value)} is not a duration; write milliseconds or text such as "30s"`;
+    }
+  };
+const watchSource: Check = (value) => {
+  const { type, map } = (value ?? {}) as Record<string, unknown>;
+  if (isType(type) !== undefined) return `type ${isType(type)}`;
+  return isFunction(map) ? undefined : "map must be a function (object) => names to reconcile";
+};
+
+const permission: Check = (value) => {
+  const { type, verbs, subresource } = (value ?? {}) as Record<string, unknown>;
+  if (isType(type) !== undefined) return `type ${isType(type)}`;
+  const known: readonly unknown[] = ACCESS_VERBS;
+  if (!Array.isArray(verbs) || verbs.length === 0 || !verbs.every((verb) => known.includes(verb))) {
+    return `verbs must be a list of ${ACCESS_VERBS.join(", ")}`;
+  }
+  return subresource === undefined || (typeof subresource === "string" && subresource !== "")
+    ? undefined
+    : 'subresource must be a name such as "status"';
+};
+
+/** How each option is checked; a table, so that a new one cannot be forgotten. */
+const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
+  name: (value) =>
+    typeof value === "string" && NAME.test(value)
+      ? undefined
+      : "must be lower-case letters, digits and dashes, at most 63",
+  for: isType,
+  owns: optional(listOf(isType)),
+  watches: optional(listOf(watchSource)),
+  permissions: optional(listOf(permission)),
+  when: optional((value) =>
+    isFunction(value) ? undefined : "must be a function (change) => boolean",
+  ),
+  concurrency: optional(wholeFrom1()),
+  timeout: optional(duration("timeout", { maxMs: MAX_TIMEOUT_MS })),
+  resync: optional(duration("resync")),
+  conflictRetry: optional((value) =>
+    ["inline", "job", "both"].includes(String(value))
+      ? undefined
+      : `"${String(value)}" must be inline, job or both`,
+  ),
+  backoff: () => undefined,
+  maxFailures: optional(wholeFrom1("; leave it out to never give up")),
+  ageing: optional(duration("ageing", { aboveMs: 99 })),
+  weights: () => undefined,
+  loops: optional((value) =>
+    value === "slow" || value === "tell" ? undefined : `"${String(value)}" must be slow or tell`,
+  ),
+  use: optional(
+    listOf((value) =>
+      isFunction(value) ? undefined : "must be a function (context, next) => result",
+    ),
+  ),
+  reconcile: (value) =>
+    isFunction(value) ? undefined : "must be a function: async ({ object, kube }) => { ... }",
+  cleanup: optional((value) =>
+    isFunction(value) || value === "abandon" ? undefined : 'must be a function, or "abandon"',
+  ),
+};
+
+/** Everything that is wrong with a controller's options. */
+export function findControllerIssues(options: Written): ErrorIssue[] {
+  const known = Object.keys(CHECKS) as (keyof typeof CHECKS)[];
+  return [
+    ...Object.keys(options)
+      .filter((option) => !Object.hasOwn(CHECKS, option))
+      .map((option) => ({
+        pointer: `/${option}`,
+        detail: `${option}: is not known; known are ${known.join(", ")}`,
+      })),
+    ...known.flatMap((option) => {
+      const detail = CHECKS[option](options[option]);
+      return detail === undefined
+        ? []
+        : [{ pointer: `/${option}`, detail: `${option}: ${detail}` }];
+    }),
+    ...findBackoffIssues(options.backoff),
+    ...findWeightIssues(options.weights),
+  ];
+}
+
+function findWeightIssues(weights: unknown = {}): ErrorIssue[] {
+  if (typeof weights !== "object" || weights === null) {
+    return [{ pointer: "/weights", detail: "weights: write numbers by namespace" }];
+  }
+  return findFairnessIssues({ ageingMs: Infinity, weights: weights as Fairness["weights"] }).filter(
+    ({ pointer }) => pointer !== "/ageing",
+  );
+}

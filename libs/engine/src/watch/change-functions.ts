@@ -1,0 +1,72 @@
+import type { ApiObject, ResourceType } from "@konverge/core";
+import type { NamespacedName } from "@konverge/kube";
+import { generationChanged, type ObjectChange } from "../define/change-predicate.ts";
+import type { Controller, WatchSource } from "../define/define-controller.ts";
+import type { Log } from "../define/log.ts";
+import { errorOfThrown } from "../define/thrown-error.ts";
+
+/** A controller's `when` and `map`, made safe to call. */
+export interface ChangeFunctions {
+  readonly isWanted: (change: ObjectChange) => boolean;
+  readonly namesOf: (source: WatchSource, object: ApiObject) => readonly NamespacedName[];
+}
+
+export interface ChangeFunctionsOptions {
+  readonly log: Log;
+  readonly isSensitive: (type: ResourceType) => boolean;
+}
+
+/**
+ * A watch tells a change again until it is taken, so one function that throws would stop the watch for everybody. A change
+ * that `when` cannot judge counts; one that `map` cannot map reaches nobody before the next resync. Both are said aloud.
+ */
+export function createChangeFunctions(
+  controller: Controller,
+  { log, isSensitive }: ChangeFunctionsOptions,
+): ChangeFunctions {
+  const when = controller.when ?? generationChanged;
+  const fieldsOf = (error: unknown, type: ResourceType, { metadata }: ApiObject) => {
+    const { name, message } = errorOfThrown(error);
+    // Of a Secret nothing but the kind of the error may be told (P12).
+    const err = isSensitive(type) ? { type: name } : { type: name, message };
+    const { namespace, name: object } = metadata;
+    return { controller: controller.name, kind: type.kind, namespace, object, err };
+  };
+  return {
+    isWanted(change) {
+      try {
+        return when(change);
+      } catch (error) {
+        log.error(
+          fieldsOf(error, controller.for, change.object),
+          "the controller's when threw; the change counts as wanted",
+        );
+        return true;
+      }
+    },
+    namesOf({ type, map }, object) {
+      try {
+        return checkNames(map(object));
+      } catch (error) {
+        log.error(
+          fieldsOf(error, type, object),
+          "the controller's map threw; nobody is reconciled for the change before the next resync",
+        );
+        return [];
+      }
+    },
+  };
+}
+
+function checkNames(names: unknown): readonly NamespacedName[] {
+  if (Array.isArray(names) && names.every(isName)) return names;
+  throw new TypeError(
+    "map must return a list of { namespace?, name } with texts that are not empty",
+  );
+}
+
+function isName(value: unknown): value is NamespacedName {
+  const { namespace, name } = (value ?? {}) as Record<string, unknown>;
+  const isText = (text: unknown) => typeof text === "string" && text !== "";
+  return isText(name) && (namespace === undefined || isText(namespace));
+}

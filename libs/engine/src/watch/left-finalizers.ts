@@ -1,0 +1,19 @@
+import type { ApiObject } from "@konverge/core";
+import type { Controller } from "../define/define-controller.ts";
+import { hasFinalizer } from "../define/finalizer.ts";
+import type { Log } from "../define/log.ts";
+
+/** A `cleanup` that was taken out of the code leaves objects behind that can never be deleted: say so at start. */
+export function warnOfLeftFinalizers(
+  { name, cleanup, abandonsCleanup, finalizer }: Controller,
+  objects: readonly ApiObject[],
+  log: Log,
+): void {
+  if (cleanup !== undefined || abandonsCleanup) return;
+  const held = objects.filter((object) => hasFinalizer(object, finalizer));
+  if (held.length === 0) return;
+  log.warn(
+    { controller: name, finalizer, objects: held.length },
+    'objects hold a finalizer of this controller, which has no cleanup: they cannot be deleted; set cleanup: "abandon"',
+  );
+}

@@ -1,0 +1,148 @@
+import { parseApiVersion, type ApiObject, type ObjectKey, type Trigger } from "@konverge/core";
+import type { NamespacedName } from "@konverge/kube";
+import type { RequestOptions, WorkQueue } from "@konverge/queue";
+import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
+import {
+  alwaysPasses,
+  isRequestedByPerson,
+  type ObjectChange,
+} from "../define/change-predicate.ts";
+import type { Controller, WatchSource } from "../define/define-controller.ts";
+import { isTerminating } from "../define/finalizer.ts";
+
+/** A change as a reflector tells it; `initial` when it comes from a list and not from a watch. */
+export interface SeenChange extends ObjectChange {
+  readonly initial: boolean;
+  /** How far its watch has come with it: the trigger's `seen`. */
+  readonly seen: NonNullable<Trigger["seen"]>;
+}
+
+/**
+ * Turns what a controller's watches see into requests. Each function resolves only when every request is acknowledged,
+ * so that a change counts as seen only then (P1).
+ */
+export interface RequestSource {
+  readonly onOwnKind: (change: SeenChange) => Promise<void>;
+  readonly onOwned: (change: SeenChange) => Promise<void>;
+  readonly onWatched: (source: WatchSource, change: SeenChange) => Promise<void>;
+  /** Requests one object because its turn has come. */
+  readonly resync: (
+    object: ApiObject,
+    why: { readonly reason: string; readonly seen: NonNullable<Trigger["seen"]> },
+  ) => Promise<void>;
+}
+
+export function createRequestSource(
+  controller: Controller,
+  queue: WorkQueue,
+  options: ChangeFunctionsOptions,
+): RequestSource {
+  const { isWanted, namesOf } = createChangeFunctions(controller, options);
+  const { group, resource, kind } = controller.for;
+
+  const keyOf = ({ namespace, name }: NamespacedName): ObjectKey => ({
+    controller: controller.name,
+    cluster: queue.cluster,
+    resource,
+    group,
+    ...(namespace === undefined ? {} : { namespace }),
+    name,
+  });
+  const request = (name: NamespacedName, trigger: Trigger, how: RequestOptions) =>
+    queue.request(keyOf(name), trigger, how);
+  const requestAll = async (
+    names: readonly NamespacedName[],
+    change: SeenChange,
+    trigger: Trigger,
+  ) => {
+    const distinct = new Map(names.map((name) => [`${name.namespace ?? ""}/${name.name}`, name]));
+    await Promise.all(
+      [...distinct.values()].map((name) =>
+        request(name, trigger, { class: change.initial ? "resync" : "event" }),
+      ),
+    );
+  };
+
+  return {
+    async onOwnKind(change) {
+      const { object, initial } = change;
+      if (!initial && !alwaysPasses(change, controller.finalizer) && !isWanted(change)) return;
+      const person = !initial && isRequestedByPerson(change);
+      await request(
+        nameOf(object),
+        {
+          kind: initial ? "resync" : "watch",
+          by: person ? "annotation" : `watch ${resource}`,
+          ...versionsOf(object),
+        },
+        initial ? classOfKnown(object) : { class: person ? "interactive" : "event" },
+      );
+    },
+    async onOwned(change) {
+      const owners = [change.object, change.previous].flatMap((object) =>
+        object === undefined ? [] : ownersOf(object, group, kind),
+      );
+      await requestAll(owners, change, {
+        kind: "owner",
+        by: `watch ${change.object.kind}`,
+        reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
+        ...changedVersion(change),
+        seen: change.seen,
+      });
+    },
+    async onWatched(watch, change) {
+      const names = [change.object, change.previous].flatMap((object) =>
+        object === undefined ? [] : namesOf(watch, object),
+      );
+      await requestAll(names, change, {
+        kind: "watch",
+        by: `watch ${change.object.kind}`,
+        reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
+        ...changedVersion(change),
+        seen: change.seen,
+      });
+    },
+    async resync(object, { reason, seen }) {
+      await request(
+        nameOf(object),
+        { kind: "resync", by: "resync", reason, ...versionsOf(object), seen },
+        classOfKnown(object),
+      );
+    },
+  };
+}
+
+/** Somebody waits for a deletion, so it does not stand behind retries and resyncs; but it is no news to a cleanup that fails. */
+function classOfKnown(object: ApiObject): RequestOptions {
+  return isTerminating(object) ? { class: "event", news: false } : { class: "resync" };
+}
+
+function nameOf({ metadata: { namespace, name } }: ApiObject): NamespacedName {
+  return namespace === undefined ? { name } : { namespace, name };
+}
+
+function versionsOf({ metadata }: ApiObject): Pick<Trigger, "resourceVersion" | "generation"> {
+  return {
+    ...(metadata.resourceVersion === undefined
+      ? {}
+      : { resourceVersion: metadata.resourceVersion }),
+    ...(metadata.generation === undefined ? {} : { generation: metadata.generation }),
+  };
+}
+
+function changedVersion({ object: { metadata } }: SeenChange): Pick<Trigger, "version"> {
+  return metadata.resourceVersion === undefined ? {} : { version: metadata.resourceVersion };
+}
+
+/** Controller owners of the wanted kind. Group and kind are compared, never the version. */
+function ownersOf(object: ApiObject, group: string, kind: string): NamespacedName[] {
+  const { namespace, ownerReferences = [] } = object.metadata;
+  return ownerReferences
+    .filter(
+      (owner) =>
+        owner.controller === true &&
+        owner.kind === kind &&
+        parseApiVersion(owner.apiVersion).group === group,
+    )
+    .map(({ name }) => (namespace === undefined ? { name } : { namespace, name }));
+}

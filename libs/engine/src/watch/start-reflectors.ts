@@ -1,0 +1,105 @@
+import type { ApiObject, ResourceType } from "@konverge/core";
+import { createReflector, isForbidden, type KubeClient, type Reflector } from "@konverge/kube";
+import type { Metrics } from "@konverge/telemetry";
+import type { Controller, WatchSource } from "../define/define-controller.ts";
+import type { Log } from "../define/log.ts";
+import { typeId } from "../access/object-cache.ts";
+import type { RequestSource, SeenChange } from "./request-source.ts";
+import type { WorkerRole } from "./worker-role.ts";
+
+/** A controller that is told of what the watches see. */
+export interface Watcher {
+  readonly controller: Controller;
+  readonly source: RequestSource;
+  /** True while this process is its elected producer. */
+  readonly leading: boolean;
+}
+
+interface StartReflectorsOptions {
+  readonly client: KubeClient;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly role: WorkerRole;
+  /** The API server said 403, and will until somebody changes a role. */
+  readonly onForbidden: (error: Error) => void;
+}
+
+/** The watches of a process, by the id of their kind. */
+export interface Reflectors {
+  /** Undefined for a kind that no controller names. One that only a handler's list needs is started by the first such list. */
+  get(id: string): Reflector<ApiObject> | undefined;
+  /** True for one that was started. */
+  has(id: string): boolean;
+  /** Resolves when the first lists of all that were started are in. */
+  synced(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * One watch per kind and process, however many controllers look at it. A process that is never elected does not watch the
+ * reconciled kinds themselves: attempts read their object from the API server.
+ */
+export function startReflectors(
+  parts: readonly Watcher[],
+  { client, log, metrics, role, onForbidden }: StartReflectorsOptions,
+): Reflectors {
+  const types = new Map<string, ResourceType>();
+  const atOnce = new Set<string>();
+  for (const { controller } of parts) {
+    for (const type of [controller.for, ...controller.owns, ...controller.watches.map(typeOf)]) {
+      types.set(typeId(type), type);
+      if (type !== controller.for || role !== "work") atOnce.add(typeId(type));
+    }
+  }
+  const reflectors = new Map<string, Reflector<ApiObject>>();
+  const start = (id: string, type: ResourceType): Reflector<ApiObject> => {
+    const reflector = createReflector<ApiObject>({
+      client,
+      type,
+      onEvent: (change) => dispatch(parts, id, { ...change, seen: { [id]: change.version } }),
+      onError: (error) => {
+        metrics.watchInterrupted(id);
+        log.warn({ err: error, resource: id }, "watch interrupted");
+        if (isForbidden(error)) onForbidden(error);
+      },
+    });
+    metrics.addWatch(id);
+    reflector.start();
+    reflectors.set(id, reflector);
+    return reflector;
+  };
+  for (const [id, type] of types) if (atOnce.has(id)) start(id, type);
+  let stopped = false;
+  return {
+    get(id) {
+      const type = types.get(id);
+      return reflectors.get(id) ?? (type === undefined || stopped ? undefined : start(id, type));
+    },
+    has: (id) => reflectors.has(id),
+    async synced() {
+      await Promise.all([...reflectors.values()].map(({ synced }) => synced));
+    },
+    async stop() {
+      stopped = true;
+      await Promise.all([...reflectors.values()].map((reflector) => reflector.stop()));
+    },
+  };
+}
+
+function typeOf({ type }: WatchSource): ResourceType {
+  return type;
+}
+
+/** Only the elected producer requests; the others keep their caches warm. */
+async function dispatch(parts: readonly Watcher[], id: string, change: SeenChange): Promise<void> {
+  const requests: Promise<void>[] = [];
+  for (const { controller, source, leading } of parts) {
+    if (!leading) continue;
+    if (typeId(controller.for) === id) requests.push(source.onOwnKind(change));
+    if (controller.owns.some((type) => typeId(type) === id)) requests.push(source.onOwned(change));
+    for (const watch of controller.watches) {
+      if (typeId(watch.type) === id) requests.push(source.onWatched(watch, change));
+    }
+  }
+  await Promise.all(requests);
+}

@@ -1,0 +1,111 @@
+import {
+  formatApiVersion,
+  isJsonObject,
+  KonvergeError,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
+import { isNotFound } from "../errors/kube-api-error.ts";
+import type { DiscoveredResource } from "../contract/kube-client.ts";
+
+/** What the server serves, remembered per apiVersion. */
+export interface Discovery {
+  discover(apiVersion: string, fetch: FetchResources): Promise<readonly DiscoveredResource[]>;
+  resolveType(apiVersion: string, kind: string, fetch: FetchResources): Promise<DiscoveredResource>;
+  /** After an answer that says that a resource does not exist: what is remembered of its group and version is wrong. */
+  forget(group: string, version: string): void;
+}
+
+/** Gets the APIResourceList of an apiVersion. */
+export type FetchResources = (apiVersion: string) => Promise<JsonValue>;
+
+export function createDiscovery(): Discovery {
+  const known = new Map<string, Promise<readonly DiscoveredResource[]>>();
+
+  const load = (
+    apiVersion: string,
+    fetch: FetchResources,
+  ): Promise<readonly DiscoveredResource[]> => {
+    const loading = fetch(apiVersion).then((list) => toResources(list, apiVersion));
+    known.set(apiVersion, loading);
+    // A failure is not remembered; whoever asked gets it.
+    loading.catch(() => {
+      if (known.get(apiVersion) === loading) known.delete(apiVersion);
+    });
+    return loading;
+  };
+  return {
+    discover: (apiVersion, fetch) => known.get(apiVersion) ?? load(apiVersion, fetch),
+    async resolveType(apiVersion, kind, fetch) {
+      try {
+        const remembered = known.get(apiVersion);
+        // Installed since, perhaps: only a fresh answer may say no.
+        const found =
+          (remembered === undefined ? undefined : await find(remembered, kind)) ??
+          (await find(load(apiVersion, fetch), kind));
+        if (found !== undefined) return found;
+      } catch (error) {
+        if (isNotFound(error)) throw notServed(apiVersion, kind, error);
+        throw error;
+      }
+      throw notServed(apiVersion, kind);
+    },
+    forget: (group, version) => {
+      known.delete(formatApiVersion(group, version));
+    },
+  };
+}
+
+async function find(
+  resources: Promise<readonly DiscoveredResource[]>,
+  kind: string,
+): Promise<DiscoveredResource | undefined> {
+  return (await resources).find((resource) => resource.kind === kind);
+}
+
+function notServed(apiVersion: string, kind: string, cause?: unknown): KonvergeError {
+  return new KonvergeError(
+    "not_found",
+    `the cluster does not serve ${kind} in ${apiVersion}; check both, or install its CRD`,
+    cause === undefined ? {} : { cause },
+  );
+}
+
+function toResources(list: JsonValue, apiVersion: string): readonly DiscoveredResource[] {
+  const slash = apiVersion.indexOf("/");
+  const group = slash === -1 ? "" : apiVersion.slice(0, slash);
+  const version = apiVersion.slice(slash + 1);
+  const rows =
+    isJsonObject(list) && Array.isArray(list["resources"])
+      ? list["resources"].filter(isJsonObject)
+      : [];
+  const subresources = new Map<string, string[]>();
+  for (const row of rows) {
+    const [parent = "", subresource] = text(row, "name").split("/");
+    if (subresource !== undefined)
+      subresources.set(parent, [...(subresources.get(parent) ?? []), subresource]);
+  }
+  return rows
+    .filter((row) => !text(row, "name").includes("/"))
+    .map((row) => ({
+      group,
+      version,
+      kind: text(row, "kind"),
+      resource: text(row, "name"),
+      scope: row["namespaced"] === true ? "Namespaced" : "Cluster",
+      singular: text(row, "singularName"),
+      shortNames: texts(row, "shortNames"),
+      verbs: texts(row, "verbs"),
+      subresources: subresources.get(text(row, "name")) ?? [],
+    }));
+}
+
+function text(row: JsonObject, field: string): string {
+  const value = row[field];
+  return typeof value === "string" ? value : "";
+}
+
+function texts(row: JsonObject, field: string): string[] {
+  const value = row[field];
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
+}

@@ -1,0 +1,159 @@
+import type { ResourceType } from "@konverge/core";
+import { describe, expect, test } from "vitest";
+import type { Patch } from "../contract/kube-client.ts";
+import { collectionPath, objectPath, parsePath } from "../names/resource-path.ts";
+import { makeIsSensitive, redactValues } from "../names/sensitive-kinds.ts";
+import { prepareApply, prepareCreate, preparePatch, prepareReplace } from "./write-request.ts";
+
+const deployment: ResourceType = {
+  group: "apps",
+  version: "v1",
+  kind: "Deployment",
+  resource: "deployments",
+  scope: "Namespaced",
+};
+const node: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Node",
+  resource: "nodes",
+  scope: "Cluster",
+};
+const target = { namespace: "n", name: "web" };
+const patch =
+  (type: Patch["type"], body: any, options = {}) =>
+  () =>
+    preparePatch(deployment, target, { patch: { type, body }, options });
+
+describe("paths", () => {
+  test("follow group, scope and subresource", () => {
+    expect(collectionPath(deployment)).toBe("/apis/apps/v1/deployments");
+    expect(objectPath(deployment, target, "status")).toBe(
+      "/apis/apps/v1/namespaces/n/deployments/web/status",
+    );
+    expect(objectPath(node, { name: "a:b" })).toBe("/api/v1/nodes/a%3Ab");
+  });
+  test.each<[string, () => unknown, string]>([
+    [
+      "a namespace that is missing",
+      () => objectPath(deployment, { name: "web" }),
+      "namespace is missing",
+    ],
+    ["a namespace too many", () => objectPath(node, target), "cluster-scoped"],
+    [
+      "a name that climbs",
+      () => objectPath(deployment, { namespace: "n", name: ".." }),
+      'name ".."',
+    ],
+    [
+      "a name with a slash",
+      () => objectPath(deployment, { namespace: "n", name: "a/status" }),
+      'name "a/status"',
+    ],
+    ["an empty name", () => objectPath(deployment, { namespace: "n", name: "" }), 'name ""'],
+  ])("refuse %s", (_title, run, message) => {
+    expect(run).toThrow(message);
+  });
+  test.each([
+    [
+      "/apis/apps/v1/namespaces/n/deployments/web/scale",
+      { group: "apps", resource: "deployments", namespace: "n", name: "web", subresource: "scale" },
+    ],
+    ["/api/v1/namespaces/n/secrets?limit=1", { group: "", resource: "secrets", namespace: "n" }],
+    ["/api/v1/namespaces/n/status", { resource: "namespaces", name: "n", subresource: "status" }],
+    ["/api/v1/namespaces/n", { resource: "namespaces", name: "n" }],
+  ])("of raw calls are understood: %s", (path, expected) => {
+    expect(parsePath(path)).toMatchObject(expected);
+  });
+  test("of other calls are nobody's", () => {
+    expect([parsePath("/version"), parsePath("/apis/apps/v1"), parsePath("/api")]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+});
+
+describe("writes that could erase unread changes need the word unguarded", () => {
+  const web = { metadata: { ...target } };
+  test.each<[string, () => unknown]>([
+    ["replace without a version", () => prepareReplace(deployment, web, {})],
+    ["merge without a version", patch("merge", { spec: {} })],
+    ["strategic without a version", patch("strategic", { metadata: { labels: {} } })],
+    ["json without a test", patch("json", [{ op: "replace", path: "/spec/replicas", value: 1 }])],
+  ])("%s", (_title, run) => {
+    expect(run).toThrow("unguarded");
+  });
+  test("with the word or a guard they pass", () => {
+    expect(prepareReplace(deployment, web, { unguarded: true }).method).toBe("PUT");
+    expect(patch("merge", { spec: {} }, { unguarded: true })().contentType).toBe(
+      "application/merge-patch+json",
+    );
+    expect(patch("merge", { metadata: { resourceVersion: "4" } })().expectedVersion).toBe("4");
+    expect(patch("json", [{ op: "test", path: "/a", value: 1 }])().verb).toBe("patch");
+    expect(
+      patch("json", [{ op: "replace", path: "/metadata/resourceVersion", value: "4" }])().verb,
+    ).toBe("patch");
+    expect(patch("apply", {})().verb).toBe("apply");
+  });
+});
+
+describe("bad input is named with its cure", () => {
+  test.each<[string, () => unknown, string]>([
+    ["no metadata", () => prepareCreate(deployment, {}), "metadata is missing"],
+    [
+      "no name",
+      () => prepareCreate(deployment, { metadata: { namespace: "n" } }),
+      "metadata.name is missing",
+    ],
+    [
+      "no namespace",
+      () => prepareCreate(deployment, { metadata: { name: "a" } }),
+      "metadata.namespace is missing",
+    ],
+    [
+      "a version on create",
+      () => prepareCreate(deployment, { metadata: { ...target, resourceVersion: "1" } }),
+      "metadata.resourceVersion",
+    ],
+    [
+      "managedFields in an apply",
+      () => prepareApply(deployment, { metadata: { ...target, managedFields: [] } }, {}),
+      "metadata.managedFields",
+    ],
+    [
+      "force on a merge patch",
+      patch("merge", { metadata: { resourceVersion: "1" } }, { force: true }),
+      "force",
+    ],
+    ["an unknown patch type", patch("yaml" as "json", {}), 'type is "yaml"'],
+  ])("%s", (_title, run, message) => {
+    expect(run).toThrow(message);
+  });
+});
+
+test("apiVersion and kind come from the type", () => {
+  expect(prepareCreate(deployment, { metadata: target }).body).toEqual({
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: target,
+  });
+});
+
+test("sensitive are Secrets and what is named, and their patches lose all values", () => {
+  const isSensitive = makeIsSensitive(["databases.example.com"]);
+  const types = [
+    { group: "", resource: "secrets" },
+    { group: "example.com", resource: "databases" },
+    { group: "x", resource: "secrets" },
+    node,
+  ];
+  expect(types.map((type) => isSensitive(type))).toEqual([true, true, false, false]);
+  expect(
+    redactValues({ data: { a: "x", b: null }, list: ["x"], metadata: { labels: { c: "x" } } }),
+  ).toEqual({
+    data: { a: "<redacted>", b: null },
+    list: "<redacted>",
+    metadata: { labels: { c: "<redacted>" } },
+  });
+});

@@ -1,0 +1,216 @@
+import {
+  formatApiVersion,
+  isJsonObject,
+  KonvergeError,
+  type CallVerb,
+  type JsonObject,
+  type JsonValue,
+  type ResourceType,
+} from "@konverge/core";
+import type { ApplyOptions, Patch, PatchOptions, ReplaceOptions } from "../contract/kube-client.ts";
+import { collectionPath, objectPath, type NamespacedName } from "../names/resource-path.ts";
+
+/** A write, checked before it costs a token. */
+export interface WriteRequest {
+  readonly verb: CallVerb;
+  readonly method: "POST" | "PUT" | "PATCH";
+  readonly path: string;
+  readonly contentType: string;
+  readonly body: JsonValue;
+  /** Undefined for a create with generateName. */
+  readonly target: Partial<NamespacedName>;
+  readonly subresource?: string | undefined;
+  readonly force?: boolean | undefined;
+  /** The version that the write insists on. */
+  readonly expectedVersion?: string | undefined;
+}
+
+const PATCH_TYPES: Readonly<Record<Patch["type"], string>> = {
+  json: "application/json-patch+json",
+  merge: "application/merge-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  apply: "application/apply-patch+yaml",
+};
+const JSON_TYPE = "application/json";
+
+export function prepareCreate(type: ResourceType, object: object): WriteRequest {
+  const { body, metadata } = complete(type, object);
+  if (metadata["resourceVersion"] !== undefined) {
+    throw refused(
+      type,
+      "metadata.resourceVersion",
+      "must not be set on an object to be created; remove it",
+    );
+  }
+  const target = targetOf(metadata);
+  if (target.name === undefined && typeof metadata["generateName"] !== "string") {
+    throw refused(type, "metadata.name", "is missing; set it, or metadata.generateName");
+  }
+  if (type.scope === "Namespaced" && target.namespace === undefined) {
+    throw refused(type, "metadata.namespace", "is missing; name one");
+  }
+  return {
+    verb: "create",
+    method: "POST",
+    path: collectionPath(type, target.namespace),
+    contentType: JSON_TYPE,
+    body,
+    target,
+  };
+}
+
+export function prepareReplace(
+  type: ResourceType,
+  object: object,
+  { subresource, unguarded }: ReplaceOptions,
+): WriteRequest {
+  const { body, metadata } = complete(type, object);
+  const expectedVersion = metadata["resourceVersion"];
+  if (typeof expectedVersion !== "string" && unguarded !== true) {
+    throw refused(
+      type,
+      "metadata.resourceVersion",
+      "is missing, so the write could erase changes that nobody read; replace what was read, or say unguarded",
+    );
+  }
+  const target = namedTarget(type, metadata);
+  return {
+    verb: "update",
+    method: "PUT",
+    path: objectPath(type, target, subresource),
+    contentType: JSON_TYPE,
+    body,
+    target,
+    subresource,
+    expectedVersion: typeof expectedVersion === "string" ? expectedVersion : undefined,
+  };
+}
+
+export function preparePatch(
+  type: ResourceType,
+  target: NamespacedName,
+  { patch, options }: { readonly patch: Patch; readonly options: PatchOptions },
+): WriteRequest {
+  const { subresource, force, unguarded } = options;
+  const contentType: string | undefined = PATCH_TYPES[patch.type];
+  if (contentType === undefined) {
+    throw refused(
+      type,
+      "type",
+      `is "${patch.type}"; use one of ${Object.keys(PATCH_TYPES).join(", ")}`,
+    );
+  }
+  if (force !== undefined && patch.type !== "apply") {
+    throw refused(
+      type,
+      "force",
+      `goes with an apply patch only, not with "${patch.type}"; remove it`,
+    );
+  }
+  if (unguarded !== true && !isGuarded(patch)) {
+    throw refused(
+      type,
+      "body",
+      patch.type === "json"
+        ? "tests nothing; add a test, or replace /metadata/resourceVersion by the version read, or say unguarded"
+        : "carries no metadata.resourceVersion; add the version read, or say unguarded",
+    );
+  }
+  const metadata = isJsonObject(patch.body) ? patch.body["metadata"] : undefined;
+  const version = isJsonObject(metadata) ? metadata["resourceVersion"] : undefined;
+  return {
+    verb: patch.type === "apply" ? "apply" : "patch",
+    method: "PATCH",
+    path: objectPath(type, target, subresource),
+    contentType,
+    body: patch.body,
+    target,
+    subresource,
+    force,
+    expectedVersion: typeof version === "string" ? version : undefined,
+  };
+}
+
+export function prepareApply(
+  type: ResourceType,
+  object: object,
+  options: ApplyOptions,
+): WriteRequest {
+  const { body, metadata } = complete(type, object);
+  if (metadata["managedFields"] !== undefined) {
+    throw refused(
+      type,
+      "metadata.managedFields",
+      "must not be applied; apply only the fields you want to own, not an object as it was read",
+    );
+  }
+  return preparePatch(type, namedTarget(type, metadata), {
+    patch: { type: "apply", body },
+    options,
+  });
+}
+
+/**
+ * JSON as the server spells it: a `test` of a JSON Patch compares texts byte by byte with what Go's encoder makes of the
+ * object, and that escapes these five.
+ */
+export function bodyText({ contentType, body }: WriteRequest): string {
+  const text = JSON.stringify(body);
+  return contentType === PATCH_TYPES.json
+    ? text.replaceAll(
+        /[<>&\u2028\u2029]/g,
+        (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+      )
+    : text;
+}
+
+/** Ownership guards an apply; the others need a version or a test (P3). */
+function isGuarded({ type, body }: Patch): boolean {
+  if (type === "apply") return true;
+  if (type === "json") {
+    return (
+      Array.isArray(body) &&
+      body.some(
+        (operation) =>
+          isJsonObject(operation) &&
+          (operation["op"] === "test" ||
+            (operation["op"] === "replace" && operation["path"] === "/metadata/resourceVersion")),
+      )
+    );
+  }
+  const metadata = isJsonObject(body) ? body["metadata"] : undefined;
+  return isJsonObject(metadata) && typeof metadata["resourceVersion"] === "string";
+}
+
+function complete(
+  type: ResourceType,
+  object: object,
+): { readonly body: JsonObject; readonly metadata: JsonObject } {
+  const body = {
+    apiVersion: formatApiVersion(type.group, type.version),
+    kind: type.kind,
+    ...object,
+  } as JsonObject;
+  const metadata = body["metadata"];
+  if (!isJsonObject(metadata)) throw refused(type, "metadata", "is missing; give it a name");
+  return { body, metadata };
+}
+
+function targetOf({ name, namespace }: JsonObject): Partial<NamespacedName> {
+  return {
+    ...(typeof namespace === "string" ? { namespace } : {}),
+    ...(typeof name === "string" && name !== "" ? { name } : {}),
+  };
+}
+
+function namedTarget(type: ResourceType, metadata: JsonObject): NamespacedName {
+  const { name, namespace } = targetOf(metadata);
+  if (name === undefined) throw refused(type, "metadata.name", "is missing; set it");
+  return namespace === undefined ? { name } : { namespace, name };
+}
+
+function refused(type: ResourceType, field: string, detail: string): KonvergeError {
+  return new KonvergeError("invalid_request", `${type.kind}: ${field} ${detail}`, {
+    issues: [{ pointer: `/${field.replaceAll(".", "/")}`, detail }],
+  });
+}

@@ -1,0 +1,296 @@
+import {
+  climb,
+  compareResourceVersions,
+  isJsonObject,
+  KonvergeError,
+  sleepMs,
+  type ApiObject,
+  type JsonObject,
+  type Ladder,
+  type ObjectRef,
+} from "@konverge/core";
+import type { ConflictRecord } from "../contract/call-record.ts";
+import { findWinners } from "./conflict-winners.ts";
+import { makeDraft, patchOf } from "./draft.ts";
+import { trackFields } from "./field-tracker.ts";
+import { fieldsPatch } from "./fields-patch.ts";
+import {
+  isBadRequest,
+  isInapplicable,
+  isInvalid,
+  isNotFound,
+  isOptimisticConflict,
+  isReplaced,
+  isResourceVersionTooLarge,
+  KubeApiError,
+} from "../errors/kube-api-error.ts";
+import type { ChangeDraft, MutateOptions, MutateResult, Patch } from "../contract/kube-client.ts";
+import { redactValues } from "../names/sensitive-kinds.ts";
+
+/** How a mutation reaches its object. */
+export interface MutateAccess {
+  readonly ref: ObjectRef;
+  readonly sensitive: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly onConflict: ((conflict: ConflictRecord) => void) | undefined;
+  readonly random: () => number;
+  /** Without a version: the newest. */
+  read(resourceVersion?: string): Promise<JsonObject>;
+  /** Sends a patch to the object or its subresource. */
+  write(patch: Patch): Promise<JsonObject>;
+}
+
+/** Tries without a ladder. The last ones draw from twice the time that a write needs, so eight lose only in a real fight. */
+const DEFAULT_TRIES = 8;
+
+interface LostTry {
+  readonly error: unknown;
+  /** A patch that could not be applied: lost only if the object has another version by now. */
+  readonly isUnsure: boolean;
+  readonly read: JsonObject;
+  readonly number: number;
+  readonly atMs: number;
+  /** Before the next try; undefined when there is none. */
+  readonly delayMs: number | undefined;
+}
+
+/** Read, change, write until it lands. */
+export async function mutateObject<T extends ApiObject>(
+  access: MutateAccess,
+  change: ChangeDraft<T>,
+  options: MutateOptions,
+): Promise<MutateResult<T>> {
+  const { subresource, floor, strategy = "guarded" } = options;
+  assertStrategy(strategy);
+  let uid = options.uid;
+  let lost: LostTry | undefined;
+  let losses = 0;
+  let carried = usableCarry(options);
+  for (let number = 1; ; number++) {
+    if (lost?.delayMs !== undefined && lost.delayMs > 0) await sleepMs(lost.delayMs, access.signal);
+    const beganAtMs = performance.now();
+    const isCarried = carried !== undefined;
+    const read =
+      carried ??
+      (await readFor(access, { floor: lost === undefined ? floor : undefined, uid, lost }));
+    carried = undefined;
+    if (lost !== undefined) {
+      assertLost(lost, read);
+      report(access, lost, { found: read, subresource });
+    }
+    if (!isCarried) uid ??= textOf(read, "uid");
+    const edited = makeDraft(read, subresource);
+    const tracked = strategy === "fields" ? trackFields(edited.draft) : undefined;
+    try {
+      await change((tracked?.draft ?? edited.draft) as unknown as T);
+    } catch (error) {
+      if (isCarried) continue;
+      throw error;
+    }
+    const patch = patchOf(edited, subresource);
+    const beforeVersion = textOf(read, "resourceVersion") ?? "";
+    if (patch === undefined) {
+      if (isCarried) continue;
+      return unchanged(read, { tries: number, lost: losses }, beforeVersion);
+    }
+    try {
+      const written = await access.write(
+        tracked === undefined
+          ? { type: "merge", body: guard(patch, read) }
+          : { type: "json", body: fieldsPatch({ read, touched: tracked.touched, patch }) },
+      );
+      // The server had it so already, for example a default that the draft removed.
+      if (textOf(written, "resourceVersion") === beforeVersion)
+        return unchanged(written, { tries: number, lost: losses }, beforeVersion);
+      return {
+        kind: "updated",
+        object: written as unknown as T,
+        tries: number,
+        lost: losses,
+        beforeVersion,
+        before: read as unknown as T,
+        patch: access.sensitive ? redactValues(patch) : patch,
+      };
+    } catch (error) {
+      const isUnsure = tracked !== undefined && isInapplicable(error);
+      const isLost = isUnsure || isOptimisticConflict(error);
+      // What is refused may be the fault of what was not read.
+      if (isCarried && !isLost && isRefused(error)) continue;
+      if (isReplaced(error)) throw replaced(access.ref, error);
+      if (!isLost) throw error;
+      losses += 1;
+      const tookMs = performance.now() - beganAtMs;
+      const delayMs = delayAfter(number, tookMs, { retry: options.retry, random: access.random });
+      lost = { error, isUnsure, read, number, atMs: Date.now(), delayMs };
+      if (delayMs === undefined) throw await giveUp(access, lost, { uid, subresource });
+    }
+  }
+}
+
+/** Code without types could misspell it, and would write as if nothing had been said. */
+function assertStrategy(strategy: NonNullable<MutateOptions["strategy"]>): void {
+  if (strategy === "guarded" || strategy === "fields") return;
+  const detail = `is "${String(strategy)}"; use "guarded" or "fields"`;
+  throw new KonvergeError("invalid_request", `mutate: strategy ${detail}`, {
+    issues: [{ pointer: "/strategy", detail }],
+  });
+}
+
+/** A version that has not changed cannot be why the patch did not apply, and the same value may have come back since. */
+function assertLost({ isUnsure, error, read }: LostTry, found: JsonObject): void {
+  if (isUnsure && textOf(read, "resourceVersion") === textOf(found, "resourceVersion")) throw error;
+}
+
+/** The error of the last try. */
+async function giveUp(
+  access: MutateAccess,
+  lost: LostTry,
+  {
+    uid,
+    subresource,
+  }: { readonly uid: string | undefined; readonly subresource: string | undefined },
+): Promise<unknown> {
+  if (!lost.isUnsure) {
+    report(access, lost, { subresource });
+    return lost.error;
+  }
+  const found = await readFor(access, { floor: undefined, uid, lost });
+  assertLost(lost, found);
+  report(access, lost, { found, subresource });
+  return new KubeApiError(
+    `Operation cannot be fulfilled on ${access.ref.resource} "${access.ref.name}": what was read of it has been modified; please apply your changes to the latest version and try again`,
+    { status: 409, reason: "Conflict", ref: access.ref, verb: "patch" },
+  );
+}
+
+const isRefused = (error: unknown): boolean =>
+  isReplaced(error) || isInvalid(error) || isBadRequest(error) || isNotFound(error);
+
+/** Undefined where a read is needed: no carry, or one of another object or from before the floor. */
+function usableCarry({ carried, uid, floor }: MutateOptions): JsonObject | undefined {
+  if (carried === undefined) return undefined;
+  if (uid !== undefined && textOf(carried, "uid") !== uid) return undefined;
+  if (floor === undefined) return carried;
+  const order = compareResourceVersions(textOf(carried, "resourceVersion") ?? "", floor);
+  return order !== undefined && order >= 0 ? carried : undefined;
+}
+
+interface ReadFor {
+  readonly floor: string | undefined;
+  readonly uid: string | undefined;
+  readonly lost: LostTry | undefined;
+}
+
+/** Reads the object, and refuses one that took its name. */
+async function readFor(access: MutateAccess, { floor, uid, lost }: ReadFor): Promise<JsonObject> {
+  try {
+    if (isFloor(floor)) {
+      const cached = await readAtLeast(access, floor);
+      if (cached !== undefined && (uid === undefined || textOf(cached, "uid") === uid))
+        return cached;
+    }
+    const read = await access.read();
+    if (uid !== undefined && textOf(read, "uid") !== uid) throw replaced(access.ref);
+    return read;
+  } catch (error) {
+    // The record of the lost race must not be lost with it.
+    if (lost !== undefined) report(access, lost, {});
+    throw error;
+  }
+}
+
+/** Undefined when the server has not reached the version yet: after a restore from backup it may never do (pitfalls of floors). */
+async function readAtLeast(access: MutateAccess, floor: string): Promise<JsonObject | undefined> {
+  try {
+    return await access.read(floor);
+  } catch (error) {
+    if (isResourceVersionTooLarge(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Only versions that compare are a floor (KEP-5504); "0" would mean any old state. */
+function isFloor(version: string | undefined): version is string {
+  return version !== undefined && compareResourceVersions(version, version) === 0;
+}
+
+/** The preconditions that make a patch a guarded one. */
+function guard(patch: JsonObject, read: JsonObject): JsonObject {
+  const metadata = isJsonObject(patch["metadata"]) ? patch["metadata"] : {};
+  const resourceVersion = textOf(read, "resourceVersion");
+  const uid = textOf(read, "uid");
+  if (resourceVersion === undefined) {
+    throw new KonvergeError(
+      "draft_invalid",
+      "/metadata/resourceVersion is missing in what the server answered, so the write cannot be guarded",
+    );
+  }
+  return {
+    ...patch,
+    metadata: { ...metadata, resourceVersion, ...(uid === undefined ? {} : { uid }) },
+  };
+}
+
+/**
+ * At once after the first conflict, for whoever won has usually finished; then full jitter within the time that a write
+ * takes here, and twice that. Undefined when the tries are used up.
+ */
+function delayAfter(
+  number: number,
+  tookMs: number,
+  { retry, random }: { readonly retry: Ladder | "none" | undefined; readonly random: () => number },
+): number | undefined {
+  if (retry === "none") return undefined;
+  if (retry !== undefined) {
+    const step = climb(retry, number - 1, random);
+    return step.kind === "wait" ? step.afterMs : undefined;
+  }
+  if (number >= DEFAULT_TRIES) return undefined;
+  return number === 1 ? 0 : random() * tookMs * Math.min(2 ** (number - 2), 2);
+}
+
+function report(
+  { ref, onConflict, sensitive }: MutateAccess,
+  { read, number, atMs, delayMs }: LostTry,
+  {
+    found,
+    subresource,
+  }: { readonly found?: JsonObject; readonly subresource?: string | undefined },
+): void {
+  if (onConflict === undefined) return;
+  const foundVersion = found === undefined ? undefined : textOf(found, "resourceVersion");
+  onConflict({
+    ref,
+    ...(subresource === undefined ? {} : { subresource }),
+    atMs,
+    try: number,
+    readVersion: textOf(read, "resourceVersion") ?? "",
+    ...(foundVersion === undefined ? {} : { foundVersion }),
+    winners: found === undefined ? [] : findWinners(read, found, { sensitive }),
+    isThrown: found === undefined || delayMs === undefined,
+    waitedMs: delayMs ?? 0,
+  });
+}
+
+function replaced(ref: ObjectRef, cause?: unknown): KonvergeError {
+  const path = ref.namespace === undefined ? ref.name : `${ref.namespace}/${ref.name}`;
+  return new KonvergeError(
+    "object_replaced",
+    `${ref.kind} ${path} was deleted and created again; read its successor and decide anew`,
+    cause === undefined ? {} : { cause },
+  );
+}
+
+function unchanged<T>(
+  object: JsonObject,
+  counts: Pick<MutateResult<T>, "tries" | "lost">,
+  beforeVersion: string,
+): MutateResult<T> {
+  return { kind: "unchanged", object: object as unknown as T, ...counts, beforeVersion };
+}
+
+function textOf(object: JsonObject, field: "uid" | "resourceVersion"): string | undefined {
+  const metadata = object["metadata"];
+  const value = isJsonObject(metadata) ? metadata[field] : undefined;
+  return typeof value === "string" ? value : undefined;
+}

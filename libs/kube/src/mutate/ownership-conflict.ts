@@ -1,0 +1,26 @@
+import { findCause } from "@konverge/core";
+import type { ConflictWinner } from "../contract/call-record.ts";
+import { isFieldManagerConflict, isKubeApiError } from "../errors/kube-api-error.ts";
+
+/** What the server says of each field: `conflict with "hpa" with subresource "scale" using apps/v1`. */
+const OWNER = /^conflict with "((?:[^"\\]|\\.)*)"(?: with subresource "([^"]*)")?/;
+
+/** The owners of the fields that a server-side apply was refused for; empty for any other error. */
+export function findOwners(error: unknown): ConflictWinner[] {
+  if (!isFieldManagerConflict(error)) return [];
+  const owners = new Map<string, { owner: Omit<ConflictWinner, "paths">; paths: string[] }>();
+  for (const { type, message, field } of findCause(error, isKubeApiError)?.causes ?? []) {
+    const found = type === "FieldManagerConflict" ? OWNER.exec(message) : null;
+    if (found === null) continue;
+    const [, manager = "", subresource] = found;
+    const known = owners.get(`${manager}\n${subresource}`);
+    const { paths, owner } = known ?? {
+      paths: [],
+      // The server does not say by which operation it came to own the field.
+      owner: { manager, operation: "", ...(subresource === undefined ? {} : { subresource }) },
+    };
+    paths.push(field.replace(/^\./, ""));
+    owners.set(`${manager}\n${subresource}`, { owner, paths });
+  }
+  return [...owners.values()].map(({ owner, paths }) => ({ ...owner, paths }));
+}

@@ -1,0 +1,105 @@
+import { KonvergeError, type ResourceType } from "@konverge/core";
+import type { ErrorRef } from "../errors/kube-api-error.ts";
+
+export interface NamespacedName {
+  /** Left out for cluster-scoped objects. */
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+/** `/api/v1` or `/apis/{group}/{version}`. */
+export function groupVersionPath(group: string, version: string): string {
+  return group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+}
+
+/** Path of all objects of a type, in one namespace or in all. @throws KonvergeError `invalid_request` */
+export function collectionPath(
+  { group, version, kind, resource, scope }: ResourceType,
+  namespace?: string,
+): string {
+  const base = groupVersionPath(group, version);
+  if (namespace === undefined) return `${base}/${resource}`;
+  if (scope === "Cluster") {
+    throw new KonvergeError(
+      "invalid_request",
+      `namespace "${namespace}": ${kind} is cluster-scoped; leave the namespace out`,
+    );
+  }
+  return `${base}/namespaces/${segment(namespace, "namespace", kind)}/${resource}`;
+}
+
+/** Path of one object or of its subresource. @throws KonvergeError `invalid_request`, naming the field */
+export function objectPath(
+  type: ResourceType,
+  { namespace, name }: NamespacedName,
+  subresource?: string,
+): string {
+  if (type.scope === "Namespaced" && namespace === undefined) {
+    throw new KonvergeError(
+      "invalid_request",
+      `namespace is missing: ${type.kind} "${name}" is namespaced; name one`,
+    );
+  }
+  const path = `${collectionPath(type, namespace)}/${segment(name, "name", type.kind)}`;
+  return subresource === undefined
+    ? path
+    : `${path}/${segment(subresource, "subresource", type.kind)}`;
+}
+
+/** `resource.group`, as the gate and the records name it. */
+export function resourceName({
+  group,
+  resource,
+}: Pick<ResourceType, "group" | "resource">): string {
+  return group === "" ? resource : `${resource}.${group}`;
+}
+
+/** What a path of an API call is about; undefined for paths such as `/version`. */
+export function parsePath(
+  path: string,
+): (ErrorRef & { readonly subresource?: string }) | undefined {
+  const parts = path.split("?", 1)[0]?.split("/").filter(Boolean).map(decode) ?? [];
+  const [root, first, second] = parts;
+  if (root !== "api" && root !== "apis") return undefined;
+  const group = root === "api" ? "" : (first ?? "");
+  const version = (root === "api" ? first : second) ?? "";
+  const rest = parts.slice(root === "api" ? 2 : 3);
+  // `namespaces/{name}/status` and `/finalize` are subresources of the namespace itself.
+  const inNamespace =
+    rest[0] === "namespaces" && rest.length > 2 && !NAMESPACE_PARTS.has(rest[2] ?? "");
+  const namespace = inNamespace ? rest[1] : undefined;
+  const [resource, name, subresource] = inNamespace ? rest.slice(2) : rest;
+  if (resource === undefined) return undefined;
+  return {
+    group,
+    version,
+    kind: "",
+    resource,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(name === undefined ? {} : { name }),
+    ...(subresource === undefined ? {} : { subresource }),
+  };
+}
+
+const NAMESPACE_PARTS = new Set(["status", "finalize"]);
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch (error) {
+    throw new KonvergeError("invalid_request", `path: "${part}" is not percent-encoded`, {
+      cause: error,
+    });
+  }
+}
+
+/** A dot segment or a slash in a name would address another object, or none. */
+function segment(value: string, field: string, kind: string): string {
+  if (value === "" || value === "." || value === ".." || /[/%]/.test(value)) {
+    throw new KonvergeError(
+      "invalid_request",
+      `${field} "${value}" of ${kind} cannot be part of a path; it must be a name without "/" and "%"`,
+    );
+  }
+  return encodeURIComponent(value);
+}

@@ -1,0 +1,66 @@
+import { formatApiVersion, type ObjectRef, type ResourceType } from "@konverge/core";
+import { isAlreadyExists } from "../errors/kube-api-error.ts";
+import type { KubeClient } from "../contract/kube-client.ts";
+
+const EVENTS: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Event",
+  resource: "events",
+  scope: "Namespaced",
+};
+const MAX_MESSAGE = 1_024;
+/** Names of objects may have 253 characters; room for the rest of the event's name. */
+const MAX_BASE = 200;
+
+export interface ObjectEventInput {
+  /** What the event is about. */
+  readonly regarding: ObjectRef & { readonly uid?: string };
+  readonly type: "Normal" | "Warning";
+  /** One word in CamelCase for machines. */
+  readonly reason: string;
+  /** For people; cut at 1024 characters. Must hold nothing secret. */
+  readonly message: string;
+  /** Who says it, for example `konverge/node-pool`. */
+  readonly component: string;
+  readonly at?: Date;
+}
+
+/**
+ * Records a Kubernetes Event, as `kubectl describe` shows it. About a cluster-scoped object it stands in `default`, as
+ * client-go's recorder puts it.
+ */
+export async function recordEvent(client: KubeClient, input: ObjectEventInput): Promise<void> {
+  const { regarding, type, reason, component, at = new Date() } = input;
+  const namespace = regarding.namespace ?? "default";
+  const seconds = at.toISOString().replace(/\.\d+Z$/, "Z");
+  const nanoseconds = BigInt(at.getTime()) * 1_000_000n + BigInt(Math.floor(Math.random() * 1e6));
+  const event = {
+    metadata: {
+      namespace,
+      name: `${regarding.name.slice(0, MAX_BASE)}.${nanoseconds.toString(16)}`,
+    },
+    involvedObject: {
+      apiVersion: formatApiVersion(regarding.group, regarding.version),
+      kind: regarding.kind,
+      name: regarding.name,
+      ...(regarding.namespace === undefined ? {} : { namespace: regarding.namespace }),
+      ...(regarding.uid === undefined ? {} : { uid: regarding.uid }),
+    },
+    type,
+    reason,
+    message: input.message.slice(0, MAX_MESSAGE),
+    source: { component },
+    reportingComponent: component,
+    reportingInstance: component,
+    firstTimestamp: seconds,
+    lastTimestamp: seconds,
+    count: 1,
+  };
+  try {
+    await client.create(EVENTS, event);
+  } catch (error) {
+    // A repeated call of a create whose answer was lost.
+    if (!isAlreadyExists(error)) throw error;
+  }
+}

@@ -1,0 +1,70 @@
+import { KonvergeError } from "@konverge/core";
+import { expect, test } from "vitest";
+import { KubeApiError } from "../errors/kube-api-error.ts";
+import { recoverList, recoverWatch } from "./watch-failure.ts";
+
+const api = (status: number, reason: string, trait?: "resourceVersionTooLarge") =>
+  new KubeApiError(reason, { status, reason, ...(trait === undefined ? {} : { trait }) });
+const lived = { lived: true, fresh: false };
+
+test.each([
+  [
+    "expired after a while",
+    api(410, "Expired"),
+    lived,
+    { next: "list", backOff: false, quiet: true },
+  ],
+  [
+    "expired on resuming",
+    api(410, "Gone"),
+    { lived: false, fresh: false },
+    { next: "list", backOff: false, quiet: true },
+  ],
+  [
+    "expired right after a list",
+    api(410, "Expired"),
+    { lived: false, fresh: true },
+    { next: "list", backOff: true, quiet: true },
+  ],
+  [
+    "a version from the future",
+    api(504, "Timeout", "resourceVersionTooLarge"),
+    lived,
+    { next: "list", backOff: true, versionLost: true },
+  ],
+  ["throttled", api(429, "TooManyRequests"), lived, { next: "watch", backOff: true }],
+  ["an internal error", api(500, "InternalError"), lived, { next: "watch", backOff: true }],
+  ["forbidden", api(403, "Forbidden"), lived, { next: "list", backOff: true, quiet: false }],
+  [
+    "a cut",
+    new KonvergeError("kube_unreachable", "reset"),
+    lived,
+    { next: "watch", backOff: false },
+  ],
+  [
+    "refused",
+    new KonvergeError("kube_unreachable", "refused"),
+    { lived: false, fresh: false },
+    { next: "watch", backOff: true },
+  ],
+  [
+    "deferred by the gate",
+    new KonvergeError("deferred", "open"),
+    lived,
+    { next: "watch", backOff: true },
+  ],
+])("a watch that ends by %s", (_title, error, history, expected) => {
+  expect(recoverWatch(error, history)).toMatchObject(expected);
+});
+
+test("a list at a lost version is read at once at the newest state, which is not tried without a pause", () => {
+  expect(recoverList(api(410, "Expired"), "7")).toMatchObject({
+    backOff: false,
+    versionLost: true,
+  });
+  expect(recoverList(api(410, "Expired"), "")).toMatchObject({ backOff: true });
+  expect(recoverList(api(503, "ServiceUnavailable"), "7")).toMatchObject({
+    backOff: true,
+    versionLost: false,
+  });
+});

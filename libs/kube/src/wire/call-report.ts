@@ -1,0 +1,72 @@
+import { isJsonObject, type CallVerb, type JsonValue } from "@konverge/core";
+import type { ApiCall } from "./transport.ts";
+import { resourceName } from "../names/resource-path.ts";
+
+interface CallEnd {
+  readonly status: number;
+  readonly reason?: string;
+  readonly value?: JsonValue | undefined;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** One sent call, as those who look on see it. */
+export interface CallReport {
+  /** The headers with those that an observer wants sent along. */
+  readonly withTrace: (headers: Headers) => Headers;
+  readonly ended: (end: CallEnd) => void;
+}
+
+const WRITES: ReadonlySet<CallVerb> = new Set(["create", "update", "patch", "apply"]);
+
+const NOBODY_LOOKS: CallReport = { withTrace: (headers) => headers, ended: () => undefined };
+
+/** Starts the clock of one sent call, and tells the scope's observers how it ended. */
+export function startCallReport(
+  {
+    verb,
+    method,
+    ref,
+    subresource,
+    scope,
+  }: Pick<ApiCall, "verb" | "method" | "ref" | "subresource" | "scope">,
+  waitedMs: number,
+): CallReport {
+  const { observe, onSend, fieldManager } = scope;
+  if (observe === undefined && onSend === undefined) return NOBODY_LOOKS;
+  const call = {
+    verb,
+    resource: ref === undefined ? "" : resourceName(ref),
+    ...(subresource === undefined ? {} : { subresource }),
+    ...(ref?.namespace === undefined ? {} : { namespace: ref.namespace }),
+    ...(ref?.name === undefined ? {} : { name: ref.name }),
+    waitedMs,
+  };
+  const observer = onSend?.({ ...call, method });
+  const startedAtMs = Date.now();
+  const begunAtMs = performance.now();
+  return {
+    withTrace: (headers) =>
+      observer === undefined ? headers : { ...headers, ...observer.headers },
+    ended({ status, reason, value }) {
+      const resourceVersion = versionOf(value);
+      const record = {
+        ...call,
+        status,
+        ...(reason === undefined || reason === "" ? {} : { reason }),
+        startedAtMs,
+        durationMs: performance.now() - begunAtMs,
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        ...(fieldManager === undefined || !WRITES.has(verb) ? {} : { fieldManager }),
+      };
+      observer?.ended(record);
+      observe?.(record);
+    },
+  };
+}
+
+function versionOf(value: JsonValue | undefined): string | undefined {
+  const metadata = isJsonObject(value) ? value["metadata"] : undefined;
+  const version = isJsonObject(metadata) ? metadata["resourceVersion"] : undefined;
+  return typeof version === "string" && version !== "" ? version : undefined;
+}

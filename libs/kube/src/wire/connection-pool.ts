@@ -1,0 +1,81 @@
+import { Pool, ProxyAgent, type Dispatcher } from "undici";
+import type { KubeCredentials } from "../credentials/kube-credentials.ts";
+import type { TlsMaterial } from "../credentials/tls-material.ts";
+
+export interface ConnectionPoolOptions {
+  readonly credentials: Pick<KubeCredentials, "server" | "proxyUrl">;
+  /** Connections at most; undefined for no limit. */
+  readonly connections?: number;
+}
+
+/** Kept-alive connections to one API server; new ones when the client certificate changes. */
+export interface ConnectionPool {
+  readonly origin: string;
+  /** Path before the API's own, when the server is behind another. */
+  readonly basePath: string;
+  for(tls: TlsMaterial): Dispatcher;
+  close(): Promise<void>;
+}
+
+/** An idle connection is closed before the API server does it (90 s, Go's default there) and a write would be lost. */
+const IDLE_MS = 60_000;
+const CONNECT_MS = 10_000;
+
+export function createConnectionPool({
+  credentials,
+  connections,
+}: ConnectionPoolOptions): ConnectionPool {
+  const { origin, pathname } = new URL(credentials.server);
+  let current: { readonly tls: TlsMaterial; readonly dispatcher: Dispatcher } | undefined;
+  /** Of an older certificate; each ends with its last call. */
+  const retired = new Set<Dispatcher>();
+
+  const retire = (dispatcher: Dispatcher) => {
+    retired.add(dispatcher);
+    const forget = () => retired.delete(dispatcher);
+    dispatcher.close().then(forget, forget);
+  };
+  return {
+    origin,
+    basePath: pathname === "/" ? "" : pathname.replace(/\/+$/, ""),
+    for(tls) {
+      if (current?.tls === tls) return current.dispatcher;
+      if (current !== undefined) retire(current.dispatcher);
+      current = {
+        tls,
+        dispatcher: open(origin, tls, { proxyUrl: credentials.proxyUrl, connections }),
+      };
+      return current.dispatcher;
+    },
+    async close() {
+      const all = current === undefined ? [...retired] : [current.dispatcher, ...retired];
+      await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
+    },
+  };
+}
+
+function open(
+  origin: string,
+  tls: TlsMaterial,
+  {
+    proxyUrl,
+    connections,
+  }: { readonly proxyUrl: string | undefined; readonly connections: number | undefined },
+): Dispatcher {
+  const options = {
+    ...(connections === undefined ? {} : { connections }),
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: IDLE_MS,
+    keepAliveMaxTimeout: IDLE_MS,
+    connectTimeout: CONNECT_MS,
+    // 0 means none: the deadline of each call is kept by us, and a watch has its own.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  };
+  if (proxyUrl !== undefined) return new ProxyAgent({ ...options, uri: proxyUrl, requestTls: tls });
+  return new Pool(origin, {
+    ...options,
+    connect: { ...tls, timeout: CONNECT_MS, keepAlive: true, keepAliveInitialDelay: 30_000 },
+  });
+}

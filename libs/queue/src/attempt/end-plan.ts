@@ -1,0 +1,101 @@
+import { climb, isFinal, type Ladder, type Outcome } from "@konverge/core";
+import type { QueueLadders } from "../contract/work-queue.ts";
+
+/** Conflicts in a row that climb their own ladder; after that something else is wrong. */
+const CONFLICTS_BEFORE_FAILURE_LADDER = 50;
+
+/** What an outcome means for the key and its job. */
+export interface EndPlan {
+  /** What happens to the counters: all to zero, one more, this attempt not counted, or nothing. */
+  readonly counting: "reset" | "failure" | "conflict" | "uncount" | "keep";
+  /** True when nothing is left to do for the requests that the attempt covered. */
+  readonly final: boolean;
+  /** How the key waits, which decides who may wake it. */
+  readonly hold: "" | "backoff" | "deferred";
+  readonly delayMs: number;
+  /** Arms the key's timer, in ms from now. */
+  readonly timerMs?: number;
+  readonly dead: boolean;
+  /** What becomes of the job. */
+  readonly job: "complete" | "retry" | "delay" | "putBack";
+}
+
+export interface EndPlanOptions {
+  readonly ladders: QueueLadders;
+  readonly maxFailures: number;
+  readonly random: () => number;
+}
+
+/** In a row, before this attempt. */
+export interface Counters {
+  readonly failures: number;
+  readonly conflicts: number;
+}
+
+/** The table of outcomes and queue actions, with the delay drawn from the key's own counters (P7). */
+export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOptions): EndPlan {
+  const { ladders, random } = options;
+  const failing = (ladder: Ladder, step: number, atLeastMs = 0) =>
+    Math.max(atLeastMs, delayOf(ladder, step, random));
+  switch (outcome.kind) {
+    case "done":
+    case "awaitChange":
+    case "gone":
+      return finish();
+    case "requeueAfter":
+      return { ...finish(), timerMs: outcome.afterMs };
+    case "conflict": {
+      const step = counters.conflicts - CONFLICTS_BEFORE_FAILURE_LADDER;
+      const delayMs =
+        step < 0 ? failing(ladders.conflict, counters.conflicts) : failing(ladders.failure, step);
+      return retry("conflict", delayMs);
+    }
+    case "retry":
+      return failed(failing(ladders.failure, counters.failures, outcome.retryAfterMs));
+    case "rejected":
+      return failed(failing(ladders.rejected, counters.failures));
+    case "terminal":
+      return { ...finish(), counting: "failure", dead: true };
+    case "deferred":
+      return {
+        ...finish(),
+        counting: "uncount",
+        final: false,
+        // What is only slowed down may be woken by news; for the API server's sake nothing is.
+        hold: outcome.cause === "loop" ? "backoff" : "deferred",
+        delayMs: outcome.afterMs,
+        job: "delay",
+      };
+    case "cancelled":
+      switch (outcome.cause) {
+        case "timeout":
+          return failed(failing(ladders.failure, counters.failures));
+        case "person":
+          // Only when all requests that the attempt covers were withdrawn.
+          return { ...finish(), counting: "keep", final: true };
+        case "shutdown":
+        case "leaseLost":
+          return { ...finish(), counting: "uncount", final: false, job: "putBack" };
+      }
+  }
+
+  function finish(): EndPlan {
+    const final = isFinal(outcome.kind);
+    return { counting: "reset", final, hold: "", delayMs: 0, dead: false, job: "complete" };
+  }
+  function failed(delayMs: number): EndPlan {
+    if (counters.failures + 1 < options.maxFailures) return retry("failure", delayMs);
+    return { ...finish(), counting: "failure", final: true, dead: true };
+  }
+  function retry(counting: EndPlan["counting"], delayMs: number): EndPlan {
+    return { ...finish(), counting, final: false, hold: "backoff", delayMs, job: "retry" };
+  }
+}
+
+/** A ladder that ends stays on its longest delay: giving up is not the queue's to decide. */
+export function delayOf(ladder: Ladder, step: number, random: () => number): number {
+  const climbed = climb(ladder, step, random);
+  if (climbed.kind === "wait") return climbed.afterMs;
+  const last = climb({ ...ladder, steps: Infinity }, Math.max(0, ladder.steps - 1), random);
+  return last.kind === "wait" ? last.afterMs : ladder.capMs;
+}

@@ -1,0 +1,108 @@
+import { KonvergeError } from "@konverge/core";
+import { type RedisClient } from "@konverge/redis";
+import { HASH_FIELDS, keyStateOf } from "./key-reader.ts";
+import { namespaceOf, pauseFieldsOf } from "../contract/pause-scope.ts";
+import type { KeyFilter, KeyPage, KeyQuery, KeySummary } from "../contract/queue-control.ts";
+import type { QueueNames } from "../keys/queue-names.ts";
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 1_000;
+/** Keys that one call looks at, and that it asks for at a time. */
+const MOST_LOOKED_AT = 10_000;
+const PAGE = 500;
+
+/** Lists and searches keys by an index of their names, which BullMQ does not have. */
+export interface KeyIndex {
+  list(query: KeyQuery): Promise<KeyPage>;
+  /** The dead keys that match, from behind `after`; `next` while there may be more. */
+  deadPage(
+    filter: Omit<KeyFilter, "phase">,
+    after: string,
+  ): Promise<{ readonly ids: readonly string[]; readonly next: string | undefined }>;
+}
+
+export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex {
+  const page = (set: string, after: string) =>
+    redis.zrangebylex(set, after === "" ? "-" : `(${after}`, "+", "LIMIT", 0, PAGE);
+
+  const summaries = async (ids: readonly string[]): Promise<KeySummary[]> => {
+    if (ids.length === 0) return [];
+    const [hashes, timers, pauses] = await Promise.all([
+      Promise.all(ids.map((id) => redis.hmget(names.keyHash(id), ...HASH_FIELDS))),
+      redis.zmscore(names.timers, ...ids),
+      redis.hgetall(names.pauses),
+    ]);
+    return ids.flatMap((id, index) => {
+      const values = hashes[index] ?? [];
+      // A hash that has expired: its object has long been gone.
+      if (values.every((value) => value === null)) return [];
+      const hash = Object.fromEntries(HASH_FIELDS.map((field, at) => [field, values[at] ?? ""]));
+      const pause = pauseFieldsOf(id).find((field) => pauses[field] !== undefined);
+      const timer = timers[index] ?? null;
+      const { triggers: _, ...summary } = keyStateOf(id, hash, {
+        timerMs: timer === null ? undefined : Number(timer),
+        pause: pause === undefined ? undefined : [pause, pauses[pause] ?? ""],
+      });
+      return [summary];
+    });
+  };
+
+  return {
+    async list(query) {
+      const { phase, after = "", limit = DEFAULT_LIMIT } = query;
+      checkLimit(limit);
+      const matches = matcher(query);
+      const set = phase === "dead" ? names.dead : names.index;
+      const items: KeySummary[] = [];
+      let cursor = after;
+      for (let looked = 0; looked < MOST_LOOKED_AT;) {
+        const ids = await page(set, cursor);
+        looked += ids.length;
+        for (const summary of await summaries(ids.filter(matches))) {
+          if (phase !== undefined && summary.phase !== phase) continue;
+          items.push(summary);
+          if (items.length === limit) return { items, next: summary.key };
+        }
+        const last = ids.at(-1);
+        if (last === undefined || ids.length < PAGE) return { items };
+        cursor = seek(last, query.namespace);
+      }
+      return { items, next: cursor };
+    },
+    async deadPage(filter, after) {
+      const ids = await page(names.dead, after);
+      const last = ids.at(-1);
+      const next =
+        last === undefined || ids.length < PAGE ? undefined : seek(last, filter.namespace);
+      return { ids: ids.filter(matcher(filter)), next };
+    },
+  };
+}
+
+/** Keys are percent-encoded, and what is searched for is not. */
+function matcher({ namespace, name }: KeyFilter): (id: string) => boolean {
+  const wanted = namespace === undefined ? undefined : encodeURIComponent(namespace);
+  const part = name === undefined ? undefined : encodeURIComponent(name);
+  return (id) => {
+    if (wanted !== undefined && namespaceOf(id) !== wanted) return false;
+    return part === undefined || id.slice(id.lastIndexOf("/") + 1).includes(part);
+  };
+}
+
+/** Where to go on behind `last`: keys are in order of type and namespace, so other namespaces need not be looked at. */
+function seek(last: string, namespace: string | undefined): string {
+  if (namespace === undefined) return last;
+  const type = last.split("/", 3).join("/");
+  const first = `${type}/${encodeURIComponent(namespace)}/`;
+  if (last < first) return first;
+  // "0" is the character behind "/".
+  return last.startsWith(first) ? last : `${type}0`;
+}
+
+function checkLimit(limit: number): void {
+  if (Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_LIMIT) return;
+  const detail = `write a whole number from 1 to ${MAX_LIMIT}`;
+  throw new KonvergeError("invalid_request", `limit: ${detail}`, {
+    issues: [{ pointer: "/limit", detail }],
+  });
+}

@@ -1,0 +1,39 @@
+import { Queue } from "bullmq";
+import { DEFAULT_PREFIX, closeRedis, openProducer, type RedisTarget } from "@konverge/redis";
+import { queueNames } from "../keys/queue-names.ts";
+
+export interface RawQueueOptions {
+  readonly redis: RedisTarget;
+  readonly controller: string;
+  readonly cluster: string;
+  readonly prefix?: string;
+  /** Of a queue that is split: which part, from 0. */
+  readonly shard?: number;
+  /** Told about lost connections. Default: nobody. */
+  readonly onError?: (error: Error) => void;
+}
+
+/** BullMQ's own view of a queue. */
+export interface RawQueue {
+  readonly queue: Queue;
+  close(): Promise<void>;
+}
+
+/**
+ * The BullMQ queue behind a work queue, to look at only (bull-board). Its retry, remove, clean, drain and duplicate break
+ * the queue's promises: they drop the follow-up that is parked with a job, or run a key twice.
+ */
+export function openRawQueue(options: RawQueueOptions): RawQueue {
+  const { controller, cluster, prefix = DEFAULT_PREFIX, onError = () => undefined } = options;
+  const names = queueNames(prefix, cluster, controller, options.shard);
+  const redis = openProducer(options.redis);
+  redis.on("error", onError);
+  // Without skipMetasUpdate a second Queue object would overwrite the settings that the first has stored.
+  const queue = new Queue(names.bullName, {
+    connection: redis,
+    prefix: names.bullPrefix,
+    skipMetasUpdate: true,
+  });
+  queue.on("error", onError);
+  return { queue, close: () => closeRedis(redis) };
+}

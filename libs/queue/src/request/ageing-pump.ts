@@ -1,0 +1,70 @@
+import { ensureError } from "@konverge/core";
+import { type RedisClient, runScript } from "@konverge/redis";
+import { fairnessArguments, type Fairness } from "../contract/fairness.ts";
+import type { QueueNames } from "../keys/queue-names.ts";
+import { ageScript } from "../scripts/age.ts";
+import { rebaseScript } from "../scripts/rebase.ts";
+
+/** Keys and jobs per call; each takes Redis some 5 us. */
+const AT_ONCE = 200;
+/** Half of what BullMQ's priorities can tell apart; the other half is for what waits. */
+const REBASE_AFTER = 1_000_000;
+
+const MAX_SLEEP_MS = 1_000;
+
+export interface AgeingPump {
+  stop(): Promise<void>;
+}
+
+export interface AgeingPumpOptions {
+  readonly redis: RedisClient;
+  readonly names: QueueNames;
+  readonly fairness: Fairness;
+  readonly onError: (error: Error) => void;
+  /** Default a million. */
+  readonly rebaseAfter?: number;
+}
+
+/** Brings forward what has waited too long, and keeps priorities within BullMQ's limit. Every worker runs one; the scripts bear it. */
+export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
+  const { redis, names, fairness, onError, rebaseAfter = REBASE_AFTER } = options;
+  const everyMs = Math.min(MAX_SLEEP_MS, Math.max(1, fairness.ageingMs / 20));
+  const settings = fairnessArguments(fairness);
+  let stopped = false;
+  let running: Promise<void> = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+
+  const round = async () => {
+    let more = false;
+    try {
+      const roots = [names.keyRoot, names.bullRoot, AT_ONCE];
+      const looked = await runScript(
+        redis,
+        ageScript,
+        [names.fair, names.ageing],
+        [...roots, ...settings],
+      );
+      const rest = await runScript(redis, rebaseScript, [names.fair], [...roots, rebaseAfter]);
+      more = looked === AT_ONCE || rest === 1;
+    } catch (error) {
+      // Nothing is lost: what was due stays due.
+      if (!stopped) onError(ensureError(error));
+    }
+    schedule(more ? 0 : everyMs);
+  };
+  const schedule = (afterMs: number) => {
+    if (stopped) return;
+    timer = setTimeout(() => {
+      running = round();
+    }, afterMs);
+  };
+  schedule(0);
+
+  return {
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,12 @@
+export {
+  ATTEMPT_OUTCOMES,
+  attemptRecordSchema,
+  HINT_CODES,
+  lostRecordSchema,
+} from "./attempt-record.ts";
+export type { AttemptRecord, Hint } from "./attempt-record.ts";
+export { hintDocs, HINTS } from "./hint.ts";
+export type { HintCode } from "./hint.ts";
+export { loopStateSchema } from "./loop-state.ts";
+export type { LoopState } from "./loop-state.ts";
+export { isSensitive, redactPatch } from "./redact.ts";

@@ -1,0 +1,132 @@
+import type { ResourceType } from "@konverge/core";
+import { defineWorkflow } from "@konverge/workflow";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { requiredAccess } from "./controller-access.ts";
+import { defineController, type ControllerOptions, defineResource } from "@konverge/engine";
+
+const kind = (resource: string): ResourceType => ({
+  group: "",
+  version: "v1",
+  kind: "Any",
+  resource,
+  scope: "Namespaced",
+});
+const Plain = defineResource({
+  group: "demo.konverge.dev",
+  version: "v1",
+  kind: "Plain",
+  spec: z.object({}),
+});
+
+/** Each rule as `verbs: resources`. */
+function rulesOf(options: Partial<ControllerOptions<never>>): string[] {
+  const controller = defineController({
+    name: "plain",
+    for: Plain,
+    reconcile: async () => undefined,
+    ...(options as object),
+  });
+  const { cluster } = requiredAccess({ controllers: [controller], workflows: [] }, "konverge");
+  return cluster
+    .filter(
+      ({ resourceNames, resources }) => resourceNames === undefined && resources[0] !== "events",
+    )
+    .map(({ verbs, resources }) => `${verbs.join()}: ${resources.join()}`);
+}
+
+test("a kind without a status gets no right to it, and one that only the cluster knows does", () => {
+  expect(rulesOf({})).toEqual(["get,list,watch,patch: plains"]);
+  expect(rulesOf({ for: kind("pods") as never })).toEqual([
+    "get,list,watch,patch: pods",
+    "patch: pods/status",
+  ]);
+});
+
+test("what is only watched is only read", () => {
+  const watches = [{ type: kind("secrets"), map: () => [] }];
+  expect(rulesOf({ watches })).toContain("get,list,watch: secrets");
+});
+
+test("permissions say the writes of a kind in place of the usual ones", () => {
+  const owns = [kind("configmaps")];
+  expect(rulesOf({ owns })).toContain("get,list,watch,create,patch,delete: configmaps");
+  const permissions = [
+    { type: kind("configmaps"), verbs: ["create"] },
+    { type: Plain, verbs: ["get"] },
+    { type: kind("pods"), verbs: ["create"], subresource: "eviction" },
+  ] as const;
+  expect(rulesOf({ owns, permissions })).toEqual([
+    "get,list,watch,create: configmaps",
+    "create: pods/eviction",
+    "get,list,watch: plains",
+    "update: plains/finalizers",
+  ]);
+});
+
+test("a finalizer is a write of the object, whatever the permissions say", () => {
+  const permissions = [{ type: Plain, verbs: ["get"] }] as const;
+  for (const cleanup of ["abandon", async () => undefined] as const) {
+    expect(rulesOf({ permissions, cleanup })).toEqual(["get,list,watch,patch: plains"]);
+  }
+});
+
+test("two controllers share a role, and each has a Lease", () => {
+  const controllers = ["b", "a"].map((name) =>
+    defineController({ name, for: Plain, reconcile: async () => undefined }),
+  );
+  const { cluster, leases } = requiredAccess({ controllers, workflows: [] }, "shop");
+  expect(cluster).toHaveLength(4);
+  // To tell when a CRD differs from its definition.
+  expect(cluster[2]).toEqual({
+    apiGroups: ["apiextensions.k8s.io"],
+    resources: ["customresourcedefinitions"],
+    resourceNames: ["plains.demo.konverge.dev"],
+    verbs: ["get"],
+  });
+  expect(leases.at(-1)?.resourceNames).toEqual(["shop-a", "shop-b"]);
+});
+
+test("a permission that RBAC cannot grant is refused", () => {
+  const verbs = ["read"] as never;
+  expect(() => rulesOf({ permissions: [{ type: Plain, verbs }] })).toThrow(
+    "permissions: entry 0 verbs must be a list of get, list, watch",
+  );
+});
+
+test("the kinds of workflows are granted all that steps do with objects, and the Lease of who watches for them", () => {
+  const workflow = defineWorkflow(
+    "roll",
+    { version: 1, kinds: [kind("widgets")] },
+    async () => null,
+  );
+  const { cluster, leases } = requiredAccess({ controllers: [], workflows: [workflow] }, "shop");
+  expect(cluster.at(-1)).toEqual({
+    apiGroups: [""],
+    resources: ["widgets"],
+    verbs: ["get", "list", "watch", "create", "patch", "delete"],
+  });
+  expect(leases[1]?.resourceNames).toEqual(["shop-workflow.waits"]);
+});
+
+test("workloads that a workflow names may be scaled, and Pods evicted; other kinds get no subresource", () => {
+  const workload = (resource: string) => ({ ...kind(resource), group: "apps" });
+  const kinds = [
+    kind("pods"),
+    kind("configmaps"),
+    ...["deployments", "replicasets", "statefulsets", "daemonsets"].map(workload),
+    // Of another group.
+    { ...kind("deployments"), group: "demo.konverge.dev" },
+  ];
+  const workflow = defineWorkflow("roll", { version: 1, kinds }, async () => null);
+  const { cluster } = requiredAccess({ controllers: [], workflows: [workflow] }, "shop");
+  const through = cluster.filter(({ resources }) => resources.some((name) => name.includes("/")));
+  expect(through).toEqual([
+    { apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"] },
+    {
+      apiGroups: ["apps"],
+      resources: ["deployments/scale", "replicasets/scale", "statefulsets/scale"],
+      verbs: ["get", "patch"],
+    },
+  ]);
+});

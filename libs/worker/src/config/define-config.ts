@@ -1,0 +1,123 @@
+import { findSettingsIssues, type SettingsInput } from "@konverge/contracts";
+import { invalidConfig, type ErrorIssue } from "@konverge/core";
+import type { AnyWorkflow, Schedule } from "@konverge/workflow";
+import { findClusterIssues, type ClusterOptions } from "./cluster-options.ts";
+import type { Controller, Middleware } from "@konverge/engine";
+
+export interface Config {
+  readonly controllers: readonly Controller[];
+  readonly workflows: readonly AnyWorkflow[];
+  readonly schedules: readonly Schedule[];
+  readonly clusters: Readonly<Record<string, ClusterOptions>>;
+  /** Settings of the process; the environment wins over them. */
+  readonly settings: SettingsInput;
+  /** Runs around every handler of every controller, the first one outermost. */
+  readonly use: readonly Middleware[];
+}
+
+export interface ConfigInput {
+  /** Default: none, in a process that has workflows alone. */
+  readonly controllers?: readonly Controller[];
+  /** Whose runs the workers go on with. Default: none. */
+  readonly workflows?: readonly AnyWorkflow[];
+  /** What starts runs by the clock. Default: nothing. */
+  readonly schedules?: readonly Schedule[];
+  /** Default: one named `default`. */
+  readonly clusters?: Readonly<Record<string, ClusterOptions>>;
+  readonly settings?: SettingsInput;
+  /** Middleware of all controllers, outside of their own. */
+  readonly use?: readonly Middleware[];
+}
+
+/** A table, so that a new key cannot be forgotten here. */
+const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
+  controllers: true,
+  workflows: true,
+  schedules: true,
+  clusters: true,
+  settings: true,
+  use: true,
+};
+
+/** What `konverge worker --config` loads. @throws KonvergeError `invalid_config` with everything that is wrong */
+export function defineConfig(config: ConfigInput): Config {
+  const { controllers = [], workflows = [], schedules = [] } = config;
+  const issues = [
+    ...Object.keys(config)
+      .filter((key) => !Object.hasOwn(KNOWN, key))
+      .map((key) => ({
+        pointer: `/${key}`,
+        detail: `${key}: is not known; known are ${Object.keys(KNOWN).join(", ")}`,
+      })),
+    ...findControllerIssues(controllers, workflows),
+    ...findWorkflowIssues(workflows),
+    ...findScheduleIssues(schedules),
+    ...(config.clusters === undefined ? [] : findClusterIssues(config.clusters)),
+    ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
+    ...findUseIssues(config.use),
+  ];
+  if (issues.length > 0) throw invalidConfig(issues);
+  return {
+    controllers,
+    workflows,
+    schedules,
+    clusters: config.clusters ?? { default: {} },
+    settings: config.settings ?? {},
+    use: config.use ?? [],
+  };
+}
+
+function findUseIssues(use: unknown = []): ErrorIssue[] {
+  if (Array.isArray(use) && use.every((entry) => typeof entry === "function")) return [];
+  const detail = "use: write a list of functions (context, next) => result";
+  return [{ pointer: "/use", detail }];
+}
+
+function findControllerIssues(controllers: unknown, workflows: unknown): ErrorIssue[] {
+  const pointer = "/controllers";
+  if (!Array.isArray(controllers)) {
+    return [{ pointer, detail: "controllers: write a list of what defineController returned" }];
+  }
+  if (controllers.length === 0 && Array.isArray(workflows) && workflows.length === 0) {
+    return [{ pointer, detail: "controllers: write at least one, or workflows" }];
+  }
+  return findTwice("controllers", controllers as readonly Controller[]);
+}
+
+function findWorkflowIssues(workflows: unknown): ErrorIssue[] {
+  if (!Array.isArray(workflows) || !workflows.every(isWorkflow)) {
+    const detail = "workflows: write a list of what defineWorkflow returned";
+    return [{ pointer: "/workflows", detail }];
+  }
+  return findTwice("workflows", workflows);
+}
+
+function findScheduleIssues(schedules: unknown): ErrorIssue[] {
+  if (!Array.isArray(schedules) || !schedules.every(isSchedule)) {
+    const detail = "schedules: write a list of what defineSchedule returned";
+    return [{ pointer: "/schedules", detail }];
+  }
+  return findTwice("schedules", schedules);
+}
+
+function isSchedule(value: unknown): value is Schedule {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, times, workflow } = value as Partial<Schedule>;
+  return typeof name === "string" && typeof times?.next === "function" && isWorkflow(workflow);
+}
+
+function isWorkflow(value: unknown): value is AnyWorkflow {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, version, kinds, run } = value as Partial<AnyWorkflow>;
+  const isNamed = typeof name === "string" && typeof version === "number";
+  return isNamed && Array.isArray(kinds) && typeof run === "function";
+}
+
+function findTwice(key: string, named: readonly { readonly name: string }[]): ErrorIssue[] {
+  const names = named.map(({ name }) => name);
+  const twice = new Set(names.filter((name, index) => names.indexOf(name) !== index));
+  return [...twice].map((name) => ({
+    pointer: `/${key}`,
+    detail: `${key}: several are named "${name}"; give each its own name`,
+  }));
+}

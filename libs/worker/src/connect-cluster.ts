@@ -1,0 +1,121 @@
+import type { Settings } from "@konverge/contracts";
+import type { Gate } from "@konverge/core";
+import type { Config } from "./config/define-config.ts";
+import type { Log } from "@konverge/engine";
+import type { Guard } from "@konverge/guard";
+import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import type { Metrics } from "@konverge/telemetry";
+import { startGuard } from "./start-guard.ts";
+
+/** What all connections of a worker have in common. */
+export interface ClusterConnector {
+  readonly settings: Settings;
+  readonly version: string;
+  readonly workerId: string;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** What may be read to find a kubeconfig and a proxy. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+export interface ClusterTarget {
+  /** By it all workers share one guard. */
+  readonly name: string;
+  readonly cluster: Config["clusters"][string];
+  /** In place of a file. */
+  readonly kubeconfigText: string | undefined;
+  readonly context: string | undefined;
+}
+
+/** An API server, and what stands before it. */
+export interface ClusterConnection {
+  /** Each call asks the guard and is counted. */
+  readonly client: KubeClient;
+  readonly guard: Guard;
+  close(): Promise<void>;
+}
+
+/** Sends nothing yet. @throws KonvergeError `invalid_config`, `redis_unavailable` */
+export async function connectCluster(
+  connector: ClusterConnector,
+  { name, cluster, kubeconfigText, context }: ClusterTarget,
+): Promise<ClusterConnection> {
+  const { settings, version, workerId, log, metrics, env } = connector;
+  const kubeconfigPath = cluster.kubeconfig ?? settings.kubeconfig;
+  const credentials = loadKubeCredentials({
+    env,
+    ...(kubeconfigText === undefined ? {} : { kubeconfigText }),
+    ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
+    ...(context === undefined ? {} : { context }),
+  });
+  const guard = await startGuard({
+    settings,
+    name,
+    cluster,
+    workerId,
+    log,
+    probe: (signal) =>
+      readClusterUid(client.scoped({ signal, priority: "critical", isProbe: true })),
+  });
+  const client = createKubeClient({
+    credentials,
+    gate: counted(guard, metrics, new URL(credentials.server).host),
+    userAgent: `konverge-worker/${version}`,
+    requestTimeoutMs: settings.requestTimeout,
+    // As many as the guard lets through at once.
+    ...(cluster.maxInFlight === undefined ? {} : { maxConnections: cluster.maxInFlight }),
+  });
+  const unobserve = metrics.observeGuard(name, () => ({
+    mode: guard.breaker.mode,
+    ratePerSecond: guard.ratePerSecond,
+    waiting: guard.waiting,
+    inFlight: guard.inFlight,
+    ...guard.counts,
+  }));
+  return {
+    client,
+    guard,
+    async close() {
+      unobserve();
+      await client.close();
+      await guard.close();
+    },
+  };
+}
+
+/** Counts every call where all calls pass. */
+function counted(gate: Gate, metrics: Metrics, host: string): Gate {
+  return {
+    async admit(call, options) {
+      const permit = await gate.admit(call, options);
+      const startedMs = performance.now();
+      return {
+        waitedMs: permit.waitedMs,
+        settle(result) {
+          const code = result.kind === "response" ? result.status : 0;
+          metrics.apiCall({
+            verb: call.verb,
+            host,
+            code,
+            seconds: (performance.now() - startedMs) / 1_000,
+            waitedSeconds: permit.waitedMs / 1_000,
+          });
+          permit.settle(result);
+        },
+      };
+    },
+  };
+}
+
+/** The uid of kube-system is what tells clusters apart, whatever they are called. */
+export async function readClusterUid(client: KubeClient): Promise<string> {
+  const namespaces = {
+    group: "",
+    version: "v1",
+    kind: "Namespace",
+    resource: "namespaces",
+    scope: "Cluster",
+  } as const;
+  const { metadata } = await client.get(namespaces, { name: "kube-system" });
+  return metadata.uid ?? "";
+}

@@ -1,0 +1,11 @@
+export { CLASSIC_RATE, clusterLimits } from "./config/cluster-options.ts";
+export type { ClusterOptions } from "./config/cluster-options.ts";
+export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
+export type { AccessRule, RequiredAccess } from "./config/controller-access.ts";
+export { defineConfig } from "./config/define-config.ts";
+export type { Config } from "./config/define-config.ts";
+export { findMissingAccess } from "./config/find-missing-access.ts";
+export { startWorker } from "./start-worker.ts";
+export type { RunningWorker, WorkerOptions } from "./start-worker.ts";
+export { startWorkerProcess } from "./start-worker-process.ts";
+export type { WorkerProcess, WorkerProcessOptions } from "./start-worker-process.ts";

@@ -1,0 +1,65 @@
+import type { Settings } from "@konverge/contracts";
+import { clusterLimits } from "./config/cluster-options.ts";
+import { type Config } from "./config/define-config.ts";
+import { type Log } from "@konverge/engine";
+import { createGuard, type Guard, type GuardEvent } from "@konverge/guard";
+
+export interface StartGuardOptions {
+  readonly settings: Settings;
+  readonly name: string;
+  readonly cluster: Config["clusters"][string];
+  readonly workerId: string;
+  readonly log: Log;
+  /** One read of the API server. */
+  readonly probe: (signal: AbortSignal) => Promise<unknown>;
+}
+
+/** The guard that all workers of a cluster share. @throws KonvergeError `invalid_config`, `redis_unavailable` */
+export function startGuard({
+  settings,
+  name,
+  cluster,
+  workerId,
+  log,
+  probe,
+}: StartGuardOptions): Promise<Guard> {
+  const { maxInFlight } = cluster;
+  return createGuard({
+    redis: { url: settings.redisUrl },
+    prefix: settings.prefix,
+    cluster: name,
+    workerId,
+    limits: clusterLimits(cluster),
+    ...(maxInFlight === undefined ? {} : { maxInFlight }),
+    probe,
+    onEvent: (event) => logEvent(log, event),
+  });
+}
+
+/** One line per transition in the whole fleet: by the worker whose report decided. */
+function logEvent(log: Log, event: GuardEvent): void {
+  switch (event.kind) {
+    case "transition":
+      log.warn({ transition: event.transition }, "circuit breaker moved");
+      return;
+    case "breaker":
+      log.debug(
+        { breaker: event.mode, generation: event.generation, waitMs: event.waitMs },
+        "circuit breaker seen",
+      );
+      return;
+    case "health":
+      log.warn({ health: event.health }, "worker's own access to the API server changed");
+      return;
+    case "limits":
+      log.warn(
+        { limits: event.limits, by: event.by },
+        event.ours
+          ? "guard limits replaced by this worker's"
+          : "guard limits replaced by another's",
+      );
+      return;
+    case "error":
+      log.warn({ err: event.error }, "guard error");
+  }
+}

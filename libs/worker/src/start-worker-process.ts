@@ -1,0 +1,61 @@
+import type { Settings } from "@konverge/contracts";
+import { reportStrayErrors } from "@konverge/engine";
+import { type Config } from "./config/define-config.ts";
+import { createLogger, createMetrics } from "@konverge/telemetry";
+import { openWorker, type OpenWorker } from "./open-worker.ts";
+import { startProbeServer } from "./probe-server.ts";
+
+export interface WorkerProcessOptions {
+  readonly config: Config;
+  readonly settings: Settings;
+  readonly version: string;
+}
+
+export interface WorkerProcess {
+  readonly metricsUrl: string;
+  /** Not ready from now on, but alive and telling its metrics until it has drained, up to the grace. */
+  stop(): Promise<void>;
+  /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */
+  kill(): Promise<void>;
+}
+
+/**
+ * A worker that has a process to itself: with probes and metrics over HTTP, and with a say about errors that nobody catches.
+ * @throws KonvergeError as `startWorker` does
+ */
+export async function startWorkerProcess({
+  config,
+  settings,
+  version,
+}: WorkerProcessOptions): Promise<WorkerProcess> {
+  const log = createLogger({ service: "worker", version, level: settings.logLevel });
+  const metrics = createMetrics({ version, ofProcess: true });
+  await using starting = new AsyncDisposableStack();
+  starting.defer(reportStrayErrors({ log }));
+  let worker: OpenWorker | undefined;
+  const isReady = () => worker?.ready ?? false;
+  const probes = await startProbeServer({ settings, metrics, isReady });
+  starting.defer(() => probes.close());
+  const opened = await openWorker({ config, settings, version, log, metrics, env: process.env });
+  worker = opened;
+  const metricsUrl = `${probes.url}/metrics`;
+  log.info({ metricsUrl, workerId: opened.workerId, cluster: settings.cluster }, "worker ready");
+  const rest = starting.move();
+  const end = async (ended: Promise<void>) => {
+    await ended;
+    await rest.disposeAsync();
+  };
+  let ending: Promise<void> | undefined;
+  return {
+    metricsUrl,
+    stop() {
+      ending ??= end(opened.stop());
+      return ending;
+    },
+    async kill() {
+      ending ??= end(opened.kill());
+      await opened.kill();
+      await ending;
+    },
+  };
+}

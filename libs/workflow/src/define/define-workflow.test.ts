@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { defineWorkflow } from "./define-workflow.ts";
+import type { ObjectRef } from "./object-ref.ts";
+import { gone, ready } from "./object-conditions.ts";
+import { all, any } from "./wait-condition.ts";
+import type { WaitTarget } from "./wait-target.ts";
+
+test("everything that is wrong with a definition is said at once", () => {
+  const define = () =>
+    defineWorkflow(
+      "Not a name",
+      { version: 0, accepts: [3], kinds: ["Pod"] as never },
+      undefined as unknown as () => Promise<void>,
+    );
+  expect(define).toThrow(/name "Not a name".*version 0.*accepts.*kinds.*third argument/s);
+});
+
+const podRef: WaitTarget = { apiVersion: "v1", kind: "Pod", name: "a" };
+
+/** Not run: the compiler is what is tested. A line that would compile after all is an error itself. */
+defineWorkflow("types", { version: 1 }, async (w) => {
+  const text = await w.step("text", async () => ({
+    a: "text",
+    b: [1, null],
+    c: undefined as number | undefined,
+  }));
+  text.a.toUpperCase();
+  interface Named {
+    readonly name: string;
+  }
+  const named: Named = await w.step("named", (): Named => ({ name: "x" }), {
+    undo: (result) => void result?.name,
+  });
+  await w.step("nothing", async ({ signal, attempt }) => void [signal, attempt]);
+  // @ts-expect-error a Date comes back as text
+  await w.step("date", async () => new Date());
+  // @ts-expect-error a bigint does not come back at all
+  await w.step("bigint", async () => ({ deep: [1n] }));
+  // @ts-expect-error a Map comes back empty
+  await w.step("map", () => new Map<string, string>());
+  // @ts-expect-error a function is no data
+  await w.step("function", () => () => 1);
+  // @ts-expect-error a step in a step
+  await w.step("outer", () => w.step("inner", async () => 1));
+  const named2: ObjectRef = await w.waitFor("ready", ready(podRef));
+  const [first, second]: [ObjectRef, WaitTarget] = await w.waitFor(
+    "both",
+    all(ready(named2), gone(podRef)),
+  );
+  const either = await w.waitFor("either", any(ready(first), gone(second)));
+  const index: number = either.index;
+  void index;
+  // @ts-expect-error a wait for objects in a step
+  await w.step("wait for", () => w.waitFor("it", ready(podRef)));
+  // @ts-expect-error a wait in a step
+  await w.step("wait", () => w.sleep("pause", "1s"));
+  const ref = await w.step(
+    "apply",
+    (k) => k.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: "x" } }),
+    {
+      undo: (made, k) => k.delete(made ?? { apiVersion: "v1", kind: "Namespace", name: "x" }),
+    },
+  );
+  ref.uid.toUpperCase();
+  // @ts-expect-error objects are not recorded
+  await w.step("get", (k) => k.get(ref));
+  // @ts-expect-error what was read is not to be changed
+  await w.step("change", async (k) => void ((await k.get(ref))!.metadata.labels = {}));
+  const answer = await w.signal<{ ok: boolean }>("approve", { timeout: "1h" });
+  // @ts-expect-error null when the time is over
+  void answer.ok;
+  return named.name;
+});
+// @ts-expect-error the result of the run is recorded too
+defineWorkflow("result", { version: 1 }, async () => ({ at: new Date() }));

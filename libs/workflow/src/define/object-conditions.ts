@@ -1,0 +1,196 @@
+import { ensureError, parseApiVersion, type ApiObject } from "@konverge/core";
+import {
+  completionOf,
+  findCondition,
+  findUnseenGeneration,
+  isAboutOlderGeneration,
+  readinessOf,
+  wordsOf,
+  type Readiness,
+} from "@konverge/kube";
+import type { ObjectRef } from "./object-ref.ts";
+import type { ObjectCondition, Sighting, Verdict, WaitCondition } from "./wait-condition.ts";
+import { checkTarget, invalidCondition, nameOf, refTo, type WaitTarget } from "./wait-target.ts";
+
+export interface ReadyOptions {
+  /**
+   * What a custom resource without a condition Ready is. Default `inProgress`: its controller has not looked at it yet. `ready` is for
+   * those whose controller never sets one; there an object is ready as soon as it exists.
+   */
+  readonly none?: "ready" | "inProgress";
+}
+
+/**
+ * Met when the object is ready by the rules of kstatus, as of the generation that the step has left or a later one. Fails when it says
+ * that it has failed, for as long as `failFast` says; at once when it is deleted or replaced.
+ */
+export function ready(target: WaitTarget, { none }: ReadyOptions = {}): WaitCondition<ObjectRef> {
+  if (none !== undefined && none !== "ready" && none !== "inProgress") {
+    throw invalidCondition(`ready(...): none is "${String(none)}"; write "ready" or "inProgress"`);
+  }
+  const checked = checkTarget(target, "ready");
+  const { resourceVersion } = checked;
+  return onLiving(checked, (object, { nowMs }) =>
+    fromReadiness(
+      readinessOf(object, {
+        nowMs,
+        ...(none === undefined ? {} : { none }),
+        ...(resourceVersion === undefined ? {} : { writtenVersion: resourceVersion }),
+      }),
+    ),
+  );
+}
+
+/** Met when the object has the condition with that status, by default `True`, and not from before its last change. */
+export function condition(
+  target: WaitTarget,
+  type: string,
+  { status = "True" }: { readonly status?: "True" | "False" | "Unknown" } = {},
+): WaitCondition<ObjectRef> {
+  if (typeof type !== "string" || type === "") {
+    throw invalidCondition('condition(...) needs the type of a condition, for example "Ready"');
+  }
+  return onLiving(checkTarget(target, "condition"), (object) => {
+    const found = findCondition(object, type);
+    if (found === undefined) return { kind: "pending", message: `has no condition ${type}` };
+    if (found.status !== status) {
+      return { kind: "pending", message: wordsOf(found, `has ${type} ${found.status}`) };
+    }
+    const unseen = isAboutOlderGeneration(found, object)
+      ? `has ${type} ${status} as of generation ${found.observedGeneration}`
+      : findUnseenGeneration(object);
+    return unseen === undefined ? "met" : { kind: "pending", message: unseen };
+  });
+}
+
+/**
+ * Met when the predicate says so. It must do nothing but look; what it throws counts as false, since the fields of a fresh object
+ * come one by one.
+ */
+// The caller says what the object looks like, as with every read of the client.
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+export function field<T extends ApiObject = ApiObject>(
+  target: WaitTarget,
+  predicate: (object: T) => boolean,
+): WaitCondition<ObjectRef> {
+  if (typeof predicate !== "function") {
+    throw invalidCondition("field(...) needs a function (object) => boolean");
+  }
+  return onLiving(checkTarget(target, "field"), (object) => {
+    let answer: unknown;
+    try {
+      answer = predicate(object as T);
+    } catch (thrown) {
+      return { kind: "pending", message: `its predicate threw ${String(ensureError(thrown))}` };
+    }
+    if (typeof answer !== "boolean") {
+      const message = `the predicate of field(...) answered ${answer instanceof Promise ? "a promise" : typeof answer}, not true or false`;
+      throw invalidCondition(message);
+    }
+    return answer ? "met" : { kind: "pending", message: "does not meet its predicate" };
+  });
+}
+
+/** Met when the object is no longer there, or another one has its name. Answers the ref that it got. */
+export function gone(target: WaitTarget): WaitCondition<WaitTarget> {
+  const checked = checkTarget(target, "gone");
+  return objectCondition(checked, ({ object }) => {
+    const uid = object?.metadata.uid;
+    if (object === undefined || (checked.uid !== undefined && uid !== checked.uid)) {
+      return { kind: "met", value: checked };
+    }
+    const { deletionTimestamp, finalizers = [] } = object.metadata;
+    if (deletionTimestamp === undefined) return { kind: "pending", message: "is still there" };
+    const message =
+      finalizers.length === 0
+        ? "is being deleted"
+        : `is being deleted, and held by ${finalizers.join(", ")}`;
+    return { kind: "pending", message };
+  });
+}
+
+/** Met when the Job has run to its end; fails at once when it has failed, or is gone. */
+export function complete(target: WaitTarget): WaitCondition<ObjectRef> {
+  const checked = checkTarget(target, "complete");
+  const { kind, apiVersion } = checked;
+  if (kind !== "Job" || parseApiVersion(apiVersion).group !== "batch") {
+    throw invalidCondition(
+      `complete(...) waits for Jobs of batch/v1, this is a ${kind} of ${apiVersion}; use ready(...) or condition(...)`,
+    );
+  }
+  return onLiving(checked, (job) => {
+    const verdict = fromReadiness(completionOf(job));
+    // A Job that has failed stays so.
+    return typeof verdict === "object" && verdict.kind === "failing"
+      ? { ...verdict, kind: "failed" }
+      : verdict;
+  });
+}
+
+/** Without what it is about, which is put before each message. */
+type Judgement = "met" | Exclude<Verdict, { kind: "met" }>;
+
+function fromReadiness({ status, message, againAtMs }: Readiness): Judgement {
+  switch (status) {
+    case "current":
+      return "met";
+    case "failed":
+      return { kind: "failing", code: "object_failed", message: `failed: ${message}` };
+    case "terminating":
+    case "notFound":
+      return { kind: "failed", code: "object_gone", message };
+    case "inProgress":
+      return { kind: "pending", message, ...(againAtMs === undefined ? {} : { againAtMs }) };
+  }
+}
+
+/** For what is to be true of an object that lives: the rules about its absence, its uid and its generation. */
+function onLiving(
+  target: WaitTarget,
+  judge: (object: ApiObject, sighting: Sighting) => Judgement,
+): ObjectCondition {
+  return objectCondition(target, (sighting) => {
+    const { object, isSensitive } = sighting;
+    if (object === undefined) {
+      return target.uid === undefined
+        ? { kind: "pending", message: "does not exist" }
+        : { kind: "failed", code: "object_gone", message: "was deleted" };
+    }
+    const { uid, generation = 0, deletionTimestamp } = object.metadata;
+    if (target.uid !== undefined && uid !== target.uid) {
+      const message = "was deleted and created again: this is not the object of the step";
+      return { kind: "failed", code: "object_replaced", message };
+    }
+    if (deletionTimestamp !== undefined) {
+      return { kind: "failed", code: "object_gone", message: "is being deleted" };
+    }
+    if (generation < (target.generation ?? 0)) {
+      const message = `is shown at generation ${generation}, the step has left ${target.generation}`;
+      return { kind: "pending", message };
+    }
+    const verdict = judge(object, sighting);
+    if (verdict === "met") return { kind: "met", value: refTo(target, object) };
+    // Its controller's words may quote what it holds (P12).
+    return isSensitive ? { ...verdict, message: wordless(verdict) } : verdict;
+  });
+}
+
+function wordless({ kind }: Exclude<Verdict, { kind: "met" }>): string {
+  return kind === "pending" ? "does not meet the condition" : "has failed";
+}
+
+function objectCondition(
+  target: WaitTarget,
+  judge: (sighting: Sighting) => Verdict,
+): ObjectCondition {
+  return {
+    kind: "object",
+    target,
+    judge(sighting) {
+      const verdict = judge(sighting);
+      return verdict.kind === "met"
+        ? verdict
+        : { ...verdict, message: `${nameOf(target)}: ${verdict.message}` };
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import type { Advance } from "./create-context.ts";
+import type { AnyWorkflow } from "../define/define-workflow.ts";
+import type { RunJournal } from "../journal/run-journal.ts";
+import type { RunRef } from "../define/run-ref.ts";
+import type { CancelOrder, NewRun, RunView } from "../store/run-store.ts";
+
+/** How an activation deals with other runs. Both wake the run they touch. */
+export interface ChildStarter {
+  /** Starts the run if it is not there, and answers how it stands. */
+  start(run: NewRun): Promise<RunView | undefined>;
+  cancel(ref: RunRef, order: CancelOrder): Promise<void>;
+}
+
+/**
+ * A child's id is made of the parent's and the step's, so that it is started once however often this is called. Its end wakes
+ * the parent, which then finds it here.
+ */
+export async function awaitChild(
+  journal: RunJournal,
+  key: string,
+  { workflow, input, start }: { workflow: AnyWorkflow; input: unknown; start: ChildStarter },
+): Promise<Advance> {
+  const { held } = journal;
+  const ref = { workflow: workflow.name, id: `${held.id}.${key}` };
+  journal.assertFits(key, { kind: "child", value: input });
+  const child = await start.start({
+    ...ref,
+    version: workflow.version,
+    input,
+    parent: { workflow: held.workflow, id: held.id },
+  });
+  switch (child?.status) {
+    case "done":
+      return await journal.commit(key, { kind: "child", value: child.result, child: ref });
+    case "failed":
+    case "cancelled": {
+      const cancelled = await journal.throwCancel(key, "child", { attempts: 0, child: ref });
+      if (cancelled !== undefined) return cancelled;
+      const message = child.error?.message ?? child.status;
+      const error = {
+        code: "child_failed",
+        message: `run ${ref.id} is ${child.status}: ${message}`,
+      };
+      return await journal.commit(key, { kind: "child", error, child: ref });
+    }
+    case undefined:
+    case "queued":
+    case "running":
+    case "parked":
+    case "stuck":
+    case "compensating":
+      if (journal.cancelPending) {
+        await start.cancel(ref, { reason: `its parent ${held.id} is cancelled` });
+      }
+      return { waitUntilMs: undefined, child: ref };
+  }
+}

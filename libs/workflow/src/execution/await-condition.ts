@@ -1,0 +1,193 @@
+import { ensureError, isKonvergeError, KonvergeError, type ApiObject } from "@konverge/core";
+import { ignoreNotFound } from "@konverge/kube";
+import type { ClusterAccess } from "../define/cluster-access.ts";
+import type { Advance } from "./create-context.ts";
+import type { RunJournal } from "../journal/run-journal.ts";
+import {
+  judge,
+  targetsOf,
+  type AnyCondition,
+  type Sighting,
+  type Verdict,
+} from "../define/wait-condition.ts";
+import { invalidCondition, nameOf, type WaitTarget } from "../define/wait-target.ts";
+import { objectKeyOf } from "../store/wait-names.ts";
+
+/** Objects of one wait. Each wake-up reads all of them. */
+const MAX_OBJECTS = 100;
+const READ_AT_ONCE = 16;
+/** Before objects that could not be read are read again, in ms. */
+const UNREADABLE_AGAIN_MS = 10_000;
+const MAX_MESSAGE = 300;
+
+export interface AwaitOptions {
+  readonly clusters: ClusterAccess;
+  readonly condition: AnyCondition;
+  readonly timeoutMs: number | undefined;
+  /** How long a failure must last; `Infinity` waits for its end. */
+  readonly failFastMs: number;
+  /** Fails when the spec of an object has changed since the step. */
+  readonly failsOnNewSpec: boolean;
+}
+
+/**
+ * Looks once whether the condition is met. First the run is entered into the index of waits, then it looks: whatever changes behind
+ * that look wakes it, so nothing is missed.
+ */
+export async function awaitCondition(
+  journal: RunJournal,
+  key: string,
+  options: AwaitOptions,
+): Promise<Advance> {
+  const { clusters, condition, timeoutMs, failFastMs } = options;
+  const cancelled = await journal.throwCancel(key, "wait");
+  if (cancelled !== undefined) return cancelled;
+  const targets = distinctTargets(condition, clusters.home);
+  const objects = [...targets.keys()];
+  await journal.watch(objects);
+  const sightings = await readAll(journal, targets, clusters);
+  const found = judge(condition, ({ target, judge: judgeObject }) => {
+    const sighting = sightings.get(objectKeyOf(target, clusters.home));
+    if (sighting === undefined) return { kind: "pending", message: `${nameOf(target)}: not read` };
+    if ("error" in sighting) return unreadable(target, sighting.error, journal.nowMs());
+    if (options.failsOnNewSpec && isSuperseded(target, sighting.object)) {
+      const message = `${nameOf(target)}: its spec was changed after the step, to generation ${sighting.object?.metadata.generation}`;
+      return { kind: "failed", code: "superseded", message };
+    }
+    return judgeObject(sighting);
+  });
+  const verdict = await hold(journal, key, found, failFastMs);
+  switch (verdict.kind) {
+    case "met":
+      return await journal.commit(key, { kind: "wait", value: verdict.value });
+    case "failing":
+    case "failed": {
+      const error = { code: verdict.code, message: clip(verdict.message) };
+      return await journal.commit(key, { kind: "wait", error });
+    }
+    case "pending":
+      break;
+  }
+  const message = clip(verdict.message);
+  const { againAtMs } = verdict;
+  if (timeoutMs === undefined) return { waitUntilMs: againAtMs, message, objects };
+  // The first look sets the end, also for those that come after a crash.
+  const { untilMs } =
+    journal.progressOf(key) ??
+    (await journal.note(key, { attempts: 0, delayMs: timeoutMs, keep: true }));
+  if (untilMs > journal.nowMs()) {
+    return { waitUntilMs: Math.min(untilMs, againAtMs ?? Infinity), message, objects };
+  }
+  const error = { code: "wait_timeout", message: `not within ${timeoutMs / 1_000} s: ${message}` };
+  return await journal.commit(key, { kind: "wait", error });
+}
+
+function distinctTargets(condition: AnyCondition, home: string): Map<string, WaitTarget> {
+  const targets = new Map(
+    targetsOf(condition).map((target) => [objectKeyOf(target, home), target] as const),
+  );
+  if (targets.size <= MAX_OBJECTS) return targets;
+  throw invalidCondition(
+    `one wait has ${targets.size} objects, at most ${MAX_OBJECTS} are looked at together: give each part a child workflow of its own`,
+  );
+}
+
+/** A failure that has not lasted yet is something to look at again. The time at which it began is kept in the journal. */
+async function hold(
+  journal: RunJournal,
+  key: string,
+  verdict: Verdict,
+  failFastMs: number,
+): Promise<Verdict> {
+  const note = `${key}!failing`;
+  const noted = journal.progressOf(note);
+  const isNoted = noted?.attempts === 1;
+  if (verdict.kind !== "failing") {
+    if (isNoted && verdict.kind === "pending") {
+      await journal.note(note, { attempts: 0, delayMs: 0 });
+    }
+    return verdict;
+  }
+  if (failFastMs === 0) return verdict;
+  const { message } = verdict;
+  if (failFastMs === Infinity) return { kind: "pending", message };
+  const { untilMs } = isNoted
+    ? noted
+    : await journal.note(note, { attempts: 1, delayMs: failFastMs });
+  if (untilMs <= journal.nowMs()) {
+    // Whoever tries the step again counts anew.
+    await journal.note(note, { attempts: 0, delayMs: 0 });
+    return verdict;
+  }
+  return { kind: "pending", message, againAtMs: untilMs };
+}
+
+type Read = Sighting | { readonly error: Error };
+
+async function readAll(
+  journal: RunJournal,
+  targets: ReadonlyMap<string, WaitTarget>,
+  clusters: ClusterAccess,
+): Promise<ReadonlyMap<string, Read>> {
+  const reads = new Map<string, Read>();
+  const left = targets.entries();
+  const reader = async (): Promise<void> => {
+    for (const [key, target] of left) {
+      reads.set(key, await read(journal, target, clusters));
+    }
+  };
+  await Promise.all(Array.from({ length: READ_AT_ONCE }, reader));
+  return reads;
+}
+
+async function read(
+  journal: RunJournal,
+  target: WaitTarget,
+  clusters: ClusterAccess,
+): Promise<Read> {
+  const { cluster = clusters.home, apiVersion, kind, namespace, name } = target;
+  try {
+    const client = (await clusters.client(cluster)).scoped({ signal: journal.stopped });
+    const type = await client.resolveType(apiVersion, kind);
+    const where = { name, ...(namespace === undefined ? {} : { namespace }) };
+    const object = await client.get(type, where).catch(ignoreNotFound);
+    return { object, isSensitive: client.isSensitive(type), nowMs: journal.nowMs() };
+  } catch (thrown) {
+    if (journal.stopped.aborted) throw thrown;
+    return { error: ensureError(thrown) };
+  }
+}
+
+/** No answer is no failure of the object: it is asked for again. */
+function unreadable(target: WaitTarget, error: Error, nowMs: number): Verdict {
+  const retryAfterMs = isKonvergeError(error) ? (error.retryAfterMs ?? 0) : 0;
+  return {
+    kind: "pending",
+    message: `${nameOf(target)}: cannot be read: ${error.message}`,
+    againAtMs: nowMs + Math.max(UNREADABLE_AGAIN_MS, retryAfterMs),
+  };
+}
+
+/** Another object under the name is judged as such, and a deletion raises the generation too. */
+function isSuperseded({ uid, generation }: WaitTarget, object: ApiObject | undefined): boolean {
+  if (generation === undefined || object === undefined) return false;
+  const { metadata } = object;
+  if (uid !== undefined && metadata.uid !== uid) return false;
+  return metadata.deletionTimestamp === undefined && (metadata.generation ?? 0) > generation;
+}
+
+function clip(message: string): string {
+  return message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE - 1)}…`;
+}
+
+/** @throws KonvergeError `invalid_workflow` where no API server can be reached */
+export function assertAccess(
+  name: string,
+  clusters: ClusterAccess | undefined,
+): asserts clusters is ClusterAccess {
+  if (clusters !== undefined) return;
+  throw new KonvergeError(
+    "invalid_workflow",
+    `"${name}" waits for objects, and whoever runs this workflow has no API server: give it one, in testWorkflow under kube`,
+  );
+}

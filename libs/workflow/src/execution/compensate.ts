@@ -1,0 +1,36 @@
+import { ensureError } from "@konverge/core";
+import { STUCK_CHECK_MS, type Interrupt } from "../journal/activation-scope.ts";
+import type { Undo } from "./create-context.ts";
+import type { RunJournal } from "../journal/run-journal.ts";
+import { runStep, UndoFailedError } from "./run-step.ts";
+
+/** Takes steps back, the last recorded first, each as a step of its own. Undefined when all are. */
+export async function compensate(
+  journal: RunJournal,
+  undos: readonly Undo[],
+): Promise<Interrupt | undefined> {
+  for (const { step, result, options } of undos.toSorted((a, b) => b.seq - a.seq)) {
+    const key = `undo:${step}`;
+    if (journal.get(key) !== undefined) continue;
+    journal.begin(key);
+    const undo = options.undo as ((...args: unknown[]) => unknown) | undefined;
+    try {
+      const body = async (context: unknown): Promise<void> => void (await undo?.(result, context));
+      const advanced = await runStep(journal, key, "undo", body, options);
+      if ("waitUntilMs" in advanced) {
+        const { waitUntilMs } = advanced;
+        return { kind: "parked", ...(waitUntilMs === undefined ? {} : { untilMs: waitUntilMs }) };
+      }
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      if (!(error instanceof UndoFailedError)) return journal.interruptOf(error);
+      // The next activation begins to count anew.
+      await journal.note(key, { attempts: 0, delayMs: STUCK_CHECK_MS });
+      return {
+        kind: "stuck",
+        reason: `step "${step}" could not be undone: ${error.message}; it is tried again every minute`,
+      };
+    }
+  }
+  return undefined;
+}

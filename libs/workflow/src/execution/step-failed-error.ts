@@ -1,0 +1,34 @@
+import { ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
+import type { Failure } from "../store/run-store.ts";
+
+const MAX_MESSAGE = 1_000;
+
+/** A step or a child ended without a result. The same in every execution, so the function may catch it and go another way. */
+export class StepFailedError extends KonvergeError {
+  override readonly name = "StepFailedError";
+  readonly step: string;
+  readonly failure: Failure;
+
+  constructor(step: string, failure: Failure) {
+    super("step_failed", `step "${step}" failed: ${failure.message}`);
+    this.step = step;
+    this.failure = failure;
+  }
+}
+
+/** What the verb throws for a recorded failure. */
+export function errorOf(step: string, failure: Failure): KonvergeError {
+  return failure.code === "cancelled"
+    ? new KonvergeError("cancelled", failure.message)
+    : new StepFailedError(step, failure);
+}
+
+/** What is kept of an error: its code and text, as far as `scrub` lets them through, clipped. */
+export function failureOf(
+  thrown: unknown,
+  scrub: (text: string) => string = (text) => text,
+): Failure {
+  const error = ensureError(thrown);
+  const code = isKonvergeError(error) ? error.code : error.name;
+  return { code: scrub(code), message: scrub(error.message).slice(0, MAX_MESSAGE) };
+}

@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { StepTry } from "./step-try.ts";
+import type { OpenVerbs } from "../verbs/create-step-verbs.ts";
+
+function open() {
+  const signals: AbortSignal[] = [];
+  const tried = new StepTry({
+    attempt: 2,
+    makeKey: () => "key",
+    openVerbs(signal) {
+      signals.push(signal);
+      const verbs = { delete: async () => undefined, on: () => verbs };
+      return { verbs, assertEnded: () => undefined } as unknown as OpenVerbs;
+    },
+  });
+  return { tried, signals };
+}
+
+test("verbs are opened once, with the signal of the try, and only when asked for", async () => {
+  const { tried, signals } = open();
+  const { signal, attempt, idempotencyKey } = tried;
+  expect([attempt, idempotencyKey, signals]).toEqual([2, "key", []]);
+  await tried.delete({ apiVersion: "v1", kind: "Pod", name: "p" });
+  const { on } = tried;
+  expect(on).toBeTypeOf("function");
+  expect(signals).toEqual([signal]);
+});
+
+test("the first end aborts the signal with its reason", () => {
+  const { tried } = open();
+  const { signal } = tried;
+  expect(signal.aborted).toBe(false);
+  tried.end(() => new Error("first"));
+  tried.end(() => new Error("second"));
+  expect(signal.reason).toEqual(new Error("first"));
+});
+
+test("a body that was left behind and asks for signal or verbs only now finds them aborted", () => {
+  const { tried, signals } = open();
+  tried.end(() => new Error("over"));
+  expect(tried.delete).toBeTypeOf("function");
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+  expect(tried.signal.reason).toEqual(new Error("over"));
+});

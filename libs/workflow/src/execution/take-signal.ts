@@ -1,0 +1,58 @@
+import type { Advance } from "./create-context.ts";
+import type { Schema } from "../define/define-workflow.ts";
+import type { RunJournal } from "../journal/run-journal.ts";
+import type { BufferedSignal } from "../store/run-store.ts";
+import { schemaRefusal } from "../define/schema-refusal.ts";
+
+/** Takes the first signal of a name that the schema lets through. Those it refuses are recorded as such and gone. */
+export async function takeSignal(
+  journal: RunJournal,
+  key: string,
+  name: string,
+  { schema, timeoutMs }: { schema: Schema<unknown> | undefined; timeoutMs: number | undefined },
+): Promise<Advance> {
+  const cancelled = await journal.throwCancel(key, "signal");
+  if (cancelled !== undefined) return cancelled;
+  for (const taken of journal.buffered.filter((signal) => signal.name === name)) {
+    const { payload, by, id } = taken;
+    const sender = by === undefined ? {} : { by };
+    const refusal = refusalOf(schema, payload);
+    if (refusal === undefined) {
+      const record = { kind: "signal", value: payload, ...sender } as const;
+      return await journal.commit(key, record, { taken });
+    }
+    await noteRefused(journal, key, id, refusal, taken);
+  }
+  if (timeoutMs === undefined) return { waitUntilMs: undefined };
+  // The first wait sets the end, also for those who come after a crash.
+  const { untilMs } =
+    journal.progressOf(key) ??
+    (await journal.note(key, { attempts: 0, delayMs: timeoutMs, keep: true }));
+  if (untilMs > journal.nowMs()) return { waitUntilMs: untilMs };
+  const error = { code: "wait_timeout", message: `no signal "${name}" within ${timeoutMs} ms` };
+  return await journal.commit(key, { kind: "signal", error });
+}
+
+async function noteRefused(
+  journal: RunJournal,
+  key: string,
+  id: string,
+  refusal: string,
+  taken: BufferedSignal,
+): Promise<void> {
+  const message = `signal ${id} does not fit the schema and was dropped: ${refusal}`;
+  await journal.commit(
+    `${key}!${id}`,
+    { kind: "signal", error: { code: "invalid_request", message: message.slice(0, 1_000) } },
+    { taken },
+  );
+}
+
+function refusalOf(schema: Schema<unknown> | undefined, payload: unknown): string | undefined {
+  try {
+    schema?.parse(payload);
+    return undefined;
+  } catch (error) {
+    return schemaRefusal(error);
+  }
+}

@@ -1,0 +1,100 @@
+import type { RunRef } from "../define/run-ref.ts";
+import type { RunStatus, RunStore, RunSummary } from "./run-store.ts";
+
+/** Which runs are wanted; all that is given must hold. */
+export interface RunFilter {
+  readonly status?: RunStatus;
+  readonly key?: string;
+  /** Who started it. */
+  readonly by?: string;
+  /** Part of the id, the key or who started it, in any case of letters. */
+  readonly text?: string;
+}
+
+/** A place among runs, newest first. Runs do not change theirs, so pages made by it neither skip nor repeat one. */
+export interface RunPlace {
+  readonly createdAtMs: number;
+  /** Without it the place is before all runs of that moment. */
+  readonly id?: string;
+}
+
+/** Where a list of several workflows goes on: behind this run. */
+export interface RunCursor extends RunRef {
+  readonly createdAtMs: number;
+}
+
+export interface RunPage {
+  readonly runs: readonly RunSummary[];
+  /** Give it to get the runs behind these; missing at the end. A page may be short, even empty, and yet have one. */
+  readonly next?: RunCursor;
+}
+
+export interface ListOptions {
+  readonly limit: number;
+  readonly from?: RunCursor;
+  readonly filter?: RunFilter;
+}
+
+/** The newest runs of all these workflows that fit the filter. */
+export async function listRuns(
+  store: RunStore,
+  workflows: readonly string[],
+  { limit, from, filter = {} }: ListOptions,
+): Promise<RunPage> {
+  const pages = await Promise.all(
+    workflows.map(async (workflow) => {
+      const place = from === undefined ? undefined : placeIn(workflow, from);
+      const { runs, next } = await store.list(workflow, {
+        limit,
+        filter,
+        ...(place === undefined ? {} : { from: place }),
+      });
+      const stop: RunCursor | undefined =
+        next === undefined ? undefined : { workflow, id: next.id ?? "", ...next };
+      return { runs, stop };
+    }),
+  );
+  // Behind the place where one of them stopped looking there may be more of that one.
+  const stops = pages.flatMap(({ stop }) => (stop === undefined ? [] : [stop]));
+  const end = stops.toSorted(byPlace)[0];
+  const found = pages
+    .flatMap(({ runs }) => runs)
+    .filter((run) => end === undefined || byPlace(run, end) <= 0)
+    .toSorted(byPlace);
+  const runs = found.slice(0, limit);
+  const last = runs.at(-1);
+  const next = found.length > limit && last !== undefined ? cursorOf(last) : end;
+  return { runs, ...(next === undefined ? {} : { next }) };
+}
+
+/** True when a run fits the filter. */
+export function fits(run: RunSummary, { status, key, by, text }: RunFilter): boolean {
+  const holds = (wanted: string | undefined, is: string | undefined) =>
+    wanted === undefined || wanted === is;
+  if (!holds(status, run.status) || !holds(key, run.key) || !holds(by, run.by)) return false;
+  if (text === undefined) return true;
+  const part = text.toLowerCase();
+  return [run.id, run.key, run.by].some((each) => each?.toLowerCase().includes(part) === true);
+}
+
+/** Ids of one moment are in the order in which Redis has them: by bytes. */
+export function compareIds(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+/** Newest first; those of one moment by workflow and id, the last first. */
+function byPlace(a: RunCursor, b: RunCursor): number {
+  if (a.createdAtMs !== b.createdAtMs) return b.createdAtMs - a.createdAtMs;
+  return compareIds(b.workflow, a.workflow) || compareIds(b.id, a.id);
+}
+
+/** Where the runs of `workflow` begin that are behind a run of any workflow. */
+function placeIn(workflow: string, { createdAtMs, ...cursor }: RunCursor): RunPlace {
+  const order = compareIds(workflow, cursor.workflow);
+  if (order === 0) return { createdAtMs, id: cursor.id };
+  return { createdAtMs: order < 0 ? createdAtMs + 1 : createdAtMs };
+}
+
+function cursorOf({ workflow, id, createdAtMs }: RunSummary): RunCursor {
+  return { workflow, id, createdAtMs };
+}

@@ -1,0 +1,182 @@
+import type { RunRef } from "../define/run-ref.ts";
+import {
+  isEndStatus,
+  type BufferedSignal,
+  type CancelOrder,
+  type Failing,
+  type Failure,
+  type Held,
+  type Progress,
+  type RetryOrder,
+  type RunGlance,
+  type RunStatus,
+  type RunSummary,
+  type RunWait,
+  type RunView,
+  type RunWarning,
+  type StepRecord,
+} from "./run-store.ts";
+
+type Fields = Readonly<Record<string, string | undefined>>;
+
+/** What stands behind the name of a step whose progress it is. */
+const PROGRESS_MARK = "~";
+
+/** The fields of a summary. */
+const SUMMARY_FIELDS = [
+  "status",
+  "version",
+  "error",
+  "reason",
+  "key",
+  "parentWorkflow",
+  "parent",
+  "by",
+  "cancel",
+  "retry",
+  "createdAt",
+  "startedAt",
+  "endedAt",
+  "parkedUntil",
+  "waits",
+  "warnings",
+] as const;
+
+/** A run without its input and result, which may be large. Undefined when it is kept no more. */
+export async function readSummary(
+  ref: RunRef,
+  read: (fields: readonly string[]) => Promise<readonly (string | null)[]>,
+): Promise<RunSummary | undefined> {
+  const values = await read(SUMMARY_FIELDS);
+  const fields: Record<string, string | undefined> = {};
+  for (const [index, name] of SUMMARY_FIELDS.entries()) fields[name] = values[index] ?? undefined;
+  return fields["status"] === undefined ? undefined : summaryOf(ref, fields);
+}
+
+export function glanceOf(status: RunStatus, steps: number): RunGlance {
+  return { status, steps, hasEnded: isEndStatus(status) };
+}
+
+/** A run as Redis has it: empty text is for what is not there. */
+export function readRun(ref: RunRef, fields: Fields): RunView {
+  const result = json(fields["result"]);
+  return {
+    ...summaryOf(ref, fields),
+    input: json(fields["input"]),
+    ...(result === undefined ? {} : { result }),
+  };
+}
+
+function summaryOf(ref: RunRef, fields: Fields): RunSummary {
+  const error = json(fields["error"]) as Failure | undefined;
+  const cancel = json(fields["cancel"]) as CancelOrder | undefined;
+  const retry = json(fields["retry"]) as RetryOrder | undefined;
+  const parent = refOf(fields["parentWorkflow"], fields["parent"]);
+  const startedAtMs = time(fields["startedAt"]);
+  const endedAtMs = time(fields["endedAt"]);
+  const parkedUntilMs = time(fields["parkedUntil"]);
+  const status = fields["status"] as RunStatus;
+  const warnings = json(fields["warnings"]) as readonly RunWarning[] | undefined;
+  // They stay for the next activation, which tells from them since when it waits.
+  const waits = status === "parked" ? waitsOf(fields) : undefined;
+  return {
+    workflow: ref.workflow,
+    id: ref.id,
+    version: Number(fields["version"]),
+    status,
+    ...(error === undefined ? {} : { error }),
+    ...(fields["reason"] ? { reason: fields["reason"] } : {}),
+    ...(fields["key"] ? { key: fields["key"] } : {}),
+    ...(parent === undefined ? {} : { parent }),
+    ...(fields["by"] ? { by: fields["by"] } : {}),
+    ...(cancel === undefined ? {} : { cancel }),
+    ...(retry === undefined ? {} : { retry }),
+    createdAtMs: Number(fields["createdAt"]),
+    ...(startedAtMs === undefined ? {} : { startedAtMs }),
+    ...(endedAtMs === undefined ? {} : { endedAtMs }),
+    ...(parkedUntilMs === undefined ? {} : { parkedUntilMs }),
+    ...(waits === undefined ? {} : { waits }),
+    ...(warnings === undefined ? {} : { warnings }),
+  };
+}
+
+export function readHeld(
+  ref: RunRef,
+  answer: {
+    readonly epoch: string;
+    readonly now: string;
+    readonly run: readonly string[];
+    readonly steps: readonly string[];
+    readonly signals: readonly string[];
+  },
+): Held {
+  const fields = pairs(answer.run);
+  const failing = json(fields["failing"]) as Failing | undefined;
+  const cancelledAt = fields["cancelledAt"];
+  return {
+    ...ref,
+    epoch: Number(answer.epoch),
+    nowMs: Number(answer.now),
+    run: readRun(ref, fields),
+    ...readSteps(answer.steps),
+    signals: answer.signals.map((text) => JSON.parse(text) as BufferedSignal),
+    waited: waitsOf(fields) ?? [],
+    ...(failing === undefined ? {} : { failing }),
+    ...(cancelledAt === undefined ? {} : { cancelledAt }),
+    died: fields["died"] === "1",
+    wakeSeq: Number(fields["wakeSeq"]),
+    watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),
+  };
+}
+
+/** Reads names and records in turn, as Redis gives them. */
+export function readSteps(flat: readonly string[]): {
+  readonly steps: ReadonlyMap<string, StepRecord>;
+  readonly progress: ReadonlyMap<string, Progress>;
+  readonly bytes: number;
+} {
+  const progress = new Map<string, Progress>();
+  const names: string[] = [];
+  const texts: string[] = [];
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    const [field = "", text = ""] = [flat[index], flat[index + 1]];
+    if (field.endsWith(PROGRESS_MARK)) {
+      progress.set(field.slice(0, -1), JSON.parse(text) as Progress);
+    } else {
+      names.push(field);
+      texts.push(text);
+    }
+  }
+  // All at once: of a long run this is read at each activation, and many small texts take more than twice as long.
+  const records = JSON.parse(`[${texts.join(",")}]`) as readonly StepRecord[];
+  const bytes = Buffer.byteLength(names.join("")) + Buffer.byteLength(texts.join(""));
+  return {
+    steps: new Map(records.map((record, at) => [names[at] ?? "", record])),
+    progress,
+    bytes,
+  };
+}
+
+export function refOf(workflow: string | undefined, id: string | undefined): RunRef | undefined {
+  return workflow && id ? { workflow, id } : undefined;
+}
+
+function pairs(flat: readonly string[]): Record<string, string> {
+  const fields: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    fields[flat[index] ?? ""] = flat[index + 1] ?? "";
+  }
+  return fields;
+}
+
+function waitsOf(fields: Fields): readonly RunWait[] | undefined {
+  return json(fields["waits"]) as readonly RunWait[] | undefined;
+}
+
+function json(text: string | undefined): unknown {
+  return text ? (JSON.parse(text) as unknown) : undefined;
+}
+
+function time(text: string | undefined): number | undefined {
+  return text ? Number(text) : undefined;
+}

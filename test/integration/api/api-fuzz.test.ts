@@ -1,0 +1,279 @@
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { createApi, startApi } from "@konverge/api";
+import { problemSchema, readSettings } from "@konverge/contracts";
+import { createGuard } from "@konverge/guard";
+import { createControllerRegistry } from "@konverge/queue";
+import { createMetrics } from "@konverge/telemetry";
+import * as fc from "fast-check";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { useApi } from "./api-harness.ts";
+import { requestFor, type Json, type Operation } from "./api-request-arbitrary.ts";
+import { until, workOn } from "../queue/queue-harness.ts";
+
+const harness = useApi();
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+console.log(`KONVERGE_TEST_SEED=${seed}`);
+const RUNS = 60;
+const HANG_MS = 8_000;
+
+interface Document {
+  readonly paths: Record<string, Record<string, Json>>;
+  readonly components: { readonly schemas: Json; readonly responses: Record<string, Json> };
+}
+const document = JSON.parse(readFileSync("docs/openapi.json", "utf8")) as Document;
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]): Operation => {
+    const body = operation["requestBody"] as
+      | { content: Record<string, { schema: Json }> }
+      | undefined;
+    return {
+      id: String(operation["operationId"]),
+      method: method.toUpperCase(),
+      path,
+      parameters: operation["parameters"] as Operation["parameters"],
+      body: body?.content["application/json"]?.schema,
+      responses: operation["responses"] as Operation["responses"],
+    };
+  }),
+);
+
+/** The schema that the document promises for an answer, with the codes of a problem. */
+function promised({ responses }: Operation, status: number): z.ZodType | undefined {
+  const named = responses[status];
+  if (named === undefined) return undefined;
+  const reference = named["$ref"];
+  const response =
+    typeof reference === "string"
+      ? document.components.responses[reference.split("/").at(-1) ?? ""]
+      : named;
+  const content = response?.["content"] as Record<string, { schema: Json }> | undefined;
+  const schema = Object.values(content ?? {})[0]?.schema;
+  if (schema === undefined) return z.unknown();
+  const whole = { ...schema, $defs: document.components.schemas };
+  const local = JSON.stringify(whole).replaceAll("#/components/schemas/", "#/$defs/");
+  return z.fromJSONSchema(JSON.parse(local) as Parameters<typeof z.fromJSONSchema>[0]);
+}
+
+beforeEach(async () => {
+  const call = harness.serve();
+  const { url: redisUrl, prefix } = harness.queues;
+  const guard = await createGuard({
+    redis: { url: redisUrl },
+    prefix,
+    cluster: "default",
+    workerId: "w",
+    limits: { ratePerSecond: 100 },
+  });
+  await guard.close();
+  const registry = createControllerRegistry({
+    redis: { url: redisUrl },
+    prefix,
+    cluster: "default",
+  });
+  await registry.announce([], [{ name: "roll", version: 1 }]);
+  await registry.close();
+  const { queue } = await harness.access.find("default", "node-pool");
+  const worker = workOn(queue, ({ key }) =>
+    key.name === "blue" ? { kind: "done" } : { kind: "terminal", error: new Error("<b>no</b>") },
+  );
+  for (const name of ["blue", "green"]) {
+    await call("/v1/reconciles", { body: { controller: "node-pool", namespace: "demo", name } });
+  }
+  await until("both ended", () => worker.closed.length === 2);
+  await worker.stop();
+});
+
+test.each(operations)(
+  "$method $path answers anything with what the document promises",
+  async (operation) => {
+    const errors: unknown[] = [];
+    const api = createApi({
+      access: harness.access,
+      guards: harness.guards,
+      metrics: createMetrics({ version: "test" }),
+      token: undefined,
+      cluster: "default",
+      rate: { ratePerSecond: 1e9, burst: 1e9 },
+      onError: (error) => errors.push(error),
+    });
+    onTestFinished(() => api.close());
+    const send = async ({
+      path,
+      headers,
+      body,
+    }: {
+      path: string;
+      headers: Record<string, string>;
+      body: string | undefined;
+    }) => {
+      const request = new Request(`http://localhost:7070${path}`, {
+        method: operation.method,
+        headers: { host: "localhost:7070", ...headers },
+        ...(body === undefined ? {} : { body }),
+      });
+      return await api.fetch(request);
+    };
+    await fc.assert(
+      fc.asyncProperty(requestFor(operation), async (request) => {
+        errors.length = 0;
+        const timer = AbortSignal.timeout(HANG_MS);
+        const hung = new Promise<never>((_resolve, reject) => {
+          timer.addEventListener("abort", () => reject(new Error("it hangs")), { once: true });
+        });
+        const response = await Promise.race([send(request), hung]);
+        expect(errors).toEqual([]);
+        if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
+          await response.body?.cancel();
+          return;
+        }
+        const text = await response.text();
+        // A segment that swallows its neighbours, such as "..", leads to another route, or to none.
+        if (response.status === 404 || response.status === 405) {
+          const { code } = problemSchema.parse(JSON.parse(text));
+          if (code === "route_not_found" || code === "method_not_allowed") return;
+        }
+        const schema = promised(operation, response.status);
+        expect(schema, `${response.status} ${text}`).toBeDefined();
+        if (text === "") return;
+        const answer: unknown = JSON.parse(text);
+        expect(schema?.safeParse(answer).error, text).toBeUndefined();
+        if (response.status < 400) return;
+        expect(response.headers.get("content-type")).toBe("application/problem+json");
+        const problem = problemSchema.parse(answer);
+        expect(problem.status).toBe(response.status);
+        for (const { pointer } of problem.errors ?? []) expect(pointer).toMatch(/^(\/.*)?$/s);
+      }),
+      { seed, numRuns: RUNS },
+    );
+  },
+);
+
+test("every operation that needs a token refuses every wrong one, and does nothing", async () => {
+  const call = harness.serve({ isLoopback: false });
+  const revoked = await harness.token("revoked", { role: "admin" });
+  await harness.access.tokens.revoke("revoked");
+  // Of this file alone: others work on the same Redis.
+  const countKeys = async () =>
+    (await harness.queues.redis.keys(`${harness.queues.prefix}*`)).length;
+  const before = await countKeys();
+  const wrong = [
+    undefined,
+    "x",
+    revoked,
+    `${revoked.slice(0, -2)}xx`,
+    "kvg_000000000000_" + "A".repeat(43),
+  ];
+  const open = ["login", "logout"];
+  for (const { id, method, path, body } of operations.filter((each) => !open.includes(each.id))) {
+    for (const token of wrong) {
+      const response = await call(path.replaceAll(/[{}]/g, ""), {
+        method,
+        token,
+        ...(body === undefined ? {} : { body: {} }),
+      });
+      expect([id, response.status]).toEqual([id, 401]);
+      expect(problemSchema.parse(await response.json()).code).toBe("unauthorized");
+    }
+  }
+  expect(await countKeys()).toBe(before);
+});
+
+/** The API as a process serves it. */
+async function serveOnSocket(): Promise<{ readonly port: number }> {
+  const api = await startApi({
+    settings: {
+      ...readSettings({ env: {} }),
+      redisUrl: harness.queues.url,
+      prefix: harness.queues.prefix,
+      apiPort: 0,
+      logLevel: "silent",
+    },
+    version: "test",
+    requestTimeoutMs: 1_000,
+  });
+  onTestFinished(() => api.stop());
+  return { port: Number(new URL(api.url).port) };
+}
+interface Talk {
+  readonly socket: Socket;
+  readonly text: () => string;
+  readonly closed: () => boolean;
+}
+function talkTo(port: number): Talk {
+  const socket = connect(port, "127.0.0.1");
+  let text = "";
+  let closed = false;
+  socket.on("data", (part) => (text += part.toString("latin1")));
+  socket.on("close", () => (closed = true));
+  // A server may hang up while we still write.
+  socket.on("error", () => undefined);
+  onTestFinished(() => void socket.destroy());
+  return { socket, text: () => text, closed: () => closed };
+}
+const HEAD =
+  "POST /v1/reconciles HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+
+test("clients that send slowly, never end, or send nothing are hung up on, and others are served meanwhile", async () => {
+  const { port } = await serveOnSocket();
+  const talks = Array.from({ length: 50 }, (_, index) => {
+    const talk = talkTo(port);
+    if (index % 3 === 0) talk.socket.write("POST /v1/reconciles HTTP/1.1\r\nhost: loc");
+    if (index % 3 === 1) talk.socket.write(`${HEAD}content-length: 100\r\n\r\n{"contr`);
+    if (index % 3 === 2) talk.socket.write(`${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`);
+    return talk;
+  });
+  const response = await fetch(`http://localhost:${port}/v1/whoami`);
+  expect(response.status).toBe(200);
+  await until("all are hung up on", () => talks.every(({ closed }) => closed()), 20_000);
+  for (const { text } of talks) expect(text()).toMatch(/^(HTTP\/1\.1 408 .*)?/s);
+});
+
+test("a body that is too large is refused before it is read, whatever length it claims", async () => {
+  const { port } = await serveOnSocket();
+  const claimed = talkTo(port);
+  claimed.socket.write(`${HEAD}content-length: 1000000000\r\n\r\n{`);
+  await until("it is refused", () => claimed.text().startsWith("HTTP/1.1 413 "));
+
+  const before = process.memoryUsage().rss;
+  const endless = talkTo(port);
+  endless.socket.write(`${HEAD}transfer-encoding: chunked\r\n\r\n`);
+  const chunk = `10000\r\n${"x".repeat(65_536)}\r\n`;
+  let sent = 0;
+  const pump = () => {
+    while (!endless.closed() && sent < 200e6) {
+      sent += 65_536;
+      if (!endless.socket.write(chunk)) return void endless.socket.once("drain", pump);
+    }
+  };
+  pump();
+  await until("it is refused", () => endless.text().startsWith("HTTP/1.1 413 "));
+  await until("it is hung up on", () => endless.closed() || sent >= 200e6, 20_000);
+  expect(process.memoryUsage().rss - before).toBeLessThan(150e6);
+  expect((await fetch(`http://localhost:${port}/v1/whoami`)).status).toBe(200);
+});
+
+test("names of a thousand clusters and controllers open no connection and leave nothing behind", async () => {
+  const call = harness.serve();
+  const { redis, prefix } = harness.queues;
+  // Of this process: other files have theirs at the same Redis.
+  const connections = () =>
+    process.getActiveResourcesInfo().filter((kind) => kind === "TCPSocketWrap").length;
+  const paths = ["keys", "attempts", "fights", "queues", "workers", "pauses", "controllers"];
+  // What is known has its connections and keys from then on.
+  for (const path of paths) await call(`/v1/${path}?cluster=default`);
+  // What was asked for before the test is written into the audit log a second later.
+  const kept = async () =>
+    (await redis.keys(`${prefix}:*`)).filter((key) => !key.endsWith(":audit")).toSorted();
+  const [before, keys] = [connections(), await kept()];
+  for (let i = 0; i < 300; i++) {
+    const cluster = `cluster-${i}`;
+    await call("/v1/reconciles", { body: { cluster, controller: `c-${i}`, name: "x" } });
+    await call("/v1/reconciles", { body: { controller: `c-${i}`, name: "x" } });
+    for (const path of paths) await call(`/v1/${path}?cluster=${cluster}`);
+    await call(`/v1/guards/${cluster}`);
+  }
+  expect(connections() - before).toBeLessThan(5);
+  expect((await kept()).filter((key) => !keys.includes(key))).toEqual([]);
+});

@@ -1,0 +1,213 @@
+import { createApi, openQueueAccess } from "@konverge/api";
+import {
+  guardListSchema,
+  guardViewSchema,
+  problemSchema,
+  type GuardView,
+} from "@konverge/contracts";
+import { startRedis } from "@konverge/infra-redis";
+import { createGuard, openGuardControl, type Guard } from "@konverge/guard";
+import { createControllerRegistry } from "@konverge/queue";
+import { createMetrics } from "@konverge/telemetry";
+import { expect, onTestFinished, test } from "vitest";
+import { until, useQueues } from "../queue/queue-harness.ts";
+
+const harness = useQueues();
+const ORDER = { by: "ada", reason: "etcd is being defragmented" };
+
+/** An API over this Redis, as `startApi` puts it together. */
+function openApi(redisUrl = harness.url) {
+  const { prefix } = harness;
+  const access = openQueueAccess({ redisUrl, prefix, onError: () => undefined });
+  const guards = openGuardControl({ redis: { url: redisUrl }, prefix });
+  onTestFinished(async () => {
+    await Promise.all([access.close(), guards.close()]);
+  });
+  const { fetch } = createApi({
+    access,
+    guards,
+    metrics: createMetrics({ version: "test" }),
+    token: undefined,
+    cluster: "default",
+    onError: () => undefined,
+  });
+  return (path: string, method = "GET", body?: unknown) =>
+    fetch(
+      new Request(`http://localhost:7070${path}`, {
+        method,
+        headers: { host: "localhost:7070", "content-type": "application/json" },
+        ...(body === undefined
+          ? {}
+          : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      }),
+    );
+}
+
+/** What a worker leaves in Redis at its start. */
+async function announce(cluster: string): Promise<void> {
+  const { url, prefix } = harness;
+  const registry = createControllerRegistry({ redis: { url }, cluster, prefix });
+  await registry.announce([
+    {
+      name: "node-pool",
+      cluster,
+      group: "demo.konverge.dev",
+      version: "v1",
+      kind: "NodePool",
+      resource: "nodepools",
+      scope: "Namespaced",
+    },
+  ]);
+  await registry.close();
+}
+async function guardOf(cluster: string): Promise<Guard> {
+  const { url, prefix } = harness;
+  await announce(cluster);
+  const guard = await createGuard({
+    redis: { url },
+    prefix,
+    cluster,
+    workerId: `worker-of-${cluster}`,
+    limits: { ratePerSecond: 500 },
+  });
+  onTestFinished(() => guard.close());
+  return guard;
+}
+const viewOf = async (response: Response): Promise<GuardView> => {
+  expect(response.status).toBe(200);
+  return guardViewSchema.strict().parse(await response.json());
+};
+async function problemOf(response: Response, status: number) {
+  expect(response.status).toBe(status);
+  expect(response.headers.get("content-type")).toBe("application/problem+json");
+  return problemSchema.parse(await response.json());
+}
+/** One call through a guard, as a worker makes it. */
+async function callThrough(guard: Guard): Promise<void> {
+  const permit = await guard.admit({ verb: "get", resource: "nodepools.", priority: "event" });
+  permit.settle({ kind: "response", status: 200 });
+}
+
+test("the guards of all clusters with controllers are listed; a cluster without a guard is not", async () => {
+  const call = openApi();
+  expect(await (await call("/v1/guards")).json()).toEqual({ items: [] });
+  await guardOf("edge/2");
+  await callThrough(await guardOf("default"));
+  await announce("never-guarded");
+  const { items } = await until("the call is reported", async () => {
+    const list = guardListSchema.parse(await (await call("/v1/guards")).json());
+    return list.items[0]?.workers.live.length === 1 && list;
+  });
+  expect(items).toMatchObject([
+    {
+      cluster: "default",
+      breaker: { mode: "closed" },
+      rate: { current: 500, limits: { ratePerSecond: 500, burst: 1_000 } },
+      workers: { live: ["worker-of-default"], failing: [] },
+      transitions: [],
+    },
+    { cluster: "edge/2" },
+  ]);
+  const one = await viewOf(await call("/v1/guards/edge%2F2"));
+  expect(one.rate.setBy).toBe("worker-of-edge/2");
+});
+
+test("an isolated API server gets no call until a person resets it; who and why are kept", async () => {
+  const call = openApi();
+  const guard = await guardOf("default");
+  await callThrough(guard);
+  const isolated = await viewOf(await call("/v1/guards/default/isolate", "POST", ORDER));
+  expect(isolated.breaker).toMatchObject({ mode: "isolated", isolated: ORDER });
+  expect(isolated.transitions[0]).toMatchObject({
+    from: "closed",
+    to: "isolated",
+    by: ORDER.by,
+    why: ORDER.reason,
+  });
+  await until("the worker knows", () => guard.breaker.mode === "isolated");
+  await expect(callThrough(guard)).rejects.toMatchObject({ code: "deferred" });
+
+  const back = { by: "grace", reason: "done" };
+  const reset = await viewOf(await call("/v1/guards/default/reset", "POST", back));
+  expect(reset.breaker.mode).toBe("closed");
+  expect(reset.breaker.isolated).toBeUndefined();
+  // As after an outage: a fifth of the rate, from which it climbs.
+  expect(reset.rate.current).toBe(100);
+  expect(reset.transitions[0]).toMatchObject({ from: "isolated", to: "closed", by: "grace" });
+  await until("the worker knows", () => guard.breaker.mode === "closed");
+  await callThrough(guard);
+});
+
+test("a rate set by a person holds for the fleet, also when a worker starts, until it is given back", async () => {
+  const call = openApi();
+  await guardOf("default");
+  const path = "/v1/guards/default/rate";
+  const set = await viewOf(await call(path, "PUT", { ratePerSecond: 20, ...ORDER }));
+  expect(set.rate).toMatchObject({
+    current: 20,
+    limits: { ratePerSecond: 20 },
+    override: { ratePerSecond: 20, ...ORDER },
+  });
+  await guardOf("default");
+  const later = await viewOf(await call("/v1/guards/default"));
+  expect(later.rate.limits.ratePerSecond).toBe(20);
+  const given = await viewOf(await call(path, "PUT", { ratePerSecond: null, ...ORDER }));
+  expect(given.rate).toMatchObject({ current: 500, limits: { ratePerSecond: 500 } });
+  expect(given.rate.override).toBeUndefined();
+});
+
+const ISOLATE = ["/v1/guards/default/isolate", "POST"] as const;
+const RATE = ["/v1/guards/default/rate", "PUT"] as const;
+test.each([
+  ["nobody and no reason", ...ISOLATE, {}, ["/by", "/reason"]],
+  ["spaces only", ...ISOLATE, { by: " ", reason: "\t" }, ["/by", "/reason"]],
+  ["too long a reason", ...ISOLATE, { by: "a", reason: "x".repeat(201) }, ["/reason"]],
+  ["an unknown field", ...ISOLATE, { ...ORDER, rate: 5 }, ["/rate"]],
+  ["no rate", ...RATE, ORDER, ["/ratePerSecond"]],
+  ["rate 0", ...RATE, { ...ORDER, ratePerSecond: 0 }, ["/ratePerSecond"]],
+  ["a negative rate", ...RATE, { ...ORDER, ratePerSecond: -1 }, ["/ratePerSecond"]],
+  ["a huge rate", ...RATE, { ...ORDER, ratePerSecond: 1e9 }, ["/ratePerSecond"]],
+  ["a rate without end", ...RATE, '{"by":"a","reason":"b","ratePerSecond":1e999}', undefined],
+  ["a tiny rate", ...RATE, { ...ORDER, ratePerSecond: 1e-300 }, ["/ratePerSecond"]],
+  ["text", ...RATE, { ...ORDER, ratePerSecond: "5" }, ["/ratePerSecond"]],
+  ["all of it", ...RATE, { ratePerSecond: -1 }, ["/by", "/ratePerSecond", "/reason"]],
+])("%s is a 422 with a pointer per error, and changes nothing", async (...row) => {
+  const [, path, method, body, pointers = ["/ratePerSecond"]] = row;
+  const call = openApi();
+  await guardOf("default");
+  const before = await viewOf(await call("/v1/guards/default"));
+  const problem = await problemOf(await call(path, method, body), 422);
+  expect(problem.errors?.map(({ pointer }) => pointer).toSorted()).toEqual(pointers);
+  for (const { detail } of problem.errors ?? []) expect(detail).toMatch(/write|say|remove/);
+  expect(await viewOf(await call("/v1/guards/default"))).toEqual(before);
+});
+
+test.each([
+  ["/v1/guards/nobody", "GET", undefined],
+  ["/v1/guards/nobody/isolate", "POST", ORDER],
+  ["/v1/guards/nobody/reset", "POST", ORDER],
+  ["/v1/guards/nobody/rate", "PUT", { ...ORDER, ratePerSecond: 5 }],
+])("%s of a cluster without a guard is a 404", async (path, method, body) => {
+  const problem = await problemOf(await openApi()(path, method, body), 404);
+  expect(problem.code).toBe("not_found");
+});
+
+test("Redis that is away, or does not answer, is a 503 and no endless wait", async () => {
+  const redis = await startRedis({ appendonly: false });
+  onTestFinished(() => redis.kill());
+  const hanging = openApi(redis.url);
+  expect((await hanging("/v1/guards")).status).toBe(200);
+  process.kill(redis.pid, "SIGSTOP");
+  for (const call of [hanging, openApi("redis://127.0.0.1:1")]) {
+    for (const [path, method, body] of [
+      ["/v1/guards", "GET", undefined],
+      ["/v1/guards/default", "GET", undefined],
+      [...ISOLATE, ORDER],
+      [...RATE, { ...ORDER, ratePerSecond: 5 }],
+    ] as const) {
+      const response = await call(path, method, body);
+      expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect((await problemOf(response, 503)).code).toBe("redis_unavailable");
+    }
+  }
+});

@@ -1,0 +1,323 @@
+import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { overviewSchema, type Overview } from "@konverge/contracts";
+import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
+import { TerminalError } from "@konverge/core";
+import { defineWorkflow, openWorkflows } from "@konverge/workflow";
+import { expect, onTestFinished, test } from "vitest";
+import { NODE_POOL } from "../queue/announce.ts";
+import { useApi } from "./api-harness.ts";
+import { until, workOn } from "../queue/queue-harness.ts";
+
+const api = useApi({ announces: false });
+const harness = api.queues;
+
+const KEY = "node-pool/default/nodepools.demo.konverge.dev/demo/blue";
+const ORDER = { by: "ada", reason: "a bad release" };
+const LOOP = {
+  kind: "requeue",
+  count: 20,
+  step: 1,
+  sinceMs: 1,
+  paths: [],
+  managers: [],
+  worker: "w-1",
+} as const;
+
+function call(path: string, { token, ...options }: { token?: string; pages?: string } = {}) {
+  return api.serve({ token, ...options })(path);
+}
+
+async function overview(): Promise<Overview> {
+  const response = await call("/v1/overview");
+  expect(response.status).toBe(200);
+  return overviewSchema.parse(await response.json());
+}
+
+/** A controller that is known, with a live worker or without. */
+async function announce({ live }: { readonly live: boolean }): Promise<void> {
+  const registry = createControllerRegistry({
+    redis: { url: harness.url },
+    cluster: "default",
+    prefix: harness.prefix,
+  });
+  await registry.announce([NODE_POOL]);
+  onTestFinished(() => registry.close());
+  if (!live) return;
+  const stop = registry.heartbeat({
+    workerId: "w-1",
+    controllers: ["node-pool"],
+    definitions: {},
+    role: "all",
+    version: "test",
+    startedAt: "2026-01-01T00:00:00Z",
+    host: "here",
+  });
+  onTestFinished(stop);
+  await until("the worker lives", async () => (await api.access.workers("default")).length === 1);
+}
+
+async function remember(options: {
+  readonly outcomes?: Readonly<Record<string, number>>;
+  readonly conflicts?: number;
+  readonly loopUntilMs?: number;
+}): Promise<void> {
+  const { outcomes = {}, conflicts = 0, loopUntilMs } = options;
+  const writer = createHistoryWriter({
+    redis: { url: harness.url },
+    cluster: "default",
+    prefix: harness.prefix,
+    budgetBytes: 1_000_000,
+    onError: () => undefined,
+  });
+  const counts = Object.entries(outcomes).map(([name, count]) => [`outcome.${name}`, count]);
+  await writer.flush({
+    rows: [10, 20, 30, 400].map((durationMs, index) => ({
+      recordBytes: 100,
+      row: {
+        key: KEY,
+        epoch: index,
+        outcome: "done",
+        errorCode: "",
+        managers: [],
+        hints: [],
+        startedAtMs: Date.now(),
+        durationMs,
+        conflicts: 0,
+        writes: 0,
+        calls: 1,
+        worker: "w-1",
+      },
+    })),
+    fights:
+      conflicts === 0
+        ? []
+        : [{ object: "nodepools.demo.konverge.dev/demo/blue", conflicts, pairs: [] }],
+    rollups: [
+      {
+        controller: "node-pool",
+        minute: Math.floor(Date.now() / 60_000),
+        counts: Object.fromEntries(counts) as Record<string, number>,
+      },
+    ],
+    say: [],
+    sayAgainMs: 1,
+    loops:
+      loopUntilMs === undefined
+        ? new Map()
+        : new Map([[KEY, JSON.stringify({ ...LOOP, untilMs: loopUntilMs })]]),
+  });
+  await writer.close();
+}
+
+const codesOf = ({ problems }: Overview) => problems.map(({ code }) => code);
+
+test("before the first worker the overview says that nothing is known", async () => {
+  expect(await overview()).toMatchObject({
+    verdict: "No controller is known yet.",
+    problems: [],
+    controllers: [],
+  });
+});
+
+test("all is well in one sentence, with a row per controller", async () => {
+  await announce({ live: true });
+  await remember({ outcomes: { done: 7, conflict: 2, retry: 1 } });
+  const answer = await overview();
+  expect(answer).toMatchObject({
+    verdict: "All is well: 1 worker on 1 controller.",
+    problems: [],
+    clusters: ["default"],
+    controllers: [{ name: "node-pool", workers: 1, waiting: 0, p50Ms: 30, p99Ms: 400, dead: 0 }],
+  });
+  const minutes = answer.controllers[0]?.minutes ?? [];
+  expect(minutes).toHaveLength(60);
+  expect(minutes.filter(({ ok }) => ok > 0)).toEqual([{ ok: 7, conflict: 2, failed: 1 }]);
+});
+
+test("what is wrong is said worst first, and what was wrong is not said any more", async () => {
+  await announce({ live: true });
+  await remember({
+    outcomes: { done: 5, retry: 5, lost: 1 },
+    conflicts: 20,
+    loopUntilMs: Date.now() + 60_000,
+  });
+  const { queue } = await api.access.find("default", "node-pool");
+  await queue.control.pause({ kind: "namespace", namespace: "demo" }, ORDER);
+  const answer = await overview();
+  expect(codesOf(answer)).toEqual(["failing", "lost", "loop", "fight", "paused"]);
+  expect(answer.verdict).toBe("Work goes on; 4 things to look at.");
+  expect(answer.problems.map(({ message }) => message)).toEqual([
+    "node-pool: 6 of 11 attempts failed in 5 minutes",
+    "node-pool: 1 attempt lost its worker in the last hour",
+    "demo/blue runs in circles and is slowed down",
+    "demo/blue was fought over 20 times in the last hour",
+    "node-pool: demo is paused by ada: a bad release",
+  ]);
+  await remember({ loopUntilMs: Date.now() - 120_000 });
+  expect(codesOf(await overview())).not.toContain("loop");
+});
+
+test("work that nobody does is bad", async () => {
+  await announce({ live: false });
+  const { queue } = await api.access.find("default", "node-pool");
+  const key = {
+    controller: "node-pool",
+    cluster: "default",
+    resource: "nodepools",
+    group: "demo.konverge.dev",
+    namespace: "demo",
+    name: "blue",
+  };
+  await queue.request(key, { kind: "cli", by: "test" });
+  const answer = await overview();
+  expect(codesOf(answer)).toEqual(["no_workers", "unserved"]);
+  expect(answer.verdict).toBe("2 things need you.");
+  expect(answer.controllers[0]?.oldestMs).toBeGreaterThanOrEqual(0);
+  const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
+  await until("it is dead", () => worker.closed.length === 1);
+  expect(codesOf(await overview())).toEqual(["no_workers", "dead_letters"]);
+});
+
+test("workflows have a row of their own; runs that are stuck, have failed or are nobody's are wrong", async () => {
+  const redis = { url: harness.url };
+  const { prefix } = harness;
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
+  const runs = openWorkflows({ redis, prefix });
+  onTestFinished(async () => {
+    await Promise.all([runs.close(), registry.close()]);
+  });
+  const release = defineWorkflow("release", { version: 2 }, async (w, fails: boolean) => {
+    await w.step("publish", () => {
+      if (fails) throw new TerminalError("the disk is full");
+    });
+    await w.signal("approve");
+  });
+  const inStatus = (id: string, status: string) =>
+    until(`${id} is ${status}`, async () => {
+      return (await runs.get({ workflow: "release", id }))?.status === status;
+    });
+  await registry.announce([], [release]);
+  await runs.start(release, false, { id: "waits" });
+  const alone = await overview();
+  expect(alone.verdict).toBe("1 thing needs you.");
+  expect(alone.problems).toEqual([
+    {
+      code: "unserved",
+      level: "bad",
+      message: "release: 1 run has not ended and no worker runs it",
+      workflow: "release",
+    },
+  ]);
+
+  const heartbeat = registry.heartbeat({
+    workerId: "w-1",
+    controllers: [],
+    definitions: {},
+    workflows: { release: 2 },
+    role: "all",
+    version: "test",
+    startedAt: "2026-01-01T00:00:00Z",
+    host: "here",
+  });
+  onTestFinished(heartbeat);
+  runs.work({ workflows: [release] });
+  await inStatus("waits", "parked");
+  await until("the worker lives", async () => (await api.access.workers("default")).length === 1);
+  expect(await overview()).toMatchObject({
+    verdict: "All is well: 1 worker on 1 workflow.",
+    problems: [],
+    workflows: [{ name: "release", version: 2, workers: 1, runs: { parked: 1, failed: 0 } }],
+  });
+
+  await runs.start(release, true, { id: "team/fails" });
+  await runs.start({ name: "release", version: 9 }, false, { id: "old" });
+  await inStatus("team/fails", "failed");
+  await inStatus("old", "stuck");
+  const { verdict, problems } = await overview();
+  expect(verdict).toBe("1 thing needs you, 1 more to look at.");
+  expect(problems).toMatchObject([
+    {
+      code: "run_stuck",
+      run: "release/default/old",
+      message: expect.stringMatching(/^release: old is stuck: .* version 9/),
+    },
+    {
+      code: "run_failed",
+      run: "release/default/team/fails",
+      message: 'release: team/fails failed: step "publish" failed: the disk is full',
+    },
+  ]);
+
+  for (const id of ["a", "b", "c"]) {
+    await runs.start({ name: "release", version: 9 }, false, { id });
+    await inStatus(id, "stuck");
+  }
+  expect((await overview()).problems[0]).toEqual({
+    code: "run_stuck",
+    level: "bad",
+    message: "release: 4 runs are stuck",
+    workflow: "release",
+  });
+});
+
+const HTML = `<base href="./" /><meta name="konverge" content="{}" />`;
+
+async function makePages(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "konverge-pages-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(join(folder, "assets"));
+  await writeFile(join(folder, "index.html"), HTML);
+  await writeFile(join(folder, "assets", "index-1a2b.js"), "console.log(1);\n");
+  return folder;
+}
+
+test("each view has its page, which knows the way up from wherever it is served", async () => {
+  const pages = await makePages();
+  for (const [path, up] of [
+    ["/", "./"],
+    ["/runs?name=blue", "./"],
+    ["/o/default/node-pool/demo/blue", "./../../../../"],
+    ["/w/release/default/team%2Fweb", "./../../../"],
+  ] as const) {
+    const response = await call(path, { pages });
+    expect(response.status, path).toBe(200);
+    const text = await response.text();
+    expect(text).toContain(`<base href="${up}"`);
+    expect(text).toContain(
+      'content="{&quot;cluster&quot;:&quot;default&quot;,&quot;role&quot;:&quot;admin&quot;}"',
+    );
+    const policy = response.headers.get("content-security-policy");
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+    expect(policy).not.toContain("unsafe");
+  }
+  expect((await call("/nothing", { pages })).status).toBe(404);
+});
+
+test("hashed files are kept for ever and sent compressed; pages are asked for again", async () => {
+  const pages = await makePages();
+  const asset = await call("/assets/index-1a2b.js", { pages });
+  expect(await asset.text()).toBe("console.log(1);\n");
+  expect(asset.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+  expect(asset.headers.get("cache-control")).toContain("immutable");
+  expect((await call("/", { pages })).headers.get("cache-control")).toBe("no-cache");
+  expect((await call("/assets/..%2Findex.html", { pages })).status).toBe(404);
+});
+
+test("pages and files are there without a token, data is not", async () => {
+  const pages = await makePages();
+  const guarded = { pages, token: "0123456789abcdef" };
+  const page = await call("/", guarded);
+  expect(page.status).toBe(200);
+  expect(await page.text(), "not even the name of the cluster").toContain('content="{}"');
+  expect((await call("/assets/index-1a2b.js", guarded)).status).toBe(200);
+  for (const path of ["/v1/overview", "/v1/controllers", "/queues", "/metrics", "/v1/events"]) {
+    expect((await call(path, guarded)).status, path).toBe(401);
+  }
+});
+
+test("a checkout whose dashboard is not built says so", async () => {
+  const response = await call("/", { pages: "/nowhere" });
+  expect(await response.text()).toContain("npm run setup");
+});

@@ -1,0 +1,76 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { runListSchema, startedRunSchema } from "@konverge/contracts";
+import { createControllerRegistry } from "@konverge/queue";
+import { beforeEach, expect, test } from "vitest";
+import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
+import { useApi, type Call } from "./api-harness.ts";
+
+const harness = useApi();
+const CHILD = fileURLToPath(new URL("api-dying-child.ts", import.meta.url));
+const DAY_MS = 24 * 3_600_000;
+
+beforeEach(async () => {
+  const { url, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [{ name: "deploy", version: 1 }]);
+  await registry.close();
+});
+
+const start = async (call: Call, key: string, body: object = {}) => {
+  const headers = { "idempotency-key": key };
+  const response = await call("/v1/runs", { headers, body: { workflow: "deploy", ...body } });
+  expect(response.status).toBe(202);
+  return startedRunSchema.parse(await response.json());
+};
+const runsOf = async (call: Call) =>
+  runListSchema.parse(await (await call("/v1/runs")).json()).items.map(({ id }) => id);
+/** As if their time were over. */
+const dropAnswers = async () => {
+  const { redis, prefix } = harness.queues;
+  const kept = await redis.keys(`${prefix}:{answers}/answer/*`);
+  if (kept.length > 0) await redis.unlink(...kept);
+};
+
+test("an API that dies between the start and keeping the answer starts one run, not two", async () => {
+  const call = harness.serve();
+  const { url, prefix } = harness.queues;
+  const body = { workflow: "deploy", input: { name: "web" } };
+  const args = [
+    "--conditions=@konverge/source",
+    CHILD,
+    url,
+    prefix,
+    "deploy-7",
+    JSON.stringify(body),
+  ];
+  const child = spawn(process.execPath, args, { stdio: "inherit" });
+  expect(await once(child, "exit")).toEqual([null, "SIGKILL"]);
+  const [id] = await runsOf(call);
+  expect(id).toMatch(/^deploy\/default\/[0-9a-f]{32}$/);
+  const inFlight = await call("/v1/runs", { headers: { "idempotency-key": "deploy-7" }, body });
+  expect(inFlight.status).toBe(409);
+  await dropAnswers();
+  expect(await start(call, "deploy-7", body)).toEqual({ id, created: true });
+  expect(await runsOf(call)).toEqual([id]);
+});
+
+test("another key, body or caller is another run, and so is the same after a day", async () => {
+  const call = harness.serve();
+  const first = await start(call, "one");
+  await dropAnswers();
+  expect(await start(call, "one")).toEqual(first);
+  expect((await start(call, "two")).id).not.toBe(first.id);
+  await dropAnswers();
+  expect((await start(call, "one", { input: 1 })).id).not.toBe(first.id);
+  const { redis, prefix } = harness.queues;
+  const name = runNames(prefix, "default", "deploy").run(first.id.split("/").at(-1) ?? "");
+  await redis.hset(name, "createdAt", Date.now() - DAY_MS - 1);
+  await dropAnswers();
+  const next = await start(call, "one");
+  expect(next.id).not.toBe(first.id);
+  await dropAnswers();
+  expect(await start(call, "one")).toEqual(next);
+  expect(await runsOf(call)).toHaveLength(4);
+});

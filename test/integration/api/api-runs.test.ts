@@ -1,0 +1,340 @@
+import {
+  auditPageSchema,
+  runListSchema,
+  runSchema,
+  startedRunSchema,
+  type QueueList,
+  type RunDetail,
+} from "@konverge/contracts";
+import { createControllerRegistry } from "@konverge/queue";
+import { defineWorkflow, openWorkflows, type AnyWorkflow } from "@konverge/workflow";
+import { expect, onTestFinished, test } from "vitest";
+import { problemIn, useApi, type Call, type Sent } from "./api-harness.ts";
+import { until } from "../queue/queue-harness.ts";
+
+const harness = useApi();
+const names = {
+  parse(value: unknown): { readonly name: string } {
+    const { name } = value as { readonly name?: unknown };
+    if (typeof name !== "string") throw new Error("name: write a text");
+    return { name };
+  },
+};
+const approved = defineWorkflow("approved", { version: 3, input: names }, async (w, { name }) => {
+  const made = await w.step("make", () => `pool-${name}`);
+  const { by } = await w.signal<{ readonly by: string }>("approve");
+  return { made, by };
+});
+
+/** What a worker process does: it announces and runs them. */
+async function work(...workflows: readonly AnyWorkflow[]): Promise<void> {
+  const { url, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], workflows);
+  const runs = openWorkflows({ redis: { url }, prefix });
+  runs.work({ workflows });
+  onTestFinished(async () => {
+    await Promise.all([runs.close(), registry.close()]);
+  });
+}
+
+async function start(call: Call, body: object, sent: Sent = {}) {
+  const response = await call("/v1/runs", { ...sent, body: { workflow: "approved", ...body } });
+  expect(response.status).toBe(202);
+  const answer = startedRunSchema.parse(await response.json());
+  const path = `/v1/runs/${encodeURIComponent(answer.id)}`;
+  expect(response.headers.get("location")).toBe(path);
+  return { ...answer, path };
+}
+const get = async (call: Call, path: string): Promise<RunDetail> =>
+  runSchema.parse(await (await call(path)).json());
+const inStatus = (call: Call, path: string, status: string) =>
+  until(`${path} is ${status}`, async () => {
+    const run = await get(call, path);
+    return run.status === status && run;
+  });
+
+test("a run is started by name, tells what it waits for, takes a signal, and ends with its steps", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { id, created, path } = await start(call, { input: { name: "web" }, key: "pool/web" });
+  expect([id, created]).toEqual([
+    expect.stringMatching(/^approved\/default\/[-0-9a-f]{36}$/),
+    true,
+  ]);
+  const parked = await inStatus(call, path, "parked");
+  expect(parked).toMatchObject({ version: 3, key: "pool/web", input: { name: "web" } });
+  const since = expect.stringMatching(/Z$/);
+  expect(parked.waits).toEqual([{ step: "approve", kind: "signal", since }]);
+  const again = await start(call, { input: { name: "web" }, key: "pool/web" });
+  expect(again).toMatchObject({ id, created: false });
+
+  const signal = { name: "approve", payload: { by: "ann" }, by: "ann" };
+  expect((await call(`${path}/signal`, { body: signal })).status).toBe(200);
+  const run = await inStatus(call, path, "done");
+  expect(run.result).toEqual({ made: "pool-web", by: "ann" });
+  expect(run.waits).toBeUndefined();
+  expect(run.steps).toMatchObject([
+    { name: "make", kind: "step", attempts: 1, value: "pool-web" },
+    { name: "approve", kind: "signal", by: "ann", value: { by: "ann" } },
+  ]);
+  expect(run.steps.at(1)?.startedAt).toBe(parked.waits?.at(0)?.since);
+  const late = await call(`${path}/signal`, { body: signal });
+  expect(await problemIn(late)).toMatchObject({ status: 409, code: "run_ended" });
+});
+
+test("what the schema refuses fails the run, with the place that is wrong", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { input: { name: 7 } });
+  const { error, steps } = await inStatus(call, path, "failed");
+  expect(error).toEqual({
+    code: "invalid_request",
+    message: 'the input of "approved" does not fit its schema: name: write a text',
+  });
+  expect(steps).toEqual([]);
+});
+
+test("a cancellation says by whom and why", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { input: { name: "web" } });
+  await inStatus(call, path, "parked");
+  const order = { by: "ann", reason: "wrong pool" };
+  expect((await call(`${path}/cancel`, { body: order })).status).toBe(200);
+  expect(await inStatus(call, path, "cancelled")).toMatchObject({ cancel: order });
+});
+
+test("a signal that the run does not take is told, with its sender and without its payload", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { input: { name: "web" } });
+  expect(await inStatus(call, path, "parked")).not.toHaveProperty("untaken");
+  for (const name of ["aprove", "approve"]) {
+    const body = { name, id: `of-${name}`, payload: { by: "ann" }, by: "ann" };
+    expect((await call(`${path}/signal`, { body })).status).toBe(200);
+  }
+  const { untaken } = await inStatus(call, path, "done");
+  const at = expect.stringMatching(/Z$/);
+  expect(untaken).toEqual([{ name: "aprove", id: "of-aprove", by: "ann", at }]);
+});
+
+test("a look at a run can wait: for its end, or for anything new", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { input: { name: "web" } });
+  const parked = await inStatus(call, path, "parked");
+  expect((await get(call, `${path}?wait=20ms`)).status).toBe("parked");
+  // What was seen is not so any more: answered at once.
+  expect((await get(call, `${path}?wait=60s&seen=queued/0`)).status).toBe("parked");
+  const news = get(call, `${path}?wait=60s&seen=parked/${parked.steps.length}`);
+  const end = call(path, { headers: { prefer: "wait=60" } });
+  const body = { name: "approve", payload: { by: "ann" }, by: "ann" };
+  expect((await call(`${path}/signal`, { body })).status).toBe(200);
+  const { status, steps } = await news;
+  expect(`${status}/${steps.length}`).not.toBe("parked/1");
+  expect(runSchema.parse(await (await end).json()).status).toBe("done");
+  const refused = await call(`${path}?wait=61s&seen=7`);
+  expect((await problemIn(refused)).errors?.map(({ pointer }) => pointer)).toEqual([
+    "/wait",
+    "/seen",
+  ]);
+});
+
+test("a retry is an operator's order: it begins a failed run anew or goes on from what failed, and is written down", async () => {
+  const call = harness.serve();
+  const state = { broken: true };
+  const flaky = defineWorkflow("approved", { version: 3 }, async (w) => {
+    await w.step("draft", () => "draft");
+    const body = () => {
+      if (state.broken) throw new Error("quota");
+      return "pushed";
+    };
+    return await w.step("push", body, { retry: { attempts: 1 } });
+  });
+  await work(flaky);
+  const token = await harness.token("ann", { role: "operator" });
+  const { path, id } = await start(call, { id: "r" });
+  await inStatus(call, path, "failed");
+  const viewer = await harness.token("viewer");
+  const body = { by: "eve", reason: "the quota was raised" };
+  const retry = (rest: object = {}, sent: Sent = { token }) =>
+    call(`${path}/retry`, { ...sent, body: { ...body, ...rest } });
+  expect((await retry({}, { token: viewer })).status).toBe(403);
+  const anew = await retry();
+  const next = `/v1/runs/${encodeURIComponent("approved/default/r~2")}`;
+  expect(anew.headers.get("location")).toBe(next);
+  const order = { by: "ann", reason: body.reason };
+  expect(runSchema.parse(await anew.json())).toMatchObject({
+    id: "approved/default/r~2",
+    by: "ann",
+    retry: { of: id, ...order },
+  });
+  await inStatus(call, next, "failed");
+  state.broken = false;
+  expect(await (await retry({ fromFailed: true })).json()).toMatchObject({ id, retry: order });
+  const run = await inStatus(call, path, "done");
+  expect(run.steps.map(({ name, value }) => [name, value])).toEqual([
+    ["draft", "draft"],
+    ["push", "pushed"],
+  ]);
+  expect(await problemIn(await retry())).toMatchObject({ status: 409, code: "run_ended" });
+  const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
+  expect(items.filter(({ action }) => action === "run.retry")).toMatchObject([
+    { by: "ann", controller: "workflow.approved", name: "r", reason: body.reason },
+    { by: "ann", controller: "workflow.approved", name: "r", reason: body.reason },
+  ]);
+});
+
+test("a start waits for a worker; with an id or an Idempotency-Key it happens once", async () => {
+  const call = harness.serve();
+  const { url, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [approved]);
+  await registry.close();
+  const body = { input: { name: "web" } };
+  const first = await start(call, { ...body, id: "deploy-7" });
+  expect(await start(call, { ...body, id: "deploy-7" })).toMatchObject({
+    id: first.id,
+    created: false,
+  });
+  const headers = { "idempotency-key": "once" };
+  const one = await start(call, body, { headers });
+  expect(await start(call, body, { headers })).toMatchObject({ id: one.id, created: true });
+  expect((await get(call, first.path)).status).toBe("queued");
+  await work(approved);
+  await inStatus(call, first.path, "parked");
+});
+
+test("lists are newest first and by pages, of one workflow or of all", async () => {
+  const call = harness.serve();
+  const other = defineWorkflow("other", { version: 1 }, async () => null);
+  await work(approved, other);
+  for (const id of ["a", "b", "c"]) await start(call, { id, input: { name: id } });
+  await start(call, { workflow: "other", id: "d" });
+  const list = async (query: string) =>
+    runListSchema.parse(await (await call(`/v1/runs?${query}`)).json());
+  const page = await list("workflow=approved&limit=2");
+  expect(page.items.map(({ id }) => id)).toEqual(["approved/default/c", "approved/default/b"]);
+  const rest = await list(`workflow=approved&limit=2&cursor=${page.next}`);
+  expect(rest.items.map(({ id }) => id)).toEqual(["approved/default/a"]);
+  expect(rest.next).toBeUndefined();
+  const all = await list("limit=3");
+  // Two that were started within one millisecond have no order.
+  expect(all.items.map(({ workflow }) => workflow).toSorted()).toEqual([
+    "approved",
+    "approved",
+    "other",
+  ]);
+  const last = await list(`limit=3&cursor=${encodeURIComponent(all.next ?? "")}`);
+  expect([last.items.map(({ id }) => id), last.next]).toEqual([["approved/default/a"], undefined]);
+});
+
+test("runs are found by status, key, who started them, and a part of their name", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const token = await harness.token("ann", { role: "operator" });
+  const input = { name: "web" };
+  const one = await start(call, { id: "one", input, key: "pool/Web" }, { token });
+  const two = await start(call, { id: "two", input, by: "bob" });
+  const bad = await start(call, { id: "bad", input: {} });
+  await inStatus(call, one.path, "parked");
+  await inStatus(call, two.path, "parked");
+  await inStatus(call, bad.path, "failed");
+  const list = async (query: string) => {
+    const answer = await call(`/v1/runs?${query}`);
+    return runListSchema.parse(await answer.json()).items.map(({ id }) => id.split("/").at(-1));
+  };
+  expect(await list("status=parked")).toEqual(["two", "one"]);
+  expect(await list("status=failed")).toEqual(["bad"]);
+  expect(await list("status=stuck")).toEqual([]);
+  expect(await list("key=pool/Web")).toEqual(["one"]);
+  expect(await list("by=ann")).toEqual(["one"]);
+  expect(await list("q=web")).toEqual(["one"]);
+  expect(await list("q=TW&status=parked&by=bob")).toEqual(["two"]);
+  const refused = await call("/v1/runs?status=asleep&cursor=7");
+  const { errors } = await problemIn(refused);
+  expect(errors).toMatchObject([
+    { pointer: "/status", detail: expect.stringMatching(/write one of queued, running/) },
+    { pointer: "/cursor", detail: "take the cursor of an earlier answer" },
+  ]);
+});
+
+test("the list of queues tells what waits for the workflows that the caller may see", async () => {
+  const call = harness.serve();
+  const { url, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [approved]);
+  await registry.close();
+  for (const id of ["a", "b"]) await start(call, { id, input: { name: id } });
+  const list = async (token?: string) => {
+    const { workflows } = (await (await call("/v1/queues", { token })).json()) as QueueList;
+    return workflows;
+  };
+  const none = { cluster: "default", workflow: "approved", active: 0, delayed: 0, workers: 0 };
+  expect(await list()).toEqual([{ ...none, waiting: 2 }]);
+  expect(await list(await harness.token("nodes", { scope: { controllers: ["nodes"] } }))).toEqual(
+    [],
+  );
+  await work(approved);
+  await until("nothing waits", async () => (await list())[0]?.waiting === 0);
+});
+
+test("what is not there is told: workflows with those that are known, runs by their id", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const none = await call("/v1/runs", { body: { workflow: "rollout" } });
+  expect(await problemIn(none)).toMatchObject({
+    status: 404,
+    detail: expect.stringMatching(/no worker has announced a workflow "rollout".*known: approved/),
+  });
+  const gone = await call(`/v1/runs/${encodeURIComponent("approved/default/x")}`);
+  expect(await problemIn(gone)).toMatchObject({ status: 404, code: "not_found" });
+  const odd = await call("/v1/runs/x");
+  expect(await problemIn(odd)).toMatchObject({ status: 422, code: "invalid_request" });
+  const input = JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`) as unknown;
+  const deep = await call("/v1/runs", { body: { workflow: "approved", input } });
+  expect(await problemIn(deep)).toMatchObject({
+    status: 422,
+    errors: [{ pointer: "/input", detail: expect.stringMatching(/nested more than 100/) }],
+  });
+});
+
+test("roles and scopes hold: a workflow is workflow.<name> among the controllers; the author is the token's name", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const viewer = await harness.token("viewer");
+  const operator = await harness.token("ann", {
+    role: "operator",
+    scope: { controllers: ["workflow.approved"] },
+  });
+  const stranger = await harness.token("bob", {
+    role: "operator",
+    scope: { controllers: ["node-pool"] },
+  });
+  const body = { workflow: "approved", input: { name: "web" } };
+  for (const token of [viewer, stranger]) {
+    const refused = await call("/v1/runs", { token, body });
+    expect(await problemIn(refused)).toMatchObject({ status: 403, code: "forbidden" });
+  }
+  const { path } = await start(call, { input: { name: "web" }, by: "eve" }, { token: operator });
+  expect((await call(path, { token: viewer })).status).toBe(200);
+  expect((await call(path, { token: stranger })).status).toBe(403);
+  const listed = await call("/v1/runs", { token: stranger });
+  expect(await listed.json()).toEqual({ items: [] });
+  const signal = { name: "approve", payload: { by: "eve" }, by: "eve" };
+  expect((await call(`${path}/signal`, { token: viewer, body: signal })).status).toBe(403);
+  expect((await call(`${path}/signal`, { token: operator, body: signal })).status).toBe(200);
+  const run = await until("it is done", async () => {
+    const found = runSchema.parse(await (await call(path, { token: viewer })).json());
+    return found.status === "done" && found;
+  });
+  expect(run.by).toBe("ann");
+  expect(run.steps[1]).toMatchObject({ name: "approve", by: "ann" });
+  const audit = await call("/v1/audit");
+  const { items } = auditPageSchema.parse(await audit.json());
+  expect(items.map(({ action, by }) => `${by} ${action}`)).toEqual([
+    "ann run.signal",
+    "ann run.start",
+  ]);
+});

@@ -1,0 +1,375 @@
+import {
+  auditPageSchema,
+  fightsSchema,
+  keyListSchema,
+  pauseListSchema,
+  problemSchema,
+  whoamiSchema,
+} from "@konverge/contracts";
+import { expect, test } from "vitest";
+import { useApi, type Call, type Sent } from "./api-harness.ts";
+import { until, workOn } from "../queue/queue-harness.ts";
+
+const api = useApi();
+const ADMIN_TOKEN = "the-token-of-the-configuration";
+const BLUE = { controller: "node-pool", namespace: "blue", name: "a" };
+const GREEN = { controller: "node-pool", namespace: "green", name: "a" };
+const ORDER = { by: "mallory", reason: "a bad release" };
+const make: typeof api.token = (name, rest) => api.token(name, rest);
+
+/** Unless told otherwise it listens where all can reach it. */
+const serve: typeof api.serve = (options) => api.serve({ isLoopback: false, ...options });
+async function refused(response: Response, status: number): Promise<string> {
+  expect(response.status).toBe(status);
+  const { code, detail } = problemSchema.parse(await response.json());
+  expect(code).toBe(status === 401 ? "unauthorized" : "forbidden");
+  return detail;
+}
+const READS = [
+  "/v1/controllers",
+  "/metrics",
+  "/queues",
+  "/queues/api/queues",
+  "/v1/overview",
+  "/v1/nothing",
+];
+
+test("beyond loopback nothing is served without a token, whatever host the request names", async () => {
+  const call = serve();
+  for (const path of [...READS, "/v1/whoami"]) {
+    await refused(await call(path), 401);
+    await refused(await call(path, { headers: { host: "127.0.0.1" } }), 401);
+  }
+  await refused(await call("/v1/reconciles", { body: BLUE }), 401);
+  expect((await call("/livez")).status).toBe(200);
+});
+
+test("on loopback no token is needed, but a request through a proxy or by another site's page is refused", async () => {
+  const call = serve({ isLoopback: true });
+  expect(whoamiSchema.parse(await (await call("/v1/whoami")).json())).toMatchObject({
+    via: "local",
+    role: "admin",
+  });
+  await refused(await call("/v1/whoami", { headers: { "x-forwarded-for": "10.0.0.1" } }), 403);
+  await refused(await call("/metrics", { headers: { host: "evil.example.com" } }), 403);
+  for (const headers of [
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "same-site" },
+    { origin: "https://evil.example.com" },
+    { origin: "null" },
+  ] as Record<string, string>[]) {
+    await refused(await call("/v1/reconciles", { body: BLUE, headers }), 403);
+  }
+  const headers = { origin: "http://localhost:7070" };
+  expect((await call("/v1/reconciles", { body: BLUE, headers })).status).toBe(202);
+});
+
+test("every wrong kind of token is refused", async () => {
+  const good = await make("good");
+  const expired = await make("short", { ttlMs: 1_000 });
+  const call = serve({ token: ADMIN_TOKEN });
+  expect((await call("/v1/whoami", { token: good })).status).toBe(200);
+  await until(
+    "it expires",
+    async () => (await call("/v1/whoami", { token: expired })).status === 401,
+  );
+  const [, id = "", secret = ""] = good.split("_");
+  for (const token of [
+    "",
+    "x",
+    ADMIN_TOKEN.slice(1),
+    `${ADMIN_TOKEN}x`,
+    expired,
+    good.slice(0, -1),
+    `${good}x`,
+    `kvg_${id}_${"A".repeat(43)}`,
+    `kvg_${"0".repeat(12)}_${secret}`,
+    "kvg___proto___x",
+    "x".repeat(7_000),
+  ]) {
+    await refused(await call("/v1/whoami", { headers: { authorization: `Bearer ${token}` } }), 401);
+  }
+  for (const authorization of [`Basic ${good}`, good, `Bearer ${good} ${good}`, "Bearer"]) {
+    await refused(await call("/v1/whoami", { headers: { authorization } }), 401);
+  }
+  // Not in the address, where logs would have it.
+  await refused(await call(`/v1/whoami?token=${good}&access_token=${good}`), 401);
+});
+
+test("a revoked token is refused within a second, and Redis never had it", async () => {
+  const token = await make("gone");
+  const call = serve();
+  expect((await call("/v1/whoami", { token })).status).toBe(200);
+  const stored = await api.queues.redis.hgetall(`${api.queues.prefix}:tokens`);
+  expect(JSON.stringify(stored)).not.toContain(token.split("_")[2]);
+  await until("its use is noted", async () => (await api.access.tokens.list())[0]?.lastUsedAt);
+  await api.access.tokens.revoke("gone");
+  await until("it is refused", async () => (await call("/v1/whoami", { token })).status === 401);
+  await expect(api.access.tokens.revoke("gone")).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a viewer changes nothing, an operator does not see the audit log", async () => {
+  const call = serve();
+  const viewer = await make("screen");
+  const operator = await make("ci", { role: "operator" });
+  const changes: [string, Sent][] = [
+    ["/v1/reconciles", { body: BLUE }],
+    ["/v1/reconciles/batch", { body: { items: [BLUE] } }],
+    ["/v1/reconciles/x/cancel", { body: ORDER }],
+    ["/v1/objects/default/node-pool/blue/a/reconcile", { body: {} }],
+    ["/v1/objects/default/node-pool/blue/a/pause", { body: ORDER }],
+    ["/v1/objects/default/node-pool/blue/a/resume", { body: ORDER }],
+    ["/v1/queues/default/node-pool/pause", { body: ORDER }],
+    ["/v1/queues/default/node-pool/resume", { body: ORDER }],
+    ["/v1/pauses", { body: { ...BLUE, ...ORDER } }],
+    ["/v1/pauses/resume", { body: { ...BLUE, ...ORDER } }],
+    ["/v1/dead-letters/release", { body: { controller: "node-pool", ...ORDER } }],
+    ["/v1/guards/default/isolate", { body: ORDER }],
+    ["/v1/guards/default/reset", { body: ORDER }],
+    ["/v1/guards/default/rate", { body: { ratePerSecond: 1, ...ORDER }, method: "PUT" }],
+  ];
+  for (const [path, sent] of changes) {
+    const detail = await refused(await call(path, { ...sent, token: viewer }), 403);
+    expect(detail).toBe('this needs the role operator, and "screen" is viewer');
+  }
+  await refused(await call("/v1/audit", { token: operator }), 403);
+  expect(await api.queues.redis.keys(`${api.queues.prefix}:*key*`)).toEqual([]);
+});
+
+test("the author of an order is the token's name; every change is in the audit log", async () => {
+  const call = serve();
+  const ci = await make("ci", { role: "operator" });
+  const admin = await make("root", { role: "admin" });
+  const asked = await call("/v1/reconciles", {
+    token: ci,
+    body: { ...BLUE, reason: "deploy 4711" },
+  });
+  const { id } = (await asked.json()) as { id: string };
+  await call("/v1/reconciles/batch", {
+    token: ci,
+    body: { items: [BLUE, GREEN, { ...BLUE, name: "b" }] },
+  });
+  const paused = await call("/v1/pauses", { token: ci, body: { ...BLUE, ...ORDER } });
+  expect(pauseListSchema.parse(await paused.json()).items).toMatchObject([{ by: "ci" }]);
+  await call("/v1/objects/default/node-pool/blue/a/resume", {
+    token: ci,
+    body: { reason: "without an author" },
+  });
+  await call(`/v1/reconciles/${encodeURIComponent(id)}/cancel`, { token: ci, body: ORDER });
+  const release = { controller: "node-pool", contains: "a", ...ORDER };
+  await call("/v1/dead-letters/release", { token: ci, body: { ...release, dryRun: true } });
+  await call("/v1/dead-letters/release", { token: ci, body: release });
+  const items = await until("requests of the second are written", async () => {
+    const page = auditPageSchema.parse(await (await call("/v1/audit", { token: admin })).json());
+    return page.items.some(({ action }) => action === "reconcile") && page.items;
+  });
+  const where = { cluster: "default", controller: "node-pool", by: "ci" };
+  const entries = items.map((entry) => ({ ...entry, id: undefined, at: undefined }));
+  expect(entries).toHaveLength(6);
+  expect(entries).toEqual(
+    expect.arrayContaining([
+      { ...where, id: undefined, at: undefined, action: "reconcile", namespace: "blue", count: 3 },
+      { ...where, id: undefined, at: undefined, action: "reconcile", namespace: "green", count: 1 },
+      {
+        ...where,
+        id: undefined,
+        at: undefined,
+        action: "pause",
+        namespace: "blue",
+        name: "a",
+        reason: ORDER.reason,
+      },
+      {
+        ...where,
+        action: "resume",
+        namespace: "blue",
+        name: "a",
+        reason: "without an author",
+        count: 0,
+      },
+      {
+        ...where,
+        action: "cancel",
+        namespace: "blue",
+        name: "a",
+        filter: id,
+        reason: ORDER.reason,
+      },
+      {
+        ...where,
+        id: undefined,
+        at: undefined,
+        action: "release",
+        filter: "name contains a",
+        reason: ORDER.reason,
+        count: 0,
+      },
+    ]),
+  );
+  const first = auditPageSchema.parse(
+    await (await call("/v1/audit?limit=1&action=pause", { token: admin })).json(),
+  );
+  expect(first.items).toMatchObject([{ action: "pause" }]);
+  const wrong = await call("/v1/audit?cursor=x", { token: admin });
+  expect(problemSchema.parse(await wrong.json())).toMatchObject({ code: "invalid_request" });
+});
+
+test("a scope holds on every route: what is outside is refused, and left out of lists", async () => {
+  const all = serve({ token: ADMIN_TOKEN });
+  for (const body of [BLUE, GREEN, { controller: "nodes", name: "n" }]) {
+    expect((await all("/v1/reconciles", { token: ADMIN_TOKEN, body })).status).toBe(202);
+  }
+  await all("/v1/pauses", { token: ADMIN_TOKEN, body: { ...GREEN, ...ORDER } });
+  const token = await make("blue-team", { role: "admin", scope: { namespaces: ["blue"] } });
+  const call: Call = (path, sent = {}) => all(path, { token, ...sent });
+
+  const keys = keyListSchema.parse(await (await call("/v1/keys")).json());
+  expect(keys.items.map(({ key }) => key.split("/")[3])).toEqual(["blue"]);
+  expect(keyListSchema.parse(await (await call("/v1/reconciles")).json())).toEqual(keys);
+  expect(pauseListSchema.parse(await (await call("/v1/pauses")).json()).items).toEqual([]);
+  const history = (await (await call("/v1/audit")).json()) as { items: unknown[] };
+  expect(history.items).toEqual([]);
+  expect((await call("/v1/objects/default/node-pool/blue/a")).status).toBe(200);
+  expect((await call("/v1/reconciles", { body: BLUE })).status).toBe(202);
+
+  const green = encodeURIComponent("node-pool/default/nodepools.demo.konverge.dev/green/a@1");
+  const outside: [string, Sent?][] = [
+    ["/v1/keys?namespace=green"],
+    ["/v1/attempts?namespace=green"],
+    ["/v1/dead-letters?namespace=_"],
+    ["/v1/objects/default/node-pool/green/a"],
+    ["/v1/objects/default/node-pool/green/a/attempts"],
+    ["/v1/objects/default/node-pool/green/a/attempts/1"],
+    ["/v1/objects/default/node-pool/green/a/contention"],
+    ["/v1/objects/default/nodes/_/n"],
+    [`/v1/reconciles/${green}`],
+    [`/v1/reconciles/${green}/cancel`, { body: ORDER }],
+    ["/v1/orders?controller=node-pool"],
+    ["/v1/reconciles", { body: GREEN }],
+    ["/v1/reconciles", { body: { controller: "nodes", name: "n" } }],
+    ["/v1/objects/default/node-pool/green/a/reconcile", { body: {} }],
+    ["/v1/objects/default/node-pool/green/a/pause", { body: ORDER }],
+    ["/v1/objects/default/node-pool/green/a/resume", { body: ORDER }],
+    ["/v1/queues/default/node-pool/pause", { body: ORDER }],
+    ["/v1/queues/default/node-pool/resume", { body: ORDER }],
+    ["/v1/pauses", { body: { namespace: "green", ...ORDER } }],
+    ["/v1/pauses/resume", { body: { controller: "node-pool", ...ORDER } }],
+    ["/v1/dead-letters/release", { body: { controller: "node-pool", contains: "a", ...ORDER } }],
+    ["/v1/guards/default/isolate", { body: ORDER }],
+    ["/v1/guards/default/rate", { body: { ratePerSecond: 1, ...ORDER }, method: "PUT" }],
+    ["/metrics"],
+    ["/queues"],
+    ["/queues/api/queues"],
+  ];
+  for (const [path, sent] of outside) {
+    const response = await call(path, sent);
+    expect([path, response.status]).toEqual([path, 403]);
+    await refused(response, 403);
+  }
+  const batch = await call("/v1/reconciles/batch", { body: { items: [GREEN, BLUE] } });
+  expect(await batch.json()).toMatchObject({
+    accepted: 1,
+    items: [{ error: { code: "forbidden" } }, { coalesced: true }],
+  });
+});
+
+test("a scope of controllers or clusters leaves out what belongs to others", async () => {
+  const call = serve();
+  const nodes = await make("nodes", { scope: { controllers: ["nodes"] } });
+  const edge = await make("edge", { scope: { clusters: ["edge"] } });
+  const names = async (path: string, token: string) => {
+    const { items } = (await (await call(path, { token })).json()) as { items: { name: string }[] };
+    return items.map(({ name }) => name);
+  };
+  expect(await names("/v1/controllers", nodes)).toEqual(["nodes"]);
+  const queues = await call("/v1/queues", { token: nodes });
+  expect(await queues.json()).toMatchObject({ items: [{ controller: "nodes", waiting: 0 }] });
+  for (const path of [
+    "/v1/controllers",
+    "/v1/workers",
+    "/v1/queues",
+    "/v1/fights",
+    "/v1/keys",
+    "/v1/overview",
+  ]) {
+    await refused(await call(path, { token: edge }), 403);
+  }
+  await refused(await call("/v1/rollups?controller=node-pool", { token: nodes }), 403);
+  expect(fightsSchema.parse(await (await call("/v1/fights", { token: nodes })).json())).toEqual({
+    hot: [],
+    rivals: [],
+    flips: [],
+    loops: [],
+  });
+});
+
+test("a browser logs in with a token and keeps it where no script and no other site gets at it", async () => {
+  const call = serve();
+  const token = await make("ada", { role: "operator" });
+  await refused(await call("/v1/session", { body: { token: `${token}x` } }), 401);
+  await refused(
+    await call("/v1/session", { body: { token }, headers: { "sec-fetch-site": "cross-site" } }),
+    403,
+  );
+  const login = await call("/v1/session", {
+    body: { token },
+    headers: { "sec-fetch-site": "same-origin", "x-forwarded-proto": "https" },
+  });
+  expect(await login.json()).toMatchObject({ name: "ada", role: "operator", via: "session" });
+  const set = login.headers.get("set-cookie") ?? "";
+  for (const part of ["HttpOnly", "SameSite=Strict", "Path=/", "Secure"])
+    expect(set).toContain(part);
+  const cookie = set.split(";")[0] ?? "";
+
+  expect((await call("/v1/whoami", { headers: { cookie } })).status).toBe(200);
+  const ask = (headers: Record<string, string>) =>
+    call("/v1/reconciles", { body: BLUE, headers: { cookie, ...headers } });
+  expect((await ask({ "sec-fetch-site": "same-origin" })).status).toBe(202);
+  expect((await ask({ origin: "http://localhost:7070" })).status).toBe(202);
+  await refused(await ask({}), 403);
+  await refused(await ask({ "sec-fetch-site": "same-site" }), 403);
+  await refused(await ask({ origin: "http://localhost:7071" }), 403);
+  const logout = await call("/v1/session", { method: "DELETE", headers: { cookie } });
+  expect([logout.status, logout.headers.get("set-cookie")]).toEqual([
+    204,
+    expect.stringContaining("Max-Age=0"),
+  ]);
+  await api.access.tokens.revoke("ada");
+  await until("the session ends with its token", async () => {
+    return (await call("/v1/whoami", { headers: { cookie } })).status === 401;
+  });
+});
+
+test("one caller's flood is refused with Retry-After, and is no other caller's", async () => {
+  const call = serve({ rate: { ratePerSecond: 1, burst: 2 } });
+  const flood = await make("flood");
+  const other = await make("other");
+  const statuses: number[] = [];
+  for (let i = 0; i < 3; i++) statuses.push((await call("/v1/whoami", { token: flood })).status);
+  expect(statuses).toEqual([200, 200, 429]);
+  const answer = await call("/v1/whoami", { token: flood });
+  expect(answer.headers.get("retry-after")).toBe("1");
+  expect(problemSchema.parse(await answer.json())).toMatchObject({ code: "rate_limited" });
+  expect((await call("/v1/whoami", { token: other })).status).toBe(200);
+});
+
+test("a caller that prefers to wait gets the end with the acceptance, or 202 when it takes longer", async () => {
+  const call = serve({ isLoopback: true });
+  const ask = (wait: string) =>
+    call("/v1/objects/default/node-pool/blue/a/reconcile", { body: {}, headers: { prefer: wait } });
+  expect((await ask("wait=0")).status).toBe(202);
+  expect((await ask("respond-async, wait=61")).status).toBe(422);
+  const { queue } = await api.access.find("default", "node-pool");
+  const worker = workOn(queue, () => ({ kind: "done" }));
+  const answer = await ask("wait=20");
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("preference-applied")).toBe("wait=20");
+  expect(await answer.json()).toMatchObject({ state: { phase: "finished", outcome: "done" } });
+  const attempts = await call("/v1/objects/default/node-pool/blue/a/attempts");
+  const { items } = (await attempts.json()) as { items: { epoch: number }[] };
+  expect(items.length).toBeGreaterThan(0);
+  const one = await call(`/v1/objects/default/node-pool/blue/a/attempts/${items[0]?.epoch}`);
+  expect(await one.json()).toEqual(items[0]);
+  expect((await call("/v1/objects/default/node-pool/blue/a/attempts/999")).status).toBe(404);
+  await worker.stop();
+});

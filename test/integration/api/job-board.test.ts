@@ -1,0 +1,159 @@
+import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
+import { problemSchema } from "@konverge/contracts";
+import { openGuardControl, type GuardControl } from "@konverge/guard";
+import { createControllerRegistry } from "@konverge/queue";
+import { createMetrics } from "@konverge/telemetry";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { announce, NODE_POOL } from "../queue/announce.ts";
+import { keyOf, until, useQueues } from "../queue/queue-harness.ts";
+
+const harness = useQueues();
+let access: QueueAccess;
+let guards: GuardControl;
+
+beforeEach(async () => {
+  const redis = { url: harness.url };
+  const { prefix } = harness;
+  await announce(harness);
+  access = openQueueAccess({ redisUrl: harness.url, prefix, onError: () => undefined });
+  guards = openGuardControl({ redis, prefix });
+});
+afterEach(async () => {
+  await Promise.all([access.close(), guards.close()]);
+});
+
+type Call = (
+  path: string,
+  init?: { readonly method?: string; readonly headers?: Record<string, string> },
+) => Promise<Response>;
+
+/** As somebody with a token of this role. */
+async function callAs(role: "viewer" | "operator"): Promise<Call> {
+  const { token } = await access.tokens.create({ name: `${role}-1`, role, scope: {} }, "test");
+  const api = createApi({
+    access,
+    guards,
+    metrics: createMetrics({ version: "test" }),
+    token: "0123456789abcdef",
+    cluster: "default",
+    onError: (error) => {
+      throw error;
+    },
+  });
+  return async (path, { method = "GET", headers = {} } = {}) =>
+    await api.fetch(
+      new Request(`http://localhost:7070${path}`, {
+        method,
+        headers: { host: "localhost:7070", authorization: `Bearer ${token}`, ...headers },
+      }),
+    );
+}
+
+async function waitingJob(): Promise<string> {
+  const { queue } = await access.find("default", "node-pool");
+  await queue.request(keyOf("blue"), { kind: "cli", by: "test" });
+  const [raw] = await access.rawQueues(NODE_POOL);
+  const [job] = (await raw?.queue.getJobs(["wait", "prioritized"])) ?? [];
+  return job?.id ?? "";
+}
+
+async function refused(response: Response): Promise<void> {
+  expect(response.status).toBe(405);
+  expect(response.headers.get("allow")).toBe("GET, HEAD");
+  expect(problemSchema.parse(await response.json()).code).toBe("method_not_allowed");
+}
+
+const JOBS = "/queues/api/queues/node-pool";
+
+test("viewers look at raw jobs and change nothing", async () => {
+  const call = await callAs("viewer");
+  const id = await waitingJob();
+  const listed = await (await call(`/queues/api/queues?activeQueue=node-pool&page=1`)).json();
+  expect(listed).toMatchObject({ queues: [{ name: "node-pool", readOnlyMode: true }] });
+  for (const path of [`${JOBS}/pause`, `${JOBS}/${id}/promote`, `${JOBS}/${id}/retry/failed`]) {
+    await refused(await call(path, { method: "PUT" }));
+  }
+  const { queue } = await access.find("default", "node-pool");
+  expect((await queue.getKey(keyOf("blue")))?.requested).toBe(1);
+});
+
+test("an operator's retry and promote ask for the object, with its author; the other buttons are refused", async () => {
+  const call = await callAs("operator");
+  const id = await waitingJob();
+  const listed = await (await call("/queues/api/queues")).json();
+  expect(listed).toMatchObject({ queues: [{ name: "node-pool", readOnlyMode: false }] });
+  for (const action of ["promote", "retry/failed"]) {
+    expect((await call(`${JOBS}/${id}/${action}`, { method: "PUT" })).status).toBe(204);
+  }
+  const { queue } = await access.find("default", "node-pool");
+  const key = await queue.getKey(keyOf("blue"));
+  expect(key?.requested).toBe(3);
+  expect(key?.triggers.at(-1)).toMatchObject({ kind: "http", by: "operator-1" });
+  const [raw] = await access.rawQueues(NODE_POOL);
+  expect(await raw?.queue.getJobCountByTypes("wait", "prioritized"), "as one job").toBe(1);
+  await until("the audit log has it", async () => {
+    const { items } = await access.audit.read({ limit: 10 }, () => true);
+    return items.some(({ action, by }) => action === "reconcile" && by === "operator-1");
+  });
+  for (const path of ["pause", "empty", "retry/failed", "clean/failed", `${id}/clean`, "promote"]) {
+    await refused(await call(`${JOBS}/${path}`, { method: "PUT" }));
+  }
+  expect((await call(`${JOBS}/no-such-job/promote`, { method: "PUT" })).status).toBe(404);
+  expect((await call(`/queues/api/queues/nobody/${id}/promote`, { method: "PUT" })).status).toBe(
+    404,
+  );
+});
+
+test("jobs lead to the page of their object, and the board to the dashboard", async () => {
+  const call = await callAs("viewer");
+  await waitingJob();
+  const path = "/queues/api/queues?activeQueue=node-pool&status=latest&page=1&jobsPerPage=10";
+  expect(await (await call(path)).json()).toMatchObject({
+    queues: [{ jobs: [{ externalUrl: { href: "../o/default/node-pool/demo/blue" } }] }],
+  });
+  expect(await (await call("/queues")).text()).toContain('"url":"../"');
+});
+
+test("queues of workflows are there too: a job leads to its run, and is not retried here", async () => {
+  const redis = { url: harness.url };
+  const { prefix } = harness;
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
+  await registry.announce([], [{ name: "release", version: 1 }]);
+  await registry.close();
+  const { workflows } = await access.runs("default");
+  await workflows.start({ name: "release", version: 1 }, null, { id: "team-a/web" });
+  const call = await callAs("operator");
+  const name = "workflow.release";
+  const path = `/queues/api/queues?activeQueue=${name}&status=latest&page=1&jobsPerPage=10`;
+  const { queues } = (await (await call(path)).json()) as {
+    queues: { name: string; jobs: { id: string; externalUrl: { href: string } }[] }[];
+  };
+  const [job] = queues.find((queue) => queue.name === name)?.jobs ?? [];
+  expect(job?.externalUrl.href).toBe("../w/release/default/team-a%2Fweb");
+  const retry = `/queues/api/queues/${name}/${encodeURIComponent(job?.id ?? "")}/promote`;
+  const refusal = await call(retry, { method: "PUT" });
+  expect(problemSchema.parse(await refusal.json())).toMatchObject({
+    code: "invalid_request",
+    detail: expect.stringContaining("konverge run"),
+  });
+});
+
+test("the board asks no foreign host, and knows the path that a proxy took away", async () => {
+  const call = await callAs("viewer");
+  const page = await call("/queues");
+  expect(page.headers.get("content-security-policy")).toContain("default-src 'self'");
+  const text = await page.text();
+  expect(text).not.toMatch(/googleapis|gstatic/);
+  expect(text).toContain('<base href="/queues/" />');
+  const behind = await call("/queues", { headers: { "x-forwarded-prefix": "/tools/konverge" } });
+  expect(await behind.text()).toContain('<base href="/tools/konverge/queues/" />');
+  const hostile = await call("/queues", { headers: { "x-forwarded-prefix": '/"><script>' } });
+  expect(await hostile.text()).toContain('<base href="/queues/" />');
+});
+
+test("what the board does not have is a problem as everywhere", async () => {
+  const call = await callAs("viewer");
+  const unknown = await call("/queues/api/queues/nobody/some-id");
+  expect(unknown.status).toBe(404);
+  expect(problemSchema.parse(await unknown.json()).code).toBe("not_found");
+});

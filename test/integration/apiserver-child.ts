@@ -1,6 +1,0 @@
-/** An embedded API server in a process of its own, to be killed by a test. Prints its URL. */
-import { createApiServer } from "@konverge/testkit";
-
-const [, , dataDir = ""] = process.argv;
-const server = await createApiServer({ dataDir });
-process.stdout.write(`${server.url}\n`);

@@ -1,0 +1,121 @@
+/** An engine in a process of its own, with a handler that does what no handler should. Tells its log as lines of JSON. */
+import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
+import { defineController, reportStrayErrors, startEngine } from "@konverge/engine";
+import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
+import { createObjectLanes } from "@konverge/lanes";
+import { createWorkQueue } from "@konverge/queue";
+import { createLogger, createMetrics } from "@konverge/telemetry";
+import type { Widget } from "../kube/kube-servers.ts";
+
+export interface EngineChildConfig {
+  readonly url: string;
+  readonly prefix: string;
+  readonly kubeconfig: KubeconfigOptions;
+  readonly controller: string;
+  readonly widgets: ResourceType<Widget>;
+  readonly leaseMs: number;
+  /** How long the handler of the object `blocks` computes without a break. */
+  readonly blockMs: number;
+  /** Name of a Secret whose `token` the handler puts into an error that comes too late. */
+  readonly secret: string;
+  /** Something throws that no handler began. */
+  readonly fatal: boolean;
+}
+
+const SECRETS: ResourceType<ApiObject & { readonly data?: Record<string, string> }> = {
+  group: "",
+  version: "v1",
+  kind: "Secret",
+  resource: "secrets",
+  scope: "Namespaced",
+};
+const config = JSON.parse(process.argv[2] ?? "{}") as EngineChildConfig;
+const { url, prefix, leaseMs } = config;
+const redis = { url };
+const log = createLogger({ service: "child", version: "test" });
+reportStrayErrors({ log });
+
+const controller = defineController({
+  name: config.controller,
+  for: config.widgets,
+  reconcile: async ({ object, kube, signal, log: handlerLog }) => {
+    switch (object.metadata.name) {
+      case "blocks": {
+        handlerLog.info({}, "begins to block");
+        const endMs = performance.now() + config.blockMs;
+        while (performance.now() < endMs) Math.sqrt(endMs);
+        return;
+      }
+      case "strays": {
+        const { data } = await kube.get(SECRETS, config.secret);
+        const token = Buffer.from(data?.["token"] ?? "", "base64").toString();
+        setTimeout(() => {
+          throw new Error("thrown by a timer");
+        }, 20);
+        setTimeout(() => void Promise.reject(new Error(`rejected late ${token}`)), 20);
+        void (async () => {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          throw undefined;
+        })();
+        return;
+      }
+      case "freezes": {
+        const write = async (by: string) => {
+          try {
+            await kube.mutate(object, (draft) => {
+              draft.spec = { ...draft.spec, by };
+            });
+            handlerLog.info({ by, code: "written" }, "has tried to write");
+          } catch (error) {
+            const { code } = error as { readonly code?: string };
+            handlerLog.info({ by, code }, "has tried to write");
+          }
+        };
+        let lastMs = performance.now();
+        handlerLog.info({}, "may be frozen");
+        // Each tick is short, so a gap is a stop of the whole process.
+        for (;;) {
+          await new Promise((resolve) => setTimeout(resolve, 10));
+          const gapMs = performance.now() - lastMs;
+          lastMs = performance.now();
+          if (gapMs > leaseMs) break;
+        }
+        await write("the first thing after the stop");
+        while (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 10));
+        handlerLog.info({ reason: String(signal.reason) }, "has been aborted");
+        await write("after the abort");
+        return;
+      }
+      default:
+        handlerLog.info({ name: object.metadata.name }, "is alive");
+    }
+  },
+});
+const client = createKubeClient({
+  credentials: loadKubeCredentials(config.kubeconfig),
+  gate: createLocalGate({ ratePerSecond: 2_000, burst: 2_000 }),
+  userAgent: "konverge-test-child/1",
+});
+await startEngine({
+  controllers: [controller],
+  client,
+  lanes: createObjectLanes({
+    redis,
+    cluster: "default",
+    prefix,
+    processId: "child",
+    onError: () => undefined,
+  }),
+  queueFor: ({ name }) =>
+    createWorkQueue({ redis, controller: name, cluster: "default", prefix, leaseMs }),
+  workerId: "child",
+  log,
+  metrics: createMetrics({ version: "test" }),
+  installation: `child-${process.pid}`,
+  leaseNamespace: "default",
+});
+if (config.fatal) {
+  setTimeout(() => {
+    throw new Error("nobody's");
+  });
+}

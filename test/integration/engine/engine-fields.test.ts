@@ -1,0 +1,155 @@
+import type { ResourceType } from "@konverge/core";
+import { describe, expect, test } from "vitest";
+import { eager, namespace, useEngines } from "./engine-harness.ts";
+import { testServers } from "../kube/kube-servers.ts";
+import { until } from "../queue/queue-harness.ts";
+
+const CONFIG_MAP: ResourceType<any> = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+const SECRET: ResourceType<any> = { ...CONFIG_MAP, kind: "Secret", resource: "secrets" };
+const FIELDS = { strategy: "fields" } as const;
+
+describe.each(testServers())("strategy fields on $name", (target) => {
+  const harness = useEngines(target, "fields.engine.test.konverge.dev");
+
+  test("handlers that write their own field of one object never meet, and take no turns", async () => {
+    const shared = { namespace, name: "shared" };
+    await harness.client.create(CONFIG_MAP, { metadata: shared, data: { first: "" } });
+    const names = Array.from({ length: 10 }, (_, n) => `w${n}`);
+    // None writes before all have read, so that each write finds another version than it was built on.
+    let waiting = names.length;
+    const all = Promise.withResolvers<void>();
+    const { records } = await harness.start({
+      concurrency: 10,
+      backoff: eager,
+      reconcile: async ({ object, kube }) => {
+        await kube.mutate(
+          { type: CONFIG_MAP, ...shared },
+          async (draft) => {
+            draft.data[object.metadata.name] = "written";
+            if (--waiting === 0) all.resolve();
+            await all.promise;
+          },
+          FIELDS,
+        );
+      },
+    });
+    await Promise.all(names.map((name) => harness.make(name)));
+    const { data } = await until("all are written", async () => {
+      const found = await harness.client.get(CONFIG_MAP, shared);
+      return Object.keys(found.data).length === 11 && found;
+    });
+    expect(data).toEqual({
+      first: "",
+      ...Object.fromEntries(names.map((name) => [name, "written"])),
+    });
+    for (const name of names) {
+      // A widget that was made while the watch began is reconciled a second time, and has nothing to write then.
+      const record = await until("it is recorded", async () =>
+        (await records(name))
+          .map(({ parsed }) => parsed)
+          .find(({ writes }) => Array.isArray(writes) && writes.length > 0),
+      );
+      expect(record).toMatchObject({
+        outcome: "done",
+        conflicts: [],
+        waits: { laneMs: 0 },
+        writes: [
+          { verb: "patch", name: "shared", patch: { data: { [name]: "written" } }, conflicts: [] },
+        ],
+      });
+    }
+    await harness.client.delete(CONFIG_MAP, shared);
+  });
+
+  test("a status, built on the object that was given: one call; a change of what was read is a conflict like any other", async () => {
+    const { records, queue, key } = await harness.start({
+      backoff: eager,
+      conflictRetry: "job",
+      reconcile: async ({ object, kube, attempt }) => {
+        await kube.mutateStatus(
+          object,
+          async (draft) => {
+            if (attempt === 1) {
+              await harness.client.mutate(harness.Widgets, { namespace, name: "s" }, (other) => {
+                other.spec = { size: 2 };
+              });
+            }
+            draft.status["size"] = draft.spec?.["size"] ?? 0;
+          },
+          FIELDS,
+        );
+      },
+    });
+    await harness.make("s");
+    await until("its status is written", async () => {
+      const { status } = await harness.client.get(harness.Widgets, { namespace, name: "s" });
+      return status?.["size"] === 2;
+    });
+    const outcomes = await until("both are recorded", async () => {
+      const stored = (await records("s")).map(({ parsed }) => parsed);
+      return stored.length >= 2 && stored;
+    });
+    expect(outcomes.map(({ outcome }) => outcome)).toContain("conflict");
+    expect(await queue.getKey(key("s"))).toMatchObject({ failures: 0 });
+  });
+
+  test("what another manager changed of its own meanwhile was not taken from it", async () => {
+    const { records } = await harness.start({
+      reconcile: async ({ object, kube }) => {
+        let isFirst = true;
+        await kube.mutate(
+          object,
+          async (draft) => {
+            (draft.spec ??= {})["mine"] = true;
+            if (isFirst) await theirs(2);
+            isFirst = false;
+          },
+          FIELDS,
+        );
+      },
+    });
+    const theirs = (size: number) =>
+      harness.client
+        .scoped({ fieldManager: "kubectl" })
+        .mutate(harness.Widgets, { namespace, name: "t" }, (draft) => {
+          draft.spec = { ...draft.spec, size };
+        });
+    await harness.make("t", { size: 0 });
+    const record = await until("it has written", async () =>
+      (await records("t"))
+        .map(({ parsed }) => parsed)
+        .find(({ writes }) => writes !== undefined && (writes as unknown[]).length > 0),
+    );
+    expect(record).toMatchObject({ writes: [{ patch: { spec: { mine: true } }, conflicts: [] }] });
+    expect(record).not.toMatchObject({ writes: [{ taken: expect.anything() }] });
+  });
+
+  test("to keep a Secret out of errors is not to have read all of it", async () => {
+    const secret = { namespace, name: "fields" };
+    await harness.client.create(SECRET, { metadata: secret, data: { a: "QQ==" } });
+    const { records } = await harness.start({
+      reconcile: async ({ kube }) => {
+        await kube.mutate(
+          { type: SECRET, ...secret },
+          async (draft) => {
+            draft.data.mine = "Tg==";
+            await harness.client.mutate(SECRET, secret, (other) => void (other.data.a = "Qg=="));
+          },
+          FIELDS,
+        );
+      },
+    });
+    await harness.make("k");
+    const record = await until("it is recorded", async () => (await records("k"))[0]?.parsed);
+    expect(record).toMatchObject({ outcome: "done", conflicts: [], writes: [{ conflicts: [] }] });
+    expect(JSON.stringify(record)).not.toContain("Tg==");
+    expect((await harness.client.get(SECRET, secret)).data).toEqual({ a: "Qg==", mine: "Tg==" });
+    await harness.client.delete(SECRET, secret);
+  });
+});

@@ -1,0 +1,253 @@
+import { afterAll, afterEach, beforeAll } from "vitest";
+import type { ObjectKey, ResourceType } from "@konverge/core";
+import {
+  defineController,
+  startEngine,
+  type Controller,
+  type ControllerOptions,
+  type Engine,
+  type EngineOptions,
+  type Log,
+} from "@konverge/engine";
+import { isAlreadyExists, type KubeClient, type KubeconfigOptions } from "@konverge/kube";
+import { createObjectLanes } from "@konverge/lanes";
+import { createWorkQueue, type StoredAttempt, type WorkQueue } from "@konverge/queue";
+import { createMetrics, type Metrics } from "@konverge/telemetry";
+import {
+  installWidgets,
+  removeWidgets,
+  type TestServer,
+  type Widget,
+} from "../kube/kube-servers.ts";
+import { until, useQueues, type QueueHarness } from "../queue/queue-harness.ts";
+
+/** The file's own: files run side by side, and share the real server. */
+export const namespace = `engine-${process.pid}`;
+/** Short, so that what a lost worker leaves behind is soon taken over. */
+export const LEASE_MS = 1_000;
+
+const NAMESPACES: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Namespace",
+  resource: "namespaces",
+  scope: "Cluster",
+};
+
+export interface LogLine {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly message: string;
+  readonly fields: Record<string, unknown>;
+}
+
+/** Remembers lines, with the fields of the loggers that they came through. */
+export function memoryLog(lines: LogLine[], bindings: Record<string, unknown> = {}): Log {
+  const write = (level: LogLine["level"]) => (fields: object, message: string) => {
+    lines.push({ level, message, fields: { ...bindings, ...fields } });
+  };
+  return {
+    debug: write("debug"),
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+    child: (more) => memoryLog(lines, { ...bindings, ...more }),
+  };
+}
+
+export interface StartedEngine {
+  readonly engine: Engine;
+  readonly controller: Controller;
+  readonly queue: WorkQueue;
+  readonly lines: LogLine[];
+  readonly metrics: Metrics;
+  readonly key: (name: string) => ObjectKey;
+  /** Newest first, with the records parsed. */
+  readonly records: (
+    name: string,
+  ) => Promise<(StoredAttempt & { readonly parsed: ParsedRecord })[]>;
+}
+
+interface ParsedRecord {
+  readonly outcome: string;
+  readonly error?: { readonly code: string; readonly message: string };
+  readonly [field: string]: unknown;
+}
+
+export interface EngineHarness {
+  readonly queues: QueueHarness;
+  readonly client: KubeClient;
+  readonly Widgets: ResourceType<Widget>;
+  readonly kubeconfig: KubeconfigOptions;
+  start(
+    options: Omit<ControllerOptions<Widget>, "name" | "for"> & { readonly name?: string },
+    engineOptions?: Partial<EngineOptions>,
+  ): Promise<StartedEngine>;
+  startController(
+    controller: Controller,
+    engineOptions?: Partial<EngineOptions>,
+  ): Promise<StartedEngine>;
+  make(name: string, spec?: Widget["spec"], metadata?: object): Promise<Widget>;
+  /** Runs `close` once the engines of this test have stopped. */
+  onStopped(close: () => unknown): void;
+}
+
+/** Engines on a server of one's own kind of objects, and on real queues; everything is stopped and deleted. */
+export function useEngines(
+  target: TestServer,
+  group: string,
+  { leaseMs = LEASE_MS }: { readonly leaseMs?: number } = {},
+): EngineHarness {
+  const queues = useQueues();
+  const engines = new Set<Engine>();
+  const opened = new Set<WorkQueue>();
+  const closes = new Set<() => unknown>();
+  let serial = 0;
+  const open: {
+    client?: KubeClient;
+    close?: () => Promise<void>;
+    kubeconfig?: KubeconfigOptions;
+    Widgets?: ResourceType<Widget>;
+  } = {};
+  const client = (): KubeClient => {
+    if (open.client === undefined) throw new Error("the server is not started yet");
+    return open.client;
+  };
+  const widgets = (): ResourceType<Widget> => {
+    if (open.Widgets === undefined) throw new Error("the server is not started yet");
+    return open.Widgets;
+  };
+
+  beforeAll(async () => {
+    const server = await target.open();
+    open.client = server.client;
+    open.close = () => server.close();
+    open.kubeconfig = server.kubeconfig;
+    await server.client.create(NAMESPACES, { metadata: { name: namespace } }).catch((error) => {
+      // Another suite of the file was here before.
+      if (!isAlreadyExists(error)) throw error;
+    });
+    open.Widgets = await installWidgets(server.client, group);
+  });
+  afterEach(async () => {
+    await Promise.all([...engines].map((engine) => engine.stop({ graceMs: 1_000 })));
+    engines.clear();
+    await Promise.all([...opened].map((queue) => queue.close()));
+    opened.clear();
+    await Promise.all([...closes].map((close) => close()));
+    closes.clear();
+    const { items } = await client().list(widgets(), { namespace });
+    for (const { metadata } of items) {
+      const name = { namespace, name: metadata.name };
+      await client().mutate(widgets(), name, (draft) => {
+        delete draft.metadata.finalizers;
+      });
+      await client()
+        .delete(widgets(), name)
+        .catch(() => undefined);
+    }
+    // The next engine lists from the server's watch cache, which may know them a little longer.
+    await until("the watch cache has forgotten them", async () => {
+      const cached = await client().list(widgets(), { namespace, resourceVersion: "0", limit: 0 });
+      return cached.items.length === 0;
+    });
+  });
+  afterAll(async () => {
+    await removeWidgets(client(), group);
+    await open.close?.();
+  });
+
+  const queueFor = ({ name }: Pick<Controller, "name">) => {
+    const queue = createWorkQueue({
+      redis: { url: queues.url },
+      controller: name,
+      cluster: "default",
+      prefix: queues.prefix,
+      leaseMs,
+    });
+    opened.add(queue);
+    return queue;
+  };
+  const lanesOf = (processId: string) => {
+    const lane = createObjectLanes({
+      redis: { url: queues.url },
+      cluster: "default",
+      prefix: queues.prefix,
+      processId,
+      onError: () => undefined,
+    });
+    closes.add(() => lane.close());
+    return lane;
+  };
+  const startController = async (
+    controller: Controller,
+    engineOptions: Partial<EngineOptions> = {},
+  ): Promise<StartedEngine> => {
+    const workerId = `test-${process.pid}-${++serial}`;
+    const lines: LogLine[] = [];
+    const metrics = createMetrics({ version: "test" });
+    const engine = await startEngine({
+      controllers: [controller],
+      client: client(),
+      lanes: lanesOf(workerId),
+      queueFor,
+      workerId,
+      log: memoryLog(lines),
+      metrics,
+      installation: `${workerId}-${Date.now()}`,
+      leaseNamespace: namespace,
+      election: { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 },
+      ...engineOptions,
+    });
+    engines.add(engine);
+    const queue = queueFor(controller);
+    const key = (name: string): ObjectKey => ({
+      controller: controller.name,
+      cluster: "default",
+      resource: controller.for.resource,
+      group: controller.for.group,
+      namespace,
+      name,
+    });
+    return {
+      engine,
+      controller,
+      queue,
+      lines,
+      metrics,
+      key,
+      records: async (name) => {
+        const attempts = await queue.listAttempts(key(name));
+        return attempts.map((attempt) => ({
+          ...attempt,
+          parsed: JSON.parse(attempt.record) as ParsedRecord,
+        }));
+      },
+    };
+  };
+
+  return {
+    queues,
+    get client() {
+      return client();
+    },
+    get Widgets() {
+      return widgets();
+    },
+    get kubeconfig() {
+      return open.kubeconfig ?? {};
+    },
+    startController,
+    onStopped: (close) => void closes.add(close),
+    start: ({ name = `widgets-${++serial}`, ...options }, engineOptions) =>
+      startController(defineController({ name, for: widgets(), ...options }), engineOptions),
+    make: (name, spec = { size: 1 }, metadata = {}) =>
+      client().create(widgets(), { metadata: { namespace, name, ...metadata }, spec }),
+  };
+}
+
+/** Retries at once, so that a test waits for nothing. */
+export const eager = {
+  failure: { baseMs: 1, factor: 1, capMs: 1, jitter: { kind: "none" } },
+  conflict: { baseMs: 1, factor: 1, capMs: 1, jitter: { kind: "none" } },
+  rejected: { baseMs: 1, factor: 1, capMs: 1, jitter: { kind: "none" } },
+} as const;

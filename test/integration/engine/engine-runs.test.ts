@@ -1,0 +1,151 @@
+import { ensureError, isKonvergeError } from "@konverge/core";
+import type { EngineOptions, RunState, StartRun } from "@konverge/engine";
+import {
+  defineWorkflow,
+  openWorkflows,
+  type AnyWorkflow,
+  type Workflows,
+} from "@konverge/workflow";
+import { describe, expect, test } from "vitest";
+import { eager, namespace, useEngines } from "./engine-harness.ts";
+import { testServers } from "../kube/kube-servers.ts";
+import { until } from "../queue/queue-harness.ts";
+
+describe.each(testServers())("runs started by controllers on $name", (target) => {
+  const engines = useEngines(target, "runs.test.konverge.dev");
+
+  /** Workflows as a worker opens them: for its handlers, and to go on with these. */
+  const openRuns = (...workflows: readonly AnyWorkflow[]) => {
+    const { url, prefix } = engines.queues;
+    const runs = openWorkflows({ redis: { url }, prefix, leaseMs: 2_000 });
+    runs.work({ workflows, workerId: "test" });
+    engines.onStopped(() => runs.close());
+    return { runs, options: { runs: () => runs } satisfies Partial<EngineOptions> };
+  };
+  const resize = (size: number) =>
+    engines.client.mutate(engines.Widgets, { namespace, name: "web" }, (draft) => {
+      draft.spec = { size };
+    });
+  const listed = async (runs: Workflows, workflow: AnyWorkflow) =>
+    (await runs.list(workflow.name)).runs.toReversed();
+
+  test("a new generation replaces the run of the one before, an attempt again finds it, and its end reconciles the object", async () => {
+    const log: string[] = [];
+    const rollout = defineWorkflow(
+      "rollout",
+      { version: 1 },
+      async (w, { size }: { size: number }) => {
+        await w.step("begin", () => void log.push(`begin ${size}`));
+        if (size === 1) await w.signal("approve");
+        return size;
+      },
+    );
+    const { runs, options } = openRuns(rollout);
+    const states: RunState[] = [];
+    let fails = true;
+    const { records, key, queue } = await engines.start(
+      {
+        name: "pools",
+        backoff: eager,
+        async reconcile({ object, kube, startRun }) {
+          const size = Number(object.spec?.["size"]);
+          const run = await startRun(
+            rollout,
+            { size },
+            { onExisting: "supersede", onEnd: "reconcile" },
+          );
+          states.push(run);
+          if (fails) {
+            fails = false;
+            throw new Error("after the start");
+          }
+          await kube.mutateStatus(object, (draft) => {
+            draft.status["rollout"] = run.status;
+          });
+        },
+      },
+      options,
+    );
+    await engines.make("web", { size: 1 });
+    await until("its attempt is repeated", () => states.length >= 2);
+    expect(states[1]?.id).toBe(states[0]?.id);
+    expect(states.map(({ created }) => created).slice(0, 2)).toEqual([true, false]);
+    await until("the first waits", () => log.includes("begin 1"));
+    await resize(2);
+    await until("the object tells the end", async () => {
+      const web = await engines.client.get(engines.Widgets, { namespace, name: "web" });
+      return web.status?.["rollout"] === "done";
+    });
+    const [first, second, ...more] = await listed(runs, rollout);
+    expect(more).toEqual([]);
+    expect(first).toMatchObject({ status: "cancelled", by: `controller pools/${namespace}/web` });
+    expect(second).toMatchObject({ status: "done", key: `pools/${namespace}/web` });
+    expect(log).toEqual(["begin 1", "begin 2"]);
+    expect(states.at(-1)).toMatchObject({ status: "done", result: 2, created: false });
+    await until("it is quiet", async () => (await queue.getKey(key("web")))?.phase === "idle");
+    const [last] = await records("web");
+    expect(last?.parsed["runs"]).toEqual([{ id: states.at(-1)?.id, created: false }]);
+    const triggers = (await records("web")).flatMap(
+      ({ parsed }) => parsed["triggers"] as readonly { readonly by?: string; reason?: string }[],
+    );
+    expect(triggers).toContainEqual(
+      expect.objectContaining({ by: `run ${states.at(-1)?.id}`, reason: "the run has ended" }),
+    );
+  });
+
+  test("a handler that has ended starts nothing, and an id that stands for another input is refused", async () => {
+    const workflow = defineWorkflow("once", { version: 1 }, async () => null);
+    const { runs, options } = openRuns(workflow);
+    const codes: string[] = [];
+    let late: StartRun | undefined;
+    await engines.start(
+      {
+        async reconcile({ startRun }) {
+          await startRun(workflow, 1);
+          await startRun(workflow, 2).catch((error: unknown) => {
+            if (isKonvergeError(error)) codes.push(error.code);
+          });
+          late = startRun;
+        },
+      },
+      options,
+    );
+    await engines.make("web");
+    const startLate = await until("the handler has ended", () => late);
+    await until("it is refused", async () => {
+      const error = await startLate(workflow, 1).then(() => undefined, ensureError);
+      return isKonvergeError(error) && error.code === "attempt_revoked";
+    });
+    expect(codes).toEqual(["invalid_request"]);
+    expect(await listed(runs, workflow)).toHaveLength(1);
+  });
+
+  test("P8: an attempt that was overtaken does not replace the run of a newer generation, also when that one has ended", async () => {
+    const workflow = defineWorkflow("gated", { version: 1 }, async (w, n: number) => {
+      if (n === 2) await w.signal("go");
+      return n;
+    });
+    const { runs } = openRuns(workflow);
+    const start = (generation: number, uid = "u") =>
+      runs.start(workflow, generation, {
+        id: `${uid}.${generation}`,
+        key: "web",
+        onExisting: "supersede",
+        origin: { uid, generation },
+      });
+    await start(2);
+    expect(await start(1)).toEqual({ id: "u.2", created: false });
+    await runs.signal({ workflow: "gated", id: "u.2" }, "go");
+    const ends = async (id: string) =>
+      await until(`${id} ends`, async () => {
+        const run = await runs.get({ workflow: "gated", id });
+        return run?.endedAtMs !== undefined && run.status;
+      });
+    expect(await ends("u.2")).toBe("done");
+    expect(await start(1)).toEqual({ id: "u.2", created: false });
+    // The object was deleted and created again: its generations begin anew.
+    expect(await start(1, "v")).toEqual({ id: "v.1", created: true });
+    expect(await ends("v.1")).toBe("done");
+    expect(await start(3)).toMatchObject({ created: true });
+  });
+});

@@ -1,0 +1,182 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { ApiObject, ResourceType } from "@konverge/core";
+import { afterEach, describe, expect, test } from "vitest";
+import type { EngineChildConfig } from "./engine-child.ts";
+import { LEASE_MS, namespace, useEngines } from "./engine-harness.ts";
+import { testServers } from "../kube/kube-servers.ts";
+import { until } from "../queue/queue-harness.ts";
+
+const CHILD = fileURLToPath(new URL("engine-child.ts", import.meta.url));
+const CONTROLLER = "careless";
+const CANARY = "canary-that-comes-late";
+const SECRET = { namespace, name: "stray-credentials" };
+const Secrets: ResourceType<ApiObject & { stringData?: Record<string, string> }> = {
+  group: "",
+  version: "v1",
+  kind: "Secret",
+  resource: "secrets",
+  scope: "Namespaced",
+};
+
+describe.each(testServers())("what a handler does to its process, on $name", (target) => {
+  const harness = useEngines(target, "stray.test.konverge.dev");
+  const children: ChildProcess[] = [];
+
+  afterEach(async () => {
+    for (const child of children.splice(0)) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      const exited = once(child, "exit");
+      child.kill("SIGKILL");
+      await exited;
+    }
+  });
+
+  const startChild = async (options: Partial<EngineChildConfig> = {}) => {
+    const config: EngineChildConfig = {
+      url: harness.queues.url,
+      prefix: harness.queues.prefix,
+      kubeconfig: harness.kubeconfig,
+      controller: CONTROLLER,
+      widgets: harness.Widgets,
+      leaseMs: LEASE_MS,
+      blockMs: 0,
+      secret: SECRET.name,
+      fatal: false,
+      ...options,
+    };
+    const child = spawn(
+      process.execPath,
+      ["--conditions=@konverge/source", CHILD, JSON.stringify(config)],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    children.push(child);
+    const lines: Record<string, unknown>[] = [];
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      lines.push(JSON.parse(line) as Record<string, unknown>);
+    });
+    const said = (text: string) =>
+      until(
+        `the child says "${text}"`,
+        () => lines.find(({ msg }) => typeof msg === "string" && msg.includes(text)),
+        30_000,
+      );
+    await said("engine started");
+    return { child, lines, said };
+  };
+
+  test("late rejections and timers that throw are reported with controller and key, and the process lives", async () => {
+    await harness.client.create(Secrets, { metadata: SECRET, stringData: { token: CANARY } });
+    await harness.make("strays");
+    const { child, lines, said } = await startChild();
+    await said("a timer or listener that a handler left behind threw");
+    const strays = await until("all three are reported", () => {
+      const found = lines.filter(({ level }) => level === "error");
+      return found.length >= 3 && found;
+    });
+    for (const line of strays) {
+      expect(line).toMatchObject({ controller: CONTROLLER, namespace, name: "strays" });
+    }
+    const messages = strays.map(({ err }) => (err as { message: string }).message);
+    expect(messages.toSorted()).toEqual([
+      // P12: the error came when the attempt was over, and what it had read is remembered all the same.
+      "rejected late (redacted)",
+      expect.stringContaining("threw undefined"),
+      "thrown by a timer",
+    ]);
+    await harness.make("next");
+    await said("is alive");
+    expect(child.exitCode).toBeNull();
+    expect(JSON.stringify(lines)).not.toContain(CANARY);
+    await harness.client.delete(Secrets, SECRET);
+  });
+
+  test("an exception that no handler caused ends the process, with a log line", async () => {
+    const { child, said } = await startChild({ fatal: true });
+    expect(await said("an exception that nobody caught")).toMatchObject({
+      level: "error",
+      err: { message: "nobody's" },
+    });
+    await until("it has ended", () => child.exitCode !== null);
+    expect(child.exitCode).toBe(1);
+  });
+
+  test("P8: a handler that blocks the event loop for longer than its lease runs again elsewhere, and is named", async () => {
+    await harness.make("blocks");
+    // Redis may hand the wake-up of the freed job to the blocked process; the others look again within 5 s.
+    const { said } = await startChild({ blockMs: 8 * LEASE_MS });
+    await said("begins to block");
+    let runs = 0;
+    const { records } = await harness.start({
+      name: CONTROLLER,
+      reconcile: async () => {
+        runs += 1;
+      },
+    });
+    await until("it runs elsewhere", () => runs > 0);
+    const line = await said("the event loop stood still");
+    expect(line).toMatchObject({
+      level: "warn",
+      controllers: [CONTROLLER],
+      keys: [{ namespace, name: "blocks" }],
+    });
+    expect(Number(line["blockedMs"])).toBeGreaterThan(2 * LEASE_MS);
+    expect(Number(line["cpuMs"])).toBeGreaterThan(LEASE_MS);
+    // The blocked process may be the one that runs it once more afterwards.
+    const lost = (await records("blocks")).filter(({ outcome }) => outcome === "lost");
+    expect(lost).toContainEqual(expect.objectContaining({ worker: "child" }));
+  });
+
+  test("P8: a process that was stopped for longer than its lease writes nothing after its successor, not even at once", async () => {
+    const widget = await harness.make("freezes");
+    const { child, lines, said } = await startChild();
+    await said("may be frozen");
+    child.kill("SIGSTOP");
+    const { records } = await harness.start({
+      name: CONTROLLER,
+      reconcile: async ({ object, kube }) => {
+        await kube.mutate(object, (draft) => {
+          draft.spec = { ...draft.spec, by: "the successor" };
+        });
+      },
+    });
+    await until(
+      "the successor's record",
+      async () => (await records("freezes")).some(({ outcome }) => outcome === "done"),
+      30_000,
+    );
+    child.kill("SIGCONT");
+    expect(await said("has been aborted")).toMatchObject({
+      reason: expect.stringMatching(/the lease of .* was lost/),
+    });
+    const tried = await until("both tries", () => {
+      const found = lines.filter(({ msg }) => msg === "has tried to write");
+      return found.length === 2 && found;
+    });
+    for (const { code } of tried) expect(["cancelled", "attempt_revoked"]).toContain(code);
+    const { name } = widget.metadata;
+    const now = await harness.client.get(harness.Widgets, { name, namespace });
+    expect(now.spec).toMatchObject({ by: "the successor" });
+    const all = await records("freezes");
+    expect(all.at(-1)).toMatchObject({ outcome: "lost", worker: "child" });
+    expect(all.filter(({ worker }) => worker === "child")).toHaveLength(1);
+  });
+
+  test("a handler that blocks for less ends as it would, and its record says for how long", async () => {
+    const { records } = await harness.start({
+      reconcile: async ({ attempt, triggers }) => {
+        if (attempt > 1 || triggers.length === 0) return;
+        const endMs = performance.now() + 2_000;
+        while (performance.now() < endMs) Math.sqrt(endMs);
+      },
+    });
+    await harness.make("short");
+    // The event loop that is blocked is this one too, so an answer of Redis may come too late.
+    const record = await until("it is recorded", async () =>
+      (await records("short").catch(() => [])).at(-1),
+    );
+    expect(Number(record.parsed["blockedMs"])).toBeGreaterThan(1_000);
+  });
+});

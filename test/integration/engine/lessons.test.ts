@@ -1,0 +1,285 @@
+/** docs/what-articles-say.md, row by row; what plain requests can show is in test/conformance. */
+import {
+  createLocalGate,
+  defaultRetry,
+  ensureError,
+  sleepMs,
+  type ApiObject,
+  type CallVerb,
+  type Gate,
+  type ResourceType,
+} from "@konverge/core";
+import { createGuard } from "@konverge/guard";
+import {
+  createKubeClient,
+  isConflict,
+  isInvalid,
+  isNotFound,
+  isResourceVersionTooLarge,
+  loadKubeCredentials,
+  retryOnConflict,
+  type KubeClient,
+} from "@konverge/kube";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { eager, namespace, useEngines } from "./engine-harness.ts";
+import { testServers } from "../kube/kube-servers.ts";
+import { until } from "../queue/queue-harness.ts";
+import { usualBreaker } from "../guard/usual-breaker.ts";
+
+const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+const call = { verb: "get", resource: "widgets", priority: "event" } as const;
+
+describe.each(testServers())("what articles say, on $name", (target) => {
+  const harness = useEngines(target, "lessons.test.konverge.dev");
+  const clientBehind = (gate: Gate): KubeClient => {
+    const credentials = loadKubeCredentials(harness.kubeconfig);
+    const client = createKubeClient({ credentials, gate, userAgent: "konverge-test/1" });
+    onTestFinished(() => client.close());
+    return client;
+  };
+  const at = (name: string) => ({ namespace, name });
+  /** An object, and what somebody read of it before it changed. */
+  const makeStale = async (name: string) => {
+    const stale = await harness.make(name);
+    await harness.client.mutate(harness.Widgets, at(name), (draft) => {
+      draft.spec = { size: 2 };
+    });
+    return stale;
+  };
+
+  test("defaultRetry is five tries within 50 ms, and then the conflict is the caller's", async () => {
+    const stale = await makeStale("losing");
+    let calls = 0;
+    let sleptMs = 0;
+    const writing = retryOnConflict(
+      defaultRetry,
+      () => {
+        calls += 1;
+        return harness.client.replace(harness.Widgets, stale);
+      },
+      {
+        sleep: async (ms, signal) => {
+          sleptMs += ms;
+          await sleepMs(ms, signal);
+        },
+      },
+    );
+    expect(isConflict(await writing.catch(ensureError))).toBe(true);
+    expect(calls).toBe(5);
+    expect(sleptMs).toBeLessThan(50);
+  });
+
+  test("retryOnConflict retries nothing but conflicts, not even what would pass", async () => {
+    const made = await harness.make("once");
+    const { client, Widgets } = harness;
+    const future = { resourceVersion: "4000000000" };
+    const cases: readonly [(error: unknown) => boolean, () => Promise<unknown>][] = [
+      // A read that came too early for this replica: 504, and good a moment later.
+      [isResourceVersionTooLarge, () => client.get(Widgets, at("once"), future)],
+      [isNotFound, () => client.get(Widgets, at("nobody"))],
+      [
+        isInvalid,
+        () =>
+          client.replace(Widgets, {
+            ...made,
+            metadata: { ...made.metadata, labels: { odd: "not a label!" } },
+          }),
+      ],
+    ];
+    for (const [isExpected, send] of cases) {
+      let calls = 0;
+      const error = await retryOnConflict(defaultRetry, () => {
+        calls += 1;
+        return send();
+      }).catch(ensureError);
+      expect(isExpected(error), String(error)).toBe(true);
+      expect(calls).toBe(1);
+    }
+  });
+
+  test("what a handler reads from the cache is frozen, so nobody else sees what it tries to change", async () => {
+    const seen: unknown[] = [];
+    const { records } = await harness.start({
+      owns: [ConfigMap],
+      backoff: eager,
+      reconcile: async ({ object, kube, attempt }) => {
+        const name = `${object.metadata.name}-child`;
+        if (attempt === 1)
+          await kube.create(ConfigMap, { name, ownedBy: object, data: { a: "1" } });
+        const [child] = await kube.list(ConfigMap, { ownedBy: object });
+        seen.push(child?.data);
+        if (attempt === 1 && child?.data !== undefined) child.data["a"] = "2";
+      },
+    });
+    await harness.make("careless");
+    await until("it ran twice", () => seen.length >= 2);
+    expect(seen.slice(0, 2)).toEqual([{ a: "1" }, { a: "1" }]);
+    const first = (await records("careless")).at(-1);
+    expect(first?.parsed).toMatchObject({
+      outcome: "retry",
+      error: { code: "TypeError" },
+      hints: [{ code: "cached_object_changed" }],
+    });
+    await harness.client.delete(ConfigMap, at("careless-child"));
+  });
+
+  test("a conflict that is let through is tried again and is no failure; { requeue: true } is no result", async () => {
+    let runs = 0;
+    const { queue, key, records } = await harness.start({
+      backoff: eager,
+      conflictRetry: "job",
+      maxFailures: 2,
+      reconcile: async ({ object, kube }) => {
+        if (object.metadata.name === "wishful") return { requeue: true } as never;
+        runs += 1;
+        await kube.mutate(object, async (draft) => {
+          draft.spec = { size: 3 };
+          if (runs > 1) return;
+          await harness.client.mutate(harness.Widgets, at("raced"), (other) => {
+            other.metadata.labels = { other: "yes" };
+          });
+        });
+        return undefined;
+      },
+    });
+    await harness.make("raced");
+    await until("it is written", async () => {
+      return (await harness.client.get(harness.Widgets, at("raced"))).spec?.["size"] === 3;
+    });
+    const first = await until("it is recorded", async () => (await records("raced")).at(-1));
+    expect(first.parsed).toMatchObject({ outcome: "conflict" });
+    await until("it came to rest", async () => {
+      return (await queue.getKey(key("raced")))?.phase === "idle";
+    });
+    expect(await queue.getKey(key("raced"))).toMatchObject({ failures: 0, conflicts: 0 });
+    await harness.make("wishful");
+    const refused = await until("the result is refused", async () =>
+      (await records("wishful")).at(-1),
+    );
+    expect(refused.parsed.error).toMatchObject({
+      code: "invalid_result",
+      message: expect.stringContaining("requeueAfter"),
+    });
+  });
+
+  test("a loop that writes a value decided before it loses an update; one that computes it from what it reads does not", async () => {
+    const countUp = async (name: string, decideInside: boolean) => {
+      const { Widgets, client } = harness;
+      const sizeOf = async () => Number((await client.get(Widgets, at(name))).spec?.["size"]);
+      await harness.make(name, { size: 3 });
+      const decided = (await sizeOf()) + 1;
+      await client.mutate(Widgets, at(name), (draft) => {
+        draft.spec = { size: Number(draft.spec?.["size"]) + 1 };
+      });
+      await retryOnConflict(defaultRetry, async () => {
+        const read = await client.get(Widgets, at(name));
+        const size = decideInside ? Number(read.spec?.["size"]) + 1 : decided;
+        await client.replace(Widgets, { ...read, spec: { size } });
+      });
+      return sizeOf();
+    };
+    expect(await countUp("decided-before", false)).toBe(4);
+    expect(await countUp("decided-inside", true)).toBe(5);
+  });
+
+  test("the usual breaker opens for conflicts, refuses what would pass, and lets all through when half open; ours counts no conflict", async () => {
+    const stale = await makeStale("quarrel");
+    const { Widgets, client } = harness;
+    const nowMs = { value: 0 };
+    const breaker = usualBreaker({ maxFailures: 5, resetMs: 1_000, clock: () => nowMs.value });
+    for (let n = 0; n < 5; n++) {
+      const lost = breaker(() => client.replace(Widgets, stale)).catch(ensureError);
+      expect(isConflict(await lost)).toBe(true);
+    }
+    const read = () => client.get(Widgets, at("quarrel"));
+    expect(await breaker(read).catch(ensureError)).toMatchObject({ message: "breaker is open" });
+    nowMs.value = 1_000;
+    let probes = 0;
+    const through = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        breaker(() => {
+          probes += 1;
+          return read();
+        }),
+      ),
+    );
+    expect(through).toHaveLength(10);
+    expect(probes).toBe(10);
+
+    const guard = await openGuard("quarrel", { ratePerSecond: 2_000, burst: 2_000 });
+    const guarded = clientBehind(guard);
+    for (let n = 0; n < 30; n++) {
+      const lost = guarded.replace(Widgets, stale).catch(ensureError);
+      expect(isConflict(await lost)).toBe(true);
+    }
+    expect((await guarded.get(Widgets, at("quarrel"))).spec).toEqual({ size: 2 });
+    expect(guard.breaker.mode).toBe("closed");
+  });
+
+  test("a read and a write are two calls: one token for both is twice the rate", async () => {
+    await harness.make("counted");
+    const verbs: CallVerb[] = [];
+    const open = createLocalGate({ ratePerSecond: 2_000, burst: 2_000 });
+    const client = clientBehind({
+      admit: (one, options) => {
+        verbs.push(one.verb);
+        return open.admit(one, options);
+      },
+    });
+    await client.mutate(harness.Widgets, at("counted"), (draft) => {
+      draft.spec = { size: 2 };
+    });
+    expect(verbs).toEqual(["get", "patch"]);
+  });
+
+  async function openGuard(cluster: string, limits: { ratePerSecond: number; burst: number }) {
+    const guard = await createGuard({
+      redis: { url: harness.queues.url },
+      prefix: harness.queues.prefix,
+      cluster,
+      workerId: `lessons-${crypto.randomUUID()}`,
+      limits,
+    });
+    onTestFinished(() => guard.close());
+    return guard;
+  }
+});
+
+test("a limiter in each of two processes lets twice the burst through at once; one bucket for both does not", async () => {
+  const limits = { ratePerSecond: 20, burst: 5 };
+  const alone = [createLocalGate(limits), createLocalGate(limits)];
+  const permits = await Promise.all(
+    alone.flatMap((gate) => Array.from({ length: 5 }, () => gate.admit(call))),
+  );
+  expect(permits.map(({ waitedMs }) => waitedMs)).toEqual(Array.from({ length: 10 }, () => 0));
+
+  const prefix = `test-lessons-${process.pid}-${Date.now()}`;
+  const redis = { url: process.env["REDIS_URL"] ?? "" };
+  const shared = await Promise.all(
+    ["a", "b"].map((workerId) =>
+      createGuard({ redis, prefix, cluster: "default", workerId, limits }),
+    ),
+  );
+  onTestFinished(async () => {
+    await Promise.all(shared.map((guard) => guard.close()));
+  });
+  const beganMs = performance.now();
+  const each = 10;
+  await Promise.all(
+    shared.flatMap((guard) =>
+      Array.from({ length: each }, async () => {
+        const permit = await guard.admit(call);
+        permit.settle({ kind: "response", status: 200 });
+      }),
+    ),
+  );
+  // What one bucket gives out needs its time, whoever asks (P5).
+  const seconds = (performance.now() - beganMs) / 1_000;
+  expect(2 * each).toBeLessThanOrEqual(limits.ratePerSecond * seconds + limits.burst);
+});

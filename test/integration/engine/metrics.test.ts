@@ -1,0 +1,194 @@
+import { readFileSync } from "node:fs";
+import { readSettings } from "@konverge/contracts";
+import type { ResourceType } from "@konverge/core";
+import { defineConfig, startWorkerProcess, type WorkerProcess } from "@konverge/worker";
+import { defineController } from "@konverge/engine";
+import { defineWorkflow, openWorkflows } from "@konverge/workflow";
+import { load } from "js-yaml";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
+import { installWidgets, type Widget } from "../kube/kube-servers.ts";
+import { until, useQueues } from "../queue/queue-harness.ts";
+
+const harness = useQueues();
+let server: EmbeddedServer;
+let worker: WorkerProcess;
+let Widgets: ResourceType<Widget>;
+let runs = 0;
+const prefix = `metrics-${process.pid}`;
+const rollout = defineWorkflow("rollout", { version: 1 }, async (w, fails: boolean) => {
+  await w.step("pull", () => 1);
+  await w.signal("approve");
+  await w.step(
+    "push",
+    () => {
+      if (fails) throw new Error("broken on purpose");
+    },
+    { retry: { attempts: 1 } },
+  );
+});
+
+beforeAll(async () => {
+  server = await startEmbeddedServer();
+  Widgets = await installWidgets(server.client, "metrics.test.konverge.dev");
+  const widgets = defineController({
+    name: "widgets",
+    for: Widgets,
+    reconcile: async ({ object, kube }) => {
+      runs += 1;
+      await kube.mutateStatus(object, (draft) => {
+        draft.status["seen"] = true;
+      });
+    },
+  });
+  const settings = readSettings({
+    env: {
+      KONVERGE_REDIS_URL: harness.url,
+      KONVERGE_PREFIX: prefix,
+      KONVERGE_KUBECONFIG: server.kubeconfig,
+      KONVERGE_METRICS_PORT: "0",
+      KONVERGE_LOG_LEVEL: "silent",
+    },
+  });
+  worker = await startWorkerProcess({
+    config: defineConfig({ controllers: [widgets], workflows: [rollout] }),
+    settings,
+    version: "1.2.3",
+  });
+});
+afterAll(async () => {
+  await worker?.stop();
+  await server?.[Symbol.asyncDispose]();
+});
+
+/** Name and labels of every series, without what the kinds of metrics add. */
+async function served(): Promise<Map<string, string>> {
+  const text = await (await fetch(worker.metricsUrl)).text();
+  const kinds = new Map(
+    [...text.matchAll(/^# TYPE (\w+) (\w+)/gm)].map(([, name, kind]) => [name, kind]),
+  );
+  const series = [...text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)].map(
+    ([, sample = "", labels = ""]) => {
+      const base = sample.replace(/_(?:bucket|sum|count)$/, "");
+      const name = kinds.get(base) === "histogram" ? base : sample;
+      const names = [...labels.matchAll(/(\w+)="/g)].map(([, label = ""]) => label);
+      return [name, names.filter((label) => label !== "le").join()] as const;
+    },
+  );
+  return new Map([
+    ...[...kinds.keys()].map((name) => [name ?? "", "no series"] as const),
+    ...series,
+  ]);
+}
+
+function documented(): Map<string, string> {
+  const rows = readFileSync("docs/metrics.md", "utf8").matchAll(
+    /^\| `(konverge_\w+)\{([\w,]+)\}`/gm,
+  );
+  return new Map([...rows].map(([, name = "", labels = ""]) => [name, labels]));
+}
+
+test("a worker serves every metric of docs/metrics.md with its labels, and none that is not there", async () => {
+  await server.client.create(Widgets, {
+    metadata: { namespace: "default", name: "one" },
+    spec: {},
+  });
+  const wanted = documented();
+  expect(wanted.size).toBeGreaterThan(20);
+  let found = new Map<string, string>();
+  await until("the worker leads and has reconciled", async () => {
+    found = await served();
+    return ["konverge_workqueue_depth", "konverge_requests_total"].every(
+      (name) => found.get(name) !== "no series",
+    );
+  });
+  const own = [...found].filter(([name]) => !/^(?:process|nodejs)_/.test(name));
+  expect(Object.fromEntries(own)).toEqual(Object.fromEntries(wanted));
+});
+
+test("alerts and autoscaling ask for series that are served, by labels that they have", async () => {
+  const query = readFileSync("infra/helm/konverge/files/backlog-age.promql", "utf8");
+  const alerts = load(readFileSync("infra/helm/konverge/files/alerts.yaml", "utf8")) as {
+    readonly groups: readonly { readonly rules: readonly { readonly expr: string }[] }[];
+  };
+  const expressions = [
+    query,
+    ...alerts.groups.flatMap(({ rules }) => rules.map(({ expr }) => expr)),
+  ];
+  const own = await served();
+  for (const expression of expressions) {
+    const asked = [...expression.matchAll(/(konverge_\w+)(?:\{(.*?)\})?/g)];
+    expect(asked, expression).not.toEqual([]);
+    const labels = asked.flatMap(([, name = "", matchers = ""]) => {
+      const base = name.replace(/_bucket$/, "");
+      expect([...own.keys()]).toContain(base);
+      const has = (own.get(base) ?? "").split(",");
+      for (const [, label] of matchers.matchAll(/(\w+)\s*[=!]/g)) expect(has).toContain(label);
+      return has;
+    });
+    for (const [, list = ""] of expression.matchAll(/by \((.*?)\)/g)) {
+      for (const label of list.split(",").map((text) => text.trim())) {
+        expect([...labels, "le"]).toContain(label);
+      }
+    }
+  }
+});
+
+test("runs are counted by how they stand, and what they do by its duration; no label names a run or a step", async () => {
+  const workflows = openWorkflows({ redis: { url: harness.url }, prefix });
+  onTestFinished(() => workflows.close());
+  await workflows.start(rollout, false, { id: "waits" });
+  for (const [id, fails] of [
+    ["good", false],
+    ["bad", true],
+  ] as const) {
+    await workflows.start(rollout, fails, { id });
+    await workflows.signal({ workflow: "rollout", id }, "approve");
+  }
+  const wanted = [
+    'konverge_workflow_runs{workflow="rollout",status="parked"} 1',
+    'konverge_workflow_runs{workflow="rollout",status="done"} 1',
+    'konverge_workflow_runs{workflow="rollout",status="failed"} 1',
+    'konverge_workflow_runs{workflow="rollout",status="stuck"} 0',
+    'konverge_workflow_activations_total{workflow="rollout",end="done"} 1',
+    'konverge_workflow_activations_total{workflow="rollout",end="failed"} 1',
+    'konverge_workflow_activations_total{workflow="rollout",end="stuck"} 0',
+    'konverge_workflow_step_failures_total{workflow="rollout",kind="step"} 1',
+    'konverge_workflow_step_seconds_count{workflow="rollout",kind="step"} 5',
+    'konverge_workflow_wait_seconds_count{workflow="rollout",kind="signal"} 2',
+  ];
+  let text = "";
+  await until("all is counted", async () => {
+    text = await (await fetch(worker.metricsUrl)).text();
+    return wanted.every((line) => text.includes(`${line}\n`));
+  }).catch(() => {
+    const lines = text.split("\n").filter((line) => line.startsWith("konverge_workflow"));
+    expect(lines).toEqual(expect.arrayContaining(wanted));
+  });
+  expect(text).not.toMatch(/="(?:waits|good|bad|pull|push|approve)"/);
+});
+
+test("attempts and calls are counted, and no label names an object", async () => {
+  const text = await until("every run is counted", async () => {
+    const body = await (await fetch(worker.metricsUrl)).text();
+    const counted = `konverge_reconcile_total{controller="widgets",result="success"} ${runs}\n`;
+    return runs > 0 && body.includes(counted) ? body : undefined;
+  });
+  for (const line of [
+    'konverge_writes_total{controller="widgets"} 1',
+    `konverge_reconcile_noop_total{controller="widgets"} ${runs - 1}`,
+    'konverge_reconcile_errors_total{controller="widgets"} 0',
+    'konverge_leader_election_master_status{name="widgets"} 1',
+    'konverge_active_workers{controller="widgets"} 0',
+    'konverge_workqueue_depth{name="widgets",controller="widgets"} 0',
+  ]) {
+    expect(text).toContain(`${line}\n`);
+  }
+  expect(text).toMatch(
+    /konverge_requests_total\{controller="widgets",trigger="(?:watch|resync)",coalesced="false"\} \d/,
+  );
+  expect(text).toMatch(
+    /rest_client_requests_total\{code="200",method="PATCH",host="[^"]+:\d+"\} \d/,
+  );
+  expect(text).not.toMatch(/="(?:default\/)?one"/);
+});

@@ -1,0 +1,145 @@
+import { randomInt } from "node:crypto";
+import { Redis } from "ioredis";
+import * as fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import { admit, newGuardState } from "../../sim/model/admit.ts";
+import { type AdmitAsk, type GuardLimits } from "@konverge/core";
+import { type GuardState } from "../../sim/model/guard-state.ts";
+import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
+import { admitArguments, admitScript } from "../../../libs/guard/src/scripts/admit.ts";
+import { configureScript } from "../../../libs/guard/src/scripts/configure.ts";
+import { runScript } from "@konverge/redis";
+import { clockAt, withInjectedClock } from "../queue/injected-clock.ts";
+
+const redis = new Redis(process.env["REDIS_URL"] ?? "", { replyMapping: "legacy" });
+afterAll(() => redis.quit());
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+
+const configure = withInjectedClock(configureScript);
+const stepScript = withInjectedClock(admitScript);
+
+const WORKERS = ["a", "b", "c"];
+const limitsOf = fc.record({
+  ratePerSecond: fc.constantFrom(10, 50, 500, 333.25),
+  spare: fc.integer({ min: 2, max: 200 }),
+  minRatePerSecond: fc.constantFrom(1, 7),
+  tokenTtlMs: fc.constantFrom(50, 100, 200),
+  maxWaitMs: fc.constantFrom(100, 1_000),
+});
+const step = fc.record({
+  afterUs: fc.oneof(
+    { weight: 6, arbitrary: fc.integer({ min: 0, max: 300_000 }) },
+    { weight: 2, arbitrary: fc.integer({ min: 0, max: 40_000_000 }) },
+    { weight: 1, arbitrary: fc.integer({ min: -3_600_000_000, max: 0 }) },
+  ),
+  worker: fc.constantFrom(...WORKERS),
+  // Mostly under the present generation, else there would be nothing to see.
+  generationLag: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -2),
+  ok: fc.constantFrom(0, 0, 1, 5, 100),
+  failed: fc.constantFrom(0, 0, 0, 1, 3, 12),
+  slow: fc.constantFrom(0, 0, 0, 4),
+  throttled: fc.constantFrom(0, 0, 0, 1, 6),
+  retryAfterUs: fc.constantFrom(0, 1e6, 5e6),
+  verdict: fc.constantFrom("ok", "failed", "neutral"),
+  reportsTicket: fc.boolean(),
+  want: fc.constantFrom(0, 1, 3, 64, 200),
+  need: fc.constantFrom(1, 1, 1, 2, 10),
+  floor: fc.constantFrom(0, 0, 0.15, 0.3),
+  canProbe: fc.boolean(),
+  random: fc.double({ min: 0, max: 0.999, noNaN: true }),
+  runId: fc.constantFrom("r1", "r1", "r1", "r1", "r1", "r1", "r1", "r2", ""),
+});
+
+test(
+  `the script admit does what the reference model does (seed ${seed})`,
+  { timeout: 600_000 },
+  async () => {
+    let run = 0;
+    const seen = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(
+        limitsOf,
+        fc.array(step, { minLength: 1, maxLength: 120, size: "max" }),
+        async (choice, steps) => {
+          run += 1;
+          const { spare, ...rest } = choice;
+          const limits: GuardLimits = {
+            ...rest,
+            burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
+          };
+          const keys = guardKeys(`guard-model-${seed}`, String(run));
+          const { state: stateKey, live, failing, transitions } = keys;
+          const names = {
+            state: stateKey,
+            liveWorkers: live,
+            failingWorkers: failing,
+            transitions,
+          };
+          let nowUs = 1.8e15;
+          const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
+          const texts = [ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs];
+          await runScript(redis, configure, {
+            keys: { state: stateKey },
+            args: { by: "w", limits: texts.join(" "), ...clockAt(nowUs) },
+          });
+          let state: GuardState = newGuardState(limits, nowUs, "");
+          let tickets = 0;
+          for (const one of steps) {
+            nowUs += one.afterUs;
+            const ask: AdmitAsk = {
+              worker: one.worker,
+              runId: one.runId,
+              generation: state.generation - one.generationLag,
+              ok: one.ok,
+              failed: one.failed,
+              trailing: Math.floor(one.failed / 2),
+              slow: one.slow,
+              throttled: one.throttled,
+              retryAfterUs: one.retryAfterUs,
+              ticket: one.reportsTicket ? state.ticket : "",
+              verdict: one.reportsTicket && state.ticket !== "" ? one.verdict : "",
+              want: one.want,
+              need: one.want === 0 ? 0 : Math.min(one.need, one.want),
+              floor: one.floor,
+              probe: one.canProbe ? `t${++tickets}` : "",
+              random: one.random,
+            };
+            const expected = admit(state, ask, limits, nowUs);
+            const args = { ...admitArguments(keys.channel, ask), ...clockAt(nowUs) };
+            const answer = await runScript(redis, stepScript, { keys: names, args });
+            seen.add(expected.answer.mode);
+            expect(answer).toMatchObject({
+              ...expected.answer,
+              ratePerSecond: Math.floor(expected.answer.ratePerSecond * 1_000) / 1_000,
+            });
+            ({ state } = expected);
+          }
+          const stored = await redis.hgetall(keys.state);
+          for (const field of [
+            "tatUs",
+            "lastUs",
+            "untilUs",
+            "openings",
+            "total",
+            "failed",
+            "slow",
+            "throttled",
+            "consecutive",
+            "strainedUs",
+            "cutUs",
+            "raisedUs",
+            "pausedUntilUs",
+            "closedUs",
+          ] as const) {
+            expect([field, Number(stored[field] ?? 0)]).toEqual([field, state[field]]);
+          }
+          expect(await redis.zcard(keys.failing)).toBe(state.failing.size);
+          await redis.del(...Object.values(names));
+        },
+      ),
+      { seed, numRuns: isLong ? 2_000 : 150 },
+    );
+    expect([...seen].toSorted()).toEqual(["closed", "halfOpen", "open"]);
+  },
+);

@@ -1,0 +1,6 @@
+/** An embedded API server in a process of its own, to be killed by a test. Prints its URL. */
+import { createApiServer } from "@konverge/apiserver";
+
+const [, , dataDir = ""] = process.argv;
+const server = await createApiServer({ dataDir });
+process.stdout.write(`${server.url}\n`);

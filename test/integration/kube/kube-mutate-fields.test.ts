@@ -1,0 +1,418 @@
+import { randomInt } from "node:crypto";
+import * as fc from "fast-check";
+import {
+  createLocalGate,
+  isKonvergeError,
+  parseJson,
+  type JsonObject,
+  type ResourceType,
+} from "@konverge/core";
+import {
+  createKubeClient,
+  isConflict,
+  isInvalid,
+  isReplaced,
+  loadKubeCredentials,
+  type CallRecord,
+  type ConflictRecord,
+  type KubeClient,
+} from "@konverge/kube";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { changes, foreignChanges, runSteps, specs } from "../../sim/random-changes.ts";
+import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
+
+const GROUP = "fields.test.konverge.dev";
+const namespace = "default";
+const FIELDS = { strategy: "fields" } as const;
+const DEPLOYMENT: ResourceType<any> = {
+  group: "apps",
+  version: "v1",
+  kind: "Deployment",
+  resource: "deployments",
+  scope: "Namespaced",
+};
+/** Neither server gives up a fight of twenty before this ladder does. */
+const PATIENT = {
+  baseMs: 5,
+  factor: 2,
+  capMs: 200,
+  steps: 100,
+  jitter: { kind: "full" },
+} as const;
+
+/** Of an object that was put into itself. */
+const ignoreInvalid = (error: unknown): undefined => {
+  if (!isKonvergeError(error) || error.code !== "draft_invalid") throw error;
+};
+
+const given = process.env["KONVERGE_TEST_SEED"];
+const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
+
+/** A spec without types, as handlers of foreign kinds have it. */
+const specOf = (widget: Widget): any => widget.spec;
+
+describe.each(testServers().map((server) => [server.name, server] as const))(
+  "%s",
+  (_name, server) => {
+    let opened: Awaited<ReturnType<typeof server.open>>;
+    let client: KubeClient;
+    let rival: KubeClient;
+    let widgets: ResourceType<Widget>;
+    let counter = 0;
+    let target: { namespace: string; name: string };
+    const calls: CallRecord[] = [];
+    const conflicts: ConflictRecord[] = [];
+
+    beforeAll(async () => {
+      opened = await server.open();
+      widgets = await installWidgets(opened.client, GROUP);
+      rival = opened.client.scoped({ fieldManager: "rival" });
+      client = opened.client.scoped({
+        observe: (call) => calls.push(call),
+        onConflict: (conflict) => conflicts.push(conflict),
+        fieldManager: "konverge-fields",
+      });
+    });
+    afterAll(async () => {
+      await removeWidgets(opened.client, GROUP);
+      await opened.close();
+    });
+    beforeEach(async () => {
+      target = { namespace, name: `f${++counter}` };
+      await opened.client.create(widgets, {
+        metadata: target,
+        spec: { n: 0, mode: "a", list: [1], deep: { er: true } },
+      });
+      calls.length = 0;
+      conflicts.length = 0;
+    });
+    const verbs = () => calls.map(({ verb, status }) => `${verb} ${status}`);
+    const spec = async () => (await opened.client.get(widgets, target)).spec;
+    /** Changes the object once, between the first read of a mutation and its write. */
+    const once = (interfere: (draft: any) => void) => {
+      let done = false;
+      return async () => {
+        if (done) return;
+        done = true;
+        await rival.mutate(widgets, target, (draft) => interfere(specOf(draft)));
+      };
+    };
+
+    test("writers of different fields do not meet", async () => {
+      await Promise.all(
+        Array.from({ length: 20 }, (_, n) =>
+          client.mutate(widgets, target, (draft) => void (specOf(draft)[`by${n}`] = n), FIELDS),
+        ),
+      );
+      expect(conflicts).toEqual([]);
+      expect(verbs().filter((verb) => verb !== "get 200")).toEqual(Array(20).fill("patch 200"));
+      expect(Object.keys((await spec()) ?? {})).toHaveLength(24);
+    });
+
+    test("increments of one field are all counted (P3)", async () => {
+      const results = await Promise.all(
+        Array.from({ length: 20 }, () =>
+          client.mutate(widgets, target, (draft) => void specOf(draft).n++, {
+            ...FIELDS,
+            retry: PATIENT,
+          }),
+        ),
+      );
+      expect((await spec())?.["n"]).toBe(20);
+      expect(conflicts).toHaveLength(results.reduce((sum, { lost }) => sum + lost, 0));
+      expect(conflicts.length).toBeGreaterThan(0);
+    });
+
+    test("a change of what was read is a conflict, settled by a fresh read", async () => {
+      const interfere = once((other) => (other.mode = "b"));
+      const result = await client.mutate(
+        widgets,
+        target,
+        async (draft) => {
+          specOf(draft).chosen = specOf(draft).mode;
+          await interfere();
+        },
+        FIELDS,
+      );
+      expect(result).toMatchObject({ tries: 2, lost: 1, object: { spec: { chosen: "b" } } });
+      expect(verbs()).toEqual(["get 200", "patch 422", "get 200", "patch 200"]);
+      expect(conflicts).toMatchObject([
+        { try: 1, waitedMs: 0, winners: [{ manager: "rival", paths: ["spec.mode"] }] },
+      ]);
+    });
+
+    test.each<[string, (own: any) => void, (other: any) => void]>([
+      ["an absent member that appears", (own) => (own.x ??= 1), (other) => (other.x = 7)],
+      ["a member below an absent one", (own) => (own.y ??= { z: 1 }), (other) => (other.y = {})],
+      ["a list", (own) => (own.n = own.list.length), (other) => other.list.push(2)],
+      ["a new key", (own) => (own.n = Object.keys(own.deep).length), (other) => (other.deep.x = 1)],
+      ["an object that goes", (own) => own.deep && (own.n = 1), (other) => delete other.deep],
+      ["a value that is overwritten", (own) => (own.n = 5), (other) => (other.n = 9)],
+      ["a removed value", (own) => delete own.n, (other) => (other.n = 9)],
+      [
+        "a value that stays",
+        (own) => ((own.mode = "a"), (own.n = 1)),
+        (other) => (other.mode = "z"),
+      ],
+    ])("a conflict: %s", async (_case, own, other) => {
+      const interfere = once(other);
+      const { lost } = await client.mutate(
+        widgets,
+        target,
+        async (draft) => {
+          own(specOf(draft));
+          await interfere();
+        },
+        FIELDS,
+      );
+      expect(lost).toBe(1);
+    });
+
+    test("a change of what was not read is kept, and no conflict", async () => {
+      const interfere = once((other) => {
+        other.mode = "theirs";
+        other.list = [];
+        other.deep.new = 1;
+      });
+      const result = await client.mutate(
+        widgets,
+        target,
+        async (draft) => {
+          specOf(draft).deep.er = specOf(draft).n === 0;
+          specOf(draft).mine = true;
+          await interfere();
+        },
+        FIELDS,
+      );
+      expect(result).toMatchObject({ kind: "updated", tries: 1, patch: { spec: { mine: true } } });
+      expect(verbs()).toEqual(["get 200", "patch 200"]);
+      expect(await spec()).toEqual({
+        n: 0,
+        mode: "theirs",
+        list: [],
+        deep: { er: true, new: 1 },
+        mine: true,
+      });
+    });
+
+    test("who has read the version is in conflict with every change", async () => {
+      const interfere = once((other) => (other.mode = "theirs"));
+      const { lost } = await client.mutate(
+        widgets,
+        target,
+        async (draft) => {
+          specOf(draft).seen = JSON.stringify(draft).length;
+          await interfere();
+        },
+        FIELDS,
+      );
+      expect(lost).toBe(1);
+      expect(verbs()).toEqual(["get 200", "patch 409", "get 200", "patch 200"]);
+    });
+
+    test("a value that came back meanwhile: the patch was refused, but it is a conflict", async () => {
+      const there = once((other) => (other.mode = "b"));
+      const gate = createLocalGate({ ratePerSecond: 2_000, burst: 2_000 });
+      let gets = 0;
+      const watched = createKubeClient({
+        credentials: loadKubeCredentials(opened.kubeconfig),
+        userAgent: "konverge-test/1",
+        gate: {
+          async admit(call, options) {
+            // Before the read that looks whether the object has changed.
+            if (call.verb === "get" && ++gets === 2) {
+              await rival.mutate(widgets, target, (draft) => void (specOf(draft).mode = "a"));
+            }
+            return await gate.admit(call, options);
+          },
+        },
+      });
+      const result = await watched.mutate(
+        widgets,
+        target,
+        async (draft) => {
+          specOf(draft).chosen = specOf(draft).mode;
+          await there();
+        },
+        FIELDS,
+      );
+      await watched.close();
+      expect(result).toMatchObject({ tries: 2, lost: 1, object: { spec: { chosen: "a" } } });
+    });
+
+    test("retry none throws a conflict that names itself, after one look at who won", async () => {
+      const lost = client.mutate(
+        widgets,
+        target,
+        async (draft) => {
+          specOf(draft).n++;
+          await rival.mutate(widgets, target, (other) => void specOf(other).n++);
+        },
+        { ...FIELDS, retry: "none" },
+      );
+      await expect(lost).rejects.toSatisfy((error) => isConflict(error) && !isInvalid(error));
+      expect(verbs()).toEqual(["get 200", "patch 422", "get 200"]);
+      expect(conflicts).toMatchObject([{ try: 1, winners: [{ manager: "rival" }] }]);
+      expect((await spec())?.["n"]).toBe(1);
+    });
+
+    test.each(["status", undefined] as const)(
+      "an object that was replaced meanwhile is not touched (%s)",
+      async (subresource) => {
+        const during = client.mutate(
+          widgets,
+          target,
+          async (draft) => {
+            (subresource === undefined ? specOf(draft) : draft.status).n = 1;
+            await opened.client.delete(widgets, target);
+            await opened.client.create(widgets, { metadata: target, spec: { n: 0 } });
+          },
+          { ...FIELDS, ...(subresource === undefined ? {} : { subresource }) },
+        );
+        await expect(during).rejects.toSatisfy(isReplaced);
+        const found = await opened.client.get(widgets, target);
+        expect([found.spec, found.status]).toEqual([{ n: 0 }, undefined]);
+      },
+    );
+
+    test("what the server refuses is refused at once, and is no conflict", async () => {
+      const refused = client.mutate(
+        widgets,
+        target,
+        (draft) => void (draft.metadata.labels = { "not a key": "x" }),
+        FIELDS,
+      );
+      await expect(refused).rejects.toSatisfy((error) => isInvalid(error) && !isConflict(error));
+      expect(verbs()).toEqual(["get 200", "patch 422"]);
+      expect(conflicts).toEqual([]);
+    });
+
+    test("a patch that does not apply although nothing changed is refused, not tried for ever", async () => {
+      const read = await opened.client.get(widgets, target);
+      // What is carried claims to be the newest version and is not.
+      const carried = { ...read, spec: { ...read.spec, mode: "wrong" } } as unknown as JsonObject;
+      const refused = client.mutate(
+        widgets,
+        target,
+        (draft) => void (specOf(draft).chosen = specOf(draft).mode),
+        { ...FIELDS, carried },
+      );
+      await expect(refused).rejects.toSatisfy((error) => isInvalid(error) && !isConflict(error));
+      expect(verbs()).toEqual(["patch 422", "get 200"]);
+      expect(conflicts).toEqual([]);
+    });
+
+    test("texts and numbers are tested as the server spells them (P4)", async () => {
+      const values = parseJson(
+        String.raw`{"text":"<a href='x'>&\u2028\u2029\"\\\/\u00e4\ud83d\ude00\u0001\b\f\u007f","big":9007199254740993,
+          "numbers":[1.5,1e21,1e-7,0.1,-3,100000000000000000000,1e300],"null":null,"a/b~c":{"<k>":"<v>"}}`,
+      ) as JsonObject;
+      await opened.client.mutate(widgets, target, (draft) => void (draft.spec = values));
+      const { lost } = await client.mutate(
+        widgets,
+        target,
+        (draft) => {
+          const read =
+            Object.values(specOf(draft)).length + Object.keys(specOf(draft)["a/b~c"]).length;
+          specOf(draft).read = read;
+          specOf(draft).big = specOf(draft).text;
+        },
+        FIELDS,
+      );
+      expect(lost).toBe(0);
+      expect((await spec())?.["big"]).toBe(values["text"]);
+    });
+
+    test(`random changes end as if each had been made on the newest object (KONVERGE_TEST_SEED=${seed})`, async () => {
+      const cases = fc.sample(fc.tuple(specs, changes, foreignChanges), { numRuns: 60, seed });
+      let lost = 0;
+      for (const [index, [content, own, foreign]] of cases.entries()) {
+        const [one, other] = ["one", "other"].map((name) => ({
+          namespace,
+          name: `${target.name}-${index}-${name}`,
+        })) as [typeof target, typeof target];
+        const make = (metadata: typeof target, made: JsonObject) =>
+          opened.client.create(widgets, { metadata, spec: made });
+        await make(one, content);
+        let interfere = true;
+        const result = client.mutate(
+          widgets,
+          one,
+          async (draft) => {
+            runSteps(draft as unknown as JsonObject, own);
+            if (!interfere) return;
+            interfere = false;
+            await rival
+              .mutate(widgets, one, (its) => runSteps(its as unknown as JsonObject, foreign))
+              .catch(ignoreInvalid);
+            const { spec: newest = {} } = await opened.client.get(widgets, one);
+            await make(other, newest);
+          },
+          FIELDS,
+        );
+        const written = await result.catch(ignoreInvalid);
+        if (written === undefined || (written.kind === "unchanged" && written.lost === 0)) continue;
+        lost += written.lost;
+        const change = (draft: Widget) => runSteps(draft as unknown as JsonObject, own);
+        const { object } = await rival.mutate(widgets, other, change, FIELDS);
+        expect(written.object.spec, JSON.stringify({ content, own, foreign })).toEqual(object.spec);
+      }
+      expect(lost).toBeGreaterThan(0);
+    });
+
+    test("status is written through its subresource, other fields are only tested", async () => {
+      const options = { ...FIELDS, subresource: "status" } as const;
+      const interfere = once((other) => (other.n = 5));
+      const change = async (draft: Widget) => {
+        (draft.status as JsonObject)["seen"] = specOf(draft).n;
+        await interfere();
+      };
+      const result = await client.mutate(widgets, target, change, options);
+      expect(result).toMatchObject({ lost: 1, object: { status: { seen: 5 } } });
+      expect((await client.mutate(widgets, target, change, options)).kind).toBe("unchanged");
+      await expect(
+        client.mutate(widgets, target, (draft) => void specOf(draft).n++, options),
+      ).rejects.toMatchObject({ code: "draft_invalid" });
+    });
+
+    test("a scale", async () => {
+      const labels = { app: target.name };
+      await opened.client.create(DEPLOYMENT, {
+        metadata: target,
+        spec: {
+          replicas: 1,
+          selector: { matchLabels: labels },
+          template: { metadata: { labels }, spec: { containers: [{ name: "a", image: "b" }] } },
+        },
+      });
+      const { object } = await client.mutate(
+        DEPLOYMENT,
+        target,
+        (draft) => void (draft.spec.replicas += 2),
+        { ...FIELDS, subresource: "scale" },
+      );
+      expect(object).toMatchObject({ kind: "Scale", spec: { replicas: 3 } });
+      // A typed object, with defaults and lists of containers.
+      const deployment = await client.mutate(
+        DEPLOYMENT,
+        target,
+        (draft) => {
+          expect(Object.keys(draft.spec.template).length).toBeGreaterThan(1);
+          draft.spec.template.spec.containers[0].image = "c";
+        },
+        FIELDS,
+      );
+      expect(deployment).toMatchObject({ lost: 0, object: { spec: { replicas: 3 } } });
+      await opened.client.delete(DEPLOYMENT, target);
+    });
+
+    test("a word that is no strategy is refused before anything is called", async () => {
+      const options = { strategy: "field" } as unknown as typeof FIELDS;
+      await expect(client.mutate(widgets, target, () => undefined, options)).rejects.toMatchObject({
+        code: "invalid_request",
+        message: 'mutate: strategy is "field"; use "guarded" or "fields"',
+      });
+      expect(verbs()).toEqual([]);
+    });
+  },
+);

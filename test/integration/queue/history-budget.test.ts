@@ -1,0 +1,178 @@
+import { lostRecordSchema } from "@konverge/records";
+import { createHistoryReader, createHistoryWriter, type AttemptRow } from "@konverge/queue";
+import { startRedis } from "@konverge/infra-redis";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { formatKey } from "@konverge/core";
+import { Redis } from "ioredis";
+import { afterEach, expect, onTestFinished, test } from "vitest";
+import { CLUSTER, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const harness = useQueues();
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
+
+const RECORD_BYTES = 1_000;
+const NOTHING = { rows: [], fights: [], rollups: [], say: [], sayAgainMs: 1, loops: new Map() };
+
+function open(url: string, prefix: string, budgetBytes: number) {
+  const options = { redis: { url }, cluster: CLUSTER, prefix, onError: () => undefined };
+  const writer = createHistoryWriter({ ...options, budgetBytes });
+  const reader = createHistoryReader(options);
+  ends.push(() => writer.close());
+  ends.push(() => reader.close());
+  return { writer, reader };
+}
+
+const rowOf = (name: string, over: Partial<AttemptRow> = {}): AttemptRow => ({
+  key: formatKey(keyOf(name)),
+  epoch: 1,
+  outcome: "done",
+  errorCode: "",
+  managers: [],
+  hints: [],
+  startedAtMs: Date.now(),
+  durationMs: 1,
+  conflicts: 0,
+  writes: 0,
+  calls: 1,
+  worker: "test",
+  ...over,
+});
+
+test("over the budget the oldest records go, from the index and from their keys", async () => {
+  const budgetBytes = 100_000;
+  const { writer, reader } = open(harness.url, harness.prefix, budgetBytes);
+  const queue = harness.open();
+  const record = JSON.stringify({ text: "x".repeat(RECORD_BYTES) });
+  const worker = workOn(queue, () => ({ outcome: { kind: "done" }, record }));
+  for (let serial = 0; serial < 200; serial++) {
+    await queue.request(keyOf(`n-${serial}`), { kind: "http" });
+  }
+  await until("all have ended", () => worker.closed.length === 200);
+  const names = worker.closed.map(({ id }) => id.split("/").at(-1) ?? "");
+  // Two workers, as in a fleet: what one adds makes the other's rows go.
+  const second = open(harness.url, harness.prefix, budgetBytes).writer;
+  for (let start = 0; start < 200; start += 20) {
+    const rows = names.slice(start, start + 20);
+    await (start % 40 === 0 ? writer : second).flush({
+      ...NOTHING,
+      rows: rows.map((name) => ({ row: rowOf(name), recordBytes: record.length })),
+    });
+  }
+  const { items } = await reader.search({ limit: 500 });
+  expect(items.map(({ key }) => key.split("/").at(-1))).toEqual(
+    names.slice(-items.length).toReversed(),
+  );
+  expect(items.length * RECORD_BYTES).toBeLessThan(budgetBytes);
+  expect(items.length * (RECORD_BYTES + 600)).toBeGreaterThan(budgetBytes);
+  const kept = await Promise.all(names.map((name) => queue.listAttempts(keyOf(name))));
+  expect(kept.filter((attempts) => attempts.length > 0)).toHaveLength(items.length);
+  await worker.stop();
+});
+
+test("a Redis that is full gets room from records before the queue is refused for long", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "konverge-history-"));
+  const server = await startRedis({ dir: folder });
+  onTestFinished(async () => {
+    await server.stop();
+    await rm(folder, { recursive: true });
+  });
+  const redis = new Redis(server.url);
+  ends.push(() => redis.quit());
+  const { writer, reader } = open(server.url, "test", 1_000_000_000);
+  const queue = harness.open({ redis: { url: server.url }, prefix: "test" });
+  const record = JSON.stringify({ text: "x".repeat(RECORD_BYTES) });
+  const errors: Error[] = [];
+  const worker = workOn(queue, () => ({ outcome: { kind: "done" }, record }), {
+    onError: (error) => errors.push(error),
+  });
+  for (let serial = 0; serial < 500; serial++) {
+    await queue.request(keyOf(`n-${serial}`), { kind: "http" });
+  }
+  await until("all have ended", () => worker.closed.length === 500);
+  const rows = worker.closed.map(({ id }) => ({
+    row: rowOf(id.split("/").at(-1) ?? ""),
+    recordBytes: record.length,
+  }));
+  await writer.flush({ ...NOTHING, rows });
+  const used = Number(/^used_memory:(\d+)/m.exec(await redis.info("memory"))?.[1]);
+  // As if others had filled it.
+  await redis.config("SET", "maxmemory", String(used - 100_000));
+  await expect(queue.request(keyOf("late"), { kind: "http" })).rejects.toThrow("OOM");
+  await until("there is room again", async () => {
+    await writer.flush({ ...NOTHING, rows: rows.slice(0, 1) }).catch(() => undefined);
+    return await queue.request(keyOf("late"), { kind: "http" }).catch(() => undefined);
+  });
+  await until("and it is worked on", () => worker.closed.some(({ id }) => id.endsWith("/late")));
+  expect((await reader.search({ limit: 1_000 })).items.length).toBeLessThan(501);
+  await worker.kill();
+});
+
+test("an attempt whose worker died is found as lost, also when nobody who could tell is left", async () => {
+  const { reader } = open(harness.url, harness.prefix, 1_000_000);
+  const queue = harness.open({ leaseMs: 300 });
+  await queue.request(keyOf("a"), { kind: "http", by: "somebody" });
+  const dead = harness.open({ leaseMs: 300 });
+  const { promise: started, resolve } = Promise.withResolvers<void>();
+  const first = workOn(dead, async () => {
+    resolve();
+    await new Promise(() => undefined);
+    return { kind: "done" };
+  });
+  await started;
+  await first.kill();
+  const second = workOn(queue, () => ({ kind: "done" }));
+  const items = await until("the loss is in the index", async () => {
+    const page = await reader.search({ limit: 5, outcome: "lost" });
+    return page.items.length > 0 && page.items;
+  });
+  expect(items).toMatchObject([
+    { key: formatKey(keyOf("a")), epoch: 1, outcome: "lost", worker: "test" },
+  ]);
+  // Newest first, and the second attempt may still run.
+  const stored = (await queue.listAttempts(keyOf("a"))).at(-1);
+  expect(lostRecordSchema.parse(JSON.parse(stored?.record ?? ""))).toMatchObject({
+    epoch: 1,
+    attempt: 1,
+    triggers: [{ kind: "http", by: "somebody" }],
+  });
+  await second.stop();
+});
+
+test("a search goes on where it stopped, and finds what lies beyond one look", async () => {
+  const { writer, reader } = open(harness.url, harness.prefix, 1_000_000_000);
+  const rows = Array.from({ length: 4_000 }, (_, serial) => ({
+    row: rowOf(`n-${serial}`),
+    recordBytes: 0,
+  }));
+  await writer.flush({
+    ...NOTHING,
+    rows: [{ row: rowOf("needle", { errorCode: "kube_api.Forbidden" }), recordBytes: 0 }],
+  });
+  for (let times = 0; times < 6; times++) await writer.flush({ ...NOTHING, rows });
+  const query = { limit: 10, errorCode: "Forbidden" };
+  const first = await reader.search(query);
+  expect(first.items).toEqual([]);
+  const second = await reader.search({ ...query, cursor: first.next });
+  expect(second).toMatchObject({ items: [{ errorCode: "kube_api.Forbidden" }] });
+});
+
+test("fights are capped: pairs of an object, members of the sorted sets", async () => {
+  const { writer, reader } = open(harness.url, harness.prefix, 1_000_000);
+  const object = "widgets.example.com/default/a";
+  for (let serial = 0; serial < 100; serial += 20) {
+    const pairs = Array.from({ length: 20 }, (_, at) => ({
+      kind: "lost" as const,
+      manager: `m-${serial + at}`,
+      path: "spec",
+      count: 1,
+    }));
+    await writer.flush({ ...NOTHING, fights: [{ object, conflicts: 20, pairs }] });
+  }
+  expect(await reader.contention(object)).toHaveLength(64);
+  expect((await reader.fights(1)).hot).toEqual([{ object, conflicts: 100 }]);
+});

@@ -1,0 +1,148 @@
+import { randomInt } from "node:crypto";
+import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
+import { afterEach, expect, test } from "vitest";
+import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { until, useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const open = new Set<ObjectLanes>();
+const errors: Error[] = [];
+
+afterEach(() => {
+  for (const lanes of open) lanes.close();
+  open.clear();
+  errors.length = 0;
+});
+
+/** As a process of its own: its own connections and its own name. */
+function openProcess(processId: string, holdMs?: number): ObjectLanes {
+  const lanes = createObjectLanes({
+    redis: { url: harness.url },
+    cluster: "default",
+    prefix: harness.prefix,
+    processId,
+    onError: (error) => errors.push(error),
+    ...(holdMs === undefined ? {} : { holdMs }),
+  });
+  open.add(lanes);
+  return lanes;
+}
+const version = (n: number) => ({ metadata: { uid: "u", resourceVersion: String(n) } });
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+test(`one writer of an object at a time, over processes, and each gets what the last one left (seed ${seed})`, async () => {
+  const random = seededRandom(seed);
+  const processes = ["a", "b", "c"].map((id) => openProcess(id));
+  let inside = 0;
+  let writes = 0;
+  let reads = 0;
+  const write = async (lanes: ObjectLanes) => {
+    const turn = await lanes.enter("things/ns/hot");
+    expect((inside += 1)).toBe(1);
+    if (turn.carried === undefined) reads += 1;
+    else expect(turn.carried).toEqual(version(writes));
+    for (let n = Math.floor(random() * 4); n > 0; n -= 1) await tick();
+    writes += 1;
+    inside -= 1;
+    turn.leave(version(writes));
+  };
+  await Promise.all(processes.flatMap((lanes) => Array.from({ length: 100 }, () => write(lanes))));
+  expect(writes).toBe(300);
+  // Only the very first one knew nothing.
+  expect(reads).toBe(1);
+  expect(errors).toEqual([]);
+});
+
+test("different objects do not wait for each other", async () => {
+  const [a, b] = [openProcess("a"), openProcess("b")];
+  const one = await a.enter("things/ns/one");
+  const other = await b.enter("things/ns/other");
+  other.leave();
+  one.leave();
+  expect(errors).toEqual([]);
+});
+
+test("a process that died keeps a lane no longer than the hold; the next in line goes on", async () => {
+  const [dead, b, c] = [openProcess("dead", 300), openProcess("b", 300), openProcess("c", 300)];
+  await dead.enter("things/ns/x");
+  const order: string[] = [];
+  const next = async (name: string, lanes: ObjectLanes) => {
+    const turn = await lanes.enter("things/ns/x");
+    order.push(name);
+    turn.leave(version(order.length));
+  };
+  const waiting = [next("b", b), next("c", c)];
+  await until("both stand in line", async () => {
+    const keys = await harness.redis.keys(`${harness.prefix}*lane-waiting*`);
+    return keys.length === 1 && (await harness.redis.llen(keys[0] ?? "")) === 2;
+  });
+  dead.close();
+  await Promise.all(waiting);
+  expect(order.toSorted()).toEqual(["b", "c"]);
+});
+
+test("a holder that lives keeps its lane for as long as its write takes", async () => {
+  const [a, b] = [openProcess("a", 600), openProcess("b", 600)];
+  const turn = await a.enter("things/ns/slow");
+  let entered = false;
+  const enter = async () => {
+    const own = await b.enter("things/ns/slow");
+    entered = true;
+    own.leave();
+  };
+  const next = enter();
+  const fromMs = performance.now();
+  await until("several holds have passed", () => performance.now() - fromMs > 1_500);
+  expect(entered).toBe(false);
+  turn.leave();
+  await next;
+});
+
+test("who gives up waiting leaves the line, and the lane is not kept for nobody", async () => {
+  const [a, b] = [openProcess("a"), openProcess("b")];
+  const turn = await a.enter("things/ns/y");
+  const giveUp = new AbortController();
+  const waiting = b.enter("things/ns/y", giveUp.signal);
+  giveUp.abort(new Error("no longer needed"));
+  await expect(waiting).rejects.toThrow("no longer needed");
+  turn.leave(version(7));
+  const again = await a.enter("things/ns/y");
+  expect(again.carried).toEqual(version(7));
+  again.leave();
+});
+
+test("nothing is handed on by a holder that does not know the object any more", async () => {
+  const [a, b] = [openProcess("a"), openProcess("b")];
+  (await a.enter("things/ns/z")).leave(version(1));
+  (await b.enter("things/ns/z")).leave();
+  const turn = await a.enter("things/ns/z");
+  expect(turn.carried).toBeUndefined();
+  turn.leave();
+});
+
+test("a large object is handed on inside of the process, not through Redis", async () => {
+  const [a, b] = [openProcess("a"), openProcess("b")];
+  const large = { ...version(1), data: { text: "x".repeat(100_000) } };
+  const first = await a.enter("things/ns/large");
+  const local = a.enter("things/ns/large");
+  first.leave(large);
+  const second = await local;
+  expect(second.carried).toEqual(large);
+  second.leave(large);
+  const foreign = await b.enter("things/ns/large");
+  expect(foreign.carried).toBeUndefined();
+  foreign.leave();
+});
+
+test("where a stranger writes too, only the latest knowledge is handed on", async () => {
+  const [a, b] = [openProcess("a"), openProcess("b")];
+  (await a.enter("things/ns/s")).leave(version(1), { stranger: true });
+  const fromMs = performance.now();
+  await until("the knowledge is not the latest", () => performance.now() - fromMs > 30);
+  const turn = await b.enter("things/ns/s");
+  expect(turn.carried).toBeUndefined();
+  const next = b.enter("things/ns/s");
+  turn.leave(version(2));
+  expect((await next).carried).toEqual(version(2));
+});

@@ -1,0 +1,196 @@
+import { runScript } from "@konverge/redis";
+import { beforeEach, describe, expect, test } from "vitest";
+import { cancelScript } from "../../../libs/queue/src/scripts/cancel.ts";
+import { pauseScript, resumeScript } from "../../../libs/queue/src/scripts/pause.ts";
+import { unparkScript } from "../../../libs/queue/src/scripts/unpark.ts";
+import { useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+const MEMBER = "c/k8s/r.g/demo/k";
+const NAMES = [
+  "hash",
+  "cancelled",
+  "aborts",
+  "parked",
+  "ageing",
+  "orders",
+  "pauses",
+  "resuming",
+  "timers",
+] as const;
+let at: Record<(typeof NAMES)[number], string>;
+
+beforeEach(() => {
+  const root = `${harness.prefix}:{c}`;
+  at = Object.fromEntries(NAMES.map((name) => [name, `${root}/${name}`])) as typeof at;
+});
+const order = '{"kind":"pause","by":"ada","reason":"why"}';
+const note = '{"by":"ada","reason":"why"}';
+
+describe("cancel", () => {
+  // Requests 1..finished have ended, ..covered have begun, ..number wait.
+  const cancel = (number: number) =>
+    runScript(
+      harness.redis,
+      cancelScript,
+      [at.hash, at.cancelled, at.aborts, at.parked, at.ageing, at.orders],
+      [MEMBER, number, note, order, 60_000],
+    );
+  test.each([
+    { name: "a number never given", key: { number: 2 }, cancels: [3], answers: ["unknown"] },
+    {
+      name: "one that has ended",
+      key: { number: 2, covered: 2, finished: 2 },
+      cancels: [2],
+      answers: ["finished"],
+    },
+    {
+      name: "the only one that waits",
+      key: { number: 1, pending: 1 },
+      cancels: [1],
+      answers: ["withdrawn"],
+    },
+    {
+      name: "the same twice",
+      key: { number: 2, pending: 2 },
+      cancels: [1, 1],
+      answers: ["shared", "finished"],
+    },
+    {
+      name: "one of two that wait, then the other",
+      key: { number: 2, pending: 2 },
+      cancels: [2, 1],
+      answers: ["shared", "withdrawn"],
+    },
+    {
+      name: "the only one that runs",
+      key: { number: 1, covered: 1, owner: "o", epoch: 4 },
+      cancels: [1],
+      answers: ["aborting"],
+    },
+    {
+      name: "one of two that run, then the other",
+      key: { number: 2, covered: 2, owner: "o", epoch: 4 },
+      cancels: [1, 2],
+      answers: ["shared", "aborting"],
+    },
+    {
+      name: "the follow-up of one that runs",
+      key: { number: 2, covered: 1, pending: 1, owner: "o", epoch: 4 },
+      cancels: [2],
+      answers: ["withdrawn"],
+    },
+    {
+      name: "the one that runs, with a follow-up behind it",
+      key: { number: 2, covered: 1, pending: 1, owner: "o", epoch: 4 },
+      cancels: [1],
+      answers: ["aborting"],
+    },
+    {
+      name: "the only one of a backoff",
+      key: { number: 1, covered: 1, hold: "backoff" },
+      cancels: [1],
+      answers: ["withdrawn"],
+    },
+    {
+      name: "one that waits beside a backoff",
+      key: { number: 2, covered: 1, pending: 1, hold: "backoff" },
+      cancels: [2],
+      answers: ["shared"],
+    },
+  ])("$name: $answers", async ({ key, cancels, answers }) => {
+    await harness.redis.hset(at.hash, key);
+    await harness.redis.zadd(at.parked, 0, MEMBER);
+    const given = [];
+    for (const number of cancels) given.push(await cancel(number));
+    expect(given).toEqual(answers);
+    const [finished, hold] = await harness.redis.hmget(at.hash, "finished", "hold");
+    const letGo = answers.at(-1) === "withdrawn" && !("owner" in key);
+    if (letGo) expect([finished, hold]).toEqual([String(key.number), ""]);
+    expect(await harness.redis.exists(at.parked)).toBe(letGo ? 0 : 1);
+    const aborts = answers.at(-1) === "aborting" ? { [MEMBER]: "4" } : {};
+    expect(await harness.redis.hgetall(at.aborts)).toEqual(aborts);
+  });
+
+  test("what nobody waits for is not pending any more, and each cancellation is kept with its author", async () => {
+    await harness.redis.hset(at.hash, { number: 3, covered: 1, finished: 1, pending: 2 });
+    await cancel(2);
+    expect(await harness.redis.hmget(at.hash, "pending", "covered")).toEqual(["2", "1"]);
+    await cancel(3);
+    const left = await harness.redis.hmget(at.hash, "pending", "covered", "finished");
+    expect(left).toEqual(["0", "3", "3"]);
+    const kept = Object.values(await harness.redis.hgetall(at.cancelled)).map(
+      (text) => JSON.parse(text) as object,
+    );
+    expect(kept).toMatchObject([
+      { by: "ada", reason: "why", atMs: expect.any(Number) },
+      { by: "ada" },
+    ]);
+    expect(await harness.redis.llen(at.orders)).toBe(2);
+  });
+});
+
+describe("pause, resume and unpark", () => {
+  const pause = (field: string) =>
+    runScript(harness.redis, pauseScript, [at.pauses, at.orders], [field, note, order]);
+  const resume = (field: string) =>
+    runScript(
+      harness.redis,
+      resumeScript,
+      [at.pauses, at.orders, at.parked, at.resuming],
+      [field, order, 60_000],
+    );
+  const unpark = (limit: number, claimMs = 60_000) =>
+    runScript(
+      harness.redis,
+      unparkScript,
+      [at.resuming, at.parked, at.pauses, at.timers],
+      [limit, claimMs],
+    );
+  const keys = ["c/k8s/r.g/_/z", "c/k8s/r.g/a/x", "c/k8s/r.g/a/y", "c/k8s/r.g/b/x"];
+  beforeEach(async () => {
+    await harness.redis.zadd(at.parked, ...keys.flatMap((key) => [0, key]));
+  });
+
+  test.each([
+    { paused: ["*"], resumed: "*", freed: keys },
+    { paused: ["n/a"], resumed: "n/a", freed: keys },
+    { paused: ["*", "n/a"], resumed: "n/a", freed: [] },
+    { paused: ["*", "n/a"], resumed: "*", freed: ["c/k8s/r.g/_/z", "c/k8s/r.g/b/x"] },
+    { paused: ["*", "n/a", `k/${keys[3]}`], resumed: "*", freed: ["c/k8s/r.g/_/z"] },
+  ])("after $paused, resume of $resumed frees $freed", async ({ paused, resumed, freed }) => {
+    for (const field of paused) expect(await pause(field)).toBe(1);
+    expect(await resume(resumed)).toBe(1);
+    expect(await unpark(9)).toEqual([freed.length, 0]);
+    expect((await harness.redis.zrange(at.timers, "0", "-1")).toSorted()).toEqual(freed);
+    expect(await harness.redis.zrange(at.parked, "0", "-1")).toEqual(
+      keys.filter((key) => !freed.includes(key)),
+    );
+    expect(await harness.redis.exists(at.resuming)).toBe(0);
+  });
+
+  test("P1: a resume that stops half way is gone on with, step by step, and no key is in neither set", async () => {
+    await pause("*");
+    await resume("*");
+    // Workers leave it to the process that resumes, as long as that says something.
+    expect(await unpark(9, 0)).toEqual([0, 0]);
+    for (const left of [3, 2, 1, 0]) {
+      await unpark(1);
+      const [parked, timers] = [
+        await harness.redis.zcard(at.parked),
+        await harness.redis.zcard(at.timers),
+      ];
+      expect([parked, timers]).toEqual([left, keys.length - left]);
+    }
+    expect(await unpark(1)).toEqual([0, 0]);
+    expect(await harness.redis.exists(at.resuming)).toBe(0);
+  });
+
+  test("what is not paused is not resumed, and a second pause replaces the first", async () => {
+    expect(await resume("*")).toBe(0);
+    expect(await pause("*")).toBe(1);
+    expect(await pause("*")).toBe(0);
+    expect(await resume("*")).toBe(1);
+    expect(await harness.redis.llen(at.orders)).toBe(3);
+  });
+});

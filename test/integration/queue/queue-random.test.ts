@@ -1,0 +1,134 @@
+import { expect, test } from "vitest";
+import type { Ladder, Outcome } from "@konverge/core";
+import type { AttemptCancelledError, PauseScope } from "@konverge/queue";
+import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { expectNothingLeft, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const harness = useQueues();
+const KEYS = 12;
+const STEPS = 1_500;
+const WORKERS = 3;
+const ORDER = { by: "test", reason: "random" };
+
+const ladder: Ladder = {
+  baseMs: 2,
+  factor: 2,
+  capMs: 40,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
+
+test("P1, P2: under random requests, outcomes, pauses, cancellations and deaths one attempt a key runs at a time and none is lost", async () => {
+  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  console.log(`KONVERGE_TEST_SEED=${seed}`);
+  const random = seededRandom(seed);
+  const pick = <T>(choices: readonly T[]): T => {
+    const picked = choices[Math.floor(random() * choices.length)];
+    if (picked === undefined) throw new Error("nothing to pick from");
+    return picked;
+  };
+  const queue = harness.open();
+  const running = new Map<string, number>();
+  const overlaps: string[] = [];
+  let calm = false;
+
+  const outcomes: readonly (() => Outcome)[] = [
+    () => ({ kind: "done" }),
+    () => ({ kind: "awaitChange" }),
+    () => ({ kind: "conflict", error: new Error("conflict") }),
+    () => ({ kind: "retry", error: new Error("retry") }),
+    () => ({ kind: "deferred", afterMs: 1 + random() * 30, cause: "test" }),
+    () => ({ kind: "requeueAfter", afterMs: 1 + random() * 30 }),
+    () => ({ kind: "cancelled", cause: "shutdown" }),
+  ];
+  const startWorker = (n: number) =>
+    workOn(
+      queue,
+      async ({ id, signal }) => {
+        running.set(id, (running.get(id) ?? 0) + 1);
+        if ((running.get(id) ?? 0) > 1) overlaps.push(id);
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, random() * 6);
+          signal.addEventListener("abort", () => {
+            clearTimeout(timer);
+            resolve();
+          });
+        });
+        running.set(id, (running.get(id) ?? 0) - 1);
+        if (signal.aborted) {
+          const { reason } = signal.reason as AttemptCancelledError;
+          return { kind: "cancelled", cause: reason };
+        }
+        return calm ? { kind: "done" } : pick(outcomes)();
+      },
+      {
+        workerId: `w${n}`,
+        concurrency: 4,
+        ladders: { conflict: ladder, failure: ladder, rejected: ladder },
+        random,
+      },
+    );
+  const workers = Array.from({ length: WORKERS }, (_, n) => startWorker(n));
+  const ids: string[] = [];
+  const cancelled = new Set<string>();
+  for (let step = 0; step < STEPS; step++) {
+    const key = keyOf(`k${Math.floor(random() * KEYS)}`);
+    const choice = random();
+    if (choice < 0.02) {
+      const index = Math.floor(random() * workers.length);
+      await workers[index]?.kill();
+      workers[index] = startWorker(WORKERS + step);
+    } else if (choice < 0.04) {
+      const scope = pick<PauseScope>([
+        { kind: "controller" },
+        { kind: "namespace", namespace: "demo" },
+        { kind: "key", key },
+      ]);
+      await queue.control.pause(scope, ORDER);
+    } else if (choice < 0.07) {
+      for (const { scope } of await queue.control.listPauses()) {
+        await queue.control.resume(scope, ORDER);
+      }
+    } else if (choice < 0.1) {
+      const id = pick(["", ...ids.slice(-3)]);
+      if (id !== "" && (await queue.control.cancel(id, ORDER)) !== "finished") cancelled.add(id);
+    } else if (choice < 0.18) {
+      await queue.requestAt(key, Date.now() + random() * 40);
+    } else {
+      const requestClass = pick(["interactive", "event", "retry", "resync"] as const);
+      const trigger = { kind: "watch", resourceVersion: `${step + 1}` } as const;
+      ids.push((await queue.request(key, trigger, { class: requestClass })).id);
+    }
+    if (choice > 0.9) await new Promise((resolve) => setTimeout(resolve, random() * 4));
+  }
+  calm = true;
+  for (const { scope } of await queue.control.listPauses()) {
+    await queue.control.resume(scope, ORDER);
+  }
+  await until(
+    "timers",
+    async () => (await harness.redis.exists(`${harness.prefix}:{default}/timers/node-pool`)) === 0,
+  );
+  await until(
+    "firing",
+    async () => (await harness.redis.exists(`${harness.prefix}:{default}/firing/node-pool`)) === 0,
+  );
+  await expectNothingLeft(harness, queue);
+
+  expect(overlaps).toEqual([]);
+  for (let n = 0; n < KEYS; n++) {
+    const state = await queue.getKey(keyOf(`k${n}`));
+    expect(state).toMatchObject({ phase: "idle", finished: state?.requested });
+  }
+  for (const id of ids) {
+    const { phase, outcome } = await queue.getRequest(id);
+    expect([id, phase]).toEqual([id, "finished"]);
+    // What nobody cancelled has had a whole run, whatever was cancelled beside it.
+    if (!cancelled.has(id)) expect([id, outcome]).not.toEqual([id, "cancelled"]);
+  }
+  for (const set of ["parked", "aborts", "resuming", "pauses"]) {
+    expect(await harness.redis.exists(`${harness.prefix}:{default}/${set}/node-pool`)).toBe(0);
+  }
+  const errors = workers.flatMap((worker) => worker.errors);
+  expect(errors).toEqual([]);
+});

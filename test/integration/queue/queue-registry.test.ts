@@ -1,0 +1,152 @@
+import { afterEach, expect, test } from "vitest";
+import { startRedis } from "@konverge/infra-redis";
+import {
+  bindCluster,
+  createControllerRegistry,
+  openRawQueue,
+  type AnnouncedController,
+  type ControllerRegistry,
+} from "@konverge/queue";
+import { checkRedis } from "@konverge/redis";
+import { CLUSTER, CONTROLLER, keyOf, until, useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+const open: ControllerRegistry[] = [];
+const registry = () => {
+  const { url, prefix } = harness;
+  const created = createControllerRegistry({ redis: { url }, cluster: CLUSTER, prefix });
+  open.push(created);
+  return created;
+};
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((one) => one.close()));
+});
+
+const controller = (name: string): AnnouncedController => ({
+  name,
+  cluster: CLUSTER,
+  group: "demo.konverge.dev",
+  version: "v1",
+  kind: "NodePool",
+  resource: "nodepools",
+  scope: "Namespaced",
+});
+
+test("what a worker announces is known to a process that knows nothing", async () => {
+  await registry().announce([controller("b"), controller("a")]);
+  const other = registry();
+  expect(await other.list()).toEqual([controller("a"), controller("b")]);
+  expect(await other.get("a")).toEqual(controller("a"));
+  await expect(other.get("c")).rejects.toMatchObject({
+    code: "unknown_controller",
+    message: 'cluster "default" has no controller "c"; known: a, b',
+  });
+});
+
+test("a worker that lives tells its controllers again to a Redis that lost them", async () => {
+  const worker = registry();
+  await worker.announce([controller("a")]);
+  worker.heartbeat({
+    workerId: "w",
+    controllers: ["a"],
+    definitions: {},
+    role: "work" as const,
+    version: "1",
+    startedAt: new Date().toISOString(),
+    host: "h",
+  });
+  await until("the worker is listed", async () => (await worker.listWorkers()).length === 1);
+  const keys = await harness.redis.keys(`${harness.prefix}*`);
+  await harness.redis.del(...keys);
+  const other = registry();
+  await until(
+    "the controller is known again",
+    async () => (await other.list()).length === 1,
+    20_000,
+  );
+  // Another command, since the list of clusters lies in another slot of a Redis Cluster.
+  await until("and the cluster", async () => (await other.listClusters()).length === 1);
+  expect(await other.listClusters()).toEqual([CLUSTER]);
+});
+
+test("a controller of another cluster is refused", async () => {
+  await expect(
+    registry().announce([{ ...controller("a"), cluster: "other" }]),
+  ).rejects.toMatchObject({ code: "invalid_config" });
+});
+
+test("the clusters that have controllers are known, each once", async () => {
+  expect(await registry().listClusters()).toEqual([]);
+  await registry().announce([controller("a")]);
+  await registry().announce([controller("b")]);
+  const { url, prefix } = harness;
+  const other = createControllerRegistry({ redis: { url }, cluster: "a/b", prefix });
+  open.push(other);
+  await other.announce([{ ...controller("a"), cluster: "a/b" }]);
+  expect(await registry().listClusters()).toEqual(["a/b", CLUSTER]);
+});
+
+test("live workers are listed until they stop or fall silent", async () => {
+  const worker = {
+    workerId: "w1",
+    controllers: ["a"],
+    definitions: {},
+    role: "work" as const,
+    version: "1.0.0",
+    startedAt: "2026-01-01T00:00:00.000Z",
+    host: "h",
+  };
+  const mine = registry();
+  const stop = mine.heartbeat(worker);
+  await until("the first heartbeat", async () => (await mine.listWorkers()).length === 1);
+  expect(await mine.listWorkers()).toEqual([worker]);
+  const silent = JSON.stringify({ ...worker, workerId: "w0", seenAtMs: Date.now() - 60_000 });
+  await harness.redis.hset(`${harness.prefix}:{${CLUSTER}}/workers`, "w0", silent);
+  expect(await mine.listWorkers()).toEqual([worker]);
+  await stop();
+  expect(await mine.listWorkers()).toEqual([]);
+});
+
+test("a cluster's name belongs to the first uid that takes it", async () => {
+  const { url, prefix } = harness;
+  const bind = (uid: string, own = prefix) =>
+    bindCluster({ redis: { url }, prefix: own, cluster: CLUSTER, uid });
+  await Promise.all([bind("u1"), bind("u1")]);
+  await bind("u1");
+  await expect(bind("u2")).rejects.toMatchObject({ code: "cluster_mismatch" });
+  await bind("u2", `${prefix}:b`);
+});
+
+test("a raw queue shows the jobs and leaves the stored settings alone", async () => {
+  const queue = harness.open();
+  await queue.request(keyOf("a"), { kind: "http" });
+  const meta = `${harness.prefix}:{${CLUSTER}}:${CONTROLLER}:meta`;
+  // BullMQ stores them in the background.
+  await until("the settings", async () => (await harness.redis.hlen(meta)) > 1);
+  const before = await harness.redis.hgetall(meta);
+  const { url, prefix } = harness;
+  const raw = openRawQueue({ redis: { url }, prefix, cluster: CLUSTER, controller: CONTROLLER });
+  const [job] = await raw.queue.getJobs(["prioritized"]);
+  expect(job?.data).toEqual({ key: "node-pool/default/nodepools.demo.konverge.dev/demo/a" });
+  await raw.close();
+  expect(await harness.redis.hgetall(meta)).toEqual(before);
+});
+
+test("a Redis that may evict is refused; one without AOF is warned about", async () => {
+  await using evicting = await startRedis({
+    appendonly: false,
+    extraArgs: ["--maxmemory-policy", "allkeys-lru"],
+  });
+  await expect(checkRedis({ url: evicting.url })).rejects.toMatchObject({
+    code: "redis_unsuitable",
+    message: expect.stringContaining("set maxmemory-policy noeviction") as string,
+  });
+  await using forgetful = await startRedis({ appendonly: false });
+  expect((await checkRedis({ url: forgetful.url })).warnings).toEqual([
+    expect.stringContaining("appendonly yes"),
+  ]);
+  await using good = await startRedis();
+  expect((await checkRedis({ url: good.url })).warnings).toEqual([]);
+  await good.stop();
+  await expect(checkRedis({ url: good.url })).rejects.toMatchObject({ code: "redis_unavailable" });
+});

@@ -1,0 +1,481 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { decodeAttempt } from "../../../libs/queue/src/attempt/attempt-entry.ts";
+import { beginScript } from "../../../libs/queue/src/scripts/begin.ts";
+import { endScript } from "../../../libs/queue/src/scripts/end.ts";
+import { fireScript } from "../../../libs/queue/src/scripts/fire.ts";
+import { renewScript } from "../../../libs/queue/src/scripts/renew.ts";
+import { requestScript } from "../../../libs/queue/src/scripts/request.ts";
+import { runScript } from "@konverge/redis";
+import { until, useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+const LONG_MS = 60_000;
+let hash = "";
+let stream = "";
+let timers = "";
+let firing = "";
+let fair = "";
+let ageing = "";
+let index = "";
+let deadSet = "";
+let pauses = "";
+let parked = "";
+let aborts = "";
+let resuming = "";
+let bull = "";
+const MEMBER = "c/k8s/r.g/demo/k";
+
+beforeEach(() => {
+  const root = `${harness.prefix}:{c}`;
+  hash = `${root}/key/${MEMBER}`;
+  stream = `${root}/attempts/${MEMBER}`;
+  timers = `${root}/timers`;
+  firing = `${root}/firing`;
+  fair = `${root}/fair`;
+  ageing = `${root}/ageing`;
+  index = `${root}/index`;
+  deadSet = `${root}/dead`;
+  pauses = `${root}/pauses`;
+  parked = `${root}/parked`;
+  aborts = `${root}/aborts`;
+  resuming = `${root}/resuming`;
+  bull = `${root}:c:`;
+});
+
+interface RequestArgs {
+  readonly rank?: number;
+  readonly news?: 0 | 1;
+  readonly trigger?: string;
+  readonly version?: string;
+  readonly generation?: number | "";
+}
+const request = ({
+  rank = 2,
+  news = 1,
+  trigger = "{}",
+  version = "",
+  generation = "",
+}: RequestArgs = {}) =>
+  requestAll([hash], [[rank, news, trigger, version, generation, MEMBER, ""]]).then(([one]) => one);
+const requestAll = async (
+  hashes: readonly string[],
+  calls: readonly (readonly (string | number)[])[],
+) =>
+  (await runScript(
+    harness.redis,
+    requestScript,
+    [fair, ageing, index, deadSet, parked, `${bull}prioritized`, ...hashes],
+    [bull, 3, ...calls.flat()],
+  )) as unknown[];
+/** The place of the key's job among those that wait, or when it is due. */
+const job = async () => {
+  const id = (await harness.redis.get(`${bull}de:${MEMBER}`)) ?? "";
+  const [score, dueAt] = await Promise.all([
+    harness.redis.zscore(`${bull}prioritized`, id),
+    harness.redis.zscore(`${bull}delayed`, id),
+  ]);
+  return {
+    priority: score === null ? undefined : Math.floor(Number(score) / 2 ** 32),
+    dueAtMs: dueAt === null ? undefined : Math.floor(Number(dueAt) / 0x1000),
+  };
+};
+/** What `begin` answers: of a run its class, floor and triggers, and the counters, as one would say them. */
+const begin = async (owner: string, leaseMs = LONG_MS) => {
+  const args = [leaseMs, "w", 50, LONG_MS, owner];
+  const [answer] = (await runScript(
+    harness.redis,
+    beginScript,
+    [fair, ageing, pauses, parked, aborts, hash],
+    args,
+  )) as (string | number)[][];
+  const [kind, first, run, trace] = answer ?? [];
+  if (kind !== "run") return answer;
+  const [epoch, attempt, failures, conflicts, covered] = String(first).split(" ").map(Number);
+  const [startedAt, worker, rank, since, floor, , ...triggers] = String(run).split("\n");
+  expect([Number(startedAt) > 1e12, worker, Number(since) > 1e12]).toEqual([true, "w", true]);
+  const asked = {
+    rank: Number(rank),
+    floor,
+    triggers: triggers.join(","),
+    ...(trace === undefined ? {} : { trace }),
+  };
+  return [kind, { epoch, attempt, failures, conflicts, covered, ...asked }];
+};
+interface EndArgs {
+  readonly outcome?: string;
+  readonly attempts?: number;
+  readonly failures?: number | "";
+  readonly conflicts?: number | "";
+  readonly final?: 0 | 1;
+  readonly hold?: string;
+  readonly timerMs?: number | "";
+  readonly dead?: 0 | 1;
+  readonly covered?: number;
+}
+const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
+  const {
+    attempts = Number((await fields("attempts"))[0]),
+    failures = "",
+    conflicts = "",
+    final = 1,
+    hold = "",
+  } = args;
+  const rest = [attempts, failures, conflicts, final, hold, 10, args.timerMs ?? "", args.dead ?? 0];
+  const entry = '[1,1,1,"done","w","",""]\nrecord';
+  const each = [epoch, owner, args.outcome ?? "done", args.covered ?? 1, entry, rest.join(",")];
+  const [answer] = (await runScript(
+    harness.redis,
+    endScript,
+    [timers, fair, ageing, index, deadSet, aborts, hash, stream],
+    [50, LONG_MS, ...each],
+  )) as unknown[];
+  return answer;
+};
+const renew = (epoch: number) => runScript(harness.redis, renewScript, [hash], [LONG_MS, epoch]);
+const fields = (...names: string[]) => harness.redis.hmget(hash, ...names);
+/** Redis's clock has passed a lease of 1 ms. */
+const leaseIsOver = () =>
+  until("the end of the lease", async () => {
+    const [s, us] = await harness.redis.time();
+    return (
+      Number(s) * 1_000 + Math.floor(Number(us) / 1_000) >= Number((await fields("leaseUntil"))[0])
+    );
+  });
+
+describe("request", () => {
+  // Answer: number, joined. The priority is a place and the distance of the class.
+  test.each([
+    { name: "first", calls: [{}], answer: [1, 0], priority: 17 },
+    { name: "second joins", calls: [{}, {}], answer: [2, 1], priority: 17 },
+    { name: "better class raises", calls: [{ rank: 4 }, { rank: 1 }], answer: [2, 1], priority: 1 },
+    {
+      name: "worse class changes nothing",
+      calls: [{ rank: 1 }, { rank: 4 }],
+      answer: [2, 1],
+      priority: 1,
+    },
+  ])("$name", async ({ calls, answer, priority }) => {
+    let last: unknown;
+    for (const call of calls) last = await request(call);
+    expect(last).toEqual(answer);
+    expect(await job()).toEqual({ priority, dueAtMs: undefined });
+  });
+
+  test.each([
+    { hold: "", news: 1 as const, woken: true },
+    { hold: "", news: 0 as const, woken: false },
+    { hold: "backoff", news: 1 as const, woken: true },
+    { hold: "backoff", news: 0 as const, woken: false },
+    { hold: "deferred", news: 1 as const, woken: false },
+  ])("of a job that waits in '$hold', news $news: woken $woken", async ({ hold, news, woken }) => {
+    const nowMs = Number((await harness.redis.time())[0]) * 1_000;
+    const dueAtMs = nowMs + LONG_MS;
+    await harness.redis.hset(hash, "hold", hold);
+    await harness.redis.set(`${bull}de:${MEMBER}`, "7");
+    await harness.redis.hset(`${bull}7`, { deid: MEMBER, priority: 80 });
+    await harness.redis.zadd(`${bull}delayed`, dueAtMs * 0x1000, "7");
+    expect(await request({ news })).toEqual([1, 0]);
+    const { dueAtMs: dueNow = 0, priority } = await job();
+    expect(priority).toBeUndefined();
+    expect(dueNow < dueAtMs).toBe(woken);
+    // It leaves with the place of what was requested meanwhile.
+    expect(await harness.redis.hget(`${bull}7`, "priority")).toBe(hold === "" ? "80" : "17");
+  });
+
+  test("several at once get a job each, one behind the other; one that fails harms none", async () => {
+    const names = ["a", "b", "broken", "b", "c"];
+    const hashes = names.map((name) => hash.replace(/k$/, name));
+    await harness.redis.set(hash.replace(/k$/, "broken"), "no hash");
+    const calls = names.map((name) => [2, 1, "{}", "", "", MEMBER.replace(/k$/, name), ""]);
+    expect(await requestAll(hashes, calls)).toEqual([
+      [1, 0],
+      [1, 0],
+      expect.objectContaining({ message: expect.stringContaining("WRONGTYPE") }),
+      [2, 1],
+      [1, 0],
+    ]);
+    const members = [];
+    for (const id of await harness.redis.zrange(`${bull}prioritized`, "0", "-1")) {
+      members.push(await harness.redis.hget(`${bull}${id}`, "deid"));
+    }
+    expect(members).toEqual(["a", "b", "c"].map((name) => MEMBER.replace(/k$/, name)));
+    expect(await harness.redis.zrange(index, "0", "-1")).toEqual(members);
+  });
+
+  test("keeps the highest comparable version and the newest triggers", async () => {
+    for (const [version, n] of [
+      ["9", 1],
+      ["10", 2],
+      ["x", 3],
+      ["8", 4],
+    ] as const) {
+      await request({ version, trigger: `{"n":${n}}` });
+    }
+    expect(await fields("pending")).toEqual(["4"]);
+    expect(await begin("o1")).toMatchObject([
+      "run",
+      { floor: "10", triggers: '{"n":2},{"n":3},{"n":4}', covered: 4 },
+    ]);
+  });
+
+  test.each([
+    { by: { rank: 1 }, dead: "" },
+    { by: { generation: 8 }, dead: "" },
+    { by: { generation: 7 }, dead: "1" },
+    { by: {}, dead: "1" },
+  ])("a dead key after $by has dead=$dead", async ({ by, dead }) => {
+    await harness.redis.hset(hash, "dead", "1", "deadGeneration", "7", "failures", 3);
+    await request(by);
+    expect(await fields("dead", "failures")).toEqual([dead, dead === "" ? "0" : "3"]);
+  });
+});
+
+describe("begin", () => {
+  test("hands out what was collected and clears it", async () => {
+    await request({ version: "5", trigger: '{"n":1}', rank: 1 });
+    const counters = { epoch: 1, attempt: 1, failures: 0, conflicts: 0, covered: 1 };
+    expect(await begin("o1")).toEqual([
+      "run",
+      { ...counters, rank: 1, floor: "5", triggers: '{"n":1}' },
+    ]);
+    expect(await fields("pending", "covered", "owner")).toEqual(["0", "1", "o1"]);
+  });
+
+  test("is busy while another epoch lives; the same owner gets its answer again", async () => {
+    await request();
+    const first = await begin("o1");
+    expect(await begin("o1")).toEqual(first);
+    expect(await begin("o2")).toEqual(["busy", expect.any(Number)]);
+    expect(await fields("epoch")).toEqual(["1"]);
+  });
+
+  test("an epoch that never ended is a lost attempt: recorded, counted, and from the second on backed off", async () => {
+    await request({ trigger: '{"n":1}' });
+    await begin("o1", 1);
+    await leaseIsOver();
+    expect(await begin("o2", 1)).toMatchObject([
+      "run",
+      { epoch: 2, attempt: 2, failures: 1, triggers: "", rank: 3 },
+    ]);
+    await leaseIsOver();
+    expect(await begin("o3")).toEqual(["backoff", "2", expect.any(String), 2]);
+    expect(await begin("o4")).toMatchObject(["run", { epoch: 3, attempt: 3, failures: 2 }]);
+    const lost = (await harness.redis.lrange(stream, 0, -1)).map(decodeAttempt);
+    expect(lost.map(({ id, outcome, worker }) => [id, outcome, worker])).toEqual([
+      ["2", "lost", "w"],
+      ["1", "lost", "w"],
+    ]);
+    expect(JSON.parse(lost[1]?.record ?? "")).toMatchObject({
+      outcome: "lost",
+      epoch: 1,
+      worker: "w",
+      triggers: [{ n: 1 }],
+    });
+  });
+
+  test("an attempt that ends breaks the row of lost ones", async () => {
+    await request();
+    await begin("o1", 1);
+    await leaseIsOver();
+    await begin("o2", 1);
+    await end(2, "o2", { outcome: "retry", failures: 1, final: 0, hold: "backoff" });
+    await begin("o3", 1);
+    await leaseIsOver();
+    expect((await begin("o4"))?.[0]).toBe("run");
+  });
+
+  test("a retry has no new triggers and keeps the age of the request", async () => {
+    await request();
+    await begin("o1");
+    const since = async () => (await fields("run"))[0]?.split("\n")[3];
+    const first = await since();
+    await end(1, "o1", { outcome: "conflict", conflicts: 1, final: 0, hold: "backoff" });
+    expect(await begin("o2")).toMatchObject([
+      "run",
+      { epoch: 2, attempt: 2, conflicts: 1, triggers: "", rank: 3 },
+    ]);
+    expect([await since(), ...(await fields("hold"))]).toEqual([first, ""]);
+  });
+
+  test("a run leaves its trace context for its retries and for nobody else; a caller's comes first", async () => {
+    const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;
+    const traced = (digit: string, kind = "watch") =>
+      request({ trigger: JSON.stringify({ kind, traceparent: trace(digit) }) });
+    const retry = { outcome: "conflict", conflicts: 1, final: 0, hold: "backoff" } as const;
+    const traceOf = async (owner: string) =>
+      JSON.stringify(await begin(owner)).match(/"trace":"([^"]+)/)?.[1];
+    await traced("a");
+    await traced("b");
+    expect(await traceOf("o1")).toBe(trace("a"));
+    expect(await traceOf("o1")).toBe(trace("a"));
+    await end(1, "o1", retry);
+    expect(await traceOf("o2")).toBe(trace("a"));
+    await end(2, "o2", retry);
+    await traced("c");
+    expect(await traceOf("o3")).toBe(trace("a"));
+    await end(3, "o3", retry);
+    await traced("c");
+    await traced("d", "http");
+    expect(await traceOf("o4")).toBe(trace("d"));
+    await end(4, "o4", retry);
+    expect(await traceOf("o5")).toBe(trace("d"));
+    await end(5, "o5", { covered: 5 });
+    await request();
+    expect(await traceOf("o6")).toBeUndefined();
+    await end(6, "o6", retry);
+    expect(await traceOf("o7")).toBeUndefined();
+  });
+
+  test("says covered when nothing was requested since the last finished attempt began", async () => {
+    await request();
+    await begin("o1");
+    await end(1, "o1");
+    expect(await begin("o2")).toEqual(["covered"]);
+    await request();
+    expect((await begin("o3"))?.[0]).toBe("run");
+  });
+
+  test("runs a key without a hash: a job is a wish, whatever was forgotten", async () => {
+    expect((await begin("o1"))?.[0]).toBe("run");
+  });
+
+  test("refuses a dead key and keeps what is pending", async () => {
+    await request();
+    await begin("o1");
+    await end(1, "o1", { outcome: "terminal", dead: 1 });
+    await request();
+    expect(await begin("o2")).toEqual(["dead"]);
+    expect(await fields("pending", "epoch")).toEqual(["1", "1"]);
+  });
+});
+
+describe("end", () => {
+  test("stores the counters that it is told, and leaves the others", async () => {
+    await request();
+    await harness.redis.hset(hash, "attempts", 3, "failures", 2, "conflicts", 2);
+    await begin("o1");
+    expect(await end(1, "o1", { attempts: 0, failures: 3 })).toEqual(["stored", 0]);
+    expect(await fields("attempts", "failures", "conflicts")).toEqual(["0", "3", "2"]);
+  });
+
+  test("P8: an older epoch stores nothing", async () => {
+    await request();
+    await begin("o1", 1);
+    await leaseIsOver();
+    await begin("o2");
+    const before = await harness.redis.hgetall(hash);
+    expect(await end(1, "o1", { timerMs: 5 })).toEqual(["fenced", 0]);
+    expect(await harness.redis.hgetall(hash)).toEqual(before);
+    expect(await harness.redis.exists(timers)).toBe(0);
+    expect(await harness.redis.llen(stream)).toBe(1);
+  });
+
+  test("P8: an attempt that was taken for lost stores nothing, also before its successor begins", async () => {
+    await request();
+    await begin("o1", 1);
+    await leaseIsOver();
+    await begin("o2", 1);
+    await leaseIsOver();
+    expect(await begin("o3")).toEqual(["backoff", "2", expect.any(String), 2]);
+    expect(await end(2, "o2")).toEqual(["fenced", 0]);
+    expect(await fields("finished", "failures")).toEqual([null, "2"]);
+  });
+
+  test("the same end twice is stored once", async () => {
+    await request();
+    await begin("o1");
+    const retried = await end(1, "o1", { failures: 1, final: 0 });
+    expect(retried).toEqual(["stored", expect.any(Number)]);
+    expect(await end(1, "o1", { failures: 1, final: 0 })).toEqual(retried);
+    expect(await fields("failures")).toEqual(["1"]);
+    expect(await harness.redis.llen(stream)).toBe(1);
+  });
+
+  test.each([
+    { meanwhile: undefined, place: "a place among the retries", priority: 2 + 64 },
+    {
+      meanwhile: { rank: 2 },
+      place: "the place of what was requested meanwhile",
+      priority: 2 + 16,
+    },
+  ])("a retry leaves with $place", async ({ meanwhile, priority }) => {
+    await request();
+    await begin("o1");
+    if (meanwhile !== undefined) await request(meanwhile);
+    const answer = await end(1, "o1", {
+      outcome: "retry",
+      failures: 1,
+      final: 0,
+      hold: "backoff",
+    });
+    expect(answer).toEqual(["stored", priority]);
+  });
+
+  test("arms the timer, and the earliest wins", async () => {
+    for (const [epoch, timerMs] of [
+      [1, 5_000],
+      [2, 9_000],
+    ] as const) {
+      await request();
+      await begin(`o${epoch}`);
+      await end(epoch, `o${epoch}`, { outcome: "requeueAfter", timerMs });
+    }
+    const [endedAt] = await fields("endedAt");
+    const due = Number(await harness.redis.zscore(timers, "k"));
+    expect(due - Number(endedAt)).toBeLessThanOrEqual(5_000);
+  });
+
+  test("a key dies only of the generation that it ran with", async () => {
+    await request({ generation: 1 });
+    await begin("o1");
+    await request({ generation: 2 });
+    await end(1, "o1", { outcome: "terminal", dead: 1 });
+    expect((await begin("o2"))?.[0]).toBe("run");
+  });
+
+  test("a key whose object is gone is forgotten in time, unless it is asked for again", async () => {
+    await request();
+    await begin("o1");
+    await end(1, "o1", { outcome: "gone" });
+    expect(await harness.redis.pttl(hash)).toBeGreaterThan(0);
+    await request();
+    expect(await harness.redis.pttl(hash)).toBe(-1);
+  });
+});
+
+test("renew prolongs its own epoch alone", async () => {
+  await request();
+  await begin("o1", 1);
+  expect(await renew(1)).toEqual([1]);
+  expect(await begin("o2")).toEqual(["busy", expect.any(Number)]);
+  expect(await renew(7)).toEqual([0]);
+  await end(1, "o1");
+  expect(await renew(1)).toEqual([0]);
+});
+
+test("fire claims what is due, again when a claim is not acknowledged, and never more than asked", async () => {
+  const fire = (limit: number, claimMs: number) =>
+    runScript(
+      harness.redis,
+      fireScript,
+      [timers, firing, resuming, aborts],
+      [limit, claimMs],
+    ) as Promise<[number, number, ...string[]]>;
+  const far = Date.now() + 3_600_000;
+  for (const [due, member] of [
+    [1, "a"],
+    [2, "b"],
+    [far, "later"],
+  ] as const) {
+    await harness.redis.zadd(timers, due, member);
+  }
+  expect((await fire(1, LONG_MS)).slice(2)).toEqual(["a"]);
+  expect((await fire(9, 0)).slice(2)).toEqual(["b"]);
+  expect((await fire(9, LONG_MS)).slice(2)).toEqual(["b"]);
+  const [waitMs, ordered, ...claimed] = await fire(9, LONG_MS);
+  expect(ordered).toBe(0);
+  expect(claimed).toEqual([]);
+  expect(waitMs).toBeGreaterThan(0);
+  expect(waitMs).toBeLessThanOrEqual(LONG_MS);
+  expect(await harness.redis.zrange(timers, "0", "-1")).toEqual(["later"]);
+});

@@ -1,0 +1,139 @@
+import { expect, test } from "vitest";
+import { bindCluster, createControllerRegistry } from "@konverge/queue";
+import { runScript } from "@konverge/redis";
+import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
+import { beginScript } from "../../../libs/queue/src/scripts/begin.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+
+const harness = useQueues();
+const SHARDS = 4;
+const http = { kind: "http" } as const;
+const names = (count: number) => Array.from({ length: count }, (_, n) => `pool-${n}`);
+
+test("each key has its home in one shard, found again by key, request and timer", async () => {
+  const queue = harness.open({ shards: SHARDS });
+  const worker = workOn(queue, () => ({ kind: "done" }));
+  const accepted = await Promise.all(names(40).map((name) => queue.request(keyOf(name), http)));
+  for (const { id } of accepted) {
+    const state = await until("the end", async () => {
+      const found = await queue.getRequest(id);
+      return found.phase === "finished" && found;
+    });
+    expect(state.outcome).toBe("done");
+  }
+  expect(worker.closed).toHaveLength(40);
+  expect((await queue.getKey(keyOf("pool-7")))?.finished).toBe(1);
+  expect(await queue.listAttempts(keyOf("pool-7"))).toHaveLength(1);
+  await queue.requestAt(keyOf("pool-7"), Date.now());
+  await until("the timer", () => worker.closed.length === 41);
+
+  const hashes = await harness.redis.keys(`${harness.prefix}:{${CLUSTER}/*}/key/*`);
+  expect(hashes).toHaveLength(40);
+  const used = new Set(hashes.map((hash) => /\{[^}]*\}/.exec(hash)?.[0]));
+  expect(used.size).toBe(SHARDS);
+  expect(await harness.redis.keys(`${harness.prefix}:{${CLUSTER}}/key/*`)).toEqual([]);
+  // Another process finds the same homes.
+  const other = harness.open({ shards: SHARDS });
+  expect((await other.getKey(keyOf("pool-9")))?.finished).toBe(1);
+});
+
+test("P2 over shards: requests coalesce, concurrency is shared out, counts are of all", async () => {
+  const queue = harness.open({ shards: SHARDS });
+  const held = hold();
+  const worker = workOn(
+    queue,
+    async () => {
+      await held.wait();
+      return { kind: "done" };
+    },
+    { concurrency: 6 },
+  );
+  await Promise.all([...names(60), ...names(60)].map((name) => queue.request(keyOf(name), http)));
+  await until("every slot is taken", () => worker.active === 6);
+  expect(await queue.counts()).toEqual({ waiting: 54, active: 6, delayed: 0 });
+  held.release();
+  await until("all ended", () => worker.closed.length === 60);
+});
+
+test("fewer slots than shards still leave one to each", async () => {
+  const queue = harness.open({ shards: SHARDS });
+  const worker = workOn(queue, () => ({ kind: "done" }), { concurrency: 1 });
+  await Promise.all(names(40).map((name) => queue.request(keyOf(name), http)));
+  await until("all ended", () => worker.closed.length === 40);
+  expect(worker.started).toHaveLength(40);
+});
+
+test("another number of shards than Redis knows is refused, with both numbers and the cure", async () => {
+  const common = { redis: { url: harness.url }, prefix: harness.prefix, cluster: CLUSTER };
+  await bindCluster({ ...common, uid: "u", shards: SHARDS });
+  await bindCluster({ ...common, uid: "u", shards: SHARDS });
+  await expect(bindCluster({ ...common, uid: "u" })).rejects.toMatchObject({
+    code: "shards_mismatch",
+    message: expect.stringMatching(/in 4 shards, but the configuration says 1: set shards to 4/),
+  });
+  const kind = { group: "", version: "v1", kind: "Pod", resource: "pods" } as const;
+  for (const [binding, code] of [
+    [{ uid: "u", shards: 1 }, "shards_mismatch"],
+    [{ uid: "other", shards: SHARDS }, "cluster_mismatch"],
+  ] as const) {
+    const refused = createControllerRegistry({ ...common, binding });
+    const announced = [
+      { name: CONTROLLER, cluster: CLUSTER, ...kind, scope: "Namespaced" },
+    ] as const;
+    await expect(refused.announce(announced)).rejects.toMatchObject({ code });
+    await refused.close();
+  }
+  const registry = createControllerRegistry(common);
+  expect(await registry.shards()).toBe(SHARDS);
+  expect(await registry.list()).toEqual([]);
+  await registry.close();
+});
+
+test("a worker that lives tells the binding again to a Redis that lost it, before its controllers", async () => {
+  const binding = { uid: "u", shards: SHARDS };
+  const common = { redis: { url: harness.url }, prefix: harness.prefix, cluster: CLUSTER };
+  const registry = createControllerRegistry({ ...common, binding });
+  const kind = { group: "", version: "v1", kind: "Pod", resource: "pods" } as const;
+  await registry.announce([{ name: CONTROLLER, cluster: CLUSTER, ...kind, scope: "Namespaced" }]);
+  const at = new Date().toISOString();
+  registry.heartbeat({
+    workerId: "w",
+    controllers: [],
+    definitions: {},
+    role: "all",
+    version: "0",
+    startedAt: at,
+    host: "h",
+  });
+  await until("the first heartbeat", async () => (await registry.listWorkers()).length === 1);
+  const lost = await harness.redis.keys(`${harness.prefix}:*`);
+  await harness.redis.unlink(...lost);
+  const reader = createControllerRegistry(common);
+  await until("the controllers are back", async () => (await reader.list()).length === 1);
+  expect(await reader.shards()).toBe(SHARDS);
+  await expect(bindCluster({ ...common, uid: "other" })).rejects.toMatchObject({
+    code: "cluster_mismatch",
+  });
+  await Promise.all([registry.close(), reader.close()]);
+});
+
+test("an attempt that died in a shard leaves its record there, and what it was to the worker that finds out, not to an index that nobody reads", async () => {
+  const home = queueNames(harness.prefix, CLUSTER, CONTROLLER, 2);
+  const keys = [home.fair, home.ageing, home.pauses, home.parked, home.aborts, home.keyHash("k")];
+  const beginAs = async (owner: string, leaseMs: number) => {
+    const args = [leaseMs, "w", 50, 60_000, owner];
+    const [begun] = (await runScript(harness.redis, beginScript, keys, args)) as unknown[][];
+    return begun?.slice(0, 2);
+  };
+  await harness.redis.hset(home.keyHash("k"), { number: 1, pending: 1, class: 2, since: 1 });
+  expect(await beginAs("first", -1)).toEqual(["run", "1 1 0 0 1"]);
+  expect(await beginAs("second", 60_000)).toEqual(["run", "2 2 1 0 1 1"]);
+  expect(await harness.redis.llen(home.attempts("k"))).toBe(1);
+  expect(await harness.redis.keys(`${harness.prefix}:*/records`)).toEqual([]);
+});
+
+test.each([0, 65, 1.5])("%d shards are refused", (shards) => {
+  expect(() => harness.open({ shards })).toThrow(
+    expect.objectContaining({ code: "invalid_config", message: expect.stringMatching(/1 to 64/) }),
+  );
+});

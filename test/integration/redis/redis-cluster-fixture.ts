@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { startRedis, type RunningRedis } from "@konverge/apiserver";
+import { until } from "../queue/queue-harness.ts";
+
+/** How long a node is silent before the others call it dead, in ms. The default of 15 s is for networks. */
+const NODE_TIMEOUT_MS = 1_000;
+const SLOTS = 16_384;
+
+/** A Redis Cluster of our own on 127.0.0.1. */
+export interface RunningRedisCluster extends AsyncDisposable {
+  /** `redis+cluster://…` with every primary. */
+  readonly url: string;
+  readonly primaries: RunningRedis[];
+  /** Of the first primary, if asked for. */
+  readonly replica: RunningRedis | undefined;
+  /** Starts a killed primary with the data that it had. */
+  restart(index: number): Promise<void>;
+}
+
+const clusterArgs = [
+  "--cluster-enabled",
+  "yes",
+  "--cluster-node-timeout",
+  String(NODE_TIMEOUT_MS),
+  // One node that is away stops its own slots, not all.
+  "--cluster-require-full-coverage",
+  "no",
+  "--cluster-replica-validity-factor",
+  "0",
+  "--appendfsync",
+  "always",
+];
+
+/** Nodes talk to each other on their port + 10000; both stay below the range that the system gives to clients. */
+const FIRST_PORT = 15_000;
+const PORTS = 7_000;
+
+async function startNode(parent: string): Promise<RunningRedis> {
+  for (let tries = 1; ; tries += 1) {
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+    try {
+      return await startRedis({ dir: join(parent, String(port)), port, extraArgs: clusterArgs });
+    } catch (error) {
+      if (tries >= 5) throw error;
+    }
+  }
+}
+
+/** Three primaries with a third of the slots each, and a replica of the first where asked for. */
+export async function startRedisCluster(
+  options: { readonly replica?: boolean } = {},
+): Promise<RunningRedisCluster> {
+  const dir = mkdtempSync(join(tmpdir(), "konverge-redis-cluster-"));
+  const servers: RunningRedis[] = [];
+  const clients: Redis[] = [];
+  const stop = async () => {
+    for (const client of clients) client.disconnect();
+    await Promise.all(servers.map((server) => server.stop()));
+    rmSync(dir, { recursive: true, force: true });
+  };
+  try {
+    const count = options.replica === true ? 4 : 3;
+    for (let index = 0; index < count; index += 1) servers.push(await startNode(dir));
+    for (const { port } of servers) clients.push(quiet(new Redis({ port })));
+    const primaries = clients.slice(0, 3);
+    await Promise.all(
+      primaries.map(async (client, index) => {
+        const slotOf = (third: number) => Math.floor((SLOTS * third) / 3);
+        await client.cluster("SET-CONFIG-EPOCH", index + 1);
+        await client.cluster("ADDSLOTSRANGE", slotOf(index), slotOf(index + 1) - 1);
+      }),
+    );
+    const [first] = clients;
+    if (first === undefined) throw new Error("no node was started");
+    for (const { port } of servers.slice(1)) await first.cluster("MEET", "127.0.0.1", port);
+    await until("all nodes know each other", async () => {
+      const known = await Promise.all(
+        clients.map(async (client) => String(await client.cluster("INFO"))),
+      );
+      return known.every(
+        (info) =>
+          info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${count}`),
+      );
+    });
+    const replica = servers[3];
+    if (replica !== undefined) {
+      await clients[3]?.cluster("REPLICATE", String(await first.cluster("MYID")));
+      await until("the replica has the data", async () =>
+        (await clients[3]?.info("replication"))?.includes("master_link_status:up"),
+      );
+    }
+    return {
+      url: `redis+cluster://${servers
+        .slice(0, 3)
+        .map(({ port }) => `127.0.0.1:${port}`)
+        .join(",")}`,
+      primaries: servers.slice(0, 3),
+      replica,
+      async restart(index) {
+        const dead = servers[index];
+        if (dead === undefined) throw new Error(`there is no node ${index}`);
+        const { port } = dead;
+        servers[index] = await startRedis({ dir: dead.dir, port, extraArgs: clusterArgs });
+      },
+      [Symbol.asyncDispose]: stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function quiet(client: Redis): Redis {
+  client.on("error", () => undefined);
+  return client;
+}

@@ -1,0 +1,232 @@
+import { Redis } from "ioredis";
+import { afterEach, expect, test } from "vitest";
+import { createGuard, openGuardControl } from "@konverge/guard";
+import {
+  bindCluster,
+  createControllerRegistry,
+  createWorkQueue,
+  type RequestState,
+  type WorkQueue,
+} from "@konverge/queue";
+import { checkRedis } from "@konverge/redis";
+import { createObjectLanes } from "@konverge/lanes";
+import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
+import { CONTROLLER, hold, keyOf, until, workOn, type TestWorker } from "../queue/queue-harness.ts";
+import { startRedisCluster, type RunningRedisCluster } from "./redis-cluster-fixture.ts";
+
+/** Kubernetes clusters whose names lie on the first, the second and the third node. */
+const KUBES = ["prod", "default", "us"];
+
+const http = { kind: "http" } as const;
+const cleanup = new Set<() => Promise<unknown>>();
+let servers: RunningRedisCluster | undefined;
+
+afterEach(async () => {
+  await Promise.all([...cleanup].map((close) => close()));
+  cleanup.clear();
+  await servers?.[Symbol.asyncDispose]();
+  servers = undefined;
+});
+
+const start = async (options?: { readonly replica?: boolean }) => {
+  servers = await startRedisCluster(options);
+  return servers;
+};
+const open = (url: string, cluster: string): WorkQueue => {
+  const queue = createWorkQueue({
+    redis: { url },
+    controller: CONTROLLER,
+    cluster,
+    leaseMs: 2_000,
+  });
+  cleanup.add(() => queue.close());
+  return queue;
+};
+const key = (cluster: string, name: string) => ({ ...keyOf(name), cluster });
+const done = (queue: WorkQueue): TestWorker => workOn(queue, () => ({ kind: "done" }));
+const finished = (queue: WorkQueue, id: string): Promise<RequestState> =>
+  until(
+    `the end of ${id}`,
+    async () => {
+      const state = await queue.getRequest(id).catch(() => undefined);
+      return state?.phase === "finished" && state;
+    },
+    30_000,
+  );
+/** Requests until Redis takes it: what a caller does who is told 503. */
+const insist = (queue: WorkQueue, cluster: string, name: string) =>
+  until(
+    `Redis takes ${name}`,
+    () => queue.request(key(cluster, name), http).catch(() => undefined),
+    30_000,
+  );
+
+test("queues, registry, binding, lanes and guard of three clusters work, each on its own node", async () => {
+  const { url, primaries } = await start();
+  const redis = { url };
+  expect((await checkRedis(redis)).warnings).toEqual([]);
+  const [first] = primaries;
+  await expect(checkRedis({ url: first?.url ?? "" })).rejects.toMatchObject({
+    code: "redis_unsuitable",
+  });
+
+  for (const cluster of KUBES) {
+    await bindCluster({ redis, cluster, uid: `uid-${cluster}` });
+    await expect(bindCluster({ redis, cluster, uid: "another" })).rejects.toMatchObject({
+      code: "cluster_mismatch",
+    });
+    const registry = createControllerRegistry({ redis, cluster });
+    cleanup.add(() => registry.close());
+    const kind = {
+      group: "",
+      version: "v1",
+      kind: "Pod",
+      resource: "pods",
+      scope: "Namespaced",
+    } as const;
+    await registry.announce([{ name: CONTROLLER, cluster, ...kind }]);
+    const at = new Date().toISOString();
+    registry.heartbeat({
+      workerId: "w",
+      controllers: [],
+      definitions: {},
+      role: "all",
+      version: "0",
+      startedAt: at,
+      host: "h",
+    });
+    await until("the worker is listed", async () => (await registry.listWorkers()).length === 1);
+    expect(await registry.listClusters()).toContain(cluster);
+
+    const queue = open(url, cluster);
+    const worker = done(queue);
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, async (_, n) => (await insist(queue, cluster, `${n}`)).id),
+    );
+    for (const id of ids) expect((await finished(queue, id)).outcome).toBe("done");
+    await queue.requestAt(key(cluster, "timed"), Date.now());
+    await until("the timer fires", () => worker.closed.some(({ id }) => id.endsWith("/timed")));
+    expect(await queue.counts()).toEqual({ waiting: 0, active: 0, delayed: 0 });
+    expect(worker.errors).toEqual([]);
+  }
+
+  const homes = await Promise.all(
+    primaries.map(async ({ port }) => {
+      const node = new Redis({ port });
+      const keys = await node.keys("*");
+      node.disconnect();
+      return KUBES.filter((cluster) => keys.some((name) => name.includes(`{${cluster}}`)));
+    }),
+  );
+  expect(homes.toSorted()).toEqual(KUBES.map((cluster) => [cluster]).toSorted());
+});
+
+test("a lane is handed from process to process, and a breaker is seen by all, over the cluster's channels", async () => {
+  const { url } = await start();
+  const redis = { url };
+  for (const cluster of KUBES) {
+    const [one, two] = ["one", "two"].map((processId) => {
+      const errors: Error[] = [];
+      const onError = (error: Error) => errors.push(error);
+      // A hold that nobody outlives: only the message can hand the lane over in time.
+      const lanes = createObjectLanes({ redis, cluster, processId, holdMs: 60_000, onError });
+      cleanup.add(async () => lanes.close());
+      return { ...lanes, errors };
+    });
+    const first = await one?.enter("object");
+    const second = two?.enter("object");
+    first?.leave({ metadata: { name: "object" } });
+    expect((await second)?.carried).toEqual({ metadata: { name: "object" } });
+    (await second)?.leave();
+    expect([one?.errors, two?.errors]).toEqual([[], []]);
+
+    const guards = await Promise.all(
+      ["g1", "g2"].map((workerId) => createGuard({ redis, cluster, workerId })),
+    );
+    for (const guard of guards) cleanup.add(() => guard.close());
+    for (const guard of guards) {
+      const permit = await guard.admit({ verb: "get", resource: "pods", priority: "event" });
+      permit.settle({ kind: "response", status: 200 });
+    }
+    await using control = openGuardControl({ redis, prefix: "konverge" });
+    await control.isolate(cluster, { by: "test", reason: "to see it" });
+    // No call is made, so only a message can tell.
+    await until("both are told", () => guards.every(({ breaker }) => breaker.mode === "isolated"));
+  }
+});
+
+test("P1: a node dies and its replica takes over: nothing acknowledged is lost, the other clusters do not notice", async () => {
+  const { url, primaries, replica } = await start({ replica: true });
+  const queues = new Map(KUBES.map((cluster) => [cluster, open(url, cluster)]));
+  const [hit = "", ...others] = KUBES;
+  const held = hold();
+  const workers = KUBES.map((cluster) => {
+    const queue = queues.get(cluster);
+    if (queue === undefined) throw new Error(cluster);
+    return workOn(queue, async ({ id }) => {
+      if (id.endsWith("/running")) await held.wait();
+      return { kind: "done" };
+    });
+  });
+  const accepted: { readonly queue: WorkQueue; readonly id: string }[] = [];
+  for (const [cluster, queue] of queues) {
+    for (const name of ["running", "a", "b"]) {
+      accepted.push({ queue, id: (await insist(queue, cluster, name)).id });
+    }
+  }
+  await until("the attempts run", () =>
+    workers.every(({ started }) => started.some(({ id }) => id.endsWith("/running"))),
+  );
+  const guard = await createGuard({ redis: { url }, cluster: hit, workerId: "g" });
+  cleanup.add(() => guard.close());
+  const { state } = guardKeys("konverge", hit);
+  const callOnce = async () => {
+    const permit = await guard.admit({ verb: "get", resource: "pods", priority: "event" });
+    permit.settle({ kind: "response", status: 200 });
+  };
+  await callOnce();
+  await primaries[0]?.kill();
+  // The others go on at once.
+  for (const cluster of others) {
+    const queue = queues.get(cluster);
+    if (queue === undefined) throw new Error(cluster);
+    const { id } = await insist(queue, cluster, "meanwhile");
+    expect((await finished(queue, id)).outcome).toBe("done");
+  }
+  const queue = queues.get(hit);
+  if (queue === undefined) throw new Error(hit);
+  accepted.push({ queue, id: (await insist(queue, hit, "after")).id });
+  held.release();
+  for (const { queue: own, id } of accepted) expect((await finished(own, id)).outcome).toBe("done");
+
+  // P5: the new primary may not know the last grants, so the guard must have noticed it, which empties the bucket.
+  const successor = new Redis({ port: replica?.port ?? 0 });
+  cleanup.add(async () => successor.disconnect());
+  const runId = /run_id:(\S+)/.exec(await successor.info("server"))?.[1];
+  await until("the guard knows the new primary", async () => {
+    await callOnce().catch(() => undefined);
+    return (await successor.hget(state, "runId")) === runId;
+  });
+}, 120_000);
+
+test("P1: a node without a replica dies and comes back with its AOF: 503 with the cure meanwhile, then all ends", async () => {
+  const cluster = await start();
+  const { url, primaries } = cluster;
+  const [hit = ""] = KUBES;
+  const queue = open(url, hit);
+  const first = await insist(queue, hit, "a");
+  await primaries[0]?.kill();
+  const refusal = await until("the refusal", () =>
+    queue.request(key(hit, "b"), http).then(
+      () => undefined,
+      (error: unknown) => error as Error,
+    ),
+  );
+  expect(refusal).toMatchObject({ code: "redis_unavailable" });
+  const worker = done(queue);
+  await cluster.restart(0);
+  expect((await finished(queue, first.id)).outcome).toBe("done");
+  const { id } = await insist(queue, hit, "c");
+  expect((await finished(queue, id)).outcome).toBe("done");
+  await worker.stop();
+}, 120_000);

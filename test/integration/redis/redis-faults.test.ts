@@ -1,0 +1,221 @@
+import { mkdirSync, mkdtempSync, rmdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createWorkQueue, type WorkQueue } from "@konverge/queue";
+import { startRedis, type RunningRedis } from "@konverge/apiserver";
+import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "../queue/queue-harness.ts";
+
+/** A Redis that is there and refuses: nothing acknowledged is lost, callers are told the cure, workers come back by themselves. */
+
+const LEASE_MS = 1_000;
+const http = { kind: "http" } as const;
+let dir: string;
+let redis: RunningRedis;
+let admin: Redis;
+let queues: WorkQueue[];
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "konverge-faults-"));
+  redis = await startRedis({ dir, extraArgs: ["--appendfsync", "always"] });
+  admin = new Redis(redis.url);
+  admin.on("error", () => undefined);
+  queues = [];
+});
+afterEach(async () => {
+  await Promise.all(queues.map((queue) => queue.close()));
+  admin.disconnect();
+  await redis.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const open = () => {
+  const queue = createWorkQueue({
+    redis: { url: redis.url },
+    controller: CONTROLLER,
+    cluster: CLUSTER,
+    leaseMs: LEASE_MS,
+  });
+  queues.push(queue);
+  return queue;
+};
+const phaseOf = async (queue: WorkQueue, id: string) =>
+  (await queue.getRequest(id).catch(() => undefined))?.phase;
+const finished = (queue: WorkQueue, id: string) =>
+  until(`the end of ${id}`, async () => (await phaseOf(queue, id)) === "finished", 30_000);
+
+interface Fault {
+  readonly word: RegExp;
+  readonly cure: RegExp;
+  /** Makes it refuse; what it returns makes it work again. */
+  readonly begin: () => Promise<() => Promise<unknown>>;
+}
+
+const FAULTS: Readonly<Record<string, Fault>> = {
+  "is full (OOM)": {
+    word: /OOM/,
+    cure: /give it more memory/,
+    async begin() {
+      await admin.config("SET", "maxmemory", "1");
+      return () => admin.config("SET", "maxmemory", "0");
+    },
+  },
+  "is only a replica (READONLY)": {
+    word: /READONLY/,
+    cure: /name the primary/,
+    async begin() {
+      // Of a server that is not there: it keeps its data and takes no writes.
+      await admin.replicaof("127.0.0.1", 1);
+      return () => admin.replicaof("NO", "ONE");
+    },
+  },
+  "cannot save to its disk (MISCONF)": {
+    word: /MISCONF/,
+    cure: /make room there/,
+    async begin() {
+      const file = join(dir, "dump.rdb");
+      // A snapshot cannot replace a folder.
+      mkdirSync(file);
+      await admin.config("SET", "save", "900 1");
+      await admin.bgsave();
+      await until("the snapshot fails", async () =>
+        /rdb_last_bgsave_status:err/.test(await admin.info("persistence")),
+      );
+      return async () => {
+        rmdirSync(file);
+        await admin.bgsave();
+      };
+    },
+  },
+  "is blocked by somebody's script (BUSY)": {
+    word: /BUSY|no answer|timed out/i,
+    cure: /SCRIPT KILL|start it/,
+    async begin() {
+      await admin.config("SET", "lua-time-limit", "50");
+      const culprit = new Redis(redis.url);
+      culprit.on("error", () => undefined);
+      culprit.eval("while true do end", 0).catch(() => undefined);
+      await until("it is busy", async () =>
+        admin.ping().then(
+          () => false,
+          (error: unknown) => String(error).includes("BUSY"),
+        ),
+      );
+      return async () => {
+        await admin.script("KILL");
+        culprit.disconnect();
+      };
+    },
+  },
+};
+
+test.each(Object.keys(FAULTS))(
+  "P1: Redis %s: 503 with the cure, then all goes on",
+  async (name) => {
+    const fault = FAULTS[name];
+    if (fault === undefined) throw new Error(name);
+    const queue = open();
+    const held = hold();
+    const worker = workOn(
+      queue,
+      async ({ id }) => {
+        if (id.endsWith("/running")) await held.wait();
+        return { kind: "done" };
+      },
+      { concurrency: 2 },
+    );
+    const running = await queue.request(keyOf("running"), http);
+    await until("it runs", () => worker.started.length === 1);
+    worker.pause();
+    const waiting = await queue.request(keyOf("waiting"), http);
+
+    const mend = await fault.begin();
+    const refusal = await queue.request(keyOf("refused"), http).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({
+      code: "redis_unavailable",
+      retryAfterMs: 1_000,
+      message: expect.stringMatching(fault.word),
+    });
+    expect(refusal).toHaveProperty("message", expect.stringMatching(fault.cure));
+    worker.resume();
+    held.release();
+    // The worker has had something to do with it.
+    await until(
+      "the worker says so, or has ended its attempt",
+      () => worker.errors.length + worker.closed.length > 0,
+    );
+    await mend();
+
+    await until("Redis takes requests again", () =>
+      queue.request(keyOf("after"), http).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await finished(queue, running.id);
+    await finished(queue, waiting.id);
+    await until("the last one", () => worker.closed.some(({ id }) => id.endsWith("/after")));
+  },
+  60_000,
+);
+
+test("a full Redis still stores how attempts end; their keys are free when there is room", async () => {
+  const queue = open();
+  const held = hold();
+  const outcomes = ["done", "conflict", "requeueAfter"] as const;
+  const worker = workOn(queue, async ({ id, attempt }) => {
+    await held.wait();
+    if (attempt > 1 || id.endsWith("/done")) return { kind: "done" };
+    if (id.endsWith("/conflict")) return { kind: "conflict", error: new Error("lost a race") };
+    return { kind: "requeueAfter", afterMs: 60_000 };
+  });
+  const ids = await Promise.all(
+    outcomes.map(async (name) => (await queue.request(keyOf(name), http)).id),
+  );
+  await until("all run", () => worker.started.length === outcomes.length);
+  await admin.config("SET", "maxmemory", "1");
+  held.release();
+  await until("all ended", () => worker.closed.length === outcomes.length);
+  expect(worker.closed.filter(({ fenced }) => fenced)).toEqual([]);
+  for (const name of outcomes) {
+    expect(await queue.listAttempts(keyOf(name))).toHaveLength(1);
+    expect(await queue.getKey(keyOf(name))).toMatchObject({ lastOutcome: name, epoch: 1 });
+  }
+  await expect(queue.request(keyOf("more"), http)).rejects.toMatchObject({
+    code: "redis_unavailable",
+  });
+  await admin.config("SET", "maxmemory", "0");
+  for (const id of ids) await finished(queue, id);
+  expect((await queue.getKey(keyOf("conflict")))?.epoch).toBe(2);
+}, 60_000);
+
+test("P1: kill -9 and a slow start (LOADING): 503 meanwhile, nothing acknowledged is lost", async () => {
+  const queue = open();
+  const ids = await Promise.all(
+    Array.from({ length: 20 }, async (_, n) => (await queue.request(keyOf(`k-${n}`), http)).id),
+  );
+  // It answers after each 1,024 commands of the AOF, and here takes 1 ms for each.
+  const filling = admin.pipeline();
+  for (let n = 0; n < 4_096; n += 1) filling.set(`filling-${n}`, "");
+  await filling.exec();
+  await redis.kill();
+  const slow = ["--appendfsync", "always", "--key-load-delay", "1000"];
+  const starting = startRedis({ dir, port: redis.port, extraArgs: slow });
+  const observer = new Redis({ port: redis.port, enableReadyCheck: false });
+  observer.on("error", () => undefined);
+  await until("it loads", async () =>
+    observer.ping().then(
+      () => false,
+      (error: unknown) => String(error).includes("LOADING"),
+    ),
+  );
+  await expect(queue.request(keyOf("refused"), http)).rejects.toMatchObject({
+    code: "redis_unavailable",
+  });
+  const worker = workOn(queue, () => ({ kind: "done" }));
+  redis = await starting;
+  observer.disconnect();
+  for (const id of ids) await finished(queue, id);
+  expect(worker.closed.every(({ outcome }) => outcome === "done")).toBe(true);
+}, 60_000);

@@ -1,0 +1,162 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { createGuard } from "@konverge/guard";
+import { findRedisServer } from "@konverge/infra-redis";
+import { createWorkQueue } from "@konverge/queue";
+import { guard as dieWithUs, startRedis } from "@konverge/apiserver";
+import { openConsumer } from "@konverge/redis";
+import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "../queue/queue-harness.ts";
+
+const http = { kind: "http" } as const;
+
+/** A Sentinel on a free port, which agrees with itself. */
+async function startSentinel(
+  dir: string,
+  primaryPort: number,
+): Promise<{ port: number; stop: () => void }> {
+  const server = findRedisServer();
+  if (server === undefined) throw new Error("no redis-server");
+  const spare = await startRedis();
+  const { port } = spare;
+  await spare.stop();
+  const file = join(dir, "sentinel.conf");
+  writeFileSync(
+    file,
+    [
+      `port ${port}`,
+      "bind 127.0.0.1",
+      `dir ${dir}`,
+      `sentinel monitor mymaster 127.0.0.1 ${primaryPort} 1`,
+      "sentinel down-after-milliseconds mymaster 500",
+      "sentinel failover-timeout mymaster 2000",
+    ].join("\n"),
+  );
+  const child = spawn(server.path, [file, "--sentinel"], {
+    stdio: "ignore",
+    env: {
+      ...process.env,
+      ...(server.libraryPath === undefined ? {} : { LD_LIBRARY_PATH: server.libraryPath }),
+    },
+  });
+  const guardian = dieWithUs({ pids: child.pid === undefined ? [] : [child.pid] });
+  child.once("exit", () => guardian.release());
+  return { port, stop: () => child.kill("SIGKILL") };
+}
+
+/** A primary, its replica, and a Sentinel that knows both. */
+async function startSet(cleanup: AsyncDisposableStack) {
+  const dir = mkdtempSync(join(tmpdir(), "konverge-sentinel-"));
+  cleanup.defer(() => rmSync(dir, { recursive: true, force: true }));
+  const primary = await startRedis();
+  cleanup.defer(() => primary.stop());
+  const replica = await startRedis({ extraArgs: ["--replicaof", `127.0.0.1 ${primary.port}`] });
+  cleanup.defer(() => replica.stop());
+  const sentinel = await startSentinel(dir, primary.port);
+  cleanup.defer(() => sentinel.stop());
+  const asked = new Redis({ port: sentinel.port });
+  asked.on("error", () => undefined);
+  cleanup.defer(() => asked.disconnect());
+  await until(
+    "the Sentinel knows the replica",
+    async () => {
+      const known = await asked.call("SENTINEL", "REPLICAS", "mymaster").catch(() => []);
+      return JSON.stringify(known).includes(String(replica.port));
+    },
+    30_000,
+  );
+  return { primary, replica, sentinel, asked };
+}
+
+test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledged is lost, queue and guard go on", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const { primary, sentinel, asked } = await startSet(cleanup);
+  const failOverAfter = async (ms: number) => {
+    await asked.call("SENTINEL", "SET", "mymaster", "down-after-milliseconds", String(ms));
+  };
+  const redis = { url: `redis+sentinel://127.0.0.1:${sentinel.port}/mymaster` };
+  const queue = createWorkQueue({
+    redis,
+    controller: CONTROLLER,
+    cluster: CLUSTER,
+    leaseMs: 2_000,
+  });
+  cleanup.defer(() => queue.close());
+  const guard = await createGuard({ redis, cluster: CLUSTER, workerId: "w" });
+  cleanup.defer(() => guard.close());
+  const held = hold();
+  const worker = workOn(queue, async ({ id }) => {
+    if (id.endsWith("/running")) await held.wait();
+    const permit = await guard.admit({ verb: "get", resource: "pods", priority: "event" });
+    permit.settle({ kind: "response", status: 200 });
+    return { kind: "done" };
+  });
+  const running = await queue.request(keyOf("running"), http);
+  await until("it runs", () => worker.active === 1);
+  const replicated = new Redis(primary.url);
+  replicated.on("error", () => undefined);
+  cleanup.defer(() => replicated.disconnect());
+  await replicated.set("marker", "");
+  await until("the replica has it", async () => (await replicated.wait(1, 1_000)) === 1);
+  await failOverAfter(600_000);
+  await primary.kill();
+  await expect(queue.request(keyOf("refused"), http)).rejects.toMatchObject({
+    code: "redis_unavailable",
+  });
+  await failOverAfter(500);
+  const after = await until(
+    "the new primary takes requests",
+    () => queue.request(keyOf("after"), http).catch(() => undefined),
+    60_000,
+  );
+  held.release();
+  for (const { id } of [running, after]) {
+    await until(
+      `the end of ${id}`,
+      async () => (await queue.getRequest(id).catch(() => undefined))?.phase === "finished",
+      30_000,
+    );
+  }
+}, 200_000);
+
+test("who asks one Sentinel where the primary is, as another tells of the failover, still finds it", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const { primary, sentinel, asked } = await startSet(cleanup);
+  const slow = cleanup.use(await startTcpProxy(sentinel.port));
+  const consumer = openConsumer({
+    url: `redis+sentinel://127.0.0.1:${slow.port},127.0.0.1:${sentinel.port}/mymaster`,
+  });
+  const { redis } = consumer;
+  redis.on("error", () => undefined);
+  cleanup.defer(() => consumer.disconnect());
+  await redis.set("before", "yes");
+  await until("it listens to both", async () => {
+    const clients = String(await asked.call("CLIENT", "LIST"));
+    return clients.split("\n").filter((line) => line.includes(" sub=1 ")).length >= 2;
+  });
+  const replicated = new Redis(primary.url);
+  replicated.on("error", () => undefined);
+  cleanup.defer(() => replicated.disconnect());
+  await replicated.set("marker", "");
+  await until("the replica has it", async () => (await replicated.wait(1, 1_000)) === 1);
+
+  const listener = new Redis({ port: sentinel.port });
+  cleanup.defer(() => listener.disconnect());
+  let isOver = false;
+  listener.on("message", () => (isOver = true));
+  await listener.subscribe("+switch-master");
+  slow.hold();
+  await primary.kill();
+  await until("the failover", () => isOver, 60_000);
+  slow.heal();
+  const answer = await until(
+    "the new primary is found",
+    () => redis.set("after", "yes").catch(() => undefined),
+    60_000,
+  );
+  expect(answer).toBe("OK");
+}, 200_000);

@@ -1,0 +1,162 @@
+import { readSettings } from "@konverge/contracts";
+import type { ResourceType } from "@konverge/core";
+import { openGuardControl } from "@konverge/guard";
+import { bindCluster, createControllerRegistry } from "@konverge/queue";
+import { createMetrics } from "@konverge/telemetry";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { connectCluster, readClusterUid } from "../../../libs/worker/src/connect-cluster.ts";
+import { openClusters } from "../../../libs/worker/src/open-clusters.ts";
+import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
+import { memoryLog, type LogLine } from "../engine/engine-harness.ts";
+import { until, useQueues } from "../queue/queue-harness.ts";
+
+const ConfigMap: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "ConfigMap",
+  resource: "configmaps",
+  scope: "Namespaced",
+};
+const SYSTEM = { namespace: "kube-system", name: "where" };
+
+let east: EmbeddedServer;
+let west: EmbeddedServer;
+let cleanup = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  [east, west] = await Promise.all([startEmbeddedServer(), startEmbeddedServer()]);
+  for (const [name, { client }] of Object.entries({ east, west })) {
+    await client.create(ConfigMap, {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { ...SYSTEM, labels: { cluster: name } },
+    });
+  }
+});
+// Before the queues' own hook, which deletes the names.
+const queues = useQueues();
+afterEach(async () => {
+  await cleanup.disposeAsync();
+  cleanup = new AsyncDisposableStack();
+});
+afterAll(async () => {
+  await east?.[Symbol.asyncDispose]();
+  await west?.[Symbol.asyncDispose]();
+});
+
+/** What a worker opens whose home is `east`. */
+async function openEast() {
+  const lines: LogLine[] = [];
+  const metrics = createMetrics({ version: "1" });
+  const connector = {
+    settings: readSettings({
+      file: { redisUrl: queues.url, prefix: queues.prefix, kubeconfig: east.kubeconfig },
+      env: {},
+    }),
+    version: "1",
+    workerId: "worker-1",
+    log: memoryLog(lines),
+    metrics,
+    env: {},
+  };
+  const clusters = {
+    east: {},
+    west: { kubeconfig: west.kubeconfig },
+    twin: { kubeconfig: east.kubeconfig },
+    lost: {},
+  };
+  const target = { name: "east", cluster: clusters.east };
+  const unsaid = { kubeconfigText: undefined, context: undefined };
+  const home = await connectCluster(connector, { ...target, ...unsaid });
+  cleanup.defer(() => home.close());
+  const { client } = home;
+  const access = openClusters({
+    home: { name: "east", client, uid: await readClusterUid(client) },
+    clusters,
+    kubeconfigText: undefined,
+    connector,
+  });
+  cleanup.defer(() => access.close());
+  const permits = async () =>
+    Object.fromEntries(
+      [
+        ...(await metrics.text()).matchAll(
+          /^konverge_guard_permits_total\{cluster="(\w+)"\} (\d+)/gm,
+        ),
+      ].map(([, cluster, count]) => [cluster, Number(count)]),
+    );
+  return { access, lines, permits };
+}
+const whereIs = async (client: EmbeddedServer["client"]) =>
+  (await client.get(ConfigMap, SYSTEM)).metadata.labels?.["cluster"];
+
+test("each cluster of the configuration is reached by its own guard, when it is first asked for", async () => {
+  const { access, lines, permits } = await openEast();
+  expect(await permits()).toEqual({ east: 1 });
+  expect(await whereIs(await access.client("east"))).toBe("east");
+  // At once: one connection all the same.
+  const [first, second] = await Promise.all([access.client("west"), access.client("west")]);
+  expect(second).toBe(first);
+  expect(await whereIs(first)).toBe("west");
+  // One to know it by its uid, one by the caller.
+  expect(await permits()).toEqual({ east: 2, west: 2 });
+  expect(lines.map(({ message, fields }) => [message, fields["cluster"]])).toEqual([
+    ["cluster connected", "west"],
+  ]);
+
+  const { url, prefix } = queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "east" });
+  cleanup.defer(() => registry.close());
+  expect(await registry.listClusters(), "its guard can be steered by anyone").toEqual(["west"]);
+
+  await access.close();
+  expect(await permits()).toEqual({ east: 2 });
+  await expect(access.client("west")).rejects.toMatchObject({ code: "cancelled" });
+});
+
+test("what isolates one cluster does not hold up the other", async () => {
+  const { access } = await openEast();
+  const client = await access.client("west");
+  await using control = openGuardControl({ redis: { url: queues.url }, prefix: queues.prefix });
+  await control.isolate("west", { by: "ann", reason: "maintenance" });
+  await until("west is isolated", async () =>
+    whereIs(client).then(
+      () => undefined,
+      (error: unknown) => (error as { readonly code?: string }).code === "deferred" || undefined,
+    ),
+  );
+  expect(await whereIs(await access.client("east"))).toBe("east");
+});
+
+test("a name that is not in the configuration, or leads nowhere of its own, is refused and says why", async () => {
+  const { access } = await openEast();
+  await expect(access.client("north")).rejects.toMatchObject({
+    code: "invalid_request",
+    message: 'cluster "north" is not among those of the configuration: east, west, twin, lost',
+  });
+  await expect(access.client("toString")).rejects.toMatchObject({ code: "invalid_request" });
+  await expect(access.client("lost")).rejects.toMatchObject({
+    code: "invalid_config",
+    message: expect.stringMatching(/^clusters\.lost: .*kubeconfig or context/),
+  });
+});
+
+test("a cluster that Redis knows by that name as another one is not written to; one that is right later is tried again", async () => {
+  const { access, permits } = await openEast();
+  const { url, prefix, redis } = queues;
+  await bindCluster({ redis: { url }, prefix, cluster: "west", uid: "of another" });
+  await expect(access.client("west")).rejects.toMatchObject({ code: "cluster_mismatch" });
+  expect(await permits(), "its guard is closed").toEqual({ east: 1 });
+  await redis.del(`${prefix}:{west}/uid`);
+  expect(await whereIs(await access.client("west"))).toBe("west");
+});
+
+test("two names for one API server are told of", async () => {
+  const { access, lines } = await openEast();
+  expect(await whereIs(await access.client("twin"))).toBe("east");
+  expect(lines[0]).toMatchObject({
+    level: "warn",
+    fields: { cluster: "twin", other: "east" },
+    message: expect.stringContaining("two names for one API server"),
+  });
+});

@@ -1,0 +1,168 @@
+import { defineConfig } from "@konverge/worker";
+import { defineController, type Controller } from "@konverge/engine";
+import { openGuardControl } from "@konverge/guard";
+import { LEASE } from "@konverge/kube";
+import { createApiServer } from "@konverge/apiserver";
+import { expect, test } from "vitest";
+import { CONFIG_MAP } from "../../bench/config-map.ts";
+import { memoryLog, type LogLine } from "../engine/engine-harness.ts";
+import { hold, until } from "../queue/queue-harness.ts";
+import { useWorkers } from "./worker-harness.ts";
+
+const workers = useWorkers("life.test.konverge.dev");
+const namespace = "default";
+
+const widgets = (options: Partial<Parameters<typeof defineController>[0]> = {}): Controller =>
+  defineController({
+    name: "widgets",
+    for: workers.Widgets,
+    reconcile: async () => undefined,
+    ...options,
+  });
+const make = (name: string) =>
+  workers.client.create(workers.Widgets, { metadata: { namespace, name }, spec: {} });
+const leaseOf = async () => {
+  const { items } = await workers.client.list(LEASE, { namespace });
+  return items.find(({ metadata }) => metadata.name.startsWith(`${workers.queues.prefix}-`));
+};
+const keys = () => workers.queues.redis.keys(`${workers.queues.prefix}:*`);
+
+test("start order: the configuration comes first, then Redis, and only then is the API server called", async () => {
+  const before = workers.calls().length;
+  await expect(
+    workers.start([widgets()], { redis: "redis://127.0.0.1:1", cluster: "nowhere" }),
+  ).rejects.toMatchObject({ code: "invalid_config", message: expect.stringMatching(/nowhere/) });
+  await expect(workers.start([widgets()], { redis: "redis://127.0.0.1:1" })).rejects.toMatchObject({
+    code: "redis_unavailable",
+  });
+  expect(workers.calls().length).toBe(before);
+});
+
+test("start order: a cluster that cannot be reached is not bound, and nothing is announced", async () => {
+  const gone = await createApiServer({});
+  await gone.close();
+  await expect(
+    workers.start([widgets()], { kubeconfig: { text: gone.kubeconfig } }),
+  ).rejects.toMatchObject({ code: "kube_unreachable" });
+  expect((await keys()).filter((key) => /\/(uid|controllers|workers)$/.test(key))).toEqual([]);
+});
+
+test("a worker that starts while the fleet's breaker is open waits for it, and works when it closes", async () => {
+  await using guards = openGuardControl({
+    redis: { url: workers.queues.url },
+    prefix: workers.queues.prefix,
+  });
+  const done = hold();
+  const controllers = [widgets({ reconcile: async () => done.release() })];
+  const first = await workers.start(controllers);
+  await first.stop();
+  await guards.isolate("default", { by: "test", reason: "the server is away" });
+  await make("waits");
+  const lines: LogLine[] = [];
+  const starting = workers.start(controllers, { log: memoryLog(lines) });
+  await until("it says that it waits", () =>
+    lines.some(({ message }) => message === "waiting for the API server"),
+  );
+  await guards.reset("default", { by: "test", reason: "it is back" });
+  expect((await starting).ready).toBe(true);
+  await done.wait();
+});
+
+test("start order: nobody stands for election for a kind that is not served", async () => {
+  const unserved = { ...workers.Widgets, kind: "Gadget", resource: "gadgets" };
+  await expect(workers.start([widgets({ for: unserved })])).rejects.toMatchObject({
+    code: "crd_mismatch",
+  });
+  expect(await leaseOf()).toBeUndefined();
+});
+
+test("two clusters under one name: the second is refused, with both uids and what to do", async () => {
+  await workers.start([widgets()]);
+  await using other = await createApiServer({});
+  const uid = await workers.queues.redis.get(`${workers.queues.prefix}:{default}/uid`);
+  const refusal = await workers
+    .start(
+      [defineController({ name: "maps", for: CONFIG_MAP, reconcile: async () => undefined })],
+      {
+        kubeconfig: { text: other.kubeconfig },
+      },
+    )
+    .catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ code: "cluster_mismatch" });
+  const { message } = refusal as Error;
+  expect(message).toContain(String(uid));
+  expect(message.match(/[0-9a-f]{8}-[0-9a-f-]{27}/g)).toHaveLength(2);
+  expect(message).toMatch(/give this cluster another name, use another prefix or another Redis/);
+});
+
+test("a changed number of shards is refused, with the number to set", async () => {
+  await workers.start([widgets()]);
+  const config = defineConfig({
+    controllers: [widgets()],
+    clusters: { default: { shards: 4 } },
+    settings: { prefix: workers.queues.prefix },
+  });
+  await expect(workers.start([widgets()], { config })).rejects.toMatchObject({
+    code: "shards_mismatch",
+    message: expect.stringMatching(/in 1 shards, but the configuration says 4: set shards to 1/),
+  });
+});
+
+test("stop order: not ready, nothing new is taken, what runs may end, then leadership and the place on the list go", async () => {
+  const held = hold();
+  const begun: string[] = [];
+  const worker = await workers.start([
+    widgets({
+      concurrency: 1,
+      reconcile: async ({ object, kube }) => {
+        begun.push(object.metadata.name);
+        await held.wait();
+        await kube.mutateStatus(object, (draft) => {
+          draft.status["ended"] = true;
+        });
+      },
+    }),
+  ]);
+  await make("a");
+  await until("the attempt runs", () => begun.length === 1);
+  const stopped = worker.stop({ graceMs: 60_000 });
+  expect(worker.ready).toBe(false);
+  await make("b");
+  // Leadership is kept while it drains: the others take what it requests.
+  expect((await leaseOf())?.spec?.holderIdentity).toBe(worker.workerId);
+  held.release();
+  await stopped;
+  const { status } = await workers.client.get(workers.Widgets, { namespace, name: "a" });
+  expect(status).toMatchObject({ ended: true });
+  expect(begun).toEqual(["a"]);
+  expect((await leaseOf())?.spec?.holderIdentity).toBe("");
+  const listed = `${workers.queues.prefix}:{default}/workers`;
+  expect(await workers.queues.redis.hlen(listed)).toBe(0);
+});
+
+test("kill in the middle of a stop aborts what runs, and the key runs again elsewhere", async () => {
+  let aborted: unknown;
+  const begun = hold();
+  const first = await workers.start([
+    widgets({
+      reconcile: async ({ signal }) => {
+        begun.release();
+        await new Promise((_resolve, reject) => {
+          signal.addEventListener("abort", () => {
+            aborted = signal.reason;
+            reject(new Error("aborted"));
+          });
+        });
+      },
+    }),
+  ]);
+  await make("a");
+  await begun.wait();
+  const stopped = first.stop({ graceMs: 600_000 });
+  await first.kill();
+  await stopped;
+  expect(aborted).toMatchObject({ reason: "shutdown" });
+  const again = hold();
+  await workers.start([widgets({ reconcile: async () => again.release() })]);
+  await again.wait();
+});

@@ -1,0 +1,150 @@
+import { defineController, type Controller, type ReconcileContext } from "@konverge/engine";
+import { createWorkQueue } from "@konverge/queue";
+import { afterEach, expect, test } from "vitest";
+import { CONFIG_MAP } from "../../bench/config-map.ts";
+import { until } from "../queue/queue-harness.ts";
+import { useWorkers } from "./worker-harness.ts";
+
+const workers = useWorkers("versions.test.konverge.dev");
+const namespace = "default";
+const opened = new Set<ReturnType<typeof createWorkQueue>>();
+afterEach(async () => {
+  await Promise.all([...opened].map((queue) => queue.close()));
+  opened.clear();
+});
+
+const openQueue = () => {
+  const { url, prefix } = workers.queues;
+  const queue = createWorkQueue({
+    redis: { url },
+    prefix,
+    cluster: "default",
+    controller: "things",
+  });
+  opened.add(queue);
+  return queue;
+};
+const things = (
+  type: Controller["for"],
+  reconcile: (context: ReconcileContext) => Promise<void> = async () => undefined,
+): Controller => defineController({ name: "things", for: type, reconcile });
+const OTHERS = "other workers run another version of this controller";
+
+test("two versions that reconcile other kinds: both say so, and no request is taken for an object that is gone", async () => {
+  const old = await workers.start([things(workers.Widgets)]);
+  const young = await workers.start([things(CONFIG_MAP)]);
+  await until("the younger one says so", () =>
+    young.lines.some(({ message }) => message === OTHERS),
+  );
+  expect(young.lines.find(({ message }) => message === OTHERS)?.fields).toMatchObject({
+    controller: "things",
+    workers: [old.workerId],
+    kinds: ["ConfigMap v1", "Widget versions.test.konverge.dev/v1"],
+  });
+  await until(
+    "and the older one with its next heartbeat",
+    () => old.lines.some(({ message }) => message === OTHERS),
+    20_000,
+  );
+  await old.stop();
+
+  // Of the old version's kind, with nobody left who runs that one.
+  const queue = openQueue();
+  const { group, resource } = workers.Widgets;
+  const name = "late";
+  await workers.client.create(workers.Widgets, { metadata: { namespace, name }, spec: {} });
+  const key = { controller: "things", cluster: "default", group, resource, namespace, name };
+  const { id } = await queue.request(key, { kind: "http" }, { class: "interactive" });
+  const record = await until("an attempt says why it waits", async () => {
+    const [last] = await queue.listAttempts(key);
+    return last?.record;
+  });
+  expect(JSON.parse(record)).toMatchObject({
+    outcome: "retry",
+    error: { code: "unknown_controller" },
+    calls: { n: 0 },
+  });
+  expect((await queue.getRequest(id)).phase).not.toBe("finished");
+  await young.stop();
+
+  const ran: string[] = [];
+  await workers.start([
+    things(workers.Widgets, async ({ object }) => void ran.push(object.metadata.name)),
+  ]);
+  // By itself it would be tried within half a minute; a person ends the wait.
+  await queue.request(key, { kind: "http" }, { class: "interactive" });
+  await until("a worker of its version has it", () => ran.includes(name));
+  await until("it is finished", async () => (await queue.getRequest(id)).phase === "finished");
+});
+
+test("workers that differ in nothing say nothing", async () => {
+  await workers.start([things(workers.Widgets)]);
+  const second = await workers.start([things(workers.Widgets)]);
+  const third = await workers.start([things(CONFIG_MAP)]);
+  await until("a difference is noticed", () =>
+    third.lines.some(({ message }) => message === OTHERS),
+  );
+  expect(second.lines.filter(({ message }) => message === OTHERS)).toEqual([]);
+});
+
+test("an attempt for an owner does not find the child that has just gone in a cache that is behind", async () => {
+  const children = new Map<string, number>();
+  const owner = defineController({
+    name: "things",
+    for: workers.Widgets,
+    owns: [CONFIG_MAP],
+    reconcile: async ({ object, kube }) => {
+      children.set(object.metadata.name, (await kube.list(CONFIG_MAP, { ownedBy: object })).length);
+    },
+  });
+  await workers.client.create(workers.Widgets, {
+    metadata: { namespace, name: "owner" },
+    spec: {},
+  });
+  const { metadata, apiVersion, kind } = await workers.client.get(workers.Widgets, {
+    namespace,
+    name: "owner",
+  });
+  const reference = { apiVersion, kind, name: "owner", uid: metadata.uid ?? "", controller: true };
+  await workers.client.create(CONFIG_MAP, {
+    metadata: { namespace, name: "child", ownerReferences: [reference] },
+  });
+  const deaf = workers.server.inject({
+    verbs: ["watch"],
+    resources: ["configmaps"],
+    userAgent: "konverge-worker/deaf",
+    effect: { kind: "silentWatch", afterEvents: 0 },
+  });
+  try {
+    await workers.start([owner], { role: "watch" });
+    await workers.start([owner], { role: "work", version: "deaf" });
+    await until("the child is seen", () => children.get("owner") === 1);
+    await workers.client.delete(CONFIG_MAP, { namespace, name: "child" });
+    await until("its end is seen", () => children.get("owner") === 0);
+    // Not from the cache, which never hears of it.
+    const lists = workers.calls().filter((call) => /^list .*default\/configmaps/.test(call));
+    expect(lists).toHaveLength(1);
+  } finally {
+    deaf();
+  }
+});
+
+test("what the last worker of another version did last is done again when it has gone", async () => {
+  const by = new Map<string, string>();
+  const version = (name: string) =>
+    defineController({
+      name: "things",
+      for: workers.Widgets,
+      concurrency: name === "old" ? 1 : 2,
+      reconcile: async ({ object }) => void by.set(object.metadata.name, name),
+    });
+  await workers.client.create(workers.Widgets, { metadata: { namespace, name: "a" }, spec: {} });
+  const old = await workers.start([version("old")], { role: "work" });
+  // Elected for good, so that no election requests anything later.
+  await workers.start([version("new")], { role: "watch" });
+  await until("the old version has it", () => by.get("a") === "old");
+  await workers.start([version("new")], { role: "work" });
+  await old.stop();
+  await until("the new version has it", () => by.get("a") === "new");
+  expect([...by]).toEqual([["a", "new"]]);
+});

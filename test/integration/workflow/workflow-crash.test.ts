@@ -1,0 +1,114 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { afterEach, expect, test } from "vitest";
+import type { WorkflowChildConfig } from "./workflow-child.ts";
+import { defineWorkflow } from "@konverge/workflow";
+import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
+import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
+import { until } from "../queue/queue-harness.ts";
+import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
+import { begunList, makeThreeSteps, resumedList } from "./workflow-samples.ts";
+
+const harness = useWorkflows();
+const CHILD = fileURLToPath(new URL("workflow-child.ts", import.meta.url));
+const LEASE_MS = 1_000;
+const children: ChildProcess[] = [];
+
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    const exited = once(child, "exit");
+    child.kill("SIGKILL");
+    await exited;
+  }
+});
+
+function startChild(how: Pick<WorkflowChildConfig, "dieIn" | "dieAfter" | "haltIn">): ChildProcess {
+  const { url, prefix } = harness;
+  const config: WorkflowChildConfig = { url, prefix, leaseMs: LEASE_MS, ...how };
+  const child = spawn(
+    process.execPath,
+    ["--conditions=@konverge/source", CHILD, JSON.stringify(config)],
+    { stdio: ["ignore", "inherit", "inherit"] },
+  );
+  children.push(child);
+  return child;
+}
+
+test.each([
+  { how: { dieAfter: "one" }, begun: ["one", "two", "three"] },
+  { how: { dieAfter: "two" }, begun: ["one", "two", "three"] },
+  { how: { dieAfter: "three" }, begun: ["one", "two", "three"] },
+  { how: { dieIn: "two" }, begun: ["one", "two", "two", "three"] },
+])(
+  "P9: kill -9 with $how: recorded steps keep their results and do not run again",
+  async ({ how, begun }) => {
+    const { redis, prefix } = harness;
+    const workflows = harness.openRuns({ leaseMs: LEASE_MS });
+    const workflow = makeThreeSteps(redis, prefix);
+    const child = startChild(how);
+    const { id } = await workflows.start(workflow, { start: 10 });
+    const [, signal] = (await once(child, "exit")) as [number | null, string | null];
+    expect(signal).toBe("SIGKILL");
+
+    workflows.work({ workflows: [workflow], workerId: "second" });
+    expect(await ended(workflows, workflow, id)).toMatchObject({ status: "done", result: 13 });
+    expect(await redis.lrange(begunList(prefix), 0, -1)).toEqual(begun);
+    // What the code saw before the crash is what it sees behind it.
+    const steps = await workflows.steps({ workflow: workflow.name, id });
+    expect(steps.map(({ name }) => name)).toEqual(["one", "two", "three"]);
+    for (const { name, value } of steps) {
+      const seen = await redis.lrange(`${prefix}:seen:${name}`, 0, -1);
+      expect(new Set(seen)).toEqual(new Set([String(value)]));
+    }
+  },
+);
+
+test("P8: a worker that was stopped past its lease records nothing when it goes on", async () => {
+  const { redis, prefix } = harness;
+  const workflows = harness.openRuns({ leaseMs: LEASE_MS });
+  const workflow = makeThreeSteps(redis, prefix);
+  const child = startChild({ haltIn: "two" });
+  const { id } = await workflows.start(workflow, { start: 0 });
+  await until("the body has begun", async () => (await redis.llen(begunList(prefix))) === 2);
+  workflows.work({ workflows: [workflow], workerId: "second" });
+  const run = await ended(workflows, workflow, id);
+  const steps = await workflows.steps({ workflow: workflow.name, id });
+  expect(run).toMatchObject({ status: "done", result: 3 });
+
+  const exited = once(child, "exit");
+  child.kill("SIGCONT");
+  await until("the body goes on", async () => (await redis.llen(resumedList(prefix))) === 1);
+  child.kill("SIGTERM");
+  expect(await exited).toEqual([0, null]);
+  expect(await workflows.get({ workflow: workflow.name, id })).toEqual(run);
+  expect(await workflows.steps({ workflow: workflow.name, id })).toEqual(steps);
+  // The stopped function did not see its own result either.
+  const two = steps.find(({ name }) => name === "two")?.value;
+  expect(await redis.lrange(`${prefix}:seen:two`, 0, -1)).toEqual([String(two)]);
+  expect(await redis.lrange(begunList(prefix), 0, -1)).toEqual(["one", "two", "two", "three"]);
+});
+
+test("G6: a start and a signal whose sender died before it asked for the run are found", async () => {
+  const { redis, prefix } = harness;
+  const waiting = defineWorkflow("waiting", { version: 1 }, async (w) => await w.signal("go"));
+  const store = createRedisRunStore({
+    call: (run) => run(redis),
+    prefix,
+    cluster: "default",
+    retentionMs: 60_000,
+  });
+  const ref = { workflow: "waiting", id: "r" };
+  const { wakes } = runNames(prefix, "default", "waiting");
+  /** As if the grace were over. */
+  const late = async () => await redis.zadd(wakes, 1, "r");
+  await store.start({ ...ref, version: 1, input: undefined });
+  await late();
+  const workflows = harness.openRuns({ leaseMs: LEASE_MS });
+  workflows.work({ workflows: [waiting], workerId: "test" });
+  await inStatus(workflows, waiting, "r", "parked");
+  await store.signal(ref, { name: "go", id: "1", payload: "went" });
+  await late();
+  expect(await ended(workflows, waiting, "r")).toMatchObject({ result: "went" });
+});

@@ -1,0 +1,649 @@
+import { RUN_STATUSES } from "@konverge/contracts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { runScript } from "@konverge/redis";
+import { cancelScript } from "../../../libs/workflow/src/store/scripts/cancel.ts";
+import { claimScript } from "../../../libs/workflow/src/store/scripts/claim.ts";
+import { commitScript } from "../../../libs/workflow/src/store/scripts/commit.ts";
+import { leaveScript } from "../../../libs/workflow/src/store/scripts/leave.ts";
+import { noteScript } from "../../../libs/workflow/src/store/scripts/note.ts";
+import { resumeScript } from "../../../libs/workflow/src/store/scripts/resume.ts";
+import { signalScript } from "../../../libs/workflow/src/store/scripts/signal.ts";
+import { startScript } from "../../../libs/workflow/src/store/scripts/start.ts";
+import { sweepScript } from "../../../libs/workflow/src/store/scripts/sweep.ts";
+import { watchScript } from "../../../libs/workflow/src/store/scripts/watch.ts";
+import { runNames, type RunNames } from "../../../libs/workflow/src/store/run-names.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+
+const harness = useQueues();
+const RETENTION_MS = 60_000;
+let names: RunNames;
+beforeEach(() => {
+  names = runNames(harness.prefix, "c", "w");
+});
+
+const run = (id = "r") => harness.redis.hgetall(names.run(id));
+const set = (fields: Record<string, string | number>, id = "r") =>
+  harness.redis.hset(names.run(id), fields);
+/** When somebody is to look whether the run went on, in units of 10 s from now. */
+const wakeIn = async (id = "r") => {
+  const score = await harness.redis.zscore(names.wakes, id);
+  return score === null ? undefined : Math.ceil((Number(score) - Date.now()) / 10_000);
+};
+/** The statuses under which the index has a run, and its score there. */
+const indexed = async (id = "r") => {
+  const found: Record<string, string> = {};
+  for (const status of RUN_STATUSES) {
+    const score = await harness.redis.zscore(`${names.statuses}${status}`, id);
+    if (score !== null) found[status] = score;
+  }
+  return found;
+};
+const start = (
+  id: string,
+  {
+    key = "",
+    policy = "attach",
+    parent = "",
+    by = "",
+    uid = "",
+    generation = "",
+    notify = "",
+  } = {},
+) =>
+  runScript(
+    harness.redis,
+    startScript,
+    [names.run(id), names.wakes, names.index, names.cancelling, names.holder(key)],
+    [
+      id,
+      1,
+      '{"a":1}',
+      key,
+      policy,
+      parent === "" ? "" : "w",
+      parent,
+      names.runRoot,
+      names.statuses,
+      by,
+      "",
+      uid,
+      generation,
+      notify,
+    ],
+  );
+const claim = (lease: number, owner: string, anew = 0) =>
+  runScript(
+    harness.redis,
+    claimScript,
+    [names.run("r"), names.steps("r"), names.signals("r"), names.wakes],
+    [lease, owner, anew, "r", names.runRoot, names.statuses],
+  ) as Promise<string[]>;
+const commit = (
+  epoch: number,
+  step: string,
+  record: string,
+  { sleep = "", taken = "", cancels = "", warnings = "" } = {},
+) =>
+  runScript(
+    harness.redis,
+    commitScript,
+    [names.run("r"), names.steps("r"), names.signals("r"), names.cancelling],
+    [epoch, step, record, sleep, taken, cancels, warnings],
+  ) as Promise<[string, string?]>;
+const note = (epoch: number, attempts: number, delay: number, keep = 0, more = "") =>
+  runScript(
+    harness.redis,
+    noteScript,
+    [names.run("r"), names.steps("r")],
+    [epoch, "s", attempts, delay, keep, more],
+  ) as Promise<[string, string?]>;
+const leave = (
+  epoch: number,
+  kind: string,
+  { until = "", text = "", wakeSeq = "0", objects = "" } = {},
+) =>
+  runScript(
+    harness.redis,
+    leaveScript,
+    [
+      names.run("r"),
+      names.steps("r"),
+      names.signals("r"),
+      names.seen("r"),
+      names.wakes,
+      names.ended,
+      names.cancelling,
+      names.holder("k"),
+      names.index,
+      names.waitKinds,
+      names.rechecks,
+    ],
+    [
+      epoch,
+      kind,
+      until,
+      text,
+      "r",
+      wakeSeq,
+      RETENTION_MS,
+      names.statuses,
+      objects,
+      "w/r",
+      names.waitRoot,
+    ],
+  ) as Promise<string[]>;
+const signal = (id: string, most = 10) =>
+  runScript(
+    harness.redis,
+    signalScript,
+    [names.run("r"), names.signals("r"), names.seen("r"), names.wakes],
+    ["r", id, `{"name":"n","id":"${id}"}`, most],
+  );
+const cancel = () =>
+  runScript(
+    harness.redis,
+    cancelScript,
+    [names.run("r"), names.wakes, names.cancelling],
+    ["r", '{"by":"a"}'],
+  );
+
+describe("start", () => {
+  test("creates a run that is asked for again when nobody claims it", async () => {
+    expect(await start("r", { parent: "p", by: "ann" })).toEqual(["created", ""]);
+    expect(await run()).toMatchObject({
+      status: "queued",
+      version: "1",
+      input: '{"a":1}',
+      parent: "p",
+      by: "ann",
+      epoch: "0",
+    });
+    expect(await wakeIn()).toBe(1);
+    expect(await start("r")).toEqual(["exists"]);
+  });
+
+  test.each([
+    { policy: "attach", answer: ["attached", "a"], holder: "a" },
+    { policy: "reject", answer: ["rejected", "a"], holder: "a" },
+    { policy: "supersede", answer: ["created", "a"], holder: "b" },
+  ])("$policy while another run holds the key", async ({ policy, answer, holder }) => {
+    await start("a", { key: "k" });
+    expect(await start("b", { key: "k", policy })).toEqual(answer);
+    expect(await harness.redis.get(names.holder("k"))).toBe(holder);
+    const isSuperseded = policy === "supersede";
+    expect((await run("a"))["next"]).toBe(isSuperseded ? "b" : undefined);
+    expect(await harness.redis.smembers(names.cancelling)).toEqual(isSuperseded ? ["a"] : []);
+    expect((await run("b"))["after"]).toBe(isSuperseded ? "a" : undefined);
+  });
+
+  test.each(["done", "failed", "cancelled"])("a %s run holds no key", async (status) => {
+    await start("a", { key: "k" });
+    await set({ status }, "a");
+    expect(await start("b", { key: "k", policy: "reject" })).toEqual(["created", ""]);
+  });
+});
+
+test.each([
+  { last: "2", uid: "u", generation: "1", status: "running", answer: ["attached", "a"] },
+  { last: "2", uid: "u", generation: "1", status: "done", answer: ["attached", "a"] },
+  { last: "2", uid: "u", generation: "2", status: "running", answer: ["created", "a"] },
+  { last: "9", uid: "u", generation: "10", status: "running", answer: ["created", "a"] },
+  { last: "2", uid: "v", generation: "1", status: "running", answer: ["created", "a"] },
+  { last: "2", uid: "", generation: "", status: "done", answer: ["created", ""] },
+])(
+  "P8: a start for generation $generation of $uid behind one for $last of u that is $status",
+  async ({ last, uid, generation, status, answer }) => {
+    await start("a", { key: "k", uid: "u", generation: last });
+    await set({ status }, "a");
+    expect(await start("b", { key: "k", policy: "supersede", uid, generation })).toEqual(answer);
+  },
+);
+
+describe("claim", () => {
+  test.each([
+    { stored: { lease: 3, owner: "x" }, lease: 4, owner: "y", anew: 0, answer: "held", epoch: "8" },
+    { stored: { lease: 3, owner: "x" }, lease: 3, owner: "x", anew: 0, answer: "held", epoch: "7" },
+    {
+      stored: { lease: 3, owner: "x" },
+      lease: 3,
+      owner: "y",
+      anew: 0,
+      answer: "fenced",
+      epoch: "7",
+    },
+    {
+      stored: { lease: 3, owner: "x" },
+      lease: 2,
+      owner: "y",
+      anew: 0,
+      answer: "fenced",
+      epoch: "7",
+    },
+    { stored: { lease: 3, owner: "x" }, lease: 1, owner: "y", anew: 1, answer: "held", epoch: "8" },
+  ])(
+    "lease $lease of $owner, anew $anew: $answer",
+    async ({ stored, lease, owner, anew, answer, epoch }) => {
+      await start("r");
+      await set({ ...stored, epoch: 7 });
+      const [kind, held] = await claim(lease, owner, anew);
+      expect(kind).toBe(answer);
+      if (kind === "held") expect(held).toBe(epoch);
+      expect((await run())["epoch"]).toBe(epoch);
+      expect((await run())["status"]).toBe(kind === "held" ? "running" : "queued");
+    },
+  );
+
+  test("answers what there is, and whether the activation before has let go", async () => {
+    expect(await claim(1, "x")).toEqual(["missing"]);
+    await start("r");
+    await signal("1");
+    await claim(1, "x");
+    expect((await run())["died"]).toBe("");
+    await commit(1, "s", '{"kind":"step"}');
+    const answer = (await claim(2, "y")) as unknown as string[][];
+    expect((await run())["died"]).toBe("1");
+    expect(answer[4]?.[0]).toBe("s");
+    expect(answer[5]).toHaveLength(1);
+    await leave(2, "parked");
+    await claim(3, "z");
+    expect((await run())["died"]).toBe("");
+  });
+
+  test("a run waits for the one that it replaces; one that has ended tells who goes on", async () => {
+    await start("a", { key: "k" });
+    await start("r", { key: "k", policy: "supersede", parent: "p", notify: "key" });
+    expect(await claim(1, "x")).toEqual(["waiting"]);
+    await set({ status: "cancelled" }, "a");
+    expect((await claim(1, "x"))[0]).toBe("held");
+    await set({ status: "done", next: "n" });
+    expect(await claim(2, "y")).toEqual(["ended", "w", "p", "n", "key"]);
+  });
+});
+
+describe("commit", () => {
+  beforeEach(async () => {
+    await start("r");
+    await claim(1, "x");
+  });
+
+  test("the first record stays, in the order of commits", async () => {
+    const [kind, text = ""] = await commit(1, "s", '{"kind":"step","value":1}');
+    expect(kind).toBe("committed");
+    expect(JSON.parse(text)).toMatchObject({ kind: "step", value: 1, seq: 1 });
+    expect(await commit(1, "s", '{"kind":"step","value":2}')).toEqual(["exists", text]);
+    expect(JSON.parse((await commit(1, "t", '{"kind":"step"}'))[1] ?? "")).toMatchObject({
+      seq: 2,
+    });
+  });
+
+  test("P8: an older epoch records nothing, takes nothing and notes nothing", async () => {
+    await signal("1");
+    await claim(2, "y");
+    const [taken = ""] = await harness.redis.lrange(names.signals("r"), 0, -1);
+    expect(await commit(1, "s", '{"kind":"signal"}', { taken })).toEqual(["fenced"]);
+    expect(await note(1, 1, 1)).toEqual(["fenced"]);
+    expect(await leave(1, "done", { text: "1" })).toEqual(["fenced"]);
+    expect(await harness.redis.hlen(names.steps("r"))).toBe(0);
+    expect(await harness.redis.llen(names.signals("r"))).toBe(1);
+    expect((await run())["status"]).toBe("running");
+  });
+
+  test("a signal is taken in the same move, once", async () => {
+    await signal("1");
+    const [taken = ""] = await harness.redis.lrange(names.signals("r"), 0, -1);
+    expect((await commit(1, "s", '{"kind":"signal"}', { taken }))[0]).toBe("committed");
+    expect(await harness.redis.llen(names.signals("r"))).toBe(0);
+    // The call repeated, its answer lost; then another step that wants the same signal.
+    expect((await commit(1, "s", '{"kind":"signal"}', { taken }))[0]).toBe("exists");
+    expect(await commit(1, "t", '{"kind":"signal"}', { taken })).toEqual(["taken"]);
+    expect(await harness.redis.hexists(names.steps("r"), "t")).toBe(0);
+  });
+
+  test("the end of a sleep is set by the store; progress goes with the record", async () => {
+    await note(1, 1, 5);
+    const [, text = ""] = await commit(1, "s", '{"kind":"sleep"}', { sleep: "1500" });
+    const { atMs, untilMs } = JSON.parse(text) as { atMs: number; untilMs: number };
+    expect(untilMs - atMs).toBe(1_500);
+    expect(await harness.redis.hkeys(names.steps("r"))).toEqual(["s"]);
+  });
+
+  test("warnings go with the record, and stay until there are others", async () => {
+    await commit(1, "a", '{"k":1}', { warnings: "[1]" });
+    await commit(1, "b", '{"k":1}');
+    expect(await harness.redis.hget(names.run("r"), "warnings")).toBe("[1]");
+    expect((await commit(0, "c", '{"k":1}', { warnings: "[2]" }))[0]).toBe("fenced");
+    expect(await harness.redis.hget(names.run("r"), "warnings")).toBe("[1]");
+  });
+
+  test("a cancellation that is thrown is no longer to be told", async () => {
+    await cancel();
+    expect(await harness.redis.smembers(names.cancelling)).toEqual(["r"]);
+    await commit(1, "s", '{"kind":"step"}', { cancels: "r" });
+    expect(await harness.redis.smembers(names.cancelling)).toEqual([]);
+    expect((await run())["cancelledAt"]).toBe("s");
+  });
+});
+
+test("note counts tries, and keeps the first end of a wait", async () => {
+  await start("r");
+  await claim(1, "x");
+  const [, first = ""] = await note(1, 0, 1_000, 1);
+  expect((await note(1, 0, 9_000, 1))[1]).toBe(first);
+  const [, counted = ""] = await note(1, 2, 9_000);
+  expect(JSON.parse(counted)).toEqual({ attempts: 2, untilMs: expect.any(Number) });
+  const [, spared = ""] = await note(1, 2, 9_000, 0, '{"uncounted":3,"message":"a \\"b\\""}');
+  expect(JSON.parse(spared)).toMatchObject({ attempts: 2, uncounted: 3, message: 'a "b"' });
+});
+
+describe("leave", () => {
+  const untilMs = Date.now() + 100_000;
+  beforeEach(async () => {
+    await start("r", { key: "k", parent: "p" });
+    await claim(1, "x");
+  });
+
+  test.each([
+    { kind: "parked", until: "", status: "parked", wake: undefined },
+    { kind: "parked", until: String(untilMs), status: "parked", wake: 11 },
+    { kind: "stuck", until: String(untilMs), status: "stuck", wake: 11 },
+  ])("$kind until $until", async ({ kind, until, status, wake }) => {
+    expect(await leave(1, kind, { until, text: "why" })).toEqual(["left", "w", "p", "", ""]);
+    expect(await run()).toMatchObject({
+      status,
+      parkedUntil: until,
+      reason: kind === "stuck" ? "why" : "",
+      waits: kind === "parked" ? "why" : "",
+    });
+    expect(await wakeIn()).toBe(wake);
+  });
+
+  test("what came since the claim is looked for at once", async () => {
+    await signal("1");
+    await leave(1, "parked");
+    expect(await wakeIn()).toBeLessThanOrEqual(0);
+  });
+
+  test("a run that is being compensated stays so when it parks", async () => {
+    await leave(1, "compensating", { text: '{"status":"failed"}' });
+    expect((await run())["status"]).toBe("compensating");
+    await leave(1, "parked");
+    expect((await run())["status"]).toBe("compensating");
+    await claim(2, "y");
+    expect((await run())["status"]).toBe("compensating");
+  });
+
+  test.each([
+    { kind: "done", field: "result" },
+    { kind: "failed", field: "error" },
+    { kind: "cancelled", field: "error" },
+  ])(
+    "$kind ends it: kept for its time, nobody is to look, the same again changes nothing",
+    async ({ kind, field }) => {
+      await cancel();
+      await commit(1, "s", '{"kind":"step"}');
+      expect(await leave(1, kind, { text: "7" })).toEqual(["left", "w", "p", "", ""]);
+      expect(await leave(1, "failed", { text: "8" })).toEqual(["left", "w", "p", "", ""]);
+      expect(await run()).toMatchObject({ status: kind, [field]: "7" });
+      for (const name of [names.run("r"), names.steps("r"), names.holder("k")]) {
+        expect(await harness.redis.pttl(name)).toBeGreaterThan(RETENTION_MS / 2);
+      }
+      expect(await wakeIn()).toBe(undefined);
+      expect(await harness.redis.smembers(names.cancelling)).toEqual([]);
+      expect(await signal("late")).toBe("ended");
+      expect(await cancel()).toBe("ended");
+    },
+  );
+});
+
+describe("the index by status", () => {
+  const createdAt = async () => (await run())["createdAt"] ?? "";
+  const untilMs = String(Date.now() + 100_000);
+
+  test.each([
+    { steps: [], status: "queued" },
+    { steps: ["claim"], status: "running" },
+    { steps: ["claim", "claim"], status: "running" },
+    { steps: ["claim", "parked"], status: "parked" },
+    { steps: ["claim", "parked", "claim"], status: "running" },
+    { steps: ["claim", "stuck"], status: "stuck" },
+    { steps: ["claim", "compensating"], status: "compensating" },
+    { steps: ["claim", "compensating", "parked", "claim"], status: "compensating" },
+    { steps: ["claim", "compensating", "stuck", "claim"], status: "compensating" },
+    { steps: ["claim", "done"], status: "done" },
+    { steps: ["claim", "done", "failed"], status: "done" },
+    { steps: ["claim", "compensating", "failed"], status: "failed" },
+    { steps: ["claim", "stuck", "claim", "cancelled"], status: "cancelled" },
+  ])("after $steps has the run as $status alone, by its creation", async ({ steps, status }) => {
+    await start("r");
+    let epoch = 0;
+    for (const step of steps) {
+      if (step === "claim") await claim(++epoch, `owner ${epoch}`);
+      else await leave(epoch, step, { until: untilMs, text: "{}" });
+    }
+    expect((await run())["status"]).toBe(status);
+    expect(await indexed()).toEqual({ [status]: await createdAt() });
+  });
+
+  test("a claim that is refused and an old epoch move nothing", async () => {
+    await start("r");
+    await claim(2, "x");
+    expect(await claim(1, "y")).toEqual(["fenced"]);
+    expect(await leave(0, "done")).toEqual(["fenced"]);
+    expect(Object.keys(await indexed())).toEqual(["running"]);
+  });
+
+  test("each run that ends takes two out whose time is over", async () => {
+    const longAgo = Date.now() - 2 * RETENTION_MS;
+    for (const [at, id] of ["a", "b", "c"].entries()) {
+      await harness.redis.zadd(names.ended, longAgo + at, id);
+      for (const name of [names.index, `${names.statuses}done`])
+        await harness.redis.zadd(name, 1, id);
+    }
+    await start("r");
+    await claim(1, "x");
+    await leave(1, "done", { text: "1" });
+    for (const name of [names.index, `${names.statuses}done`, names.ended]) {
+      expect(await harness.redis.zrange(name, "0", "-1")).toEqual(["c", "r"]);
+    }
+  });
+});
+
+describe("the index of waits", () => {
+  const watch = (epoch: number, objects: string) =>
+    runScript(
+      harness.redis,
+      watchScript,
+      [names.run("r"), names.waitKinds, names.rechecks],
+      [epoch, "w/r", "r", names.waitRoot, objects],
+    );
+  const A = "c/v1/Pod/team/a";
+  const B = "c/v1/Pod/team/b";
+  const C = "c/apps%2Fv1/Deployment/team/a";
+  const index = async () => {
+    const { redis } = harness;
+    const kinds = (await redis.smembers(names.waitKinds)).toSorted();
+    const entries = await Promise.all(
+      kinds.map(async (kind) =>
+        (await redis.zrange(names.waitRoot + kind, "0", "-1")).map((entry) => `${kind}/${entry}`),
+      ),
+    );
+    return entries.flat();
+  };
+  const recheckIn = async () => {
+    const score = await harness.redis.zscore(names.rechecks, "r");
+    return score === null ? undefined : Math.ceil((Number(score) - Date.now()) / 10_000);
+  };
+  beforeEach(async () => {
+    await start("r");
+    await claim(1, "x");
+  });
+
+  test("holds a run under each of its objects, once", async () => {
+    expect(await watch(1, `${A} ${B}`)).toBe("watched");
+    expect(await watch(1, `${C} ${A}`)).toBe("watched");
+    expect(await index()).toEqual([`${C}/w/r`, `${A}/w/r`, `${B}/w/r`]);
+    expect((await run())["watched"]).toBe(`${A} ${B} ${C}`);
+    expect(await recheckIn()).toBe(3);
+  });
+
+  test("P8: an older epoch enters nothing, and takes nothing out", async () => {
+    await watch(1, A);
+    await claim(2, "y");
+    expect(await watch(1, B)).toBe("fenced");
+    expect(await leave(1, "parked")).toEqual(["fenced"]);
+    expect(await index()).toEqual([`${A}/w/r`]);
+  });
+
+  test.each([
+    { kind: "parked", objects: `${A} ${C}`, left: [`${C}/w/r`, `${A}/w/r`] },
+    { kind: "parked", objects: "", left: [] },
+    { kind: "stuck", objects: "", left: [] },
+    { kind: "done", objects: "", left: [] },
+    { kind: "failed", objects: "", left: [] },
+    { kind: "cancelled", objects: "", left: [] },
+    { kind: "compensating", objects: "", left: [`${C}/w/r`, `${A}/w/r`, `${B}/w/r`] },
+  ])("$kind with [$objects] leaves $left", async ({ kind, objects, left }) => {
+    await watch(1, `${A} ${B} ${C}`);
+    await leave(1, kind, { objects, until: kind === "stuck" ? String(Date.now()) : "" });
+    expect(await index()).toEqual(left);
+    expect(await recheckIn()).toBe(left.length > 0 ? 3 : undefined);
+    expect(await harness.redis.exists(names.waitKinds)).toBe(left.length > 0 ? 1 : 0);
+  });
+});
+
+describe("resume", () => {
+  const resume = (epoch: number, { kept = 0, drop = [] as readonly string[] } = {}) =>
+    runScript(
+      harness.redis,
+      resumeScript,
+      [
+        names.run("r"),
+        names.steps("r"),
+        names.signals("r"),
+        names.seen("r"),
+        names.wakes,
+        names.ended,
+        names.holder("k"),
+      ],
+      ["r", epoch, names.runRoot, names.statuses, '{"by":"ann"}', kept, ...drop],
+    );
+  beforeEach(async () => {
+    await start("r", { key: "k" });
+    await claim(1, "x");
+  });
+
+  test.each(["failed", "cancelled"])("a %s run goes on behind what is kept", async (status) => {
+    await signal("1");
+    await commit(1, "a", '{"kind":"step"}');
+    await commit(1, "b", '{"kind":"step","error":{}}');
+    await note(1, 3, 1_000);
+    await cancel();
+    await leave(1, "compensating", { text: "{}" });
+    await leave(1, status, { text: "{}" });
+    expect(await resume(1, { kept: 1, drop: ["b", "s~"] })).toEqual(["resumed"]);
+    expect(await harness.redis.hkeys(names.steps("r"))).toEqual(["a"]);
+    const now = await run();
+    expect(now).toMatchObject({ status: "queued", seq: "1", epoch: "2", retry: '{"by":"ann"}' });
+    const left = ["error", "endedAt", "cancel", "failing"].filter((field) => field in now);
+    expect(left).toEqual([]);
+    expect(await indexed()).toEqual({ queued: now["createdAt"] });
+    expect(await harness.redis.zscore(names.ended, "r")).toBe(null);
+    expect(await wakeIn()).toBe(1);
+    for (const name of [names.run("r"), names.steps("r"), names.signals("r"), names.seen("r")]) {
+      expect(await harness.redis.pttl(name)).toBe(-1);
+    }
+    expect(await harness.redis.pttl(names.holder("k"))).toBe(-1);
+    expect((await claim(2, "y"))[0]).toBe("held");
+    const [, text = ""] = await commit(3, "b", '{"kind":"step"}');
+    expect(JSON.parse(text)).toMatchObject({ seq: 2 });
+  });
+
+  test("P8: who held it before its end, and whoever read it then, changes nothing", async () => {
+    await leave(1, "failed", { text: "{}" });
+    expect(await resume(1)).toEqual(["resumed"]);
+    expect(await commit(1, "late", '{"kind":"step"}')).toEqual(["fenced"]);
+    expect(await leave(1, "done", { text: "1" })).toEqual(["fenced"]);
+    expect(await resume(1)).toEqual(["changed"]);
+    await claim(2, "y");
+    await leave(3, "failed", { text: "{}" });
+    expect(await resume(1)).toEqual(["changed"]);
+    expect(await harness.redis.hlen(names.steps("r"))).toBe(0);
+  });
+
+  test.each(["queued", "running", "parked", "stuck", "compensating", "done"])(
+    "a %s run is left as it is",
+    async (status) => {
+      await set({ status });
+      expect(await resume(1)).toEqual(["changed"]);
+      expect((await run())["status"]).toBe(status);
+    },
+  );
+
+  test("a key that another run holds by now stays with it, until that one has ended", async () => {
+    await leave(1, "failed", { text: "{}" });
+    await start("b", { key: "k" });
+    expect(await resume(1)).toEqual(["rejected", "b"]);
+    expect((await run())["status"]).toBe("failed");
+    await set({ status: "done" }, "b");
+    expect(await resume(1)).toEqual(["resumed"]);
+    expect(await harness.redis.get(names.holder("k"))).toBe("r");
+  });
+});
+
+test("a signal is stored once by its id, up to the bound, and noted for the sweep", async () => {
+  expect(await signal("1")).toBe("missing");
+  expect(await cancel()).toBe("missing");
+  await start("r");
+  await claim(1, "x");
+  await leave(1, "parked");
+  expect(await signal("1", 1)).toBe("stored");
+  expect(await signal("1", 1)).toBe("duplicate");
+  expect(await signal("2", 1)).toBe("full");
+  expect(await harness.redis.lrange(names.signals("r"), 0, -1)).toHaveLength(1);
+  expect(await wakeIn()).toBe(1);
+});
+
+const sweep = (most: number) =>
+  runScript(
+    harness.redis,
+    sweepScript,
+    [names.wakes, names.ended, names.index, names.rechecks, names.recheckGap],
+    [most, RETENTION_MS, names.statuses],
+  );
+
+test("the sweep answers who should have gone on, not twice at once, and forgets who is gone", async () => {
+  const nowMs = Date.now();
+  for (const [name, id, score] of [
+    [names.wakes, "due", nowMs - 5_000],
+    [names.wakes, "later", nowMs + 60_000],
+    [names.rechecks, "waiting", nowMs - 5_000],
+    [names.rechecks, "waiting later", nowMs + 60_000],
+    [names.ended, "gone", nowMs - 2 * RETENTION_MS],
+    [names.ended, "kept", nowMs],
+    [names.index, "gone", 1],
+    [names.index, "kept", 2],
+    [`${names.statuses}failed`, "gone", 1],
+    [`${names.statuses}failed`, "kept", 2],
+  ] as const) {
+    await harness.redis.zadd(name, score, id);
+  }
+  expect(await sweep(10)).toEqual(["due", "waiting"]);
+  expect(await sweep(10)).toEqual([]);
+  expect(await harness.redis.zrange(names.index, "0", "-1")).toEqual(["kept"]);
+  expect(await harness.redis.zrange(`${names.statuses}failed`, "0", "-1")).toEqual(["kept"]);
+});
+
+test("of all sweeps one at a time answers runs that wait for objects, so many workers are no more calls", async () => {
+  for (const [at, id] of ["a", "b", "c"].entries()) {
+    await harness.redis.zadd(names.rechecks, at + 1, id);
+  }
+  expect(await sweep(2)).toEqual(["a", "b"]);
+  expect(await sweep(2)).toEqual([]);
+  expect(await harness.redis.pttl(names.recheckGap)).toBeGreaterThan(0);
+  await harness.redis.del(names.recheckGap);
+  expect(await sweep(2)).toEqual(["c"]);
+  // With nobody to look at, none is in the way of the next.
+  await harness.redis.del(names.recheckGap);
+  expect(await sweep(2)).toEqual([]);
+  expect(await harness.redis.exists(names.recheckGap)).toBe(0);
+});

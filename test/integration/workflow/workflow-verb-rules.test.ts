@@ -1,0 +1,460 @@
+import {
+  KonvergeError,
+  TerminalError,
+  type ApiObject,
+  type Ladder,
+  type ResourceType,
+} from "@konverge/core";
+import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/workflow";
+import { testWorkflow } from "konverge/testing";
+import { describe, expect, test } from "vitest";
+import { testServers } from "../kube/kube-servers.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+import { CONFIG_MAPS, PODS, useVerbs, type ConfigMap } from "./verbs-harness.ts";
+
+const queues = useQueues();
+
+interface Budget extends ApiObject {
+  status?: object;
+}
+const BUDGETS: ResourceType<Budget> = {
+  group: "policy",
+  version: "v1",
+  kind: "PodDisruptionBudget",
+  resource: "poddisruptionbudgets",
+  scope: "Namespaced",
+};
+
+/** A workflow of one step, once; and how that ended. */
+function oneStep(body: (k: StepContext) => Promise<unknown>, attempts = 2) {
+  return defineWorkflow("one", { version: 1 }, async (w) => {
+    await w.step("act", async (k) => void (await body(k)), { retry: { attempts } });
+  });
+}
+
+describe.each(testServers())("Rules of the verbs on the $name", (server) => {
+  const verbs = useVerbs(server, queues);
+  const { increment, intent, make, marks, read, target } = verbs;
+  const play = async (body: (k: StepContext) => Promise<unknown>, attempts = 2) => {
+    const workflow = oneStep(body, attempts);
+    await verbs.runs.start(workflow, "r");
+    await verbs.runs.finish(workflow, "r");
+    return (await verbs.runs.store.steps({ workflow: "one", id: "r" })).get("act");
+  };
+
+  test.each([
+    {
+      what: "a field that no schema has",
+      act: (k: StepContext) => k.apply({ ...intent({}), spec: { replicas: 1 } }),
+      says: { message: expect.stringContaining("spec") },
+      // The server says 500, which can be anything.
+      attempts: 2,
+    },
+    {
+      what: "a value that is not valid",
+      act: (k: StepContext) =>
+        k.mutate<ConfigMap>(target(), (draft) => void (draft.data = { "no key": "x" })),
+      says: { code: "kube_api", message: expect.stringContaining("no key") },
+      attempts: 1,
+    },
+    {
+      what: "a kind that is not served",
+      act: (k: StepContext) => k.delete({ ...target(), kind: "Nonsense" }),
+      says: { code: "not_found", message: expect.stringContaining("Nonsense") },
+      attempts: 1,
+    },
+    {
+      what: "an object that is not there",
+      act: (k: StepContext) => k.mutate({ ...target(), name: "absent" }, () => undefined),
+      says: { code: "kube_api", message: expect.stringContaining("absent") },
+      attempts: 2,
+    },
+    {
+      what: "an object of another uid",
+      act: (k: StepContext) => k.apply(intent({}), { uid: "another" }),
+      says: { code: "object_replaced", message: expect.stringContaining("default/verbs-") },
+      attempts: 1,
+    },
+    {
+      what: "a mutation of another uid",
+      act: (k: StepContext) => k.mutate({ ...target(), uid: "another" }, () => undefined),
+      says: { code: "object_replaced" },
+      attempts: 1,
+    },
+    {
+      what: "an object that somebody else has created",
+      act: (k: StepContext) => k.create(intent({ a: "1" })),
+      says: { code: "object_exists", message: expect.stringContaining("use apply") },
+      attempts: 1,
+    },
+    {
+      what: "an intent with a version",
+      act: (k: StepContext) =>
+        k.apply({ ...intent({}), metadata: { ...intent({}).metadata, resourceVersion: "7" } }),
+      says: { code: "invalid_request", message: expect.stringContaining("resourceVersion") },
+      attempts: 1,
+    },
+    {
+      what: "a target without a name",
+      act: (k: StepContext) => k.get({ ...target(), name: "" }),
+      says: { code: "invalid_request", message: expect.stringContaining("name") },
+      attempts: 1,
+    },
+    {
+      what: "a kind without scale",
+      act: (k: StepContext) => k.scale(target(), 2),
+      says: { code: "invalid_request", message: expect.stringContaining("scale") },
+      attempts: 1,
+    },
+    {
+      what: "a Job that may be deleted before it is looked at",
+      act: (k: StepContext) =>
+        k.runJob({
+          ...target(),
+          apiVersion: "batch/v1",
+          kind: "Job",
+          metadata: { name: "x" },
+          spec: { ttlSecondsAfterFinished: 0 },
+        }),
+      says: { code: "invalid_request", message: expect.stringContaining("ttlSeconds") },
+      attempts: 1,
+    },
+    {
+      what: "a cluster that is not known",
+      act: (k: StepContext) => k.on("nowhere").get(target()),
+      says: { code: "invalid_request", message: expect.stringContaining("nowhere") },
+      attempts: 1,
+    },
+    {
+      what: "a reference to another cluster than the verb's",
+      act: (k: StepContext) => k.on("west").get({ ...target(), cluster: "east" }),
+      says: { code: "invalid_request", message: expect.stringContaining('on("east")') },
+      attempts: 1,
+    },
+    {
+      what: "a verb that nobody waits for",
+      act: async (k: StepContext) => void k.get(target()),
+      says: { code: "invalid_workflow", message: expect.stringContaining("await it") },
+      attempts: 1,
+    },
+  ])("$what ends the step with words that help", async ({ act, says, attempts }) => {
+    await make({ n: "0" });
+    expect(await play(act)).toMatchObject({ error: says, attempts });
+    expect((await read())?.data).toEqual({ n: "0" });
+  });
+
+  test("fields of another manager are named with their owner, and can be taken", async () => {
+    const other = verbs.client.scoped({ fieldManager: "team-b" });
+    await other.apply(CONFIG_MAPS, intent({ mine: "1" }));
+    expect(await play((k) => k.apply(intent({ mine: "2" })))).toMatchObject({
+      error: {
+        code: "field_conflict",
+        message: expect.stringContaining('"team-b" owns data.mine'),
+      },
+      attempts: 1,
+    });
+    expect((await read())?.data).toEqual({ mine: "1" });
+    const take = defineWorkflow("take", { version: 1 }, async (w) => {
+      await w.step("act", (k) => k.apply(intent({ mine: "2" }), { force: true }));
+    });
+    await verbs.runs.start(take, "r");
+    await verbs.runs.finish(take, "r");
+    expect((await read())?.data).toEqual({ mine: "2" });
+    expect((await read())?.metadata.managedFields).toContainEqual(
+      expect.objectContaining({ manager: "konverge/take", operation: "Apply" }),
+    );
+  });
+
+  test("an answer of the guard, a 429, a conflict and no answer cost the step no try", async () => {
+    await make({ n: "0" });
+    const write = { method: "PATCH", path: verbs.path() };
+    verbs.relay.loseRequest(write);
+    verbs.relay.refuse(write, 429, "TooManyRequests");
+    verbs.relay.refuse(write, 503, "ServiceUnavailable");
+    // As many as are tried again within the verb.
+    for (let loss = 0; loss < 8; loss += 1) verbs.relay.refuse(write, 409, "Conflict");
+    let tries = 0;
+    const step = await play(async (k) => {
+      tries += 1;
+      if (tries === 1) throw new KonvergeError("deferred", "the breaker is open");
+      await increment(k);
+    }, 1);
+    expect(step).toMatchObject({ attempts: 1 });
+    expect(step?.error).toBeUndefined();
+    expect(tries).toBe(6);
+    expect((await read())?.data).toEqual({ n: "1" });
+  });
+
+  test("a run whose step is tried again later says why it waits", async () => {
+    await make({ n: "0" });
+    const write = { method: "PATCH", path: verbs.path() };
+    verbs.relay.refuse(write, 503, "ServiceUnavailable");
+    const ladder = { baseMs: 60_000, factor: 1, capMs: 60_000, steps: 9, jitter: { kind: "none" } };
+    const workflow = defineWorkflow("later", { version: 1 }, async (w) => {
+      await w.step("act", increment, { retry: { ladder: ladder as Ladder } });
+    });
+    await verbs.runs.start(workflow, "r");
+    for (const _ of ["first", "woken"]) {
+      const end = await verbs.runs.activate(workflow, await verbs.runs.claim(workflow, "r"));
+      expect(end.kind).toBe("parked");
+      const run = await verbs.runs.store.get({ workflow: "later", id: "r" });
+      expect(run?.waits).toMatchObject([
+        { step: "act", kind: "step", message: expect.stringContaining("ServiceUnavailable") },
+      ]);
+    }
+  });
+
+  test("what get answers is frozen and the same as on the server; what is not there is undefined", async () => {
+    await make({ n: "0" });
+    const seen: unknown[] = [];
+    await play(async (k) => {
+      const found = await k.get<ConfigMap>(target());
+      seen.push(found, await k.get({ ...target(), name: "absent" }));
+      Object.assign(found?.data ?? {}, { n: "9" });
+    });
+    expect(seen).toEqual([await read(), undefined, expect.anything(), undefined]);
+  });
+
+  test("list answers the objects of a kind that a selector names, frozen, and of the cluster that is meant", async () => {
+    const { metadata } = await make({ n: "0" });
+    const listed: unknown[] = [];
+    await play(async (k) => {
+      const kind = { apiVersion: "v1", kind: "ConfigMap" };
+      const named = { ...kind, fieldSelector: `metadata.name=${metadata.name}` };
+      const found = await k.list<ConfigMap>({ ...named, namespace: "default" });
+      listed.push(found, await k.list({ ...named, namespace: "kube-system" }));
+      const before = verbs.relay.passed.length;
+      listed.push((await k.on("west").list(named)).length, verbs.relay.passed.length - before);
+      Object.assign(found[0]?.data ?? {}, { n: "9" });
+    });
+    expect(listed.slice(0, 4)).toEqual([[await read()], [], 1, 0]);
+    expect(listed, "the second try, since the first one wrote into what is frozen").toHaveLength(8);
+  });
+
+  test("a change that changes nothing writes nothing; a mutation keeps the marks that it overwrites", async () => {
+    const { metadata } = await make({ n: "0" });
+    await play((k) => k.mutate<ConfigMap>(target(), (draft) => void (draft.data = { n: "0" })));
+    expect((await read())?.metadata.resourceVersion).toBe(metadata.resourceVersion);
+    const careless = defineWorkflow("careless", { version: 1 }, async (w) => {
+      await w.step("act", async (k) => {
+        await increment(k);
+        await k.mutate(target(), (draft) => void (draft.metadata.annotations = { mine: "1" }));
+      });
+    });
+    await verbs.runs.start(careless, "r");
+    await verbs.runs.finish(careless, "r");
+    expect(await marks()).toHaveLength(2);
+    expect((await read())?.metadata.annotations).toMatchObject({ mine: "1" });
+  });
+
+  test("on(cluster) works elsewhere, and its references lead back there", async () => {
+    const refs: ObjectRef[] = [];
+    const before = verbs.relay.passed.length;
+    await play(async (k) => {
+      refs.push(await k.on("west").apply(intent({ a: "1" })));
+      refs.push(await k.mutate<ConfigMap>(refs[0] ?? target(), (draft) => void (draft.data = {})));
+    });
+    expect(refs.map(({ cluster }) => cluster)).toEqual(["west", "west"]);
+    // The cluster of the run is the one behind the relay.
+    expect(verbs.relay.passed.length).toBe(before);
+    expect(await read()).toMatchObject({ metadata: { uid: refs[0]?.uid } });
+  });
+
+  test("P12: nothing of a Secret comes to Redis, neither as a result nor as an error", async () => {
+    const canary = `canary-${crypto.randomUUID()}`;
+    const encoded = Buffer.from(canary).toString("base64");
+    const { name } = verbs;
+    const secret = {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name, namespace: "default", labels: { tested: "yes" } },
+      data: { password: encoded },
+    };
+    interface Secret extends ApiObject {
+      data?: Record<string, string>;
+      immutable?: boolean;
+    }
+    const tours: Record<string, (k: StepContext) => Promise<unknown>> = {
+      apply: (k) => k.apply(secret),
+      exists: (k) => k.create(secret),
+      mutate: (k) => k.mutate<Secret>(secret, (draft) => void (draft.immutable = false)),
+      // Its 422 holds the whole object.
+      invalid: (k) =>
+        k.mutate<Secret>(secret, (draft) => {
+          draft.data = { ...draft.data, other: `${canary}!` };
+          draft.metadata.labels = { tested: `${canary} is no label` };
+        }),
+      // What its own code says of what it has read.
+      thrown: async (k) => {
+        const { data } = (await k.get<Secret>(secret)) ?? {};
+        const password = Buffer.from(data?.["password"] ?? "", "base64").toString();
+        throw new Error(`login with ${password} failed`);
+      },
+      change: (k) =>
+        k.mutate<Secret>(secret, (draft) => {
+          throw new Error(`cannot use ${draft.data?.["password"]}`);
+        }),
+      whole: (k) => k.get(secret),
+      part: async (k) => (await k.get<Secret>(secret))?.data,
+      list: async (k) => [{ deep: [(await k.get<Secret>(secret))?.data] }],
+      listed: async (k) => [await k.list({ apiVersion: "v1", kind: "Secret" })],
+      conflict: (k) => k.apply({ ...secret, data: { password: encoded.toLowerCase() } }),
+      delete: (k) => k.delete(secret),
+    };
+    const workflow = defineWorkflow("secrets", { version: 1 }, async (w) => {
+      for (const [step, act] of Object.entries(tours)) {
+        const body = act as (k: StepContext) => Promise<null>;
+        await w.step(step, body, { retry: { attempts: 1 } }).catch(() => undefined);
+      }
+    });
+    await verbs.runs.start(workflow, "r");
+    await verbs.runs.finish(workflow, "r");
+    const steps = await verbs.runs.store.steps({ workflow: "secrets", id: "r" });
+    const failed = [...steps].filter(([, { error }]) => error !== undefined).map(([step]) => step);
+    expect(failed.toSorted().join()).toBe("change,exists,invalid,list,listed,part,thrown,whole");
+    const dump: string[] = [];
+    for (const key of await queues.redis.keys(`${queues.prefix}*`)) {
+      dump.push(key, String(await queues.redis.dump(key)), await textOf(key));
+    }
+    const all = dump.join("\n");
+    expect(all).toContain("secrets");
+    expect(all).not.toContain(canary);
+    expect(all).not.toContain(encoded);
+  });
+
+  test("an eviction that a disruption budget forbids costs no try, and happens when it may", async (context) => {
+    context.skip(server.name === "embedded API server", "the embedded API server has no evictions");
+    const { name } = verbs;
+    const labels = { label: name };
+    await verbs.client.create(PODS, {
+      metadata: { namespace: "default", name, labels },
+      spec: {
+        containers: [{ name: "main", image: "main" }],
+        automountServiceAccountToken: false,
+      },
+    } as never);
+    const at = { namespace: "default", name };
+    await verbs.client.mutate<ApiObject & { status?: object }>(
+      PODS,
+      at,
+      (pod) => {
+        const conditions = [{ type: "Ready", status: "True" }];
+        pod.status = { ...pod.status, phase: "Running", conditions };
+      },
+      { subresource: "status" },
+    );
+    await verbs.client.create(BUDGETS, {
+      metadata: at,
+      spec: { minAvailable: 1, selector: { matchLabels: labels } },
+    } as never);
+    const allow = async (disruptionsAllowed: number) => {
+      const healthy = { currentHealthy: 1, desiredHealthy: 1, expectedPods: 1 };
+      await verbs.client.mutate(
+        BUDGETS,
+        at,
+        (budget) =>
+          void (budget.status = { ...healthy, disruptionsAllowed, observedGeneration: 1 }),
+        { subresource: "status" },
+      );
+    };
+    await allow(0);
+    let tries = 0;
+    const step = await play(async (k) => {
+      tries += 1;
+      if (tries === 3) await allow(1);
+      await k.evict({ ...target(), kind: "Pod" });
+    }, 1);
+    expect(step).toMatchObject({ attempts: 1 });
+    expect(step?.error).toBeUndefined();
+    expect(tries).toBe(3);
+    const { items } = await verbs.client.list(PODS, { labelSelector: `label=${name}` });
+    expect(items).toEqual([]);
+    await verbs.client.delete(BUDGETS, at);
+  });
+
+  test("a worker without clusters says how to give one; testWorkflow takes a client", async () => {
+    const workflow = oneStep((k) => k.apply(intent({ a: "1" })));
+    const refused = await testWorkflow(workflow, undefined).settle();
+    expect(refused).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringContaining("`clusters`") },
+    });
+    const run = testWorkflow(workflow, undefined, { kube: verbs.client, replayEveryStep: true });
+    expect(await run.settle()).toMatchObject({ status: "done" });
+    expect((await read())?.data).toEqual({ a: "1" });
+    await run.replay();
+  });
+});
+
+/** A value in Redis, whatever its type. */
+async function textOf(key: string): Promise<string> {
+  const { redis } = queues;
+  switch (await redis.type(key)) {
+    case "hash":
+      return JSON.stringify(await redis.hgetall(key));
+    case "list":
+      return JSON.stringify(await redis.lrange(key, 0, -1));
+    case "string":
+      return String(await redis.get(key));
+    default:
+      return "";
+  }
+}
+
+describe("unsafe steps", () => {
+  test("a body whose worker was lost is not repeated: the step fails, and is offered to undo", async () => {
+    const undone: unknown[] = [];
+    let bodies = 0;
+    const workflow = defineWorkflow("unsafe", { version: 1 }, async (w) => {
+      await w.step("page", () => void (bodies += 1), {
+        unsafe: true,
+        undo: (result) => void undone.push(result),
+      });
+    });
+    const run = testWorkflow(workflow, undefined);
+    run.crashIn("page");
+    expect(await run.settle()).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringContaining("a worker was lost in the body") },
+    });
+    expect((await run.steps()).get("page")?.error?.code).toBe("outcome_unknown");
+    expect({ bodies, undone }).toEqual({ bodies: 1, undone: [undefined] });
+  });
+
+  test("an error is not repeated either, unless attempts say so", async () => {
+    for (const [retry, expected] of [
+      [{}, 1],
+      [{ retry: { attempts: 3 } }, 3],
+    ] as const) {
+      let bodies = 0;
+      const workflow = defineWorkflow("unsafe", { version: 1 }, async (w) => {
+        await w.step("page", () => fail(() => (bodies += 1)), { unsafe: true, ...retry });
+      });
+      expect(await testWorkflow(workflow, undefined).settle()).toMatchObject({ status: "failed" });
+      expect(bodies).toBe(expected);
+    }
+  });
+
+  test("one that ends is recorded as any other", async () => {
+    const workflow = defineWorkflow("unsafe", { version: 1 }, async (w) => {
+      return await w.step("page", ({ attempt }) => attempt, { unsafe: true });
+    });
+    const run = testWorkflow(workflow, undefined, { replayEveryStep: true });
+    expect(await run.settle()).toMatchObject({ status: "done", result: 1 });
+    await run.replay();
+  });
+});
+
+function fail(first: () => void): number {
+  first();
+  throw new Error("busy");
+}
+
+test("an error that says so itself is never repeated", async () => {
+  const workflow = oneStep(async () => {
+    throw new TerminalError("no");
+  }, 5);
+  const run = testWorkflow(workflow, undefined);
+  await run.settle();
+  expect(run.bodies).toEqual(["act"]);
+});

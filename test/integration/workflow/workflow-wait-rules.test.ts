@@ -1,0 +1,347 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { ApiObject, ResourceType } from "@konverge/core";
+import type { KubeClient } from "@konverge/kube";
+import { testWorkflow } from "@konverge/workflow/testing";
+import {
+  all,
+  defineWorkflow,
+  field,
+  gone,
+  ready,
+  type ClusterAccess,
+  type ObjectRef,
+  type WaitCondition,
+} from "@konverge/workflow";
+import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
+import { runActivation } from "../../../libs/workflow/src/execution/run-activation.ts";
+import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
+import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import { installWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
+import { until } from "../queue/queue-harness.ts";
+import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
+
+const GROUP = "wait-rules.test.konverge.dev";
+const NAMESPACE = "default";
+const LEASE_AT = { namespace: NAMESPACE, name: GROUP, identity: "test" };
+const SECRETS: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Secret",
+  resource: "secrets",
+  scope: "Namespaced",
+};
+const harness = useWorkflows();
+
+interface Place {
+  readonly client: KubeClient;
+  readonly widgets: ResourceType<Widget>;
+  close(): Promise<void>;
+}
+/** Of each name a server of its own; that both are the embedded ones is enough for rules about who is asked. */
+async function openPlace(): Promise<Place> {
+  const [embedded] = testServers();
+  if (embedded === undefined) throw new Error("there is always the embedded server");
+  const opened = await embedded.open();
+  const { client } = opened;
+  return { client, widgets: await installWidgets(client, GROUP), close: () => opened.close() };
+}
+
+const places: Record<string, Place> = {};
+const place = (name = "home"): Place => {
+  const found = places[name];
+  if (found === undefined) throw new Error(`no cluster ${name}`);
+  return found;
+};
+const clusters: ClusterAccess = { home: "home", client: async (name) => place(name).client };
+let name = "";
+let serial = 0;
+beforeAll(async () => {
+  for (const at of ["home", "away"]) places[at] = await openPlace();
+});
+afterAll(async () => {
+  for (const opened of Object.values(places)) await opened.close();
+});
+beforeEach(() => {
+  serial += 1;
+  name = `w-${serial}`;
+});
+
+const refOf = ({ apiVersion, kind, metadata }: ApiObject, cluster?: string): ObjectRef => {
+  const { uid = "", resourceVersion = "", generation } = metadata;
+  return {
+    ...(cluster === undefined ? {} : { cluster }),
+    apiVersion,
+    kind,
+    namespace: NAMESPACE,
+    name: metadata.name,
+    uid,
+    ...(generation === undefined ? {} : { generation }),
+    resourceVersion,
+  };
+};
+const create = async (at?: string, called = name): Promise<ObjectRef> => {
+  const { client, widgets } = place(at);
+  const metadata = { namespace: NAMESPACE, name: called };
+  return refOf(await client.create(widgets, { metadata, spec: {} }), at);
+};
+const makeReady = async (at?: string, called = name) => {
+  const { client, widgets } = place(at);
+  const status = { observedGeneration: 1, conditions: [{ type: "Ready", status: "True" }] };
+  const patch = { type: "merge", body: { status } } as const;
+  const target = { namespace: NAMESPACE, name: called };
+  await client.patch(widgets, target, patch, { subresource: "status", unguarded: true });
+};
+const waiting = (make: (ref: ObjectRef) => WaitCondition) =>
+  defineWorkflow("waiting", { version: 1 }, async (w, ref: ObjectRef) => {
+    await w.waitFor("it", make(ref));
+    return "over";
+  });
+/** From here on only a watch can wake it. */
+const neverRecheck = async (id: string) => {
+  const { rechecks } = runNames(harness.prefix, "home", "waiting");
+  expect(await harness.redis.zadd(rechecks, "XX", "CH", Date.now() + 3_600_000, id)).toBe(1);
+};
+
+test("a wait that began before there was a watch ends by its first list, also for what is not in it", async () => {
+  const ref = await create();
+  const workflow = waiting((target) => gone(target));
+  const runs = harness.openRuns({ cluster: "home" });
+  runs.work({ workflows: [workflow], workerId: "test", clusters });
+  const { id } = await runs.start(workflow, ref);
+  await inStatus(runs, workflow, id, "parked");
+  await neverRecheck(id);
+  const { client, widgets } = place();
+  await client.delete(widgets, { namespace: NAMESPACE, name });
+  runs.watch({ clusters, ...LEASE_AT });
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "done" });
+});
+
+test("objects of other clusters are read and watched there", async () => {
+  const here = await create();
+  const there = await create("away");
+  const workflow = waiting((target) => all(ready(target), ready({ ...there })));
+  const runs = harness.openRuns({ cluster: "home" });
+  runs.work({ workflows: [workflow], workerId: "test", clusters });
+  runs.watch({ clusters, ...LEASE_AT });
+  const { id } = await runs.start(workflow, here);
+  const parked = await inStatus(runs, workflow, id, "parked");
+  expect(parked.waits?.[0]?.message).toContain(`Widget ${NAMESPACE}/${name} of cluster away: has`);
+  await neverRecheck(id);
+  expect((await runs.waitedKinds()).map(({ cluster, waits }) => [cluster, waits])).toEqual(
+    expect.arrayContaining([
+      ["home", 1],
+      ["away", 1],
+    ]),
+  );
+  await makeReady();
+  await makeReady("away");
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "done" });
+});
+
+test("a change right behind the look of a run is not lost, since it had registered before", async () => {
+  const ref = await create();
+  const workflow = waiting((target) => ready(target));
+  const runs = harness.openRuns({ cluster: "home" });
+  const { client } = place();
+  let behindLook: (() => Promise<void>) | undefined;
+  const slow: KubeClient = {
+    ...client,
+    scoped: () => slow,
+    async get(type, target) {
+      const object = await client.get(type, target);
+      const change = behindLook;
+      behindLook = undefined;
+      await change?.();
+      return object;
+    },
+  };
+  const access: ClusterAccess = { home: "home", client: async () => slow };
+  runs.work({ workflows: [workflow], workerId: "test", clusters: access });
+  runs.watch({ clusters, ...LEASE_AT });
+  const first = await runs.start(workflow, ref, { id: "first" });
+  await inStatus(runs, workflow, first.id, "parked");
+  await neverRecheck("first");
+  behindLook = async () => {
+    await neverRecheck("second");
+    await makeReady();
+    // The watch has told the change to all whom it found.
+    await ended(runs, workflow, first.id);
+  };
+  const second = await runs.start(workflow, ref, { id: "second" });
+  expect(await ended(runs, workflow, second.id)).toMatchObject({ status: "done" });
+});
+
+test("a kind that is not served is told once, however often it is tried", async () => {
+  const workflow = waiting(() => gone({ apiVersion: `${GROUP}/v9`, kind: "Widget", name }));
+  let tries = 0;
+  const counted: ClusterAccess = {
+    home: "home",
+    async client(at) {
+      tries += 1;
+      return place(at).client;
+    },
+  };
+  const runs = harness.openRuns({ cluster: "home" });
+  runs.work({ workflows: [workflow], workerId: "test", clusters });
+  runs.watch({ clusters: counted, ...LEASE_AT });
+  await runs.start(workflow, {} as never, { id: "r" });
+  const run = await inStatus(runs, workflow, "r", "parked");
+  expect(run.waits?.[0]?.message).toContain("the cluster does not serve Widget");
+  // One for the election, and one for each try of the watch.
+  await until("the watch is tried a third time", async () => (tries > 3 ? true : undefined));
+  const told = harness.errors.filter(({ message }) => message.includes("does not serve"));
+  expect(told).toHaveLength(1);
+});
+
+class Died extends Error {}
+const CALLS = ["watch", "note", "commit", "leave"] as const;
+
+test("dying at any call of the store, registering included, changes no result and leaves nothing in the index", async () => {
+  const play = async (point?: { readonly at: number; readonly when: "before" | "after" }) => {
+    const called = `${name}-${(serial += 1)}`;
+    const prefix = `${harness.prefix}:${called}`;
+    const store = createRedisRunStore({
+      call: (run) => run(harness.redis),
+      prefix,
+      cluster: "home",
+      retentionMs: 60_000,
+    });
+    const calls: string[] = [];
+    const wrapped = Object.fromEntries(
+      CALLS.map((call) => [
+        call,
+        async (...args: unknown[]) => {
+          const at = calls.push(call) - 1;
+          if (point?.at === at && point.when === "before") throw new Died();
+          const answer = await (store[call] as (...all: unknown[]) => Promise<unknown>)(...args);
+          if (point?.at === at && point.when === "after") throw new Died();
+          return answer;
+        },
+      ]),
+    ) as Pick<RunStore, (typeof CALLS)[number]>;
+    const ref = await create("home", called);
+    const workflow = defineWorkflow("waiting", { version: 1 }, async (w, target: ObjectRef) => {
+      const { uid } = await w.waitFor("it", ready(target), { timeout: "1m" });
+      return uid;
+    });
+    const at = { workflow: "waiting", id: "r" };
+    await store.start({ ...at, version: 1, input: ref });
+    for (let lease = 1; lease < 20; lease += 1) {
+      const claimed = await store.claim(at, { lease, owner: String(lease) });
+      if (claimed.kind !== "held") break;
+      const end = await runActivation({
+        store: { ...store, ...wrapped },
+        workflow,
+        held: claimed,
+        stopped: new AbortController().signal,
+        cancelOrdered: new AbortController().signal,
+        startChild: { start: async () => undefined, cancel: async () => undefined },
+        clock: () => performance.now(),
+        random: () => 1,
+        clusters,
+      }).catch((error: unknown) => ({ kind: "fault", error }) as const);
+      if (end.kind === "fault" && !(end.error instanceof Died)) throw end.error;
+      // Whoever has registered is found by a change from now on.
+      const { waitKinds, waitRoot } = runNames(prefix, "home", "waiting");
+      if (end.kind === "parked") {
+        const [kind = ""] = await harness.redis.smembers(waitKinds);
+        expect(await harness.redis.zrange(waitRoot + kind, "0", "-1")).toEqual([
+          `${NAMESPACE}/${called}/waiting/r`,
+        ]);
+        await makeReady("home", called);
+      }
+    }
+    const names = runNames(prefix, "home", "waiting");
+    const left = await harness.redis.keys(`${names.waitRoot}*`);
+    left.push(...(await harness.redis.keys(names.waitKinds)));
+    left.push(...(await harness.redis.keys(names.rechecks)));
+    return { calls, left, run: await store.get(at), uid: ref.uid };
+  };
+  const whole = await play();
+  expect(whole.calls).toEqual(["watch", "note", "leave", "commit", "leave"]);
+  const points = whole.calls.flatMap((call, at) =>
+    (["before", "after"] as const).map((when) => ({ at, when, call })),
+  );
+  for (const point of points) {
+    const { run, left, uid } = await play(point);
+    expect(run, `${point.when} ${point.call}`).toMatchObject({ status: "done", result: uid });
+    expect(left, `${point.when} ${point.call}`).toEqual([]);
+  }
+});
+
+describe("what a Secret holds is told nowhere (P12)", () => {
+  const CANARY = "canary-7f3a";
+  test.each([
+    {
+      how: "a predicate that throws it",
+      predicate: (secret: ApiObject) => {
+        throw new Error(JSON.stringify(secret));
+      },
+    },
+    { how: "a predicate that says no", predicate: () => false },
+  ])("$how", async ({ predicate }) => {
+    const { client } = place();
+    const metadata = { namespace: NAMESPACE, name, annotations: { note: CANARY } };
+    const secret = await client.create(SECRETS, { metadata, stringData: { key: CANARY } } as never);
+    const workflow = defineWorkflow("waiting", { version: 1 }, async (w, ref: ObjectRef) => {
+      await w.waitFor("first", ready(ref));
+      await w.waitFor("second", field(ref, predicate), { timeout: "1h" });
+    });
+    const t = testWorkflow(workflow, refOf(secret), { kube: client });
+    const parked = await t.settle();
+    expect(parked.waits?.[0]?.message).toBe(
+      `Secret ${NAMESPACE}/${name}: does not meet the condition`,
+    );
+    const failed = await t.advance("1h");
+    expect(failed.error?.message).toContain("not within 3600 s: Secret");
+    const told = JSON.stringify([parked, failed, [...(await t.steps())]]);
+    expect(told).toContain(name);
+    expect(told).not.toContain(CANARY);
+    expect(told).not.toContain(Buffer.from(CANARY).toString("base64"));
+  });
+});
+
+describe("testWorkflow", () => {
+  test("waits for the objects of the kube that it is given, by the clock of the test", async () => {
+    const ref = await create();
+    const workflow = defineWorkflow("waiting", { version: 1 }, async (w, target: ObjectRef) => {
+      await w.waitFor("ready", ready(target), { timeout: "10m" });
+      await w.waitFor("gone", gone(target), { timeout: "10m" });
+    });
+    const { client, widgets } = place();
+    const t = testWorkflow(workflow, ref, { kube: client, replayEveryStep: true });
+    expect(await t.settle()).toMatchObject({ status: "parked", waits: [{ step: "ready" }] });
+    await makeReady();
+    expect(await t.settle()).toMatchObject({ status: "parked", waits: [{ step: "gone" }] });
+    expect(await t.advance("10m")).toMatchObject({ status: "failed" });
+    expect((await t.steps()).get("gone")?.error?.code).toBe("wait_timeout");
+    await t.replay();
+    await client.delete(widgets, { namespace: NAMESPACE, name });
+  });
+
+  test("a failure that lasts 30 s of the test's clock ends a wait for ready", async () => {
+    const ref = await create();
+    const { client, widgets } = place();
+    const status = { conditions: [{ type: "Stalled", status: "True", message: "no quota" }] };
+    const patch = { type: "merge", body: { status } } as const;
+    const how = { subresource: "status", unguarded: true };
+    await client.patch(widgets, { namespace: NAMESPACE, name }, patch, how);
+    const t = testWorkflow(
+      waiting((target) => ready(target)),
+      ref,
+      { kube: client },
+    );
+    expect(await t.advance("29s")).toMatchObject({ status: "parked" });
+    expect(await t.advance("1s")).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringContaining("failed: no quota") as string },
+    });
+  });
+
+  test("without a kube a wait is refused, with the cure", async () => {
+    const workflow = waiting(() => gone({ apiVersion: "v1", kind: "Pod", name: "a" }));
+    const run = await testWorkflow(workflow, {} as never).settle();
+    expect(run).toMatchObject({ status: "failed", error: { code: "invalid_workflow" } });
+    expect(run.error?.message).toContain("in testWorkflow under kube");
+  });
+});

@@ -1,0 +1,490 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { TerminalError } from "@konverge/core";
+import { defineWorkflow, StepFailedError, type AnyWorkflow } from "@konverge/workflow";
+import { until } from "../queue/queue-harness.ts";
+import { startRedisCluster } from "../redis/redis-cluster-fixture.ts";
+import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
+
+const harness = useWorkflows();
+const quick = {
+  baseMs: 1,
+  factor: 1,
+  capMs: 1,
+  steps: Infinity,
+  jitter: { kind: "none" },
+} as const;
+const approval = z.object({ by: z.string() });
+
+function work(...workflows: AnyWorkflow[]) {
+  const runs = harness.openRuns();
+  runs.work({ workflows, workerId: "test" });
+  return runs;
+}
+
+test("P9: a run that parks at each wait executes each body once and ends with its result", async () => {
+  const bodies: string[] = [];
+  const times: number[] = [];
+  const ids: string[] = [];
+  const workflow = defineWorkflow("waits", { version: 1 }, async (w, input: { n: number }) => {
+    ids.push(w.id("object"));
+    const a = await w.step("a", async () => bodies.push("a") + input.n);
+    times.push(await w.now());
+    await w.sleep("short", 30);
+    const b = await w.step("b", async () => bodies.push("b") + a);
+    await w.sleep("short", 30);
+    return await w.step("b", async () => bodies.push("b#2") + b);
+  });
+  const runs = work(workflow);
+  const { id } = await runs.start(workflow, { n: 10 });
+  const run = await ended(runs, workflow, id);
+  expect(run).toMatchObject({ status: "done", result: 16 });
+  expect(bodies).toEqual(["a", "b", "b#2"]);
+  expect(new Set(times).size).toBe(1);
+  expect(new Set(ids).size).toBe(1);
+  expect(times.length).toBe(3);
+  const steps = await runs.steps({ workflow: "waits", id });
+  expect(steps.map(({ name }) => name)).toEqual(["a", "now", "short", "b", "short#2", "b#2"]);
+  for (const { untilMs, atMs = 0 } of steps.filter(({ kind }) => kind === "sleep")) {
+    expect(untilMs).toBe(atMs + 30);
+    // G7: what follows a sleep is recorded when it is over, by the same clock.
+    const next = steps.find((step) => (step.atMs ?? 0) > atMs);
+    expect(next?.atMs).toBeGreaterThanOrEqual(untilMs ?? 0);
+  }
+});
+
+test("G7: signals are kept from before the wait, come in order and once; those a schema refuses are dropped and told", async () => {
+  const workflow = defineWorkflow("signals", { version: 1 }, async (w) => {
+    const first = await w.signal("approve", { schema: approval });
+    await w.sleep("pause", 20);
+    const second = await w.signal("approve", { schema: approval });
+    const late = await w.signal("never", { timeout: 30 });
+    const third = await w.signal<string>("other");
+    return [first.by, second.by, late, third];
+  });
+  const runs = harness.openRuns();
+  const { id } = await runs.start(workflow, undefined);
+  const ref = { workflow: "signals", id };
+  await runs.signal(ref, "approve", { payload: "nonsense", id: "bad", by: "mallory" });
+  await runs.signal(ref, "approve", { payload: { by: "ann" }, id: "1", by: "ann" });
+  await runs.signal(ref, "approve", { payload: { by: "ann" }, id: "1" });
+  runs.work({ workflows: [workflow], workerId: "test" });
+  await until("the first is taken", async () =>
+    (await runs.steps(ref)).find(({ name }) => name === "pause"),
+  );
+  await runs.signal(ref, "approve", { payload: { by: "bob" } });
+  await until("the time is over", async () =>
+    (await runs.steps(ref)).find(({ name }) => name === "never"),
+  );
+  await runs.signal(ref, "other", { payload: "last" });
+  expect(await ended(runs, workflow, id)).toMatchObject({ result: ["ann", "bob", null, "last"] });
+  const steps = await runs.steps(ref);
+  expect(steps.find(({ name }) => name === "approve!bad")?.error?.message).toMatch(
+    /dropped.*expected object/s,
+  );
+  expect(steps.find(({ name }) => name === "approve")).toMatchObject({ by: "ann" });
+  await expect(runs.signal(ref, "other")).rejects.toMatchObject({ code: "run_ended" });
+  await expect(runs.signal({ workflow: "signals", id: "no" }, "x")).rejects.toMatchObject({
+    code: "not_found",
+  });
+});
+
+test("a step is tried again up to its attempts, fails for good the same way each time, and may be caught", async () => {
+  const tries: string[] = [];
+  const keys = new Set<string>();
+  const workflow = defineWorkflow("retries", { version: 1 }, async (w) => {
+    const text = await w.step(
+      "flaky",
+      async ({ attempt, idempotencyKey }) => {
+        tries.push(`flaky ${attempt}`);
+        keys.add(idempotencyKey);
+        if (attempt < 3) throw new Error("not yet");
+        return "up";
+      },
+      { retry: { ladder: quick } },
+    );
+    const caught: string[] = [];
+    for (const [name, error] of Object.entries({
+      broken: new Error("broken"),
+      terminal: new TerminalError("no use"),
+    })) {
+      try {
+        await w.step(
+          name,
+          async ({ attempt }) => {
+            tries.push(`${name} ${attempt}`);
+            throw error;
+          },
+          { retry: { attempts: 2, ladder: quick } },
+        );
+      } catch (failed) {
+        if (failed instanceof StepFailedError)
+          caught.push(`${failed.step}: ${failed.failure.message}`);
+      }
+      await w.sleep("replay", 1);
+    }
+    return { text, caught };
+  });
+  const runs = work(workflow);
+  const { id } = await runs.start(workflow, undefined);
+  expect(await ended(runs, workflow, id)).toMatchObject({
+    status: "done",
+    result: { text: "up", caught: ["broken: broken", "terminal: no use"] },
+  });
+  expect(tries).toEqual(["flaky 1", "flaky 2", "flaky 3", "broken 1", "broken 2", "terminal 1"]);
+  expect(keys.size).toBe(1);
+});
+
+test("a body that takes too long is told and left behind; a result that is no JSON fails with its place", async () => {
+  let told: unknown;
+  const workflow = defineWorkflow("limits", { version: 1 }, async (w) => {
+    const failures: string[] = [];
+    const note = (error: unknown) => failures.push((error as StepFailedError).failure.code);
+    await w
+      .step(
+        "slow",
+        ({ signal }) => {
+          signal.addEventListener("abort", () => (told = signal.reason));
+          return new Promise<void>(() => undefined);
+        },
+        { timeout: 20, retry: { attempts: 1 } },
+      )
+      .catch(note);
+    await w.step("date", async () => ({ deep: [new Date() as unknown as string] })).catch(note);
+    await w.step("nested", async () => await w.step("inner", async () => 1)).catch(note);
+    await Promise.all([w.step("same", async () => 1), w.step("same", async () => 2)]).catch(
+      (error: unknown) => failures.push((error as { code: string }).code),
+    );
+    return failures;
+  });
+  const runs = work(workflow);
+  const { id } = await runs.start(workflow, undefined);
+  expect(await ended(runs, workflow, id)).toMatchObject({
+    result: ["timed_out", "invalid_result", "invalid_workflow", "invalid_workflow"],
+  });
+  expect(told).toMatchObject({ code: "timed_out" });
+  const steps = await runs.steps({ workflow: "limits", id });
+  expect(steps.find(({ name }) => name === "date")?.error?.message).toContain(
+    "/deep/0 is an instance of Date",
+  );
+});
+
+test("branches that run at once each have their record; the slowest decides when the run goes on", async () => {
+  const bodies: string[] = [];
+  const workflow = defineWorkflow("branches", { version: 1 }, async (w) => {
+    const branch = async (name: string, ms: number) => {
+      await w.step(`${name}/begin`, async () => void bodies.push(`${name}/begin`));
+      await w.sleep(`${name}/sleep`, ms);
+      return await w.step(`${name}/end`, async () => {
+        bodies.push(`${name}/end`);
+        return name;
+      });
+    };
+    return await Promise.all([branch("a", 120), branch("b", 10), branch("c", 60)]);
+  });
+  const runs = work(workflow);
+  const { id } = await runs.start(workflow, undefined);
+  expect(await ended(runs, workflow, id)).toMatchObject({ result: ["a", "b", "c"] });
+  expect(bodies.toSorted()).toEqual(["a/begin", "a/end", "b/begin", "b/end", "c/begin", "c/end"]);
+});
+
+test("a run that fails takes its steps back in reverse order, each once, and says why it failed", async () => {
+  const undone: string[] = [];
+  let failures = 0;
+  const workflow = defineWorkflow("undo", { version: 1 }, async (w) => {
+    for (const name of ["network", "disk", "machine"]) {
+      await w.step(name, async () => `id of ${name}`, {
+        retry: { ladder: quick },
+        undo: (result) => {
+          if (name === "disk" && failures++ < 2) throw new Error("disk is busy");
+          undone.push(`${name}: ${result}`);
+        },
+      });
+    }
+    await w.sleep("boot", 10);
+    await w.step(
+      "start",
+      async () => {
+        throw new TerminalError("no licence");
+      },
+      { undo: (result) => void undone.push(`start: ${result}`) },
+    );
+  });
+  const runs = work(workflow);
+  const { id } = await runs.start(workflow, undefined);
+  expect(await ended(runs, workflow, id)).toMatchObject({
+    status: "failed",
+    error: { code: "step_failed", message: 'step "start" failed: no licence' },
+  });
+  expect(undone).toEqual([
+    "start: undefined",
+    "machine: id of machine",
+    "disk: id of disk",
+    "network: id of network",
+  ]);
+  const steps = await runs.steps({ workflow: "undo", id });
+  expect(steps.filter(({ kind }) => kind === "undo").map(({ name }) => name)).toEqual([
+    "undo:start",
+    "undo:machine",
+    "undo:disk",
+    "undo:network",
+  ]);
+});
+
+test("cancelling a run tells the body at work, lets the function clean up, and undoes", async () => {
+  const seen: string[] = [];
+  const workflow = defineWorkflow("cancelled", { version: 1 }, async (w) => {
+    await w.step("made", async () => 1, { undo: () => void seen.push("undo made") });
+    try {
+      await w.step(
+        "long",
+        ({ signal }) =>
+          new Promise<void>((_, reject) => {
+            seen.push("long");
+            signal.addEventListener("abort", () => reject(new Error("told")));
+          }),
+        { undo: () => void seen.push("undo long") },
+      );
+    } catch (error) {
+      seen.push((error as { code: string }).code);
+      await w.step("clean", async () => void seen.push("clean"));
+      throw error;
+    }
+  });
+  const asleep = defineWorkflow("asleep", { version: 1 }, async (w) => {
+    await w.sleep("night", "8h");
+  });
+  const runs = work(workflow, asleep);
+  const { id } = await runs.start(workflow, undefined);
+  await until("the body runs", () => seen.includes("long"));
+  await runs.cancel({ workflow: "cancelled", id }, { by: "ann", reason: "wrong one" });
+  expect(await ended(runs, workflow, id)).toMatchObject({
+    status: "cancelled",
+    cancel: { by: "ann", reason: "wrong one" },
+    error: { code: "cancelled" },
+  });
+  expect(seen).toEqual(["long", "cancelled", "clean", "undo long", "undo made"]);
+
+  const other = await runs.start(asleep, undefined);
+  await inStatus(runs, asleep, other.id, "parked");
+  await runs.cancel({ workflow: "asleep", id: other.id });
+  expect(await ended(runs, asleep, other.id)).toMatchObject({ status: "cancelled" });
+  await expect(runs.cancel({ workflow: "asleep", id: other.id })).rejects.toMatchObject({
+    code: "run_ended",
+  });
+});
+
+test("a child is a run of its own: its result, its failure and the parent's cancellation travel", async () => {
+  const child = defineWorkflow("child", { version: 1 }, async (w, input: { how: string }) => {
+    await w.sleep("a little", 10);
+    if (input.how === "fail") throw new Error("no luck");
+    if (input.how === "wait") await w.signal("never");
+    return { how: input.how };
+  });
+  const parent = defineWorkflow("parent", { version: 1 }, async (w, input: { how: string }) => {
+    const fine = await w.child("fine", child, { how: "well" });
+    const failed = await w.child("failed", child, { how: "fail" }).then(
+      () => "no",
+      (error: unknown) => (error as StepFailedError).failure.message,
+    );
+    if (input.how === "wait") await w.child("waiting", child, { how: "wait" });
+    return { fine, failed };
+  });
+  const runs = work(parent, child);
+  const { id } = await runs.start(parent, { how: "end" }, { id: "p" });
+  expect(await ended(runs, parent, id)).toMatchObject({
+    result: { fine: { how: "well" }, failed: "run p.failed is failed: no luck" },
+  });
+  expect(await runs.get({ workflow: "child", id: "p.fine" })).toMatchObject({
+    parent: { workflow: "parent", id: "p" },
+  });
+  await runs.start(parent, { how: "wait" }, { id: "q" });
+  await until("the child waits", async () => {
+    const run = await runs.get({ workflow: "child", id: "q.waiting" });
+    return run?.status === "parked" && run.parkedUntilMs === undefined;
+  });
+  await runs.cancel({ workflow: "parent", id: "q" });
+  expect(await ended(runs, parent, "q")).toMatchObject({ status: "cancelled" });
+  expect(await runs.get({ workflow: "child", id: "q.waiting" })).toMatchObject({
+    status: "cancelled",
+  });
+});
+
+test("one run per key: attach answers it, reject refuses, supersede cancels it and begins when it has ended", async () => {
+  const order: string[] = [];
+  const workflow = defineWorkflow("keyed", { version: 1 }, async (w, input: { name: string }) => {
+    await w.step("begin", async () => void order.push(`${input.name} begins`), {
+      undo: () => void order.push(`${input.name} undone`),
+    });
+    if (input.name !== "last") await w.signal("go");
+  });
+  const runs = work(workflow);
+  const key = "rollout:demo/web";
+  // Those of one millisecond are listed by their ids.
+  const first = await runs.start(workflow, { name: "first" }, { key, id: "1" });
+  expect(await runs.start(workflow, { name: "other" }, { key })).toEqual({
+    id: first.id,
+    created: false,
+  });
+  await expect(
+    runs.start(workflow, { name: "other" }, { key, onExisting: "reject" }),
+  ).rejects.toMatchObject({ code: "run_exists" });
+  await until("the first begins", () => order.length > 0);
+  const second = await runs.start(
+    workflow,
+    { name: "second" },
+    { key, onExisting: "supersede", id: "2" },
+  );
+  const last = await runs.start(
+    workflow,
+    { name: "last" },
+    { key, onExisting: "supersede", id: "3" },
+  );
+  expect(await ended(runs, workflow, last.id)).toMatchObject({ status: "done" });
+  expect(await ended(runs, workflow, first.id)).toMatchObject({ status: "cancelled" });
+  expect(await ended(runs, workflow, second.id)).toMatchObject({ status: "cancelled" });
+  // The second is cancelled before or after its first step; the last one begins behind both.
+  expect(order.filter((line) => !line.startsWith("second"))).toEqual([
+    "first begins",
+    "first undone",
+    "last begins",
+  ]);
+  expect(order.at(-1)).toBe("last begins");
+  const page = await runs.list("keyed", { limit: 2 });
+  expect(page.runs.map(({ id }) => id)).toEqual([last.id, second.id]);
+  expect(
+    (await runs.list("keyed", { limit: 2, ...(page.next && { from: page.next }) })).runs.map(
+      ({ id }) => id,
+    ),
+  ).toEqual([first.id]);
+});
+
+test("code that does not fit makes a run stuck with a reason, and code that fits goes on with it", async () => {
+  const bodies: string[] = [];
+  const step = async () => void bodies.push("x");
+  const old = defineWorkflow("changing", { version: 1 }, async (w) => {
+    await w.step("x", step);
+    await w.signal("go");
+    return "old";
+  });
+  const oldRuns = harness.openRuns();
+  const oldWorker = oldRuns.work({ workflows: [old], workerId: "old" });
+  const { id } = await oldRuns.start(old, undefined);
+  const ref = { workflow: "changing", id };
+  await inStatus(oldRuns, old, id, "parked");
+  await oldWorker.stop();
+
+  const newer = defineWorkflow("changing", { version: 2 }, async () => "new");
+  const newRuns = harness.openRuns();
+  const newWorker = newRuns.work({ workflows: [newer], workerId: "new" });
+  await newRuns.signal(ref, "go");
+  expect((await inStatus(newRuns, newer, id, "stuck")).reason).toMatch(
+    /started by version 1.*has version 2.*accepts/,
+  );
+  await newWorker.stop();
+
+  const clash = defineWorkflow("changing", { version: 3, accepts: [1] }, async (w) => {
+    await w.sleep("x", "1h");
+    return "clash";
+  });
+  const clashRuns = harness.openRuns();
+  const clashWorker = clashRuns.work({ workflows: [clash], workerId: "clash" });
+  await clashRuns.signal(ref, "wake");
+  await until("the clash is told", async () =>
+    (await clashRuns.get(ref))?.reason?.includes(
+      'the journal has "x" as a step, the code now makes it a sleep',
+    ),
+  );
+  await clashWorker.stop();
+
+  const fitting = defineWorkflow("changing", { version: 4, accepts: [1] }, async (w) => {
+    await w.step("new first", step);
+    await w.step("x", step);
+    return await w.signal("go").then(() => "fits");
+  });
+  const runs = work(fitting);
+  await runs.signal(ref, "wake");
+  expect(await ended(runs, fitting, id)).toMatchObject({ status: "done", result: "fits" });
+  expect(bodies).toEqual(["x", "x"]);
+});
+
+test("an input that newer code refuses fails no run that has records: it is stuck until the code takes it, and undone then", async () => {
+  const undone: string[] = [];
+  const make = (version: number, input: z.ZodType<{ readonly name: string }>) =>
+    defineWorkflow("stricter", { version, accepts: version === 1 ? [] : [1], input }, async (w) => {
+      await w.step("make", () => null, { undo: () => void undone.push("make") });
+      await w.signal("go");
+      throw new TerminalError("to be undone");
+    });
+  const old = make(1, z.object({ name: z.string() }));
+  const oldRuns = harness.openRuns();
+  const oldWorker = oldRuns.work({ workflows: [old], workerId: "old" });
+  const { id } = await oldRuns.start(old, { name: "a" });
+  const ref = { workflow: "stricter", id };
+  await inStatus(oldRuns, old, id, "parked");
+  await oldWorker.stop();
+
+  const strict = make(2, z.object({ name: z.string().min(2) }));
+  const strictRuns = harness.openRuns();
+  const strictWorker = strictRuns.work({ workflows: [strict], workerId: "strict" });
+  await strictRuns.signal(ref, "go");
+  expect((await inStatus(strictRuns, strict, id, "stuck")).reason).toMatch(
+    /the input of "stricter" does not fit its schema.*has recorded steps/s,
+  );
+  await strictWorker.stop();
+
+  const fitting = make(3, z.object({ name: z.string() }));
+  const runs = work(fitting);
+  await runs.signal(ref, "wake");
+  expect(await ended(runs, fitting, id)).toMatchObject({ status: "failed" });
+  expect(undone).toEqual(["make"]);
+});
+
+test("input that does not fit its schema, or is no JSON, starts nothing; what the schema adds is seen by the run", async () => {
+  const input = z.object({ name: z.string().min(1), replicas: z.number() });
+  const workflow = defineWorkflow(
+    "checked",
+    { version: 1, input },
+    async (_, { name, replicas }) => {
+      return `${name} x ${replicas}`;
+    },
+  );
+  const runs = work(workflow);
+  await expect(runs.start(workflow, { name: "", replicas: 1 })).rejects.toMatchObject({
+    code: "invalid_request",
+  });
+  const odd = { name: "web", replicas: Number.NaN };
+  await expect(runs.start(workflow, odd)).rejects.toMatchObject({
+    code: "invalid_result",
+    message: expect.stringContaining("/replicas is NaN") as string,
+  });
+  expect((await runs.list("checked")).runs).toEqual([]);
+  const { id } = await runs.start(workflow, { name: "web", replicas: 3 });
+  expect(await ended(runs, workflow, id)).toMatchObject({ result: "web x 3" });
+});
+
+test("a Redis Cluster keeps the runs of a cluster in one slot, with their queues over several shards", async () => {
+  await using cluster = await startRedisCluster();
+  const child = defineWorkflow("part", { version: 1 }, async (w, n: number) => {
+    return await w.step("square", async () => n * n);
+  });
+  const workflow = defineWorkflow("whole", { version: 1 }, async (w) => {
+    const parts = await Promise.all([1, 2, 3].map((n) => w.child(`part ${n}`, child, n)));
+    await w.sleep("pause", 5);
+    return [...parts, await w.signal<number>("last")];
+  });
+  const runs = harness.openRuns({ redis: { url: cluster.url }, shards: 3 });
+  runs.work({ workflows: [workflow, child], workerId: "test" });
+  const key = "one";
+  // A producer waits for less than a second, which a machine with other work takes to connect to every node.
+  const first = await until("the first start", () =>
+    runs.start(workflow, undefined, { key, id: "first" }).catch(() => undefined),
+  );
+  const second = await runs.start(workflow, undefined, { key, onExisting: "supersede" });
+  await runs.signal({ workflow: "whole", id: second.id }, "last", { payload: 16 });
+  expect(await ended(runs, workflow, second.id)).toMatchObject({ result: [1, 4, 9, 16] });
+  expect(await runs.get({ workflow: "whole", id: first.id })).toMatchObject({
+    status: "cancelled",
+  });
+  await runs.close();
+});

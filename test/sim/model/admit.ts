@@ -1,0 +1,329 @@
+import {
+  BREAKER,
+  MAX_LEASE,
+  type AdmitAnswer,
+  type AdmitAsk,
+  type GuardLimits,
+  type OpeningReason,
+} from "@konverge/core";
+import type { GuardState } from "./guard-state.ts";
+import { openDurationUs, openingReason } from "./opening-rules.ts";
+import { emptiedTat, leaseTokens, rescaledTat } from "./token-lease.ts";
+
+type Draft = { -readonly [Field in keyof GuardState]: GuardState[Field] } & {
+  live: Map<string, number>;
+  failing: Map<string, number>;
+};
+
+export interface Admission {
+  readonly state: GuardState;
+  readonly answer: AdmitAnswer;
+  /** Why the breaker opened in this step. */
+  readonly opened?: OpeningReason | "probe";
+}
+
+/** The state of a cluster that nobody knows yet, or that Redis forgot: closed, with an empty bucket. */
+export function newGuardState(limits: GuardLimits, nowUs: number, runId: string): GuardState {
+  const { ratePerSecond } = limits;
+  return {
+    mode: "closed",
+    generation: 1,
+    untilUs: 0,
+    openings: 0,
+    closedUs: 0,
+    ticket: "",
+    ticketUntilUs: 0,
+    total: 0,
+    failed: 0,
+    slow: 0,
+    throttled: 0,
+    windowUs: nowUs,
+    consecutive: 0,
+    tatUs: emptiedTat(limits, ratePerSecond, nowUs),
+    promisedUs: 0,
+    ratePerSecond,
+    cutUs: 0,
+    raisedUs: nowUs,
+    pausedUntilUs: 0,
+    strainedUs: 0,
+    lastUs: nowUs,
+    runId,
+    live: new Map(),
+    failing: new Map(),
+  };
+}
+
+/**
+ * One step of the guard: takes a worker's report, moves the breaker, adapts the rate, and leases tokens. Pure; the
+ * script `admit` does the same to a hash in Redis.
+ */
+export function admit(
+  before: GuardState,
+  ask: AdmitAsk,
+  limits: GuardLimits,
+  timeUs: number,
+): Admission {
+  const state: Draft = { ...before, live: new Map(before.live), failing: new Map(before.failing) };
+  const nowUs = settleClock(state, limits, timeUs);
+  if (ask.runId !== "" && ask.runId !== state.runId) {
+    if (state.runId !== "") {
+      state.tatUs = Math.max(state.tatUs, emptied(state, limits, nowUs));
+    }
+    state.runId = ask.runId;
+  }
+  // A worker knows of later moves: they were forgotten (a flush, a failover), and with them perhaps grants. The next
+  // number voids all that was leased; without it the fleet would take every answer for an old one, for ever.
+  if (ask.generation > state.generation) {
+    state.generation = ask.generation + 1;
+    state.tatUs = Math.max(state.tatUs, emptied(state, limits, nowUs));
+  }
+
+  let opened: Admission["opened"];
+  if (state.mode === "closed" && ask.generation === state.generation) {
+    opened = takeReport(state, ask, limits, nowUs);
+  } else if (
+    state.mode === "halfOpen" &&
+    ask.ticket !== "" &&
+    ask.ticket === state.ticket &&
+    nowUs < state.ticketUntilUs
+  ) {
+    opened = takeVerdict(state, ask, limits, nowUs);
+  }
+  if (state.mode === "open" && nowUs >= state.untilUs) {
+    state.mode = "halfOpen";
+    state.generation += 1;
+    state.ticket = "";
+    state.ticketUntilUs = 0;
+  }
+  const granted = grant(state, ask, limits, nowUs);
+  const answer: AdmitAnswer = {
+    mode: state.mode,
+    generation: state.generation,
+    ...granted,
+    ratePerSecond: state.ratePerSecond,
+    live: state.live.size,
+  };
+  return { state, answer, ...(opened === undefined ? {} : { opened }) };
+}
+
+/** Empty, also when the last of what is promised is due. */
+function emptied(state: Draft, limits: GuardLimits, atUs: number): number {
+  return emptiedTat(limits, state.ratePerSecond, Math.max(atUs, state.promisedUs));
+}
+
+/** Time that goes back a little stands still; a real step back empties the bucket and shortens what was to end later. */
+function settleClock(state: Draft, limits: GuardLimits, timeUs: number): number {
+  if (timeUs >= state.lastUs || state.lastUs - timeUs > BREAKER.clockStepUs) {
+    if (timeUs < state.lastUs) {
+      state.promisedUs = timeUs + Math.max(0, state.promisedUs - state.lastUs);
+      state.tatUs = emptied(state, limits, timeUs);
+      state.untilUs = Math.min(state.untilUs, timeUs + BREAKER.maxOpenUs);
+      state.pausedUntilUs = Math.min(state.pausedUntilUs, timeUs + BREAKER.maxOpenUs);
+      state.ticketUntilUs = Math.min(state.ticketUntilUs, timeUs + BREAKER.ticketUs);
+      state.windowUs = timeUs;
+      state.cutUs = Math.min(state.cutUs, timeUs);
+      state.raisedUs = timeUs;
+      state.closedUs = Math.min(state.closedUs, timeUs);
+      state.strainedUs = Math.min(state.strainedUs, timeUs);
+    }
+    state.lastUs = timeUs;
+  }
+  return state.lastUs;
+}
+
+/** Linear in the gap, so that both models compute the same; with many reports it is exponential with that time constant. */
+function decay(state: Draft, nowUs: number): void {
+  const share = Math.max(0, 1 - (nowUs - state.windowUs) / BREAKER.windowUs);
+  state.total *= share;
+  state.failed *= share;
+  state.slow *= share;
+  state.throttled *= share;
+  state.windowUs = nowUs;
+}
+
+function takeReport(
+  state: Draft,
+  ask: AdmitAsk,
+  limits: GuardLimits,
+  nowUs: number,
+): Admission["opened"] {
+  const { ok, failed, throttled, slow, worker, retryAfterUs } = ask;
+  if (ok + failed + throttled === 0) return undefined;
+  state.live.set(worker, nowUs);
+  if (failed > 0) state.failing.set(worker, nowUs);
+  else if (ok > 0) state.failing.delete(worker);
+  expire(state.live, nowUs - BREAKER.quorumUs);
+  expire(state.failing, nowUs - BREAKER.quorumUs);
+  decay(state, nowUs);
+  state.total += ok + failed;
+  state.failed += failed;
+  state.slow += slow;
+  state.throttled += throttled;
+  state.consecutive = ok > 0 ? ask.trailing : state.consecutive + failed;
+  cutRate(state, ask, limits, nowUs);
+  if (throttled > 0) {
+    state.pausedUntilUs = Math.max(state.pausedUntilUs, nowUs + retryAfterUs);
+    // What gathered during a pause must not come at once after it.
+    state.tatUs = Math.max(state.tatUs, emptied(state, limits, state.pausedUntilUs));
+  }
+  const isStrained =
+    state.ratePerSecond <= limits.minRatePerSecond &&
+    state.throttled >= BREAKER.strainedShare * (state.total + state.throttled);
+  if (!isStrained) state.strainedUs = 0;
+  else if (state.strainedUs === 0) state.strainedUs = nowUs;
+
+  const reason = openingReason(state, nowUs);
+  if (reason === undefined) return undefined;
+  // A worker with a broken network of its own must not speak for the fleet. A server that says 429 says it to all.
+  if (reason !== "strained" && state.failing.size < Math.min(2, state.live.size)) return undefined;
+  open(state, ask, limits, nowUs);
+  return reason;
+}
+
+function cutRate(state: Draft, ask: AdmitAsk, limits: GuardLimits, nowUs: number): void {
+  const isFailing = ask.failed > 0 && state.failed >= BREAKER.cutFailedShare * state.total;
+  const isSlow = ask.slow > 0 && state.slow >= BREAKER.slowShare * state.total;
+  if (ask.throttled === 0 && !isFailing && !isSlow) return;
+  if (nowUs - state.cutUs < Math.max(BREAKER.cutEveryUs, ask.retryAfterUs)) return;
+  const from = state.ratePerSecond;
+  const to = Math.max(limits.minRatePerSecond, BREAKER.cutFactor * from);
+  state.tatUs = rescaledTat(state, nowUs, { from, to });
+  state.ratePerSecond = to;
+  state.cutUs = nowUs;
+  state.raisedUs = nowUs;
+}
+
+function takeVerdict(
+  state: Draft,
+  ask: AdmitAsk,
+  limits: GuardLimits,
+  nowUs: number,
+): Admission["opened"] {
+  state.ticket = "";
+  // A probe that told nothing must not lead straight to the next.
+  state.ticketUntilUs = nowUs + Math.max(BREAKER.openUs, ask.retryAfterUs);
+  if (ask.verdict === "failed") {
+    open(state, ask, limits, nowUs);
+    return "probe";
+  }
+  if (ask.verdict === "ok") close(state, limits, nowUs);
+  return undefined;
+}
+
+/** A worker that has not heard of it may use what it was promised, so the probe comes one token after the last of that. */
+function open(state: Draft, ask: AdmitAsk, limits: GuardLimits, nowUs: number): void {
+  const again = state.mode === "halfOpen" || nowUs - state.closedUs < BREAKER.calmUs;
+  state.openings = again ? state.openings + 1 : 1;
+  state.mode = "open";
+  state.generation += 1;
+  const tokenUs = Math.min(BREAKER.maxOpenUs, Math.ceil(1e6 / limits.ratePerSecond));
+  state.untilUs = Math.max(
+    nowUs + openDurationUs(state.openings, ask.retryAfterUs, ask.random),
+    state.promisedUs + tokenUs,
+  );
+  state.ticket = "";
+  state.ticketUntilUs = 0;
+  clearCounts(state);
+}
+
+/** The bucket is empty and the rate low, so that what waited for the server does not come at once. */
+function close(state: Draft, limits: GuardLimits, nowUs: number): void {
+  state.mode = "closed";
+  state.generation += 1;
+  state.closedUs = nowUs;
+  state.untilUs = 0;
+  state.ticketUntilUs = 0;
+  state.pausedUntilUs = 0;
+  state.ratePerSecond = Math.max(
+    limits.minRatePerSecond,
+    BREAKER.restartShare * limits.ratePerSecond,
+  );
+  state.tatUs = emptied(state, limits, nowUs);
+  state.cutUs = nowUs;
+  state.raisedUs = nowUs;
+  clearCounts(state);
+}
+
+function clearCounts(state: Draft): void {
+  state.total = 0;
+  state.failed = 0;
+  state.slow = 0;
+  state.throttled = 0;
+  state.consecutive = 0;
+  state.strainedUs = 0;
+  state.failing.clear();
+}
+
+function grant(
+  state: Draft,
+  ask: AdmitAsk,
+  limits: GuardLimits,
+  nowUs: number,
+): Pick<AdmitAnswer, "granted" | "waitUs" | "ticket"> {
+  switch (state.mode) {
+    case "isolated":
+      return { granted: 0, waitUs: BREAKER.isolatedUs, ticket: "" };
+    case "open":
+      return { granted: 0, waitUs: state.untilUs - nowUs, ticket: "" };
+    case "halfOpen":
+      if (nowUs < state.ticketUntilUs) {
+        return { granted: 0, waitUs: state.ticketUntilUs - nowUs, ticket: "" };
+      }
+      if (ask.probe === "") return { granted: 0, waitUs: BREAKER.openUs, ticket: "" };
+      state.ticket = ask.probe;
+      state.ticketUntilUs = nowUs + BREAKER.ticketUs;
+      // It waits for no token, but takes one.
+      state.tatUs = Math.ceil(Math.max(state.tatUs, nowUs) + 1e6 / state.ratePerSecond);
+      return { granted: 1, waitUs: 0, ticket: ask.probe };
+    case "closed":
+      break;
+  }
+  if (ask.want === 0) return { granted: 0, waitUs: 0, ticket: "" };
+  if (nowUs < state.pausedUntilUs) {
+    return { granted: 0, waitUs: state.pausedUntilUs - nowUs, ticket: "" };
+  }
+  // A greedy worker must not hold what others wait for.
+  const share = Math.ceil((2 * limits.burst) / Math.max(1, state.live.size));
+  const want = Math.max(ask.need, Math.min(ask.want, MAX_LEASE, share));
+  const lease = leaseTokens(limits, state, { nowUs, want, need: ask.need, floor: ask.floor });
+  state.tatUs = lease.tatUs;
+  if (lease.granted > 0) state.promisedUs = Math.max(state.promisedUs, nowUs + lease.waitUs);
+  raiseRate(
+    state,
+    {
+      isLimited: lease.granted < want || lease.waitUs > 0,
+      reportsWell: ask.generation === state.generation && isWell(ask),
+    },
+    limits,
+    nowUs,
+  );
+  return { granted: lease.granted, waitUs: lease.waitUs, ticket: "" };
+}
+
+const isWell = ({ ok, failed, throttled }: AdmitAsk): boolean => ok > 0 && failed + throttled === 0;
+
+/** Step by step, and only while the rate is what holds the work up: an idle fleet learns nothing about the server. */
+function raiseRate(
+  state: Draft,
+  { isLimited, reportsWell }: { readonly isLimited: boolean; readonly reportsWell: boolean },
+  limits: GuardLimits,
+  nowUs: number,
+): void {
+  if (state.ratePerSecond >= limits.ratePerSecond) return;
+  if (nowUs - state.cutUs < BREAKER.cutEveryUs || !isLimited) {
+    state.raisedUs = nowUs;
+    return;
+  }
+  if (!reportsWell) return;
+  const sinceUs = Math.min(1e6, nowUs - state.raisedUs);
+  const raise = (BREAKER.raiseShare * limits.ratePerSecond * sinceUs) / 1e6;
+  const from = state.ratePerSecond;
+  const to = Math.min(limits.ratePerSecond, from + raise);
+  state.tatUs = rescaledTat(state, nowUs, { from, to });
+  state.ratePerSecond = to;
+  state.raisedUs = nowUs;
+}
+
+function expire(times: Map<string, number>, beforeUs: number): void {
+  for (const [worker, atUs] of times) if (atUs <= beforeUs) times.delete(worker);
+}
