@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Command } from "commander";
 
 /** A command as completions and docs see it. */
@@ -32,7 +33,7 @@ function nodesOf(command: Command, path: string): CommandNode[] {
     commands: children.map((child) => ({ name: child.name(), description: child.description() })),
     options: help.visibleOptions(command).map((option) => ({
       long: option.long ?? "",
-      ...(option.short === undefined ? {} : { short: option.short }),
+      ...defined({ short: option.short }),
       description: option.description,
       takesValue: option.required || option.optional,
       choices: option.argChoices ?? [],

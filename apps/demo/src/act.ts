@@ -1,4 +1,4 @@
-import { KonvergeError, sleepMs } from "@konverge/core";
+import { defined, KonvergeError, sleepMs } from "@konverge/core";
 import { startProcess, type LocalProcess, type LocalStack } from "@konverge/local-stack";
 import { countAuditedCalls } from "./call-counter.ts";
 import { requestReconcile } from "./http-requests.ts";
@@ -144,7 +144,7 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
         convergedMs,
         lostUpdates: lost.length,
         converged,
-        ...(outageFigures === undefined ? {} : { outage: outageFigures }),
+        ...defined({ outage: outageFigures }),
       },
       lost,
       outsideConflicts: report.conflicts,

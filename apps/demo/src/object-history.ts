@@ -1,5 +1,5 @@
 import type { AttemptRecord } from "@konverge/records";
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import type { ControllerWrites } from "./lost-updates.ts";
 
 /** The attempts of one object, newest first, as any client of the HTTP API reads them. */
@@ -43,8 +43,7 @@ export async function readControllerWrites(
       return [
         name,
         {
-          ...(replicas === undefined ? {} : { replicas }),
-          ...(machines === undefined ? {} : { machines }),
+          ...defined({ replicas, machines }),
         },
       ];
     }),

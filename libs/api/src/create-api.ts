@@ -1,4 +1,4 @@
-import { KonvergeError, type BucketLimits } from "@konverge/core";
+import { defined, KonvergeError, type BucketLimits } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import type { Metrics } from "@konverge/telemetry";
 import { Hono, type MiddlewareHandler } from "hono";
@@ -127,7 +127,7 @@ export function createApi(options: ApiOptions): Api {
         const caller = await authenticator.identify(context);
         return caller === undefined ? {} : frameFor(caller, cluster);
       },
-      ...(options.pages === undefined ? {} : { folder: options.pages }),
+      ...defined({ folder: options.pages }),
     }),
   );
   mountRoutes(

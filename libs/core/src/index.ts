@@ -18,6 +18,7 @@ export {
   rejectedLadder,
 } from "./backoff-ladder.ts";
 export type { Climb, Jitter, Ladder } from "./backoff-ladder.ts";
+export { defined } from "./defined.ts";
 export { toMs } from "./duration.ts";
 export type { Duration } from "./duration.ts";
 export {

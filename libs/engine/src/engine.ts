@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { KubeClient, LeaderElectionOptions } from "@konverge/kube";
 import type { HistoryWriter, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { ObjectLanes } from "@konverge/lanes";
@@ -179,7 +180,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       concurrency: concurrencyOf(controller, options),
       ladders: controller.backoff,
       ...(ratePerSecond === undefined ? {} : { retriesPerSecond: RETRY_SHARE * ratePerSecond }),
-      ...(controller.maxFailures === undefined ? {} : { maxFailures: controller.maxFailures }),
+      ...defined({ maxFailures: controller.maxFailures }),
       fairness: controller.fairness,
       handle: async (attempt) => {
         const span = options.tracing?.startAttempt({
@@ -206,7 +207,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
           runs: options.runs,
           conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
           log: report.logFor(attempt, span?.traceId),
-          ...(span === undefined ? {} : { span }),
+          ...defined({ span }),
         };
         const run = await (span === undefined
           ? runAttempt(attempt, runOptions)

@@ -1,4 +1,10 @@
-import { isKonvergeError, type CallPriority, type CallVerb, type Gate } from "@konverge/core";
+import {
+  defined,
+  isKonvergeError,
+  type CallPriority,
+  type CallVerb,
+  type Gate,
+} from "@konverge/core";
 
 export interface GuardedFetchOptions {
   /** Default `event`. */
@@ -40,7 +46,7 @@ export function guardFetch(gate: Gate, options: GuardedFetchOptions = {}): typeo
       permit.settle({
         kind: "response",
         status: response.status,
-        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+        ...defined({ retryAfterMs }),
       });
       return response;
     } catch (error) {

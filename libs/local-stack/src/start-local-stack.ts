@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
-import { createLocalGate, ensureError } from "@konverge/core";
+import { defined, createLocalGate, ensureError } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { obtainRedis } from "@konverge/apiserver";
 import type { ApiServer, StartApiServer } from "./api-server.ts";
@@ -72,7 +72,7 @@ export async function startLocalStack(options: LocalStackOptions): Promise<Local
       startProcess({ script: cli, args, env: { ...settings, ...env }, logs });
     const api = start(["api"], {
       KONVERGE_API_PORT: String(options.apiPort),
-      ...(options.home === undefined ? {} : { KONVERGE_CLUSTER: options.home }),
+      ...defined({ KONVERGE_CLUSTER: options.home }),
     });
     cleanup.defer(() => api.stop());
     const listening = await api.logged("api listening");

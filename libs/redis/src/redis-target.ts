@@ -1,4 +1,10 @@
-import { KonvergeError, parseRedisUrl, type RedisAddress, type RedisUrl } from "@konverge/core";
+import {
+  defined,
+  KonvergeError,
+  parseRedisUrl,
+  type RedisAddress,
+  type RedisUrl,
+} from "@konverge/core";
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from "ioredis";
 import { forgetArguments } from "./forget-arguments.ts";
 import { SteadySentinelConnector } from "./steady-sentinel-connector.ts";
@@ -52,7 +58,7 @@ function open(target: RedisTarget, { single, cluster }: Manner): RedisClient {
     const { retryStrategy: _, enableOfflineQueue, ...perNode } = common;
     return new Cluster([...nodes], {
       ...options,
-      ...(enableOfflineQueue === undefined ? {} : { enableOfflineQueue }),
+      ...defined({ enableOfflineQueue }),
       clusterRetryStrategy: reconnectAfterMs,
       ...cluster,
       redisOptions: { ...options.redisOptions, ...perNode },
@@ -68,8 +74,7 @@ function open(target: RedisTarget, { single, cluster }: Manner): RedisClient {
   }
   const { username, password } = url;
   const access = {
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
+    ...defined({ username, password }),
     ...(url.tls ? { tls: {} } : {}),
   };
   if (url.kind === "cluster") return onCluster(url.nodes, { redisOptions: access });

@@ -1,5 +1,5 @@
 import type { Settings } from "@konverge/contracts";
-import type { Gate } from "@konverge/core";
+import { defined, type Gate } from "@konverge/core";
 import type { Config } from "./config/define-config.ts";
 import type { Log } from "@konverge/engine";
 import type { Guard } from "@konverge/guard";
@@ -44,9 +44,7 @@ export async function connectCluster(
   const kubeconfigPath = cluster.kubeconfig ?? settings.kubeconfig;
   const credentials = loadKubeCredentials({
     env,
-    ...(kubeconfigText === undefined ? {} : { kubeconfigText }),
-    ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
-    ...(context === undefined ? {} : { context }),
+    ...defined({ kubeconfigText, kubeconfigPath, context }),
   });
   const guard = await startGuard({
     settings,
@@ -63,7 +61,7 @@ export async function connectCluster(
     userAgent: `konverge-worker/${version}`,
     requestTimeoutMs: settings.requestTimeout,
     // As many as the guard lets through at once.
-    ...(cluster.maxInFlight === undefined ? {} : { maxConnections: cluster.maxInFlight }),
+    ...defined({ maxConnections: cluster.maxInFlight }),
   });
   const unobserve = metrics.observeGuard(name, () => ({
     mode: guard.breaker.mode,

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
-import { DEFAULT_GUARD_LIMITS, KonvergeError } from "@konverge/core";
+import { defined, DEFAULT_GUARD_LIMITS, KonvergeError } from "@konverge/core";
 import { clusterLimits } from "./config/cluster-options.ts";
 import { defineConfig, type Config } from "./config/define-config.ts";
 import { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
@@ -207,10 +207,10 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       role: settings.role,
       log,
       metrics,
-      ...(tracing === undefined ? {} : { tracing }),
+      ...defined({ tracing }),
       ratePerSecond: { ...DEFAULT_GUARD_LIMITS, ...clusterLimits(cluster) }.ratePerSecond,
       conflictRetry: settings.conflictRetry,
-      ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
+      ...defined({ concurrency: settings.concurrency }),
       onWorkable: (listener) => guard.onWorkable(listener),
       onForbidden: atMostEvery(FORBIDDEN_AGAIN_MS, async (error) => {
         log.error(
@@ -232,7 +232,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       clusters,
       observer: metrics,
       workerId,
-      ...(settings.concurrency === undefined ? {} : { concurrency: settings.concurrency }),
+      ...defined({ concurrency: settings.concurrency }),
     });
     if (settings.role !== "work" && config.workflows.length > 0) {
       runner.watch({

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Settings } from "@konverge/contracts";
 import { clusterLimits } from "./config/cluster-options.ts";
 import { type Config } from "./config/define-config.ts";
@@ -30,7 +31,7 @@ export function startGuard({
     cluster: name,
     workerId,
     limits: clusterLimits(cluster),
-    ...(maxInFlight === undefined ? {} : { maxInFlight }),
+    ...defined({ maxInFlight }),
     probe,
     onEvent: (event) => logEvent(log, event),
   });

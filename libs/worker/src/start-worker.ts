@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { readSettings, type SettingsInput } from "@konverge/contracts";
 import type { Config } from "./config/define-config.ts";
 import type { Log, WorkerRole } from "@konverge/engine";
@@ -51,10 +52,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { config, redis, kubeconfig, role, cluster, env = {}, version = "embedded" } = options;
   const file: SettingsInput = {
     ...config.settings,
-    ...(redis === undefined ? {} : { redisUrl: redis }),
+    ...defined({ redisUrl: redis }),
     ...(typeof kubeconfig === "string" ? { kubeconfig } : {}),
-    ...(role === undefined ? {} : { role }),
-    ...(cluster === undefined ? {} : { cluster }),
+    ...defined({ role, cluster }),
   };
   const settings = readSettings({ file, env: {} });
   const log = options.log ?? createLogger({ service: "worker", version, level: settings.logLevel });

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { formatKey, KonvergeError, parseKey } from "@konverge/core";
+import { defined, formatKey, KonvergeError, parseKey } from "@konverge/core";
 import { createWorkQueue, joinWorkers, type QueueWorker, type WorkQueue } from "@konverge/queue";
 import {
   closeRedis,
@@ -65,8 +65,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       prefix,
       cluster,
       controller,
-      ...(shards === undefined ? {} : { shards }),
-      ...(leaseMs === undefined ? {} : { leaseMs }),
+      ...defined({ shards, leaseMs }),
       onError,
     });
     queues.set(controller, queue);
@@ -125,10 +124,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       id,
       version,
       input,
-      ...(key === undefined ? {} : { key }),
-      ...(onExisting === undefined ? {} : { onExisting }),
-      ...(by === undefined ? {} : { by }),
-      ...(origin === undefined ? {} : { origin }),
+      ...defined({ key, onExisting, by, origin }),
       ...(ended === undefined ? {} : { notify: formatKey(ended) }),
     });
     return "status" in started ? { id, created: false, createdAtMs: started.createdAtMs } : started;
@@ -159,8 +155,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       const stored = await store.signal(ref, {
         name,
         id,
-        ...(payload === undefined ? {} : { payload }),
-        ...(by === undefined ? {} : { by }),
+        ...defined({ payload, by }),
       });
       switch (stored) {
         // The first one may have died before it asked for the run.
@@ -214,10 +209,9 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
           startChild: startChildWith(own),
           workerId,
           concurrency,
-          ...(clusters === undefined ? {} : { clusters }),
+          ...defined({ clusters }),
           onError,
-          ...(observer === undefined ? {} : { observer }),
-          ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
+          ...defined({ observer, onWarning: options.onWarning }),
         }),
       );
       const worker = joinWorkers(started, async () => {

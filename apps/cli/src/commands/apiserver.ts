@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { writeFile } from "node:fs/promises";
 import { InvalidArgumentError, type Command } from "commander";
 import { untilSignal } from "../process/until-signal.ts";
@@ -53,8 +54,7 @@ export function addApiserverCommand(program: Command): void {
         const server = await createApiServer({
           host,
           port,
-          ...(dataDir === undefined ? {} : { dataDir }),
-          ...(auditLog === undefined ? {} : { auditLog }),
+          ...defined({ dataDir, auditLog }),
         });
         if (latency > 0) {
           server.inject({ verbs: SLOWED, effect: { kind: "latency", ms: latency } });

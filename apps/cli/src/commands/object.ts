@@ -1,6 +1,6 @@
 import type { AttemptRecord } from "@konverge/records";
 import type { ObjectHistory } from "@konverge/contracts";
-import { createLocalGate, KonvergeError, parseKey } from "@konverge/core";
+import { defined, createLocalGate, KonvergeError, parseKey } from "@konverge/core";
 import { InvalidArgumentError, type Command } from "commander";
 import {
   attemptDetails,
@@ -201,8 +201,7 @@ async function blame(
   const { createKubeClient, listFieldOwners, loadKubeCredentials } = await import("@konverge/kube");
   const kube = createKubeClient({
     credentials: loadKubeCredentials({
-      ...(kubeconfig === undefined ? {} : { kubeconfigPath: kubeconfig }),
-      ...(context === undefined ? {} : { context }),
+      ...defined({ kubeconfigPath: kubeconfig, context }),
     }),
     gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
     userAgent: `konverge-cli/${readVersion()}`,
@@ -211,7 +210,7 @@ async function blame(
     const { resource, group, namespace, name } = key;
     const object = await kube.get(type, {
       name,
-      ...(namespace === undefined ? {} : { namespace }),
+      ...defined({ namespace }),
     });
     const target = {
       controller: key.controller,

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Client, Pause } from "@konverge/client";
 import type { Command } from "commander";
 import { findController } from "../ask/find-controller.ts";
@@ -168,7 +169,7 @@ function withScope(command: Command): Command {
 
 function scopeOf(controller: string | undefined, flags: ScopeFlags) {
   return {
-    ...(controller === undefined ? {} : { controller }),
+    ...defined({ controller }),
     ...pick(flags, ["namespace", "name"]),
   };
 }

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { RUN_STATUSES } from "@konverge/contracts";
-import { ensureError, KonvergeError } from "@konverge/core";
+import { defined, ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { print, say } from "../text/output.ts";
 import { runRows, scheduleRows } from "../text/run-text.ts";
@@ -140,9 +140,9 @@ export function addRunCommand(program: Command): void {
           const list = client.runs.list({
             cluster,
             limit: Number(flags.limit),
-            ...(workflow === undefined ? {} : { workflow }),
+            ...defined({ workflow }),
             ...pick(flags, ["cursor", "status", "key", "by"]),
-            ...(flags.search === undefined ? {} : { q: flags.search }),
+            ...defined({ q: flags.search }),
           });
           return showPages(flags, list, {
             nameOf: ({ id }) => id,

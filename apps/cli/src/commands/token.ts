@@ -7,7 +7,7 @@ import {
   type NewToken,
   type TokenView,
 } from "@konverge/contracts";
-import { isKonvergeError, KonvergeError } from "@konverge/core";
+import { defined, isKonvergeError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { age } from "../text/age.ts";
 import { columns } from "../text/columns.ts";
@@ -105,9 +105,7 @@ function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): Ne
     name,
     role,
     scope: {
-      ...(cluster === undefined ? {} : { clusters: cluster }),
-      ...(controller === undefined ? {} : { controllers: controller }),
-      ...(namespace === undefined ? {} : { namespaces: namespace }),
+      ...defined({ clusters: cluster, controllers: controller, namespaces: namespace }),
     },
     ...(ttl?.success === true ? { ttlMs: ttl.data } : {}),
   });

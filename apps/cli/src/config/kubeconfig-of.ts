@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Settings } from "@konverge/contracts";
 import type { Config } from "@konverge/worker";
 import type { KubeconfigOptions } from "@konverge/kube";
@@ -11,7 +12,6 @@ export function kubeconfigOf(
   const kubeconfigPath = cluster?.kubeconfig ?? settings.kubeconfig;
   const context = cluster?.context ?? settings.context;
   return {
-    ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
-    ...(context === undefined ? {} : { context }),
+    ...defined({ kubeconfigPath, context }),
   };
 }

@@ -1,5 +1,6 @@
 import { attemptRecordSchema, type AttemptRecord } from "@konverge/records";
 import {
+  defined,
   compareResourceVersions,
   parseApiVersion,
   type ApiObject,
@@ -56,7 +57,7 @@ export function watchAttempts({
         resource: type.resource,
         group: type.group,
         name: metadata.name,
-        ...(metadata.namespace === undefined ? {} : { namespace: metadata.namespace }),
+        ...defined({ namespace: metadata.namespace }),
       };
       return [{ queue, key }];
     });

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { AttemptRecord } from "@konverge/records";
 import { expect, test } from "vitest";
 import { blameFields } from "./blame-fields.ts";
@@ -16,7 +17,7 @@ const owner = (path: string, manager = "konverge/web", subresource?: string) => 
   path,
   manager,
   operation: "Update",
-  ...(subresource === undefined ? {} : { subresource }),
+  ...defined({ subresource }),
 });
 const blamed = (attempts: readonly Attempt[], ...owners: ReturnType<typeof owner>[]) =>
   blameFields(owners, attempts, TARGET).map(({ attempt: number }) => number);

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { RunDetail } from "@konverge/contracts";
 
 /** An activation of a run: which worker executed it, and when. Times are epoch ms by Redis's clock. */
@@ -48,7 +49,7 @@ export function timelineOf(
       // A sleep is recorded when it begins.
       tookMs: until === undefined ? Math.max(0, atMs - fromMs) : Date.parse(until) - atMs,
       failed: error !== undefined,
-      ...(by === undefined ? {} : { by }),
+      ...defined({ by }),
     };
   });
 }

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { expect, test } from "vitest";
 import { nextStatus, type DeploymentObject } from "./stand-in-deployments.ts";
 
@@ -10,7 +11,7 @@ const deployment = (image: string, status?: DeploymentObject["status"]): Deploym
     selector: {},
     template: { spec: { containers: [{ name: "web", image }] } },
   },
-  ...(status === undefined ? {} : { status }),
+  ...defined({ status }),
 });
 const reasonOf = (status: DeploymentObject["status"]) =>
   status?.conditions?.find(({ type }) => type === "Progressing")?.reason;

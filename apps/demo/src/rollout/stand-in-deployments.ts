@@ -1,4 +1,4 @@
-import { ensureError, sleepMs } from "@konverge/core";
+import { defined, ensureError, sleepMs } from "@konverge/core";
 import { ignoreNotFound, type KubeClient } from "@konverge/kube";
 import { Deployment } from "konverge/kinds";
 
@@ -87,7 +87,7 @@ export function nextStatus(deployment: DeploymentObject, isNewTemplate: boolean)
     };
   };
   return {
-    ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
+    ...defined({ observedGeneration: metadata.generation }),
     replicas: isDone ? wanted : Math.max(available, Math.min(wanted + 1, available + 1)),
     updatedReplicas: updated,
     readyReplicas: available,

@@ -5,7 +5,7 @@ import {
   type NewToken,
   type TokenView,
 } from "@konverge/contracts";
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import { withRedis, type RedisClient } from "@konverge/redis";
 import { z } from "zod";
 import { digest } from "./digest.ts";
@@ -126,7 +126,7 @@ function viewOf(
   return {
     id,
     ...rest,
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...defined({ expiresAt }),
     ...(usedMs === undefined ? {} : { lastUsedAt: new Date(Number(usedMs)).toISOString() }),
   };
 }

@@ -1,5 +1,5 @@
 import type { Problem } from "@konverge/contracts";
-import { ERRORS, isKonvergeError, KonvergeError } from "@konverge/core";
+import { defined, ERRORS, isKonvergeError, KonvergeError } from "@konverge/core";
 import type { Context } from "hono";
 import { ERROR_PAGE } from "./error-page.ts";
 import { jsonResponse } from "./json-response.ts";
@@ -30,7 +30,7 @@ export function problemOf(error: KonvergeError): Omit<Problem, "type" | "instanc
     status: httpStatus,
     detail: error.message,
     code: error.code,
-    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+    ...defined({ retryAfterMs: error.retryAfterMs }),
     ...(error.issues.length === 0 ? {} : { errors: [...error.issues] }),
   };
 }

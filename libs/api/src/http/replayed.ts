@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import type { Context } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
 
@@ -42,7 +42,7 @@ export async function replayed(
       headers: {
         "content-type": "application/json",
         "idempotency-replayed": "true",
-        ...(location === undefined ? {} : { location }),
+        ...defined({ location }),
       },
     });
   }

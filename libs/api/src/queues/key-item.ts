@@ -1,5 +1,5 @@
 import type { KeyItem, PauseView } from "@konverge/contracts";
-import { formatKey } from "@konverge/core";
+import { defined, formatKey } from "@konverge/core";
 import { formatRequestId, type KeySummary, type Pause } from "@konverge/queue";
 
 /** A key as the API shows it. */
@@ -21,11 +21,11 @@ export function keyItem(state: KeySummary): KeyItem {
     phase,
     failures,
     conflicts,
-    ...(lastOutcome === undefined ? {} : { lastOutcome }),
+    ...defined({ lastOutcome }),
     ...(requested > finished ? { pending: formatRequestId(key, requested) } : {}),
-    ...(nextAt === undefined ? {} : { nextAt }),
+    ...defined({ nextAt }),
     ...(paused === undefined ? {} : { paused: pauseView(paused) }),
-    ...(dead === undefined ? {} : { dead }),
+    ...defined({ dead }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { KonvergeError, type ObjectKey } from "@konverge/core";
+import { defined, KonvergeError, type ObjectKey } from "@konverge/core";
 import {
   createControllerRegistry,
   createHistoryReader,
@@ -148,7 +148,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
         shards,
         onError,
         maxWaiting,
-        ...(observe === undefined ? {} : { observe }),
+        ...defined({ observe }),
       });
     queues.set(id, queue);
     return queue;
@@ -257,6 +257,6 @@ export function keyFor(
     resource,
     group,
     name,
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ namespace }),
   };
 }

@@ -9,7 +9,7 @@ import type {
   ReleaseOrder,
   ResumeAnswer,
 } from "@konverge/contracts";
-import { isKonvergeError, KonvergeError, parseKey } from "@konverge/core";
+import { defined, isKonvergeError, KonvergeError, parseKey } from "@konverge/core";
 import type { Order, PauseScope, WorkQueue } from "@konverge/queue";
 import { keyItem, pauseView } from "./key-item.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
@@ -75,9 +75,7 @@ export function createQueueDesk(access: QueueAccess): QueueDesk {
         if (cursor !== undefined && !own && encodeURIComponent(each) < cursor) continue;
         const { control } = await queueOf(cluster, each);
         const page = await control.listKeys({
-          ...(phase === undefined ? {} : { phase }),
-          ...(namespace === undefined ? {} : { namespace }),
-          ...(name === undefined ? {} : { name }),
+          ...defined({ phase, namespace, name }),
           ...(own ? { after: cursor } : {}),
           limit: limit - items.length,
         });
@@ -121,8 +119,7 @@ export function createQueueDesk(access: QueueAccess): QueueDesk {
         name === undefined
           ? {
               match: {
-                ...(namespace === undefined ? {} : { namespace }),
-                ...(contains === undefined ? {} : { name: contains }),
+                ...defined({ namespace, name: contains }),
               },
             }
           : { key: keyFor(announced, { namespace, name }) };

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { attemptRecordSchema, lostRecordSchema, type AttemptRecord } from "@konverge/records";
 import type { StoredAttempt } from "@konverge/queue";
 
@@ -32,7 +33,7 @@ export function readRecord(key: string, controller: string, stored: StoredAttemp
       backoffMs: 0,
     },
     outcome,
-    ...(error === undefined ? {} : { error }),
+    ...defined({ error }),
     writes: [],
     conflicts: [],
     calls: { n: 0, ms: 0 },

@@ -1,5 +1,5 @@
 import { eventQuerySchema, streamEventSchema, type EventQuery } from "@konverge/contracts";
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import type { Context } from "hono";
 import { demandSome, touches, type Caller } from "../access/caller.ts";
@@ -51,7 +51,7 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
       hangUp: () => outgoing?.destroy(),
       onEnd: () => connections--,
       signal,
-      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+      ...defined({ heartbeatMs }),
     });
   };
   return [

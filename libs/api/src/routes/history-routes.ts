@@ -12,7 +12,7 @@ import {
   type Rollups,
 } from "@konverge/contracts";
 import { loopStateSchema, type LoopState } from "@konverge/records";
-import { formatKey, parseKey, type ObjectKey } from "@konverge/core";
+import { defined, formatKey, parseKey, type ObjectKey } from "@konverge/core";
 import { fightObject, type AttemptRow, type Rollup } from "@konverge/queue";
 import { covers, demandSome, type Caller } from "../access/caller.ts";
 import { NO_NAMESPACE, placeOf } from "../queues/place-of.ts";
@@ -49,7 +49,7 @@ export function historyRoutes(access: QueueAccess): Route[] {
         const seen = page.items.filter(({ key }) => covers(caller.scope, placeOf(key)));
         return {
           items: seen.map(summaryOf),
-          ...(page.next === undefined ? {} : { next: page.next }),
+          ...defined({ next: page.next }),
         };
       },
     }),
@@ -162,7 +162,7 @@ export async function objectFilter(
 export async function readContention(access: QueueAccess, key: ObjectKey): Promise<Contention> {
   const { resource, group, namespace, name, cluster } = key;
   const type = group === "" ? resource : `${resource}.${group}`;
-  const where = { resource: type, ...(namespace === undefined ? {} : { namespace }), name };
+  const where = { resource: type, ...defined({ namespace }), name };
   const history = await access.history(cluster);
   const [contenders, { loops }] = await Promise.all([
     history.contention(fightObject(where)),
@@ -176,7 +176,7 @@ export async function readContention(access: QueueAccess, key: ObjectKey): Promi
       firstAt: new Date(firstMs).toISOString(),
       lastAt: new Date(lastMs).toISOString(),
     })),
-    ...(loop === undefined ? {} : { loop }),
+    ...defined({ loop }),
   };
 }
 
@@ -197,7 +197,7 @@ export function summaryOf(row: AttemptRow): AttemptSummary {
     key,
     controller,
     resource: group === "" ? resource : `${resource}.${group}`,
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ namespace }),
     name,
     ...(errorCode === "" ? {} : { errorCode }),
     managers: [...managers],

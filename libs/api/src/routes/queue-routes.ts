@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import {
   controllerListSchema,
   clusterQuerySchema,
@@ -68,8 +69,7 @@ export function pauseOrders(desk: QueueDesk): {
 } {
   const noteOf = ({ cluster, controller, namespace, name, reason }: PauseOrder) => ({
     cluster,
-    ...(controller === undefined ? {} : { controller }),
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ controller, namespace }),
     ...(name === undefined ? {} : { name, namespace: namespace ?? NO_NAMESPACE }),
     reason,
   });
@@ -276,7 +276,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
               action: "release",
               cluster,
               controller,
-              ...(namespace === undefined ? {} : { namespace }),
+              ...defined({ namespace }),
               ...(name === undefined ? {} : { name, namespace: namespace ?? NO_NAMESPACE }),
               ...(contains === undefined ? {} : { filter: `name contains ${contains}` }),
               reason,

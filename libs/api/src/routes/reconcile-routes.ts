@@ -12,7 +12,7 @@ import {
   type AcceptedReconcile,
   type CreateReconcile,
 } from "@konverge/contracts";
-import { formatTraceparent, parseTraceparent, type Trigger } from "@konverge/core";
+import { defined, formatTraceparent, parseTraceparent, type Trigger } from "@konverge/core";
 import type { Context } from "hono";
 import { demand, type Caller } from "../access/caller.ts";
 import { NO_NAMESPACE, placeNamed, placeOf } from "../queues/place-of.ts";
@@ -172,7 +172,7 @@ function triggerOf(caller: Caller, { req }: Context, reason?: string): Trigger {
   return {
     kind: caller.via === "process" ? "cli" : "http",
     by: caller.via === "local" ? "http" : caller.name,
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
     ...(parent === undefined ? {} : { traceparent: formatTraceparent(parent) }),
   };
 }

@@ -15,7 +15,7 @@ import {
   type RunListQuery,
   type ScheduleList,
 } from "@konverge/contracts";
-import { isKonvergeError, KonvergeError } from "@konverge/core";
+import { defined, isKonvergeError, KonvergeError } from "@konverge/core";
 import { formatRunId, parseRunId, queueOfWorkflow } from "@konverge/workflow";
 import { demand, touches, type Caller } from "../access/caller.ts";
 import { NO_NAMESPACE } from "../queues/place-of.ts";
@@ -71,8 +71,7 @@ export function runRoutes(access: QueueAccess): Route[] {
             workflows.start({ name: workflow, version }, input, {
               onExisting,
               ...named,
-              ...(key === undefined ? {} : { key }),
-              ...(by === undefined ? {} : { by }),
+              ...defined({ key, by }),
             }),
           );
         const once = context.req.header("idempotency-key");
@@ -154,7 +153,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       async handle({ params, body: { name, payload, id, by }, caller, audit }) {
         const found = await find(caller, params.id);
         const { runs, ref, cluster } = found;
-        const message = { payload, by, ...(id === undefined ? {} : { id }) };
+        const message = { payload, by, ...defined({ id }) };
         await fitting("/payload", () => runs.signal(ref, name, message));
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
         audit({ action: "run.signal", ...where, filter: name }, by);
@@ -197,7 +196,7 @@ export function runRoutes(access: QueueAccess): Route[] {
         const version = announced.get(ref.workflow);
         const next = await runs.retry(ref, {
           ...body,
-          ...(version === undefined ? {} : { version }),
+          ...defined({ version }),
         });
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
         audit({ action: "run.retry", ...where, reason: body.reason }, body.by);
@@ -225,10 +224,7 @@ async function listRuns(
   const page = await workflows.list(seen, {
     limit,
     filter: {
-      ...(status === undefined ? {} : { status }),
-      ...(key === undefined ? {} : { key }),
-      ...(by === undefined ? {} : { by }),
-      ...(q === undefined ? {} : { text: q }),
+      ...defined({ status, key, by, text: q }),
     },
     ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
   });

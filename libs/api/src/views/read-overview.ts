@@ -1,6 +1,6 @@
 import { loopStateSchema } from "@konverge/records";
 import { type Overview, type OverviewController } from "@konverge/contracts";
-import { parseKey } from "@konverge/core";
+import { defined, parseKey } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import type {
   AnnouncedController,
@@ -142,7 +142,7 @@ async function readController(
     resource,
     scope,
     ...counts,
-    ...(oldestMs === undefined ? {} : { oldestMs }),
+    ...defined({ oldestMs }),
     workers: workers.filter(({ controllers }) => controllers.includes(name)).length,
     ...(durations.length === 0
       ? {}

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { RunDetail, RunList, ScheduleList } from "@konverge/contracts";
 import {
   formatRunId,
@@ -19,12 +20,9 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     cluster,
     version,
     status,
-    ...(error === undefined ? {} : { error }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(key === undefined ? {} : { key }),
+    ...defined({ error, reason, key }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
-    ...(by === undefined ? {} : { by }),
-    ...(cancel === undefined ? {} : { cancel }),
+    ...defined({ by, cancel }),
     ...(retry === undefined
       ? {}
       : {
@@ -47,7 +45,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
             kind,
             ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
             ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
-            ...(message === undefined ? {} : { message }),
+            ...defined({ message }),
             ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
           })),
         }),
@@ -68,8 +66,7 @@ export function runDetail(
   const { input, result } = run;
   return {
     ...runItem(run, cluster),
-    ...(input === undefined ? {} : { input }),
-    ...(result === undefined ? {} : { result }),
+    ...defined({ input, result }),
     steps: steps.map(
       ({
         name,
@@ -87,14 +84,12 @@ export function runDetail(
         name,
         kind,
         ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
-        ...(workerLost === undefined ? {} : { workerLost }),
+        ...defined({ workerLost }),
         at: iso(atMs),
         ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
-        ...(attempts === undefined ? {} : { attempts }),
-        ...(by === undefined ? {} : { by }),
+        ...defined({ attempts, by }),
         ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
-        ...(value === undefined ? {} : { value }),
-        ...(error === undefined ? {} : { error }),
+        ...defined({ value, error }),
       }),
     ),
     ...(untaken.length === 0

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
+import { defined, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 import { textOf } from "../objects/metadata.ts";
 import { fromFieldsV1, isEmptySet, toFieldsV1, type FieldSet } from "./field-set.ts";
 
@@ -68,7 +68,7 @@ export function writeManagedFields(managed: ManagedFields): JsonObject[] {
       ...(manager === "" ? {} : { manager }),
       operation,
       apiVersion,
-      ...(time === undefined ? {} : { time }),
+      ...defined({ time }),
       fieldsType: "FieldsV1",
       fieldsV1: toFieldsV1(fields),
       ...(subresource === "" ? {} : { subresource }),

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { KonvergeError, type JsonObject } from "@konverge/core";
+import { defined, KonvergeError, type JsonObject } from "@konverge/core";
 import { KindRegistry } from "../kinds/kind-registry.ts";
 import { AuditLog } from "../serve/audit-log.ts";
 import { FaultRules, type Fault } from "../serve/fault-rules.ts";
@@ -73,8 +73,7 @@ export async function createApiServer(options: ApiServerOptions = {}): Promise<E
   const { host = "127.0.0.1", port = 0, dataDir, version = VERSION } = options;
   const changeLog = dataDir === undefined ? undefined : new ChangeLog(dataDir);
   const store = new ObjectStore({
-    ...(changeLog === undefined ? {} : { changeLog }),
-    ...(options.historyLimit === undefined ? {} : { historyLimit: options.historyLimit }),
+    ...defined({ changeLog, historyLimit: options.historyLimit }),
   });
   makeFirstObjects(store);
   const kinds = new KindRegistry(store.table("customresourcedefinitions.apiextensions.k8s.io"));

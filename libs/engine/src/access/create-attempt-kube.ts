@@ -1,4 +1,4 @@
-import { type ApiObject, type ResourceType } from "@konverge/core";
+import { defined, type ApiObject, type ResourceType } from "@konverge/core";
 import {
   findOwners,
   ignoreNotFound,
@@ -80,12 +80,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
         const read = mayUseRead ? freshReads.take(target) : undefined;
         const carried = newerOf(handedOn, read);
         return client.mutate<ApiObject>(type, name, changes, {
-          ...(subresource === undefined ? {} : { subresource }),
-          ...(strategy === undefined ? {} : { strategy }),
-          ...(retry === undefined ? {} : { retry }),
-          ...(uid === undefined ? {} : { uid }),
-          ...(atLeast === undefined ? {} : { floor: atLeast }),
-          ...(carried === undefined ? {} : { carried }),
+          ...defined({ subresource, strategy, retry, uid, floor: atLeast, carried }),
         });
       };
       const noted = noting(type, change) as ChangeDraft<ApiObject>;
@@ -100,12 +95,12 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
           verb: "patch",
           type,
           name,
-          ...(subresource === undefined ? {} : { subresource }),
+          ...defined({ subresource }),
           fromVersion: result.beforeVersion,
           object: result.object,
-          ...(result.before === undefined ? {} : { before: result.before }),
+          ...defined({ before: result.before }),
           sensitive: client.isSensitive(type),
-          ...(result.patch === undefined ? {} : { patch: result.patch }),
+          ...defined({ patch: result.patch }),
         });
         cache.noteWrite(type, result.object);
       }
@@ -132,8 +127,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
           cached ??
           (
             await client.list(type, {
-              ...(namespace === undefined ? {} : { namespace }),
-              ...(labelSelector === undefined ? {} : { labelSelector }),
+              ...defined({ namespace, labelSelector }),
             })
           ).items;
         const owner = ownedBy?.metadata.uid;

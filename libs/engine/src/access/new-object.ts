@@ -1,4 +1,5 @@
 import {
+  defined,
   formatApiVersion,
   KonvergeError,
   type ApiObject,
@@ -40,8 +41,7 @@ export function buildObject<T extends ApiObject>(
   const metadata: ObjectMeta = {
     name,
     ...(type.scope === "Namespaced" && inNamespace !== undefined ? { namespace: inNamespace } : {}),
-    ...(labels === undefined ? {} : { labels }),
-    ...(annotations === undefined ? {} : { annotations }),
+    ...defined({ labels, annotations }),
     ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
   };
   const object = {

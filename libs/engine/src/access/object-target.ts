@@ -1,4 +1,4 @@
-import type { ApiObject, ResourceType } from "@konverge/core";
+import { defined, type ApiObject, type ResourceType } from "@konverge/core";
 import type { KubeClient, NamespacedName } from "@konverge/kube";
 
 /** Names an object by its kind when there is no copy of it at hand; without a namespace, in the reconciled object's. */
@@ -21,7 +21,7 @@ export async function resolveTarget<T extends ApiObject>(
   if ("type" in target && "name" in target) {
     const { type, name } = target;
     const namespace = type.scope === "Cluster" ? undefined : (target.namespace ?? ownNamespace);
-    return { type, name, ...(namespace === undefined ? {} : { namespace }) };
+    return { type, name, ...defined({ namespace }) };
   }
   const { apiVersion, kind, metadata } = target;
   // The compiler's T is what the caller says; the server's type is found by apiVersion and kind.
@@ -29,8 +29,7 @@ export async function resolveTarget<T extends ApiObject>(
   return {
     type: type as ResourceType<T>,
     ...nameOf(target),
-    ...(metadata.uid === undefined ? {} : { uid: metadata.uid }),
-    ...(metadata.resourceVersion === undefined ? {} : { floor: metadata.resourceVersion }),
+    ...defined({ uid: metadata.uid, floor: metadata.resourceVersion }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { redactPatch, type AttemptRecord, type Hint } from "@konverge/records";
 import {
+  defined,
   isKonvergeError,
   findCause,
   parseKey,
@@ -119,7 +120,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         waitMs: record.waits,
         durationMs: record.durationMs,
         ...(fenced ? { fenced } : {}),
-        ...(record.error === undefined ? {} : { err: record.error }),
+        ...defined({ err: record.error }),
       };
       if (record.error !== undefined && outcome.kind !== "conflict") {
         log.warn(fields, "reconcile failed");

@@ -1,4 +1,4 @@
-import { KonvergeError, type ObjectRef } from "@konverge/core";
+import { defined, KonvergeError, type ObjectRef } from "@konverge/core";
 import { KubeApiError } from "@konverge/kube";
 import { expect, test } from "vitest";
 import { classifyError } from "./classify-error.ts";
@@ -14,7 +14,7 @@ const api = (status: number, reason: string, retryAfterMs?: number) =>
   new KubeApiError(reason, {
     status,
     reason,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...defined({ retryAfterMs }),
   });
 const deferred = new KonvergeError("deferred", "breaker open", { retryAfterMs: 8_000 });
 

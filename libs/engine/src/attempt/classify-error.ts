@@ -1,4 +1,4 @@
-import type { KonvergeError, ObjectRef, Outcome } from "@konverge/core";
+import { defined, type KonvergeError, type ObjectRef, type Outcome } from "@konverge/core";
 import {
   isAlreadyExists,
   isConflict,
@@ -86,7 +86,7 @@ function classifyApiError(error: Error, api: KubeApiError, reconciled: ObjectRef
 }
 
 function retry(error: Error, retryAfterMs?: number): Outcome {
-  return { kind: "retry", error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return { kind: "retry", error, ...defined({ retryAfterMs }) };
 }
 
 /** Never earlier than was asked for. */

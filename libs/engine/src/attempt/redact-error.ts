@@ -1,4 +1,4 @@
-import { findCause, isKonvergeError, KonvergeError, type ErrorCode } from "@konverge/core";
+import { defined, findCause, isKonvergeError, KonvergeError, type ErrorCode } from "@konverge/core";
 import { isKubeApiError, KubeApiError, type AttemptSecrets } from "@konverge/kube";
 
 /** Errors whose whole text is ours: they name objects, fields and times, never values. */
@@ -68,9 +68,7 @@ function rebuilt(error: Error, { message, name, code }: SafeWords): Error {
       status,
       reason,
       causes: causes.map(({ type, field }) => ({ type, field, message: "" })),
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-      ...(ref === undefined ? {} : { ref }),
-      ...(verb === undefined ? {} : { verb }),
+      ...defined({ retryAfterMs, ref, verb }),
     });
   }
   if (ours !== undefined) return new KonvergeError(ours.code, message);

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { conditions, defineResource } from "./define-resource.ts";
@@ -89,7 +90,7 @@ test("plurals follow English, or what is said", () => {
       ...group,
       kind,
       spec: z.object({}),
-      ...(given === undefined ? {} : { plural: given }),
+      ...defined({ plural: given }),
     }).resource;
   expect(["NodePool", "Policy", "Box", "Gateway"].map((kind) => plural(kind))).toEqual([
     "nodepools",

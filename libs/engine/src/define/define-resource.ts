@@ -1,4 +1,10 @@
-import { KonvergeError, type ApiObject, type JsonObject, type ResourceType } from "@konverge/core";
+import {
+  defined,
+  KonvergeError,
+  type ApiObject,
+  type JsonObject,
+  type ResourceType,
+} from "@konverge/core";
 import { z } from "zod";
 import { makeCrd, type OtherVersion } from "./crd-manifest.ts";
 import type { PrinterColumn } from "./printer-column.ts";
@@ -98,7 +104,7 @@ export function defineResource<Spec extends z.ZodType, Status extends z.ZodType 
     group,
     scope,
     names: { kind, plural: resource, singular, shortNames, categories },
-    main: { version, spec, printerColumns, ...(status === undefined ? {} : { status }) },
+    main: { version, spec, printerColumns, ...defined({ status }) },
     others: versions,
     storage,
   });

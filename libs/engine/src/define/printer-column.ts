@@ -1,4 +1,4 @@
-import { isJsonObject, KonvergeError, type JsonObject } from "@konverge/core";
+import { defined, isJsonObject, KonvergeError, type JsonObject } from "@konverge/core";
 
 /** A column of `kubectl get`. */
 export interface PrinterColumn {
@@ -34,8 +34,7 @@ export function toColumn(column: PrinterColumn, schema: JsonObject, kind: string
     name,
     jsonPath: path,
     type: type ?? typeAt(column, schema, kind),
-    ...(description === undefined ? {} : { description }),
-    ...(priority === undefined ? {} : { priority }),
+    ...defined({ description, priority }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { jsonEquals, KonvergeError, type ApiObject, type ObjectKey } from "@konverge/core";
+import { defined, jsonEquals, KonvergeError, type ApiObject, type ObjectKey } from "@konverge/core";
 import {
   formatRunId,
   type OnExisting,
@@ -74,7 +74,7 @@ export function createStartRun({
         id,
         key: rest.key ?? place,
         by: `controller ${place}`,
-        ...(onExisting === undefined ? {} : { onExisting }),
+        ...defined({ onExisting }),
         ...(generation === undefined ? {} : { origin: { uid, generation } }),
         ...(onEnd === undefined ? {} : { notify: key }),
       });
@@ -87,9 +87,7 @@ export function createStartRun({
         id: text,
         created: started.created,
         status,
-        ...(result === undefined ? {} : { result }),
-        ...(error === undefined ? {} : { error }),
-        ...(reason === undefined ? {} : { reason }),
+        ...defined({ result, error, reason }),
       };
     });
 }

@@ -1,4 +1,4 @@
-import { ensureError, parseKey } from "@konverge/core";
+import { defined, ensureError, parseKey } from "@konverge/core";
 import { recordEvent, type KubeClient } from "@konverge/kube";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
@@ -28,8 +28,7 @@ export function tellEvent(
     regarding: {
       ...controller.for,
       name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
+      ...defined({ namespace, uid }),
     },
     type: "Warning",
     reason,

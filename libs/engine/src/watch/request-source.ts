@@ -1,4 +1,10 @@
-import { parseApiVersion, type ApiObject, type ObjectKey, type Trigger } from "@konverge/core";
+import {
+  defined,
+  parseApiVersion,
+  type ApiObject,
+  type ObjectKey,
+  type Trigger,
+} from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
 import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
@@ -45,7 +51,7 @@ export function createRequestSource(
     cluster: queue.cluster,
     resource,
     group,
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ namespace }),
     name,
   });
   const request = (name: NamespacedName, trigger: Trigger, how: RequestOptions) =>
@@ -123,10 +129,7 @@ function nameOf({ metadata: { namespace, name } }: ApiObject): NamespacedName {
 
 function versionsOf({ metadata }: ApiObject): Pick<Trigger, "resourceVersion" | "generation"> {
   return {
-    ...(metadata.resourceVersion === undefined
-      ? {}
-      : { resourceVersion: metadata.resourceVersion }),
-    ...(metadata.generation === undefined ? {} : { generation: metadata.generation }),
+    ...defined({ resourceVersion: metadata.resourceVersion, generation: metadata.generation }),
   };
 }
 

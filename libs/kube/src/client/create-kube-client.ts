@@ -1,4 +1,5 @@
 import {
+  defined,
   isJsonObject,
   KonvergeError,
   parseApiVersion,
@@ -88,7 +89,7 @@ function bindClient(shared: Shared, scope: CallScope): KubeClient {
       const { subresource, signal, uid } = options;
       return mutateObject(
         {
-          ref: { ...typeOf(type), ...target, ...(uid === undefined ? {} : { uid }) },
+          ref: { ...typeOf(type), ...target, ...defined({ uid }) },
           sensitive: isSensitive(type),
           signal: joinSignals(scope.signal, signal),
           onConflict: scope.onConflict,
@@ -134,7 +135,7 @@ function bindClient(shared: Shared, scope: CallScope): KubeClient {
       return bindClient(shared, {
         ...scope,
         ...inner,
-        ...(signal === undefined ? {} : { signal }),
+        ...defined({ signal }),
       });
     },
     close: () => transport.close(),

@@ -1,4 +1,5 @@
 import {
+  defined,
   isJsonObject,
   KonvergeError,
   type ApiObject,
@@ -169,7 +170,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
         ) {
           scope.onConflict?.({
             ref: { ...refOf(type, target), name: target.name },
-            ...(subresource === undefined ? {} : { subresource }),
+            ...defined({ subresource }),
             atMs: Date.now(),
             try: 1,
             readVersion: expectedVersion,
@@ -187,15 +188,13 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
       { uid, resourceVersion, propagationPolicy, gracePeriodSeconds, signal },
     ) {
       const preconditions = {
-        ...(uid === undefined ? {} : { uid }),
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        ...defined({ uid, resourceVersion }),
       };
       const body = {
         apiVersion: "v1",
         kind: "DeleteOptions",
         ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
-        ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
-        ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+        ...defined({ propagationPolicy, gracePeriodSeconds }),
       };
       await call(
         {
@@ -297,8 +296,7 @@ function refOf(
     version,
     kind,
     resource,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(name === undefined ? {} : { name }),
+    ...defined({ namespace, name }),
   };
 }
 

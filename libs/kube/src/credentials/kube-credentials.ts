@@ -1,4 +1,4 @@
-import { ensureError, KonvergeError } from "@konverge/core";
+import { defined, ensureError, KonvergeError } from "@konverge/core";
 import type { Authenticator } from "@kubernetes/client-node/dist/auth.js";
 import { AzureAuth } from "@kubernetes/client-node/dist/azure_auth.js";
 import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
@@ -69,8 +69,7 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
   return {
     server: `${server.origin}${server.pathname.replace(/\/+$/, "")}`,
     context: context.name,
-    ...(context.namespace === undefined ? {} : { namespace: context.namespace }),
-    ...(proxyUrl === undefined ? {} : { proxyUrl }),
+    ...defined({ namespace: context.namespace, proxyUrl }),
     authorize: () => {
       if (steady !== undefined && performance.now() < steadyUntilMs) return steady;
       // Calls at the same time share one run of a plugin.

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
@@ -56,9 +57,7 @@ export function createTlsReader(cluster: Cluster, user: User): TlsReader {
       const cert = issued.cert ?? own.cert;
       const key = issued.key ?? own.key;
       const next: TlsMaterial = {
-        ...(ca === undefined ? {} : { ca }),
-        ...(cert === undefined ? {} : { cert }),
-        ...(key === undefined ? {} : { key }),
+        ...defined({ ca, cert, key }),
         ...(cluster.tlsServerName ? { servername: cluster.tlsServerName } : {}),
         ...(cluster.skipTLSVerify ? { rejectUnauthorized: false } : {}),
       };

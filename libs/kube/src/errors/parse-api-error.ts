@@ -1,4 +1,5 @@
 import {
+  defined,
   getOwn,
   isJsonObject,
   parseJson,
@@ -118,9 +119,7 @@ function build(
     causes,
     details: sensitive ? safeDetails(parts.details) : parts.details,
     verb,
-    ...(trait === undefined ? {} : { trait }),
-    ...(ref === undefined ? {} : { ref }),
-    ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }),
+    ...defined({ trait, ref, retryAfterMs: delayMs }),
   });
 }
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from "@konverge/core";
+import { defined, type JsonObject } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import { findWinners } from "./conflict-winners.ts";
 
@@ -24,7 +24,7 @@ const object = (content: JsonObject, entries: readonly Entry[]): JsonObject => (
       time,
       fieldsType: "FieldsV1",
       fieldsV1: fields,
-      ...(subresource === undefined ? {} : { subresource }),
+      ...defined({ subresource }),
     })),
   },
 });

@@ -1,4 +1,5 @@
 import {
+  defined,
   isJsonObject,
   jsonEquals,
   type JsonObject,
@@ -84,7 +85,7 @@ export function findWinners(
   return winners.map(({ entry, paths, removed }) => ({
     manager: entry.manager ?? "unknown",
     operation: entry.operation ?? "Update",
-    ...(entry.subresource === undefined ? {} : { subresource: entry.subresource }),
+    ...defined({ subresource: entry.subresource }),
     paths: [
       ...new Set([...paths, ...removed].map((path) => formatFieldPath(path, { sensitive }))),
     ].slice(0, MAX_PATHS),

@@ -1,4 +1,4 @@
-import type { ApiObject } from "@konverge/core";
+import { defined, type ApiObject } from "@konverge/core";
 import { formatFieldPath, ownedPaths } from "./managed-fields.ts";
 
 /** Who owns a field of an object, as the API server tells. */
@@ -26,7 +26,7 @@ export function listFieldOwners(
         manager,
         operation,
         ...(subresource === undefined || subresource === "" ? {} : { subresource }),
-        ...(time === undefined ? {} : { at: time }),
+        ...defined({ at: time }),
       })),
   );
   return owners.toSorted((one, other) =>

@@ -1,4 +1,5 @@
 import {
+  defined,
   climb,
   compareResourceVersions,
   isJsonObject,
@@ -227,7 +228,7 @@ function guard(patch: JsonObject, read: JsonObject): JsonObject {
   }
   return {
     ...patch,
-    metadata: { ...metadata, resourceVersion, ...(uid === undefined ? {} : { uid }) },
+    metadata: { ...metadata, resourceVersion, ...defined({ uid }) },
   };
 }
 
@@ -261,11 +262,11 @@ function report(
   const foundVersion = found === undefined ? undefined : textOf(found, "resourceVersion");
   onConflict({
     ref,
-    ...(subresource === undefined ? {} : { subresource }),
+    ...defined({ subresource }),
     atMs,
     try: number,
     readVersion: textOf(read, "resourceVersion") ?? "",
-    ...(foundVersion === undefined ? {} : { foundVersion }),
+    ...defined({ foundVersion }),
     winners: found === undefined ? [] : findWinners(read, found, { sensitive }),
     isThrown: found === undefined || delayMs === undefined,
     waitedMs: delayMs ?? 0,

@@ -1,4 +1,4 @@
-import { findCause } from "@konverge/core";
+import { defined, findCause } from "@konverge/core";
 import type { ConflictWinner } from "../contract/call-record.ts";
 import { isFieldManagerConflict, isKubeApiError } from "../errors/kube-api-error.ts";
 
@@ -17,7 +17,7 @@ export function findOwners(error: unknown): ConflictWinner[] {
     const { paths, owner } = known ?? {
       paths: [],
       // The server does not say by which operation it came to own the field.
-      owner: { manager, operation: "", ...(subresource === undefined ? {} : { subresource }) },
+      owner: { manager, operation: "", ...defined({ subresource }) },
     };
     paths.push(field.replace(/^\./, ""));
     owners.set(`${manager}\n${subresource}`, { owner, paths });

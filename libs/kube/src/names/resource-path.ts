@@ -1,4 +1,4 @@
-import { KonvergeError, type ResourceType } from "@konverge/core";
+import { defined, KonvergeError, type ResourceType } from "@konverge/core";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
 
 export interface NamespacedName {
@@ -75,9 +75,7 @@ export function parsePath(
     version,
     kind: "",
     resource,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(name === undefined ? {} : { name }),
-    ...(subresource === undefined ? {} : { subresource }),
+    ...defined({ namespace, name, subresource }),
   };
 }
 

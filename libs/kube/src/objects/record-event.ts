@@ -1,4 +1,4 @@
-import { formatApiVersion, type ObjectRef, type ResourceType } from "@konverge/core";
+import { defined, formatApiVersion, type ObjectRef, type ResourceType } from "@konverge/core";
 import { isAlreadyExists } from "../errors/kube-api-error.ts";
 import type { KubeClient } from "../contract/kube-client.ts";
 
@@ -44,8 +44,7 @@ export async function recordEvent(client: KubeClient, input: ObjectEventInput): 
       apiVersion: formatApiVersion(regarding.group, regarding.version),
       kind: regarding.kind,
       name: regarding.name,
-      ...(regarding.namespace === undefined ? {} : { namespace: regarding.namespace }),
-      ...(regarding.uid === undefined ? {} : { uid: regarding.uid }),
+      ...defined({ namespace: regarding.namespace, uid: regarding.uid }),
     },
     type,
     reason,

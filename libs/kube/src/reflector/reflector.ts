@@ -1,4 +1,5 @@
 import {
+  defined,
   climb,
   ensureError,
   isKonvergeError,
@@ -92,9 +93,7 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
   const { random = Math.random, clock = () => performance.now(), sleep = sleepMs } = options;
   const { namespace, labelSelector, fieldSelector } = options;
   const selection = {
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(labelSelector === undefined ? {} : { labelSelector }),
-    ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    ...defined({ namespace, labelSelector, fieldSelector }),
   };
   const store = createReflectorStore<T>(options.trim);
   const stopping = new AbortController();
@@ -182,8 +181,7 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
         ...selection,
         signal,
         timeoutSeconds: options.timeoutSeconds ?? 300 + Math.floor(random() * 300),
-        ...(options.silentMs === undefined ? {} : { silentMs: options.silentMs }),
-        ...(lastVersion === undefined ? {} : { resourceVersion: lastVersion }),
+        ...defined({ silentMs: options.silentMs, resourceVersion: lastVersion }),
       });
       for await (const event of watch) {
         events += 1;

@@ -1,10 +1,10 @@
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import { expect, test } from "vitest";
 import { KubeApiError } from "../errors/kube-api-error.ts";
 import { recoverList, recoverWatch } from "./watch-failure.ts";
 
 const api = (status: number, reason: string, trait?: "resourceVersionTooLarge") =>
-  new KubeApiError(reason, { status, reason, ...(trait === undefined ? {} : { trait }) });
+  new KubeApiError(reason, { status, reason, ...defined({ trait }) });
 const lived = { lived: true, fresh: false };
 
 test.each([

@@ -1,4 +1,4 @@
-import { isJsonObject, type CallVerb, type JsonValue } from "@konverge/core";
+import { defined, isJsonObject, type CallVerb, type JsonValue } from "@konverge/core";
 import type { ApiCall } from "./transport.ts";
 import { resourceName } from "../names/resource-path.ts";
 
@@ -37,7 +37,7 @@ export function startCallReport(
   const call = {
     verb,
     resource: ref === undefined ? "" : resourceName(ref),
-    ...(subresource === undefined ? {} : { subresource }),
+    ...defined({ subresource }),
     ...(ref?.namespace === undefined ? {} : { namespace: ref.namespace }),
     ...(ref?.name === undefined ? {} : { name: ref.name }),
     waitedMs,
@@ -56,7 +56,7 @@ export function startCallReport(
         ...(reason === undefined || reason === "" ? {} : { reason }),
         startedAtMs,
         durationMs: performance.now() - begunAtMs,
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        ...defined({ resourceVersion }),
         ...(fieldManager === undefined || !WRITES.has(verb) ? {} : { fieldManager }),
       };
       observer?.ended(record);

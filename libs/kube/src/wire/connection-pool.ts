@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { Pool, ProxyAgent, type Dispatcher } from "undici";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import type { TlsMaterial } from "../credentials/tls-material.ts";
@@ -63,7 +64,7 @@ function open(
   }: { readonly proxyUrl: string | undefined; readonly connections: number | undefined },
 ): Dispatcher {
   const options = {
-    ...(connections === undefined ? {} : { connections }),
+    ...defined({ connections }),
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: IDLE_MS,

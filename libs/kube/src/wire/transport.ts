@@ -1,4 +1,5 @@
 import {
+  defined,
   ensureError,
   isKonvergeError,
   KonvergeError,
@@ -91,7 +92,7 @@ export function createTransport(options: TransportOptions): Transport {
       ...headers,
       ...(call.contentType === undefined ? {} : { "Content-Type": call.contentType }),
     },
-    ...(call.body === undefined ? {} : { body: call.body }),
+    ...defined({ body: call.body }),
     signal: call.signal,
     deadlineMs: requestTimeoutMs,
   });
@@ -260,8 +261,7 @@ function responseOf(
   return {
     kind: "response",
     status,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(concern === undefined ? {} : { concern }),
+    ...defined({ retryAfterMs, concern }),
   };
 }
 

@@ -1,4 +1,11 @@
-import { ensureError, KonvergeError, sleepMs, type ObjectKey, type Outcome } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  KonvergeError,
+  sleepMs,
+  type ObjectKey,
+  type Outcome,
+} from "@konverge/core";
 import type { Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
 import type { AttemptStore, Begun, EndCall, Ended, RunningAttempt } from "./attempt-store.ts";
@@ -277,7 +284,7 @@ function leaseOf(
     id,
     ...fields,
     ...(floor === "" ? {} : { floor }),
-    ...(traceparent === undefined ? {} : { traceparent }),
+    ...defined({ traceparent }),
     signal,
   };
 }

@@ -1,4 +1,4 @@
-import { KonvergeError, type OutcomeKind } from "@konverge/core";
+import { defined, KonvergeError, type OutcomeKind } from "@konverge/core";
 import type { RedisClient } from "@konverge/redis";
 import { decodeAttempt } from "../attempt/attempt-entry.ts";
 import { decodePause, pauseFieldsOf } from "../contract/pause-scope.ts";
@@ -118,7 +118,7 @@ export function keyStateOf(id: string, hash: Hash, { timerMs, pause }: BesideHas
     epoch: int(hash["epoch"]),
     failures: int(hash["failures"]),
     conflicts: int(hash["conflicts"]),
-    ...(outcome === undefined ? {} : { lastOutcome: outcome }),
+    ...defined({ lastOutcome: outcome }),
     ...(nextMs === undefined || nextMs === 0 ? {} : { nextAt: new Date(nextMs).toISOString() }),
     ...(pause === undefined ? {} : { paused: decodePause(...pause) }),
     ...(hash["dead"] === "1" ? { dead: deathOf(hash["death"] ?? "") } : {}),
@@ -136,7 +136,7 @@ function latestTriggers(hash: Hash): string[] {
 /** The end of the attempt that the key died of. */
 function deathOf(entry: string): NonNullable<KeyState["dead"]> {
   const { endedAtMs, error } = decodeAttempt(`${entry}\n`);
-  return { since: new Date(endedAtMs).toISOString(), ...(error === undefined ? {} : { error }) };
+  return { since: new Date(endedAtMs).toISOString(), ...defined({ error }) };
 }
 
 /** A pause lets what runs come to its end, and holds back all else. */

@@ -1,4 +1,5 @@
 import {
+  defined,
   formatKey,
   KonvergeError,
   parseTraceparent,
@@ -122,6 +123,6 @@ function clipped(trigger: Trigger): Trigger {
     ...(by === undefined ? {} : { by: by.slice(0, MAX_TEXT) }),
     ...(reason === undefined ? {} : { reason: reason.slice(0, MAX_TEXT) }),
     // From watches alone, never from outside.
-    ...(seen === undefined ? {} : { seen }),
+    ...defined({ seen }),
   };
 }

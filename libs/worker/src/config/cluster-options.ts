@@ -1,4 +1,5 @@
 import {
+  defined,
   CLASSIC_GUARD_LIMITS,
   findGuardLimitIssues,
   findInFlightIssue,
@@ -52,9 +53,7 @@ const WRITTEN_AS: Readonly<Partial<Record<string, keyof ClusterOptions>>> = {
 /** What the guard of a cluster is to allow. */
 export function clusterLimits({ rate, burst, minRate }: ClusterOptions): Partial<GuardLimits> {
   return {
-    ...(rate === undefined ? {} : { ratePerSecond: rate }),
-    ...(burst === undefined ? {} : { burst }),
-    ...(minRate === undefined ? {} : { minRatePerSecond: minRate }),
+    ...defined({ ratePerSecond: rate, burst, minRatePerSecond: minRate }),
   };
 }
 

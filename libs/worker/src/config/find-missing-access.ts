@@ -1,4 +1,4 @@
-import { isJsonObject } from "@konverge/core";
+import { defined, isJsonObject } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type { AccessRule, RequiredAccess } from "./controller-access.ts";
 
@@ -38,7 +38,7 @@ async function missingOf(
           return {
             apiGroups: [group],
             resources: [resource],
-            ...(resourceNames === undefined ? {} : { resourceNames }),
+            ...defined({ resourceNames }),
             verbs: verbs.filter((_, index) => refused[index]),
           };
         }),
@@ -71,9 +71,7 @@ async function isAllowed(client: KubeClient, asked: Asked): Promise<boolean> {
           group,
           resource,
           verb,
-          ...(subresource === undefined ? {} : { subresource }),
-          ...(namespace === undefined ? {} : { namespace }),
-          ...(name === undefined ? {} : { name }),
+          ...defined({ subresource, namespace, name }),
         },
       },
     },

@@ -1,4 +1,5 @@
 import {
+  defined,
   invalidConfig,
   type Duration,
   type ErrorIssue,
@@ -149,7 +150,7 @@ export function defineWorkflow<I, R>(
   const issues = findIssues(name, options, run);
   if (issues.length > 0) throw invalidConfig(issues, `workflow "${name}" is`);
   const { version, accepts = [], kinds = [], input } = options;
-  return { name, version, accepts, kinds, ...(input === undefined ? {} : { input }), run };
+  return { name, version, accepts, kinds, ...defined({ input }), run };
 }
 
 function findIssues(

@@ -1,4 +1,4 @@
-import { ensureError, parseApiVersion, type ApiObject } from "@konverge/core";
+import { defined, ensureError, parseApiVersion, type ApiObject } from "@konverge/core";
 import {
   completionOf,
   findCondition,
@@ -34,8 +34,7 @@ export function ready(target: WaitTarget, { none }: ReadyOptions = {}): WaitCond
     fromReadiness(
       readinessOf(object, {
         nowMs,
-        ...(none === undefined ? {} : { none }),
-        ...(resourceVersion === undefined ? {} : { writtenVersion: resourceVersion }),
+        ...defined({ none, writtenVersion: resourceVersion }),
       }),
     ),
   );
@@ -140,7 +139,7 @@ function fromReadiness({ status, message, againAtMs }: Readiness): Judgement {
     case "notFound":
       return { kind: "failed", code: "object_gone", message };
     case "inProgress":
-      return { kind: "pending", message, ...(againAtMs === undefined ? {} : { againAtMs }) };
+      return { kind: "pending", message, ...defined({ againAtMs }) };
   }
 }
 

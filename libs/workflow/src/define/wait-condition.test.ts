@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import {
   all,
@@ -13,7 +14,7 @@ const met = (value: string): Verdict => ({ kind: "met", value });
 const pending = (message: string, againAtMs?: number): Verdict => ({
   kind: "pending",
   message,
-  ...(againAtMs === undefined ? {} : { againAtMs }),
+  ...defined({ againAtMs }),
 });
 const failing = (message: string): Verdict => ({ kind: "failing", code: "object_failed", message });
 const failed = (message: string): Verdict => ({ kind: "failed", code: "object_gone", message });

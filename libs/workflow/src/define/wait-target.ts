@@ -1,4 +1,4 @@
-import { KonvergeError, type ApiObject } from "@konverge/core";
+import { defined, KonvergeError, type ApiObject } from "@konverge/core";
 import type { ObjectRef } from "./object-ref.ts";
 
 /**
@@ -39,13 +39,13 @@ export function refTo(
 ): ObjectRef {
   const { namespace, name, uid = "", generation, resourceVersion = "" } = metadata;
   return {
-    ...(cluster === undefined ? {} : { cluster }),
+    ...defined({ cluster }),
     apiVersion,
     kind,
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ namespace }),
     name,
     uid,
-    ...(generation === undefined ? {} : { generation }),
+    ...defined({ generation }),
     resourceVersion,
   };
 }

@@ -1,4 +1,10 @@
-import { ensureError, isKonvergeError, KonvergeError, type ApiObject } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  isKonvergeError,
+  KonvergeError,
+  type ApiObject,
+} from "@konverge/core";
 import { ignoreNotFound } from "@konverge/kube";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { Advance } from "./create-context.ts";
@@ -149,7 +155,7 @@ async function read(
   try {
     const client = (await clusters.client(cluster)).scoped({ signal: journal.stopped });
     const type = await client.resolveType(apiVersion, kind);
-    const where = { name, ...(namespace === undefined ? {} : { namespace }) };
+    const where = { name, ...defined({ namespace }) };
     const object = await client.get(type, where).catch(ignoreNotFound);
     return { object, isSensitive: client.isSensitive(type), nowMs: journal.nowMs() };
   } catch (thrown) {

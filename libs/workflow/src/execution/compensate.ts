@@ -1,4 +1,4 @@
-import { ensureError } from "@konverge/core";
+import { defined, ensureError } from "@konverge/core";
 import { STUCK_CHECK_MS, type Interrupt } from "../journal/activation-scope.ts";
 import type { Undo } from "./create-context.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
@@ -19,7 +19,7 @@ export async function compensate(
       const advanced = await runStep(journal, key, "undo", body, options);
       if ("waitUntilMs" in advanced) {
         const { waitUntilMs } = advanced;
-        return { kind: "parked", ...(waitUntilMs === undefined ? {} : { untilMs: waitUntilMs }) };
+        return { kind: "parked", ...defined({ untilMs: waitUntilMs }) };
       }
     } catch (thrown) {
       const error = ensureError(thrown);

@@ -1,5 +1,12 @@
 import { createHash } from "node:crypto";
-import { ensureError, isKonvergeError, KonvergeError, toMs, type Duration } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  isKonvergeError,
+  KonvergeError,
+  toMs,
+  type Duration,
+} from "@konverge/core";
 import { never, type ActivationScope } from "../journal/activation-scope.ts";
 import type {
   Durable,
@@ -132,8 +139,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     const { waitUntilMs: untilMs, message, child, objects } = advanced;
     const until = untilMs === undefined ? {} : { untilMs };
     const words = {
-      ...(message === undefined ? {} : { message }),
-      ...(child === undefined ? {} : { child }),
+      ...defined({ message, child }),
     };
     return await scope.block({ ...wait, sinceMs, ...until, ...words }, objects);
   };

@@ -1,4 +1,12 @@
-import { climb, ensureError, failureLadder, findCause, toMs, type Ladder } from "@konverge/core";
+import {
+  defined,
+  climb,
+  ensureError,
+  failureLadder,
+  findCause,
+  toMs,
+  type Ladder,
+} from "@konverge/core";
 import type { Advance } from "./create-context.ts";
 import type { StepContext, StepOptions } from "../define/define-workflow.ts";
 import { runBody } from "./run-body.ts";
@@ -53,7 +61,7 @@ export async function runStep(
     const leftMs = waitUntilMs - journal.nowMs();
     if (leftMs > MAX_WAIT_IN_PLACE_MS) {
       const { message } = journal.progressOf(key) ?? {};
-      return { waitUntilMs, ...(message === undefined ? {} : { message }) };
+      return { waitUntilMs, ...defined({ message }) };
     }
     if (leftMs > 0) await journal.pause(leftMs, signal);
     if (journal.stopped.aborted) throw journal.stopped.reason;

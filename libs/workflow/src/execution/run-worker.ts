@@ -1,4 +1,4 @@
-import { ensureError, sleepMs, type Outcome } from "@konverge/core";
+import { defined, ensureError, sleepMs, type Outcome } from "@konverge/core";
 import type { AttemptEnd, AttemptLease, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { ChildStarter } from "./await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
@@ -74,7 +74,7 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
         ...(observer === undefined
           ? {}
           : { onRecorded: (step: RecordedStep) => observer.recorded(workflow.name, step) }),
-        ...(options.clusters === undefined ? {} : { clusters: options.clusters }),
+        ...defined({ clusters: options.clusters }),
       });
       observer?.activationEnded(workflow.name, {
         end: end.kind === "ended" ? end.status : end.kind,

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { RunWait } from "../store/run-store.ts";
 
 /** A run that cannot go on is looked at again after this, in ms: by then a worker may have the code for it. */
@@ -102,7 +103,7 @@ export class ActivationScope {
         kind: "parked",
         waits,
         objects,
-        ...(untilMs === undefined ? {} : { untilMs }),
+        ...defined({ untilMs }),
       });
     });
   }

@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import { markStateOf } from "../store/mark-state.ts";
 import type { Interrupt } from "./activation-scope.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
@@ -118,7 +118,7 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     const startedAtMs = UNTIMED.has(record.kind) ? undefined : begunMs.get(step);
     const told = {
       ...record,
-      ...(startedAtMs === undefined ? {} : { startedAtMs }),
+      ...defined({ startedAtMs }),
       ...(tellsLoss ? { workerLost: true } : {}),
     };
     tellsLoss = false;

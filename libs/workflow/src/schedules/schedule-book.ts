@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { runScript, type RedisClient } from "@konverge/redis";
 import { runNames } from "../store/run-names.ts";
 import { lookAtScheduleScript, passScheduleScript } from "../store/scripts/schedule.ts";
@@ -81,7 +82,7 @@ export function createScheduleBook(
           seenMs,
           isLive: seenMs > nowMs - LIVE_MS,
           nextMs,
-          ...(run === undefined ? {} : { run }),
+          ...defined({ run }),
         }));
     },
     async prune(nowMs) {

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { RunStatus, RunStore, RunSummary } from "./run-store.ts";
 
@@ -47,7 +48,7 @@ export async function listRuns(
       const { runs, next } = await store.list(workflow, {
         limit,
         filter,
-        ...(place === undefined ? {} : { from: place }),
+        ...defined({ from: place }),
       });
       const stop: RunCursor | undefined =
         next === undefined ? undefined : { workflow, id: next.id ?? "", ...next };
@@ -64,7 +65,7 @@ export async function listRuns(
   const runs = found.slice(0, limit);
   const last = runs.at(-1);
   const next = found.length > limit && last !== undefined ? cursorOf(last) : end;
-  return { runs, ...(next === undefined ? {} : { next }) };
+  return { runs, ...defined({ next }) };
 }
 
 /** True when a run fits the filter. */

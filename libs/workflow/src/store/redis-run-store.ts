@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { runScript, type RedisClient, type Script, type ScriptArgument } from "@konverge/redis";
 import { compareIds, fits, type RunPlace } from "./list-runs.ts";
 import { createRedisRunHold } from "./redis-run-hold.ts";
@@ -282,7 +283,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
         }
         if (places.length < atOnce) return { runs: found };
       }
-      return { runs: found, ...(place === undefined ? {} : { next: place }) };
+      return { runs: found, ...defined({ next: place }) };
     },
 
     async steps({ workflow, id }) {
@@ -330,8 +331,7 @@ function followersOf(
   const parent = refOf(parentWorkflow, parentId);
   const next = refOf(workflow, nextId);
   return {
-    ...(parent === undefined ? {} : { parent }),
-    ...(next === undefined ? {} : { next }),
+    ...defined({ parent, next }),
     ...(notify === "" ? {} : { notify }),
   };
 }

@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import { runScript, type RedisClient } from "@konverge/redis";
 import { planResume } from "./plan-resume.ts";
 import type { RunNames } from "./run-names.ts";
@@ -88,8 +88,7 @@ async function beginAnew(
       input,
       onExisting: "reject",
       retry: { of: id, ...authorOf(by, reason) },
-      ...(key === undefined ? {} : { key }),
-      ...(by === undefined ? {} : { by }),
+      ...defined({ key, by }),
       ...(uid ? { origin: { uid, generation: Number(generation) } } : {}),
       ...(notify ? { notify } : {}),
     });
@@ -172,5 +171,5 @@ async function lookAgain({ call, namesOf, wake }: RunRetrier, ref: RunRef): Prom
 }
 
 function authorOf(by: string | undefined, reason: string | undefined): RetryOrder {
-  return { ...(by === undefined ? {} : { by }), ...(reason === undefined ? {} : { reason }) };
+  return { ...defined({ by, reason }) };
 }

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import {
   isEndStatus,
@@ -63,7 +64,7 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
   return {
     ...summaryOf(ref, fields),
     input: json(fields["input"]),
-    ...(result === undefined ? {} : { result }),
+    ...defined({ result }),
   };
 }
 
@@ -84,19 +85,14 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     id: ref.id,
     version: Number(fields["version"]),
     status,
-    ...(error === undefined ? {} : { error }),
+    ...defined({ error }),
     ...(fields["reason"] ? { reason: fields["reason"] } : {}),
     ...(fields["key"] ? { key: fields["key"] } : {}),
-    ...(parent === undefined ? {} : { parent }),
+    ...defined({ parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),
-    ...(cancel === undefined ? {} : { cancel }),
-    ...(retry === undefined ? {} : { retry }),
+    ...defined({ cancel, retry }),
     createdAtMs: Number(fields["createdAt"]),
-    ...(startedAtMs === undefined ? {} : { startedAtMs }),
-    ...(endedAtMs === undefined ? {} : { endedAtMs }),
-    ...(parkedUntilMs === undefined ? {} : { parkedUntilMs }),
-    ...(waits === undefined ? {} : { waits }),
-    ...(warnings === undefined ? {} : { warnings }),
+    ...defined({ startedAtMs, endedAtMs, parkedUntilMs, waits, warnings }),
   };
 }
 
@@ -121,8 +117,7 @@ export function readHeld(
     ...readSteps(answer.steps),
     signals: answer.signals.map((text) => JSON.parse(text) as BufferedSignal),
     waited: waitsOf(fields) ?? [],
-    ...(failing === undefined ? {} : { failing }),
-    ...(cancelledAt === undefined ? {} : { cancelledAt }),
+    ...defined({ failing, cancelledAt }),
     died: fields["died"] === "1",
     wakeSeq: Number(fields["wakeSeq"]),
     watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),

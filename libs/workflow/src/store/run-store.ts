@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { RunFilter, RunPlace } from "./list-runs.ts";
 import type { MarkState } from "./mark-state.ts";
 import type { RunRef } from "../define/run-ref.ts";
@@ -93,7 +94,7 @@ export interface BufferedSignal {
 export type UntakenSignal = Omit<BufferedSignal, "payload">;
 
 export function withoutPayload({ name, id, by, atMs }: BufferedSignal): UntakenSignal {
-  return { name, id, ...(by === undefined ? {} : { by }), atMs };
+  return { name, id, ...defined({ by }), atMs };
 }
 
 /** That a run nears a bound at which it fails. */

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { fits } from "../store/list-runs.ts";
 import { glanceOf } from "../store/run-fields.ts";
 import { bytesOf } from "../journal/run-limits.ts";
@@ -60,7 +61,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
   const followersOf = (run: StoredRun): Followers => {
     const { workflow, parent } = run.view;
     const next = run.next === undefined ? undefined : { workflow, id: run.next };
-    return { ...(parent === undefined ? {} : { parent }), ...(next === undefined ? {} : { next }) };
+    return { ...defined({ parent, next }) };
   };
   const order = (run: StoredRun, cancel: CancelOrder) => {
     if (run.view.cancel !== undefined) return;
@@ -113,10 +114,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
           status: "queued",
           input: copy(input),
           createdAtMs: now(),
-          ...(key === undefined ? {} : { key }),
-          ...(parent === undefined ? {} : { parent }),
-          ...(by === undefined ? {} : { by }),
-          ...(retry === undefined ? {} : { retry }),
+          ...defined({ key, parent, by, retry }),
         },
         epoch: 0,
         lease: 0,
@@ -124,14 +122,14 @@ export function createMemoryRunStore(now: () => number): RunStore {
         died: false,
         wakeSeq: 0,
         watched: new Set(),
-        ...(replaces === undefined ? {} : { after: replaces }),
+        ...defined({ after: replaces }),
         steps: new Map(),
         progress: new Map(),
         signals: [],
         waited: [],
         seen: new Set(),
       });
-      return { kind: "created", ...(replaces === undefined ? {} : { replaces }) };
+      return { kind: "created", ...defined({ replaces }) };
     },
 
     async claim(ref, { lease, owner, anew = false }) {
@@ -169,8 +167,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
         bytes: [...run.steps].reduce((sum, [step, record]) => sum + bytesOf(step, record), 0),
         signals: [...run.signals],
         waited,
-        ...(failing === undefined ? {} : { failing }),
-        ...(cancelledAt === undefined ? {} : { cancelledAt }),
+        ...defined({ failing, cancelledAt }),
       };
     },
 
@@ -230,7 +227,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
           const { untilMs, waits } = leave;
           const status = run.failing === undefined ? "parked" : "compensating";
           const until = untilMs === undefined ? {} : { parkedUntilMs: untilMs };
-          set(run, { status, ...until, ...(waits === undefined ? {} : { waits }) });
+          set(run, { status, ...until, ...defined({ waits }) });
           break;
         }
         case "stuck":

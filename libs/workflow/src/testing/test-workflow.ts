@@ -1,4 +1,4 @@
-import { ensureError, KonvergeError, toMs, type Duration } from "@konverge/core";
+import { defined, ensureError, KonvergeError, toMs, type Duration } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type { ChildStarter } from "../execution/await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
@@ -176,7 +176,7 @@ export function testWorkflow<I>(
         nowMs += Math.ceil(ms);
       },
       beforeBody,
-      ...(clusters === undefined ? {} : { clusters }),
+      ...defined({ clusters }),
     });
   const follow = (which: RunRef, end: ActivationEnd) => {
     const key = `${which.workflow}/${which.id}`;

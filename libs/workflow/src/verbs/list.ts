@@ -1,4 +1,4 @@
-import type { ApiObject } from "@konverge/core";
+import { defined, type ApiObject } from "@konverge/core";
 import { freeze } from "./get.ts";
 import type { ListTarget, Seen } from "../define/step-verbs.ts";
 import type { VerbScope } from "./verb-scope.ts";
@@ -10,9 +10,7 @@ export async function listObjects<T extends ApiObject>(
   const reached = await scope.reachKind({ apiVersion, kind });
   const { client, type } = reached;
   const { items } = await client.list(type, {
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(labelSelector === undefined ? {} : { labelSelector }),
-    ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    ...defined({ namespace, labelSelector, fieldSelector }),
   });
   for (const item of items) scope.noteSeen(reached, item);
   return items.map((item) => freeze(item) as Seen<T>);

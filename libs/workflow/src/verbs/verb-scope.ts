@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { KonvergeError, type ResourceType } from "@konverge/core";
+import { defined, KonvergeError, type ResourceType } from "@konverge/core";
 import type { AttemptSecrets, KubeClient, NamespacedName } from "@konverge/kube";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { rememberSecret } from "../define/seen-secrets.ts";
@@ -146,7 +146,7 @@ function asIntent(target: ObjectTarget): ObjectIntent & { readonly cluster?: str
   if ("metadata" in target) return target;
   const { apiVersion, kind, name, namespace, cluster } = target;
   const metadata = namespace === undefined ? { name } : { name, namespace };
-  return { apiVersion, kind, metadata, ...(cluster === undefined ? {} : { cluster }) };
+  return { apiVersion, kind, metadata, ...defined({ cluster }) };
 }
 
 function namesIn({ apiVersion, kind, metadata }: Extract<ObjectTarget, { metadata: unknown }>) {
@@ -155,7 +155,6 @@ function namesIn({ apiVersion, kind, metadata }: Extract<ObjectTarget, { metadat
     apiVersion,
     kind,
     name,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(uid === undefined ? {} : { uid }),
+    ...defined({ namespace, uid }),
   };
 }

@@ -1,4 +1,4 @@
-import { ensureError, isKonvergeError, KonvergeError, sleepMs } from "@konverge/core";
+import { defined, ensureError, isKonvergeError, KonvergeError, sleepMs } from "@konverge/core";
 import {
   isForbidden,
   startLeaderElection,
@@ -57,9 +57,7 @@ export function startWaitWatcher(options: WaitWatcherOptions): WaitWatcher {
       namespace,
       name,
       identity,
-      ...(leaseDurationMs === undefined ? {} : { leaseDurationMs }),
-      ...(renewDeadlineMs === undefined ? {} : { renewDeadlineMs }),
-      ...(retryPeriodMs === undefined ? {} : { retryPeriodMs }),
+      ...defined({ leaseDurationMs, renewDeadlineMs, retryPeriodMs }),
       onStartedLeading(signal) {
         leading = true;
         toldForbidden = false;

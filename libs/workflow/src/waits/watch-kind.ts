@@ -1,4 +1,4 @@
-import { ensureError, KonvergeError, sleepMs, type ApiObject } from "@konverge/core";
+import { defined, ensureError, KonvergeError, sleepMs, type ApiObject } from "@konverge/core";
 import { createReflector, isForbidden, type KubeClient } from "@konverge/kube";
 import type { RunRef } from "../define/run-ref.ts";
 import type { WaitIndex } from "./wait-index.ts";
@@ -145,9 +145,7 @@ function trim({ apiVersion, kind, metadata }: ApiObject): ApiObject {
     kind,
     metadata: {
       name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...defined({ namespace, uid, resourceVersion }),
     },
   };
 }
