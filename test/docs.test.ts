@@ -107,20 +107,19 @@ test("docs/errors.md has an anchor for each error code, and no other", () => {
   expect(anchors).toEqual(Object.keys(ERRORS).toSorted());
 });
 
-test("docs/hints.md has a section with a cure in code for each hint, and no other", () => {
+test("docs/hints.md has a section with a fix in code for each hint, and no other", () => {
   const sections = read("docs/hints.md").split(/^## /m).slice(1);
   expect(sections.map((section) => section.split("\n", 1)[0])).toEqual(Object.keys(HINTS));
   for (const section of sections) {
-    expect(section).toMatch(/\*\*Seen\*\*.*\*\*Why it hurts\*\*.*\*\*Cure\*\*.*```ts\n/s);
+    expect(section).toMatch(/\*\*Symptom\*\*.*\*\*Effect\*\*.*\*\*Fix\*\*.*```ts\n/s);
   }
 });
 
-test("docs/what-articles-say.md: each row names a test that there is, and each test of the lessons has a row", () => {
-  const rows = read("docs/what-articles-say.md").split(/^## /m)[0] ?? "";
-  const named = rows
-    .split("\n")
-    .filter((line) => line.startsWith("| ") && !/^\| (often read|---)/.test(line))
-    .map((line) => /\| `([^`]+)`\s*\|$/.exec(line)?.[1] ?? `no test in: ${line}`);
+test("docs/what-articles-say.md names a test for each claim, and a claim for each test of the lessons", () => {
+  const claims = read("docs/what-articles-say.md").split(/^### /m).slice(1);
+  const named = claims.map(
+    (claim) => /^Test: `([^`]+)`$/m.exec(claim)?.[1] ?? `no test in: ${claim}`,
+  );
   const titles = (path: string, pattern: RegExp) =>
     [...read(path).matchAll(pattern)].map(([, title = ""]) => title);
   const own = titles("test/integration/engine/lessons.test.ts", /^ *test\("(.*)", async/gm);

@@ -4,7 +4,7 @@ import { APPLY, configMap, configMaps, MERGE, widget, widgets } from "../objects
 /** What is often said about the server, and what is true. */
 export const lessons: readonly Case[] = [
   {
-    name: "an empty resourceVersion switches the check off for a ConfigMap, and is refused for a custom resource",
+    name: "an empty resourceVersion disables the check for a ConfigMap, but not for a custom resource",
     steps: [
       { send: `POST ${configMaps}`, body: configMap(), as: "map", expect: { code: 201 } },
       {
@@ -30,7 +30,7 @@ export const lessons: readonly Case[] = [
     ],
   },
   {
-    name: "applying an object as it was read is refused for its managedFields",
+    name: "applying an object as it was read is rejected for its managedFields",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -47,7 +47,7 @@ export const lessons: readonly Case[] = [
     ],
   },
   {
-    name: "one counter for all objects: writing one moves the version of the list of another kind",
+    name: "a write moves the list version of another kind, because one counter serves all objects",
     steps: [
       { send: `POST ${configMaps}`, body: configMap(), as: "map", expect: { code: 201 } },
       {
@@ -63,7 +63,7 @@ export const lessons: readonly Case[] = [
     ],
   },
   {
-    name: "patches of one object from one read both land: the server does not know what was read",
+    name: "two patches based on one read both succeed",
     steps: [
       {
         send: `POST ${configMaps}`,

@@ -113,7 +113,7 @@ export const versions: readonly Case[] = [
     ],
   },
   {
-    name: "one object has one version: a status write makes a spec write with the old one conflict",
+    name: "a status write makes a spec write with the old version conflict",
     steps: [
       make(widgets, widget),
       merge(`${widgetPath}/status`, { status: { phase: "Ready" } }, 1),

@@ -53,7 +53,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     return stale;
   };
 
-  test("defaultRetry is five tries within 50 ms, and then the conflict is the caller's", async () => {
+  test("defaultRetry makes five tries within 50 ms, then returns the conflict", async () => {
     const stale = await makeStale("losing");
     let calls = 0;
     let sleptMs = 0;
@@ -75,7 +75,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     expect(sleptMs).toBeLessThan(50);
   });
 
-  test("retryOnConflict retries nothing but conflicts, not even what would pass", async () => {
+  test("retryOnConflict retries only conflicts, not transient errors", async () => {
     const made = await harness.make("once");
     const { client, Widgets } = harness;
     const future = { resourceVersion: "4000000000" };
@@ -103,7 +103,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     }
   });
 
-  test("what a handler reads from the cache is frozen, so nobody else sees what it tries to change", async () => {
+  test("objects from the cache are frozen", async () => {
     const seen: unknown[] = [];
     const { records } = await harness.start({
       owns: [ConfigMap],
@@ -129,7 +129,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     await harness.client.delete(ConfigMap, at("careless-child"));
   });
 
-  test("a conflict that is let through is tried again and is no failure; { requeue: true } is no result", async () => {
+  test("a conflict is retried without a failure; { requeue: true } is an invalid result", async () => {
     let runs = 0;
     const { queue, key, records } = await harness.start({
       backoff: eager,
@@ -168,7 +168,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     });
   });
 
-  test("a loop that writes a value decided before it loses an update; one that computes it from what it reads does not", async () => {
+  test("a loop loses an update if its value was decided before the read", async () => {
     const countUp = async (name: string, decideInside: boolean) => {
       const { Widgets, client } = harness;
       const sizeOf = async () => Number((await client.get(Widgets, at(name))).spec?.["size"]);
@@ -188,7 +188,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     expect(await countUp("decided-inside", true)).toBe(5);
   });
 
-  test("the usual breaker opens for conflicts, refuses what would pass, and lets all through when half open; ours counts no conflict", async () => {
+  test("a textbook breaker opens for conflicts and floods when half open; the guard does not", async () => {
     const stale = await makeStale("quarrel");
     const { Widgets, client } = harness;
     const nowMs = { value: 0 };
@@ -222,7 +222,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     expect(guard.breaker.mode).toBe("closed");
   });
 
-  test("a read and a write are two calls: one token for both is twice the rate", async () => {
+  test("one token for a read and a write doubles the rate", async () => {
     await harness.make("counted");
     const verbs: CallVerb[] = [];
     const open = createLocalGate({ ratePerSecond: 2_000, burst: 2_000 });
@@ -251,7 +251,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
   }
 });
 
-test("a limiter in each of two processes lets twice the burst through at once; one bucket for both does not", async () => {
+test("two in-process limiters admit twice the burst; one shared bucket does not", async () => {
   const limits = { ratePerSecond: 20, burst: 5 };
   const alone = [createLocalGate(limits), createLocalGate(limits)];
   const permits = await Promise.all(
