@@ -7,7 +7,15 @@ export type { RedisFacts, RedisFinding } from "./redis-facts.ts";
 export { primariesOf } from "./redis-target.ts";
 export type { RedisClient, RedisTarget } from "./redis-target.ts";
 export type { LuaPart } from "./compose-lua.ts";
-export { replyFlag, replyList, replyNumber, replyTagged, replyText, replyWord } from "./reply.ts";
+export {
+  replyFlag,
+  replyList,
+  replyNumber,
+  replyTagged,
+  replyText,
+  replyTexts,
+  replyWord,
+} from "./reply.ts";
 export type { Reply } from "./reply.ts";
 export { defineScript, readLua, runScript } from "./script.ts";
 export type { Script, ScriptArgument, TypedScript } from "./script.ts";

@@ -8,6 +8,10 @@ export function replyList(reply: Reply | undefined): readonly Reply[] {
   return Array.isArray(reply) ? (reply as readonly Reply[]) : refuse(reply);
 }
 
+export function replyTexts(reply: Reply | undefined): string[] {
+  return replyList(reply).map(replyText);
+}
+
 /** Numbers become their digits. */
 export function replyText(reply: Reply | undefined): string {
   if (typeof reply === "string") return reply;

@@ -25,6 +25,7 @@ export interface TypedScript<
   Signature extends ScriptSignature = ScriptSignature,
   Answer = unknown,
 > {
+  readonly name: string;
   readonly signature: Signature;
   readonly body: LuaPart;
   /** The whole text, as Redis gets it. */
@@ -54,7 +55,8 @@ export function defineScript(
   if (typeof signature === "string") throw new TypeError("a text has no answer");
   const { answer, ...body } = definition;
   const lua = composeLua(signature, body);
-  return { signature, body, lua, sha: createHash("sha1").update(lua).digest("hex"), answer };
+  const { name } = signature;
+  return { name, signature, body, lua, sha: createHash("sha1").update(lua).digest("hex"), answer };
 }
 
 /** Reads a Lua file: `readLua(new URL("begin.lua", import.meta.url))`. The build copies Lua files beside the compiled modules. */

@@ -1,5 +1,6 @@
 /** Preloaded by a worker of a test build: source files are loaded without one protection. Never part of what is shipped. */
-import { registerHooks } from "node:module";
+import fs from "node:fs";
+import { registerHooks, syncBuiltinESMExports } from "node:module";
 import { fileURLToPath } from "node:url";
 import { PATCHES, type Change } from "./patches.ts";
 import { VERB_PATCHES } from "./verb-patches.ts";
@@ -16,21 +17,33 @@ if (changes === undefined) throw new Error(`FLEET_PATCH: "${name}" is no patch`)
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 let missing = changes.length;
 
+function patched(url: URL, text: string): string {
+  let source = text;
+  for (const { file, from, to } of changes ?? []) {
+    if (fileURLToPath(url) !== root + file) continue;
+    if (source.split(from).length !== 2)
+      throw new Error(`patch "${name}": this must be in ${file} once: ${from}`);
+    source = source.replace(from, () => to);
+    missing -= 1;
+  }
+  if (missing === 0) process.env["FLEET_PATCH_APPLIED"] = name;
+  return source;
+}
+
 registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context);
-    const here = changes.filter(
-      ({ file }) => url.startsWith("file:") && fileURLToPath(url) === root + file,
-    );
-    if (here.length === 0) return loaded;
-    let source = String(loaded.source);
-    for (const { file, from, to } of here) {
-      if (source.split(from).length !== 2)
-        throw new Error(`patch "${name}": this must be in ${file} once: ${from}`);
-      source = source.replace(from, () => to);
-      missing -= 1;
-    }
-    if (missing === 0) process.env["FLEET_PATCH_APPLIED"] = name;
-    return { ...loaded, source };
+    if (!changes.some(({ file }) => url.endsWith(file))) return loaded;
+    return { ...loaded, source: patched(new URL(url), String(loaded.source)) };
   },
 });
+
+// Modules read their Lua beside them.
+const read = fs.readFileSync;
+fs.readFileSync = ((file: fs.PathOrFileDescriptor, options: BufferEncoding) => {
+  const content = read(file, options);
+  return file instanceof URL && file.pathname.endsWith(".lua")
+    ? patched(file, String(content))
+    : content;
+}) as typeof read;
+syncBuiltinESMExports();

@@ -1,15 +1,15 @@
 import type { Change } from "./patches.ts";
 
-const COMMIT = "libs/workflow/src/store/scripts/commit.ts";
-const EPOCH = "if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return { 'fenced' } end";
+const COMMIT = "libs/workflow/src/store/scripts/commit.lua";
+const EPOCH = "if redis.call('HGET', run, 'epoch') ~= epoch then return { 'fenced' } end";
 
 /** Whoever has lost a run goes on with it as if nothing had happened. */
 const unfenced: readonly Change[] = [
   { file: COMMIT, from: EPOCH, to: "" },
-  { file: "libs/workflow/src/store/scripts/note.ts", from: EPOCH, to: "" },
+  { file: "libs/workflow/src/store/scripts/note.lua", from: EPOCH, to: "" },
   {
-    file: "libs/workflow/src/store/scripts/leave.ts",
-    from: "if h[1] ~= ARGV[1] then return { 'fenced' } end",
+    file: "libs/workflow/src/store/scripts/leave.lua",
+    from: "if h[1] ~= epoch then return { 'fenced' } end",
     to: "",
   },
   // What stands before the scripts: the queue tells an attempt that its lease is gone.

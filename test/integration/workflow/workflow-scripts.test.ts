@@ -1,6 +1,5 @@
 import { RUN_STATUSES } from "@konverge/contracts";
 import { beforeEach, describe, expect, test } from "vitest";
-import { runScript } from "@konverge/redis";
 import { cancelScript } from "../../../libs/workflow/src/store/scripts/cancel.ts";
 import { claimScript } from "../../../libs/workflow/src/store/scripts/claim.ts";
 import { commitScript } from "../../../libs/workflow/src/store/scripts/commit.ts";
@@ -13,6 +12,7 @@ import { sweepScript } from "../../../libs/workflow/src/store/scripts/sweep.ts";
 import { watchScript } from "../../../libs/workflow/src/store/scripts/watch.ts";
 import { runNames, type RunNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { runRaw } from "../run-raw.ts";
 
 const harness = useQueues();
 const RETENTION_MS = 60_000;
@@ -50,102 +50,109 @@ const start = (
     notify = "",
   } = {},
 ) =>
-  runScript(
-    harness.redis,
-    startScript,
-    [names.run(id), names.wakes, names.index, names.cancelling, names.holder(key)],
-    [
+  runRaw(harness.redis, startScript, {
+    keys: {
+      run: names.run(id),
+      wakes: names.wakes,
+      index: names.index,
+      cancelling: names.cancelling,
+      holder: names.holder(key),
+    },
+    args: {
       id,
-      1,
-      '{"a":1}',
+      version: 1,
+      input: '{"a":1}',
       key,
-      policy,
-      parent === "" ? "" : "w",
+      onExisting: policy,
+      parentWorkflow: parent === "" ? "" : "w",
       parent,
-      names.runRoot,
-      names.statuses,
+      runRoot: names.runRoot,
+      statuses: names.statuses,
       by,
-      "",
+      retry: "",
       uid,
       generation,
       notify,
-    ],
-  );
-const claim = (lease: number, owner: string, anew = 0) =>
-  runScript(
-    harness.redis,
-    claimScript,
-    [names.run("r"), names.steps("r"), names.signals("r"), names.wakes],
-    [lease, owner, anew, "r", names.runRoot, names.statuses],
-  ) as Promise<string[]>;
+    },
+  });
+const claim = (lease: number, owner: string, anew = false) =>
+  runRaw(harness.redis, claimScript, {
+    keys: {
+      run: names.run("r"),
+      steps: names.steps("r"),
+      signals: names.signals("r"),
+      wakes: names.wakes,
+    },
+    args: { lease, owner, anew, id: "r", runRoot: names.runRoot, statuses: names.statuses },
+  }) as Promise<string[]>;
 const commit = (
   epoch: number,
   step: string,
   record: string,
   { sleep = "", taken = "", cancels = "", warnings = "" } = {},
 ) =>
-  runScript(
-    harness.redis,
-    commitScript,
-    [names.run("r"), names.steps("r"), names.signals("r"), names.cancelling],
-    [epoch, step, record, sleep, taken, cancels, warnings],
-  ) as Promise<[string, string?]>;
-const note = (epoch: number, attempts: number, delay: number, keep = 0, more = "") =>
-  runScript(
-    harness.redis,
-    noteScript,
-    [names.run("r"), names.steps("r")],
-    [epoch, "s", attempts, delay, keep, more],
-  ) as Promise<[string, string?]>;
+  runRaw(harness.redis, commitScript, {
+    keys: {
+      run: names.run("r"),
+      steps: names.steps("r"),
+      signals: names.signals("r"),
+      cancelling: names.cancelling,
+    },
+    args: { epoch, step, record, sleepMs: sleep, taken, cancels, warnings },
+  }) as Promise<[string, string?]>;
+const note = (epoch: number, attempts: number, delayMs: number, keep = false, more = "") =>
+  runRaw(harness.redis, noteScript, {
+    keys: { run: names.run("r"), steps: names.steps("r") },
+    args: { epoch, step: "s", attempts, delayMs, keep, more },
+  }) as Promise<[string, string?]>;
 const leave = (
   epoch: number,
   kind: string,
   { until = "", text = "", wakeSeq = "0", objects = "" } = {},
 ) =>
-  runScript(
-    harness.redis,
-    leaveScript,
-    [
-      names.run("r"),
-      names.steps("r"),
-      names.signals("r"),
-      names.seen("r"),
-      names.wakes,
-      names.ended,
-      names.cancelling,
-      names.holder("k"),
-      names.index,
-      names.waitKinds,
-      names.rechecks,
-    ],
-    [
+  runRaw(harness.redis, leaveScript, {
+    keys: {
+      run: names.run("r"),
+      steps: names.steps("r"),
+      signals: names.signals("r"),
+      seen: names.seen("r"),
+      wakes: names.wakes,
+      endedRuns: names.ended,
+      cancelling: names.cancelling,
+      holder: names.holder("k"),
+      index: names.index,
+      waitKinds: names.waitKinds,
+      rechecks: names.rechecks,
+    },
+    args: {
       epoch,
       kind,
-      until,
+      untilMs: until,
       text,
-      "r",
+      id: "r",
       wakeSeq,
-      RETENTION_MS,
-      names.statuses,
+      retentionMs: RETENTION_MS,
+      statuses: names.statuses,
       objects,
-      "w/r",
-      names.waitRoot,
-    ],
-  ) as Promise<string[]>;
+      member: "w/r",
+      waitRoot: names.waitRoot,
+    },
+  }) as Promise<string[]>;
 const signal = (id: string, most = 10) =>
-  runScript(
-    harness.redis,
-    signalScript,
-    [names.run("r"), names.signals("r"), names.seen("r"), names.wakes],
-    ["r", id, `{"name":"n","id":"${id}"}`, most],
-  );
+  runRaw(harness.redis, signalScript, {
+    keys: {
+      run: names.run("r"),
+      signals: names.signals("r"),
+      seen: names.seen("r"),
+      wakes: names.wakes,
+    },
+    args: { id: "r", signalId: id, signal: `{"name":"n","id":"${id}"}`, most },
+  });
 const cancel = () =>
-  runScript(
-    harness.redis,
-    cancelScript,
-    [names.run("r"), names.wakes, names.cancelling],
-    ["r", '{"by":"a"}'],
-  );
+  runRaw(harness.redis, cancelScript, {
+    keys: { run: names.run("r"), wakes: names.wakes, cancelling: names.cancelling },
+    args: { id: "r", request: '{"by":"a"}' },
+  });
 
 describe("start", () => {
   test("creates a run that is asked for again when nobody claims it", async () => {
@@ -201,13 +208,27 @@ test.each([
 
 describe("claim", () => {
   test.each([
-    { stored: { lease: 3, owner: "x" }, lease: 4, owner: "y", anew: 0, answer: "held", epoch: "8" },
-    { stored: { lease: 3, owner: "x" }, lease: 3, owner: "x", anew: 0, answer: "held", epoch: "7" },
+    {
+      stored: { lease: 3, owner: "x" },
+      lease: 4,
+      owner: "y",
+      anew: false,
+      answer: "held",
+      epoch: "8",
+    },
+    {
+      stored: { lease: 3, owner: "x" },
+      lease: 3,
+      owner: "x",
+      anew: false,
+      answer: "held",
+      epoch: "7",
+    },
     {
       stored: { lease: 3, owner: "x" },
       lease: 3,
       owner: "y",
-      anew: 0,
+      anew: false,
       answer: "fenced",
       epoch: "7",
     },
@@ -215,11 +236,18 @@ describe("claim", () => {
       stored: { lease: 3, owner: "x" },
       lease: 2,
       owner: "y",
-      anew: 0,
+      anew: false,
       answer: "fenced",
       epoch: "7",
     },
-    { stored: { lease: 3, owner: "x" }, lease: 1, owner: "y", anew: 1, answer: "held", epoch: "8" },
+    {
+      stored: { lease: 3, owner: "x" },
+      lease: 1,
+      owner: "y",
+      anew: true,
+      answer: "held",
+      epoch: "8",
+    },
   ])(
     "lease $lease of $owner, anew $anew: $answer",
     async ({ stored, lease, owner, anew, answer, epoch }) => {
@@ -327,11 +355,11 @@ describe("commit", () => {
 test("note counts tries, and keeps the first end of a wait", async () => {
   await start("r");
   await claim(1, "x");
-  const [, first = ""] = await note(1, 0, 1_000, 1);
-  expect((await note(1, 0, 9_000, 1))[1]).toBe(first);
+  const [, first = ""] = await note(1, 0, 1_000, true);
+  expect((await note(1, 0, 9_000, true))[1]).toBe(first);
   const [, counted = ""] = await note(1, 2, 9_000);
   expect(JSON.parse(counted)).toEqual({ attempts: 2, untilMs: expect.any(Number) });
-  const [, spared = ""] = await note(1, 2, 9_000, 0, '{"uncounted":3,"message":"a \\"b\\""}');
+  const [, spared = ""] = await note(1, 2, 9_000, false, '{"uncounted":3,"message":"a \\"b\\""}');
   expect(JSON.parse(spared)).toMatchObject({ attempts: 2, uncounted: 3, message: 'a "b"' });
 });
 
@@ -450,12 +478,10 @@ describe("the index by status", () => {
 
 describe("the index of waits", () => {
   const watch = (epoch: number, objects: string) =>
-    runScript(
-      harness.redis,
-      watchScript,
-      [names.run("r"), names.waitKinds, names.rechecks],
-      [epoch, "w/r", "r", names.waitRoot, objects],
-    );
+    runRaw(harness.redis, watchScript, {
+      keys: { run: names.run("r"), waitKinds: names.waitKinds, rechecks: names.rechecks },
+      args: { epoch, member: "w/r", id: "r", waitRoot: names.waitRoot, objects },
+    });
   const A = "c/v1/Pod/team/a";
   const B = "c/v1/Pod/team/b";
   const C = "c/apps%2Fv1/Deployment/team/a";
@@ -513,20 +539,26 @@ describe("the index of waits", () => {
 
 describe("resume", () => {
   const resume = (epoch: number, { kept = 0, drop = [] as readonly string[] } = {}) =>
-    runScript(
-      harness.redis,
-      resumeScript,
-      [
-        names.run("r"),
-        names.steps("r"),
-        names.signals("r"),
-        names.seen("r"),
-        names.wakes,
-        names.ended,
-        names.holder("k"),
-      ],
-      ["r", epoch, names.runRoot, names.statuses, '{"by":"ann"}', kept, ...drop],
-    );
+    runRaw(harness.redis, resumeScript, {
+      keys: {
+        run: names.run("r"),
+        steps: names.steps("r"),
+        signals: names.signals("r"),
+        seen: names.seen("r"),
+        wakes: names.wakes,
+        endedRuns: names.ended,
+        holder: names.holder("k"),
+      },
+      args: {
+        id: "r",
+        epoch,
+        runRoot: names.runRoot,
+        statuses: names.statuses,
+        author: '{"by":"ann"}',
+        kept,
+      },
+      each: drop.map((field) => ({ field })),
+    });
   beforeEach(async () => {
     await start("r", { key: "k" });
     await claim(1, "x");
@@ -604,12 +636,16 @@ test("a signal is stored once by its id, up to the bound, and noted for the swee
 });
 
 const sweep = (most: number) =>
-  runScript(
-    harness.redis,
-    sweepScript,
-    [names.wakes, names.ended, names.index, names.rechecks, names.recheckGap],
-    [most, RETENTION_MS, names.statuses],
-  );
+  runRaw(harness.redis, sweepScript, {
+    keys: {
+      wakes: names.wakes,
+      endedRuns: names.ended,
+      index: names.index,
+      rechecks: names.rechecks,
+      recheckGap: names.recheckGap,
+    },
+    args: { most, retentionMs: RETENTION_MS, statuses: names.statuses },
+  });
 
 test("the sweep answers who should have gone on, not twice at once, and forgets who is gone", async () => {
   const nowMs = Date.now();

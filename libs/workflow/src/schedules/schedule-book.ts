@@ -1,7 +1,8 @@
 import { defined } from "@konverge/core";
 import { runScript, type RedisClient } from "@konverge/redis";
 import { runNames } from "../store/run-names.ts";
-import { lookAtScheduleScript, passScheduleScript } from "../store/scripts/schedule.ts";
+import { lookAtScheduleScript } from "../store/scripts/look-at-schedule.ts";
+import { passScheduleScript } from "../store/scripts/pass-schedule.ts";
 import type { Schedule } from "./define-schedule.ts";
 
 /** How a schedule stands. Times are epoch ms by Redis's clock. */
@@ -57,15 +58,21 @@ export function createScheduleBook(
     now,
     async look(schedule, nowMs) {
       const { name, times, workflow } = schedule;
-      const field = fieldOf(schedule);
-      const next = times.next(nowMs);
-      const args = [field, name, times.text, workflow.name, nowMs, next];
-      const done = call((redis) => runScript(redis, lookAtScheduleScript, [schedules], args));
-      return Number(await done);
+      const args = {
+        field: fieldOf(schedule),
+        name,
+        times: times.text,
+        workflow: workflow.name,
+        nowMs,
+        nextMs: times.next(nowMs),
+      };
+      return await call((redis) =>
+        runScript(redis, lookAtScheduleScript, { keys: { schedules }, args }),
+      );
     },
     async pass(schedule, dueMs, run) {
-      const args = [fieldOf(schedule), dueMs, run];
-      await call((redis) => runScript(redis, passScheduleScript, [schedules], args));
+      const args = { field: fieldOf(schedule), dueMs, run };
+      await call((redis) => runScript(redis, passScheduleScript, { keys: { schedules }, args }));
     },
     async list() {
       const [nowMs, known] = await Promise.all([now(), entries()]);

@@ -1,5 +1,11 @@
 import { defined } from "@konverge/core";
-import { runScript, type RedisClient, type Script, type ScriptArgument } from "@konverge/redis";
+import {
+  runScript,
+  type RedisClient,
+  type ScriptCall,
+  type ScriptSignature,
+  type TypedScript,
+} from "@konverge/redis";
 import { compareIds, fits, type RunPlace } from "./list-runs.ts";
 import { createRedisRunHold } from "./redis-run-hold.ts";
 import { glanceOf, readHeld, readRun, readSteps, readSummary, refOf } from "./run-fields.ts";
@@ -25,6 +31,7 @@ import {
 import { cancelScript } from "./scripts/cancel.ts";
 import { claimScript } from "./scripts/claim.ts";
 import { commitScript } from "./scripts/commit.ts";
+import type { FollowerNames } from "./scripts/followers.ts";
 import { leaveScript } from "./scripts/leave.ts";
 import { noteScript } from "./scripts/note.ts";
 import { signalScript } from "./scripts/signal.ts";
@@ -59,11 +66,10 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     namesOf.set(workflow, names);
     return names;
   };
-  const script = async <T>(
-    what: Script,
-    keys: readonly string[],
-    args: readonly ScriptArgument[],
-  ): Promise<T> => (await call((redis) => runScript(redis, what, keys, args))) as T;
+  const evaluate = async <Signature extends ScriptSignature, Answer>(
+    script: TypedScript<Signature, Answer>,
+    inputs: ScriptCall<Signature>,
+  ): Promise<Answer> => await call((redis) => runScript(redis, script, inputs));
 
   const get = async (ref: RunRef): Promise<RunView | undefined> => {
     const fields = await call((redis) => redis.hgetall(of(ref.workflow).run(ref.id)));
@@ -92,160 +98,151 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   return {
     ...createRedisRunHold(options, of),
 
-    async start(run): Promise<Started> {
-      const { workflow, id, version, input, key = "", onExisting = "attach", parent } = run;
-      const names = of(workflow);
-      const [kind, other = ""] = await script<[string, string?]>(
-        startScript,
-        [names.run(id), names.wakes, names.index, names.cancelling, names.holder(key)],
-        [
+    async start(created): Promise<Started> {
+      const { workflow, id, version, input, key = "", onExisting = "attach", parent } = created;
+      const { wakes, index, cancelling, runRoot, statuses, ...names } = of(workflow);
+      const answer = await evaluate(startScript, {
+        keys: { run: names.run(id), wakes, index, cancelling, holder: names.holder(key) },
+        args: {
           id,
           version,
-          textOf(input),
+          input: textOf(input),
           key,
           onExisting,
-          parent?.workflow ?? "",
-          parent?.id ?? "",
-          names.runRoot,
-          names.statuses,
-          run.by ?? "",
-          run.retry === undefined ? "" : JSON.stringify(run.retry),
-          run.origin?.uid ?? "",
-          run.origin?.generation ?? "",
-          run.notify ?? "",
-        ],
-      );
-      if (kind === "created") return { kind, ...(other === "" ? {} : { replaces: other }) };
-      if (kind === "attached" || kind === "rejected") return { kind, id: other };
-      const known = await get(run);
-      // Its time was over between the two calls.
-      return known === undefined ? await this.start(run) : { kind: "exists", run: known };
+          parentWorkflow: parent?.workflow ?? "",
+          parent: parent?.id ?? "",
+          runRoot,
+          statuses,
+          by: created.by ?? "",
+          retry: created.retry === undefined ? "" : JSON.stringify(created.retry),
+          uid: created.origin?.uid ?? "",
+          generation: created.origin?.generation ?? "",
+          notify: created.notify ?? "",
+        },
+      });
+      if (answer.kind === "created") {
+        const { kind, replaces } = answer;
+        return { kind, ...(replaces === "" ? {} : { replaces }) };
+      }
+      if (answer.kind !== "exists") return { kind: answer.kind, id: answer.holder };
+      const known = await get(created);
+      // It expired between the two calls.
+      return known === undefined ? await this.start(created) : { kind: "exists", run: known };
     },
 
     async claim(ref, { lease, owner, anew = false }): Promise<Claimed> {
       const { workflow, id } = ref;
-      const names = of(workflow);
-      const answer = await script<string[]>(
-        claimScript,
-        [names.run(id), names.steps(id), names.signals(id), names.wakes],
-        [lease, owner, anew ? 1 : 0, id, names.runRoot, names.statuses],
-      );
-      const [kind, ...others] = answer;
-      const [first = "", second = ""] = others;
-      switch (kind) {
-        case "missing":
-        case "fenced":
-        case "waiting":
-          return { kind };
-        case "ended":
-          return { kind, ...followersOf(workflow, others) };
-        default: {
-          const [, , , run, steps, signals] = answer as unknown as string[][];
-          const lists = { run: run ?? [], steps: steps ?? [], signals: signals ?? [] };
-          return { kind: "held", ...readHeld(ref, { epoch: first, now: second, ...lists }) };
-        }
-      }
+      const { wakes, runRoot, statuses, ...names } = of(workflow);
+      const answer = await evaluate(claimScript, {
+        keys: { run: names.run(id), steps: names.steps(id), signals: names.signals(id), wakes },
+        args: { lease, owner, anew, id, runRoot, statuses },
+      });
+      if (answer.kind === "held") return { kind: "held", ...readHeld(ref, answer) };
+      if (answer.kind === "ended") return { kind: "ended", ...followersOf(workflow, answer) };
+      return { kind: answer.kind };
     },
 
     async commit(held, step, record, { sleepMs, taken, cancels = false, warnings } = {}) {
       const { workflow, id, epoch } = held;
-      const names = of(workflow);
-      const [kind, text = ""] = await script<[string, string?]>(
-        commitScript,
-        [names.run(id), names.steps(id), names.signals(id), names.cancelling],
-        [
+      const { cancelling, ...names } = of(workflow);
+      const answer = await evaluate(commitScript, {
+        keys: {
+          run: names.run(id),
+          steps: names.steps(id),
+          signals: names.signals(id),
+          cancelling,
+        },
+        args: {
           epoch,
           step,
-          JSON.stringify(record),
-          sleepMs === undefined ? "" : Math.ceil(sleepMs),
-          taken === undefined ? "" : JSON.stringify(taken),
-          cancels ? id : "",
-          warnings === undefined ? "" : JSON.stringify(warnings),
-        ],
-      );
-      // A signal that is gone was taken by who holds the run now.
-      if (kind === "fenced" || kind === "taken") throw fenced(held);
-      return JSON.parse(text) as StepRecord;
+          record: JSON.stringify(record),
+          sleepMs: sleepMs === undefined ? "" : Math.ceil(sleepMs),
+          taken: taken === undefined ? "" : JSON.stringify(taken),
+          cancels: cancels ? id : "",
+          warnings: warnings === undefined ? "" : JSON.stringify(warnings),
+        },
+      });
+      // A signal that is gone was consumed by the execution that holds the run now.
+      if (!("record" in answer)) throw fenced(held);
+      return JSON.parse(answer.record) as StepRecord;
     },
 
     async note(held, step, { attempts, delayMs, keep = false, ...more }) {
       const names = of(held.workflow);
-      const [kind, text = ""] = await script<[string, string?]>(
-        noteScript,
-        [names.run(held.id), names.steps(held.id)],
-        [
-          held.epoch,
+      const answer = await evaluate(noteScript, {
+        keys: { run: names.run(held.id), steps: names.steps(held.id) },
+        args: {
+          epoch: held.epoch,
           step,
           attempts,
-          Math.ceil(delayMs),
-          keep ? 1 : 0,
-          Object.keys(more).length === 0 ? "" : JSON.stringify(more),
-        ],
-      );
-      if (kind === "fenced") throw fenced(held);
-      return JSON.parse(text) as Progress;
+          delayMs: Math.ceil(delayMs),
+          keep,
+          more: Object.keys(more).length === 0 ? "" : JSON.stringify(more),
+        },
+      });
+      if (answer.kind === "fenced") throw fenced(held);
+      return JSON.parse(answer.progress) as Progress;
     },
 
     async watch(held, objects) {
       const { workflow, id, epoch } = held;
-      const names = of(workflow);
-      const kind = await script<string>(
-        watchScript,
-        [names.run(id), names.waitKinds, names.rechecks],
-        [epoch, memberOf(held), id, names.waitRoot, objects.join(" ")],
-      );
+      const { waitKinds, rechecks, waitRoot, ...names } = of(workflow);
+      const kind = await evaluate(watchScript, {
+        keys: { run: names.run(id), waitKinds, rechecks },
+        args: { epoch, member: memberOf(held), id, waitRoot, objects: objects.join(" ") },
+      });
       if (kind === "fenced") throw fenced(held);
     },
 
     async leave(held, leave) {
-      const { workflow, id, epoch, wakeSeq, run } = held;
-      const names = of(workflow);
-      const [kind, ...others] = await script<string[]>(
-        leaveScript,
-        [
-          names.run(id),
-          names.steps(id),
-          names.signals(id),
-          names.seen(id),
-          names.wakes,
-          names.ended,
-          names.cancelling,
-          names.holder(run.key ?? ""),
-          names.index,
-          names.waitKinds,
-          names.rechecks,
-        ],
-        [
+      const { workflow, id, epoch, wakeSeq, run: view } = held;
+      const { wakes, ended, cancelling, index, waitKinds, rechecks, ...names } = of(workflow);
+      const answer = await evaluate(leaveScript, {
+        keys: {
+          run: names.run(id),
+          steps: names.steps(id),
+          signals: names.signals(id),
+          seen: names.seen(id),
+          wakes,
+          endedRuns: ended,
+          cancelling,
+          holder: names.holder(view.key ?? ""),
+          index,
+          waitKinds,
+          rechecks,
+        },
+        args: {
           epoch,
-          leave.kind,
-          untilOf(leave),
-          detailOf(leave),
+          kind: leave.kind,
+          untilMs: untilOf(leave),
+          text: detailOf(leave),
           id,
           wakeSeq,
           retentionMs,
-          names.statuses,
-          leave.kind === "parked" ? (leave.objects ?? []).join(" ") : "",
-          memberOf(held),
-          names.waitRoot,
-        ],
-      );
-      if (kind === "fenced") throw fenced(held);
-      return followersOf(workflow, others);
+          statuses: names.statuses,
+          objects: leave.kind === "parked" ? (leave.objects ?? []).join(" ") : "",
+          member: memberOf(held),
+          waitRoot: names.waitRoot,
+        },
+      });
+      if (answer.kind === "fenced") throw fenced(held);
+      return followersOf(workflow, answer);
     },
 
     async signal({ workflow, id }, signal) {
-      const names = of(workflow);
-      return await script(
-        signalScript,
-        [names.run(id), names.signals(id), names.seen(id), names.wakes],
-        [id, signal.id, JSON.stringify(signal), MAX_BUFFERED],
-      );
+      const { wakes, ...names } = of(workflow);
+      return await evaluate(signalScript, {
+        keys: { run: names.run(id), signals: names.signals(id), seen: names.seen(id), wakes },
+        args: { id, signalId: signal.id, signal: JSON.stringify(signal), most: MAX_BUFFERED },
+      });
     },
 
     async cancel({ workflow, id }, order) {
-      const names = of(workflow);
-      const keys = [names.run(id), names.wakes, names.cancelling];
-      return await script(cancelScript, keys, [id, JSON.stringify(order)]);
+      const { wakes, cancelling, ...names } = of(workflow);
+      return await evaluate(cancelScript, {
+        keys: { run: names.run(id), wakes, cancelling },
+        args: { id, request: JSON.stringify(order) },
+      });
     },
 
     get,
@@ -310,8 +307,10 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
 
     async overdue(workflow) {
       const { wakes, ended, index, statuses, rechecks, recheckGap } = of(workflow);
-      const keys = [wakes, ended, index, rechecks, recheckGap];
-      return await script(sweepScript, keys, [SWEPT_AT_ONCE, retentionMs, statuses]);
+      return await evaluate(sweepScript, {
+        keys: { wakes, endedRuns: ended, index, rechecks, recheckGap },
+        args: { most: SWEPT_AT_ONCE, retentionMs, statuses },
+      });
     },
 
     async cancelling(workflow) {
@@ -324,15 +323,12 @@ function fenced({ workflow, id }: RunRef): FencedError {
   return new FencedError(`another activation holds the run ${workflow}/${id}`);
 }
 
-function followersOf(
-  workflow: string,
-  [parentWorkflow, parentId, nextId, notify = ""]: readonly string[],
-): Followers {
-  const parent = refOf(parentWorkflow, parentId);
-  const next = refOf(workflow, nextId);
+function followersOf(workflow: string, names: FollowerNames): Followers {
+  const parent = refOf(names.parentWorkflow, names.parent);
+  const next = refOf(workflow, names.next);
   return {
     ...defined({ parent, next }),
-    ...(notify === "" ? {} : { notify }),
+    ...(names.notify === "" ? {} : { notify: names.notify }),
   };
 }
 

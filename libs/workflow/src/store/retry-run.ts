@@ -124,36 +124,33 @@ async function resume(
       await resume(retrier, run, options);
   }
   const fields = await call((redis) => redis.hkeys(names.steps(id)));
-  const progress = fields.filter((field) => field.endsWith("~"));
-  const [kind, holder = ""] = (await call((redis) =>
-    runScript(
-      redis,
-      resumeScript,
-      [
-        names.run(id),
-        names.steps(id),
-        names.signals(id),
-        names.seen(id),
-        names.wakes,
-        names.ended,
-        names.holder(key ?? ""),
-      ],
-      [
+  const dropped = [...plan.drop, ...fields.filter((field) => field.endsWith("~"))];
+  const answer = await call((redis) =>
+    runScript(redis, resumeScript, {
+      keys: {
+        run: names.run(id),
+        steps: names.steps(id),
+        signals: names.signals(id),
+        seen: names.seen(id),
+        wakes: names.wakes,
+        endedRuns: names.ended,
+        holder: names.holder(key ?? ""),
+      },
+      args: {
         id,
-        epoch ?? "",
-        names.runRoot,
-        names.statuses,
-        JSON.stringify(authorOf(options.by, options.reason)),
-        plan.kept,
-        ...plan.drop,
-        ...progress,
-      ],
-    ),
-  )) as [string, string?];
-  if (kind === "rejected") {
+        epoch: epoch ?? "",
+        runRoot: names.runRoot,
+        statuses: names.statuses,
+        author: JSON.stringify(authorOf(options.by, options.reason)),
+        kept: plan.kept,
+      },
+      each: dropped.map((field) => ({ field })),
+    }),
+  );
+  if (answer.kind === "rejected") {
     throw new KonvergeError(
       "run_exists",
-      `run ${holder} of "${workflow}" holds the key "${key}" and has not ended: wait for it or cancel it`,
+      `run ${answer.holder} of "${workflow}" holds the key "${key}" and has not ended: wait for it or cancel it`,
     );
   }
   // Changed: somebody else was faster, and it goes on.

@@ -99,8 +99,8 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
 export function readHeld(
   ref: RunRef,
   answer: {
-    readonly epoch: string;
-    readonly now: string;
+    readonly epoch: number;
+    readonly nowMs: number;
     readonly run: readonly string[];
     readonly steps: readonly string[];
     readonly signals: readonly string[];
@@ -111,8 +111,8 @@ export function readHeld(
   const cancelledAt = fields["cancelledAt"];
   return {
     ...ref,
-    epoch: Number(answer.epoch),
-    nowMs: Number(answer.now),
+    epoch: answer.epoch,
+    nowMs: answer.nowMs,
     run: readRun(ref, fields),
     ...readSteps(answer.steps),
     signals: answer.signals.map((text) => JSON.parse(text) as BufferedSignal),

@@ -1,12 +1,9 @@
-/** `now`: Redis's time in ms, so that no worker's clock decides when a wait is over. `int`: a number as plain digits. */
-export const clockLua: string = String.raw`
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function int(number) return string.format('%.0f', number) end
-local function ended(status) return status == 'done' or status == 'failed' or status == 'cancelled' end
-`;
+import { readLua, type LuaPart } from "@konverge/redis";
 
-/** How long after a wake-up should have come somebody looks whether it did, in ms. */
+/** `now` is Redis's time in ms, so that no worker's clock decides when a wait is over. `int` formats a number as digits. */
+export const clockPart: LuaPart = { lua: readLua(new URL("clock.lua", import.meta.url)) };
+
+/** How long after a wake-up was due a sweep looks for it, in ms. */
 export const GRACE_MS = 10_000;
-/** How long a run may be held before it is asked for again, in ms; a follow-up of an activation that goes on does no harm. */
+/** How long a run may be held before it is requested again, in ms; a follow-up of an execution that continues is harmless. */
 export const HELD_CHECK_MS = 60_000;

@@ -1,28 +1,49 @@
-import { defineScript, type Script } from "@konverge/redis";
-import { clockLua } from "./clock.ts";
+import {
+  defineScript,
+  readLua,
+  replyTagged,
+  replyText,
+  replyWord,
+  type Reply,
+  type Script,
+} from "@konverge/redis";
+import { clockPart } from "./clock.ts";
+
+export type NoteAnswer =
+  | { readonly kind: "noted"; readonly progress: string }
+  /** Another epoch holds the run. Nothing was changed. */
+  | { readonly kind: "fenced" };
+
+const signature = {
+  name: "workflow-note",
+  keys: ["run", "steps"],
+  args: {
+    epoch: "text",
+    step: "text",
+    /** Attempts that failed. */
+    attempts: "text",
+    /** From now. */
+    delayMs: "number",
+    /** Keeps what is stored already. */
+    keep: "flag",
+    /** Further fields (a JSON object), or empty. */
+    more: "text",
+  },
+} as const;
 
 /**
- * Notes how far an unfinished step has come: attempts that failed, and until when it waits. Kept beside the records, under
- * the step's name and a tilde, which no name holds.
- *
- * KEYS: 1 run, 2 steps (hashes).
- * ARGV: 1 epoch, 2 step, 3 attempts, 4 delay in ms from now, 5 "1" to keep what is noted, 6 what else is
- * noted (a JSON object), or "".
- * Answer: { 'noted', progress (JSON) }, or { 'fenced' }: nothing was changed.
+ * Stores the progress of an unfinished step. It is kept beside the records, under the step's name and a tilde, which no name
+ * contains.
  */
-export const noteScript: Script = defineScript(
-  "workflow-note",
-  clockLua +
-    String.raw`
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return { 'fenced' } end
-local field = ARGV[2] .. '~'
-local progress = '{"attempts":' .. ARGV[3] .. ',"untilMs":' .. int(now + tonumber(ARGV[4]))
-progress = progress .. (ARGV[6] == '' and '}' or ',' .. string.sub(ARGV[6], 2))
-if ARGV[5] == '1' then
-  redis.call('HSETNX', KEYS[2], field, progress)
-  return { 'noted', redis.call('HGET', KEYS[2], field) }
-end
-redis.call('HSET', KEYS[2], field, progress)
-return { 'noted', progress }
-`,
-);
+export const noteScript: Script<typeof signature, NoteAnswer> = defineScript(signature, {
+  lua: readLua(new URL("note.lua", import.meta.url)),
+  include: [clockPart],
+  answer: decode,
+});
+
+function decode(reply: Reply): NoteAnswer {
+  const [kind, progress] = replyTagged(reply);
+  return kind === "noted"
+    ? { kind, progress: replyText(progress) }
+    : { kind: replyWord(kind, ["fenced"]) };
+}

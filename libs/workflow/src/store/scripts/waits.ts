@@ -1,25 +1,15 @@
-/** How long after a run was parked somebody looks at what it waits for, whatever the watches say; in ms. */
+import { readLua, type LuaPart } from "@konverge/redis";
+
+/** How long after a run was parked its waits are checked, whatever the watches report; in ms. */
 export const RECHECK_MS = 30_000;
 
-/** Between two sweeps of the fleet that answer such runs, in ms; a little less than the time between two of one worker. */
+/** Between two sweeps of the fleet that return such runs, in ms; a little less than the time between two of one worker. */
 export const RECHECK_GAP_MS = 4_500;
 
 /**
- * The index of who waits for which object: per kind a sorted set of `<namespace>/<name>/<workflow>/<id>`, all of one score, so that
- * the runs of an object are a range by name; and the set of the kinds. A run's own list is its field `watched`.
+ * The index of runs that wait for objects: per kind a sorted set of `<namespace>/<name>/<workflow>/<id>`, all of one score, so
+ * that the runs of an object are a range by name; and the set of the kinds. A run's own list is its field `watched`.
  *
- * `enterWait(root, kinds, object, member)`, `leaveWait(...)`: note and forget that a run waits for an object.
+ * `enterWait(root, kinds, object, member)` and `leaveWait(...)` add and remove the wait of a run for an object.
  */
-export const waitsLua: string = String.raw`
-local function partsOf(object) return string.match(object, '^([^/]*/[^/]*/[^/]*)/(.*)$') end
-local function enterWait(root, kinds, object, member)
-  local kind, place = partsOf(object)
-  redis.call('ZADD', root .. kind, 0, place .. '/' .. member)
-  redis.call('SADD', kinds, kind)
-end
-local function leaveWait(root, kinds, object, member)
-  local kind, place = partsOf(object)
-  redis.call('ZREM', root .. kind, place .. '/' .. member)
-  if redis.call('EXISTS', root .. kind) == 0 then redis.call('SREM', kinds, kind) end
-end
-`;
+export const waitsPart: LuaPart = { lua: readLua(new URL("waits.lua", import.meta.url)) };

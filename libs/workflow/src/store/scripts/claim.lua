@@ -1,0 +1,21 @@
+local h = redis.call('HMGET', run, 'status', 'lease', 'owner', 'after', 'parentWorkflow', 'parent', 'next', 'failing',
+  'createdAt', 'notify')
+local status, heldLease, after = h[1], tonumber(h[2]), h[4] or ''
+if not status then return { 'missing' } end
+if ended(status) then return { 'ended', h[5], h[6], h[7] or '', h[10] or '' } end
+local isSame = h[3] == owner
+if not isSame and not anew and tonumber(lease) <= heldLease then return { 'fenced' } end
+redis.call('ZADD', wakes, now + HELD_CHECK_MS, id)
+if after ~= '' then
+  local before = redis.call('HGET', runRoot .. after, 'status')
+  if before and not ended(before) then return { 'waiting' } end
+  redis.call('HSET', run, 'after', '')
+end
+local epoch = isSame and redis.call('HGET', run, 'epoch') or int(redis.call('HINCRBY', run, 'epoch', 1))
+redis.call('HSETNX', run, 'startedAt', int(now))
+local taken = h[8] and 'compensating' or 'running'
+move(statuses, id, status, taken, h[9])
+redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner, 'reason', '',
+  'parkedUntil', '', 'died', status == 'running' and '1' or '')
+return { 'held', epoch, int(now), redis.call('HGETALL', run), redis.call('HGETALL', steps),
+  redis.call('LRANGE', signals, 0, -1) }

@@ -1,0 +1,16 @@
+if redis.call('HGET', run, 'epoch') ~= epoch then return { 'fenced' } end
+local known = redis.call('HGET', steps, step)
+if known then return { 'exists', known } end
+if taken ~= '' and redis.call('LREM', signals, 1, taken) == 0 then return { 'taken' } end
+local seq = redis.call('HINCRBY', run, 'seq', 1)
+local text = string.sub(record, 1, -2) .. ',"seq":' .. int(seq) .. ',"atMs":' .. int(now)
+if sleepMs ~= '' then text = text .. ',"untilMs":' .. int(now + tonumber(sleepMs)) end
+text = text .. '}'
+redis.call('HSET', steps, step, text)
+redis.call('HDEL', steps, step .. '~')
+if cancels ~= '' then
+  redis.call('HSET', run, 'cancelledAt', step)
+  redis.call('SREM', cancelling, cancels)
+end
+if warnings ~= '' then redis.call('HSET', run, 'warnings', warnings) end
+return { 'committed', text }

@@ -1,0 +1,18 @@
+import { replyText, type Reply } from "@konverge/redis";
+
+/** What continues when a run ends. Each is empty if there is none. */
+export interface FollowerNames {
+  readonly parentWorkflow: string;
+  readonly parent: string;
+  /** Id of the run that replaces this one. */
+  readonly next: string;
+  /** Key to request. */
+  readonly notify: string;
+}
+
+export function decodeFollowers(replies: readonly Reply[]): FollowerNames {
+  const [parentWorkflow = "", parent = "", next = "", notify = ""] = replies.map((reply) =>
+    reply === null ? "" : replyText(reply),
+  );
+  return { parentWorkflow, parent, next, notify };
+}

@@ -1,0 +1,43 @@
+local h = redis.call('HMGET', run, 'epoch', 'parentWorkflow', 'parent', 'next', 'wakeSeq', 'failing', 'status', 'createdAt',
+  'watched', 'notify')
+if h[1] ~= epoch then return { 'fenced' } end
+local left = { 'left', h[2], h[3], h[4] or '', h[10] or '' }
+if ended(h[7]) then return left end
+if kind == 'compensating' then
+  move(statuses, id, h[7], kind, h[8])
+  redis.call('HSET', run, 'status', kind, 'failing', text)
+  return left
+end
+if h[9] and h[9] ~= '' then
+  local still = {}
+  for object in string.gmatch(objects, '%S+') do still[object] = true end
+  for object in string.gmatch(h[9], '%S+') do
+    if not still[object] then leaveWait(waitRoot, waitKinds, object, member) end
+  end
+  redis.call('HSET', run, 'watched', objects)
+  if objects == '' then redis.call('ZREM', rechecks, id) else redis.call('ZADD', rechecks, now + RECHECK_MS, id) end
+end
+if kind == 'parked' or kind == 'stuck' then
+  local status = (kind == 'parked' and h[6]) and 'compensating' or kind
+  move(statuses, id, h[7], status, h[8])
+  redis.call('HSET', run, 'status', status, 'reason', kind == 'stuck' and text or '', 'parkedUntil', untilMs,
+    'waits', kind == 'parked' and text or '')
+  if h[5] ~= wakeSeq then
+    redis.call('ZADD', wakes, now, id)
+  elseif untilMs ~= '' then
+    redis.call('ZADD', wakes, tonumber(untilMs) + GRACE_MS, id)
+  else
+    redis.call('ZREM', wakes, id)
+  end
+  return left
+end
+move(statuses, id, h[7], kind, h[8])
+redis.call('HSET', run, 'status', kind, kind == 'done' and 'result' or 'error', text, 'endedAt', int(now), 'reason', '',
+  'parkedUntil', '', 'waits', '')
+redis.call('ZREM', wakes, id)
+redis.call('SREM', cancelling, id)
+redis.call('ZADD', endedRuns, now, id)
+forget(endedRuns, index, statuses, now - retentionMs, 2)
+for _, name in ipairs({ run, steps, signals, seen }) do redis.call('PEXPIRE', name, retentionMs) end
+if redis.call('GET', holder) == id then redis.call('PEXPIRE', holder, retentionMs) end
+return left

@@ -1,0 +1,10 @@
+if redis.call('HGET', run, 'epoch') ~= epoch then return { 'fenced' } end
+local field = step .. '~'
+local progress = '{"attempts":' .. attempts .. ',"untilMs":' .. int(now + delayMs)
+progress = progress .. (more == '' and '}' or ',' .. string.sub(more, 2))
+if keep then
+  redis.call('HSETNX', steps, field, progress)
+  return { 'noted', redis.call('HGET', steps, field) }
+end
+redis.call('HSET', steps, field, progress)
+return { 'noted', progress }

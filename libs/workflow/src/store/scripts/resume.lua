@@ -1,0 +1,19 @@
+local h = redis.call('HMGET', run, 'status', 'epoch', 'key', 'createdAt')
+local status = h[1]
+if (status ~= 'failed' and status ~= 'cancelled') or h[2] ~= epoch then return { 'changed' } end
+if h[3] ~= '' then
+  local known = redis.call('GET', holder)
+  local other = known and known ~= id and redis.call('HGET', runRoot .. known, 'status')
+  if other and not ended(other) then return { 'rejected', known } end
+  redis.call('SET', holder, id)
+end
+for _, dropped in ipairs(each) do redis.call('HDEL', steps, dropped.field) end
+for _, name in ipairs({ run, steps, signals, seen }) do redis.call('PERSIST', name) end
+redis.call('HDEL', run, 'result', 'error', 'endedAt', 'cancel', 'cancelledAt', 'failing', 'next')
+redis.call('HINCRBY', run, 'epoch', 1)
+redis.call('HINCRBY', run, 'wakeSeq', 1)
+redis.call('HSET', run, 'status', 'queued', 'seq', kept, 'retry', author, 'after', '', 'waits', '', 'died', '')
+move(statuses, id, status, 'queued', h[4])
+redis.call('ZREM', endedRuns, id)
+redis.call('ZADD', wakes, now + GRACE_MS, id)
+return { 'resumed' }

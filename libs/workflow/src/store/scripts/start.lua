@@ -1,0 +1,25 @@
+if redis.call('EXISTS', run) == 1 then return { 'exists' } end
+local after = ''
+if key ~= '' then
+  local other = redis.call('GET', holder)
+  local known = other and redis.call('HMGET', runRoot .. other, 'status', 'uid', 'generation') or {}
+  local status = known[1]
+  if uid ~= '' and known[2] == uid and tonumber(known[3]) > tonumber(generation) then
+    return { 'attached', other }
+  end
+  if status and not ended(status) then
+    if onExisting == 'attach' then return { 'attached', other } end
+    if onExisting == 'reject' then return { 'rejected', other } end
+    after = other
+    noteCancel(runRoot .. other, wakes, cancelling, other, cjson.encode({ reason = 'superseded by ' .. id }))
+    redis.call('HSET', runRoot .. other, 'next', id)
+  end
+  redis.call('SET', holder, id)
+end
+redis.call('HSET', run, 'status', 'queued', 'version', version, 'input', input, 'key', key, 'parentWorkflow', parentWorkflow,
+  'parent', parent, 'by', by, 'retry', retry, 'uid', uid, 'generation', generation, 'notify', notify, 'after', after,
+  'createdAt', int(now), 'epoch', '0', 'lease', '0', 'wakeSeq', '0', 'seq', '0')
+redis.call('ZADD', index, now, id)
+move(statuses, id, nil, 'queued', now)
+redis.call('ZADD', wakes, now + GRACE_MS, id)
+return { 'created', after }
