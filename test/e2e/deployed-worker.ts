@@ -65,7 +65,7 @@ export function runContainer({ spec }: Deployment, host: Host): DeployedProcess 
       return [name, value === "0.0.0.0" ? "127.0.0.1" : value];
     }),
   );
-  const { PATH = "", HOME = "" } = process.env;
+  const { PATH = "", HOME = "", NODE_COMPILE_CACHE = "" } = process.env;
   const child = spawn(
     process.execPath,
     ["--conditions=@konverge/source", "apps/cli/src/main.ts", ...container.args],
@@ -74,6 +74,7 @@ export function runContainer({ spec }: Deployment, host: Host): DeployedProcess 
       env: {
         PATH,
         HOME,
+        NODE_COMPILE_CACHE,
         KONVERGE_LEASE_DURATION: "4s",
         ...(host.kubeconfig === undefined ? {} : { KUBECONFIG: host.kubeconfig }),
         ...env,

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,6 +11,7 @@ import type { ApiObject } from "@konverge/core";
 import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { until, useQueues } from "../integration/queue/queue-harness.ts";
+import { runCommand } from "./cli-runner.ts";
 
 const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
 const CONFIG = "apps/examples/src/node-pool.config.ts";
@@ -44,17 +46,18 @@ afterEach(() => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-function start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const child = spawn(process.execPath, [...MAIN, ...args], {
-    env: {
-      ...process.env,
-      KONVERGE_REDIS_URL: harness.url,
-      KONVERGE_PREFIX: harness.prefix,
-      KONVERGE_METRICS_PORT: "0",
-      KONVERGE_LEASE_DURATION: "3s",
-      KUBECONFIG: kubeconfig(),
-      ...env,
-    },
+const environment = (env: Readonly<Record<string, string>> = {}) => ({
+  KONVERGE_REDIS_URL: harness.url,
+  KONVERGE_PREFIX: harness.prefix,
+  KONVERGE_METRICS_PORT: "0",
+  KONVERGE_LEASE_DURATION: "3s",
+  KUBECONFIG: kubeconfig(),
+  ...env,
+});
+
+function startWorkerProcess(config: string) {
+  const child = spawn(process.execPath, [...MAIN, "worker", "--config", config], {
+    env: { ...process.env, ...environment() },
     stdio: ["ignore", "pipe", "pipe"],
   });
   children.add(child);
@@ -62,19 +65,11 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
   return child;
 }
 
-/** Runs a command to its end. */
-async function konverge(args: readonly string[], env?: Readonly<Record<string, string>>) {
-  const child = start(args, env);
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
-  return { code, stdout, stderr };
-}
+const konverge = (args: readonly string[], env?: Readonly<Record<string, string>>) =>
+  runCommand(args, environment(env));
 
 async function startWorker(config = CONFIG) {
-  const child = start(["worker", "--config", config]);
+  const child = startWorkerProcess(config);
   child.stderr.resume();
   const said: string[] = [];
   const metricsUrl = await new Promise<string>((resolve, reject) => {
@@ -330,7 +325,10 @@ test.each([
 ])("wrong limits in %s end the worker with all of them by name", async (_what, text) => {
   const path = join(folder, "wrong.config.mjs");
   await writeFile(path, text);
-  const { code, stderr } = await konverge(["worker", "--config", path]);
+  const child = startWorkerProcess(path);
+  let stderr = "";
+  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+  const [code] = await once(child, "close");
   const lines = stderr.split("\n").map((line) => line.trim());
   for (const [name, cure] of [
     ["default.rate: is 0", "from 0.001 to 100000"],

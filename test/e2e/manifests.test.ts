@@ -14,12 +14,14 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ConfigMap } from "../../apps/examples/src/config-map.ts";
 import { Autoscaler, Machine, NodePool } from "../../apps/examples/src/resources.ts";
 import { pollUntil } from "../chaos/poll-until.ts";
+import { runCommand } from "./cli-runner.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
 
 const run = promisify(execFile);
 const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
 const CONFIG = "apps/examples/src/konverge.config.ts";
+const COMMAND = ["manifests", "--config", CONFIG, "--image", "registry.example/operator:1.2.3"];
 const ACCOUNT = { namespace: "konverge", name: "konverge" };
 const POD: ResourceType = {
   group: "",
@@ -60,15 +62,7 @@ const find = <K extends keyof Kinds>(kind: K): Kinds[K] => {
   return found as Kinds[K];
 };
 async function printManifests(...args: readonly string[]): Promise<ApiObject[]> {
-  const { stdout } = await run(process.execPath, [
-    ...MAIN,
-    "manifests",
-    "--config",
-    CONFIG,
-    "--image",
-    "registry.example/operator:1.2.3",
-    ...args,
-  ]);
+  const { stdout } = await runCommand([...COMMAND, ...args], {});
   return args.includes("json")
     ? (JSON.parse(stdout) as { items: ApiObject[] }).items
     : (loadAll(stdout) as ApiObject[]);
@@ -342,7 +336,9 @@ test("the API as printed answers a kubelet's probes, and KEDA's trigger finds it
 });
 
 test("wrong options are told at once, and a secret is asked for by name", async () => {
-  const printed = printManifests("--namespace", "No", "--redis-secret", "redis://:pw@redis:6379");
+  const wrong = ["--namespace", "No", "--redis-secret", "redis://:pw@redis:6379"];
+  // As a process: main.ts prints this error and chooses the exit code.
+  const printed = run(process.execPath, [...MAIN, ...COMMAND, ...wrong]);
   const { code, stderr } = (await printed.catch((error: unknown) => error)) as Ended;
   expect(code).toBe(2);
   expect(stderr).toContain('--namespace "No": write lower-case letters, digits and dashes');

@@ -5,6 +5,7 @@ import { keyListSchema } from "@konverge/contracts";
 import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
 import { beforeEach, expect, test } from "vitest";
 import { keyOf, until, useQueues, workOn } from "../integration/queue/queue-harness.ts";
+import { runCommand } from "./cli-runner.ts";
 
 const harness = useQueues();
 const run = promisify(execFile);
@@ -26,23 +27,12 @@ beforeEach(async () => {
   queue = harness.open();
 });
 
-interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-async function konverge(args: readonly string[], redisUrl = harness.url): Promise<Ended> {
-  const env = { ...process.env, KONVERGE_REDIS_URL: redisUrl, KONVERGE_PREFIX: harness.prefix };
-  try {
-    const { stdout, stderr } = await run(process.execPath, [...MAIN, ...args], {
-      env,
-      timeout: 30_000,
-    });
-    return { code: 0, stdout, stderr };
-  } catch (error) {
-    return error as Ended;
-  }
-}
+const environment = (redisUrl = harness.url) => ({
+  KONVERGE_REDIS_URL: redisUrl,
+  KONVERGE_PREFIX: harness.prefix,
+});
+const konverge = (args: readonly string[], redisUrl?: string) =>
+  runCommand(args, environment(redisUrl));
 
 test("keys are listed, paused, resumed and cancelled, and orders are kept", async () => {
   const accepted = await queue.request(keyOf("blue"), { kind: "http" });
@@ -107,7 +97,7 @@ test.each([
   await queue.request(keyOf("blue"), { kind: "http" });
   const args = ["reconcile", "enqueue", "node-pool", "blue", "-n", "demo", "--wait"];
   const child = spawn(process.execPath, [...MAIN, ...args], {
-    env: { ...process.env, KONVERGE_REDIS_URL: harness.url, KONVERGE_PREFIX: harness.prefix },
+    env: { ...process.env, ...environment() },
     stdio: "ignore",
   });
   const closed = once(child, "close");

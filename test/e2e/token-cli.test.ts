@@ -1,34 +1,15 @@
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { promisify } from "node:util";
 import { openQueueAccess } from "@konverge/api";
 import { expect, onTestFinished, test } from "vitest";
 import { useQueues } from "../integration/queue/queue-harness.ts";
+import { runCommand } from "./cli-runner.ts";
 
 const harness = useQueues();
-const run = promisify(execFile);
-
-interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-async function konverge(...args: string[]): Promise<Ended> {
-  const env = {
-    ...process.env,
+const konverge = (...args: string[]) =>
+  runCommand(["token", ...args], {
     KONVERGE_REDIS_URL: harness.url,
     KONVERGE_PREFIX: harness.prefix,
-  };
-  const main = ["--conditions=@konverge/source", "apps/cli/src/main.ts", "token"];
-  try {
-    return {
-      code: 0,
-      ...(await run(process.execPath, [...main, ...args], { env, timeout: 30_000 })),
-    };
-  } catch (error) {
-    return error as Ended;
-  }
-}
+  });
 
 test("a token is made, shown once, listed without itself, revoked and written down", async () => {
   const { prefix } = harness;

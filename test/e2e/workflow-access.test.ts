@@ -1,5 +1,3 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import type { ApiObject } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { openWorkflows } from "@konverge/workflow";
@@ -7,10 +5,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { Deployment as Deployments, Pod } from "konverge/kinds";
 import { ConfigMap } from "../../apps/examples/src/config-map.ts";
 import { pollUntil } from "../chaos/poll-until.ts";
+import { runCommand } from "./cli-runner.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster } from "./rbac-cluster.ts";
 
-const run = promisify(execFile);
 const CONFIG = "test/e2e/gated-setting.config.ts";
 const ACCOUNT = { namespace: "konverge", name: "konverge" };
 const NAME = "gated-setting";
@@ -22,8 +20,7 @@ interface Role extends ApiObject {
 
 async function printManifests(): Promise<ApiObject[]> {
   const args = ["--config", CONFIG, "--image", "registry.example/operator:1", "--watchers", "1"];
-  const main = ["--conditions=@konverge/source", "apps/cli/src/main.ts", "manifests"];
-  const { stdout } = await run(process.execPath, [...main, ...args, "-o", "json"]);
+  const { stdout } = await runCommand(["manifests", ...args, "-o", "json"], {});
   return (JSON.parse(stdout) as { items: ApiObject[] }).items;
 }
 
