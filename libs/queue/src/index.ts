@@ -37,7 +37,7 @@ export type { WorkQueueOptions } from "./create-work-queue.ts";
 export { findFairnessIssues } from "./contract/fairness.ts";
 export type { Fairness } from "./contract/fairness.ts";
 export { AttemptCancelledError } from "./attempt/lease-keeper.ts";
-export type { PauseScope } from "./contract/pause-scope.ts";
+export type { PauseScope } from "./contract/pause.ts";
 export type {
   CancelResult,
   DeadSelection,
@@ -46,10 +46,9 @@ export type {
   KeyPage,
   KeyQuery,
   KeySummary,
-  Order,
-  Pause,
   QueueControl,
 } from "./contract/queue-control.ts";
+export type { Order, Pause } from "./contract/pause.ts";
 export { formatRequestId } from "./keys/request-id.ts";
 export { openRawQueue } from "./fleet/raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./fleet/raw-queue.ts";
@@ -60,7 +59,6 @@ export type {
   AttemptClosed,
   AttemptEnd,
   AttemptLease,
-  KeyState,
   LostAttempt,
   QueueLadders,
   QueueWorker,
@@ -74,3 +72,4 @@ export type {
   WorkOptions,
   WorkQueue,
 } from "./contract/work-queue.ts";
+export type { KeyState } from "./contract/key-state.ts";

@@ -15,7 +15,8 @@ export type {
   WorkflowOptions,
 } from "./define/define-workflow.ts";
 export type { Json, OnlyJson } from "./define/json-value.ts";
-export type { RunCursor, RunFilter, RunPage } from "./store/list-runs.ts";
+export type { RunCursor, RunPage } from "./store/list-runs.ts";
+export type { RunFilter } from "./store/run-store.ts";
 export { openWorkflows } from "./open-workflows.ts";
 export type {
   RunWorkerSettings,

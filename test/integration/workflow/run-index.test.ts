@@ -1,10 +1,7 @@
 import { expect, test } from "vitest";
 import { RUN_STATUSES } from "@konverge/contracts";
-import {
-  listRuns,
-  type RunCursor,
-  type RunFilter,
-} from "../../../libs/workflow/src/store/list-runs.ts";
+import { listRuns, type RunCursor } from "../../../libs/workflow/src/store/list-runs.ts";
+import type { RunFilter } from "../../../libs/workflow/src/store/run-store.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import type { Leave, RunStore, RunSummary } from "../../../libs/workflow/src/store/run-store.ts";

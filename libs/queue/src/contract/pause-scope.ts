@@ -1,11 +1,5 @@
-import { formatKey, parseKey, type ObjectKey } from "@konverge/core";
-import type { Order, Pause } from "./queue-control.ts";
-
-/** What a pause holds back: all keys of a controller, those of one namespace (the tenant), or one key. */
-export type PauseScope =
-  | { readonly kind: "controller" }
-  | { readonly kind: "namespace"; readonly namespace: string }
-  | { readonly kind: "key"; readonly key: ObjectKey };
+import { formatKey, parseKey } from "@konverge/core";
+import type { Order, Pause, PauseScope } from "./pause.ts";
 
 /** The field of a scope in the hash of pauses. */
 export function fieldOfScope(scope: PauseScope): string {

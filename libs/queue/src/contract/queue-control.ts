@@ -1,18 +1,6 @@
 import type { ObjectKey } from "@konverge/core";
-import type { PauseScope } from "./pause-scope.ts";
-import type { KeyState } from "./work-queue.ts";
-
-/** An order of a person. Both are kept and shown to all, in at most 200 characters each. */
-export interface Order {
-  readonly by: string;
-  readonly reason: string;
-}
-
-/** What is paused, by whom and since when (ISO 8601). */
-export interface Pause extends Order {
-  readonly scope: PauseScope;
-  readonly since: string;
-}
+import type { KeyState } from "./key-state.ts";
+import type { Order, Pause, PauseScope } from "./pause.ts";
 
 /** An order that was given, with its time (ISO 8601). `scope` is text: a key, a namespace, or a controller's all. */
 export interface GivenOrder extends Order {

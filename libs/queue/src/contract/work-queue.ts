@@ -1,5 +1,7 @@
 import type { Fairness } from "./fairness.ts";
-import type { Pause, QueueControl } from "./queue-control.ts";
+import type { KeyState } from "./key-state.ts";
+import type { Pause } from "./pause.ts";
+import type { QueueControl } from "./queue-control.ts";
 import type {
   KonvergeError,
   Ladder,
@@ -62,32 +64,6 @@ export interface RequestState {
   readonly error?: { readonly code: string; readonly message: string };
   /** The pause that it waits for. */
   readonly paused?: Pause;
-}
-
-/** What Redis knows about a key. */
-export interface KeyState {
-  readonly key: string;
-  readonly phase: "idle" | "waiting" | "running" | "backoff" | "dead" | "paused";
-  /** Number of the last request, of the last one an attempt covered, and of the last one that is finished. */
-  readonly requested: number;
-  readonly covered: number;
-  readonly finished: number;
-  readonly epoch: number;
-  /** In a row, since the last success. */
-  readonly failures: number;
-  readonly conflicts: number;
-  readonly lastOutcome?: OutcomeKind;
-  /** ISO 8601; the next start if one is planned (backoff or timer). */
-  readonly nextAt?: string;
-  /** The narrowest pause that holds it back. While an attempt runs, or the key is dead, the phase says that instead. */
-  readonly paused?: Pause;
-  /** Since when it is dead (ISO 8601), and of what. */
-  readonly dead?: {
-    readonly since: string;
-    readonly error?: { readonly code: string; readonly message: string };
-  };
-  /** People only: the latest triggers, oldest first, at most 20. */
-  readonly triggers: readonly Trigger[];
 }
 
 /** One run of the handler, as the queue hands it out. */

@@ -1,5 +1,5 @@
 import { KonvergeError } from "@konverge/core";
-import type { Order } from "../contract/queue-control.ts";
+import type { Order } from "../contract/pause.ts";
 
 const MAX_CHARS = 200;
 

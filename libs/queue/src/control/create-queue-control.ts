@@ -1,28 +1,21 @@
 import { formatKey, KonvergeError, parseKey, type ObjectKey } from "@konverge/core";
-import { type RedisClient, runScript, withRedis } from "@konverge/redis";
+import { runScript, withRedis } from "@konverge/redis";
 import { RETENTION_MS } from "../attempt/attempt-store.ts";
 import { checkOrder } from "./check-order.ts";
+import type { QueueControlOptions } from "./queue-control-options.ts";
 import { createRelease } from "./create-release.ts";
 import { createKeyIndex } from "./key-index.ts";
-import { decodePause, fieldOfScope, type PauseScope } from "../contract/pause-scope.ts";
-import type { CancelResult, GivenOrder, Order, QueueControl } from "../contract/queue-control.ts";
-import type { QueueNames } from "../keys/queue-names.ts";
+import { decodePause, fieldOfScope } from "../contract/pause-scope.ts";
+import type { PauseScope } from "../contract/pause.ts";
+import type { CancelResult, GivenOrder, QueueControl } from "../contract/queue-control.ts";
+import type { Order } from "../contract/pause.ts";
 import { assertOwnKey } from "../keys/job-payload.ts";
-import type { Requester } from "../request/requester.ts";
 import { parseRequestId } from "../keys/request-id.ts";
 import { cancelScript } from "../scripts/cancel.ts";
 import { pauseScript, resumeScript } from "../scripts/pause.ts";
 import { RESUME_CLAIM_MS, unpark } from "../request/unpark.ts";
 
 const ORDERS_KEPT = 200;
-
-export interface QueueControlOptions {
-  readonly redis: RedisClient;
-  readonly names: QueueNames;
-  readonly controller: string;
-  readonly cluster: string;
-  readonly requester: Requester;
-}
 
 export function createQueueControl(options: QueueControlOptions): QueueControl {
   const { redis, names, controller, cluster } = options;

@@ -1,9 +1,10 @@
 import { formatKey, KonvergeError, parseKey } from "@konverge/core";
 import { runScript, withRedis } from "@konverge/redis";
 import { checkOrder } from "./check-order.ts";
-import type { QueueControlOptions } from "./create-queue-control.ts";
+import type { QueueControlOptions } from "./queue-control-options.ts";
 import type { KeyIndex } from "./key-index.ts";
-import type { DeadSelection, Order, QueueControl } from "../contract/queue-control.ts";
+import type { DeadSelection, QueueControl } from "../contract/queue-control.ts";
+import type { Order } from "../contract/pause.ts";
 import { assertOwnKey } from "../keys/job-payload.ts";
 import { logOrderScript } from "../scripts/pause.ts";
 

@@ -2,11 +2,12 @@ import { defined, KonvergeError, type OutcomeKind } from "@konverge/core";
 import type { RedisClient } from "@konverge/redis";
 import { decodeAttempt } from "../attempt/attempt-entry.ts";
 import { decodePause, pauseFieldsOf } from "../contract/pause-scope.ts";
-import type { Order } from "../contract/queue-control.ts";
+import type { Order } from "../contract/pause.ts";
 import { decodeTriggers } from "../attempt/attempt-store.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { parseRequestId } from "../keys/request-id.ts";
-import type { KeyState, RequestState, StoredAttempt } from "../contract/work-queue.ts";
+import type { KeyState } from "../contract/key-state.ts";
+import type { RequestState, StoredAttempt } from "../contract/work-queue.ts";
 
 /** Reads what Redis knows about keys, requests and attempts. Changes nothing. */
 export interface KeyReader {

@@ -1,5 +1,6 @@
 import { formatKey, isKonvergeError } from "@konverge/core";
-import { fieldOfScope, type PauseScope } from "../contract/pause-scope.ts";
+import { fieldOfScope } from "../contract/pause-scope.ts";
+import type { PauseScope } from "../contract/pause.ts";
 import type { GivenOrder, KeyPage, QueueControl } from "../contract/queue-control.ts";
 import { parseRequestId } from "../keys/request-id.ts";
 

@@ -1,4 +1,4 @@
-import type { Advance } from "./create-context.ts";
+import type { Advance } from "./advance.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { RunRef } from "../define/run-ref.ts";

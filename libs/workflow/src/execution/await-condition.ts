@@ -7,7 +7,7 @@ import {
 } from "@konverge/core";
 import { ignoreNotFound } from "@konverge/kube";
 import type { ClusterAccess } from "../define/cluster-access.ts";
-import type { Advance } from "./create-context.ts";
+import type { Advance } from "./advance.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import {
   judge,

@@ -1,3 +1,4 @@
+import type { Advance } from "./advance.ts";
 import { createHash } from "node:crypto";
 import {
   defined,
@@ -20,7 +21,6 @@ import { awaitChild } from "./await-child.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import type { RunRef } from "../define/run-ref.ts";
 import type { RunWait, StepKind, StepRecord } from "../store/run-store.ts";
 import { runStep } from "./run-step.ts";
 import { errorOf } from "./step-failed-error.ts";
@@ -52,18 +52,6 @@ const MAX_NAME = 200;
 const OVER = /!over$/;
 
 const FAULTS_OF_THE_FUNCTION: ReadonlySet<string> = new Set(["invalid_result", "invalid_workflow"]);
-
-/** A verb answers its record, or what it must wait for. */
-export type Advance =
-  | StepRecord
-  | {
-      readonly waitUntilMs: number | undefined;
-      /** What is lacking, for people. */
-      readonly message?: string;
-      readonly child?: RunRef;
-      /** Objects whose change is waited for. */
-      readonly objects?: readonly string[];
-    };
 
 /** The context of one activation: verbs answer from the journal, and go on where it ends. */
 export function createContext(options: ContextOptions): WorkflowContext {

@@ -7,7 +7,7 @@ import {
   toMs,
   type Ladder,
 } from "@konverge/core";
-import type { Advance } from "./create-context.ts";
+import type { Advance } from "./advance.ts";
 import type { StepContext, StepOptions } from "../define/define-workflow.ts";
 import { runBody } from "./run-body.ts";
 import type { RunJournal } from "../journal/run-journal.ts";

@@ -1,4 +1,4 @@
-import type { Advance } from "./create-context.ts";
+import type { Advance } from "./advance.ts";
 import type { Schema } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { BufferedSignal } from "../store/run-store.ts";

@@ -1,23 +1,6 @@
 import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
-import type { RunStatus, RunStore, RunSummary } from "./run-store.ts";
-
-/** Which runs are wanted; all that is given must hold. */
-export interface RunFilter {
-  readonly status?: RunStatus;
-  readonly key?: string;
-  /** Who started it. */
-  readonly by?: string;
-  /** Part of the id, the key or who started it, in any case of letters. */
-  readonly text?: string;
-}
-
-/** A place among runs, newest first. Runs do not change theirs, so pages made by it neither skip nor repeat one. */
-export interface RunPlace {
-  readonly createdAtMs: number;
-  /** Without it the place is before all runs of that moment. */
-  readonly id?: string;
-}
+import type { RunFilter, RunPlace, RunStore, RunSummary } from "./run-store.ts";
 
 /** Where a list of several workflows goes on: behind this run. */
 export interface RunCursor extends RunRef {

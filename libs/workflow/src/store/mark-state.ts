@@ -1,10 +1,4 @@
-import type { RunStatus, StepRecord } from "./run-store.ts";
-
-/**
- * Who may still look for the mark of a step: the step itself when it runs again (`live`); only a retry that goes on from what
- * failed (`ended`); nobody (`settled`).
- */
-export type MarkState = "live" | "ended" | "settled";
+import type { MarkState, RunStatus, StepRecord } from "./run-store.ts";
 
 const ENDED: ReadonlySet<RunStatus> = new Set<RunStatus>(["failed", "cancelled"]);
 

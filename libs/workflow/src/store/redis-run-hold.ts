@@ -1,6 +1,7 @@
-import type { RedisRunStoreOptions } from "./redis-run-store.ts";
+import type { RedisRunStoreOptions } from "./redis-run-store-options.ts";
 import type { RunNames } from "./run-names.ts";
-import { markStateOf, type MarkState } from "./mark-state.ts";
+import { markStateOf } from "./mark-state.ts";
+import type { MarkState } from "./run-store.ts";
 import { readSteps } from "./run-fields.ts";
 import { isEndStatus, type RunStatus, type RunStore } from "./run-store.ts";
 

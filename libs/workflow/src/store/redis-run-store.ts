@@ -6,9 +6,11 @@ import {
   type ScriptSignature,
   type TypedScript,
 } from "@konverge/redis";
-import { compareIds, fits, type RunPlace } from "./list-runs.ts";
+import { compareIds, fits } from "./list-runs.ts";
+import type { RunPlace } from "./run-store.ts";
 import { createRedisRunHold } from "./redis-run-hold.ts";
 import { glanceOf, readHeld, readRun, readSteps, readSummary, refOf } from "./run-fields.ts";
+import type { RedisRunStoreOptions } from "./redis-run-store-options.ts";
 import { runNames, type RunNames } from "./run-names.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import {
@@ -48,15 +50,6 @@ const SWEPT_AT_ONCE = 100;
 /** Runs that one list looks at, and that it asks for at a time, when not all of them fit. */
 const MOST_LOOKED_AT = 10_000;
 const LOOKED_AT_ONCE = 500;
-
-export interface RedisRunStoreOptions {
-  /** Makes a call, by the rules of who waits for it. */
-  readonly call: <T>(run: (redis: RedisClient) => Promise<T>) => Promise<T>;
-  readonly prefix: string;
-  readonly cluster: string;
-  /** How long a run is kept after its end, in ms. */
-  readonly retentionMs: number;
-}
 
 export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
   const { call, prefix, cluster, retentionMs } = options;

@@ -1,6 +1,4 @@
 import { defined } from "@konverge/core";
-import type { RunFilter, RunPlace } from "./list-runs.ts";
-import type { MarkState } from "./mark-state.ts";
 import type { RunRef } from "../define/run-ref.ts";
 
 export const RUN_STATUSES = [
@@ -326,4 +324,27 @@ export interface RunStore {
   overdue(workflow: string): Promise<string[]>;
   /** Runs whose cancellation was ordered and not thrown yet. */
   cancelling(workflow: string): Promise<ReadonlySet<string>>;
+}
+
+/**
+ * Who may still look for the mark of a step: the step itself when it runs again (`live`); only a retry that goes on from what
+ * failed (`ended`); nobody (`settled`).
+ */
+export type MarkState = "live" | "ended" | "settled";
+
+/** Which runs are wanted; all that is given must hold. */
+export interface RunFilter {
+  readonly status?: RunStatus;
+  readonly key?: string;
+  /** Who started it. */
+  readonly by?: string;
+  /** Part of the id, the key or who started it, in any case of letters. */
+  readonly text?: string;
+}
+
+/** A place among runs, newest first. Runs do not change theirs, so pages made by it neither skip nor repeat one. */
+export interface RunPlace {
+  readonly createdAtMs: number;
+  /** Without it the place is before all runs of that moment. */
+  readonly id?: string;
 }

@@ -6,7 +6,7 @@ import {
   type JsonObject,
 } from "@konverge/core";
 import type { ObjectRef } from "../define/object-ref.ts";
-import type { MarkState } from "../store/mark-state.ts";
+import type { MarkState } from "../store/run-store.ts";
 import type { StepMark } from "../store/run-store.ts";
 import { refTo } from "../define/wait-target.ts";
 import { markerName, markOf, marksIn } from "./step-marker.ts";

@@ -1,0 +1,14 @@
+import type { RunRef } from "../define/run-ref.ts";
+import type { StepRecord } from "../store/run-store.ts";
+
+/** The record of a verb, or what the verb waits for. */
+export type Advance =
+  | StepRecord
+  | {
+      readonly waitUntilMs: number | undefined;
+      /** What is missing, for users. */
+      readonly message?: string;
+      readonly child?: RunRef;
+      /** Objects whose change ends the wait. */
+      readonly objects?: readonly string[];
+    };
