@@ -1,7 +1,6 @@
 import { defined } from "@konverge/core";
 import {
   runScript,
-  type RedisClient,
   type ScriptCall,
   type ScriptSignature,
   type TypedScript,
