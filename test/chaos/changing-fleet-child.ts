@@ -1,7 +1,7 @@
 /** A worker of the fleets in this folder, in a process of its own: its one argument says what it runs. */
-import type { ApiObject, ResourceType } from "@konverge/core";
+import type { ApiObject, ResourceType, WorkerRole } from "@konverge/core";
 import { defineConfig, startWorker } from "@konverge/worker";
-import { defineController, type WorkerRole } from "@konverge/engine";
+import { defineController } from "@konverge/engine";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 
 export interface FleetConfig {

@@ -1,3 +1,4 @@
+import { WORKER_ROLES } from "@konverge/core";
 import { z } from "zod";
 
 export const KEY_PHASES = ["idle", "waiting", "running", "backoff", "dead", "paused"] as const;
@@ -171,7 +172,7 @@ export const workerListSchema = z.object({
       definitions: z.record(z.string(), z.object({ kind: z.string(), digest: z.string() })),
       /** Versions of the workflows that it runs, by name. */
       workflows: z.record(z.string(), z.number()).optional(),
-      role: z.enum(["watch", "work", "all"]),
+      role: z.enum(WORKER_ROLES),
       version: z.string(),
       startedAt: z.string(),
       host: z.string(),

@@ -1,5 +1,11 @@
 import { readFileSync } from "node:fs";
-import { ensureError, invalidConfig, parseRedisUrl, type ErrorIssue } from "@konverge/core";
+import {
+  ensureError,
+  invalidConfig,
+  parseRedisUrl,
+  WORKER_ROLES,
+  type ErrorIssue,
+} from "@konverge/core";
 import { z } from "zod";
 import { duration } from "./duration.ts";
 
@@ -77,7 +83,7 @@ export const settingsSchema = z.strictObject({
     .optional()
     .meta(meta("KONVERGE_CONTEXT", "Context of the kubeconfig. Default: its current one.")),
   role: z
-    .enum(["watch", "work", "all"])
+    .enum(WORKER_ROLES)
     .default("all")
     .meta(
       meta(

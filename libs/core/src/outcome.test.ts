@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { isFinal, type OutcomeKind } from "./outcome.ts";
+import {
+  endedWell,
+  handlerSucceeded,
+  isFinal,
+  OUTCOME_KINDS,
+  type OutcomeKind,
+} from "./outcome.ts";
 
 // Exhaustive by type: a new outcome must be placed here.
 const FINAL: Record<OutcomeKind, boolean> = {
@@ -21,3 +27,20 @@ test.each(Object.entries(FINAL) as [OutcomeKind, boolean][])(
     expect(isFinal(kind)).toBe(final);
   },
 );
+
+test("lists each outcome once", () => {
+  expect([...OUTCOME_KINDS].toSorted()).toEqual(Object.keys(FINAL).toSorted());
+});
+
+test("a deleted object ends an attempt well, although no handler succeeded", () => {
+  expect(OUTCOME_KINDS.filter(endedWell)).toEqual(["done", "requeueAfter", "awaitChange", "gone"]);
+  expect(OUTCOME_KINDS.filter(handlerSucceeded)).toEqual(["done", "requeueAfter", "awaitChange"]);
+});
+
+test.each(["lost", "constructor", undefined])("%s is neither final nor a success", (outcome) => {
+  expect([isFinal(outcome), endedWell(outcome), handlerSucceeded(outcome)]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+});

@@ -1,49 +1,90 @@
 /**
- * How an attempt ended. The queue acts on it alone (docs/outcomes.md):
- * what is counted, when the key runs again, whether the API server is to blame.
+ * The result of an attempt. The queue derives everything else from it (docs/outcomes.md):
+ * the counters, the next start of the key, and whether the API server is at fault.
  */
 export type Outcome =
   /** Finished; counters reset. */
   | { readonly kind: "done" }
-  /** Finished; runs again in `afterMs` unless something asks for it earlier. */
+  /** Finished; runs again in `afterMs`, or earlier if requested. */
   | { readonly kind: "requeueAfter"; readonly afterMs: number }
   /** Finished; a change of a watched object wakes the key. */
   | { readonly kind: "awaitChange" }
-  /** We decided on an old version. Not an error: own counter, own ladder. */
+  /** Outdated resourceVersion. Separate counter and backoff. */
   | { readonly kind: "conflict"; readonly error: Error }
-  /** Something failed that may succeed later. `retryAfterMs` is the server's wish. */
+  /** Failed, but may succeed later. `retryAfterMs` is the delay that the server requested. */
   | { readonly kind: "retry"; readonly error: Error; readonly retryAfterMs?: number }
-  /** The server refuses what we want; tried again slowly, since only a change can help. */
+  /** The server rejected the request. Retried slowly, since only a change can help. */
   | { readonly kind: "rejected"; readonly error: Error }
-  /** The handler said that trying again cannot help. */
+  /** The handler threw a TerminalError. */
   | { readonly kind: "terminal"; readonly error: Error }
-  /** Not tried, or not to the end, for the API server's sake; the attempt is not counted. */
+  /** Not started, or not completed, to protect the API server. The attempt is not counted. */
   | { readonly kind: "deferred"; readonly afterMs: number; readonly cause: string }
-  /** The reconciled object does not exist any more. */
+  /** The reconciled object does not exist. */
   | { readonly kind: "gone" }
-  /** Ended from outside. */
+  /** Cancelled by a shutdown, a lost lease or a user. */
   | {
       readonly kind: "cancelled";
-      readonly cause: "shutdown" | "leaseLost" | "timeout" | "person";
+      readonly cause: "shutdown" | "leaseLost" | "person";
       readonly error?: Error;
     };
 
-export type OutcomeKind = Outcome["kind"];
+/** All outcomes, in the order of the API's schema. */
+export const OUTCOME_KINDS = [
+  "done",
+  "requeueAfter",
+  "awaitChange",
+  "conflict",
+  "retry",
+  "rejected",
+  "terminal",
+  "deferred",
+  "gone",
+  "cancelled",
+] as const;
 
-/** True for outcomes after which nothing is left to do for the requests that the attempt covered. */
-export function isFinal(kind: OutcomeKind): boolean {
-  switch (kind) {
-    case "done":
-    case "requeueAfter":
-    case "awaitChange":
-    case "gone":
-    case "terminal":
-      return true;
-    case "conflict":
-    case "retry":
-    case "rejected":
-    case "deferred":
-    case "cancelled":
-      return false;
-  }
+export type OutcomeKind = (typeof OUTCOME_KINDS)[number];
+
+interface Meaning {
+  readonly isFinal: boolean;
+  readonly endedWell: boolean;
+  readonly isSuccess: boolean;
+}
+
+const SUCCESS: Meaning = { isFinal: true, endedWell: true, isSuccess: true };
+const OPEN: Meaning = { isFinal: false, endedWell: false, isSuccess: false };
+
+// Keyed by the union and checked against the list: a difference between the two breaks the build.
+const MEANINGS: Readonly<Record<Outcome["kind"], Meaning>> = {
+  done: SUCCESS,
+  requeueAfter: SUCCESS,
+  awaitChange: SUCCESS,
+  gone: { isFinal: true, endedWell: true, isSuccess: false },
+  terminal: { isFinal: true, endedWell: false, isSuccess: false },
+  conflict: OPEN,
+  retry: OPEN,
+  rejected: OPEN,
+  deferred: OPEN,
+  cancelled: OPEN,
+} satisfies Record<OutcomeKind, Meaning>;
+
+/** True for outcomes that settle the requests of the attempt. */
+export function isFinal(outcome: string | undefined): boolean {
+  return meaningOf(outcome).isFinal;
+}
+
+/** True for outcomes without a problem: the handler succeeded, or the object does not exist. */
+export function endedWell(outcome: string | undefined): boolean {
+  return meaningOf(outcome).endedWell;
+}
+
+/** True if the handler ran and returned a valid result. */
+export function handlerSucceeded(outcome: string | undefined): boolean {
+  return meaningOf(outcome).isSuccess;
+}
+
+/** Records have outcomes of their own, such as `lost`, and objects in Redis may have none: neither has a meaning here. */
+function meaningOf(outcome: string | undefined): Meaning {
+  return outcome !== undefined && Object.hasOwn(MEANINGS, outcome)
+    ? MEANINGS[outcome as OutcomeKind]
+    : OPEN;
 }

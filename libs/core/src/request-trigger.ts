@@ -1,28 +1,31 @@
-/** Who or what wished a reconcile. Never says create, update or delete: a handler looks at the state instead. */
-export type TriggerKind =
-  | "watch"
-  | "resync"
-  | "http"
-  | "cli"
-  | "schedule"
-  | "owner"
-  | "retry"
-  | "signal";
+/** The sources of a reconcile request. There are no event types: handlers are level-triggered. */
+export const TRIGGER_KINDS = [
+  "watch",
+  "resync",
+  "http",
+  "cli",
+  "schedule",
+  "owner",
+  "retry",
+  "signal",
+] as const;
+
+export type TriggerKind = (typeof TRIGGER_KINDS)[number];
 
 export interface Trigger {
   readonly kind: TriggerKind;
-  /** For people: which watch, user or system. */
+  /** For display: which watch, user or system. */
   readonly by?: string;
-  /** For people: why. */
+  /** For display: why. */
   readonly reason?: string;
-  /** Version of the object that was seen; a floor for the read. Only from the reconciled object itself. */
+  /** Version of the reconciled object that was observed; the read must be at least as new. */
   readonly resourceVersion?: string;
   readonly generation?: number;
-  /** Version of another object whose change this is about, such as a child's. No floor, but it tells whose write it was. */
+  /** Version of another object, such as a child, whose change caused the request. Identifies the writer; the read ignores it. */
   readonly version?: string;
   /**
-   * How far the watches of whoever requests had come, by `plural.group`. A list that an attempt for this takes from a cache must
-   * have come as far, or it would miss the very change that it runs for.
+   * Versions that the requester's watches had reached, by `plural.group`. A list that the attempt takes from a cache must be as
+   * new, or it would miss the change that caused the attempt.
    */
   readonly seen?: Readonly<Record<string, string>>;
   /** W3C trace context of the request. */

@@ -1,4 +1,4 @@
-import { defined } from "@konverge/core";
+import { defined, type WorkerRole } from "@konverge/core";
 import type { KubeClient, LeaderElectionOptions } from "@konverge/kube";
 import type { HistoryWriter, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { ObjectLanes } from "@konverge/lanes";
@@ -21,7 +21,6 @@ import { runAttempt } from "./attempt/run-attempt.ts";
 import { createRepeatedSignal, startProducer, type Producer } from "./watch/start-producer.ts";
 import type { RunStarter } from "./define/start-run.ts";
 import { startReflectors } from "./watch/start-reflectors.ts";
-import type { WorkerRole } from "./watch/worker-role.ts";
 import { createWriteGroups } from "./access/write-group.ts";
 
 /** Of the rate towards an API server; what works must not wait behind what fails. */

@@ -40,4 +40,3 @@ export { reportProgress } from "./define/report-progress.ts";
 export type { Progress, ProgressDraft } from "./define/report-progress.ts";
 export { reportStrayErrors } from "./attempt/stray-errors.ts";
 export type { StrayErrorOptions } from "./attempt/stray-errors.ts";
-export type { WorkerRole } from "./watch/worker-role.ts";

@@ -1,3 +1,4 @@
+import { OUTCOME_KINDS, TRIGGER_KINDS } from "@konverge/core";
 import { z } from "zod";
 import { HINTS, type HintCode } from "./hint.ts";
 
@@ -36,17 +37,8 @@ const write = z.object({
 
 /** How an attempt can end. */
 export const ATTEMPT_OUTCOMES = [
-  "done",
-  "requeueAfter",
-  "awaitChange",
-  "conflict",
-  "retry",
-  "rejected",
-  "terminal",
-  "deferred",
-  "gone",
-  "cancelled",
-  // The worker died, or was cut off: nobody can tell what the handler did.
+  ...OUTCOME_KINDS,
+  // The worker died or was cut off; what the handler did is unknown.
   "lost",
 ] as const;
 
@@ -60,7 +52,7 @@ const hint = z.object({
 });
 
 const trigger = z.object({
-  kind: z.enum(["watch", "resync", "http", "cli", "schedule", "owner", "retry", "signal"]),
+  kind: z.enum(TRIGGER_KINDS),
   by: z.string().optional(),
   reason: z.string().optional(),
   resourceVersion: z.string().optional(),

@@ -1,7 +1,8 @@
 import { defined } from "@konverge/core";
 import { readSettings, type SettingsInput } from "@konverge/contracts";
 import type { Config } from "./config/define-config.ts";
-import type { Log, WorkerRole } from "@konverge/engine";
+import type { WorkerRole } from "@konverge/core";
+import type { Log } from "@konverge/engine";
 import { createLogger, createMetrics } from "@konverge/telemetry";
 import { openWorker } from "./open-worker.ts";
 

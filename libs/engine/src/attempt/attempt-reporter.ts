@@ -1,11 +1,11 @@
 import { redactPatch, type AttemptRecord, type Hint } from "@konverge/records";
 import {
   defined,
+  endedWell,
   isKonvergeError,
   findCause,
   parseKey,
   type Outcome,
-  type OutcomeKind,
   type Trigger,
 } from "@konverge/core";
 import { findTakenFields, isKubeApiError, resourceName, type ConflictRecord } from "@konverge/kube";
@@ -46,9 +46,6 @@ export interface AttemptReporter {
 
 /** The queue refuses larger ones; a record is an explanation, not a copy. */
 const MAX_RECORD_BYTES = 16_000;
-
-/** Ends of a good day: where nothing was written either, there is nothing to tell. */
-const WELL: ReadonlySet<OutcomeKind> = new Set(["done", "awaitChange", "requeueAfter", "gone"]);
 
 export function createAttemptReporter(options: AttemptReporterOptions): AttemptReporter {
   const { controller, metrics, workerId } = options;
@@ -127,7 +124,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         return;
       }
       const changedNothing = record.writes.length === 0 && conflicts === 0 && !fenced;
-      if (changedNothing && WELL.has(outcome.kind)) log.debug(fields, "reconciled");
+      if (changedNothing && endedWell(outcome.kind)) log.debug(fields, "reconciled");
       else log.info(fields, "reconciled");
     },
   };

@@ -1,5 +1,11 @@
 import { HINTS, type Hint, type HintCode } from "@konverge/records";
-import { findCause, isKonvergeError, type ObjectKey, type Outcome } from "@konverge/core";
+import {
+  findCause,
+  handlerSucceeded,
+  isKonvergeError,
+  type ObjectKey,
+  type Outcome,
+} from "@konverge/core";
 import {
   isAlreadyExists,
   isKubeApiError,
@@ -50,7 +56,7 @@ function findSwallowed(
   { kind }: Outcome,
   { conflicts, writes }: AttemptTrace,
 ): ConflictRecord | undefined {
-  if (kind !== "done" && kind !== "requeueAfter" && kind !== "awaitChange") return undefined;
+  if (!handlerSucceeded(kind)) return undefined;
   return conflicts.find((conflict) => conflict.isThrown && !isSettled(conflict, writes));
 }
 

@@ -1,11 +1,10 @@
-import type { ApiObject, ResourceType } from "@konverge/core";
+import type { ApiObject, ResourceType, WorkerRole } from "@konverge/core";
 import { createReflector, isForbidden, type KubeClient, type Reflector } from "@konverge/kube";
 import type { Metrics } from "@konverge/telemetry";
 import type { Controller, WatchSource } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { typeId } from "../access/object-cache.ts";
 import type { RequestSource, SeenChange } from "./request-source.ts";
-import type { WorkerRole } from "./worker-role.ts";
 
 /** A controller that is told of what the watches see. */
 export interface Watcher {

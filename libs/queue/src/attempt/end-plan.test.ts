@@ -62,10 +62,6 @@ test.each<[Outcome, Partial<EndPlan>]>([
     { counting: "uncount", final: false, job: "putBack" },
   ],
   [
-    { kind: "cancelled", cause: "timeout" },
-    { counting: "failure", delayMs: 2_000, job: "retry" },
-  ],
-  [
     { kind: "cancelled", cause: "person" },
     { counting: "keep", final: true, job: "complete" },
   ],

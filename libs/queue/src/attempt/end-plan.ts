@@ -68,8 +68,6 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
       };
     case "cancelled":
       switch (outcome.cause) {
-        case "timeout":
-          return failed(failing(ladders.failure, counters.failures));
         case "person":
           // Only when all requests that the attempt covers were withdrawn.
           return { ...finish(), counting: "keep", final: true };

@@ -1,4 +1,4 @@
-import { defined, KonvergeError, type OutcomeKind } from "@konverge/core";
+import { defined, isFinal, KonvergeError, type OutcomeKind } from "@konverge/core";
 import type { RedisClient } from "@konverge/redis";
 import { decodeAttempt } from "../attempt/attempt-entry.ts";
 import { decodePause, pauseFieldsOf } from "../contract/pause-scope.ts";
@@ -165,7 +165,8 @@ function requestStateOf(
   const finished = int(hash["finished"]) >= number;
   const running = Boolean(hash["owner"]) && int(hash["covered"]) >= number;
   const own = attempts.filter(({ covered }) => covered >= number);
-  const ending = own.findIndex(({ outcome }) => FINAL.has(outcome));
+  // A request ends with the first final outcome; the last attempt of a dead key may have failed in another way.
+  const ending = own.findIndex(({ outcome }) => isFinal(outcome));
   const tried = finished && ending !== -1 ? own.slice(0, ending + 1) : own;
   const last = tried.at(-1);
   const base = {
@@ -192,7 +193,7 @@ function cancelledStateOf(
   const { atMs, epoch, by, reason } = cancel;
   if (epoch !== undefined && hash["owner"] && int(hash["epoch"]) === epoch) return state;
   const aborted = attempts.find(({ id }) => id === String(epoch));
-  const done = aborted !== undefined && FINAL.has(aborted.outcome);
+  const done = aborted !== undefined && isFinal(aborted.outcome);
   const tried = attempts.filter(({ endedAtMs }) => endedAtMs <= (aborted?.endedAtMs ?? atMs));
   return {
     id: state.id,
@@ -212,15 +213,6 @@ function phaseOfRequest(finished: boolean, running: boolean): RequestState["phas
   if (finished) return "finished";
   return running ? "running" : "waiting";
 }
-
-/** A request ends with the first of these; a dead key's last attempt may have failed in another way. */
-const FINAL: ReadonlySet<string> = new Set([
-  "done",
-  "requeueAfter",
-  "awaitChange",
-  "gone",
-  "terminal",
-]);
 
 function int(text: string | undefined): number {
   return Number(text ?? "") || 0;

@@ -1,4 +1,4 @@
-import { ensureError, KonvergeError } from "@konverge/core";
+import { ensureError, KonvergeError, type WorkerRole } from "@konverge/core";
 import { claimBinding, readShards } from "./cluster-binding.ts";
 import {
   clusterRoot,
@@ -51,7 +51,7 @@ export interface AnnouncedWorker {
   /** Versions of the workflows that it runs, by name; missing from workers of older versions. */
   readonly workflows?: Readonly<Record<string, number>>;
   /** What it does: make requests, run handlers, or both. */
-  readonly role: "watch" | "work" | "all";
+  readonly role: WorkerRole;
   /** Version of Konverge. */
   readonly version: string;
   /** ISO 8601. */
