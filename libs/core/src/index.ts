@@ -18,6 +18,7 @@ export {
   rejectedLadder,
 } from "./backoff-ladder.ts";
 export type { Climb, Jitter, Ladder } from "./backoff-ladder.ts";
+export { deepFreeze } from "./deep-freeze.ts";
 export { defined } from "./defined.ts";
 export { toMs } from "./duration.ts";
 export type { Duration } from "./duration.ts";
@@ -79,6 +80,7 @@ export type { RedisAddress, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";
 export { TRIGGER_KINDS } from "./request-trigger.ts";
 export type { Trigger, TriggerKind } from "./request-trigger.ts";
+export { resourceId } from "./resource-name.ts";
 export { compareResourceVersions } from "./resource-version.ts";
 export { takeToken } from "./token-bucket.ts";
 export type { BucketLimits } from "./token-bucket.ts";

@@ -1,4 +1,5 @@
 import { KonvergeError } from "./errors.ts";
+import { resourceId } from "./resource-name.ts";
 
 /** What is reconciled: one object under one controller of one cluster. Keys of different controllers never collide. */
 export interface ObjectKey {
@@ -18,7 +19,7 @@ const FORM = "controller/cluster/resource.group/namespace/name";
 
 /** `controller/cluster/resource.group/namespace/name`, each segment percent-encoded, `_` for no namespace. */
 export function formatKey(key: ObjectKey): string {
-  const { controller, cluster, resource, group, namespace, name } = key;
+  const { controller, cluster, resource, namespace, name } = key;
   for (const [field, value] of Object.entries({ controller, cluster, resource, name })) {
     if (value === "") throw new KonvergeError("invalid_key", `${field} of the key is empty`);
   }
@@ -28,8 +29,7 @@ export function formatKey(key: ObjectKey): string {
   if (resource.includes(".")) {
     throw new KonvergeError("invalid_key", `resource "${resource}" has a dot; put its group apart`);
   }
-  const type = group === "" ? resource : `${resource}.${group}`;
-  const segments = [controller, cluster, type].map(encodeSegment);
+  const segments = [controller, cluster, resourceId(key)].map(encodeSegment);
   segments.push(namespace === undefined ? NO_NAMESPACE : encodeSegment(namespace));
   segments.push(encodeSegment(name));
   return segments.join("/");

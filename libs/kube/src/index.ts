@@ -80,7 +80,6 @@ export type { KubeconfigOptions } from "./credentials/kubeconfig.ts";
 export { ownerOf, setControllerReference, setOwnerReference } from "./objects/owner-references.ts";
 export type { Owned } from "./objects/owner-references.ts";
 export { findOwners } from "./mutate/ownership-conflict.ts";
-export { resourceName } from "./names/resource-path.ts";
 export type { NamespacedName } from "./names/resource-path.ts";
 export { recordEvent } from "./objects/record-event.ts";
 export type { ObjectEventInput } from "./objects/record-event.ts";
@@ -91,7 +90,8 @@ export {
   readinessOf,
   wordsOf,
 } from "./objects/readiness.ts";
-export type { Readiness, ReadinessOptions } from "./objects/readiness.ts";
+export type { ReadinessOptions } from "./objects/readiness.ts";
+export type { Readiness } from "./objects/readiness-state.ts";
 export { createReflector } from "./reflector/reflector.ts";
 export type { Reflector, ReflectorEvent, ReflectorOptions } from "./reflector/reflector.ts";
 export type { ObjectEvent } from "./reflector/reflector-store.ts";
@@ -102,4 +102,4 @@ export type { RetryOnConflictOptions } from "./mutate/retry-on-conflict.ts";
 export { findTakenFields } from "./mutate/taken-fields.ts";
 export type { TakenField } from "./mutate/taken-fields.ts";
 export type { TlsMaterial } from "./credentials/tls-material.ts";
-export type { WatchEvent, WatchOptions } from "./wire/watch.ts";
+export type { WatchEvent, WatchOptions } from "./contract/watch-event.ts";

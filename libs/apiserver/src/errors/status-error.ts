@@ -1,4 +1,4 @@
-import type { JsonObject } from "@konverge/core";
+import { resourceId, type JsonObject } from "@konverge/core";
 import { joinFieldErrors, type FieldError } from "./field-error.ts";
 
 /** Group and plural of a resource, as error texts name it. */
@@ -67,10 +67,6 @@ function detailsToJson({ name, group, kind, uid, causes, retryAfterSeconds }: De
   };
 }
 
-/** `deployments.apps`, or `configmaps` in the core group. */
-const groupResourceName = ({ group, resource }: GroupResource): string =>
-  group === "" ? resource : `${resource}.${group}`;
-
 const quote = (text: string) => JSON.stringify(text);
 const about = ({ group, resource }: GroupResource, name: string) => ({
   name,
@@ -82,7 +78,7 @@ export const notFound = (resource: GroupResource, name: string): StatusError =>
   new StatusError(
     404,
     "NotFound",
-    `${groupResourceName(resource)} ${quote(name)} not found`,
+    `${resourceId(resource)} ${quote(name)} not found`,
     about(resource, name),
   );
 
@@ -94,7 +90,7 @@ export const alreadyExists = (resource: GroupResource, name: string): StatusErro
   new StatusError(
     409,
     "AlreadyExists",
-    `${groupResourceName(resource)} ${quote(name)} already exists`,
+    `${resourceId(resource)} ${quote(name)} already exists`,
     about(resource, name),
   );
 
@@ -102,7 +98,7 @@ export const beingDeleted = (resource: GroupResource, name: string): StatusError
   new StatusError(
     409,
     "AlreadyExists",
-    `object is being deleted: ${groupResourceName(resource)} ${quote(name)} already exists`,
+    `object is being deleted: ${resourceId(resource)} ${quote(name)} already exists`,
     about(resource, name),
   );
 
@@ -110,7 +106,7 @@ export const generateNameConflict = (resource: GroupResource, name: string): Sta
   new StatusError(
     409,
     "AlreadyExists",
-    `${groupResourceName(resource)} ${quote(name)} already exists, the server was not able to generate a unique name for the object`,
+    `${resourceId(resource)} ${quote(name)} already exists, the server was not able to generate a unique name for the object`,
     { ...about(resource, name), retryAfterSeconds: 1 },
   );
 
@@ -118,7 +114,7 @@ export const conflict = (resource: GroupResource, name: string, why: string): St
   new StatusError(
     409,
     "Conflict",
-    `Operation cannot be fulfilled on ${groupResourceName(resource)} ${quote(name)}: ${why}`,
+    `Operation cannot be fulfilled on ${resourceId(resource)} ${quote(name)}: ${why}`,
     about(resource, name),
   );
 
@@ -139,8 +135,8 @@ export const forbiddenByServer = (
     403,
     "Forbidden",
     name === ""
-      ? `${groupResourceName(resource)} is forbidden: ${why}`
-      : `${groupResourceName(resource)} ${quote(name)} is forbidden: ${why}`,
+      ? `${resourceId(resource)} is forbidden: ${why}`
+      : `${resourceId(resource)} ${quote(name)} is forbidden: ${why}`,
     { ...about(resource, name), causes },
   );
 
@@ -179,7 +175,7 @@ export const methodNotSupported = (resource: GroupResource, action: string): Sta
   new StatusError(
     405,
     "MethodNotAllowed",
-    `${action} is not supported on resources of kind ${quote(groupResourceName(resource))}`,
+    `${action} is not supported on resources of kind ${quote(resourceId(resource))}`,
     about(resource, ""),
   );
 

@@ -1,4 +1,4 @@
-import { cloneJson, jsonEquals, type JsonObject } from "@konverge/core";
+import { cloneJson, formatApiVersion, jsonEquals, type JsonObject } from "@konverge/core";
 import { EMPTY_FIELDS, fieldSetOf, type FieldSet } from "../fields/field-set.ts";
 import { generationOf, metadataOf, setOrDelete } from "../objects/metadata.ts";
 import { unqualifiedFinalizerErrors } from "../objects/finalizer-rules.ts";
@@ -6,7 +6,7 @@ import { subdomainErrors } from "../objects/name-rules.ts";
 import { blankObject } from "../schema/blank-object.ts";
 import { builtinSchema } from "../schema/builtin-schemas.ts";
 import { decodeBuiltin } from "../schema/decode-builtin.ts";
-import { apiVersionOf, type ResourceKind, type Subresource } from "./resource-kind.ts";
+import type { ResourceKind, Subresource } from "./resource-kind.ts";
 
 /** What a built-in kind must say; the rest has the defaults of most kinds. */
 export interface BuiltinKindOptions extends Partial<
@@ -46,7 +46,7 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
     shortNames: [],
     categories: [],
     namespaced: true,
-    storageApiVersion: apiVersionOf(options),
+    storageApiVersion: formatApiVersion(options.group, options.version),
     scale: undefined,
     createsOnUpdate: false,
     updatesUnconditionally: true,
@@ -68,7 +68,7 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
     blank: {
       ...blankObject(schema),
       ...options.blankMembers,
-      apiVersion: apiVersionOf(options),
+      apiVersion: formatApiVersion(options.group, options.version),
       kind: options.kind,
     },
     subresources,

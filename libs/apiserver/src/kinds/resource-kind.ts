@@ -67,15 +67,3 @@ export interface ResourceKind extends GroupResource {
   /** A deletion does not remove the object but marks it: whoever finishes it does so later. */
   readonly prepareDelete?: (object: JsonObject) => void;
 }
-
-/** Identity of the storage that all versions of a kind share. */
-export const tableIdOf = ({ group, resource }: GroupResource): string =>
-  group === "" ? resource : `${resource}.${group}`;
-
-export const apiVersionOf = ({
-  group,
-  version,
-}: {
-  readonly group: string;
-  readonly version: string;
-}): string => (group === "" ? version : `${group}/${version}`);

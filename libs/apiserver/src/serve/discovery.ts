@@ -1,5 +1,5 @@
-import type { JsonObject } from "@konverge/core";
-import { apiVersionOf, type ResourceKind, type Subresource } from "../kinds/resource-kind.ts";
+import { formatApiVersion, type JsonObject } from "@konverge/core";
+import type { ResourceKind, Subresource } from "../kinds/resource-kind.ts";
 
 const VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -52,7 +52,7 @@ export function resourceList(
   return {
     kind: "APIResourceList",
     ...(group === "" ? {} : { apiVersion: "v1" }),
-    groupVersion: apiVersionOf({ group, version }),
+    groupVersion: formatApiVersion(group, version),
     resources: served.flatMap((kind) => [
       mainResource(kind),
       ...[...kind.subresources].map((one) => subresource(kind, one)),

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { tableIdOf } from "../kinds/resource-kind.ts";
+import { resourceId } from "@konverge/core";
 import {
   startWatch,
   type RunningWatch,
@@ -59,7 +59,7 @@ export class OpenWatches {
 
   #of(resource: string | undefined): RunningWatch[] {
     return [...this.#running].filter(
-      ({ kind }) => resource === undefined || tableIdOf(kind) === resource,
+      ({ kind }) => resource === undefined || resourceId(kind) === resource,
     );
   }
 }

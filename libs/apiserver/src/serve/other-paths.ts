@@ -3,7 +3,7 @@ import type { JsonObject } from "@konverge/core";
 import { methodNotAllowed } from "../errors/status-error.ts";
 import { apiGroup, coreVersions, groupList, resourceList } from "./discovery.ts";
 import { sendJson, sendStatus, sendText } from "./http-answer.ts";
-import type { Handling } from "./request-handler.ts";
+import type { Handling } from "./handling.ts";
 
 /** Answers what is no resource: discovery, health, version. Anything else is the router's 404. */
 export function answerOther(

@@ -1,28 +1,17 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { resourceId } from "@konverge/core";
 import { StatusError } from "../errors/status-error.ts";
-import { tableIdOf } from "../kinds/resource-kind.ts";
-import type { Call, ServerState } from "../verbs/call.ts";
+import type { Call } from "../verbs/call.ts";
 import { readWatchRequest } from "../verbs/watch.ts";
-import type { AuditLog } from "./audit-log.ts";
 import { resolve, runCall, type RequestParts } from "./dispatch.ts";
-import type { FaultEffect, FaultRules } from "./fault-rules.ts";
+import type { FaultEffect } from "./fault-rules.ts";
 import { answerFault } from "./answer-fault.ts";
-import { sendJson, sendStatus, sendText, setCommonHeaders, type FlowIds } from "./http-answer.ts";
+import type { Handling } from "./handling.ts";
+import { sendJson, sendStatus, sendText, setCommonHeaders } from "./http-answer.ts";
 import { answerOther } from "./other-paths.ts";
 import { readBody } from "./request-body.ts";
 import { parsePath, verbOf, type RequestPath } from "./request-path.ts";
-import type { OpenWatches } from "./open-watches.ts";
-
-/** What a server answers requests with. */
-export interface Handling {
-  readonly state: ServerState;
-  readonly faults: FaultRules;
-  readonly watches: OpenWatches;
-  readonly auditLog: AuditLog | undefined;
-  readonly flowIds: FlowIds;
-  readonly version: string;
-}
 
 /** Serves one HTTP request. Never rejects: an error of ours is a 500 with its text. */
 export async function handleRequest(
@@ -63,7 +52,7 @@ interface Exchange {
 
 async function serve(handling: Handling, exchange: Exchange): Promise<void> {
   const { request, response, path, parts } = exchange;
-  const resourceName = path.kind === "resource" ? tableIdOf(path.resource) : "";
+  const resourceName = path.kind === "resource" ? resourceId(path.resource) : "";
   const target = { verb: parts.verb, resource: resourceName, userAgent: parts.userAgent };
   const effect = path.kind === "resource" ? handling.faults.meet(target) : undefined;
   if (effect !== undefined && (await answerFault(effect, request, response))) return;

@@ -1,4 +1,4 @@
-import { cloneJson, type JsonObject } from "@konverge/core";
+import { cloneJson, formatApiVersion, resourceId, type JsonObject } from "@konverge/core";
 import { trackUpdate } from "../fields/field-manager.ts";
 import { hasCondition, readCrdSpec } from "../kinds/crd-spec.ts";
 import {
@@ -6,7 +6,6 @@ import {
   customResourceDefinition,
   setCondition,
 } from "../kinds/custom-resource-definition.ts";
-import { apiVersionOf, tableIdOf } from "../kinds/resource-kind.ts";
 import {
   finalizersOf,
   formatTime,
@@ -23,7 +22,7 @@ import type { ObjectTable } from "../storage/object-table.ts";
  * and establishes it, or, when it is deleted, deletes its objects and then lets it go. Returns what stops it.
  */
 export function runCrdLifecycle(store: ObjectStore): () => void {
-  const table = store.table(tableIdOf(customResourceDefinition));
+  const table = store.table(resourceId(customResourceDefinition));
   const due = new Set<string>();
   let isRunning = true;
   const schedule = (key: string) => {
@@ -133,7 +132,7 @@ function cleanUp(
   const crd = table.get(key)?.object;
   if (crd === undefined || !finalizersOf(crd).includes(CLEANUP_FINALIZER)) return;
   const { group, names } = readCrdSpec(crd);
-  const objects = store.table(tableIdOf({ group, resource: names.plural }));
+  const objects = store.table(resourceId({ group, resource: names.plural }));
   for (const stored of objects.list()) {
     if (finalizersOf(stored.object).length === 0) {
       store.remove(objects, stored.key, stored.object);
@@ -172,7 +171,7 @@ function write(
   trackUpdate(live, next, {
     schema: customResourceDefinition.schema,
     blank: customResourceDefinition.blank,
-    apiVersion: apiVersionOf(customResourceDefinition),
+    apiVersion: formatApiVersion(customResourceDefinition.group, customResourceDefinition.version),
     subresource: "status",
     resetFields: customResourceDefinition.resetFields("status"),
     manager: "kube-apiserver",

@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { isJsonObject, KonvergeError, parseJson, type JsonObject } from "@konverge/core";
 import { lockFolder } from "./folder-lock.ts";
-import type { Change, StoredObject } from "./object-table.ts";
+import type { Change, StoredObject } from "./stored-object.ts";
 
 /** A snapshot is due when the log has this many bytes and is twice as long as the last snapshot. */
 const SNAPSHOT_AFTER_BYTES = 16 * 1024 * 1024;

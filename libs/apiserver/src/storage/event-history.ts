@@ -1,4 +1,4 @@
-import type { Change } from "./object-table.ts";
+import type { Change } from "./stored-object.ts";
 
 /** The newest changes of one table, bounded, so that watches can resume. Adding is O(1). */
 export class EventHistory {

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@konverge/core";
 import type { ChangeLog } from "./change-log.ts";
-import { ObjectTable, StoredObject, type Change } from "./object-table.ts";
+import { ObjectTable } from "./object-table.ts";
+import { StoredObject, type Change } from "./stored-object.ts";
 
 /** Changes that each resource remembers; kube-apiserver's watch cache keeps between 100 and 102,400. */
 const DEFAULT_HISTORY_LIMIT = 10_000;

@@ -1,7 +1,9 @@
+import { resourceId } from "@konverge/core";
 import type { KindRegistry } from "../kinds/kind-registry.ts";
-import { tableIdOf, type ResourceKind, type Subresource } from "../kinds/resource-kind.ts";
+import type { ResourceKind, Subresource } from "../kinds/resource-kind.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
-import { StoredObject, type ObjectTable } from "../storage/object-table.ts";
+import type { ObjectTable } from "../storage/object-table.ts";
+import { StoredObject } from "../storage/stored-object.ts";
 
 /** What all requests share. */
 export interface ServerState {
@@ -46,7 +48,7 @@ export const keyOf = (
 ): string => (kind.namespaced ? `${namespace}/${name}` : name);
 
 export const tableOf = (state: ServerState, kind: ResourceKind): ObjectTable =>
-  state.store.table(tableIdOf(kind.storedAs ?? kind));
+  state.store.table(resourceId(kind.storedAs ?? kind));
 
 /** A stored object as this version of its kind shows it; made once for all readers. */
 export function viewOf(kind: ResourceKind, stored: StoredObject): StoredObject {

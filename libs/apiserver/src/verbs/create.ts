@@ -1,5 +1,5 @@
 import { randomInt, randomUUID } from "node:crypto";
-import type { JsonObject } from "@konverge/core";
+import { formatApiVersion, type JsonObject } from "@konverge/core";
 import {
   alreadyExists,
   beingDeleted,
@@ -12,9 +12,8 @@ import { trackUpdate } from "../fields/field-manager.ts";
 import { unqualifiedFinalizerWarnings } from "../objects/finalizer-rules.ts";
 import { formatTime, isTerminating, metadataOf, nameOf, textOf } from "../objects/metadata.ts";
 import { validateMetadata } from "../objects/metadata-validation.ts";
-import { apiVersionOf } from "../kinds/resource-kind.ts";
-import type { StoredObject } from "../storage/object-table.ts";
-import { StoredObject as Stored } from "../storage/object-table.ts";
+import type { StoredObject } from "../storage/stored-object.ts";
+import { StoredObject as Stored } from "../storage/stored-object.ts";
 import { answerObject, keyOf, type Answer, type Call } from "./call.ts";
 import { decodeBody } from "./decode-body.ts";
 import {
@@ -58,7 +57,7 @@ export function trackCreation(call: Call, object: JsonObject, { manager }: Write
   trackUpdate(kind.blank, object, {
     schema: kind.schema,
     blank: kind.blank,
-    apiVersion: apiVersionOf(kind),
+    apiVersion: formatApiVersion(kind.group, kind.version),
     subresource,
     resetFields: kind.resetFields(subresource),
     manager,

@@ -1,4 +1,5 @@
 import {
+  formatApiVersion,
   isJsonObject,
   parseApiVersion,
   parseJson,
@@ -13,7 +14,7 @@ import {
   unsupportedMediaType,
   type StatusError,
 } from "../errors/status-error.ts";
-import { apiVersionOf, type ResourceKind } from "../kinds/resource-kind.ts";
+import type { ResourceKind } from "../kinds/resource-kind.ts";
 import { metadataOf, nameOf, textOf } from "../objects/metadata.ts";
 import { DecodeError } from "../schema/decode-builtin.ts";
 import { scanJson } from "../schema/json-scanner.ts";
@@ -51,7 +52,7 @@ export function decodeBody(
   const object = isYaml ? parseYamlObject(body, type) : parseObject(body, type);
   const actual = describe(object, type);
   checkType(actual, type, nameOf(object));
-  object["apiVersion"] = apiVersionOf(type);
+  object["apiVersion"] = formatApiVersion(type.group, type.version);
   object["kind"] = type.kind;
   metadataOf(object);
   let unknown: string[];
@@ -134,12 +135,12 @@ interface Described {
 function describe(object: JsonObject, type: BodyType): Described {
   return {
     kind: textOf(object, "kind") || type.kind,
-    apiVersion: textOf(object, "apiVersion") || apiVersionOf(type),
+    apiVersion: textOf(object, "apiVersion") || formatApiVersion(type.group, type.version),
   };
 }
 
 function checkType(actual: Described, type: BodyType, name: string): void {
-  const expected = apiVersionOf(type);
+  const expected = formatApiVersion(type.group, type.version);
   if (actual.apiVersion === expected && actual.kind === type.kind) return;
   if (type.isCustom) {
     // A custom resource's body is not decoded into a type, so another kind is merely invalid.

@@ -28,7 +28,7 @@ import {
   uidOf,
   versionOf,
 } from "../objects/metadata.ts";
-import { StoredObject } from "../storage/object-table.ts";
+import { StoredObject } from "../storage/stored-object.ts";
 import { keyOf, viewOf, type Answer, type Call } from "./call.ts";
 import { formatList } from "./list-text.ts";
 import { selectObjects } from "./list.ts";

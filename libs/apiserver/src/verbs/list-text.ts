@@ -1,6 +1,6 @@
-import type { JsonObject } from "@konverge/core";
-import { apiVersionOf, type ResourceKind } from "../kinds/resource-kind.ts";
-import type { StoredObject } from "../storage/object-table.ts";
+import { formatApiVersion, type JsonObject } from "@konverge/core";
+import type { ResourceKind } from "../kinds/resource-kind.ts";
+import type { StoredObject } from "../storage/stored-object.ts";
 import { viewOf } from "./call.ts";
 
 /** The JSON of a list. Of built-in kinds only the list itself says kind and apiVersion, its items do not. */
@@ -11,7 +11,7 @@ export function formatList(
 ): string {
   // Go writes this member of a custom resource's list even when it is empty.
   const shown = kind.isCustom ? { continue: "", ...metadata } : metadata;
-  const head = `{"kind":${JSON.stringify(kind.listKind)},"apiVersion":${JSON.stringify(apiVersionOf(kind))}`;
+  const head = `{"kind":${JSON.stringify(kind.listKind)},"apiVersion":${JSON.stringify(formatApiVersion(kind.group, kind.version))}`;
   const items = objects.map((stored) => itemText(kind, viewOf(kind, stored)));
   return `${head},"metadata":${JSON.stringify(shown)},"items":[${items.join(",")}]}`;
 }

@@ -6,7 +6,7 @@ import {
   StatusError,
   tooLargeVersion,
 } from "../errors/status-error.ts";
-import type { StoredObject } from "../storage/object-table.ts";
+import type { StoredObject } from "../storage/stored-object.ts";
 import { answerObject, keyOf, viewOf, type Answer, type Call } from "./call.ts";
 import { parseVersion, readListOptions, type ListOptions } from "./list-options.ts";
 import { formatList } from "./list-text.ts";

@@ -1,5 +1,6 @@
 import {
   cloneJson,
+  formatApiVersion,
   isJsonObject,
   parseJson,
   type JsonObject,
@@ -17,7 +18,6 @@ import {
   unsupportedMediaType,
 } from "../errors/status-error.ts";
 import { applyConfiguration } from "../fields/field-manager.ts";
-import { apiVersionOf } from "../kinds/resource-kind.ts";
 import { metadataOf, textOf, uidOf } from "../objects/metadata.ts";
 import { applyJsonPatch, JsonPatchError, readAsGo } from "../patch/json-patch.ts";
 import { applyServerMergePatch } from "../patch/merge-patch.ts";
@@ -99,14 +99,14 @@ function applied(call: Call, live: JsonObject, options: WriteOptions): JsonObjec
   const { kind, state, subresource } = call;
   const config = parseApplyBody(call.body);
   const apiVersion = textOf(config, "apiVersion");
-  if (apiVersion !== apiVersionOf(kind) || config["kind"] !== kind.kind) {
+  if (apiVersion !== formatApiVersion(kind.group, kind.version) || config["kind"] !== kind.kind) {
     const [group, version] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
     throw badRequest(`invalid object type: ${group}/${version}, Kind=${textOf(config, "kind")}`);
   }
   const next = applyConfiguration(live, config, {
     schema: kind.schema,
     blank: kind.blank,
-    apiVersion: apiVersionOf(kind),
+    apiVersion: formatApiVersion(kind.group, kind.version),
     subresource,
     resetFields: kind.resetFields(subresource),
     manager: options.manager,

@@ -1,9 +1,9 @@
-import { cloneJson, isJsonObject, type JsonObject } from "@konverge/core";
+import { cloneJson, formatApiVersion, isJsonObject, type JsonObject } from "@konverge/core";
 import { invalid } from "../errors/field-error.ts";
 import { badRequest, invalidObject, notFound } from "../errors/status-error.ts";
 import { applyConfiguration } from "../fields/field-manager.ts";
 import { EMPTY_FIELDS } from "../fields/field-set.ts";
-import { apiVersionOf, type ResourceKind, type ScalePaths } from "../kinds/resource-kind.ts";
+import type { ResourceKind, ScalePaths } from "../kinds/resource-kind.ts";
 import { getPath, setPath } from "../objects/dotted-path.ts";
 import {
   metadataOf,
@@ -79,7 +79,7 @@ function applyScale(call: Call, options: WriteOptions): Answer {
     throw badRequest(`invalid object type: ${String(apiVersion)}, Kind=${String(kindName)}`);
   }
   const config: JsonObject = {
-    apiVersion: apiVersionOf(kind),
+    apiVersion: formatApiVersion(kind.group, kind.version),
     kind: kind.kind,
     metadata: { name },
   };
@@ -87,7 +87,7 @@ function applyScale(call: Call, options: WriteOptions): Answer {
   const next = applyConfiguration(live, config, {
     schema: kind.schema,
     blank: kind.blank,
-    apiVersion: apiVersionOf(kind),
+    apiVersion: formatApiVersion(kind.group, kind.version),
     subresource: "scale",
     resetFields: EMPTY_FIELDS,
     manager: options.manager,

@@ -1,9 +1,8 @@
-import { isJsonObject, jsonEquals, type JsonObject } from "@konverge/core";
+import { formatApiVersion, isJsonObject, jsonEquals, type JsonObject } from "@konverge/core";
 import { invalid } from "../errors/field-error.ts";
 import { conflict, invalidObject, notFound, staleVersion } from "../errors/status-error.ts";
 import { trackUpdate } from "../fields/field-manager.ts";
 import { isReleased } from "../kinds/namespace.ts";
-import { apiVersionOf } from "../kinds/resource-kind.ts";
 import { unqualifiedFinalizerWarnings } from "../objects/finalizer-rules.ts";
 import {
   finalizersOf,
@@ -16,7 +15,7 @@ import {
   versionOf,
 } from "../objects/metadata.ts";
 import { validateMetadata, validateMetadataUpdate } from "../objects/metadata-validation.ts";
-import { StoredObject } from "../storage/object-table.ts";
+import { StoredObject } from "../storage/stored-object.ts";
 import { answerObject, keyOf, viewOf, type Answer, type Call } from "./call.ts";
 import { storeNew, trackCreation } from "./create.ts";
 import { decodeBody } from "./decode-body.ts";
@@ -50,7 +49,7 @@ export function track(call: Call, next: JsonObject, live: JsonObject, options: W
   trackUpdate(live, next, {
     schema: kind.schema,
     blank: kind.blank,
-    apiVersion: apiVersionOf(kind),
+    apiVersion: formatApiVersion(kind.group, kind.version),
     subresource,
     resetFields: kind.resetFields(subresource),
     manager: options.manager,

@@ -1,7 +1,7 @@
-import type { JsonObject } from "@konverge/core";
+import { formatApiVersion, type JsonObject } from "@konverge/core";
 import { expired, StatusError } from "../errors/status-error.ts";
-import { apiVersionOf, type ResourceKind } from "../kinds/resource-kind.ts";
-import { StoredObject, type Change } from "../storage/object-table.ts";
+import type { ResourceKind } from "../kinds/resource-kind.ts";
+import { StoredObject, type Change } from "../storage/stored-object.ts";
 import { viewOf, type Call } from "./call.ts";
 import { parseVersion, readListOptions } from "./list-options.ts";
 import { prefixOf, untilVersion } from "./list.ts";
@@ -157,7 +157,7 @@ function lineOf(
 function bookmarkLine(kind: ResourceKind, version: number, endsInitial = false): string {
   const object: JsonObject = {
     kind: kind.kind,
-    apiVersion: apiVersionOf(kind),
+    apiVersion: formatApiVersion(kind.group, kind.version),
     metadata: {
       resourceVersion: String(version),
       ...(endsInitial ? { annotations: { "k8s.io/initial-events-end": "true" } } : {}),

@@ -1,4 +1,4 @@
-import { defined, type ApiObject, type ResourceType } from "@konverge/core";
+import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
 import {
   findOwners,
   ignoreNotFound,
@@ -12,7 +12,6 @@ import {
 import type { ObjectLanes } from "@konverge/lanes";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import { bindCall, type CallBinding } from "./bind-call.ts";
-import { deepFreeze } from "./deep-freeze.ts";
 import { newerOf, type FreshReads } from "./fresh-reads.ts";
 import { createLaneWriter, type WriteOnce } from "./lane-writer.ts";
 import { buildObject, type NewObject } from "./new-object.ts";

@@ -1,7 +1,12 @@
-import { KonvergeError, type ApiObject, type JsonObject, type ResourceType } from "@konverge/core";
+import {
+  KonvergeError,
+  resourceId,
+  type ApiObject,
+  type JsonObject,
+  type ResourceType,
+} from "@konverge/core";
 import {
   isConflict,
-  resourceName,
   type ChangeDraft,
   type KubeClient,
   type MutateOptions,
@@ -157,7 +162,7 @@ async function writeTogether(
 
 /** One lane per object, whatever version of its kind it is written through. */
 function laneOf({ type, name: { namespace = "_", name } }: WriteTarget): string {
-  return [resourceName(type), namespace, name].map(encodeURIComponent).join("/");
+  return [resourceId(type), namespace, name].map(encodeURIComponent).join("/");
 }
 
 /** What may be one write: drafts of one version of the kind, to one address. */

@@ -2,13 +2,14 @@ import { redactPatch, type AttemptRecord, type Hint } from "@konverge/records";
 import {
   defined,
   endedWell,
-  isKonvergeError,
   findCause,
+  isKonvergeError,
   parseKey,
+  resourceId,
   type Outcome,
   type Trigger,
 } from "@konverge/core";
-import { findTakenFields, isKubeApiError, resourceName, type ConflictRecord } from "@konverge/kube";
+import { findTakenFields, isKubeApiError, type ConflictRecord } from "@konverge/kube";
 import type { AttemptClosed, AttemptEnd, AttemptLease, LostAttempt } from "@konverge/queue";
 import type { AttemptSpan, Metrics } from "@konverge/telemetry";
 import type { WriteTrace } from "../access/attempt-trace.ts";
@@ -184,7 +185,7 @@ function buildRecord(
       .filter((conflict) => !settled.has(conflict))
       .map((conflict) => ({
         ...conflictRecord(conflict),
-        resource: resourceName(conflict.ref),
+        resource: resourceId(conflict.ref),
         ...optional("namespace", conflict.ref.namespace),
         name: conflict.ref.name,
         ...optional("subresource", conflict.subresource),
@@ -197,11 +198,11 @@ function buildRecord(
 }
 
 function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], controller: string) {
-  const resource = resourceName(write.type);
+  const resource = resourceId(write.type);
   const settledConflicts = conflicts.filter(
     ({ ref, subresource }) =>
       write.verb === "patch" &&
-      resourceName(ref) === resource &&
+      resourceId(ref) === resource &&
       ref.name === write.name.name &&
       ref.namespace === write.name.namespace &&
       subresource === write.subresource,

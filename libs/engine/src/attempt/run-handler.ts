@@ -1,5 +1,6 @@
 import {
   compareResourceVersions,
+  deepFreeze,
   KonvergeError,
   toMs,
   type ApiObject,
@@ -22,7 +23,6 @@ import type { AttemptKube } from "../access/attempt-kube.ts";
 import { createAttemptKube } from "../access/create-attempt-kube.ts";
 import type { AttemptTrace } from "../access/attempt-trace.ts";
 import { classifyError } from "./classify-error.ts";
-import { deepFreeze } from "../access/deep-freeze.ts";
 import type { ConflictRetry, Controller, ReconcileContext } from "../define/define-controller.ts";
 import {
   hasFinalizer,

@@ -7,6 +7,7 @@ import {
   type JsonValue,
   type ResourceType,
 } from "@konverge/core";
+import type { ApiCall } from "../contract/api-call.ts";
 import type { CallScope } from "../contract/call-record.ts";
 import type { Discovery } from "./discovery.ts";
 import {
@@ -32,8 +33,9 @@ import {
   type NamespacedName,
 } from "../names/resource-path.ts";
 import type { IsSensitive } from "../names/sensitive-kinds.ts";
-import type { ApiAnswer, ApiCall, Transport } from "../wire/transport.ts";
-import { readWatch, SILENCE_MARGIN_MS, type WatchEvent, type WatchOptions } from "../wire/watch.ts";
+import type { ApiAnswer, Transport } from "../wire/transport.ts";
+import type { WatchEvent, WatchOptions } from "../contract/watch-event.ts";
+import { readWatch, SILENCE_MARGIN_MS } from "../wire/watch.ts";
 import { bodyText, type WriteRequest } from "./write-request.ts";
 
 interface ReadOptions {

@@ -8,7 +8,7 @@ import type {
 } from "@konverge/core";
 import type { CallScope } from "./call-record.ts";
 import type { NamespacedName } from "../names/resource-path.ts";
-import type { WatchEvent, WatchOptions } from "../wire/watch.ts";
+import type { WatchEvent, WatchOptions } from "./watch-event.ts";
 
 /** What all calls may say. */
 export interface CallOptions {

@@ -3,6 +3,7 @@ import {
   getOwn,
   isJsonObject,
   parseJson,
+  resourceId,
   type CallVerb,
   type JsonObject,
   type JsonValue,
@@ -135,7 +136,7 @@ function describe(
 
 function formatRef(ref: ErrorRef | undefined): string {
   if (ref === undefined) return "call";
-  const type = ref.group === "" ? ref.resource : `${ref.resource}.${ref.group}`;
+  const type = resourceId(ref);
   const path = [ref.namespace, ref.name].filter((part) => part !== undefined).join("/");
   return path === "" ? type : `${type} ${path}`;
 }

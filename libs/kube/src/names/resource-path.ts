@@ -46,14 +46,6 @@ export function objectPath(
     : `${path}/${segment(subresource, "subresource", type.kind)}`;
 }
 
-/** `resource.group`, as the gate and the records name it. */
-export function resourceName({
-  group,
-  resource,
-}: Pick<ResourceType, "group" | "resource">): string {
-  return group === "" ? resource : `${resource}.${group}`;
-}
-
 /** What a path of an API call is about; undefined for paths such as `/version`. */
 export function parsePath(
   path: string,

@@ -1,11 +1,11 @@
 import {
   isJsonObject,
+  resourceId,
   setOwn,
   type JsonObject,
   type JsonValue,
   type ResourceType,
 } from "@konverge/core";
-import { resourceName } from "./resource-path.ts";
 
 export type IsSensitive = (type: Pick<ResourceType, "group" | "resource" | "sensitive">) => boolean;
 
@@ -16,7 +16,7 @@ export type IsSensitive = (type: Pick<ResourceType, "group" | "resource" | "sens
 export function makeIsSensitive(resources: readonly string[] = []): IsSensitive {
   const names = new Set(["secrets", ...resources]);
   return (type) => {
-    const name = resourceName(type);
+    const name = resourceId(type);
     if (type.sensitive === true) names.add(name);
     return names.has(name);
   };

@@ -5,7 +5,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "@konverge/core";
-import type { Readiness } from "./readiness.ts";
+import { CURRENT, failed, inProgress, type Readiness } from "./readiness-state.ts";
 import { findCondition, objectAt, specOf, statusOf } from "./reported-conditions.ts";
 import { workloadRules } from "./workload-readiness.ts";
 
@@ -39,10 +39,6 @@ export const BUILT_IN_GROUPS: ReadonlySet<string> = new Set([
 
 /** How long a pod may find no node before that is a failure, in ms (kstatus `ScheduleWindow`). */
 const SCHEDULE_WINDOW_MS = 15_000;
-
-const CURRENT: Readiness = { status: "current", message: "" };
-const inProgress = (message: string): Readiness => ({ status: "inProgress", message });
-const failed = (message: string): Readiness => ({ status: "failed", message });
 
 type Rule = (object: ApiObject, nowMs: number) => Readiness;
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ApiObject } from "@konverge/core";
-import { completionOf, readinessOf, type Readiness, type ReadinessOptions } from "./readiness.ts";
+import type { Readiness } from "./readiness-state.ts";
+import { completionOf, readinessOf, type ReadinessOptions } from "./readiness.ts";
 
 type Parts = Readonly<Record<string, unknown>>;
 const NOW_MS = Date.UTC(2026, 0, 1, 0, 1);

@@ -1,16 +1,7 @@
 import { isJsonObject, parseApiVersion, type ApiObject, type JsonValue } from "@konverge/core";
 import { builtInReadiness, BUILT_IN_GROUPS } from "./built-in-readiness.ts";
+import { CURRENT, failed, inProgress, type Readiness } from "./readiness-state.ts";
 import { findCondition, statusOf, type ReportedCondition } from "./reported-conditions.ts";
-
-/** How far an object has come, in the words of kstatus. */
-export interface Readiness {
-  /** `failed` may heal: a Deployment past its deadline can still come up. */
-  readonly status: "current" | "inProgress" | "failed" | "terminating" | "notFound";
-  /** What it lacks, for people; empty when it is current. Conditions' own words are in it, so not for sensitive kinds. */
-  readonly message: string;
-  /** The answer changes by itself then, epoch ms, without a change of the object. */
-  readonly againAtMs?: number;
-}
 
 export interface ReadinessOptions {
   /**
@@ -26,9 +17,6 @@ export interface ReadinessOptions {
   /** Epoch ms. */
   readonly nowMs?: number;
 }
-
-const CURRENT: Readiness = { status: "current", message: "" };
-const inProgress = (message: string): Readiness => ({ status: "inProgress", message });
 
 /**
  * Judges an object by kstatus (cli-utils `pkg/kstatus/status`: generic.go, core.go), and stricter where that is known to say Current
@@ -51,7 +39,7 @@ export function readinessOf(
     return inProgress(wordsOf(reconciling, "is being reconciled"));
   const stalled = findCondition(object, "Stalled");
   if (stalled?.status === "True") {
-    return { status: "failed", message: wordsOf(stalled, "is stalled") };
+    return failed(wordsOf(stalled, "is stalled"));
   }
   const builtIn = builtInReadiness(object, nowMs);
   if (builtIn !== undefined) return builtIn;
@@ -135,9 +123,8 @@ export function completionOf(job: ApiObject): Readiness {
   if (job.metadata.deletionTimestamp !== undefined) {
     return { status: "terminating", message: "is being deleted" };
   }
-  const failed = findCondition(job, "Failed");
-  if (failed?.status === "True")
-    return { status: "failed", message: wordsOf(failed, "has failed") };
+  const failure = findCondition(job, "Failed");
+  if (failure?.status === "True") return failed(wordsOf(failure, "has failed"));
   if (findCondition(job, "Complete")?.status === "True") return CURRENT;
   const { active, succeeded } = statusOf(job);
   if (isSuspended(job)) return inProgress("is suspended");

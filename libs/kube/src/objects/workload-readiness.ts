@@ -1,12 +1,9 @@
 import type { ApiObject, JsonObject } from "@konverge/core";
-import type { Readiness } from "./readiness.ts";
+import { CURRENT, failed, inProgress, type Readiness } from "./readiness-state.ts";
 import { findCondition, objectAt, specOf, statusOf } from "./reported-conditions.ts";
 
 /** `progressDeadlineSeconds` that means none. */
 const NO_DEADLINE = 2_147_483_647;
-
-const CURRENT: Readiness = { status: "current", message: "" };
-const inProgress = (message: string): Readiness => ({ status: "inProgress", message });
 
 /** The rules of kstatus for what runs replicas (core.go), by kind and group. */
 export const workloadRules: Readonly<Record<string, (object: ApiObject) => Readiness>> = {
@@ -35,10 +32,7 @@ function firstMissing(steps: readonly Step[]): Readiness {
 function deployment(object: ApiObject): Readiness {
   const progressing = findCondition(object, "Progressing");
   if (progressing?.reason === "ProgressDeadlineExceeded") {
-    return {
-      status: "failed",
-      message: progressing.message ?? "has not progressed within its deadline",
-    };
+    return failed(progressing.message ?? "has not progressed within its deadline");
   }
   const spec = specOf(object);
   const wanted = numberAt(spec, "replicas", 1);

@@ -1,6 +1,6 @@
-import { isJsonObject, type ApiObject, type JsonValue } from "@konverge/core";
+import { deepFreeze, type ApiObject } from "@konverge/core";
 import type { NamespacedName } from "../names/resource-path.ts";
-import type { WatchEvent } from "../wire/watch.ts";
+import type { WatchEvent } from "../contract/watch-event.ts";
 
 /** One object as it was and as it is. */
 export interface ObjectEvent<T> {
@@ -31,7 +31,7 @@ export function createReflectorStore<T extends ApiObject>(
   /** Another uid under the same name is another object: the old one is gone, even if nobody saw it go. */
   const compare = (object: T): ObjectEvent<T>[] => {
     const known = objects.get(keyOf(object.metadata));
-    const next = freezeJson(trim(object));
+    const next = deepFreeze(trim(object));
     if (known === undefined) return [{ kind: "added", object: next }];
     if (known.metadata.uid !== object.metadata.uid) {
       return [
@@ -51,7 +51,7 @@ export function createReflectorStore<T extends ApiObject>(
       const known = objects.get(keyOf(object.metadata));
       // Of an older namesake, whose end was told when its successor came.
       if (known === undefined || known.metadata.uid !== object.metadata.uid) return [];
-      return [{ kind: "deleted", object: freezeJson(trim(object)), previous: known }];
+      return [{ kind: "deleted", object: deepFreeze(trim(object)), previous: known }];
     },
     eventsOfList(items) {
       const listed = new Set<string>();
@@ -82,17 +82,4 @@ function keyOf({
   readonly name: string;
 }): string {
   return `${namespace}/${name}`;
-}
-
-/** Everybody reads the same copy, so a change to it must throw at the place of the mistake. */
-function freezeJson<T>(value: T): T {
-  freeze(value as JsonValue);
-  return value;
-}
-
-function freeze(value: JsonValue): void {
-  if (Array.isArray(value)) value.forEach(freeze);
-  else if (isJsonObject(value)) Object.values(value).forEach(freeze);
-  else return;
-  Object.freeze(value);
 }

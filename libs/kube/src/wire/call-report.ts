@@ -1,6 +1,5 @@
-import { defined, isJsonObject, type CallVerb, type JsonValue } from "@konverge/core";
-import type { ApiCall } from "./transport.ts";
-import { resourceName } from "../names/resource-path.ts";
+import { defined, isJsonObject, resourceId, type CallVerb, type JsonValue } from "@konverge/core";
+import type { ApiCall } from "../contract/api-call.ts";
 
 interface CallEnd {
   readonly status: number;
@@ -36,7 +35,7 @@ export function startCallReport(
   if (observe === undefined && onSend === undefined) return NOBODY_LOOKS;
   const call = {
     verb,
-    resource: ref === undefined ? "" : resourceName(ref),
+    resource: ref === undefined ? "" : resourceId(ref),
     ...defined({ subresource }),
     ...(ref?.namespace === undefined ? {} : { namespace: ref.namespace }),
     ...(ref?.name === undefined ? {} : { name: ref.name }),

@@ -4,40 +4,22 @@ import {
   isKonvergeError,
   KonvergeError,
   parseJson,
+  resourceId,
   type CallResult,
-  type CallVerb,
   type Gate,
   type JsonValue,
   type Permit,
   type ResponseConcern,
 } from "@konverge/core";
 import { startCallReport } from "./call-report.ts";
-import type { CallScope } from "../contract/call-record.ts";
+import type { ApiCall } from "../contract/api-call.ts";
 import { createConnectionPool } from "./connection-pool.ts";
 import { createConnectionSlots } from "./connection-slots.ts";
 import { ConnectionBroken, exchange, type HttpAnswer, type HttpRequest } from "./http-exchange.ts";
 import { openStream } from "./http-stream.ts";
-import type { ErrorRef } from "../errors/kube-api-error.ts";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import { createListCosts } from "./list-costs.ts";
 import { parseApiError } from "../errors/parse-api-error.ts";
-import { resourceName } from "../names/resource-path.ts";
-
-/** One call of the API, ready to be sent. */
-export interface ApiCall {
-  readonly verb: CallVerb;
-  readonly method: HttpRequest["method"];
-  /** With its query. */
-  readonly path: string;
-  readonly body?: string | undefined;
-  readonly contentType?: string | undefined;
-  /** What it is about; undefined for paths without a resource. */
-  readonly ref?: ErrorRef | undefined;
-  readonly subresource?: string | undefined;
-  readonly scope: CallScope;
-  readonly signal?: AbortSignal | undefined;
-  readonly sensitive: boolean;
-}
 
 export interface ApiAnswer {
   readonly status: number;
@@ -248,7 +230,7 @@ function errorOf(
 }
 
 function resourceOf({ ref }: ApiCall): string {
-  return ref === undefined ? "" : resourceName(ref);
+  return ref === undefined ? "" : resourceId(ref);
 }
 
 function responseOf(

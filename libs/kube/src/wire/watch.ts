@@ -6,26 +6,9 @@ import {
   type JsonObject,
   type ResourceType,
 } from "@konverge/core";
+import type { WatchEvent } from "../contract/watch-event.ts";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
 import { fromStatus } from "../errors/parse-api-error.ts";
-
-export interface WatchOptions {
-  readonly namespace?: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
-  /** Changes after this version. Without it the server first sends all objects as `added`. */
-  readonly resourceVersion?: string;
-  /** When the server ends the watch. Default: random in [300, 600), so that watches do not end together. */
-  readonly timeoutSeconds?: number;
-  /** A stream that says nothing for this long is cut. Default: 5 s after the server should have ended it. */
-  readonly silentMs?: number;
-  readonly signal?: AbortSignal;
-}
-
-export type WatchEvent<T> =
-  | { readonly kind: "added" | "changed" | "deleted"; readonly object: T }
-  /** Nothing changed up to this version. */
-  | { readonly kind: "bookmark"; readonly resourceVersion: string };
 
 /** A watch is silent on a quiet resource; the server ends it by `timeoutSeconds`, and this much later we do. */
 export const SILENCE_MARGIN_MS = 5_000;

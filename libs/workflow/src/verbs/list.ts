@@ -1,5 +1,4 @@
-import { defined, type ApiObject } from "@konverge/core";
-import { freeze } from "./get.ts";
+import { deepFreeze, defined, type ApiObject } from "@konverge/core";
 import type { ListTarget, Seen } from "../define/step-verbs.ts";
 import type { VerbScope } from "./verb-scope.ts";
 
@@ -13,5 +12,5 @@ export async function listObjects<T extends ApiObject>(
     ...defined({ namespace, labelSelector, fieldSelector }),
   });
   for (const item of items) scope.noteSeen(reached, item);
-  return items.map((item) => freeze(item) as Seen<T>);
+  return items.map((item) => deepFreeze(item) as Seen<T>);
 }

@@ -1,0 +1,7 @@
+/** Freezes a JSON value in depth, so that an assignment to a shared object throws at the place of the mistake. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const member of Object.values(value)) deepFreeze<unknown>(member);
+  return value;
+}
