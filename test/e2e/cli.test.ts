@@ -136,7 +136,7 @@ afterAll(async () => {
 const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: RegExp])[] = [
   [["reconcile", "enqueue", ...BLUE], /^node-pool\/default\/.*@\d+\n$/, /blue@\d+/],
   [["reconcile", "enqueue", ...BLUE, "--wait"], /^PHASE +OUTCOME.*\nfinished +done/, /blue@\d+/],
-  [["reconcile", "enqueue", ...BLUE, "--dry-run"], /^1 would be requested\n$/, /^blue$/m],
+  [["reconcile", "enqueue", ...BLUE, "--dry-run"], /^would enqueue 1 object\n$/, /^blue$/m],
   [["reconcile", "get", "ID"], /^PHASE +OUTCOME.*\nfinished +done/, /blue@\d+/],
   [["reconcile", "list", "--phase", "dead"], /^CONTROLLER +NAMESPACE +NAME.*\nfragile/, /vase/],
   [["object", "list"], /\nnode-pool +default +blue +idle/, /demo\/vase/],
@@ -146,7 +146,7 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["object", "diff", ...BLUE, "--attempt", "1"], /^attempt 1, .*\n(create|patch) /, /machines/],
   [["object", "blame", ...BLUE], /^FIELD +MANAGER.*\n.*konverge\/node-pool/s, /^spec.replicas$/m],
   [["attempt", "list"], /^STARTED +CONTROLLER.*\n.*node-pool +default\/blue/s, /blue#\d+/],
-  [["fight", "list"], /^$|^WHAT/, /^$|./],
+  [["fight", "list"], /^$|^TYPE/, /^$|./],
   [["audit", "list", "--action", "pause"], /^AGE +BY.*\n.* admin +pause +fragile/, /\d+-\d+/],
   [["queue", "list"], /^CONTROLLER +KIND.*\nfragile +Fragile .* a pause: /, /^fragile$/m],
   [["queue", "pauses"], /^CONTROLLER +SCOPE.*\nfragile +demo\/glass/, /glass/],
@@ -198,7 +198,7 @@ function shapeOf(value: unknown): unknown {
 const ORDERS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
   [["queue", "pause", "-n", "demo", "--dry-run", ...WHY], /^would pause fragile demo\n/],
   [["queue", "pause", "fragile", ...WHY], /fragile +all +admin/],
-  [["queue", "resume", "fragile", ...WHY], /^resumed, 0 keys were waiting\n$/],
+  [["queue", "resume", "fragile", ...WHY], /^resumed 0 keys with pending requests\n$/],
   [["guard", "isolate", "default", ...WHY], /isolated .*by admin: a test/],
   [["guard", "reset", "default", ...WHY], /closed .*by admin: a test/],
   [["guard", "set-rate", "default", "50", ...WHY], /^CLUSTER/],
@@ -233,14 +233,18 @@ const BAD: readonly (readonly [args: readonly string[], code: number, why: RegEx
   [["object", "list", "--limit", "0"], 2, /--limit: write a whole number/],
   [["object", "list", "-o", "xml"], 2, /table, json, jsonl, yaml, name/],
   [["reconcile", "enqueue", "node-pool", "blue"], 2, /--namespace: .*namespaced; say which/],
-  [["reconcile", "enqueue", "node-pool", "blue", "--dry-run"], 2, /--namespace: .*say which/],
+  [
+    ["reconcile", "enqueue", "node-pool", "blue", "--dry-run"],
+    2,
+    /--namespace: required, because NodePool is/,
+  ],
   [["reconcile", "enqueue", ...BLUE, "--wait", "--timeout", "soon"], 2, /30s, 10m/],
   [["queue", "list", "--server", "konverge.example"], 2, /KONVERGE_SERVER: write http/],
   [["queue", "list", "--server", "http://ada:s3cret@x"], 2, /^(?!.*s3cret).*leave out name/],
   [["reconcile", "enqueue", "nobody", "blue", "-n", "demo"], 3, /no controller "nobody"; known: /],
   [["object", "get", "node-pool", "never", "-n", "demo"], 3, /nothing was ever requested/],
-  [["object", "history", ...BLUE, "--attempt", "999"], 3, /no attempt 999; kept are 1 to|to 1/],
-  [["guard", "show", "nobody"], 3, /take a name from `konverge guard list`/],
+  [["object", "history", ...BLUE, "--attempt", "999"], 3, /no attempt 999; available: 1 to|to 1/],
+  [["guard", "show", "nobody"], 3, /run `konverge guard list` for the names/],
   [["queue", "resume", "fragile", ...WHY], 3, /not paused/],
   [
     ["reconcile", "enqueue", "fragile", "glass", "-n", "demo", "--wait", "--timeout", "50ms"],
@@ -333,7 +337,7 @@ test("all pages come with --all, and a page says where to go on", async () => {
   await client.reconciles.createMany(names);
   const page = await run(["object", "list", "-n", "pages", "--limit", "2", "-o", "name"]);
   expect(page.stdout.trimEnd().split("\n")).toHaveLength(2);
-  expect(page.stderr).toMatch(/^more: --cursor '.*p-1', or --all\n$/);
+  expect(page.stderr).toMatch(/^next page: --cursor '.*p-1', or use --all\n$/);
   const all = await run(["object", "list", "-n", "pages", "--limit", "2", "--all", "-o", "jsonl"]);
   expect(all.stdout.trimEnd().split("\n")).toHaveLength(5);
   const yaml = await run(["object", "list", "-n", "pages", "--all", "-o", "yaml"]);

@@ -341,8 +341,10 @@ test("wrong options are told at once, and a secret is asked for by name", async 
   const printed = run(process.execPath, [...MAIN, ...COMMAND, ...wrong]);
   const { code, stderr } = (await printed.catch((error: unknown) => error)) as Ended;
   expect(code).toBe(2);
-  expect(stderr).toContain('--namespace "No": write lower-case letters, digits and dashes');
-  expect(stderr).toContain("--redis-secret: write the name of a Secret, not its value");
+  expect(stderr).toContain(
+    '--namespace "No": must consist of lower-case letters, digits and dashes',
+  );
+  expect(stderr).toContain("--redis-secret: must be the name of a Secret, not its value");
   expect(stderr).not.toContain("pw@");
 });
 

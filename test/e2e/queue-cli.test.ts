@@ -49,9 +49,9 @@ test("keys are listed, paused, resumed and cancelled, and orders are kept", asyn
   expect((await konverge(["object", "list"])).stdout).toMatch(/paused +0 .*by ada \d+m?s ago/);
   expect((await konverge(["reconcile", "cancel", accepted.id, ...WHY])).stdout).toBe("withdrawn\n");
   const resumed = await konverge(["queue", "resume", ...pause]);
-  expect(resumed.stdout).toBe("resumed, 0 keys were waiting\n");
+  expect(resumed.stdout).toBe("resumed 0 keys with pending requests\n");
   const pauses = await konverge(["queue", "pauses"]);
-  expect(pauses).toMatchObject({ code: 0, stdout: "", stderr: "nothing is paused\n" });
+  expect(pauses).toMatchObject({ code: 0, stdout: "", stderr: "no pauses\n" });
   const orders = await konverge(["queue", "orders", "node-pool"]);
   expect(orders.stdout).toMatch(/resume .*\n.*cancel .*\n.*pause /);
 });
@@ -66,12 +66,12 @@ test("dead letters are listed, counted and released", async () => {
   const counted = await konverge([...release, "--contains", "a", "--dry-run"]);
   expect(counted.stdout).toBe("2 would be released\n");
   expect((await konverge([...release, "--all"])).stdout).toBe("3 released\n");
-  expect((await konverge(["dead-letter", "list"])).stderr).toBe("no dead letter\n");
+  expect((await konverge(["dead-letter", "list"])).stderr).toBe("no dead-lettered keys\n");
   expect((await queue.counts()).waiting).toBe(3);
 });
 
 test.each([
-  [["dead-letter", "release", "node-pool", ...WHY], 2, "--all: say which keys, or --all"],
+  [["dead-letter", "release", "node-pool", ...WHY], 2, "--all: required if no other filter is set"],
   [["queue", "pause", ...WHY], 2, "<controller>: name a controller, a namespace, or both"],
   [["object", "list", "--phase", "ded"], 2, "--phase: write one of idle, waiting"],
   [["queue", "resume", "node-pool", ...WHY], 3, "the controller is not paused"],

@@ -136,5 +136,5 @@ test("the example: approved it is published, cancelled its draft is gone; slips 
   const late = await konverge("run", "signal", good, "approve");
   expect([late.code, late.stderr]).toEqual([4, expect.stringMatching(/has ended/)]);
   const typo = await konverge("run", "start", "release", "--input", "{");
-  expect([typo.code, typo.stderr]).toEqual([2, expect.stringMatching(/--input is no JSON/)]);
+  expect([typo.code, typo.stderr]).toEqual([2, expect.stringMatching(/--input is not valid JSON/)]);
 });

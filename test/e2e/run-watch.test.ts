@@ -60,7 +60,7 @@ test("a cancelled run goes on by retry --from-failed, approved with a token whos
   ]);
 
   const dry = await konverge("run", "retry", id, "--from-failed", ...why, "--dry-run");
-  expect(dry.stderr).toMatch(/nothing was tried again/);
+  expect(dry.stderr).toMatch(/nothing was retried/);
   const order = ["--reason", "the right day", "--by", "bob"];
   const retried = await konverge("run", "retry", id, "--from-failed", ...order, "-o", "name");
   expect(retried).toEqual({ code: 0, stdout: `${id}\n`, stderr: "" });

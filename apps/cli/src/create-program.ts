@@ -24,30 +24,28 @@ import { readVersion } from "./process/version.ts";
 
 const USAGE = 2;
 
-/** Orders name a controller as their argument, lists are narrowed by options; who mixes them up is told. */
-function withCure(text: string): string {
+/** Adds a hint where actions, which take the controller as an argument, are mixed up with lists, which filter by options. */
+function withHint(text: string): string {
   return text
-    .replace(
-      /(unknown option '--controller)'\n/,
-      "$1': its name stands without it, behind the command\n",
-    )
+    .replace(/(unknown option '--controller)'\n/, "$1': pass the controller name as an argument\n")
     .replace(
       /(too many arguments for 'list'.*)\n/,
-      "$1 Lists are narrowed by options, such as --controller\n",
+      "$1 Filter lists with options such as --controller.\n",
     );
 }
 
-/** The command line, ready to parse. */
+/** Returns the command line, ready to parse. */
 export function createProgram(): Command {
   const program = new Command("konverge")
     .description("Durable Kubernetes reconciliation")
-    .version(readVersion())
+    .version(readVersion(), "-V, --version", "Print the version")
+    .helpOption("-h, --help", "Show help")
     .addHelpText("after", exitCodesHelp())
-    .configureOutput({ outputError: (text, write) => write(withCure(text)) })
+    .configureOutput({ outputError: (text, write) => write(withHint(text)) })
     .exitOverride((error) => {
       process.exit(error.exitCode === 0 ? 0 : USAGE);
     });
-  program.commandsGroup("Begin:");
+  program.commandsGroup("Get started:");
   addInitCommand(program);
   addDevCommand(program);
   program.commandsGroup("Run:");
@@ -56,7 +54,7 @@ export function createProgram(): Command {
   addApiserverCommand(program);
   addCrdsCommand(program);
   addManifestsCommand(program);
-  program.commandsGroup("See and order:");
+  program.commandsGroup("Inspect and control:");
   addReconcileCommand(program);
   addObjectCommand(program);
   addAttemptCommand(program);
@@ -65,11 +63,12 @@ export function createProgram(): Command {
   addQueueCommand(program);
   addDeadLetterCommand(program);
   addGuardCommand(program);
-  program.commandsGroup("Look after:");
+  program.commandsGroup("Administration:");
   addTokenCommand(program);
   addAuditCommand(program);
   addDoctorCommand(program);
   addConfigCommand(program);
   addCompletionCommand(program);
+  program.helpCommand("help [command]", "Show help for a command");
   return program;
 }

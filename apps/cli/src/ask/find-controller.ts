@@ -2,7 +2,7 @@ import type { Controller } from "@konverge/client";
 import { KonvergeError } from "@konverge/core";
 import type { Asking } from "./run-with-client.ts";
 
-/** What the workers said about a controller. @throws KonvergeError `unknown_controller` */
+/** Returns a controller as announced by the workers. @throws KonvergeError `unknown_controller` */
 export async function findController(
   { client, cluster }: Pick<Asking, "client" | "cluster">,
   controller: string,

@@ -3,7 +3,7 @@ import { KEY_PHASES } from "@konverge/contracts";
 import type { Command } from "commander";
 import { pick, type PageFlags } from "./show-pages.ts";
 
-/** By what lists of keys are narrowed. */
+/** The filters for lists of keys. */
 export interface KeyFlags extends PageFlags {
   readonly controller?: string;
   readonly namespace?: string;
@@ -11,20 +11,20 @@ export interface KeyFlags extends PageFlags {
   readonly phase?: (typeof KEY_PHASES)[number];
 }
 
-/** How the fields of such a query are typed. */
+/** The options behind the fields of such a query. */
 export const KEY_OPTIONS = {
   options: { "/name": "--name", "/controller": "--controller" },
 } as const;
 
 export function withNameFilters(command: Command): Command {
   return command
-    .option("--controller <name>", "default: all")
-    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
-    .option("--name <part>", "any part of the object's name");
+    .option("--controller <name>", "Controller name (default: all)")
+    .option("-n, --namespace <name>", "Namespace; _ for cluster-scoped objects (default: all)")
+    .option("--name <part>", "Substring of object names");
 }
 
 export function withKeyFilters(command: Command): Command {
-  return withNameFilters(command).option("--phase <phase>", `one of ${KEY_PHASES.join(", ")}`);
+  return withNameFilters(command).option("--phase <phase>", `Phase: ${KEY_PHASES.join(", ")}`);
 }
 
 export function keyQueryOf(flags: KeyFlags, cluster: string): KeyQuery {

@@ -5,20 +5,17 @@ import { readVersion } from "../process/version.ts";
 
 export interface OpenClient {
   readonly client: Client;
-  /** Where Redis is asked without a server between. */
+  /** The Redis that is used without a server. */
   readonly redisUrl: string | undefined;
-  /** What the API in this process answered `internal` for, which it keeps from strangers. */
+  /** The error behind an `internal` response of the in-process API, which hides it. */
   failure(): unknown;
   close(): Promise<void>;
 }
 
-/** Of the API in this process, which nobody else reaches. */
+/** The address of the API in this process, which has no listener. */
 const HERE = "http://localhost";
 
-/**
- * The HTTP API of `settings.server`, or without one the same API in this process, on Redis alone: commands cannot tell them
- * apart.
- */
+/** Opens the HTTP API of `settings.server`, or without one the same API in this process, on Redis alone. */
 export async function openClient(settings: Settings): Promise<OpenClient> {
   const { server, token, redisUrl, prefix, cluster } = settings;
   if (server !== undefined) {
@@ -37,7 +34,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
       import("@konverge/guard"),
       import("@konverge/telemetry"),
     ]);
-  // What happens to the connection is told by the call that needed it.
+  // A connection error is reported by the call that needs the connection.
   const access = openQueueAccess({ redisUrl, prefix, onError: () => undefined });
   const guards = openGuardControl({ redis: { url: redisUrl }, prefix });
   const thrown: unknown[] = [];
@@ -52,7 +49,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
   });
   const client = createClient({
     server: HERE,
-    // Redis away is told within seconds; a machine that is busy starting us gets a second chance.
+    // Without Redis, the error comes within seconds; one retry covers a slow start of this process.
     retry: { retries: 1 },
     fetch: async (request) => await api.fetch(request),
   });
@@ -66,7 +63,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
   };
 }
 
-/** Of the requests; orders name their author. A container may run under an id that has no name. */
+/** Returns the user of reads; actions name their author. The user ID of a container may have no name. */
 function systemName(): string {
   try {
     return userInfo().username;

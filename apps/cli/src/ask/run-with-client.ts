@@ -8,7 +8,7 @@ import { withOutput, type Output } from "../text/output.ts";
 import { systemUser } from "./system-user.ts";
 import { untilSignal } from "../process/until-signal.ts";
 
-/** Of every command that asks the API. */
+/** The flags of every command that uses the API. */
 export interface ClientFlags {
   readonly output: Output;
   readonly server?: string;
@@ -21,7 +21,7 @@ export interface OrderFlags extends ClientFlags {
   readonly dryRun?: boolean;
 }
 
-/** How the fields of queries and bodies are typed here. */
+/** The options behind the fields of queries and bodies, by JSON pointer. */
 const OPTIONS: Readonly<Record<string, string>> = {
   "/by": "--by",
   "/reason": "--reason",
@@ -42,11 +42,11 @@ const OPTIONS: Readonly<Record<string, string>> = {
 export interface Asking {
   readonly client: Client;
   readonly settings: Settings;
-  /** The one that is meant: of the flag, else of the settings. */
+  /** The cluster of the flag, or else of the settings. */
   readonly cluster: string;
 }
 
-/** Does `work` with a client. What went wrong is one line and an exit code; what nobody foresaw stays an error. */
+/** Runs `work` with a client. A known error becomes one line and an exit code; an unexpected one is thrown. */
 export async function runWithClient(
   flags: Omit<ClientFlags, "output">,
   work: (asking: Asking) => Promise<void>,
@@ -56,7 +56,7 @@ export async function runWithClient(
   } = {},
 ): Promise<void> {
   let opened: OpenClient | undefined;
-  // Also as the first process of a container, where signals without a listener do nothing.
+  // As PID 1 of a container, a process ignores signals without a listener.
   void untilSignal().then((signal) => process.exit(signal === "SIGINT" ? 130 : 143));
   try {
     const env =
@@ -65,7 +65,7 @@ export async function runWithClient(
     opened = await openClient(settings);
     await work({ client: opened.client, settings, cluster: flags.cluster ?? settings.cluster });
     await opened.close();
-    // What listens to signals would hold the process.
+    // Signal listeners would keep the process alive.
     for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
   } catch (thrown) {
     const unforeseen = opened?.failure();
@@ -77,12 +77,12 @@ export async function runWithClient(
       cures: context.cures,
     });
     process.stderr.write(`konverge: ${line}\n`);
-    // Not exitCode: the client of a Redis that is away lives on for two seconds after it was told to end.
+    // Not exitCode: without Redis, the closed client keeps the process alive for two more seconds.
     process.exit(exitCode);
   }
 }
 
-/** Who gives an order, why, and under which key. */
+/** Returns the author and reason of an action, and its idempotency key. */
 export function orderOf({ by, reason, idempotencyKey }: OrderFlags): {
   readonly order: { readonly by: string; readonly reason: string };
   readonly write: { readonly idempotencyKey?: string };
@@ -93,40 +93,43 @@ export function orderOf({ by, reason, idempotencyKey }: OrderFlags): {
   };
 }
 
-/** For commands that ask about one cluster. */
+/** Adds the options of commands for one cluster. */
 export function withClient(command: Command): Command {
-  return withServer(command).option("--cluster <name>", "default: KONVERGE_CLUSTER, else default");
+  return withServer(command).option(
+    "--cluster <name>",
+    "Cluster name (default: KONVERGE_CLUSTER, or default)",
+  );
 }
 
 export function withServer(command: Command): Command {
   return withOutput(command).option(
     "--server <url>",
-    "HTTP API to ask; default KONVERGE_SERVER, else Redis is read here",
+    "URL of the HTTP API (default: KONVERGE_SERVER, or use Redis directly)",
   );
 }
 
-/** Every change is kept with who made it and why. */
+/** Adds the options of commands that change something: each change stores its author and reason. */
 export function withOrder(command: Command): Command {
   return withIdempotencyKey(command)
-    .requiredOption("--reason <text>", "why; kept, and shown to all")
-    .option("--by <name>", "who; default: the user of this system")
-    .option("--dry-run", "only say what would be done");
+    .requiredOption("--reason <text>", "Reason, stored and visible to all users (required)")
+    .option("--by <name>", "Author (default: system user)")
+    .option("--dry-run", "Print the effect without making the change");
 }
 
 export function withIdempotencyKey(command: Command): Command {
   return command.option(
     "--idempotency-key <key>",
-    "with the same key a call happens once; default: random",
+    "Key for safe retries; the same key runs once (default: random)",
   );
 }
 
-/** What stands below the options of a group of commands. */
+/** Returns the help text below the options of a group of commands. */
 export function groupHelp(examples: string): string {
   return `
 Examples:${examples}
 
-With --server or KONVERGE_SERVER an HTTP API is asked, with the token in
-KONVERGE_TOKEN or the file KONVERGE_TOKEN_FILE; else Redis itself, at
-KONVERGE_REDIS_URL, the installation KONVERGE_PREFIX.
-Exit codes: konverge --help, docs/cli.md.`;
+With --server or KONVERGE_SERVER, commands use the HTTP API with the token in
+KONVERGE_TOKEN or KONVERGE_TOKEN_FILE. Otherwise they use Redis directly
+(KONVERGE_REDIS_URL, KONVERGE_PREFIX).
+Exit codes: see konverge --help.`;
 }

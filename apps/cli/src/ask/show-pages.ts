@@ -17,18 +17,18 @@ interface Page<Item> {
 export interface ShowItems<Item> {
   readonly nameOf: (item: Item) => string;
   readonly table: (items: readonly Item[]) => string;
-  /** Told on stderr when there is nothing. */
+  /** Printed to stderr for an empty list. */
   readonly empty: string;
 }
 
 export function withPages(command: Command, limit = "100"): Command {
   return command
-    .option("--limit <n>", "items per page", limit)
-    .option("--cursor <text>", "go on behind this one")
-    .option("--all", "all pages; with jsonl and name as they come");
+    .option("--limit <n>", "Items per page", limit)
+    .option("--cursor <text>", "Cursor from the previous page")
+    .option("--all", "Read all pages; jsonl and name print items as they arrive");
 }
 
-/** One page, with a word on stderr when there are more, or all of them. */
+/** Prints one page, with the next cursor on stderr, or all pages. */
 export async function showPages<Item, Answer extends Page<Item>>(
   { output, all = false }: PageFlags,
   pages: Pages<Item, Answer>,
@@ -43,10 +43,10 @@ export async function showPages<Item, Answer extends Page<Item>>(
   });
   if (!all) {
     const page = await pages.page();
-    // A page can be short, even empty, and not the last.
+    // A page before the last one can be short or empty.
     const isNothing = page.items.length === 0 && page.next === undefined;
     if (page.items.length > 0 || isNothing || output !== "table") print(output, shownOf(page));
-    if (page.next !== undefined) say(`more: --cursor '${page.next}', or --all`);
+    if (page.next !== undefined) say(`next page: --cursor '${page.next}', or use --all`);
     return;
   }
   const items: Item[] = [];
@@ -57,7 +57,7 @@ export async function showPages<Item, Answer extends Page<Item>>(
   if (output !== "jsonl" && output !== "name") print(output, shownOf({ items }));
 }
 
-/** What of the flags goes into a query. */
+/** Returns the named flags that are set. */
 export function pick<Flags extends object, Name extends keyof Flags>(
   flags: Flags,
   names: readonly Name[],

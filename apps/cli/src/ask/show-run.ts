@@ -13,9 +13,9 @@ export interface WaitFlags extends ClientFlags {
   readonly timeout: number;
 }
 
-export const RUN_ID = "its id, as it was answered";
+export const RUN_ID = "Run ID, as printed by run start";
 
-/** How the fields of queries and bodies are typed here. */
+/** The options behind the fields of queries and bodies. */
 export const RUN_OPTIONS = {
   options: {
     "/workflow": "<workflow>",
@@ -31,7 +31,7 @@ export const RUN_OPTIONS = {
 
 export function withWait(command: Command): Command {
   return command
-    .option("--wait", "until it has ended; ends with 1 when it is not done then")
+    .option("--wait", "Wait until the run ends; exit with 1 if it did not succeed")
     .addOption(timeoutOption());
 }
 
@@ -39,7 +39,7 @@ export function showRun({ output }: ClientFlags, run: RunDetail): void {
   print(output, { document: run, names: [run.id], table: () => runDetails(run) });
 }
 
-/** Shows the run once, as it is at its end or when the time is over, and sets the exit code. */
+/** Prints the run when it ends or the wait times out, and sets the exit code. */
 export async function showWhenEnded(client: Client, id: string, flags: WaitFlags): Promise<void> {
   if (process.stderr.isTTY) say(`waiting for ${id}`);
   try {
@@ -53,12 +53,12 @@ export async function showWhenEnded(client: Client, id: string, flags: WaitFlags
   }
 }
 
-/** A run that has ended, but is not done, is a failure. */
+/** Sets the exit code: every status but `done` is a failure. */
 export function endAs({ status }: RunDetail): void {
   if (status !== "done") process.exitCode = 1;
 }
 
-/** Throws what else went wrong. */
+/** Returns a timeout of the wait and throws any other error. */
 export function timeoutOf(error: unknown): ProblemError {
   if (error instanceof ProblemError && error.code === "wait_timeout") return error;
   throw error;

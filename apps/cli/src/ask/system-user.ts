@@ -1,14 +1,18 @@
 import { userInfo } from "node:os";
 import { KonvergeError } from "@konverge/core";
 
-/** Who gives an order when nobody is named. @throws KonvergeError `invalid_request` */
+/** Returns the author of an action without `--by`. @throws KonvergeError `invalid_request` */
 export function systemUser(): string {
   try {
     return userInfo().username;
   } catch (error) {
-    // A container may run under an id that has no name.
-    throw new KonvergeError("invalid_request", "--by: this system has no name for you; say who", {
-      cause: error,
-    });
+    // The user ID of a container may have no name.
+    throw new KonvergeError(
+      "invalid_request",
+      "--by: required, because the system user has no name",
+      {
+        cause: error,
+      },
+    );
   }
 }

@@ -1,6 +1,6 @@
 import { KonvergeError, parseKey } from "@konverge/core";
 
-/** An object of a controller, as it was typed. */
+/** An object of a controller, from the command line. */
 export interface Target {
   readonly cluster: string;
   readonly controller: string;
@@ -9,8 +9,8 @@ export interface Target {
 }
 
 /**
- * `<controller> <name...>` with the flag `--namespace`, or keys as `-o name` prints them, which say it all.
- * @throws KonvergeError `invalid_key`, or `invalid_request` when no object is named
+ * Parses `<controller> <name...>` with the flag `--namespace`, or complete keys as `-o name` prints them.
+ * @throws KonvergeError `invalid_key`, or `invalid_request` without an object
  */
 export function targetsOf(
   [controller, ...names]: readonly [string, ...string[]],
@@ -23,7 +23,7 @@ export function targetsOf(
     });
   }
   if (names.length === 0) {
-    throw new KonvergeError("invalid_request", "<name>: say which object, or give its key");
+    throw new KonvergeError("invalid_request", "<name>: required, unless <controller> is a key");
   }
   const place = namespace === undefined ? { cluster } : { cluster, namespace };
   return names.map((name) => ({ controller, ...place, name }));

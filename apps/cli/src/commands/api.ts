@@ -6,7 +6,7 @@ import { readVersion } from "../process/version.ts";
 export function addApiCommand(program: Command): void {
   program
     .command("api")
-    .description("serve the HTTP API, the dashboard and the raw job view")
+    .description("Serve the HTTP API, dashboard and raw job view")
     .action(async () => {
       const { startApi } = await import("@konverge/api");
       const api = await startApi({

@@ -14,30 +14,26 @@ interface ApiserverOptions {
   readonly latency: number;
 }
 
-/** Verbs as the audit log names them. */
+/** Verbs as in the audit log. */
 const SLOWED = ["get", "list", "create", "update", "patch", "delete"];
 
 export function addApiserverCommand(program: Command): void {
   program
     .command("apiserver")
-    .description(
-      "run the embedded Kubernetes API server: for a first look and for tests, without authentication",
-    )
-    .option("--host <address>", "address to listen on", "127.0.0.1")
-    .option("--port <number>", "port; 0 takes a free one", parsePort, 6443)
-    .option("--data-dir <dir>", "keep objects here; without it they live in memory")
-    .option("--audit-log <file>", "append one JSON line per request, as kube-apiserver's audit log")
-    .option("--kubeconfig-out <file>", "write a kubeconfig for it")
+    .description("Run the embedded Kubernetes API server")
+    .option("--host <address>", "Address to listen on", "127.0.0.1")
+    .option("--port <number>", "Port to listen on; 0 selects a free port", parsePort, 6443)
+    .option("--data-dir <dir>", "Data directory (default: in memory)")
+    .option("--audit-log <file>", "File that receives an audit event per request, as JSON lines")
+    .option("--kubeconfig-out <file>", "Write a kubeconfig to this file")
     .option(
       "--latency <ms>",
-      "serve every request but watches so much later, as a network and a disk do",
+      "Artificial latency in ms for all requests except watches",
       parseMs,
       0,
     )
-    .option(
-      "--advertise-host <name>",
-      "host that the kubeconfig names, when others reach it by another name",
-    )
+    .option("--advertise-host <name>", "Host name written to the kubeconfig")
+    .addHelpText("after", "\nFor trials and tests only: the server has no authentication.")
     .action(
       async ({
         host,
@@ -74,14 +70,15 @@ export function addApiserverCommand(program: Command): void {
 
 function parseMs(text: string): number {
   const ms = Number(text);
-  if (!(ms >= 0 && ms <= 60_000)) throw new InvalidArgumentError("write milliseconds up to 60000.");
+  if (!(ms >= 0 && ms <= 60_000))
+    throw new InvalidArgumentError("Use milliseconds from 0 to 60000.");
   return ms;
 }
 
 function parsePort(text: string): number {
   const port = Number(text);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new InvalidArgumentError("write a port from 0 to 65535.");
+    throw new InvalidArgumentError("Use a port from 0 to 65535.");
   }
   return port;
 }

@@ -35,17 +35,17 @@ const HELP = `
 export function addAttemptCommand(program: Command): void {
   const attempt = program
     .command("attempt")
-    .description("what handlers did, over all objects")
+    .description("Search attempts across all objects")
     .addHelpText("after", groupHelp(HELP));
 
   withNameFilters(
-    withPages(withClient(attempt.command("list").description("attempts, newest first")), "50"),
+    withPages(withClient(attempt.command("list").description("List attempts, newest first")), "50"),
   )
-    .option("--kind <kind>", "a kind, a plural, or plural.group")
-    .option("--outcome <outcome>", `one of ${ATTEMPT_OUTCOMES.join(", ")}`)
-    .option("--error <code>", "code of the error")
-    .option("--manager <name>", "a field manager that won against the attempt")
-    .option("--hint <code>", `one of ${Object.keys(HINTS).join(", ")}`)
+    .option("--kind <kind>", "Kind, plural name, or plural.group")
+    .option("--outcome <outcome>", `Outcome: ${ATTEMPT_OUTCOMES.join(", ")}`)
+    .option("--error <code>", "Error code")
+    .option("--manager <name>", "Field manager that caused a conflict")
+    .option("--hint <code>", `Hint code: ${Object.keys(HINTS).join(", ")}`)
     .action((flags: ListFlags) =>
       runWithClient(
         flags,
@@ -54,7 +54,7 @@ export function addAttemptCommand(program: Command): void {
           return showPages(flags, client.attempts.list(query), {
             nameOf: ({ id }) => id,
             table: attemptRows,
-            empty: "no such attempt",
+            empty: "no attempts found",
           });
         },
         KEY_OPTIONS,

@@ -20,14 +20,14 @@ const HELP = `
 export function addAuditCommand(program: Command): void {
   const audit = program
     .command("audit")
-    .description("who changed what, over HTTP and by command line")
+    .description("Show changes made through the HTTP API and CLI")
     .addHelpText("after", groupHelp(HELP));
 
-  withPages(withClient(audit.command("list").description("changes, newest first")))
-    .option("--controller <name>", "default: all")
-    .option("-n, --namespace <name>", "_ for cluster-scoped objects")
-    .option("--by <name>", "the token's name, or who the order names")
-    .option("--action <action>", `one of ${AUDIT_ACTIONS.join(", ")}`)
+  withPages(withClient(audit.command("list").description("List changes, newest first")))
+    .option("--controller <name>", "Controller name (default: all)")
+    .option("-n, --namespace <name>", "Namespace; _ for cluster-scoped objects (default: all)")
+    .option("--by <name>", "Author: a token name or a --by value")
+    .option("--action <action>", `Action: ${AUDIT_ACTIONS.join(", ")}`)
     .action((flags: ListFlags) =>
       runWithClient(
         flags,
@@ -37,7 +37,7 @@ export function addAuditCommand(program: Command): void {
           return showPages(flags, client.audit.list(query), {
             nameOf: ({ id }) => id,
             table: auditRows,
-            empty: "nobody has changed anything",
+            empty: "no changes recorded",
           });
         },
         KEY_OPTIONS,

@@ -3,6 +3,7 @@ import { commandTree } from "../command-tree.ts";
 import { completionScript, SHELLS, type Shell } from "../completion-scripts.ts";
 
 const HELP = `
+Installation:
   bash   konverge completion bash > ~/.local/share/bash-completion/completions/konverge
   zsh    konverge completion zsh >> ~/.zshrc
   fish   konverge completion fish > ~/.config/fish/completions/konverge.fish`;
@@ -10,8 +11,8 @@ const HELP = `
 export function addCompletionCommand(program: Command): void {
   program
     .command("completion")
-    .description("print what makes a shell complete commands and options")
-    .addArgument(new Argument("<shell>", "which one").choices(SHELLS))
+    .description("Print a shell completion script")
+    .addArgument(new Argument("<shell>", "Shell").choices(SHELLS))
     .addHelpText("after", HELP)
     .action((shell: Shell) => {
       process.stdout.write(`${completionScript(shell, commandTree(program))}\n`);

@@ -28,17 +28,15 @@ interface Setting {
 const HIDDEN = "<hidden>";
 
 export function addConfigCommand(program: Command): void {
-  const config = program
-    .command("config")
-    .description("the settings of every process, and where they come from");
+  const config = program.command("config").description("Show settings and their sources");
 
   withOutput(
-    config.command("print").description("the settings in force here; secrets are not shown"),
+    config.command("print").description("Print the effective settings; secrets are hidden"),
   )
-    .option("--config <file>", "configuration file, whose settings the environment overrides")
+    .option("--config <file>", "Configuration file; environment variables take precedence")
     .action(async ({ output, config: path }: PrintFlags) => {
       const file = path === undefined ? undefined : (await loadConfig(path)).settings;
-      const items = settingsInForce(readSettings({ file, env: process.env }), file);
+      const items = effectiveSettings(readSettings({ file, env: process.env }), file);
       print(output, {
         document: { items },
         items,
@@ -55,25 +53,25 @@ export function addConfigCommand(program: Command): void {
           ]),
       });
     });
-  withOutput(
-    config.command("schema").description("the settings of a configuration file as JSON Schema"),
-  ).action(({ output }: ConfigFlags) => {
-    const document = z.toJSONSchema(settingsSchema, { io: "input", unrepresentable: "any" });
-    const docs = describeSettings();
-    print(output, {
-      document,
-      names: docs.map(({ key }) => key),
-      table: () =>
-        columns([
-          ["SETTING", "VARIABLE", "WHAT"],
-          ...docs.map(({ key, env, description }) => [key, env, description]),
-        ]),
-    });
-  });
+  withOutput(config.command("schema").description("Print the settings as JSON Schema")).action(
+    ({ output }: ConfigFlags) => {
+      const document = z.toJSONSchema(settingsSchema, { io: "input", unrepresentable: "any" });
+      const docs = describeSettings();
+      print(output, {
+        document,
+        names: docs.map(({ key }) => key),
+        table: () =>
+          columns([
+            ["SETTING", "VARIABLE", "DESCRIPTION"],
+            ...docs.map(({ key, env, description }) => [key, env, description]),
+          ]),
+      });
+    },
+  );
 }
 
 /** Durations are in ms, as the processes use them. */
-function settingsInForce(settings: Settings, file: SettingsInput | undefined): Setting[] {
+function effectiveSettings(settings: Settings, file: SettingsInput | undefined): Setting[] {
   return describeSettings().map(({ key, env, secret }) => {
     const name = key as keyof Settings;
     const value = settings[name];

@@ -7,22 +7,22 @@ import { loadConfig, loadWorkerConfig } from "../config/load-config.ts";
 
 interface CrdsFlags {
   readonly config: string;
-  readonly apply: boolean;
+  readonly apply?: boolean;
   readonly output: "yaml" | "json";
 }
 
 export function addCrdsCommand(program: Command): void {
   program
     .command("crds")
-    .description("print the CRDs of a configuration's resources, fit for kubectl apply -f -")
-    .requiredOption("--config <file>", "configuration file")
-    .option("--apply", "apply them to the cluster of the workers instead", false)
+    .description("Print CRDs for kubectl apply -f -")
+    .requiredOption("--config <file>", "Configuration file (required)")
+    .option("--apply", "Apply the CRDs to the workers' cluster instead of printing them")
     .addOption(
-      new Option("-o, --output <format>", "what to print")
+      new Option("-o, --output <format>", "Output format")
         .choices(["yaml", "json"])
         .default("yaml"),
     )
-    .action(async ({ config: path, apply, output }: CrdsFlags) => {
+    .action(async ({ config: path, apply = false, output }: CrdsFlags) => {
       if (apply) {
         const { config, settings } = await loadWorkerConfig(path, process.env);
         const { applyCrds } = await import("../config/apply-crds.ts");

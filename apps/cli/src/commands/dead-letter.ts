@@ -26,20 +26,22 @@ const HELP = `
   konverge dead-letter release node-pool -n demo --contains web --dry-run --reason "how many?"
   konverge dead-letter release node-pool --all --reason "fixed in 4712"
 
-A release requests the keys as a person does: they run at once, and their
-counters begin anew.`;
+A release enqueues the keys like a user request: they run immediately, and
+their failure counters are reset.`;
 
 const NAMES = { options: { "/name": "--name" } };
 
 export function addDeadLetterCommand(program: Command): void {
   const deadLetter = program
     .command("dead-letter")
-    .description("keys that are not tried any more: see them, and try them again")
+    .description("List and release dead-lettered keys")
     .addHelpText("after", groupHelp(HELP));
 
   withNameFilters(
     withPages(
-      withClient(deadLetter.command("list").description("dead keys, since when and of what")),
+      withClient(
+        deadLetter.command("list").description("List dead-lettered keys with age and error"),
+      ),
     ),
   ).action((flags: KeyFlags) =>
     runWithClient(
@@ -48,7 +50,7 @@ export function addDeadLetterCommand(program: Command): void {
         showPages(flags, client.deadLetters.list(keyQueryOf(flags, cluster)), {
           nameOf: ({ key }) => key,
           table: deadRows,
-          empty: "no dead letter",
+          empty: "no dead-lettered keys",
         }),
       KEY_OPTIONS,
     ),
@@ -57,14 +59,14 @@ export function addDeadLetterCommand(program: Command): void {
     withClient(
       deadLetter
         .command("release")
-        .description("try dead keys again: one, or all that match")
-        .argument("<controller>", "its name"),
+        .description("Release one dead-lettered key, or all that match")
+        .argument("<controller>", "Controller name"),
     ),
   )
-    .option("-n, --namespace <name>", "of the object, or of all that match")
-    .option("--name <name>", "one object")
-    .option("--contains <part>", "all with this in their name")
-    .option("--all", "all of the controller")
+    .option("-n, --namespace <name>", "Namespace; _ for cluster-scoped objects")
+    .option("--name <name>", "Object name")
+    .option("--contains <part>", "Substring of object names")
+    .option("--all", "All dead-lettered keys of the controller")
     .action((controller: string, flags: ReleaseFlags) =>
       runWithClient(
         flags,
@@ -88,10 +90,12 @@ export function addDeadLetterCommand(program: Command): void {
     );
 }
 
-/** All of a controller are meant only by those who say so. */
+/** Requires `--all` to release every key, so that a forgotten filter cannot. */
 function checkNarrowed({ namespace, name, contains, all = false }: ReleaseFlags): void {
   const narrowed = [namespace, name, contains].some((part) => part !== undefined);
   if (narrowed !== all) return;
-  const cure = all ? "leave it out, or leave out the other filters" : "say which keys, or --all";
-  throw new KonvergeError("invalid_request", `--all: ${cure}`);
+  const fix = all
+    ? "cannot be combined with other filters; omit one of them"
+    : "required if no other filter is set";
+  throw new KonvergeError("invalid_request", `--all: ${fix}`);
 }

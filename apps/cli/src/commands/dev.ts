@@ -15,20 +15,23 @@ interface DevFlags {
 export function addDevCommand(program: Command): void {
   program
     .command("dev")
-    .description(
-      "API server, Redis, HTTP API, dashboard and a worker on this machine; saving a file replaces the worker",
-    )
-    .option("--config <file>", "configuration file", "konverge.config.ts")
+    .description("Run a local stack that reloads on save")
+    .option("--config <file>", "Configuration file", "konverge.config.ts")
     .addOption(
-      new Option("--cluster <kind>", "API server: one of its own, or that of your kubeconfig")
+      new Option("--cluster <kind>", "API server: embedded, or the one of your kubeconfig")
         .choices(["embedded", "kubeconfig"])
         .default("embedded"),
     )
-    .option("--kubeconfig <file>", "for --cluster kubeconfig; default KUBECONFIG")
-    .option("--port <number>", "port of API and dashboard; 0 takes a free one", parsePort, 7070)
+    .option("--kubeconfig <file>", "Kubeconfig for --cluster kubeconfig (default: KUBECONFIG)")
+    .option(
+      "--port <number>",
+      "Port of the HTTP API and dashboard; 0 selects a free port",
+      parsePort,
+      7070,
+    )
     .addHelpText(
       "after",
-      "\nRedis: that of REDIS_URL, else one of its own. CRDs are applied at each start of the worker. A file that cannot be loaded\nis told, and the old worker works on. Ctrl-C ends all of it.",
+      "\nThe stack consists of an API server, Redis, the HTTP API, the dashboard and a worker. It uses the Redis of REDIS_URL\nif set, or else starts one. CRDs are applied each time the worker starts. If a file fails to load, the error is\nprinted and the previous worker keeps running. Press Ctrl-C to stop everything.",
     )
     .action(async (flags: DevFlags) => {
       const { runDev } = await import("../dev/run-dev.ts");
@@ -40,7 +43,7 @@ export function addDevCommand(program: Command): void {
         say: (line) => process.stderr.write(`${line}\n`),
         signal: stop.signal,
       });
-      // What a second Ctrl-C listens to would hold the process.
+      // The listener for a second Ctrl-C would keep the process alive.
       process.removeAllListeners("SIGINT");
       process.removeAllListeners("SIGTERM");
     });
@@ -59,7 +62,7 @@ export function addDevCommand(program: Command): void {
     });
 }
 
-/** Whatever clusters the file names, the one to play with was chosen on the command line. */
+/** Drops the addresses of the clusters, because the command line selects the cluster. */
 function withoutAddresses(clusters: Config["clusters"]): Config["clusters"] {
   const entries = Object.entries(clusters).map(
     ([name, { kubeconfig: _path, context: _context, ...rest }]) => [name, rest] as const,
@@ -70,7 +73,7 @@ function withoutAddresses(clusters: Config["clusters"]): Config["clusters"] {
 function parsePort(text: string): number {
   const port = Number(text);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new InvalidArgumentError("write a port from 0 to 65535.");
+    throw new InvalidArgumentError("Use a port from 0 to 65535.");
   }
   return port;
 }

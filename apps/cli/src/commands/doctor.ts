@@ -13,15 +13,15 @@ interface DoctorFlags extends ClientFlags {
 }
 
 const HELP = `
-Looks at Redis (version, eviction, persistence, clock), at the workers and
-guards, and at the API server of the kubeconfig; with --config also whether it
-serves the controllers' kinds and allows what they need. With --server the HTTP
-API stands in for Redis. Ends with 0 when nothing is wrong, else with the exit
-code of the first thing that is.`;
+Checks Redis (version, eviction, persistence, clock), the workers and guards,
+and the API server of the kubeconfig. With --config, also checks that the API
+server serves the controllers' kinds and grants the required permissions. With
+--server, the HTTP API replaces the Redis checks. Exits with 0 if no check
+failed, or else with the exit code of the first failure.`;
 
 export function addDoctorCommand(program: Command): void {
-  withClient(program.command("doctor").description("look for what is wrong, and say the cure"))
-    .option("--config <file>", "configuration file of the workers")
+  withClient(program.command("doctor").description("Check the installation and suggest fixes"))
+    .option("--config <file>", "Configuration file of the workers")
     .addHelpText("after", HELP)
     .action((flags: DoctorFlags) =>
       runWithClient(flags, async (asking) => {
@@ -38,10 +38,10 @@ export function addDoctorCommand(program: Command): void {
           ]);
         const isRemote = asking.settings.server !== undefined;
         const redis = isRemote ? [] : await checkRedisServer(settings);
-        // The configuration says which cluster its workers serve.
+        // The configuration selects the cluster of its workers.
         const cluster = flags.cluster ?? loaded?.settings.cluster ?? asking.cluster;
         const isAway = redis.some(({ level }) => level === "fail");
-        // Without Redis there is nobody to ask.
+        // The state of the fleet is in Redis.
         const fleet = isAway ? [] : await checkFleet({ ...asking, cluster });
         const kubernetes = await checkKubernetes(settings, loaded?.config);
         const others =
@@ -61,13 +61,13 @@ function report({ output }: ClientFlags, checks: readonly Check[]): void {
     table: () => checkRows(checks),
   });
   if (output === "table") {
-    process.stderr.write(`${failed.length} failed, ${warned.length} to look at\n`);
+    process.stderr.write(`${failed.length} failed, ${warned.length} warnings\n`);
   }
   const [first] = failed;
   if (first !== undefined) process.exitCode = first.exitCode ?? 1;
 }
 
-/** Nothing is cut: the cure is at the end of the line. */
+/** Lines are never cut, because they end with the suggested fix. */
 function checkRows(checks: readonly Check[]): string {
   return columns(
     checks.map(({ check, level, detail }): Cell[] => [toneCell(level), check, detail]),

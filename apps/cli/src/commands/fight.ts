@@ -10,20 +10,18 @@ interface ListFlags extends ClientFlags {
 
 const HELP = `
   konverge fight list --hours 24
-  konverge object history node-pool blue -n demo      # who won against it, and where`;
+  konverge object history node-pool blue -n demo      # competing writers and fields`;
 
 export function addFightCommand(program: Command): void {
   const fight = program
     .command("fight")
-    .description("objects that several field managers write against each other")
+    .description("Show contention between field managers")
     .addHelpText("after", groupHelp(HELP));
 
   withClient(
-    fight
-      .command("list")
-      .description("most fought objects, fields that go to and fro, keys slowed down for it"),
+    fight.command("list").description("List contended objects, ownership flips and throttled keys"),
   )
-    .option("--hours <n>", "how far back, up to 24", "1")
+    .option("--hours <n>", "Period in hours, up to 24", "1")
     .action((flags: ListFlags) =>
       runWithClient(flags, async ({ client, cluster }) => {
         const fights = await client.fights.list({ cluster, hours: Number(flags.hours) });
@@ -33,7 +31,7 @@ export function addFightCommand(program: Command): void {
           items,
           names: fights.hot.map(nameOf),
           table: () => fightRows(fights),
-          empty: "nobody fights",
+          empty: "no contention found",
         });
       }),
     );
@@ -43,15 +41,15 @@ function fightRows({ hot, flips, loops }: Fights): string {
   const rows: Cell[][] = [
     ...hot.map((item): Cell[] => ["conflicts", String(item.conflicts), nameOf(item), "-"]),
     ...flips.map((item): Cell[] => {
-      const note = `${item.path} goes to and fro with ${item.manager}`;
+      const note = `${item.path} flips between this controller and ${item.manager}`;
       return ["flips", String(item.count), nameOf(item), note];
     }),
     ...loops.map(({ key, kind, count, untilMs }): Cell[] => {
       const until = new Date(untilMs).toISOString();
-      return ["loop", String(count), key, `${kind}, slowed down until ${until}`];
+      return ["loop", String(count), key, `${kind}, throttled until ${until}`];
     }),
   ];
-  return columns([["WHAT", "COUNT", "OBJECT", "NOTE"], ...rows]);
+  return columns([["TYPE", "COUNT", "OBJECT", "NOTE"], ...rows]);
 }
 
 function nameOf(item: Fights["hot"][number] | Fights["flips"][number]): string {

@@ -14,7 +14,7 @@ import {
   type OrderFlags,
 } from "../ask/run-with-client.ts";
 
-/** Of `set-rate`: the configured rate again. */
+/** The argument of `set-rate` that removes the override. */
 const CONFIGURED = "configured";
 
 const HELP = `
@@ -22,26 +22,26 @@ const HELP = `
   konverge guard show default -o json
   konverge guard isolate default --reason "etcd is being restored"
   konverge guard reset default --reason "etcd is back" --by ada
-  konverge guard set-rate default 50 --reason "the server is slow today"
-  konverge guard set-rate default ${CONFIGURED} --reason "it is fast again"
+  konverge guard set-rate default 50 --reason "server overloaded"
+  konverge guard set-rate default ${CONFIGURED} --reason "server recovered"
 
-A worker's cluster is "default" unless KONVERGE_CLUSTER says otherwise. Orders
-hold for all workers at once, also for those that start later, and are kept,
-with who gave them and why. Work that may not call the API server waits: it
-does not fail and uses up no attempt.`;
+The cluster is "default" unless KONVERGE_CLUSTER sets another one. Actions apply
+to all workers, including workers that start later, and store their author and
+reason. Work without permission to call the API server is deferred. It does not
+fail and consumes no attempt.`;
 
 const CURES = {
-  cures: { not_found: "take a name from `konverge guard list`" },
+  cures: { not_found: "run `konverge guard list` for the names" },
   options: { "/name": "<cluster>" },
 };
 
 export function addGuardCommand(program: Command): void {
   const guard = program
     .command("guard")
-    .description("see what protects the API servers, and give it orders")
+    .description("Inspect and control API server guards")
     .addHelpText("after", groupHelp(HELP));
 
-  withServer(guard.command("list").description("the guards of all clusters")).action(
+  withServer(guard.command("list").description("List rate and breaker of each cluster")).action(
     (flags: ClientFlags) =>
       runWithClient(flags, async ({ client }) => {
         const list = await client.guards.list();
@@ -50,13 +50,13 @@ export function addGuardCommand(program: Command): void {
           items: list.items,
           names: list.items.map(({ cluster }) => cluster),
           table: () => guardRows(list.items),
-          empty: "no worker has guarded a cluster yet",
+          empty: "no guards found; no worker has connected to a cluster",
         });
       }),
   );
   withServer(
     withTarget(guard.command("show")).description(
-      "one guard, with its last transitions and what caused them",
+      "Show a guard with its last transitions and their causes",
     ),
   ).action((cluster: string, flags: ClientFlags) =>
     runWithClient(
@@ -74,7 +74,7 @@ export function addGuardCommand(program: Command): void {
   );
   withGuardOrder(
     withTarget(guard.command("isolate")).description(
-      "send nothing to the API server any more, until reset; work waits",
+      "Stop all API server calls until reset; work is deferred",
     ),
   ).action((cluster: string, flags: OrderFlags) =>
     giveOrder(cluster, flags, (client, order, write) =>
@@ -83,19 +83,15 @@ export function addGuardCommand(program: Command): void {
   );
   withGuardOrder(
     withTarget(guard.command("reset")).description(
-      "close the breaker: at a fifth of the rate, as after an outage",
+      "Close the circuit breaker and ramp up from a fifth of the rate",
     ),
   ).action((cluster: string, flags: OrderFlags) =>
     giveOrder(cluster, flags, (client, order, write) => client.guards.reset(cluster, order, write)),
   );
   withGuardOrder(
     withTarget(guard.command("set-rate"))
-      .description("set the rate of the whole fleet, at once and until it is given back")
-      .argument(
-        "<rate>",
-        `calls per second, or "${CONFIGURED}" for the configured rate`,
-        parseRate,
-      ),
+      .description("Override the rate limit of all workers")
+      .argument("<rate>", `Calls per second, or "${CONFIGURED}" to remove the override`, parseRate),
   ).action((cluster: string, rate: number | typeof CONFIGURED, flags: OrderFlags) =>
     giveOrder(cluster, flags, (client, order, write) =>
       client.guards.setRate(
@@ -112,7 +108,7 @@ function withGuardOrder(command: Command): Command {
 }
 
 function withTarget(command: Command): Command {
-  return command.argument("<cluster>", "its name, as `konverge guard list` shows it");
+  return command.argument("<cluster>", "Cluster name, as printed by konverge guard list");
 }
 
 function giveOrder(
@@ -126,7 +122,7 @@ function giveOrder(
       const { order, write } = orderOf(flags);
       const isDry = flags.dryRun === true;
       const view = isDry ? await client.guards.get(cluster) : await give(client, order, write);
-      if (isDry) say(`dry run by ${order.by}; this is how it stands, and nothing was ordered`);
+      if (isDry) say(`dry run by ${order.by}; showing the current state, nothing was changed`);
       print(flags.output, {
         document: view,
         names: [view.cluster],

@@ -5,20 +5,20 @@ import { initProject } from "../init/init-project.ts";
 export function addInitCommand(program: Command): void {
   program
     .command("init")
-    .description("make a project: a controller, its resource, a test, a Dockerfile")
-    .argument("[dir]", "folder that is empty or does not exist yet", ".")
+    .description("Create a project with controller, CRD, test and Dockerfile")
+    .argument("[dir]", "Directory that is empty or does not exist", ".")
     .action(async (dir: string) => {
       const folder = await initProject(dir);
       const there = relative(process.cwd(), folder);
       process.stderr.write(
         [
-          `made ${folder}`,
+          `created ${folder}`,
           "",
           "Next:",
           ...(there === "" ? [] : [`  cd ${there}`]),
           "  npm install",
-          "  npm test          the controller on an API server and a Redis of its own",
-          "  npm run dev       all of it on this machine; saving a file replaces the worker",
+          "  npm test          Test the controller with its own API server and Redis",
+          "  npm run dev       Run a local stack that reloads on save",
           "",
           "",
         ].join("\n"),

@@ -22,33 +22,21 @@ interface ManifestsFlags {
 export function addManifestsCommand(program: Command): void {
   program
     .command("manifests")
-    .description(
-      "print what runs a configuration on a cluster, fit for kubectl apply --server-side -f -",
-    )
-    .requiredOption("--config <file>", "configuration file")
-    .requiredOption("--image <image>", "image whose entry point is the command line")
+    .description("Print manifests for kubectl apply --server-side")
+    .requiredOption("--config <file>", "Configuration file (required)")
+    .requiredOption("--image <image>", "Image whose entry point is konverge (required)")
     .option(
       "--config-in-image <path>",
-      "configuration file inside of the image; default: as --config, from the image's working directory",
+      "Configuration file in the image (default: --config, relative to the working directory)",
     )
-    .option("--namespace <name>", "namespace of the workers", "konverge")
-    .option(
-      "--name <name>",
-      "name of the service account, and prefix of the deployments",
-      "konverge",
-    )
-    .option("--replicas <n>", "workers", "2")
-    .option(
-      "--watchers <n>",
-      "pods that only watch; the workers then only work, and can be scaled on their own",
-    )
-    .option("--redis-secret <name>", "Secret whose key `url` is the URL of Redis", "konverge-redis")
-    .option(
-      "--api-secret <name>",
-      "also the HTTP API, with the key `token` of this Secret as its token",
-    )
+    .option("--namespace <name>", "Namespace of the workers", "konverge")
+    .option("--name <name>", "Name of the ServiceAccount and prefix of the Deployments", "konverge")
+    .option("--replicas <n>", "Number of worker Pods", "2")
+    .option("--watchers <n>", "Number of watch-only Pods (others then only work)")
+    .option("--redis-secret <name>", "Secret with the Redis URL in its key url", "konverge-redis")
+    .option("--api-secret <name>", "Secret with an API token in its key token; adds the HTTP API")
     .addOption(
-      new Option("-o, --output <format>", "values: for the Helm chart")
+      new Option("-o, --output <format>", "Output format; values for the Helm chart")
         .choices(["yaml", "json", "values"])
         .default("yaml"),
     )
@@ -86,34 +74,34 @@ async function textOf(
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
-/** Longest of what is put behind the name: `-watcher-metrics`, of a Service's 63 characters. */
+/** The 63 characters of a Service name less the longest suffix, `-watcher-metrics`. */
 const MAX_NAME = 47;
 
-/** Wrong ones are told here, all at once, and not one by one by the cluster. */
+/** Reports all invalid flags together, before the cluster rejects them one by one. */
 function checkFlags(flags: ManifestsFlags): void {
   const issues: ErrorIssue[] = [];
-  const check = (flag: string, isGood: boolean, cure: string, value?: string) => {
+  const check = (flag: string, isGood: boolean, fix: string, value?: string) => {
     const what = value === undefined ? "" : ` ${JSON.stringify(value)}`;
-    if (!isGood) issues.push({ pointer: `/${flag}`, detail: `--${flag}${what}: ${cure}` });
+    if (!isGood) issues.push({ pointer: `/${flag}`, detail: `--${flag}${what}: ${fix}` });
   };
   const { image, namespace, name, replicas, watchers, redisSecret, apiSecret } = flags;
-  const label = "write lower-case letters, digits and dashes";
-  // Whoever writes the secret itself must not meet it again in a log.
-  const secret = "write the name of a Secret, not its value";
+  const label = "must consist of lower-case letters, digits and dashes";
+  // A secret passed by mistake must not appear in a log.
+  const secret = "must be the name of a Secret, not its value";
   check(
     "image",
     /^[^\s]+$/.test(image),
-    "write an image such as registry.example/app:1.2.3",
+    "must be an image such as registry.example/app:1.2.3",
     image,
   );
   check("namespace", DNS_LABEL.test(namespace), label, namespace);
   const isName = DNS_LABEL.test(name) && name.length <= MAX_NAME;
-  check("name", isName, `${label}, at most ${MAX_NAME}`, name);
-  check("replicas", /^\d{1,5}$/.test(replicas), "write a whole number", replicas);
+  check("name", isName, `${label}, at most ${MAX_NAME} characters`, name);
+  check("replicas", /^\d{1,5}$/.test(replicas), "must be a whole number", replicas);
   check(
     "watchers",
     /^[1-9]\d{0,4}$/.test(watchers ?? "1"),
-    "write a whole number from 1",
+    "must be a whole number from 1",
     watchers,
   );
   check("redis-secret", DNS_SUBDOMAIN.test(redisSecret), secret);
@@ -121,11 +109,11 @@ function checkFlags(flags: ManifestsFlags): void {
   if (issues.length > 0) throw invalidConfig(issues, "the options are");
 }
 
-/** @throws KonvergeError `invalid_config` for a file that a build from here cannot have taken along */
+/** @throws KonvergeError `invalid_config` if the file is outside the build context */
 function pathInImage(config: string): string {
   const path = relative(process.cwd(), config);
   if (isAbsolute(path) || path.startsWith("..")) {
-    const detail = `--config ${config}: lies outside of this folder; say with --config-in-image where the image has it`;
+    const detail = `--config ${config}: is outside the working directory; set --config-in-image to its path in the image`;
     throw invalidConfig([{ pointer: "/config", detail }], "the options are");
   }
   return path.split(sep).join("/");

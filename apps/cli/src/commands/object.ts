@@ -48,14 +48,12 @@ const HELP = `
 export function addObjectCommand(program: Command): void {
   const object = program
     .command("object")
-    .description("how objects stand, what was done to them, and who owns which field")
+    .description("Show the state, history and field owners of objects")
     .addHelpText("after", groupHelp(HELP));
 
   withKeyFilters(
     withPages(
-      withClient(
-        object.command("list").description("objects by phase, namespace and part of their name"),
-      ),
+      withClient(object.command("list").description("List objects by phase, namespace and name")),
     ),
   ).action((flags: KeyFlags) =>
     runWithClient(
@@ -64,12 +62,12 @@ export function addObjectCommand(program: Command): void {
         showPages(flags, client.objects.list(keyQueryOf(flags, cluster)), {
           nameOf: ({ key }) => key,
           table: keyRows,
-          empty: "no such object",
+          empty: "no objects found",
         }),
       KEY_OPTIONS,
     ),
   );
-  withObject(object.command("get").description("how one object stands")).action(
+  withObject(object.command("get").description("Show the state of one object")).action(
     (controller: string, name: string | undefined, flags: ObjectFlags) =>
       runWithClient(flags, async (asking) => {
         const history = await read(asking, controller, name, flags);
@@ -82,8 +80,11 @@ export function addObjectCommand(program: Command): void {
   );
   withAttempt(
     withObject(
-      object.command("history").description("its latest attempts, or all about one of them"),
+      object
+        .command("history")
+        .description("Show the latest attempts of an object, or one in detail"),
     ),
+    "Attempt number, as printed by object history",
   ).action((controller: string, name: string | undefined, flags: AttemptFlags) =>
     runWithClient(flags, async (asking) => {
       const history = await read(asking, controller, name, flags);
@@ -93,16 +94,15 @@ export function addObjectCommand(program: Command): void {
         items: one === undefined ? history.attempts : [one],
         names: (one === undefined ? history.attempts : [one]).map(({ id }) => id),
         table: () => (one === undefined ? historyRows(history.attempts) : attemptDetails(one)),
-        empty: "no attempt yet, or none is kept any more",
+        empty: "no attempts recorded",
       });
     }),
   );
   withAttempt(
     withObject(
-      object
-        .command("diff")
-        .description("what an attempt changed, field by field; default: the last that wrote"),
+      object.command("diff").description("Show the changes of an attempt, field by field"),
     ),
+    "Attempt number (default: the last attempt that wrote)",
   ).action((controller: string, name: string | undefined, flags: AttemptFlags) =>
     runWithClient(flags, async (asking) => {
       const history = await read(asking, controller, name, flags);
@@ -121,19 +121,22 @@ export function addObjectCommand(program: Command): void {
             : [`attempt ${numberOf(attempt)}, ${attempt.startedAt}`, ...writes.map(writeText)].join(
                 "\n",
               ),
-        empty: "no attempt that is kept has written",
+        empty: "no recorded attempt wrote anything",
       });
     }),
   );
   withObject(
-    object
-      .command("blame")
-      .description(
-        "which field manager owns which field, and which attempt wrote it; reads the object by the kubeconfig",
-      ),
+    object.command("blame").description("Show field owners and the attempts that wrote the fields"),
   )
-    .option("--kubeconfig <file>", "default: KONVERGE_KUBECONFIG, else as kubectl finds it")
-    .option("--context <name>", "default: KONVERGE_CONTEXT, else the current one")
+    .option(
+      "--kubeconfig <file>",
+      "Kubeconfig (default: KONVERGE_KUBECONFIG, or the same as kubectl)",
+    )
+    .option(
+      "--context <name>",
+      "Kubeconfig context (default: KONVERGE_CONTEXT, or the current context)",
+    )
+    .addHelpText("after", "\nThe object is read from the API server with your kubeconfig.")
     .action((controller: string, name: string | undefined, flags: BlameFlags) =>
       runWithClient(flags, async (asking) => {
         const items = await blame(asking, controller, name, flags);
@@ -142,7 +145,7 @@ export function addObjectCommand(program: Command): void {
           items,
           names: items.map(({ path }) => path),
           table: () => blameRows(items),
-          empty: "the API server tells of no field manager",
+          empty: "the object has no field managers",
         });
       }),
     );
@@ -150,19 +153,19 @@ export function addObjectCommand(program: Command): void {
 
 function withObject(command: Command): Command {
   return withClient(command)
-    .argument("<controller>", "its name, or the whole key")
-    .argument("[name]", "of the object")
-    .option("-n, --namespace <name>", "of the object; left out for cluster-scoped ones");
+    .argument("<controller>", "Controller name or full key")
+    .argument("[name]", "Object name")
+    .option("-n, --namespace <name>", "Namespace; omit for cluster-scoped objects");
 }
 
-function withAttempt(command: Command): Command {
-  return command.option("--attempt <number>", "as `object history` numbers it", parseNumber);
+function withAttempt(command: Command, description: string): Command {
+  return command.option("--attempt <number>", description, parseNumber);
 }
 
 function parseNumber(text: string): number {
   const number = Number(text);
   if (Number.isSafeInteger(number) && number > 0) return number;
-  throw new InvalidArgumentError("Write a whole number from 1.");
+  throw new InvalidArgumentError("Use a whole number from 1.");
 }
 
 function read(
@@ -174,7 +177,7 @@ function read(
   const words = name === undefined ? [] : [name];
   const [target, ...more] = targetsOf([controller, ...words], { cluster, namespace });
   if (target === undefined || more.length > 0) {
-    throw new KonvergeError("invalid_request", "<name>: name one object");
+    throw new KonvergeError("invalid_request", "<name>: exactly one object is required");
   }
   return client.objects.get(target);
 }
@@ -184,7 +187,7 @@ function attemptOf({ key, attempts }: ObjectHistory, number: number): AttemptRec
   if (found !== undefined) return found;
   const kept = attempts.map(numberOf);
   const range = kept.length === 0 ? "none" : `${kept.at(-1)} to ${kept[0]}`;
-  throw new KonvergeError("not_found", `${key} has no attempt ${number}; kept are ${range}`);
+  throw new KonvergeError("not_found", `${key} has no attempt ${number}; available: ${range}`);
 }
 
 async function blame(

@@ -22,26 +22,26 @@ interface ScopeFlags extends OrderFlags {
 
 const HELP = `
   konverge queue list
-  konverge queue pause node-pool -n demo --name blue --reason "it deletes machines"
-  konverge queue pause -n demo --reason "the tenant is being moved"
+  konverge queue pause node-pool -n demo --name blue --reason "deletes machines"
+  konverge queue pause -n demo --reason "tenant migration"
   konverge queue pauses
   konverge queue resume node-pool -n demo --name blue --reason "fixed in 4712"
   konverge queue orders node-pool
 
-What is paused keeps its requests, and what runs may end. A namespace alone is
-paused for all controllers known by now. docs/operating.md says what each order
-does.`;
+A pause keeps requests pending and lets running attempts finish. A namespace
+without a controller is paused for all controllers that exist now. See
+docs/operating.md for each action.`;
 
 const NAMES = { options: { "/name": "--name" } };
 
 export function addQueueCommand(program: Command): void {
   const queue = program
     .command("queue")
-    .description("see what waits and what is paused; pause and resume")
+    .description("Show queues and pauses; pause and resume")
     .addHelpText("after", groupHelp(HELP));
 
   withClient(
-    queue.command("list").description("how much of each controller and workflow waits"),
+    queue.command("list").description("List queue lengths by controller and workflow"),
   ).action((flags: ClientFlags) =>
     runWithClient(flags, async ({ client, cluster }) => {
       const list = await client.queues.list({ cluster });
@@ -53,35 +53,32 @@ export function addQueueCommand(program: Command): void {
           ...list.workflows.map(({ workflow }) => `workflow.${workflow}`),
         ],
         table: () => queueRows(list),
-        empty: `no worker has announced a controller or workflow on "${cluster}" yet`,
+        empty: `no controllers or workflows found in cluster "${cluster}"; start a worker`,
       });
     }),
   );
   withClient(
-    queue.command("pauses").description("what is paused, by whom, why and since when"),
+    queue.command("pauses").description("List pauses with author, reason and time"),
   ).action((flags: ClientFlags) =>
     runWithClient(flags, async ({ client, cluster }) => {
       showPauses(flags, await client.queues.pauses({ cluster }));
     }),
   );
-  withScope(
-    queue
-      .command("pause")
-      .description("start nothing of a controller, namespace or object any more"),
-  ).action((controller: string | undefined, flags: ScopeFlags) =>
-    runWithClient(
-      flags,
-      async ({ client, cluster }) => {
-        const { order, write } = orderOf(flags);
-        const body = { cluster, ...scopeOf(controller, flags), ...order };
-        if (flags.dryRun === true)
-          return await showMeant(flags, client, { verb: "pause", ...body });
-        showPauses(flags, await client.queues.pause(body, write));
-      },
-      NAMES,
-    ),
+  withScope(queue.command("pause").description("Pause a controller, namespace or object")).action(
+    (controller: string | undefined, flags: ScopeFlags) =>
+      runWithClient(
+        flags,
+        async ({ client, cluster }) => {
+          const { order, write } = orderOf(flags);
+          const body = { cluster, ...scopeOf(controller, flags), ...order };
+          if (flags.dryRun === true)
+            return await showMeant(flags, client, { verb: "pause", ...body });
+          showPauses(flags, await client.queues.pause(body, write));
+        },
+        NAMES,
+      ),
   );
-  withScope(queue.command("resume").description("end a pause of the same scope")).action(
+  withScope(queue.command("resume").description("Resume a controller, namespace or object")).action(
     (controller: string | undefined, flags: ScopeFlags) =>
       runWithClient(
         flags,
@@ -95,7 +92,7 @@ export function addQueueCommand(program: Command): void {
             document: answer,
             names: [],
             table: () =>
-              `resumed, ${answer.resumed} ${answer.resumed === 1 ? "key was" : "keys were"} waiting`,
+              `resumed ${answer.resumed} ${answer.resumed === 1 ? "key" : "keys"} with pending requests`,
           });
         },
         NAMES,
@@ -104,8 +101,8 @@ export function addQueueCommand(program: Command): void {
   withClient(
     queue
       .command("orders")
-      .description("what people ordered, newest first")
-      .argument("<controller>", "its name"),
+      .description("List operator actions, newest first")
+      .argument("<controller>", "Controller name"),
   ).action((controller: string, flags: ClientFlags) =>
     runWithClient(flags, async ({ client, cluster }) => {
       const list = await client.controllers.orders({ cluster, controller });
@@ -114,7 +111,7 @@ export function addQueueCommand(program: Command): void {
         items: list.items,
         names: list.items.map(({ scope }) => scope),
         table: () => orderRows(list),
-        empty: "nobody has ordered anything",
+        empty: "no actions recorded",
       });
     }),
   );
@@ -132,11 +129,11 @@ function showPauses({ output }: ClientFlags, list: Parameters<typeof pauseRows>[
           : controller,
     ),
     table: () => pauseRows(list),
-    empty: "nothing is paused",
+    empty: "no pauses",
   });
 }
 
-/** The controllers that an order would reach. */
+/** Prints the controllers that the action would affect. */
 async function showMeant(
   { output }: ClientFlags,
   client: Client,
@@ -156,15 +153,15 @@ async function showMeant(
         .map((item) => [item.controller, namespace, name].filter((part) => part !== undefined))
         .map((parts) => `would ${verb} ${parts.join(" ")}`)
         .join("\n"),
-    empty: "no controller is known",
+    empty: "no controllers found",
   });
 }
 
 function withScope(command: Command): Command {
   return withOrder(withClient(command))
-    .argument("[controller]", "its name; left out, all controllers of the namespace")
-    .option("-n, --namespace <name>", "of the object, or the whole namespace")
-    .option("--name <name>", "of one object");
+    .argument("[controller]", "Controller name; omit it for all controllers of a namespace")
+    .option("-n, --namespace <name>", "Namespace; without --name, the whole namespace")
+    .option("--name <name>", "Object name");
 }
 
 function scopeOf(controller: string | undefined, flags: ScopeFlags) {

@@ -40,31 +40,31 @@ const HELP = `
   konverge object list --phase backoff -o name | xargs konverge reconcile enqueue
   konverge reconcile get 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17'
   konverge reconcile list --phase backoff -n demo
-  konverge reconcile cancel 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17' --reason "the wrong one"`;
+  konverge reconcile cancel 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17' --reason "wrong object"`;
 
-/** Outcomes after which nothing is left to do for the one who asked. */
+/** Outcomes after which a request has succeeded. */
 const GOOD: readonly (string | undefined)[] = ["done", "requeueAfter", "awaitChange"];
 
 export function addReconcileCommand(program: Command): void {
   const reconcile = program
     .command("reconcile")
-    .description("ask for reconciles, wait for them, see what they did")
+    .description("Enqueue reconcile requests and follow their results")
     .addHelpText("after", groupHelp(HELP));
 
   withIdempotencyKey(
     withClient(
       reconcile
         .command("enqueue")
-        .description("ask that objects are reconciled now; requests of one object coalesce")
-        .argument("<controller>", "its name, or the first of keys")
-        .argument("[name...]", "the objects, up to 1000"),
+        .description("Enqueue objects; requests for one object coalesce")
+        .argument("<controller>", "Controller name, or one or more keys")
+        .argument("[name...]", "Object names, up to 1000"),
     ),
   )
-    .option("-n, --namespace <name>", "of the objects; left out for cluster-scoped ones")
-    .option("--reason <text>", "why; shown in the objects' history")
-    .option("--wait", "until all are finished; ends with 1 when one did not end well")
+    .option("-n, --namespace <name>", "Namespace; omit for cluster-scoped objects")
+    .option("--reason <text>", "Reason, shown in the history of the objects")
+    .option("--wait", "Wait until all requests end; exit with 1 if one failed")
     .addOption(timeoutOption())
-    .option("--dry-run", "only check that it could be asked for")
+    .option("--dry-run", "Validate the request without enqueueing it")
     .action((controller: string, names: readonly string[], flags: EnqueueFlags) =>
       runWithClient(flags, (asking) => enqueue(asking, [controller, ...names], flags), {
         options: Object.fromEntries(
@@ -75,19 +75,15 @@ export function addReconcileCommand(program: Command): void {
   withServer(
     reconcile
       .command("get")
-      .description("how requests stand")
-      .argument("<request...>", "ids, as they were answered"),
+      .description("Show the status of requests")
+      .argument("<request...>", "Request IDs, as printed by reconcile enqueue"),
   ).action((ids: readonly string[], flags: ClientFlags) =>
     runWithClient(flags, async ({ client }) => {
       showStates(flags, await Promise.all(ids.map((id) => client.reconciles.get(id))), ids);
     }),
   );
   withKeyFilters(
-    withPages(
-      withClient(
-        reconcile.command("list").description("what is requested and has not ended, by object"),
-      ),
-    ),
+    withPages(withClient(reconcile.command("list").description("List active requests by object"))),
   ).action((flags: KeyFlags) =>
     runWithClient(
       flags,
@@ -95,7 +91,7 @@ export function addReconcileCommand(program: Command): void {
         showPages(flags, client.reconciles.list(keyQueryOf(flags, cluster)), {
           nameOf: ({ key }) => key,
           table: keyRows,
-          empty: "nothing is requested",
+          empty: "no active requests",
         }),
       KEY_OPTIONS,
     ),
@@ -105,15 +101,15 @@ export function addReconcileCommand(program: Command): void {
     withServer(
       reconcile
         .command("cancel")
-        .description("withdraw one request; what others requested goes on")
-        .argument("<request>", "its id, as it was answered"),
+        .description("Cancel one request; other requests for the object continue")
+        .argument("<request>", "Request ID, as printed by reconcile enqueue"),
     ),
   ).action((id: string, flags: OrderFlags) =>
     runWithClient(flags, async ({ client }) => {
       const { order, write } = orderOf(flags);
       if (flags.dryRun === true) {
         showStates(flags, [await client.reconciles.get(id)], [id]);
-        return say("dry run; this is how it stands, and nothing was cancelled");
+        return say("dry run; showing the current state, nothing was cancelled");
       }
       const answer = await client.reconciles.cancel(id, order, write);
       print(flags.output, { document: answer, names: [answer.id], table: () => answer.result });
@@ -136,7 +132,7 @@ async function enqueue(
       document: { items: bodies },
       items: bodies,
       names,
-      table: () => `${names.length} would be requested`,
+      table: () => `would enqueue ${names.length} ${names.length === 1 ? "object" : "objects"}`,
     });
     return;
   }
@@ -160,7 +156,7 @@ async function enqueue(
     items: answer.items,
     names: ids,
     table: () => ids.join("\n"),
-    empty: "nothing was accepted",
+    empty: "no request was accepted",
   });
 }
 
@@ -193,7 +189,7 @@ async function waitForAll(
   };
   await Promise.all(Array.from({ length: Math.min(WAITS_AT_ONCE, ids.length) }, run));
   showStates(flags, states, ids);
-  // The worst is told: what failed, then what was not there, then what did not end.
+  // The most severe result decides: failed, then not found, then timed out.
   const ended = states.filter(({ phase }) => phase === "finished");
   const failed = ended.filter(({ outcome }) => !GOOD.includes(outcome));
   if (late !== undefined) say(`konverge: ${oneLine(late.message)}`);
@@ -216,7 +212,7 @@ function showStates(
   for (const note of states.flatMap(stateNotes)) say(`konverge: ${oneLine(note)}`);
 }
 
-/** What the server would refuse. */
+/** Rejects a target that the server would reject. */
 async function checkTarget(
   client: Asking["client"],
   { cluster, controller, namespace }: Target,
@@ -225,8 +221,8 @@ async function checkTarget(
   const isNamespaced = known.scope === "Namespaced";
   if (isNamespaced === (namespace !== undefined)) return;
   const detail = isNamespaced
-    ? `${known.kind} is namespaced; say which`
-    : `${known.kind} is cluster-scoped; leave it out`;
+    ? `required, because ${known.kind} is namespaced`
+    : `not allowed, because ${known.kind} is cluster-scoped`;
   const issues = [{ pointer: "/namespace", detail }];
   throw new KonvergeError("invalid_request", detail, { issues });
 }

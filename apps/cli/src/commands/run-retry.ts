@@ -19,19 +19,20 @@ export function addRunRetryCommand(group: Command): void {
       withServer(
         group
           .command("retry")
-          .description(
-            "begin a failed or cancelled run anew, as another run; look at a stuck one at once",
-          )
+          .description("Retry a failed or cancelled run; recheck a blocked one")
           .argument("<run>", RUN_ID),
       ),
     ),
   )
-    .option("--from-failed", "the same run goes on behind what succeeded; not when it was undone")
+    .option(
+      "--from-failed",
+      "Resume the same run after its completed steps; not if it was compensated",
+    )
     .action((id: string, flags: RetryFlags) =>
       runWithClient(flags, async ({ client }) => {
         if (flags.dryRun === true) {
           showRun(flags, await client.runs.get(id));
-          return say("dry run; this is how it stands, and nothing was tried again");
+          return say("dry run; showing the current state, nothing was retried");
         }
         const { order, write } = orderOf(flags);
         const { fromFailed = false, wait } = flags;

@@ -10,23 +10,23 @@ interface WatchFlags extends ClientFlags {
   readonly timeout: number;
 }
 
-/** What a run does, as it does it: a line for each step that is recorded, and for each change of its status. */
+/** Adds `run watch`, which prints a line for each recorded step and each change of the status. */
 export function addRunWatchCommand(group: Command): void {
   withServer(
     group
       .command("watch")
-      .description("steps of a run as they end, until it has ended; ends as get --wait does")
+      .description("Follow the steps of a run until it ends")
       .argument("<run>", RUN_ID),
   )
     .addOption(timeoutOption())
     .action((id: string, flags: WatchFlags) =>
       runWithClient(flags, async ({ client }) => {
-        if (process.stderr.isTTY) say(`watching ${id}; Ctrl-C ends that, and the run goes on`);
+        if (process.stderr.isTTY) say(`watching ${id}; Ctrl-C stops watching, the run continues`);
         let shown = 0;
         let status = "";
         try {
           for await (const run of client.runs.watch(id, { timeoutMs: flags.timeout })) {
-            // Fewer: it has begun to go on from what failed.
+            // The list is shorter after a retry from the failed step.
             for (const step of run.steps.slice(Math.min(shown, run.steps.length))) {
               const line = () => stepLine(step);
               show(flags, { document: { type: "step", data: step }, name: step.name, line });
@@ -45,7 +45,7 @@ export function addRunWatchCommand(group: Command): void {
     );
 }
 
-/** Without what was told before. */
+/** Omits what earlier documents contain. */
 function statusOf(run: RunDetail): object {
   const { steps: _steps, input: _input, ...data } = run;
   return { type: "run", data };
@@ -59,7 +59,7 @@ function show(
     line,
   }: { readonly document: object; readonly name: string; readonly line: () => string },
 ): void {
-  // Documents follow each other, so each yaml one is begun.
+  // The stream has several YAML documents.
   if (output === "yaml") process.stdout.write("---\n");
   print(output, { document, names: [name], table: line });
 }

@@ -56,15 +56,13 @@ const HELP = `
   konverge run list release -o name
   konverge run list --status stuck --search web
   konverge run watch release/default/6f1b
-  konverge run cancel release/default/6f1b --reason "the wrong version"
-  konverge run retry release/default/6f1b --from-failed --reason "the quota was raised"`;
+  konverge run cancel release/default/6f1b --reason "wrong version"
+  konverge run retry release/default/6f1b --from-failed --reason "quota raised"`;
 
 export function addRunCommand(program: Command): void {
   const group = program
     .command("run")
-    .description(
-      "start runs of workflows, see and watch their steps, signal, cancel and retry them",
-    )
+    .description("Start, inspect, signal, cancel and retry workflow runs")
     .addHelpText("after", groupHelp(HELP));
 
   withWait(
@@ -72,20 +70,20 @@ export function addRunCommand(program: Command): void {
       withClient(
         group
           .command("start")
-          .description("start a run of a workflow that a worker has announced")
-          .argument("<workflow>", "its name"),
+          .description("Start a run of a workflow")
+          .argument("<workflow>", "Workflow name"),
       ),
     ),
   )
-    .option("--input <json>", "what the function gets; @file reads a file, @- standard input")
-    .option("--id <id>", "names the run; the same again is that run. Default: a UUID")
-    .option("--key <key>", "at most one run with this key goes on at a time")
+    .option("--input <json>", "Input as JSON; @file reads a file, @- standard input")
+    .option("--id <id>", "Run ID; starting the same ID again returns that run (default: a UUID)")
+    .option("--key <key>", "Key; at most one run per key is active")
     .addOption(
-      new Option("--on-existing <what>", "when another run holds the key")
+      new Option("--on-existing <what>", "Action if another run has the key")
         .choices(["attach", "reject", "supersede"])
         .default("attach"),
     )
-    .option("--by <name>", "who starts it; default: the user of this system")
+    .option("--by <name>", "Author (default: system user)")
     .action((workflow: string, flags: StartFlags) =>
       runWithClient(
         flags,
@@ -103,7 +101,7 @@ export function addRunCommand(program: Command): void {
           const started = await client.runs.start(body, write);
           if (wait === true) return await showWhenEnded(client, started.id, flags);
           print(output, { document: started, names: [started.id], table: () => started.id });
-          if (!started.created) say(`${started.id} was there already`);
+          if (!started.created) say(`${started.id} already existed`);
         },
         RUN_OPTIONS,
       ),
@@ -112,7 +110,7 @@ export function addRunCommand(program: Command): void {
     withServer(
       group
         .command("get")
-        .description("how a run stands: its steps, what it waits for, how it ended")
+        .description("Show the status, steps, waits and result of a run")
         .argument("<run>", RUN_ID),
     ),
   ).action((id: string, flags: WaitFlags) =>
@@ -125,14 +123,14 @@ export function addRunCommand(program: Command): void {
     withClient(
       group
         .command("list")
-        .description("runs, newest first, of one workflow or all; by status, key, who started them")
-        .argument("[workflow]", "default: all"),
+        .description("List runs, newest first")
+        .argument("[workflow]", "Workflow name (default: all)"),
     ),
   )
-    .addOption(new Option("--status <status>", "how they stand").choices(RUN_STATUSES))
-    .option("--key <key>", "those with this key")
-    .option("--by <name>", "those that this one started")
-    .option("--search <part>", "any part of the id, the key or who started it")
+    .addOption(new Option("--status <status>", "Run status").choices(RUN_STATUSES))
+    .option("--key <key>", "Run key")
+    .option("--by <name>", "Author of the run")
+    .option("--search <part>", "Substring of the ID, key or author")
     .action((workflow: string | undefined, flags: ListFlags) =>
       runWithClient(
         flags,
@@ -147,14 +145,14 @@ export function addRunCommand(program: Command): void {
           return showPages(flags, list, {
             nameOf: ({ id }) => id,
             table: runRows,
-            empty: "no run",
+            empty: "no runs found",
           });
         },
         RUN_OPTIONS,
       ),
     );
   withClient(
-    group.command("schedules").description("what starts runs by the clock, and when next"),
+    group.command("schedules").description("List schedules with their next time and last run"),
   ).action((flags: ClientFlags) =>
     runWithClient(flags, async ({ client, cluster }) => {
       const list = await client.runs.schedules({ cluster });
@@ -163,7 +161,7 @@ export function addRunCommand(program: Command): void {
         items: list.items,
         names: list.items.map(({ name }) => name),
         table: () => scheduleRows(list.items),
-        empty: "no schedule; a configuration has them: defineConfig({ schedules: [...] })",
+        empty: "no schedules found; configure them with defineConfig({ schedules: [...] })",
       });
     }),
   );
@@ -171,13 +169,13 @@ export function addRunCommand(program: Command): void {
     withServer(
       group
         .command("signal")
-        .description("send a run a signal, also before it waits for it")
+        .description("Send a signal to a run, even before the run waits for it")
         .argument("<run>", RUN_ID)
-        .argument("<signal>", "its name"),
+        .argument("<signal>", "Signal name"),
     ),
   )
-    .option("--payload <json>", "what the run gets; @file reads a file, @- standard input")
-    .option("--by <name>", "who; default: the user of this system")
+    .option("--payload <json>", "Payload as JSON; @file reads a file, @- standard input")
+    .option("--by <name>", "Author (default: system user)")
     .action((id: string, name: string, flags: SignalFlags) =>
       runWithClient(
         flags,
@@ -195,14 +193,14 @@ export function addRunCommand(program: Command): void {
     withServer(
       group
         .command("cancel")
-        .description("cancel a run; what it did is undone")
+        .description("Cancel a run and undo its steps")
         .argument("<run>", RUN_ID),
     ),
   ).action((id: string, flags: OrderFlags) =>
     runWithClient(flags, async ({ client }) => {
       if (flags.dryRun === true) {
         showRun(flags, await client.runs.get(id));
-        return say("dry run; this is how it stands, and nothing was cancelled");
+        return say("dry run; showing the current state, nothing was cancelled");
       }
       const { order, write } = orderOf(flags);
       showRun(flags, await client.runs.cancel(id, order, write));
@@ -212,13 +210,13 @@ export function addRunCommand(program: Command): void {
   addRunWatchCommand(group);
 }
 
-/** JSON of the command line, of `@file`, or of standard input for `@-`. @throws KonvergeError `invalid_request` */
+/** Parses JSON from the argument, from the file of `@file`, or from standard input for `@-`. @throws KonvergeError `invalid_request` */
 async function readJson(option: string, given: string): Promise<unknown> {
   const text = given.startsWith("@") ? await readText(option, given.slice(1)) : given;
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {
-    const detail = `${option} is no JSON: ${ensureError(cause).message}`;
+    const detail = `${option} is not valid JSON: ${ensureError(cause).message}`;
     throw new KonvergeError("invalid_request", detail, { cause });
   }
 }

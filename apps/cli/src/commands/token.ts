@@ -28,57 +28,66 @@ interface CreateFlags extends ShowFlags {
 }
 
 const HELP = `
-Tokens are for the HTTP API and the dashboard. They are made where Redis can be reached (KONVERGE_REDIS_URL,
-KONVERGE_PREFIX), not over HTTP. A token is shown once, on standard output; Redis has its SHA-256 only.
+These commands need access to Redis (KONVERGE_REDIS_URL, KONVERGE_PREFIX) and never use HTTP. A token is printed once,
+to standard output. Redis stores only its SHA-256 digest.
 
+Examples:
   konverge token create ci --role operator -n shop -n shop-staging --expires 90d
   konverge token create wall-screen --role viewer > /run/secrets/konverge
   konverge token list
   konverge token revoke ci
 
-viewer reads; operator also requests, pauses, releases and orders guards; admin also reads the audit log. Whoever
-holds a token that was revoked is let in for one more second.
-Exit codes: 0 done, 2 something to correct in what was typed or set, 3 no such token, 6 Redis is away.`;
+A viewer reads. An operator also enqueues, pauses, releases and controls guards. An admin also reads the audit log.
+A revoked token remains valid for up to one second.
+Exit codes: 0 success, 2 invalid input or configuration, 3 token not found, 6 Redis unavailable.`;
 
 export function addTokenCommand(program: Command): void {
   const token = program
     .command("token")
-    .description("who may use the HTTP API and the dashboard, and for what")
+    .description("Manage tokens for the HTTP API and dashboard")
     .addHelpText("after", HELP);
 
-  withOutput(token.command("create").description("make a token, and show it once"))
-    .argument("<name>", "whose it is; the author of all that is ordered with it")
-    .addOption(new Option("--role <role>", "what it may do").choices(ROLES).makeOptionMandatory())
-    .option("--cluster <name...>", "only these clusters; default: all")
-    .option("--controller <name...>", "only these controllers; default: all")
-    .option("-n, --namespace <name...>", "only these namespaces, _ for cluster-scoped objects")
-    .option("--expires <duration>", "such as 12h or 90d; default: when it is revoked")
-    .option("--by <name>", "who makes it; default: the user of this system")
+  withOutput(token.command("create").description("Create a token and show it once"))
+    .argument("<name>", "Token name; the author of all actions with this token")
+    .addOption(
+      new Option("--role <role>", "Role of the token (required)")
+        .choices(ROLES)
+        .makeOptionMandatory(),
+    )
+    .option("--cluster <name...>", "Allowed clusters (default: all)")
+    .option("--controller <name...>", "Allowed controllers (default: all)")
+    .option(
+      "-n, --namespace <name...>",
+      "Allowed namespaces; _ for cluster-scoped objects (default: all)",
+    )
+    .option("--expires <duration>", "Lifetime, such as 12h or 90d (default: unlimited)")
+    .option("--by <name>", "Author (default: system user)")
     .action((name: string, { output, by = systemUser(), ...flags }: CreateFlags) =>
       runWithAccess(async ({ tokens, audit }) => {
         const made = await tokens.create(newTokenOf(name, flags), by);
         const { id, role } = made.view;
         await audit.write({ action: "token.create", by, filter: `${name} (${id}), ${role}` });
         print(output, { document: made, names: [made.token], table: () => made.token });
-        process.stderr.write(`${role} "${name}" (${id}); this is shown once\n`);
+        process.stderr.write(`${role} "${name}" (${id}); the token is shown only once\n`);
       }),
     );
-  withOutput(token.command("list").description("all tokens, and when each was last used")).action(
-    ({ output }: ShowFlags) =>
-      runWithAccess(async ({ tokens }) => {
-        const items = await tokens.list();
-        print(output, {
-          document: { items },
-          items,
-          names: items.map(({ id }) => id),
-          table: () => tokenRows(items),
-          empty: "no token",
-        });
-      }),
+  withOutput(
+    token.command("list").description("List tokens with the time of their last use"),
+  ).action(({ output }: ShowFlags) =>
+    runWithAccess(async ({ tokens }) => {
+      const items = await tokens.list();
+      print(output, {
+        document: { items },
+        items,
+        names: items.map(({ id }) => id),
+        table: () => tokenRows(items),
+        empty: "no tokens found",
+      });
+    }),
   );
-  withOutput(token.command("revoke").description("let nobody in with a token any more"))
-    .argument("<token>", "its id or name")
-    .option("--by <name>", "who revokes it; default: the user of this system")
+  withOutput(token.command("revoke").description("Revoke a token"))
+    .argument("<token>", "Token ID or name")
+    .option("--by <name>", "Author (default: system user)")
     .action((named: string, { output, by = systemUser() }: ShowFlags & { readonly by?: string }) =>
       runWithAccess(async ({ tokens, audit }) => {
         const items = await tokens.revoke(named);
@@ -95,7 +104,7 @@ export function addTokenCommand(program: Command): void {
     );
 }
 
-/** @throws KonvergeError `invalid_request`, in the words of the options */
+/** @throws KonvergeError `invalid_request`, which names the options */
 function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): NewToken {
   const { role, cluster, controller, namespace, expires } = flags;
   const issues: string[] = [];
@@ -129,7 +138,7 @@ async function runWithAccess(work: (access: QueueAccess) => Promise<void>): Prom
   try {
     const settings = readSettings({ env: process.env });
     ({ redisUrl } = settings);
-    // What happens to the connection is told by the call that needed it.
+    // A connection error is reported by the call that needs the connection.
     const onError = () => undefined;
     const { openQueueAccess } = await import("@konverge/api");
     const access = openQueueAccess({ redisUrl, prefix: settings.prefix, onError });
@@ -142,7 +151,7 @@ async function runWithAccess(work: (access: QueueAccess) => Promise<void>): Prom
     if (!isKonvergeError(thrown)) throw thrown;
     const { line, exitCode } = explainFailure(thrown, { redisUrl, options: {} });
     process.stderr.write(`konverge: ${line}\n`);
-    // Not exitCode: the client of a Redis that is away lives on for two seconds after it was told to end.
+    // Not exitCode: without Redis, the closed client keeps the process alive for two more seconds.
     process.exit(exitCode);
   }
 }

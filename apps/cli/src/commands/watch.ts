@@ -14,21 +14,19 @@ interface WatchFlags extends ClientFlags {
   readonly name?: string;
   readonly outcome?: AttemptRecord["outcome"];
   readonly since?: string;
-  readonly count: number;
+  readonly count?: number;
 }
 
-/** What happens, as it happens, a line each. */
+/** Adds `reconcile watch`, which prints a line for each event. */
 export function addWatchCommand(reconcile: Command): void {
   withNameFilters(
     withClient(
-      reconcile
-        .command("watch")
-        .description("attempts as they end, orders of people and breakers, until Ctrl-C"),
+      reconcile.command("watch").description("Follow attempts, operator actions and breakers"),
     ),
   )
-    .option("--outcome <outcome>", "only attempts, and only these: done, retry, terminal, ...")
-    .option("--since <event>", "go on behind an event, by its id; default: from now on")
-    .option("--count <n>", "end after so many", parseCount, Infinity)
+    .option("--outcome <outcome>", "Only attempts with this outcome, such as done or retry")
+    .option("--since <event>", "Event ID to continue after (default: now)")
+    .option("--count <n>", "Exit after this number of events", parseCount)
     .action((flags: WatchFlags) =>
       runWithClient(
         flags,
@@ -36,8 +34,8 @@ export function addWatchCommand(reconcile: Command): void {
           const filters = pick(flags, ["controller", "namespace", "name", "outcome"]);
           const { since: lastEventId } = flags;
           const options = lastEventId === undefined ? {} : { lastEventId };
-          if (process.stderr.isTTY) say("watching; Ctrl-C ends it");
-          let left = flags.count;
+          if (process.stderr.isTTY) say("watching; press Ctrl-C to stop");
+          let left = flags.count ?? Infinity;
           for await (const event of client.events({ cluster, ...filters }, options)) {
             show(flags, event);
             left -= 1;
@@ -50,7 +48,7 @@ export function addWatchCommand(reconcile: Command): void {
 }
 
 function show({ output }: ClientFlags, event: ClientEvent): void {
-  // Documents follow each other, so each yaml one is begun.
+  // The stream has several YAML documents.
   if (output === "yaml") process.stdout.write("---\n");
   print(output, { document: event, names: [nameOf(event)], table: () => plain(lineOf(event)) });
 }
@@ -74,7 +72,7 @@ function lineOf(event: ClientEvent): string {
       const object = namespace === undefined ? name : `${namespace}/${name}`;
       const note = [
         errorCode,
-        managers.length === 0 ? undefined : `lost to ${managers.join(", ")}`,
+        managers.length === 0 ? undefined : `conflict with ${managers.join(", ")}`,
       ].filter((part) => part !== undefined);
       return `${clock(startedAt)}  ${controller} ${object}  ${outcome}  ${span(durationMs)}  ${note.join("; ")}`.trimEnd();
     }
@@ -100,5 +98,5 @@ function clock(iso: string): string {
 function parseCount(text: string): number {
   const count = Number(text);
   if (Number.isSafeInteger(count) && count > 0) return count;
-  throw new InvalidArgumentError("Write a whole number from 1.");
+  throw new InvalidArgumentError("Use a whole number from 1.");
 }

@@ -14,29 +14,27 @@ interface WorkerFlags {
 export function addWorkerCommand(program: Command): void {
   const group = program
     .command("worker")
-    .description("run controllers and workflows, and see who runs them")
+    .description("Run and list workers")
     .addHelpText(
       "after",
-      "\n`konverge worker --config <file>` is `konverge worker run --config <file>`.",
+      "\nkonverge worker --config <file> is short for konverge worker run --config <file>.",
     );
   group
     .command("run", { isDefault: true })
-    .description(
-      "run the controllers and workflows of a configuration file; start it as often as you like",
-    )
+    .description("Run the controllers and workflows of a configuration")
     .requiredOption(
       "--config <file>",
-      "TypeScript or JavaScript file with a default export of defineConfig",
+      "TypeScript or JavaScript file with defineConfig as default export (required)",
     )
     .addOption(
       new Option(
         "--role <role>",
-        "make requests (watch), run handlers (work), or both; default KONVERGE_ROLE, else all",
+        "Watch and enqueue (watch), run handlers (work), or both (default: KONVERGE_ROLE, or all)",
       ).choices(["watch", "work", "all"]),
     )
     .addHelpText(
       "after",
-      "\nSIGTERM and SIGINT drain: running attempts may end within KONVERGE_DRAIN_GRACE. A second signal aborts them\nat once, a third ends the process on the spot.",
+      "\nStart any number of workers. SIGTERM and SIGINT drain the worker: running attempts may finish within KONVERGE_DRAIN_GRACE. A second signal aborts\nthem, a third ends the process immediately.",
     )
     .action(async ({ config: path, role }: WorkerFlags) => {
       const env = role === undefined ? process.env : { ...process.env, KONVERGE_ROLE: role };
@@ -46,7 +44,9 @@ export function addWorkerCommand(program: Command): void {
       await untilSignal(() => void worker.kill());
       await worker.stop();
     });
-  withClient(group.command("list").description("the live workers")).action((flags: ClientFlags) =>
+  withClient(
+    group.command("list").description("List live workers with role, version and controllers"),
+  ).action((flags: ClientFlags) =>
     runWithClient(flags, async ({ client, cluster }) => {
       const list = await client.workers.list({ cluster });
       print(flags.output, {
@@ -54,7 +54,7 @@ export function addWorkerCommand(program: Command): void {
         items: list.items,
         names: list.items.map(({ workerId }) => workerId),
         table: () => workerRows(list.items),
-        empty: "no worker runs; start one: konverge worker --config <file>",
+        empty: "no live workers; start one with konverge worker --config <file>",
       });
     }),
   );

@@ -6,25 +6,25 @@ const OUTPUTS = ["table", "json", "jsonl", "yaml", "name"] as const;
 export type Output = (typeof OUTPUTS)[number];
 
 export interface Shown {
-  /** What the API answered: for programs. */
+  /** The response of the API. */
   readonly document: unknown;
-  /** Its parts, a line each with `jsonl`. Default: the whole document. */
+  /** The lines of `jsonl`. Default: the whole document. */
   readonly items?: readonly unknown[];
-  /** A line each with `name`: what other commands take. */
+  /** The lines of `name`, which other commands accept. */
   readonly names: readonly string[];
-  /** For people; asked only when it is wanted. */
+  /** Called only for the format `table`. */
   readonly table: () => string;
-  /** Told on stderr in place of a table of nothing. */
+  /** Printed to stderr instead of an empty table. */
   readonly empty?: string | undefined;
 }
 
 export function withOutput(command: Command): Command {
   return command.addOption(
-    new Option("-o, --output <format>", "what to print").choices(OUTPUTS).default("table"),
+    new Option("-o, --output <format>", "Output format").choices(OUTPUTS).default("table"),
   );
 }
 
-/** Data goes to stdout, and nothing else does. */
+/** Prints data to stdout; everything else goes to stderr. */
 export function print(output: Output, shown: Shown): void {
   const { document, items = [document], names } = shown;
   switch (output) {
@@ -44,14 +44,14 @@ export function print(output: Output, shown: Shown): void {
 
 /** Like the JSON, without references and without folded lines. */
 function toYaml(document: unknown): string {
-  // What JSON leaves out must be left out here, where it would be an error.
+  // `dump` throws on undefined, which JSON omits.
   const reduced: unknown = JSON.parse(JSON.stringify(document));
   const yaml = dump(reduced, { noRefs: true, lineWidth: -1 }).trimEnd();
-  // JSON is YAML as well, and can escape what YAML would show.
+  // JSON is valid YAML and escapes control characters.
   return steers(yaml) ? plainJson(JSON.stringify(reduced, null, 2)) : yaml;
 }
 
-/** Prose, for people. */
+/** Prints a message for users to stderr. */
 export function say(text: string): void {
   process.stderr.write(`${plain(text)}\n`);
 }
