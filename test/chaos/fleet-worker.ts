@@ -140,7 +140,7 @@ const real = createObjectLanes({
   cluster: "default",
   prefix,
   processId: workerId,
-  onError: (error) => log.debug({ err: error }, "lane without Redis"),
+  onError: (error) => log.debug({ err: error }, "object lane degraded, Redis unavailable"),
 });
 /** The writers of one object know of no lanes: their writes are held apart by their preconditions alone. */
 const lanes: ObjectLanes = {

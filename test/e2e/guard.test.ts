@@ -251,8 +251,8 @@ test("two workers with different limits for one cluster: the later ones count, a
   const second = await startWorker();
   await until("both say so", () =>
     [
-      first.said.includes("guard limits replaced by another's"),
-      second.said.includes("guard limits replaced by this worker's"),
+      first.said.includes("guard limits updated by another worker"),
+      second.said.includes("guard limits updated by this worker"),
     ].every(Boolean),
   );
   const shown = await konverge(["guard", "show", "default"]);

@@ -286,12 +286,12 @@ test("a worker that may not be elected says so, with the rule, and is when it ma
     folder: cluster.folder,
   });
   onTestFinished(async () => void (await worker.stop()));
-  await worker.said("the API server forbids what the controllers need");
+  await worker.said("Kubernetes permissions missing");
   expect(worker.lines.join("\n")).toContain(
     "Role in konverge: - { apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [konverge-autoscaler, konverge-node-pool], verbs: [get, update] }",
   );
   await cluster.apply([role]);
-  await worker.said("producer elected");
+  await worker.said("leadership acquired");
 });
 
 test("the API as printed answers a kubelet's probes, and KEDA's trigger finds its number", async () => {

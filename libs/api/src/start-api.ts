@@ -94,7 +94,7 @@ async function warnWithoutTokens(
 ): Promise<void> {
   try {
     const tokens = await access.tokens.list();
-    if (tokens.length === 0) log.warn({}, "api has no token; nobody is let in");
+    if (tokens.length === 0) log.warn({}, "no API token configured; all requests are rejected");
   } catch (error) {
     log.warn({ err: error }, "redis connection error");
   }

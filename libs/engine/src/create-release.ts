@@ -38,7 +38,7 @@ export function createRelease(
       try {
         await Promise.race([run(late.signal), tooLate.promise]);
       } catch (error) {
-        log.warn({ what, reason: ensureError(error).message }, "not released at the stop");
+        log.warn({ what, reason: ensureError(error).message }, "resource not released at shutdown");
       } finally {
         clearTimeout(timer);
       }

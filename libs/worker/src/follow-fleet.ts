@@ -67,7 +67,7 @@ export function followFleet({
             ...new Set([own.kind, ...foreign.map(({ definitions: t }) => t[controller]?.kind)]),
           ],
         },
-        "other workers run another version of this controller",
+        "controller versions differ between workers",
       );
     }
   };

@@ -42,10 +42,7 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
     await bindCluster({ redis, prefix: settings.prefix, cluster: name, uid, shards });
     const other = names.get(uid) ?? name;
     if (other !== name) {
-      log.warn(
-        { cluster: name, other },
-        "two names for one API server, which gets the calls of two budgets",
-      );
+      log.warn({ cluster: name, other }, "duplicate cluster, API server gets both rates");
     }
     names.set(uid, other);
     log.info({ cluster: name, server: client.server }, "cluster connected");

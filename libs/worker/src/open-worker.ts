@@ -138,7 +138,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       prefix,
       cluster: clusterName,
       processId: workerId,
-      onError: (error) => log.debug({ err: error }, "lane without Redis"),
+      onError: (error) => log.debug({ err: error }, "object lane degraded, Redis unavailable"),
     });
     cleanup.defer(() => lanes.close());
     const history = createHistoryWriter({
@@ -213,10 +213,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       ...defined({ concurrency: settings.concurrency }),
       onWorkable: (listener) => guard.onWorkable(listener),
       onForbidden: atMostEvery(FORBIDDEN_AGAIN_MS, async (error) => {
-        log.error(
-          { err: await explain(error) },
-          "the API server forbids what the controllers need",
-        );
+        log.error({ err: await explain(error) }, "Kubernetes permissions missing");
       }),
       installation: prefix,
       leaseNamespace: settings.leaseNamespace,
@@ -266,7 +263,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
         return stopping;
       },
       async kill() {
-        log.info({}, "worker aborts what runs");
+        log.info({}, "aborting running attempts");
         const killed = endAll([started.kill(), runner.kill()]);
         stopping ??= end(killed);
         await killed;

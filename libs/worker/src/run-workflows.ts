@@ -47,7 +47,7 @@ export function createWorkflowRunner({
       ...queues,
       onError: (error) => log.warn({ err: error }, "workflow error"),
       onWarning: ({ workflow, id }, { code, message: detail }) =>
-        log.warn({ workflow, run: id, code, detail }, "workflow run nears a bound"),
+        log.warn({ workflow, run: id, code, detail }, "workflow run near a limit"),
     }));
   const end = async (ended: Promise<void> | undefined) => {
     await Promise.all([

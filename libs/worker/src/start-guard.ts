@@ -41,7 +41,7 @@ export function startGuard({
 function logEvent(log: Log, event: GuardEvent): void {
   switch (event.kind) {
     case "transition":
-      log.warn({ transition: event.transition }, "circuit breaker moved");
+      log.warn({ transition: event.transition }, "circuit breaker state changed");
       return;
     case "breaker":
       log.debug(
@@ -50,14 +50,14 @@ function logEvent(log: Log, event: GuardEvent): void {
       );
       return;
     case "health":
-      log.warn({ health: event.health }, "worker's own access to the API server changed");
+      log.warn({ health: event.health }, "worker's API server access changed");
       return;
     case "limits":
       log.warn(
         { limits: event.limits, by: event.by },
         event.ours
-          ? "guard limits replaced by this worker's"
-          : "guard limits replaced by another's",
+          ? "guard limits updated by this worker"
+          : "guard limits updated by another worker",
       );
       return;
     case "error":

@@ -50,7 +50,7 @@ describe.each(testServers())("attempts that never end, on $name", (target) => {
         { history, queueFor: open },
       );
       const line = await until("it is told", () =>
-        lines.find(({ message }) => message === "an attempt never ended"),
+        lines.find(({ message }) => message === "attempt lost"),
       );
       expect(line).toMatchObject({
         level: "warn",

@@ -71,7 +71,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     await harness.client.create(Secrets, { metadata: SECRET, stringData: { token: CANARY } });
     await harness.make("strays");
     const { child, lines, said } = await startChild();
-    await said("a timer or listener that a handler left behind threw");
+    await said("uncaught exception in a handler's timer or listener");
     const strays = await until("all three are reported", () => {
       const found = lines.filter(({ level }) => level === "error");
       return found.length >= 3 && found;
@@ -116,7 +116,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
       },
     });
     await until("it runs elsewhere", () => runs > 0);
-    const line = await said("the event loop stood still");
+    const line = await said("event loop blocked");
     expect(line).toMatchObject({
       level: "warn",
       controllers: [CONTROLLER],

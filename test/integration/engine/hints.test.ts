@@ -188,7 +188,7 @@ describe.each(testServers())("hints on $name", (target) => {
     });
     await harness.make("parent");
     const line = await until("the loop is told", () =>
-      harness.lines.find(({ message }) => message === "reconciles run in circles"),
+      harness.lines.find(({ message }) => message === "reconcile loop detected"),
     );
     expect(line).toMatchObject({
       hint: "own_write_trigger",
@@ -279,7 +279,7 @@ describe.each(testServers())("hints on $name", (target) => {
     });
     await until("the change is reconciled", () => runs > seen);
     await until("and the loop is over", () =>
-      harness.lines.some(({ message }) => message === "reconciles run in circles no more"),
+      harness.lines.some(({ message }) => message === "reconcile loop ended"),
     );
   });
 

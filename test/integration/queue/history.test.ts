@@ -110,7 +110,7 @@ describe.each(testServers())("history on $name", (target) => {
     });
     const made = await harness.make("loop");
     const found = await until("the loop is found", () =>
-      harness.lines.find(({ message }) => message === "reconciles run in circles"),
+      harness.lines.find(({ message }) => message === "reconcile loop detected"),
     );
     expect(found).toMatchObject({
       level: "warn",
@@ -156,7 +156,7 @@ describe.each(testServers())("history on $name", (target) => {
     );
     expect(asking?.outcome).toBe("done");
     await until("the loop is over for now", () =>
-      harness.lines.some(({ message }) => message === "reconciles run in circles no more"),
+      harness.lines.some(({ message }) => message === "reconcile loop ended"),
     );
   });
 
@@ -187,7 +187,7 @@ describe.each(testServers())("history on $name", (target) => {
     await until("another step", async () => ((await state())?.step ?? 0) > step);
     // Each start is one step; the state is shared once a second.
     expect(runs[0]! + runs[1]! - before).toBeLessThanOrEqual(4);
-    const found = harness.lines.filter(({ message }) => message === "reconciles run in circles");
+    const found = harness.lines.filter(({ message }) => message === "reconcile loop detected");
     expect(found).toHaveLength(1);
   });
 
@@ -225,7 +225,8 @@ describe.each(testServers())("history on $name", (target) => {
       },
     });
     const made = await harness.make("fails");
-    const told = () => harness.lines.filter(({ message }) => message === "a key keeps failing");
+    const told = () =>
+      harness.lines.filter(({ message }) => message === "repeated reconcile failures");
     await until("it is told", () => told().length > 0);
     broken = false;
     await until("it ends well", async () => {
@@ -265,7 +266,7 @@ describe.each(testServers())("history on $name", (target) => {
     });
     const made = await harness.make("storm");
     const told = () =>
-      harness.lines.filter(({ message }) => message === "every write lost its race");
+      harness.lines.filter(({ message }) => message === "repeated write conflicts");
     await until("it is told", () => told().length > 0);
     interfere = false;
     await until("it wins in the end", async () => {

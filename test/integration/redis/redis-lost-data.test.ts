@@ -123,7 +123,7 @@ test.each([1, 3])("FLUSHALL: every object is reconciled again (%d shards)", asyn
   admin.disconnect();
   seen.clear();
   await until("every object again", () => seen.size === names.length, 30_000);
-  expect(warnings).toContain("redis may have lost requests: every object is requested again");
+  expect(warnings).toContain("possible Redis data loss, full resync started");
   // A healthy Redis is left alone from then on.
   expect(warnings.filter((message) => /may have lost/.test(message))).toHaveLength(1);
 });
@@ -185,5 +185,5 @@ test("a replica without the latest writes takes over: a change that was acknowle
   redis = await startRedis({ dir: join(dir, "b"), port: redis.port });
   held.release();
   await until("the lost change", () => sizes.get("changed") === 2, 30_000);
-  expect(warnings).toContain("redis may have lost requests: every object is requested again");
+  expect(warnings).toContain("possible Redis data loss, full resync started");
 }, 90_000);

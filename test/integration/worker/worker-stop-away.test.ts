@@ -82,7 +82,7 @@ async function stopInTime(worker: Awaited<ReturnType<typeof startBusy>>["worker"
   await pollUntil("the worker has stopped", () => stopped, GRACE_MS + POD_MS);
   await stopping;
   return worker.lines
-    .filter(({ message }) => message === "not released at the stop")
+    .filter(({ message }) => message === "resource not released at shutdown")
     .map(({ fields }) => (fields as { readonly what: string }).what);
 }
 

@@ -28,7 +28,7 @@ const things = (
   type: Controller["for"],
   reconcile: (context: ReconcileContext) => Promise<void> = async () => undefined,
 ): Controller => defineController({ name: "things", for: type, reconcile });
-const OTHERS = "other workers run another version of this controller";
+const OTHERS = "controller versions differ between workers";
 
 test("two versions that reconcile other kinds: both say so, and no request is taken for an object that is gone", async () => {
   const old = await workers.start([things(workers.Widgets)]);

@@ -11,8 +11,8 @@ const KNOWN_MESSAGES = [
   "worker stopped",
   "engine started",
   "engine stopped",
-  "producer elected",
-  "producer resigned",
+  "leadership acquired",
+  "leadership ended",
 ];
 
 /**

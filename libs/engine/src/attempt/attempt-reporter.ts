@@ -83,7 +83,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
     lost: ({ id: key, inARow }) => {
       metrics.attemptLost(controller.name);
       const { namespace, name } = parseKey(key);
-      log.warn({ key, namespace, name, inARow }, "an attempt never ended");
+      log.warn({ key, namespace, name, inARow }, "attempt lost");
     },
     closed: (attempt, { outcome }, { fenced, retryAfterMs }) => {
       const kept = records.get(attempt);

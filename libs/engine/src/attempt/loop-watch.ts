@@ -41,7 +41,7 @@ export function watchLoop(log: Log, clock: () => number = () => performance.now(
         controllers: [...new Set(keys.map(({ controller }) => controller))],
         keys: keys.slice(0, MAX_NAMED).map(({ namespace, name }) => ({ namespace, name })),
       },
-      "the event loop stood still: a handler computed without a break, or the process was stopped; leases may be lost",
+      "event loop blocked",
     );
   }, TICK_MS);
   timer.unref();

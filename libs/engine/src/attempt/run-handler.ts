@@ -194,8 +194,8 @@ async function nextStep(
   }
   if (isTerminating(object)) {
     log.warn(
-      { finalizer },
-      'the object waits for a finalizer of this controller, which has no cleanup; give it one, or cleanup: "abandon"',
+      { finalizer, fix: 'define cleanup, or set it to "abandon"' },
+      "deletion blocked by this controller's finalizer, which has no cleanup",
     );
   }
   return { handler: "reconcile", run: reconcile, object };
@@ -204,10 +204,7 @@ async function nextStep(
 /** A call that nobody waited for is waited for here, and its failure is the handler's. */
 async function waitForCalls(openCalls: OpenCalls, log: Log): Promise<void> {
   if (openCalls.count === 0) return;
-  log.warn(
-    { calls: openCalls.count },
-    "the handler returned before its calls had ended; await every call",
-  );
+  log.warn({ calls: openCalls.count }, "handler returned with pending API calls");
   await openCalls.drain();
   const { lateErrors } = openCalls;
   if (lateErrors.length === 1) throw lateErrors[0];

@@ -30,18 +30,15 @@ export interface StrayErrorOptions {
 export function reportStrayErrors(options: StrayErrorOptions): () => void {
   const { log, onFatal = () => process.exit(1) } = options;
   const onRejection = (reason: unknown) => {
-    log.error(
-      fieldsOf(reason),
-      "a promise was rejected and nobody handled it; await it in the handler",
-    );
+    log.error(fieldsOf(reason), "unhandled promise rejection");
   };
   const onException = (thrown: unknown) => {
     if (origins.getStore() === undefined) {
-      log.error(fieldsOf(thrown), "an exception that nobody caught; the process ends");
+      log.error(fieldsOf(thrown), "uncaught exception, process exiting");
       onFatal();
       return;
     }
-    log.error(fieldsOf(thrown), "a timer or listener that a handler left behind threw");
+    log.error(fieldsOf(thrown), "uncaught exception in a handler's timer or listener");
   };
   process.on("unhandledRejection", onRejection);
   process.on("uncaughtException", onException);

@@ -111,7 +111,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
       const docs = hintDocs(hint);
       ownLog.warn(
         { key, namespace, name, hint, count, paths, managers, loops: controller.loops, docs },
-        "reconciles run in circles",
+        "reconcile loop detected",
       );
       const slowed = controller.loops === "slow" ? "Its starts are slowed down. " : "";
       tellEvent(
@@ -191,13 +191,13 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
       for (const [name, { brake }] of followed) brake.learn(ofController(answer.loops, name));
       for (const what of answer.toSay) saying.get(what)?.();
       noteFlips(answer, wrote);
-      if (failing) log.info({}, "history is stored again");
+      if (failing) log.info({}, "history writes resumed");
       failing = false;
     } catch (error) {
       for (const [name, { brake }] of followed) brake.putBack(ofController(loops, name));
       for (const tell of saying.values()) tell();
       // Once: Redis may be away for long, and the queue tells as well.
-      if (!failing) log.warn({ err: ensureError(error) }, "history is not stored");
+      if (!failing) log.warn({ err: ensureError(error) }, "history write failed, records dropped");
       failing = true;
     }
   };
@@ -221,8 +221,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
         workerId,
         loops: controller.loops,
         readRecords: ({ id }) => readRecords(queue, id, RECORDS_READ_TO_BRAKE),
-        onEnded: (key, { kind, step }) =>
-          ownLog.info({ key, kind, step }, "reconciles run in circles no more"),
+        onEnded: (key, { kind, step }) => ownLog.info({ key, kind, step }, "reconcile loop ended"),
       });
       metrics.addHistory(controller.name, { kinds: LOOP_KINDS, hints: Object.keys(HINTS) });
       const part = { controller, queue, log: ownLog, brake };
@@ -251,7 +250,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
             say(`hint/${code}/${attempt.id}`, () =>
               ownLog.warn(
                 { key: attempt.id, hint: code, detail: message, docs: hintDocs(code) },
-                "the handler probably makes a classic mistake",
+                "handler problem detected",
               ),
             );
           }

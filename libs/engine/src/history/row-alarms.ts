@@ -40,7 +40,7 @@ export function createRowAlarms({ client, controller, log, say }: RowAlarmsOptio
       ...new Set(conflicts.flatMap(({ winners }) => winners.map(({ manager }) => manager))),
     ];
     say(`storm/${key}/${episode()}`, () => {
-      log.warn({ key, conflicts: CONFLICTS_TOLD, managers }, "every write lost its race");
+      log.warn({ key, conflicts: CONFLICTS_TOLD, managers }, "repeated write conflicts");
       const against = managers.length === 0 ? "writers that are not known" : managers.join(", ");
       const message = `${CONFLICTS_TOLD} attempts in a row lost their race against ${against}`;
       tellEvent({ key, uid, reason: "ConflictStorm", message }, to);
@@ -51,7 +51,7 @@ export function createRowAlarms({ client, controller, log, say }: RowAlarmsOptio
   const tellFailing = ({ key, uid, error, outcome }: AttemptRecord, failures: number) => {
     const code = error?.reason ?? error?.code ?? outcome;
     say(`failing/${controller.name}/${code}/${episode()}`, () => {
-      log.warn({ key, failures, err: error }, "a key keeps failing");
+      log.warn({ key, failures, err: error }, "repeated reconcile failures");
       const message = `${failures} attempts in a row failed, the last one with ${code}`;
       tellEvent({ key, uid, reason: "KeepsFailing", message }, to);
     });

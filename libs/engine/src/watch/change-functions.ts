@@ -39,7 +39,7 @@ export function createChangeFunctions(
       } catch (error) {
         log.error(
           fieldsOf(error, controller.for, change.object),
-          "the controller's when threw; the change counts as wanted",
+          "predicate threw, change accepted",
         );
         return true;
       }
@@ -50,7 +50,7 @@ export function createChangeFunctions(
       } catch (error) {
         log.error(
           fieldsOf(error, type, object),
-          "the controller's map threw; nobody is reconciled for the change before the next resync",
+          "map function threw, change skipped until the next resync",
         );
         return [];
       }

@@ -13,13 +13,13 @@ export function followWorkable(
     clearTimeout(resuming);
     if (!workable) {
       for (const worker of workers) worker.pause();
-      log.info({}, "taking no work while the API server may not be called");
+      log.info({}, "work paused, circuit breaker open");
       return;
     }
     // Not all processes in the same moment.
     resuming = setTimeout(() => {
       for (const worker of workers) worker.resume();
-      log.info({}, "taking work again");
+      log.info({}, "work resumed");
     }, Math.random() * RESUME_SPREAD_MS);
   };
 }

@@ -13,7 +13,7 @@ export function warnOfLeftFinalizers(
   const held = objects.filter((object) => hasFinalizer(object, finalizer));
   if (held.length === 0) return;
   log.warn(
-    { controller: name, finalizer, objects: held.length },
-    'objects hold a finalizer of this controller, which has no cleanup: they cannot be deleted; set cleanup: "abandon"',
+    { controller: name, finalizer, objects: held.length, fix: 'set cleanup: "abandon"' },
+    "objects have this controller's finalizer, but it has no cleanup",
   );
 }

@@ -33,7 +33,7 @@ const LOST = "redis may have lost requests";
 export async function runResync(options: ResyncOptions): Promise<void> {
   const { store, incarnation, signal, onError, onLost, retryMs = 1_000 } = options;
   await store.synced;
-  for (let reason = "producer elected"; ;) {
+  for (let reason = "leadership acquired"; ;) {
     // Before the first request, so that a loss during the first round is noticed as well.
     const known = await insist(incarnation, { signal, onError, retryMs });
     const over = new AbortController();

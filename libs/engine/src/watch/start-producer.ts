@@ -53,18 +53,17 @@ export function startProducer(
     identity: options.workerId,
     ...options.election,
     onStartedLeading: (leading) => {
-      log.info({}, "producer elected");
+      log.info({}, "leadership acquired");
       part.leading = true;
       leading.addEventListener("abort", () => {
         part.leading = false;
-        log.info({}, "producer resigned");
+        log.info({}, "leadership ended");
       });
       const store = reflectors.get(typeId(controller.for));
       if (store === undefined) return;
       // Whatever happened while nobody led is in the store: request all of it, and again as the resync interval says.
-      const onError = (error: Error) => log.warn({ err: error }, "resync request failed");
-      const onLost = () =>
-        log.warn({}, "redis may have lost requests: every object is requested again");
+      const onError = (error: Error) => log.warn({ err: error }, "resync failed, retrying");
+      const onLost = () => log.warn({}, "possible Redis data loss, full resync started");
       runResync({
         controller,
         store,
@@ -82,7 +81,7 @@ export function startProducer(
     onError: (error) => {
       // That nothing may be sent is told by the guard, once.
       const level = isKonvergeError(error) && error.code === "deferred" ? "debug" : "warn";
-      log[level]({ err: error }, "election try failed");
+      log[level]({ err: error }, "leader election attempt failed");
       if (isForbidden(error)) options.onForbidden?.(error);
     },
   });
