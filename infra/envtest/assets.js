@@ -35,10 +35,10 @@ export async function resolveAssets({ log, env = process.env, build = env.CI ===
     return { directory: await download(log), origin: "downloaded" };
   } catch (cause) {
     const reason = `etcd and kube-apiserver cannot be downloaded (${reasonOf(cause)})`;
-    if (!build) throw new EnvtestUnavailable(reason, { cure: BUILD_FIX, cause });
+    if (!build) throw new EnvtestUnavailable(reason, { fix: BUILD_FIX, cause });
     if (!isOnPath("go", env)) {
       throw new EnvtestUnavailable(`${reason}, and there is no \`go\` command to build them`, {
-        cure: GO_FIX,
+        fix: GO_FIX,
         cause,
       });
     }
@@ -54,7 +54,7 @@ function checked(directory) {
   throw new EnvtestUnavailable(
     `KUBEBUILDER_ASSETS=${directory} has no ${missing.join(" and no ")}`,
     {
-      cure: "point it at a folder that has them, or unset it",
+      fix: "point it at a folder that has them, or unset it",
     },
   );
 }

@@ -133,7 +133,7 @@ async function runGo(args, { cwd, onLine }) {
     child.once("error", (cause) =>
       reject(
         new EnvtestUnavailable("cannot build the control plane: `go` was not found", {
-          cure: "install Go 1.26 or newer (https://go.dev/dl/), or set KUBEBUILDER_ASSETS",
+          fix: "install Go 1.26 or newer (https://go.dev/dl/), or set KUBEBUILDER_ASSETS",
           cause,
         }),
       ),
@@ -142,7 +142,7 @@ async function runGo(args, { cwd, onLine }) {
   }).finally(() => guardian.release());
   if (code === 0) return;
   throw new EnvtestUnavailable(`go build failed with exit code ${code}:\n${tail.join("\n")}`, {
-    cure: "check `go version` (1.26 or newer), the module proxy (`go env GOPROXY`) and free disk space (4 GB)",
+    fix: "check `go version` (1.26 or newer), the module proxy (`go env GOPROXY`) and free disk space (4 GB)",
   });
 }
 

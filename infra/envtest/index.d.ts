@@ -6,8 +6,8 @@ export declare const ETCD_VERSION: string;
 /** No real control plane is available on this machine. The message names the reason and ends with a suggested fix. */
 export declare class EnvtestUnavailable extends Error {
   readonly code: "envtest_unavailable";
-  readonly cure: string;
-  constructor(reason: string, options: { cure: string; cause?: unknown });
+  readonly fix: string;
+  constructor(reason: string, options: { fix: string; cause?: unknown });
 }
 
 export interface Assets {

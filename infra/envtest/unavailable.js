@@ -3,10 +3,10 @@ export class EnvtestUnavailable extends Error {
   /** @type {"envtest_unavailable"} */
   code = "envtest_unavailable";
 
-  /** @param {string} reason @param {{ cure: string, cause?: unknown }} options */
-  constructor(reason, { cure, cause }) {
-    super(`${reason}\nSuggested fix: ${cure}`, cause === undefined ? undefined : { cause });
+  /** @param {string} reason @param {{ fix: string, cause?: unknown }} options */
+  constructor(reason, { fix, cause }) {
+    super(`${reason}\nSuggested fix: ${fix}`, cause === undefined ? undefined : { cause });
     this.name = "EnvtestUnavailable";
-    this.cure = cure;
+    this.fix = fix;
   }
 }

@@ -22,7 +22,7 @@ export function cacheDirectory({
  * Makes a folder inside the cache, parents included.
  * @param {...string} parts below the cache directory
  * @returns {string} its path
- * @throws {Error} `cache_not_writable` that names the folder and the cure
+ * @throws {Error} `cache_not_writable` that names the folder and the fix
  */
 export function makeCacheFolder(...parts) {
   const folder = join(cacheDirectory(), ...parts);

@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 
-/** No Redis to work with: the message says why and ends with the cure. */
+/** No Redis to work with: the message says why and ends with the fix. */
 export declare class RedisUnavailable extends Error {
   readonly code: "redis_unavailable";
   constructor(message: string, options?: { cause?: unknown });

@@ -16,7 +16,7 @@ if (side === "ours") {
       redisUrl,
       prefix: "bench",
       apiPort: Number(port),
-      apiRate: 1e9,
+      apiRateLimit: 1e9,
       logLevel: "warn",
     },
     version: "bench",

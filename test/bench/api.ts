@@ -185,7 +185,7 @@ function batchOf(key: string): HistoryBatch {
     },
     recordBytes: 900,
   }));
-  return { rows, fights: [], rollups: [], say: [], sayAgainMs: 1, loops: new Map() };
+  return { rows, contention: [], rollups: [], reports: [], reportAgainMs: 1, loops: new Map() };
 }
 
 /** As the engine writes it for an attempt that a watch started and that wrote its status. */
@@ -200,7 +200,7 @@ const RECORD = {
   startedAt: "2027-01-15T08:00:00.003Z",
   finishedAt: "2027-01-15T08:00:00.015Z",
   durationMs: 12,
-  waits: { queueMs: 3, limiterMs: 0, laneMs: 1, conflictMs: 0, backoffMs: 0 },
+  waits: { queueMs: 3, rateLimitMs: 0, laneMs: 1, conflictMs: 0, backoffMs: 0 },
   generation: 3,
   observedGeneration: 3,
   versionBefore: "1234567",
@@ -221,7 +221,7 @@ const RECORD = {
     },
   ],
   conflicts: [],
-  calls: { n: 2, ms: 9 },
+  calls: { count: 2, durationMs: 9 },
 } as const;
 
 /** Node's own client: `fetch` would cost more than what is measured. */

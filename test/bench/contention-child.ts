@@ -10,7 +10,7 @@ import { z } from "zod";
 import { CONFIG_MAP } from "./config-map.ts";
 
 /** What the parent sends, and what a worker process answers. */
-export type ContentionOrder = { readonly kind: "go" } | { readonly kind: "stop" };
+export type ContentionCommand = { readonly kind: "go" } | { readonly kind: "stop" };
 export type ContentionWord =
   | { readonly kind: "ready" | "armed" | "wrote" }
   | { readonly kind: "calls"; readonly calls: number };
@@ -139,7 +139,7 @@ async function main(config: ContentionConfig): Promise<void> {
     metrics: createMetrics({ version: "bench" }),
     installation: prefix,
   });
-  process.on("message", (order: ContentionOrder) => {
+  process.on("message", (order: ContentionCommand) => {
     if (order.kind === "go") {
       isArmed = true;
       tell({ kind: "armed" });

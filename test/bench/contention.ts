@@ -13,7 +13,7 @@ import {
   Writer,
   writerKey,
   type ContentionConfig,
-  type ContentionOrder,
+  type ContentionCommand,
   type ContentionWord,
 } from "./contention-child.ts";
 import { CONFIG_MAP } from "./config-map.ts";
@@ -210,7 +210,7 @@ function watchChild(child: ChildProcess) {
     });
   return {
     said,
-    order(order: ContentionOrder, answer: ContentionWord["kind"]) {
+    order(order: ContentionCommand, answer: ContentionWord["kind"]) {
       const answered = said(answer);
       child.send(order);
       return answered;

@@ -1,4 +1,4 @@
-import { createLocalGate, type AdmitAsk, guardLimits, type Gate } from "@konverge/core";
+import { createLocalGate, type AdmitRequest, guardLimits, type Gate } from "@konverge/core";
 import { createGuard } from "@konverge/guard";
 import { guardKeys } from "../../libs/guard/src/guard-keys.ts";
 import { createGuardStore } from "../../libs/guard/src/guard-store.ts";
@@ -105,7 +105,7 @@ async function cpuPerAdmit(url: string): Promise<number> {
   const redis = new Redis(url);
   const store = createGuardStore(redis, guardKeys(`bench-${crypto.randomUUID()}`, "bench"));
   await store.configure(guardLimits({ ratePerSecond: 20_000, burst: 20_000 }), "bench");
-  const ask = (n: number): AdmitAsk => ({
+  const ask = (n: number): AdmitRequest => ({
     ...quietAsk,
     worker: `worker-${n % 4}`,
     ok: 5,

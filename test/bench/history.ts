@@ -133,7 +133,7 @@ function recordOf(serial: number, epoch: number): AttemptRecord {
     startedAt: at,
     finishedAt: at,
     durationMs: 12,
-    waits: { queueMs: 3, limiterMs: 0, laneMs: 1, conflictMs: 0, backoffMs: 0 },
+    waits: { queueMs: 3, rateLimitMs: 0, laneMs: 1, conflictMs: 0, backoffMs: 0 },
     generation: 3,
     observedGeneration: 3,
     versionBefore: "1234567",
@@ -154,7 +154,7 @@ function recordOf(serial: number, epoch: number): AttemptRecord {
       },
     ],
     conflicts: [],
-    calls: { n: 2, ms: 9 },
+    calls: { count: 2, durationMs: 9 },
   };
 }
 
@@ -176,5 +176,5 @@ function batch(start: number): HistoryBatch {
     },
     recordBytes: 900,
   }));
-  return { rows, fights: [], rollups: [], say: [], sayAgainMs: 1, loops: new Map() };
+  return { rows, contention: [], rollups: [], reports: [], reportAgainMs: 1, loops: new Map() };
 }

@@ -56,7 +56,7 @@ export async function benchTime({ log }: BenchOptions): Promise<Figure[]> {
     {
       concurrency: 1,
       // What is measured is requested here, not by the watch.
-      when: () => false,
+      predicate: () => false,
       async reconcile({ object, kube }) {
         tape.mark("handler called");
         if (object.status?.seen !== object.spec.step) {

@@ -1,6 +1,6 @@
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import { createRedisRunStore } from "../../libs/workflow/src/store/redis-run-store.ts";
-import { runActivation } from "../../libs/workflow/src/execution/run-activation.ts";
+import { runExecution } from "../../libs/workflow/src/execution/run-execution.ts";
 import { figureOf, percentile, type Figure } from "./measure.ts";
 import type { OwnRedis } from "./own-redis.ts";
 import { openRuns } from "./workflow-sides.ts";
@@ -87,13 +87,13 @@ async function replaysOf(url: string, redis: OwnRedis["redis"], size: number): P
     const held = await store.claim(ref, { lease: n, owner: `bench-${n}`, anew: true });
     const claimedMs = performance.now();
     if (held.kind !== "held") throw new Error(`the run cannot be claimed: ${held.kind}`);
-    const end = await runActivation({
+    const end = await runExecution({
       // Nothing is recorded, so that the next replay is the same.
       store: { ...store, commit: async (_, __, record) => record, leave: async () => ({}) },
       workflow,
       held,
       stopped: new AbortController().signal,
-      cancelOrdered: new AbortController().signal,
+      cancelRequested: new AbortController().signal,
       startChild: { start: async () => undefined, cancel: async () => undefined },
       clock: () => performance.now(),
       random: Math.random,

@@ -40,7 +40,7 @@ export function openRuns(url: string, redis: Redis, workflow: AnyWorkflow) {
     /** Resolves when `count` runs have ended since the beginning. */
     ended: (count: number) => until(async () => (await redis.zcard(names.ended)) >= count),
     parked: (id: string) =>
-      until(async () => (await redis.hget(names.run(id), "status")) === "parked"),
+      until(async () => (await redis.hget(names.run(id), "status")) === "waiting"),
   };
 }
 

@@ -60,7 +60,7 @@ async function main(config: FleetConfig): Promise<void> {
     ],
     concurrency: config.concurrency,
     // Two versions that undo each other's work are a loop; slowed down it heals too, but up to a minute later.
-    loops: "tell",
+    loopProtection: "report",
     cleanup: async ({ object, kube }) => {
       for (const child of await kube.list(CONFIG_MAP, { ownedBy: object }))
         await kube.delete(child);

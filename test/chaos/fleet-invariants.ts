@@ -134,7 +134,7 @@ function findLostTimers(runs: ReadonlyMap<string, Run>, lines: readonly Journale
  * none of them loses a race. Lanes save calls, they do not keep the promises; so a few are forgiven, for a process that stood
  * still for longer than it may hold a lane.
  */
-export function findFights(fleet: Fleet, sinceUs: number): string[] {
+export function findContention(fleet: Fleet, sinceUs: number): string[] {
   const writes = readJournals(fleet.journals)
     .filter((line) => line.kind === "wrote")
     .filter(({ atUs, object }) => atUs > sinceUs && object === hotObject("lane"));

@@ -1,7 +1,7 @@
 /** One worker process of the fleet: the real engine on a network of its own, with handlers that keep a journal. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { openSync, writeSync } from "node:fs";
-import { sleepMs, type Ladder } from "@konverge/core";
+import { sleepMs, type BackoffPolicy } from "@konverge/core";
 import { defineController, startEngine, type ReconcileContext } from "@konverge/engine";
 import { createGuard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
@@ -74,14 +74,14 @@ async function journaled<R>(run: () => Promise<R>): Promise<R> {
   }
 }
 
-const ladder: Ladder = {
+const policy: BackoffPolicy = {
   baseMs: 50,
   factor: 2,
   capMs: CAP_MS,
   steps: Infinity,
   jitter: { kind: "full" },
 };
-const backoff = { conflict: ladder, failure: ladder, rejected: ladder };
+const backoff = { conflict: policy, failure: policy, rejected: policy };
 const guard = await createGuard({
   redis,
   cluster: "default",
@@ -158,7 +158,7 @@ const history = createHistoryWriter({
   budgetBytes: 8 * 1_048_576,
   onError: (error) => log.debug({ err: error }, "history without Redis"),
 });
-const common = { concurrency: 8, backoff, ageing: AGEING_MS, loops: "tell" } as const;
+const common = { concurrency: 8, backoff, agingTime: AGEING_MS, loopProtection: "report" } as const;
 const engine = await startEngine({
   controllers: [
     defineController({

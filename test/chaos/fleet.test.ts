@@ -58,6 +58,6 @@ async function suffer(plane: FleetPlane, seed: number): Promise<string[]> {
   const missing = await settle(fleet, load);
   const runs = readJournals(fleet.journals).filter(({ kind }) => kind === "begin").length;
   console.log(`${load.acknowledged.length} requests, ${load.refused} refused, ${runs} runs`);
-  const fights = missing.length === 0 ? await contend(fleet, load, CALM_ROUNDS) : [];
-  return [...missing, ...fights, ...(await findViolations(fleet, load))];
+  const contention = missing.length === 0 ? await contend(fleet, load, CALM_ROUNDS) : [];
+  return [...missing, ...contention, ...(await findViolations(fleet, load))];
 }

@@ -9,7 +9,7 @@ import {
   prepareWriters,
   writerKey,
   type ContentionConfig,
-  type ContentionOrder,
+  type ContentionCommand,
   type ContentionWord,
 } from "../bench/contention-child.ts";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
@@ -54,7 +54,7 @@ test(
       const ready = Promise.withResolvers<void>();
       child.on("message", (word: ContentionWord) => {
         if (word.kind === "wrote") writes += 1;
-        if (word.kind === "ready") child.send({ kind: "go" } satisfies ContentionOrder);
+        if (word.kind === "ready") child.send({ kind: "go" } satisfies ContentionCommand);
         if (word.kind === "armed") ready.resolve();
       });
       await ready.promise;

@@ -1,4 +1,4 @@
-import { climb, failureLadder, isKonvergeError, type Gate, type Permit } from "@konverge/core";
+import { nextDelay, failureBackoff, isKonvergeError, type Gate, type Permit } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { pollUntil } from "./poll-until.ts";
 
@@ -98,9 +98,9 @@ export async function startLoad(options: LoadOptions): Promise<RunningLoad> {
         return;
       }
       log.failed += 1;
-      const step = climb(failureLadder, failures[key] ?? 0);
+      const step = nextDelay(failureBackoff, failures[key] ?? 0);
       failures[key] = (failures[key] ?? 0) + 1;
-      const delayMs = step.kind === "wait" ? step.afterMs : failureLadder.capMs;
+      const delayMs = step.kind === "wait" ? step.afterMs : failureBackoff.capMs;
       due.set(key, now() + Math.max(delayMs, retryAfterMs));
     }
   };

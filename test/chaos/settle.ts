@@ -7,7 +7,7 @@ import {
   modeOf,
   PLAIN_NAMES,
 } from "./fleet-contract.ts";
-import { findFights } from "./fleet-invariants.ts";
+import { findContention } from "./fleet-invariants.ts";
 import { nowUs, readJournals } from "./fleet-journal.ts";
 import type { Fleet } from "./fleet.ts";
 import { findLeftovers } from "./fleet-leftovers.ts";
@@ -71,5 +71,5 @@ export async function contend(fleet: Fleet, load: FleetLoad, rounds: number): Pr
     const missing = await settle(fleet, load);
     if (missing.length > 0) return missing;
   }
-  return findFights(fleet, sinceUs);
+  return findContention(fleet, sinceUs);
 }

@@ -42,9 +42,9 @@ test("with every protection in place nothing is found", async () => {
   const { fleet, load } = await startCalmFleet("teeth");
   await using _ = fleet;
   for (const name of NAMES) {
-    const fights = await SCENARIOS[name].run(fleet, load);
+    const contention = await SCENARIOS[name].run(fleet, load);
     const missing = await settle(fleet, load);
-    expect([...fights, ...missing, ...(await findViolations(fleet, load))], name).toEqual([]);
+    expect([...contention, ...missing, ...(await findViolations(fleet, load))], name).toEqual([]);
   }
 });
 

@@ -47,7 +47,7 @@ export function checkRun(evidence: RunEvidence): RunFindings {
     }
   }
   if (new Set(steps.map(({ seq }) => seq)).size !== steps.length) found("I2: a place taken twice");
-  checkOrder(program.ops, records, 0, found);
+  checkOperatorAction(program.ops, records, 0, found);
 
   const taken = steps.filter(({ name }) => /^signal(#\d+)?$/.test(name)).map(({ value }) => value);
   const wanted = Array.from({ length: predicted.signals }, (_, index) => index + 1);
@@ -97,7 +97,7 @@ function sumOfRecords(ops: readonly Op[], records: ReadonlyMap<string, Recorded>
 }
 
 /** I2, I6: nothing is recorded before what comes before it in the program, or before a sleep is over. Answers the end, epoch ms. */
-function checkOrder(
+function checkOperatorAction(
   ops: readonly Op[],
   records: ReadonlyMap<string, Recorded>,
   fromMs: number,
@@ -108,7 +108,7 @@ function checkOrder(
     if (op.kind === "signal") continue;
     if (op.kind === "all") {
       const start = beforeMs;
-      const ends = op.branches.map((branch) => checkOrder(branch, records, start, found));
+      const ends = op.branches.map((branch) => checkOperatorAction(branch, records, start, found));
       beforeMs = Math.max(start, ...ends);
       continue;
     }

@@ -195,7 +195,7 @@ export function makeInterpreter(
       },
       {
         retry: {
-          ladder: { baseMs: 5, factor: 1, capMs: 5, steps: Infinity, jitter: { kind: "full" } },
+          policy: { baseMs: 5, factor: 1, capMs: 5, steps: Infinity, jitter: { kind: "full" } },
         },
         ...(undo
           ? { undo: async () => void (await redis.rpush(names.undone(w.runId), name)) }

@@ -121,7 +121,9 @@ test(
       const waits = run?.waits ?? [];
       const child = waits.flatMap((wait) => (wait.child === undefined ? [] : [wait.child.id]));
       const of = await Promise.all(child.map(describe));
-      return [`${id}: ${run?.status} ${run?.reason ?? JSON.stringify(waits)}`, ...of].join("; ");
+      return [`${id}: ${run?.status} ${run?.blockedReason ?? JSON.stringify(waits)}`, ...of].join(
+        "; ",
+      );
     };
     await allOf(
       programs.map(({ id }) => id),

@@ -98,7 +98,7 @@ test.each(testServers())(
       await Promise.all(refs.map((_, at) => runs.get({ workflow: "readiness", id: String(at) })));
     const countOf = async (status: RunView["status"]) =>
       (await views()).filter((view) => view?.status === status).length;
-    await pollUntil("all wait", async () => (await countOf("parked")) === RUNS, HEALED_MS);
+    await pollUntil("all wait", async () => (await countOf("waiting")) === RUNS, HEALED_MS);
     const { apiVersion, kind } = refs[0] ?? { apiVersion: "", kind: "" };
     expect(await runs.waitedKinds()).toEqual([
       { cluster: "default", apiVersion, kind, waits: RUNS },

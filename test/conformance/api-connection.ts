@@ -3,7 +3,7 @@ import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } fro
 import { KubeConfig } from "@kubernetes/client-node";
 
 /** One answer of an API server, as it came. */
-interface RawAnswer {
+interface RawResponse {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
@@ -27,7 +27,7 @@ export interface EventStream {
 
 /** Plain HTTP to one API server: nothing of our own client, which the suite must not depend on. */
 export interface ApiConnection {
-  send(request: RawRequest): Promise<RawAnswer>;
+  send(request: RawRequest): Promise<RawResponse>;
   stream(request: RawRequest): Promise<EventStream>;
   close(): void;
 }

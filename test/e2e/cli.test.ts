@@ -138,7 +138,11 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["reconcile", "enqueue", ...BLUE, "--wait"], /^PHASE +OUTCOME.*\nfinished +done/, /blue@\d+/],
   [["reconcile", "enqueue", ...BLUE, "--dry-run"], /^would enqueue 1 object\n$/, /^blue$/m],
   [["reconcile", "get", "ID"], /^PHASE +OUTCOME.*\nfinished +done/, /blue@\d+/],
-  [["reconcile", "list", "--phase", "dead"], /^CONTROLLER +NAMESPACE +NAME.*\nfragile/, /vase/],
+  [
+    ["reconcile", "list", "--phase", "deadLettered"],
+    /^CONTROLLER +NAMESPACE +NAME.*\nfragile/,
+    /vase/,
+  ],
   [["object", "list"], /\nnode-pool +default +blue +idle/, /demo\/vase/],
   [["object", "get", ...BLUE], /^key +node-pool\/.*\nphase +idle/, /\/blue$/m],
   [["object", "history", ...BLUE], /^ATTEMPT +STARTED.*\n\d+ +\d+m?s +\w+/, /blue#\d+/],
@@ -146,11 +150,11 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["object", "diff", ...BLUE, "--attempt", "1"], /^attempt 1, .*\n(create|patch) /, /machines/],
   [["object", "blame", ...BLUE], /^FIELD +MANAGER.*\n.*konverge\/node-pool/s, /^spec.replicas$/m],
   [["attempt", "list"], /^STARTED +CONTROLLER.*\n.*node-pool +default\/blue/s, /blue#\d+/],
-  [["fight", "list"], /^$|^TYPE/, /^$|./],
+  [["contention", "list"], /^$|^TYPE/, /^$|./],
   [["audit", "list", "--action", "pause"], /^AGE +BY.*\n.* admin +pause +fragile/, /\d+-\d+/],
   [["queue", "list"], /^CONTROLLER +KIND.*\nfragile +Fragile .* a pause: /, /^fragile$/m],
   [["queue", "pauses"], /^CONTROLLER +SCOPE.*\nfragile +demo\/glass/, /glass/],
-  [["queue", "orders", "fragile"], /^AGE +ORDER.*\n.* pause /, /glass/],
+  [["queue", "actions", "fragile"], /^AGE +ACTION.*\n.* pause /, /glass/],
   [["guard", "list"], /^CLUSTER +BREAKER.*\ndefault +closed/, /^default$/m],
   [["guard", "show", "default"], /^cluster +default\nbreaker +closed/, /^default$/m],
   [["dead-letter", "list"], /^CONTROLLER.*\nfragile +demo +vase .*terminal: it broke/, /vase/],
@@ -219,7 +223,7 @@ test("a request is withdrawn by its id, and not by a dry run", async () => {
   expect(dry.stdout).toMatch(/\nwaiting /);
   const guard = await run(["guard", "isolate", "default", "--dry-run", ...WHY]);
   expect(guard.stdout).toMatch(/\ndefault +closed/);
-  expect(await run(["reconcile", "cancel", id, ...WHY])).toMatchObject({ stdout: "withdrawn\n" });
+  expect(await run(["reconcile", "cancel", id, ...WHY])).toMatchObject({ stdout: "cancelled\n" });
 });
 
 const BAD: readonly (readonly [args: readonly string[], code: number, why: RegExp])[] = [

@@ -140,7 +140,7 @@ test("P6: isolate stops a running worker's calls, its work waits unharmed, and r
 
   const listed = await konverge(["guard", "list", "-o", "json"]);
   const { items } = guardListSchema.parse(JSON.parse(listed.stdout));
-  expect(items).toMatchObject([{ cluster: "default", breaker: { mode: "closed" } }]);
+  expect(items).toMatchObject([{ cluster: "default", breaker: { state: "closed" } }]);
   expect((await konverge(["guard", "list"])).stdout).toMatch(
     /^CLUSTER +BREAKER .*\ndefault +closed +500 +500 +1 +0 +none\n$/,
   );
@@ -157,7 +157,7 @@ test("P6: isolate stops a running worker's calls, its work waits unharmed, and r
     async () => (await worker.metric('konverge_guard_calls_in_flight{cluster="default"}')) === 0,
   );
   const before = workerCalls();
-  const deferred = () => worker.metric('konverge_guard_deferred_total{cluster="default"}');
+  const deferred = () => worker.metric('konverge_guard_deferred_calls_total{cluster="default"}');
   const deferredBefore = await deferred();
   const queue = harness.open();
   const attemptsBefore = await queue.listAttempts(keyOf("blue"));
@@ -178,11 +178,11 @@ test("P6: isolate stops a running worker's calls, its work waits unharmed, and r
   const moved = ["--by", "ada", "--reason", "moved"];
   const reset = await konverge(["guard", "reset", "default", ...moved, "-o", "json"]);
   expect(guardViewSchema.parse(JSON.parse(reset.stdout))).toMatchObject({
-    breaker: { mode: "closed" },
+    breaker: { state: "closed" },
     rate: { current: 100 },
     transitions: [
-      { from: "isolated", to: "closed", by: "ada", why: "moved" },
-      { from: "closed", to: "isolated", by: "ada", why: WHY },
+      { from: "isolated", to: "closed", by: "ada", operatorReason: "moved" },
+      { from: "closed", to: "isolated", by: "ada", operatorReason: WHY },
     ],
   });
   await until("the waiting work is done", () => machinesOf("blue") === 3);
@@ -277,9 +277,9 @@ test.each([
   ["NaN", [...RATE, "NaN", ...REASON], NO_RATE, 2],
   ["a huge rate", [...RATE, "1e9", ...REASON], NO_RATE, 2],
   ["no rate at all", [...RATE, "", ...REASON], NO_RATE, 2],
-])("%s is one line that names it and the cure", async (_what, args, why, code) => {
+])("%s is one line that names it and the cure", async (_what, args, operatorReason, code) => {
   const ended = await konverge(args);
-  expect(ended.stderr).toMatch(why);
+  expect(ended.stderr).toMatch(operatorReason);
   expect(ended.stderr).toMatch(/^.+\n$/);
   expect(ended).toMatchObject({ code, stdout: "" });
 });
@@ -288,15 +288,18 @@ test.each([
   ["away", "redis://ada:s3cret@127.0.0.1:1?password=s3cret", 6, "Redis at redis://127.0.0.1:1 "],
   ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: write redis://"],
   ["a URL with a bare %", "redis://:s3cret%@127.0.0.1:1", 2, "KONVERGE_REDIS_URL: write a %"],
-])("P12: Redis %s is said in one line without its secrets", async (_what, url, code, why) => {
-  for (const args of [["list"], ["show", "default"], [...ISOLATE.slice(1), ...REASON]]) {
-    const ended = await konverge(["guard", ...args], { KONVERGE_REDIS_URL: url });
-    expect(ended).toMatchObject({ code, stdout: "" });
-    expect(ended.stderr).toMatch(/^konverge: .+\n$/);
-    expect(ended.stderr).toContain(why);
-    expect(ended.stderr).not.toContain("s3cret");
-  }
-});
+])(
+  "P12: Redis %s is said in one line without its secrets",
+  async (_what, url, code, operatorReason) => {
+    for (const args of [["list"], ["show", "default"], [...ISOLATE.slice(1), ...REASON]]) {
+      const ended = await konverge(["guard", ...args], { KONVERGE_REDIS_URL: url });
+      expect(ended).toMatchObject({ code, stdout: "" });
+      expect(ended.stderr).toMatch(/^konverge: .+\n$/);
+      expect(ended.stderr).toContain(operatorReason);
+      expect(ended.stderr).not.toContain("s3cret");
+    }
+  },
+);
 
 test("no guard at all is an empty list; --help tells the orders, the variables and the exit codes", async () => {
   expect(JSON.parse((await konverge(["guard", "list", "-o", "json"])).stdout)).toEqual({
@@ -330,7 +333,7 @@ test.each([
   child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
   const [code] = await once(child, "close");
   const lines = stderr.split("\n").map((line) => line.trim());
-  for (const [name, cure] of [
+  for (const [name, fix] of [
     ["default.rate: is 0", "from 0.001 to 100000"],
     ["default.minRate: is NaN", "from 0.001 to 100000"],
     ["default.burst: is 1.5", "a whole number"],
@@ -339,7 +342,7 @@ test.each([
     ["negative.rate: is -5", "from 0.001 to 100000"],
     ["small.burst: is 100", "at least 102 for 1000 calls/s"],
   ] as const) {
-    expect(lines.find((line) => line.startsWith(`clusters.${name};`))).toContain(cure);
+    expect(lines.find((line) => line.startsWith(`clusters.${name};`))).toContain(fix);
   }
   expect(lines.filter((line) => line.startsWith("clusters."))).toHaveLength(7);
   expect(code).toBe(2);

@@ -18,5 +18,5 @@ const patient = defineController({
 
 export default defineConfig({
   controllers: [patient],
-  settings: { drainGrace: "10m", leaseDuration: "3s" },
+  settings: { shutdownGrace: "10m", leaseDuration: "3s" },
 });

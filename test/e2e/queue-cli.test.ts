@@ -47,13 +47,13 @@ test("keys are listed, paused, resumed and cancelled, and orders are kept", asyn
     { key: accepted.key, phase: "paused", paused: { by: "ada" } },
   ]);
   expect((await konverge(["object", "list"])).stdout).toMatch(/paused +0 .*by ada \d+m?s ago/);
-  expect((await konverge(["reconcile", "cancel", accepted.id, ...WHY])).stdout).toBe("withdrawn\n");
+  expect((await konverge(["reconcile", "cancel", accepted.id, ...WHY])).stdout).toBe("cancelled\n");
   const resumed = await konverge(["queue", "resume", ...pause]);
   expect(resumed.stdout).toBe("resumed 0 keys with pending requests\n");
   const pauses = await konverge(["queue", "pauses"]);
   expect(pauses).toMatchObject({ code: 0, stdout: "", stderr: "no pauses\n" });
-  const orders = await konverge(["queue", "orders", "node-pool"]);
-  expect(orders.stdout).toMatch(/resume .*\n.*cancel .*\n.*pause /);
+  const actions = await konverge(["queue", "actions", "node-pool"]);
+  expect(actions.stdout).toMatch(/resume .*\n.*cancel .*\n.*pause /);
 });
 
 test("dead letters are listed, counted and released", async () => {
@@ -75,7 +75,7 @@ test.each([
   [["queue", "pause", ...WHY], 2, "<controller>: name a controller, a namespace, or both"],
   [["object", "list", "--phase", "ded"], 2, "--phase: write one of idle, waiting"],
   [["queue", "resume", "node-pool", ...WHY], 3, "the controller is not paused"],
-  [["queue", "orders", "other"], 3, 'has no controller "other"; known: node-pool'],
+  [["queue", "actions", "other"], 3, 'has no controller "other"; known: node-pool'],
 ])("%j ends with %i: %s", async (args, code, line) => {
   const ended = await konverge(args);
   expect(ended.code).toBe(code);

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { runSchema, startedRunSchema } from "@konverge/contracts";
+import { runSchema, startRunResponseSchema } from "@konverge/contracts";
 import { expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { until, useQueues } from "../integration/queue/queue-harness.ts";
@@ -61,14 +61,14 @@ test("a run started by the command line outlives a worker that is killed in a st
   const first = await worker(config);
   const start = ["run", "start", "release", "--input", '"1.4.0"', "--id", "r1"];
   const started = await konverge(...start, "-o", "json");
-  expect(startedRunSchema.parse(JSON.parse(started.stdout))).toEqual({
+  expect(startRunResponseSchema.parse(JSON.parse(started.stdout))).toEqual({
     id: "release/default/r1",
     created: true,
   });
   const id = "release/default/r1";
   const get = async () =>
     runSchema.parse(JSON.parse((await konverge("run", "get", id, "-o", "json")).stdout));
-  await until("it waits for the approval", async () => (await get()).status === "parked");
+  await until("it waits for the approval", async () => (await get()).status === "waiting");
   const shown = await konverge("run", "get", id);
   expect(shown.stdout).toMatch(/^why +waits for signal "approve"$/m);
 
@@ -105,21 +105,21 @@ test("the example: approved it is published, cancelled its draft is gone; slips 
   };
   const good = await start("1.0.0");
   const payload = join(folder, "payload.json");
-  await until("it waits", async () => (await status(good)) === "parked");
+  await until("it waits", async () => (await status(good)) === "waiting");
   await writeFile(payload, '{"by":"ann"}');
   await konverge("run", "signal", good, "approve", "--payload", `@${payload}`);
   expect((await konverge("run", "get", good, "--wait")).code).toBe(0);
   expect(await readFile(join(folder, "1.0.0.txt"), "utf8")).toBe("version 1.0.0\n");
 
   const bad = await start("2.0.0");
-  await until("it waits", async () => (await status(bad)) === "parked");
+  await until("it waits", async () => (await status(bad)) === "waiting");
   expect((await konverge("run", "get", bad, "--wait", "--timeout", "50ms")).code).toBe(5);
   const misspelt = await konverge("run", "signal", bad, "aprove", "--by", "ann");
   expect(misspelt.stdout).toMatch(/^not taken +signal "aprove", sent by ann \d+m?s ago$/m);
-  const order = ["run", "cancel", bad, "--reason", "wrong", "--by", "ann"];
-  expect((await konverge(...order, "--dry-run")).stderr).toMatch(/nothing was cancelled/);
-  expect(await status(bad)).toBe("parked");
-  expect((await konverge(...order)).code).toBe(0);
+  const action = ["run", "cancel", bad, "--reason", "wrong", "--by", "ann"];
+  expect((await konverge(...action, "--dry-run")).stderr).toMatch(/nothing was cancelled/);
+  expect(await status(bad)).toBe("waiting");
+  expect((await konverge(...action)).code).toBe(0);
   const cancelled = await konverge("run", "get", bad, "--wait");
   expect(cancelled.code).toBe(1);
   expect(cancelled.stdout).toMatch(/^cancelled +by ann: wrong$/m);

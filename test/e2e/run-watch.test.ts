@@ -49,7 +49,7 @@ test("a cancelled run goes on by retry --from-failed, approved with a token whos
   const id = "release/default/r1";
   await konverge("run", "start", "release", "--input", '"1.4.0"', "--id", "r1", "--by", "ann");
   const parked = () =>
-    konverge("run", "list", "--status", "parked", "--search", "R1", "-o", "name");
+    konverge("run", "list", "--status", "waiting", "--search", "R1", "-o", "name");
   await until("it waits", async () => (await parked()).stdout === `${id}\n`);
   const why = ["--reason", "the wrong day", "--by", "ann"];
   await konverge("run", "cancel", id, ...why);
@@ -61,8 +61,8 @@ test("a cancelled run goes on by retry --from-failed, approved with a token whos
 
   const dry = await konverge("run", "retry", id, "--from-failed", ...why, "--dry-run");
   expect(dry.stderr).toMatch(/nothing was retried/);
-  const order = ["--reason", "the right day", "--by", "bob"];
-  const retried = await konverge("run", "retry", id, "--from-failed", ...order, "-o", "name");
+  const action = ["--reason", "the right day", "--by", "bob"];
+  const retried = await konverge("run", "retry", id, "--from-failed", ...action, "-o", "name");
   expect(retried).toEqual({ code: 0, stdout: `${id}\n`, stderr: "" });
   const shown = await konverge("run", "get", id);
   expect(shown.stdout).toMatch(/^started by +ann$/m);
@@ -70,7 +70,7 @@ test("a cancelled run goes on by retry --from-failed, approved with a token whos
   const watch = begin("run", "watch", id, "--timeout", "2m");
   await until(
     "it tells what the run waits for",
-    () => watch.lines.includes('parked: waits for signal "approve"'),
+    () => watch.lines.includes('waiting: waits for signal "approve"'),
     30_000,
   );
   expect(watch.lines[0]).toMatch(/^\d\d:\d\d:\d\d {2}step draft {2}\{"draft":"1\.4\.0"\}$/);
@@ -100,7 +100,7 @@ test("a cancelled run goes on by retry --from-failed, approved with a token whos
       .filter(Boolean)
       .map((line) => (JSON.parse(line) as { type: string }).type),
   ).toEqual(["step", "step", "step", "run"]);
-  const nothing = await konverge("run", "retry", id, ...order);
+  const nothing = await konverge("run", "retry", id, ...action);
   expect([nothing.code, nothing.stderr]).toEqual([
     4,
     expect.stringMatching(/nothing to try again/),

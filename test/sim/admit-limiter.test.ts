@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { largestExcess, type Use } from "./largest-excess.ts";
 import { admit, newGuardState } from "./model/admit.ts";
-import { bucketSize, type AdmitAsk, type GuardLimits } from "@konverge/core";
+import { bucketSize, type AdmitRequest, type GuardLimits } from "@konverge/core";
 import type { GuardState } from "./model/guard-state.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
@@ -45,7 +45,7 @@ type Drawn = typeof step extends fc.Arbitrary<infer T> ? T : never;
 type Step = Omit<Drawn, "want"> & { readonly want: number };
 
 /** Workers that know the present generation and the ticket; `change` is what happens around Redis. */
-function askOf(state: GuardState, one: Step, probe: string): AdmitAsk {
+function askOf(state: GuardState, one: Step, probe: string): AdmitRequest {
   return {
     ...one,
     runId: "r1",

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { BREAKER, guardLimits, type AdmitAsk, type CallResult } from "@konverge/core";
+import { BREAKER, guardLimits, type AdmitRequest, type CallResult } from "@konverge/core";
 import { admit, newGuardState, type Admission } from "./model/admit.ts";
 import { type GuardState } from "./model/guard-state.ts";
 import * as fc from "fast-check";
@@ -46,7 +46,7 @@ const steps = fc.array(step, { minLength: 1, maxLength: 120, size: "max" });
 
 interface Admitted extends Admission {
   readonly before: GuardState;
-  readonly ask: AdmitAsk;
+  readonly ask: AdmitRequest;
   readonly nowUs: number;
 }
 
@@ -60,7 +60,7 @@ function live(history: readonly Step[], inspect: (one: Admitted) => void): void 
     if (one.evicted === "live") before = { ...before, live: new Map() };
     if (one.evicted === "failing") before = { ...before, failing: new Map() };
     const ticket = { newest: tickets.at(-1), older: tickets.at(-2), none: "" }[one.ticket] ?? "";
-    const ask: AdmitAsk = {
+    const ask: AdmitRequest = {
       ...quietAsk,
       ...one.report,
       trailing: Math.floor(one.report.failed / 2),
@@ -170,7 +170,7 @@ test(`P6 B3: outcomes of another generation, and tickets that are not live, chan
         const isLive = ask.ticket === before.ticket && nowUs < before.ticketUntilUs;
         if (ask.ticket !== "" && !(isLive && before.mode === "halfOpen")) {
           counts.staleTickets += 1;
-          const silent: AdmitAsk = { ...ask, ticket: "", verdict: "" };
+          const silent: AdmitRequest = { ...ask, ticket: "", verdict: "" };
           expect(state).toEqual(admit(before, silent, limits, nowUs).state);
         }
         const tellsMuch = ask.ok + ask.failed + ask.throttled > 0;
@@ -230,7 +230,7 @@ test(`P6 B4: no storm of refusals and of what tells nothing opens the breaker (s
           tally.note({ generation: 1, class: classifyResult(result), slow, retryAfterMs });
         }
         const { retryAfterMs, ...counted } = tally.take(1);
-        const ask: AdmitAsk = {
+        const ask: AdmitRequest = {
           ...quietAsk,
           ...counted,
           ok: counted.ok * times,
@@ -271,15 +271,16 @@ test(`P6 B5: one worker that fails in everything does not open the breaker while
         let nowUs = START_US;
         let healthyUs = nowUs;
         let state = newGuardState(limits, nowUs, "r1");
-        const tell = (change: Partial<AdmitAsk>, atUs: number) =>
+        const tell = (change: Partial<AdmitRequest>, atUs: number) =>
           admit(state, { ...quietAsk, generation: state.generation, ...change }, limits, atUs);
-        const tellWell = (atUs: number) => {
+        const reportSuccess = (atUs: number) => {
           for (let i = 0; i < count; i += 1) ({ state } = tell({ worker: `w${i}`, ok }, atUs));
         };
-        tellWell(nowUs);
+        reportSuccess(nowUs);
         for (const { failed, slow, afterUs } of bad) {
           nowUs += afterUs;
-          for (; healthyUs + everyUs <= nowUs; healthyUs += everyUs) tellWell(healthyUs + everyUs);
+          for (; healthyUs + everyUs <= nowUs; healthyUs += everyUs)
+            reportSuccess(healthyUs + everyUs);
           ({ state } = tell({ worker: "bad", failed, slow, trailing: failed }, nowUs));
           failures += failed;
           expect(state.mode).toBe("closed");
@@ -301,7 +302,7 @@ test(`P6 B7: it stays open for 1 s doubling to the longest, within 25 %, and nev
   const openings = { first: 0, again: 0, asked: 0 };
   fc.assert(
     fc.property(steps, (history) => {
-      let inARow = 0;
+      let consecutive = 0;
       let closedUs = -Infinity;
       live(history, ({ before, state, ask, nowUs }) => {
         if (before.mode !== "closed" && state.mode === "closed") closedUs = nowUs;
@@ -310,10 +311,10 @@ test(`P6 B7: it stays open for 1 s doubling to the longest, within 25 %, and nev
         }
         if (before.mode === "open" || state.mode !== "open") return;
         const isAgain = before.mode === "halfOpen" || nowUs - closedUs < BREAKER.calmUs;
-        inARow = isAgain ? inARow + 1 : 1;
+        consecutive = isAgain ? consecutive + 1 : 1;
         openings[isAgain ? "again" : "first"] += 1;
         const forUs = state.untilUs - nowUs;
-        const base = Math.min(5e6, 1e6 * 2 ** (inARow - 1));
+        const base = Math.min(5e6, 1e6 * 2 ** (consecutive - 1));
         expect(forUs).toBeGreaterThanOrEqual(Math.max(0.75 * base - 1, ask.retryAfterUs));
         expect(forUs).toBeLessThanOrEqual(Math.max(1.25 * base, ask.retryAfterUs));
         if (ask.retryAfterUs > 1.25 * base) openings.asked += 1;

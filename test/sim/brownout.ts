@@ -1,13 +1,13 @@
 import {
-  climb,
-  defineLadder,
+  nextDelay,
+  defineBackoff,
   guardLimits,
-  type AdmitAsk,
+  type AdmitRequest,
   type Gate,
   type GuardLimits,
 } from "@konverge/core";
 import { admit as admitStep, newGuardState } from "./model/admit.ts";
-import { createTokenShare, type TokenShare } from "../../libs/guard/src/token-share.ts";
+import { createTokenPool, type TokenPool } from "../../libs/guard/src/token-pool.ts";
 import { createServerModel, type ServerModel } from "./server-model.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 
@@ -46,7 +46,7 @@ const LINE = 400;
 const DEADLINE_MS = 1_000;
 const PER_WORKER = 4;
 const REDIS_MS = 1;
-const ladder = defineLadder({
+const backoffPolicy = defineBackoff({
   baseMs: 250,
   factor: 2,
   capMs: 30_000,
@@ -102,13 +102,13 @@ function createFleet(options: BrownoutOptions, clock: VirtualClock, server: Serv
   const failures = new Map<number, number>();
   const limits = guardLimits({ ratePerSecond: options.rate, burst: options.burst });
   const store = createStore(limits, clock);
-  const shares: TokenShare[] = [];
+  const shares: TokenPool[] = [];
   const idle: number[] = [];
   const gates: Gate[] = Array.from({ length: options.workers }, (_, worker) => {
     for (let slot = 0; slot < PER_WORKER; slot++) idle.push(worker);
     if (policy === "jitter")
       return { admit: () => Promise.resolve({ waitedMs: 0, settle: () => undefined }) };
-    const share = createTokenShare({
+    const share = createTokenPool({
       workerId: `w${worker}`,
       limits,
       maxInFlight: 64,
@@ -174,7 +174,7 @@ function createFleet(options: BrownoutOptions, clock: VirtualClock, server: Serv
         const count = failures.get(key) ?? 0;
         failures.set(key, count + 1);
         dirty.add(key);
-        const step = climb(ladder, count, random);
+        const step = nextDelay(backoffPolicy, count, random);
         requeue(key, step.kind === "wait" ? step.afterMs : 0);
       }
     } catch (error) {
@@ -208,8 +208,8 @@ function createFleet(options: BrownoutOptions, clock: VirtualClock, server: Serv
 /** The script's place in the real thing: one state for all, a millisecond away. */
 function createStore(limits: GuardLimits, clock: VirtualClock) {
   let state = newGuardState(limits, 0, "sim");
-  return (ask: AdmitAsk) =>
-    new Promise<Awaited<ReturnType<Parameters<typeof createTokenShare>[0]["admit"]>>>((resolve) => {
+  return (ask: AdmitRequest) =>
+    new Promise<Awaited<ReturnType<Parameters<typeof createTokenPool>[0]["admit"]>>>((resolve) => {
       clock.schedule(REDIS_MS / 2, () => {
         const step = admitStep(state, ask, limits, Math.round(clock.nowMs * 1_000));
         ({ state } = step);

@@ -22,7 +22,7 @@ function patchOrNot(edited: Draft): JsonObject | "no write" | "invalid" {
   try {
     return patchOf(edited, undefined) ?? "no write";
   } catch (error) {
-    if (isKonvergeError(error) && error.code === "draft_invalid") return "invalid";
+    if (isKonvergeError(error) && error.code === "invalid_draft") return "invalid";
     throw error;
   }
 }

@@ -1,7 +1,7 @@
-import type { AdmitAsk } from "@konverge/core";
+import type { AdmitRequest } from "@konverge/core";
 
 /** A worker that has nothing to report and wants nothing; tests say what is different. */
-export const quietAsk: AdmitAsk = {
+export const quietAsk: AdmitRequest = {
   worker: "a",
   runId: "r1",
   generation: 1,

@@ -1,5 +1,5 @@
 import type { CallResult, GateCall, GuardLimits } from "@konverge/core";
-import { createTokenShare, type TokenShare } from "../../libs/guard/src/token-share.ts";
+import { createTokenPool, type TokenPool } from "../../libs/guard/src/token-pool.ts";
 import type { Use } from "./largest-excess.ts";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
@@ -38,7 +38,7 @@ type CallEnd =
 
 export interface VirtualWorker {
   readonly id: string;
-  readonly share: TokenShare;
+  readonly share: TokenPool;
   /** Asks, sends, and settles, as the transport does. */
   call(call: GateCall, signal?: AbortSignal): Promise<CallEnd>;
   /** A timer of this process: it waits while the process stalls, and dies with it. */
@@ -143,7 +143,7 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
         if (random() < network.doubled) clock.schedule(delay() * 3, arrive(false));
       });
 
-    const share = createTokenShare({
+    const share = createTokenPool({
       workerId: id,
       limits,
       maxInFlight,

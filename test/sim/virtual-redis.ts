@@ -1,5 +1,5 @@
 import { admit, newGuardState } from "./model/admit.ts";
-import { type AdmitAsk, type BreakerMode, type GuardLimits } from "@konverge/core";
+import { type AdmitRequest, type BreakerMode, type GuardLimits } from "@konverge/core";
 import { type GuardState } from "./model/guard-state.ts";
 import type { StoreAnswer } from "../../libs/guard/src/scripts/admit.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
@@ -23,7 +23,7 @@ export interface VirtualRedis {
   /** False while nothing is answered. */
   isUp: boolean;
   readonly moves: readonly Move[];
-  admit(ask: AdmitAsk): StoreAnswer;
+  admit(ask: AdmitRequest): StoreAnswer;
   configure(): void;
   lose(): void;
   /** Another process answers from now on, with the state as it was then. */

@@ -9,7 +9,7 @@ import { addCrdsCommand } from "./commands/crds.ts";
 import { addDeadLetterCommand } from "./commands/dead-letter.ts";
 import { addDevCommand } from "./commands/dev.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
-import { addFightCommand } from "./commands/fight.ts";
+import { addContentionCommand } from "./commands/contention.ts";
 import { addGuardCommand } from "./commands/guard.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
@@ -58,7 +58,7 @@ export function createProgram(): Command {
   addReconcileCommand(program);
   addObjectCommand(program);
   addAttemptCommand(program);
-  addFightCommand(program);
+  addContentionCommand(program);
   addRunCommand(program);
   addQueueCommand(program);
   addDeadLetterCommand(program);

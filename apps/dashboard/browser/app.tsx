@@ -4,19 +4,19 @@ import { call } from "./api/call.ts";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { ControllerView } from "./views/controller-view.tsx";
 import { DeadLettersView } from "./views/dead-letters-view.tsx";
-import { FightsView } from "./views/fights-view.tsx";
+import { ContentionView } from "./views/contention-view.tsx";
 import { GuardsView } from "./views/guards-view.tsx";
-import { KeysView } from "./views/keys-view.tsx";
+import { ObjectsView } from "./views/objects-view.tsx";
 import { LiveView } from "./views/live-view.tsx";
 import { LoginView } from "./views/login-view.tsx";
 import { ObjectView } from "./views/object-view.tsx";
 import { OverviewView } from "./views/overview-view.tsx";
-import { RunsView } from "./views/runs-view.tsx";
+import { AttemptsView } from "./views/attempts-view.tsx";
 import { WorkersView } from "./views/workers-view.tsx";
 import { WorkflowRunView } from "./views/workflow-run-view.tsx";
 import { WorkflowsView } from "./views/workflows-view.tsx";
 import { Empty } from "./parts/notice.tsx";
-import { Announcer, say } from "./frame/announcer.tsx";
+import { Announcer, announce } from "./frame/announcer.tsx";
 import { cluster as shownCluster, viewHref } from "./state/cluster.ts";
 import { href, path } from "./state/router.ts";
 import { Search } from "./search.tsx";
@@ -31,11 +31,11 @@ interface Page {
 
 const PAGES: readonly Page[] = [
   { to: "/", icon: "overview", title: "Overview", view: () => <OverviewView /> },
-  { to: "/runs", icon: "runs", title: "Attempts", view: () => <RunsView /> },
+  { to: "/attempts", icon: "attempts", title: "Attempts", view: () => <AttemptsView /> },
   { to: "/workflows", icon: "workflows", title: "Workflows", view: () => <WorkflowsView /> },
-  { to: "/fights", icon: "fights", title: "Fights", view: () => <FightsView /> },
+  { to: "/contention", icon: "contention", title: "Contention", view: () => <ContentionView /> },
   { to: "/live", icon: "live", title: "Live", view: () => <LiveView /> },
-  { to: "/keys", icon: "keys", title: "Queues", view: () => <KeysView /> },
+  { to: "/objects", icon: "objects", title: "Objects", view: () => <ObjectsView /> },
   { to: "/dead-letters", icon: "dead", title: "Dead letters", view: () => <DeadLettersView /> },
   { to: "/guards", icon: "guards", title: "Guards", view: () => <GuardsView /> },
   { to: "/workers", icon: "workers", title: "Workers", view: () => <WorkersView /> },
@@ -76,7 +76,7 @@ export function App() {
             </li>
           ))}
           <li class="apart">
-            <a href={href("/queues")}>
+            <a href={href("/jobs")}>
               <Icon name="raw" />
               Raw jobs
             </a>
@@ -103,18 +103,18 @@ export function App() {
 function findPage(): Page {
   const segments = path.value.split("/").filter((part) => part !== "");
   const [first, cluster = "", controller = "", namespace = "", name = ""] = segments;
-  if (first === "o" && segments.length === 5) {
+  if (first === "objects" && segments.length === 5) {
     const at = segments.join("/");
     const target = { cluster, controller, namespace, name };
     const view = () => <ObjectView key={at} target={target} />;
-    return { to: "/o", icon: "keys", title: decodeURIComponent(name), view };
+    return { to: "/objects", icon: "objects", title: decodeURIComponent(name), view };
   }
-  if (first === "c" && segments.length === 2) {
+  if (first === "controllers" && segments.length === 2) {
     const title = decodeURIComponent(cluster);
     const view = () => <ControllerView key={title} name={title} />;
-    return { to: "/c", icon: "runs", title, view };
+    return { to: "/controllers", icon: "attempts", title, view };
   }
-  if (first === "w" && segments.length === 4) {
+  if (first === "runs" && segments.length === 4) {
     const id = segments.slice(1).map(decodeURIComponent).join("/");
     const view = () => <WorkflowRunView key={id} id={id} />;
     return { to: "/workflows", icon: "workflows", title: id, view };
@@ -127,7 +127,7 @@ function NotFound() {
   return (
     <Empty title="There is no such page">
       <p>
-        An object's page is at <code>/o/cluster/controller/namespace/name</code>, with{" "}
+        An object's page is at <code>/objects/cluster/controller/namespace/name</code>, with{" "}
         <code>_</code> where there is no namespace. <a href={viewHref("/")}>To the overview</a>
       </p>
     </Empty>
@@ -139,7 +139,7 @@ async function logOut(): Promise<void> {
     await call("v1/session", { method: "DELETE" });
     window.location.reload();
   } catch (error) {
-    say(error instanceof Error ? error.message : String(error));
+    announce(error instanceof Error ? error.message : String(error));
   }
 }
 

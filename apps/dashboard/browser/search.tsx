@@ -79,7 +79,7 @@ export function Search() {
         if (to !== undefined) leave(to);
         else if (data?.items.length === 0 && found.length > 0) {
           leave(viewHref("/workflows", { q: wanted(text) }));
-        } else if (wanted(text) !== "") leave(viewHref("/keys", { name: wanted(text) }));
+        } else if (wanted(text) !== "") leave(viewHref("/objects", { name: wanted(text) }));
       }}
     >
       <Icon name="search" />

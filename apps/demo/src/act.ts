@@ -26,7 +26,7 @@ export interface ActOptions {
   readonly blindWriter: boolean;
   readonly outage: boolean;
   readonly logs: string | undefined;
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
 }
@@ -60,7 +60,7 @@ const WORKER_AGENT = "konverge-worker";
 const CONVERGE_MS = 30_000;
 
 export async function playAct(options: ActOptions): Promise<PlayedAct> {
-  const { name, stack, world, say } = options;
+  const { name, stack, world, print } = options;
   const pools = Array.from(
     { length: options.pools },
     (_, n) => `${name}-${String(n).padStart(2, "0")}`,
@@ -87,7 +87,7 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
     const metrics = await Promise.all(
       workers.map(async (worker) => String((await worker.logged("worker ready"))["metricsUrl"])),
     );
-    say(`${workers.length} workers are up (pids ${workers.map(({ pid }) => pid).join(", ")})`);
+    print(`${workers.length} workers are up (pids ${workers.map(({ pid }) => pid).join(", ")})`);
     const fromMs = Date.now();
     await world.populate(pools, first.loads);
     await waitConverged(options, pools, first);
@@ -110,7 +110,7 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
     for (const [index, step] of plan.entries()) {
       await sleepMs(Math.max(0, startedMs + step.atMs - performance.now()), options.signal);
       await Promise.all([world.setLoads(step.loads), requestOverHttp(options, step)]);
-      say(`load step ${index + 1} of ${plan.length}`);
+      print(`load step ${index + 1} of ${plan.length}`);
       if (!options.outage || index !== Math.floor(plan.length / 2)) continue;
       outage = await playOutage({ ...options, pools, metrics, writer });
       startedMs += outage.tookMs;

@@ -13,7 +13,7 @@ interface Found {
  * The story of one real conflict, from the attempt records: who read which version, who wrote meanwhile, who lost, how
  * long it waited, where it landed. Undefined when no record kept one.
  */
-export async function tellConflict(
+export async function reportConflict(
   apiUrl: string,
   namespace: string,
   pools: readonly string[],
@@ -24,24 +24,26 @@ export async function tellConflict(
       for (const record of await readHistory(apiUrl, { controller, namespace, name })) {
         for (const write of record.writes) {
           // Two in a row tell the most; longer fights repeat themselves.
-          const { length } = write.conflicts.filter(({ winners }) => winners.length > 0);
+          const { length } = write.conflicts.filter(
+            ({ competingWriters }) => competingWriters.length > 0,
+          );
           const complete = length > 0 && length <= 2 && length === write.conflicts.length;
           if (complete && length > (best?.write.conflicts.length ?? 0)) best = { record, write };
         }
       }
     }
   }
-  return best === undefined ? undefined : tell(best);
+  return best === undefined ? undefined : describe(best);
 }
 
-function tell({ record, write }: Found): string[] {
+function describe({ record, write }: Found): string[] {
   const who = record.controller;
   const lines = [
     `${write.resource} ${write.name}, as recorded by ${who} (attempt ${record.attempt})`,
   ];
   for (const conflict of write.conflicts) {
     lines.push(row(who, "read", `version ${conflict.readVersion}`));
-    for (const winner of conflict.winners) {
+    for (const winner of conflict.competingWriters) {
       lines.push(
         row(winner.manager, "wrote", winner.paths.slice(0, 3).join(", ") || "(fields not told)"),
       );

@@ -23,7 +23,7 @@ export interface OutageOptions {
   readonly pools: readonly string[];
   readonly metrics: readonly string[];
   readonly writer: LocalProcess;
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -36,7 +36,7 @@ const SECONDS = 20;
 export async function playOutage(
   options: OutageOptions,
 ): Promise<{ readonly tookMs: number; settle(): Promise<OutageFigures> }> {
-  const { stack, world, pools, metrics, writer, say, signal } = options;
+  const { stack, world, pools, metrics, writer, print, signal } = options;
   const { pid: serverPid } = stack.apiServer;
   if (serverPid === undefined) throw new KonvergeError("demo_failed", "the API server is not ours");
   const startedMs = performance.now();
@@ -48,7 +48,7 @@ export async function playOutage(
   process.kill(serverPid, "SIGSTOP");
   try {
     for (let second = 1; second <= SECONDS; second++) {
-      say(`the API server is down for ${second} of ${SECONDS} s`);
+      print(`the API server is down for ${second} of ${SECONDS} s`);
       const name = pools[second % pools.length] ?? "";
       asked.push(await requestReconcile(stack.apiUrl, { namespace: world.namespace, name }));
       await sleepMs(1_000, signal);

@@ -1,6 +1,6 @@
-export interface Progress {
+export interface DemoProgress {
   /** A line that stays. */
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
   /** Begins a phase; its updates replace each other on a terminal, and are lines elsewhere. */
   readonly begin: (phase: string) => void;
   readonly update: (line: string) => void;
@@ -8,7 +8,7 @@ export interface Progress {
 }
 
 /** One live line on a terminal; elsewhere a line per update. */
-export function createProgress(stream: NodeJS.WriteStream): Progress {
+export function createProgress(stream: NodeJS.WriteStream): DemoProgress {
   let phase = "";
   let live = false;
   const wipe = () => {
@@ -16,7 +16,7 @@ export function createProgress(stream: NodeJS.WriteStream): Progress {
     live = false;
   };
   return {
-    say: (line) => {
+    print: (line) => {
       wipe();
       stream.write(`demo: ${line}\n`);
     },

@@ -1,8 +1,8 @@
 import { createInterface } from "node:readline/promises";
 import { KonvergeError } from "@konverge/core";
 import { playAct, type ActFigures, type PlayedAct } from "./act.ts";
-import { findMostFought } from "./most-fought.ts";
-import { tellConflict } from "./conflict-timeline.ts";
+import { findMostFought } from "./most-contended.ts";
+import { reportConflict } from "./conflict-timeline.ts";
 import { exampleFile } from "./example-file.ts";
 import { createProgress } from "./progress.ts";
 import { renderTable } from "./report.ts";
@@ -54,7 +54,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   const progress = createProgress(process.stderr);
   const apiServers = {
     embedded: () => embeddedApiServer({ latencyMs: LATENCY_MS }),
-    envtest: () => envtestApiServer(progress.say),
+    envtest: () => envtestApiServer(progress.print),
     kubeconfig: () => apiServerOf(options.kubeconfig),
   };
   await using stack = await startLocalStack({
@@ -63,12 +63,12 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     startApiServer: apiServers[options.cluster](),
     env: isolatedEnv(),
     logs: options.logs,
-    log: progress.say,
+    log: progress.print,
     apiPort: 0,
   });
   await assertMayWrite(options, stack);
-  progress.say(`API server ${stack.serverVersion} (${options.cluster}), ${stack.redis.version}`);
-  progress.say(`watch it at ${stack.apiUrl}/ (the dashboard) as it happens`);
+  progress.print(`API server ${stack.serverVersion} (${options.cluster}), ${stack.redis.version}`);
+  progress.print(`watch it at ${stack.apiUrl}/ (the dashboard) as it happens`);
   const world = createWorld(stack.client, stack.installation);
   const resources = (await import(resourcesFile)) as Record<string, Installable>;
   const played: PlayedAct[] = [];
@@ -91,25 +91,25 @@ export async function runDemo(options: DemoOptions): Promise<number> {
           pools: POOLS,
           steps: STEPS,
           stepMs: STEP_MS,
-          say: progress.update,
+          print: progress.update,
         }),
       );
     }
     progress.end();
-    await tellStory(options, stack, world.namespace, played);
+    await describeRun(options, stack, world.namespace, played);
     if (!options.exit) {
       const fought = await findMostFought(stack.apiUrl);
-      if (fought !== undefined) progress.say(`the most fought object: ${fought}`);
-      await stayUp(`${stack.apiUrl}/`, { signal: options.signal, say: progress.say });
+      if (fought !== undefined) progress.print(`the most fought object: ${fought}`);
+      await stayUp(`${stack.apiUrl}/`, { signal: options.signal, print: progress.print });
     }
     return played.every(({ figures }) => isGood(figures)) ? 0 : 1;
   } catch (error) {
     if (!options.signal.aborted) throw error;
-    progress.say("interrupted");
+    progress.print("interrupted");
     return INTERRUPTED;
   } finally {
     progress.end();
-    progress.say("removing what the demo made");
+    progress.print("removing what the demo made");
     await played.at(-1)?.end();
     await world.remove(["node-pool", "autoscaler"].map((name) => `${stack.installation}-${name}`));
   }
@@ -119,7 +119,7 @@ function isGood({ converged, lostUpdates, outage }: ActFigures): boolean {
   return converged && lostUpdates === 0 && (outage?.lost ?? 0) === 0;
 }
 
-async function tellStory(
+async function describeRun(
   options: DemoOptions,
   stack: LocalStack,
   namespace: string,
@@ -147,7 +147,7 @@ async function tellStory(
   }
   const last = played.at(-1);
   const told =
-    last === undefined ? undefined : await tellConflict(stack.apiUrl, namespace, last.pools);
+    last === undefined ? undefined : await reportConflict(stack.apiUrl, namespace, last.pools);
   if (told !== undefined) lines.push("", "One conflict:", ...told);
   process.stdout.write(`${lines.join("\n")}\n`);
 }

@@ -6,8 +6,8 @@ export const INTERRUPTED = 130;
 /** Resolves at Ctrl-C. */
 export async function stayUp(
   at: string,
-  { signal, say }: { readonly signal: AbortSignal; readonly say: (line: string) => void },
+  { signal, print }: { readonly signal: AbortSignal; readonly print: (line: string) => void },
 ): Promise<void> {
-  say(`still running: look at ${at}; Ctrl-C ends it and removes everything`);
+  print(`still running: look at ${at}; Ctrl-C ends it and removes everything`);
   await aborted(signal);
 }

@@ -16,8 +16,8 @@ const NAMES = {
   conflicts: "konverge_conflicts_total",
   jobRetries: "konverge_workqueue_retries_total",
   apiCalls: "konverge_attempt_api_calls_total",
-  permits: "konverge_guard_permits_total",
-  deferred: "konverge_guard_deferred_total",
+  permits: "konverge_guard_admitted_calls_total",
+  deferred: "konverge_guard_deferred_calls_total",
 } as const;
 
 /** One series of a worker's `/metrics`, with this label; 0 when there is none. */

@@ -14,7 +14,7 @@ export const autoscaler = defineController({
     { type: NodePool, verbs: ["get", "patch"] },
   ],
   // It looks at the load once a second on purpose.
-  loops: "tell",
+  loopProtection: "report",
   async reconcile({ object: scaler, kube, requeueAfter }) {
     const { poolRef, min, max, targetLoad } = scaler.spec;
     const loads = await kube.get(ConfigMap, "load").catch(ignoreNotFound);

@@ -1,4 +1,4 @@
-import { defineWorkflow, ready, TerminalError, type Seen } from "konverge";
+import { defineWorkflow, ready, TerminalError, type ReadonlyObject } from "konverge";
 import { Deployment } from "konverge/kinds";
 import { z } from "zod";
 
@@ -71,7 +71,7 @@ export const fleetRollout = defineWorkflow(
   },
 );
 
-function imageOf({ spec }: Seen<App>): string {
+function imageOf({ spec }: ReadonlyObject<App>): string {
   return spec?.template.spec?.containers[0]?.image ?? "";
 }
 

@@ -1,4 +1,11 @@
-import { all, defineWorkflow, gone, TerminalError, type ObjectRef, type Seen } from "konverge";
+import {
+  all,
+  defineWorkflow,
+  gone,
+  TerminalError,
+  type ObjectRef,
+  type ReadonlyObject,
+} from "konverge";
 import { Node, Pod } from "konverge/kinds";
 import { z } from "zod";
 
@@ -61,7 +68,7 @@ function cordon(node: NodeObject, unschedulable: boolean): void {
 }
 
 /** Pods of a DaemonSet would come back at once, and mirror pods are the kubelet's own. */
-function mustLeave({ metadata }: Seen<PodObject>): boolean {
+function mustLeave({ metadata }: ReadonlyObject<PodObject>): boolean {
   const { ownerReferences = [], annotations = {} } = metadata;
   const isOfDaemonSet = ownerReferences.some(
     ({ kind, controller }) => kind === "DaemonSet" && controller === true,
@@ -69,7 +76,7 @@ function mustLeave({ metadata }: Seen<PodObject>): boolean {
   return !isOfDaemonSet && annotations["kubernetes.io/config.mirror"] === undefined;
 }
 
-function refOf({ metadata }: Seen<PodObject>) {
+function refOf({ metadata }: ReadonlyObject<PodObject>) {
   const { namespace = "default", name, uid = "", resourceVersion = "" } = metadata;
   return {
     apiVersion: "v1",

@@ -143,7 +143,7 @@ export function createApi(options: ApiOptions): Api {
     mount,
   );
   // What follows shows the whole installation.
-  for (const path of ["/metrics", "/queues", "/queues/*"]) app.use(path, demandUnrestricted);
+  for (const path of ["/metrics", "/jobs", "/jobs/*"]) app.use(path, demandUnrestricted);
   app.get("/metrics", async (context) =>
     context.body(await metrics.text(), 200, { "content-type": metrics.contentType }),
   );

@@ -36,7 +36,7 @@ export async function startApi(options: {
   const access = openQueueAccess({
     redisUrl: settings.redisUrl,
     prefix: settings.prefix,
-    maxWaiting: settings.maxWaiting,
+    maxQueueLength: settings.maxQueueLength,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
     observe: observeRequests(metrics, tracing),
   });
@@ -50,7 +50,7 @@ export async function startApi(options: {
     metrics,
     token,
     isLoopback: isLoopback(apiHost),
-    rate: { ratePerSecond: settings.apiRate, burst: 2 * settings.apiRate },
+    rate: { ratePerSecond: settings.apiRateLimit, burst: 2 * settings.apiRateLimit },
     cluster: settings.cluster,
     onError: (error) => log.error({ err: error }, "request failed"),
   });

@@ -6,13 +6,13 @@ import type {
   AuditEntry,
   AuditPage,
   AuditQuery,
-  CancelAnswer,
+  CancelResponse,
   Contention,
   ControllerList,
   CreateReconcile,
   EventQuery,
-  Fights,
-  GuardOrder,
+  ContentionReport,
+  GuardAction,
   GuardList,
   GuardView,
   KeyItem,
@@ -20,15 +20,15 @@ import type {
   KeyListQuery,
   ObjectAttempts,
   ObjectHistory,
-  OrderList,
+  OperatorActionList,
   PauseList,
-  PauseOrder,
+  PauseAction,
   QueueList,
   ReconcileResults,
   ReconcileState,
-  ReleaseAnswer,
-  ReleaseOrder,
-  ResumeAnswer,
+  ReleaseResponse,
+  ReleaseAction,
+  ResumeResponse,
   RetryRun,
   Rollups,
   RunDetail,
@@ -36,7 +36,7 @@ import type {
   RunListQuery,
   ScheduleList,
   SignalRun,
-  StartedRunAnswer,
+  StartRunResponse,
   StartRun,
   Whoami,
   WorkerList,
@@ -51,18 +51,18 @@ type Defaulted<Body, Names extends keyof Body> = Omit<Body, Names> & Partial<Pic
 export type NewReconcile = Defaulted<CreateReconcile, "cluster">;
 export type KeyQuery = Partial<KeyListQuery>;
 export type AttemptQuery = Partial<AttemptListQuery>;
-export type Pause = Defaulted<PauseOrder, "cluster">;
+export type Pause = Defaulted<PauseAction, "cluster">;
 export type NewRun = Defaulted<StartRun, "cluster" | "onExisting">;
 export type RunQuery = Partial<RunListQuery>;
 export type RunRetry = Defaulted<RetryRun, "fromFailed">;
 export type Run = RunList["items"][number];
-export type Release = Defaulted<ReleaseOrder, "cluster" | "dryRun">;
+export type Release = Defaulted<ReleaseAction, "cluster" | "dryRun">;
 
 /** Who gives an order and why; both are kept. */
-export type Order = GuardOrder;
+export type OperatorAction = GuardAction;
 
 /** An object of a controller. */
-export interface ObjectRef {
+export interface ControllerObject {
   /** Default: `default`. */
   readonly cluster?: string | undefined;
   readonly controller: string;
@@ -104,30 +104,38 @@ export interface Client {
     wait(id: string, options?: WaitOptions): Promise<ReconcileState>;
     /** What is requested and has not ended, by key. */
     list(query?: KeyQuery, options?: ReadOptions): Pages<KeyItem, KeyList>;
-    cancel(id: string, order: Order, options?: WriteOptions): Promise<CancelAnswer>;
+    cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<CancelResponse>;
   };
   readonly objects: {
     /** By key: who waits, backs off, is dead or paused. */
     list(query?: KeyQuery, options?: ReadOptions): Pages<KeyItem, KeyList>;
     /** How it stands, with its latest attempts. */
-    get(object: ObjectRef, options?: ReadOptions): Promise<ObjectHistory>;
+    get(object: ControllerObject, options?: ReadOptions): Promise<ObjectHistory>;
     /** The latest, newest first. */
-    attempts(object: ObjectRef, options?: ReadOptions): Promise<ObjectAttempts>;
+    attempts(object: ControllerObject, options?: ReadOptions): Promise<ObjectAttempts>;
     /** One of them, by its number. */
-    attempt(object: ObjectRef, epoch: number, options?: ReadOptions): Promise<AttemptRecord>;
+    attempt(object: ControllerObject, epoch: number, options?: ReadOptions): Promise<AttemptRecord>;
     /** Who fights over it. */
-    contention(object: ObjectRef, options?: ReadOptions): Promise<Contention>;
+    contention(object: ControllerObject, options?: ReadOptions): Promise<Contention>;
     reconcile(
-      object: ObjectRef,
+      object: ControllerObject,
       body?: { readonly reason?: string },
       options?: WriteOptions,
     ): Promise<AcceptedReconcile>;
-    pause(object: ObjectRef, order: Order, options?: WriteOptions): Promise<PauseList>;
-    resume(object: ObjectRef, order: Order, options?: WriteOptions): Promise<ResumeAnswer>;
+    pause(
+      object: ControllerObject,
+      action: OperatorAction,
+      options?: WriteOptions,
+    ): Promise<PauseList>;
+    resume(
+      object: ControllerObject,
+      action: OperatorAction,
+      options?: WriteOptions,
+    ): Promise<ResumeResponse>;
   };
   /** Of workflows. Ids are `<workflow>/<cluster>/<id>`. */
   readonly runs: {
-    start(body: NewRun, options?: WriteOptions): Promise<StartedRunAnswer>;
+    start(body: NewRun, options?: WriteOptions): Promise<StartRunResponse>;
     /** Newest first. */
     list(query?: RunQuery, options?: ReadOptions): Pages<Run, RunList>;
     /** How it stands, with its steps. */
@@ -137,12 +145,12 @@ export interface Client {
     /** How it stands now, and again whenever its status or its steps have changed, until it has ended. @throws as `wait` */
     watch(id: string, options?: WaitOptions): AsyncIterable<RunDetail>;
     signal(id: string, signal: SignalRun, options?: WriteOptions): Promise<RunDetail>;
-    cancel(id: string, order: Order, options?: WriteOptions): Promise<RunDetail>;
+    cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
     /**
      * Begins one that failed or was cancelled anew, and answers the new run; with `fromFailed` the same run goes on behind
      * what succeeded. A stuck one is looked at at once.
      */
-    retry(id: string, order: RunRetry, options?: WriteOptions): Promise<RunDetail>;
+    retry(id: string, action: RunRetry, options?: WriteOptions): Promise<RunDetail>;
     /** What starts runs by the clock. */
     schedules(query?: ClusterQuery, options?: ReadOptions): Promise<ScheduleList>;
   };
@@ -157,17 +165,17 @@ export interface Client {
       options?: ReadOptions,
     ): Promise<Rollups>;
     /** What people ordered, newest first. */
-    orders(
+    actions(
       query: { readonly controller: string; readonly cluster?: string },
       options?: ReadOptions,
-    ): Promise<OrderList>;
+    ): Promise<OperatorActionList>;
   };
   readonly queues: {
     /** How much of each controller waits. */
     list(query?: ClusterQuery, options?: ReadOptions): Promise<QueueList>;
     pauses(query?: ClusterQuery, options?: ReadOptions): Promise<PauseList>;
-    pause(order: Pause, options?: WriteOptions): Promise<PauseList>;
-    resume(order: Pause, options?: WriteOptions): Promise<ResumeAnswer>;
+    pause(action: Pause, options?: WriteOptions): Promise<PauseList>;
+    resume(action: Pause, options?: WriteOptions): Promise<ResumeResponse>;
   };
   readonly workers: {
     list(query?: ClusterQuery, options?: ReadOptions): Promise<WorkerList>;
@@ -176,25 +184,25 @@ export interface Client {
     list(options?: ReadOptions): Promise<GuardList>;
     get(cluster: string, options?: ReadOptions): Promise<GuardView>;
     /** Nothing is sent to the API server any more, until `reset`. */
-    isolate(cluster: string, order: Order, options?: WriteOptions): Promise<GuardView>;
-    reset(cluster: string, order: Order, options?: WriteOptions): Promise<GuardView>;
+    isolate(cluster: string, action: OperatorAction, options?: WriteOptions): Promise<GuardView>;
+    reset(cluster: string, action: OperatorAction, options?: WriteOptions): Promise<GuardView>;
     /** Calls per second of the whole fleet; null: the configured ones. */
     setRate(
       cluster: string,
-      order: Order & { readonly ratePerSecond: number | null },
+      action: OperatorAction & { readonly ratePerSecond: number | null },
       options?: WriteOptions,
     ): Promise<GuardView>;
   };
   readonly deadLetters: {
     list(query?: Omit<KeyQuery, "phase">, options?: ReadOptions): Pages<KeyItem, KeyList>;
     /** With `dryRun` only says how many there are. */
-    release(order: Release, options?: WriteOptions): Promise<ReleaseAnswer>;
+    release(action: Release, options?: WriteOptions): Promise<ReleaseResponse>;
   };
-  readonly fights: {
+  readonly contention: {
     list(
       query?: { readonly cluster?: string; readonly hours?: number },
       options?: ReadOptions,
-    ): Promise<Fights>;
+    ): Promise<ContentionReport>;
   };
   readonly audit: {
     /** Who changed what, newest first. */

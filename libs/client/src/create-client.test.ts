@@ -46,10 +46,10 @@ test("a POST is repeated after a lost answer with the same Idempotency-Key, and 
 
 test("reads have no key, and every change has one", async () => {
   const { client, sent } = scripted(() => json({}));
-  const order = { by: "ada", reason: "a test" };
+  const action = { by: "ada", reason: "a test" };
   await client.workers.list();
-  await client.guards.setRate("default", { ...order, ratePerSecond: null });
-  await client.queues.pause({ controller: "a", ...order });
+  await client.guards.setRate("default", { ...action, ratePerSecond: null });
+  await client.queues.pause({ controller: "a", ...action });
   const keyed = sent.map(({ method, headers }) => [method, headers.has("idempotency-key")]);
   expect(keyed).toEqual([
     ["GET", false],
@@ -136,7 +136,10 @@ test.each([
   ["a login page", () => new Response("<html>login"), 200],
 ])("%s is not taken for the API", async (_what, answer, status) => {
   const { client } = scripted(answer);
-  await expect(client.workers.list()).rejects.toMatchObject({ code: "unexpected_answer", status });
+  await expect(client.workers.list()).rejects.toMatchObject({
+    code: "unexpected_response",
+    status,
+  });
 });
 
 test("what a caller aborts ends with the caller's reason, also while waiting to try again", async () => {

@@ -5,7 +5,14 @@ import type {
   GuardView,
   RunDetail,
 } from "@konverge/contracts";
-import type { Client, ObjectRef, Order, ReadOptions, WaitOptions, WriteOptions } from "./client.ts";
+import type {
+  Client,
+  ControllerObject,
+  OperatorAction,
+  ReadOptions,
+  WaitOptions,
+  WriteOptions,
+} from "./client.ts";
 import { streamEvents } from "./event-stream.ts";
 import { pagesOf } from "./pages.ts";
 import { lastOf, longPoll } from "./long-poll.ts";
@@ -76,8 +83,9 @@ export function createClient(options: ClientOptions): Client {
         get<Answer>(path, { ...query, ...(cursor === undefined ? {} : { cursor }) }, read),
       );
   const guard =
-    (order: "isolate" | "reset") => (cluster: string, given: Order, write?: WriteOptions) =>
-      post<GuardView>(`/v1/guards/${encode(cluster)}/${order}`, given, write);
+    (action: "isolate" | "reset") =>
+    (cluster: string, given: OperatorAction, write?: WriteOptions) =>
+      post<GuardView>(`/v1/guards/${encode(cluster)}/${action}`, given, write);
 
   const polling = { retry, random, sleep };
   const waitAt = <Answer>(
@@ -85,12 +93,12 @@ export function createClient(options: ClientOptions): Client {
     {
       waitMs,
       signal,
-      seen,
-    }: { waitMs: number; signal: AbortSignal | undefined; seen?: string | undefined },
+      lastState,
+    }: { waitMs: number; signal: AbortSignal | undefined; lastState?: string | undefined },
   ): Promise<Answer> =>
     send<Answer>({
       path,
-      query: { wait: `${waitMs}ms`, seen },
+      query: { wait: `${waitMs}ms`, lastState },
       patienceMs: waitMs,
       signal,
     });
@@ -98,15 +106,15 @@ export function createClient(options: ClientOptions): Client {
   const pollRun = (
     id: string,
     { timeoutMs = WAIT_MS, signal }: WaitOptions = {},
-    seenOf?: (run: RunDetail) => string,
+    stateOf?: (run: RunDetail) => string,
   ): AsyncGenerator<RunDetail, void> =>
     longPoll<RunDetail>({
       ...polling,
       id,
       timeoutMs,
       signal,
-      ask: (waitMs, seen) => waitAt(`/v1/runs/${encode(id)}`, { waitMs, signal, seen }),
-      seenOf,
+      ask: (waitMs, lastState) => waitAt(`/v1/runs/${encode(id)}`, { waitMs, signal, lastState }),
+      stateOf,
       hasEnded: ({ endedAt }) => endedAt !== undefined,
       phaseOf: ({ status }) => status,
     });
@@ -129,7 +137,7 @@ export function createClient(options: ClientOptions): Client {
           }),
         ),
       list: pages("/v1/reconciles"),
-      cancel: (id, order, write) => post(`/v1/reconciles/${encode(id)}/cancel`, order, write),
+      cancel: (id, action, write) => post(`/v1/reconciles/${encode(id)}/cancel`, action, write),
     },
     objects: {
       list: pages("/v1/keys"),
@@ -138,8 +146,8 @@ export function createClient(options: ClientOptions): Client {
       attempt: (object, epoch, read) => get(`${pathOf(object)}/attempts/${epoch}`, undefined, read),
       contention: (object, read) => get(`${pathOf(object)}/contention`, undefined, read),
       reconcile: (object, body = {}, write) => post(`${pathOf(object)}/reconcile`, body, write),
-      pause: (object, order, write) => post(`${pathOf(object)}/pause`, order, write),
-      resume: (object, order, write) => post(`${pathOf(object)}/resume`, order, write),
+      pause: (object, action, write) => post(`${pathOf(object)}/pause`, action, write),
+      resume: (object, action, write) => post(`${pathOf(object)}/resume`, action, write),
     },
     runs: {
       start: (body, write) => post("/v1/runs", body, write),
@@ -148,21 +156,21 @@ export function createClient(options: ClientOptions): Client {
       wait: (id, wait) => lastOf(pollRun(id, wait)),
       watch: (id, wait) => pollRun(id, wait, ({ status, steps }) => `${status}/${steps.length}`),
       signal: (id, message, write) => post(`/v1/runs/${encode(id)}/signal`, message, write),
-      cancel: (id, order, write) => post(`/v1/runs/${encode(id)}/cancel`, order, write),
-      retry: (id, order, write) => post(`/v1/runs/${encode(id)}/retry`, order, write),
+      cancel: (id, action, write) => post(`/v1/runs/${encode(id)}/cancel`, action, write),
+      retry: (id, action, write) => post(`/v1/runs/${encode(id)}/retry`, action, write),
       schedules: (query, read) => get("/v1/schedules", query, read),
     },
     attempts: { list: pages("/v1/attempts") },
     controllers: {
       list: (query, read) => get("/v1/controllers", query, read),
       rollups: (query, read) => get("/v1/rollups", query, read),
-      orders: (query, read) => get("/v1/orders", query, read),
+      actions: (query, read) => get("/v1/operator-actions", query, read),
     },
     queues: {
       list: (query, read) => get("/v1/queues", query, read),
       pauses: (query, read) => get("/v1/pauses", query, read),
-      pause: (order, write) => post("/v1/pauses", order, write),
-      resume: (order, write) => post("/v1/pauses/resume", order, write),
+      pause: (action, write) => post("/v1/pauses", action, write),
+      resume: (action, write) => post("/v1/pauses/resume", action, write),
     },
     workers: { list: (query, read) => get("/v1/workers", query, read) },
     guards: {
@@ -175,9 +183,9 @@ export function createClient(options: ClientOptions): Client {
     },
     deadLetters: {
       list: pages("/v1/dead-letters"),
-      release: (order, write) => post("/v1/dead-letters/release", order, write),
+      release: (action, write) => post("/v1/dead-letters/release", action, write),
     },
-    fights: { list: (query, read) => get("/v1/fights", query, read) },
+    contention: { list: (query, read) => get("/v1/contention", query, read) },
     audit: { list: pages("/v1/audit") },
     whoami: (read) => get("/v1/whoami", undefined, read),
     events: (query, { signal, lastEventId } = {}) =>
@@ -193,7 +201,12 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-function pathOf({ cluster = "default", controller, namespace = "_", name }: ObjectRef): string {
+function pathOf({
+  cluster = "default",
+  controller,
+  namespace = "_",
+  name,
+}: ControllerObject): string {
   return `/v1/objects/${[cluster, controller, namespace, name].map(encode).join("/")}`;
 }
 

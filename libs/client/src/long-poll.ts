@@ -12,9 +12,9 @@ export interface LongPoll<Answer> {
   readonly random: () => number;
   readonly sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
   /** Asks the server, which waits up to `waitMs`, with `seen` only as long as nothing else is to be seen. */
-  readonly ask: (waitMs: number, seen: string | undefined) => Promise<Answer>;
+  readonly ask: (waitMs: number, lastState: string | undefined) => Promise<Answer>;
   /** What is to be seen of an answer. Without it only the end counts. */
-  readonly seenOf?: ((answer: Answer) => string) | undefined;
+  readonly stateOf?: ((answer: Answer) => string) | undefined;
   readonly hasEnded: (answer: Answer) => boolean;
   /** How it stands, in a word. */
   readonly phaseOf: (answer: Answer) => string;
@@ -24,13 +24,13 @@ export interface LongPoll<Answer> {
 export async function* longPoll<Answer>(poll: LongPoll<Answer>): AsyncGenerator<Answer, void> {
   const { id, timeoutMs, signal, retry, random, sleep } = poll;
   const endMs = performance.now() + timeoutMs;
-  let seen: string | undefined;
+  let lastState: string | undefined;
   for (;;) {
-    const isFirst = poll.seenOf !== undefined && seen === undefined;
+    const isFirst = poll.stateOf !== undefined && lastState === undefined;
     const leftMs = isFirst ? 0 : Math.max(0, Math.ceil(endMs - performance.now()));
     let answer: Answer;
     try {
-      answer = await poll.ask(Math.min(WAIT_MS, leftMs), seen);
+      answer = await poll.ask(Math.min(WAIT_MS, leftMs), lastState);
     } catch (error) {
       // A server that is being replaced does not end a wait; the work goes on meanwhile.
       const again = delayOf(error, 0, retry, random);
@@ -39,10 +39,10 @@ export async function* longPoll<Answer>(poll: LongPoll<Answer>): AsyncGenerator<
       continue;
     }
     const hasEnded = poll.hasEnded(answer);
-    const now = poll.seenOf?.(answer);
-    if (hasEnded || now === undefined || now !== seen) yield answer;
+    const now = poll.stateOf?.(answer);
+    if (hasEnded || now === undefined || now !== lastState) yield answer;
     if (hasEnded) return;
-    seen = now;
+    lastState = now;
     if (performance.now() >= endMs) throw waitTimeout(id, poll.phaseOf(answer), timeoutMs);
   }
 }

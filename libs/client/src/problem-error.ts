@@ -5,7 +5,7 @@ export type ProblemIssue = NonNullable<Problem["errors"]>[number];
 
 /**
  * The one error of this client. `code` is stable (docs/errors.md). Three codes are the client's own: `api_unreachable`
- * (no answer at all), `unexpected_answer` (something between us and the API answered) and `wait_timeout`.
+ * (no answer at all), `unexpected_response` (something between us and the API answered) and `wait_timeout`.
  */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
@@ -49,7 +49,7 @@ export function readProblem(response: Response, text: string): ProblemError {
 /** A proxy or a login page spoke, not the API. */
 export function unexpected(status: number, what: string, retryAfterMs?: number): ProblemError {
   return new ProblemError({
-    code: "unexpected_answer",
+    code: "unexpected_response",
     status,
     title: "Something else answered in place of the API",
     detail: `the answer is ${what}; check the server's address, and what stands between`,

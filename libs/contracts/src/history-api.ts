@@ -70,10 +70,10 @@ export const contentionSchema = z.object({
   namespace: z.string().optional(),
   name: z.string(),
   /** Latest first. */
-  contenders: z.array(
+  competingWriters: z.array(
     z.object({
       /** `lost`: the manager's write won against one of ours. `taken`: we took the field from it. */
-      kind: z.enum(["lost", "taken"]),
+      kind: z.enum(["conflict", "takeover"]),
       manager: z.string(),
       path: z.string(),
       count: z.number(),
@@ -87,8 +87,8 @@ export const contentionSchema = z.object({
   loop: loopStateSchema.optional(),
 });
 
-/** Query of `GET /v1/fights`. */
-export const fightsQuerySchema = z.strictObject({
+/** Query of `GET /v1/contention`. */
+export const contentionQuerySchema = z.strictObject({
   cluster: text.default("default"),
   /** How far back, in whole hours. */
   hours: whole("hours", 24).default(1),
@@ -96,13 +96,17 @@ export const fightsQuerySchema = z.strictObject({
 
 const object = { resource: z.string(), namespace: z.string().optional(), name: z.string() };
 
-/** Answer of `GET /v1/fights`: the objects most fought over, the fields that go to and fro, the keys that are slowed down. */
-export const fightsSchema = z.object({
-  hot: z.array(z.object({ ...object, conflicts: z.number() })),
-  flips: z.array(z.object({ ...object, manager: z.string(), path: z.string(), count: z.number() })),
+/** Answer of `GET /v1/contention`: the objects most fought over, the fields that go to and fro, the keys that are slowed down. */
+export const contentionReportSchema = z.object({
+  contendedObjects: z.array(z.object({ ...object, conflicts: z.number() })),
+  ownershipFlips: z.array(
+    z.object({ ...object, manager: z.string(), path: z.string(), count: z.number() }),
+  ),
   loops: z.array(loopStateSchema.extend({ key: z.string() })),
   /** Whose attempts lost to which manager, of the last 1,000 that lost within the hours; most first. */
-  rivals: z.array(z.object({ controller: z.string(), manager: z.string(), attempts: z.number() })),
+  competingManagers: z.array(
+    z.object({ controller: z.string(), manager: z.string(), attempts: z.number() }),
+  ),
 });
 
 /** Query of `GET /v1/rollups`. */
@@ -133,5 +137,5 @@ export type AttemptListQuery = z.output<typeof attemptQuerySchema>;
 export type AttemptSummary = z.infer<typeof attemptSummarySchema>;
 export type AttemptPage = z.infer<typeof attemptPageSchema>;
 export type Contention = z.infer<typeof contentionSchema>;
-export type Fights = z.infer<typeof fightsSchema>;
+export type ContentionReport = z.infer<typeof contentionReportSchema>;
 export type Rollups = z.infer<typeof rollupsSchema>;

@@ -76,10 +76,10 @@ export const objectHistorySchema = z.object({
 const breakerMode = z.enum(["closed", "open", "halfOpen", "isolated"]);
 const sayWho = "say who, in at most 200 characters";
 const sayWhy = "say why, in at most 200 characters";
-const orderNote = { by: z.string(), reason: z.string(), at: z.string() };
+const actionNote = { by: z.string(), reason: z.string(), at: z.string() };
 
 /** Body of `POST /v1/guards/{cluster}/isolate` and `/reset`: every order is kept with who gave it and why. */
-export const guardOrderSchema = z.strictObject({
+export const guardActionSchema = z.strictObject({
   by: z.string(sayWho).trim().min(1, sayWho).max(200, sayWho),
   reason: z.string(sayWhy).trim().min(1, sayWhy).max(200, sayWhy),
 });
@@ -88,7 +88,7 @@ const ratePerSecond = `write calls per second from ${GUARD_RATES.lowest} to ${GU
 
 /** Body of `PUT /v1/guards/{cluster}/rate`. */
 export const guardRateSchema = z.strictObject({
-  ...guardOrderSchema.shape,
+  ...guardActionSchema.shape,
   ratePerSecond: z
     .number(ratePerSecond)
     .min(GUARD_RATES.lowest, ratePerSecond)
@@ -114,17 +114,17 @@ export const guardTransitionSchema = z.object({
   failingWorkers: z.number().optional(),
   liveWorkers: z.number().optional(),
   by: z.string().optional(),
-  why: z.string().optional(),
+  operatorReason: z.string().optional(),
 });
 
 /** Answer of `GET /v1/guards/{cluster}`, and of every order: how the guard stands then. */
 export const guardViewSchema = z.object({
   cluster: z.string(),
   breaker: z.object({
-    mode: breakerMode,
+    state: breakerMode,
     generation: z.number(),
     openUntil: z.string().optional(),
-    openings: z.number(),
+    consecutiveOpenings: z.number(),
     consecutiveFailures: z.number(),
     /** Decaying counts of the last seconds. */
     recent: z.object({
@@ -133,7 +133,7 @@ export const guardViewSchema = z.object({
       slow: z.number(),
       throttled: z.number(),
     }),
-    isolated: z.object(orderNote).optional(),
+    isolated: z.object(actionNote).optional(),
   }),
   rate: z.object({
     /** Calls per second that the whole fleet may send now. */
@@ -149,7 +149,7 @@ export const guardViewSchema = z.object({
     setBy: z.string(),
     pausedUntil: z.string().optional(),
     /** Of a person, in place of the configured rate. */
-    override: z.object({ ratePerSecond: z.number(), ...orderNote }).optional(),
+    override: z.object({ ratePerSecond: z.number(), ...actionNote }).optional(),
   }),
   /** That reported outcomes, and failures, within the last 10 s. */
   workers: z.object({
@@ -201,7 +201,7 @@ export type ObjectAttempts = z.infer<typeof objectAttemptsSchema>;
 export type ReconcileResults = z.infer<typeof reconcileResultsSchema>;
 export type ReconcileState = z.infer<typeof reconcileStateSchema>;
 export type ObjectHistory = z.infer<typeof objectHistorySchema>;
-export type GuardOrder = z.output<typeof guardOrderSchema>;
+export type GuardAction = z.output<typeof guardActionSchema>;
 export type GuardView = z.infer<typeof guardViewSchema>;
 export type GuardList = z.infer<typeof guardListSchema>;
 export type Problem = z.infer<typeof problemSchema>;

@@ -8,13 +8,13 @@ export const OVERVIEW_PROBLEMS = [
   "unserved",
   "breaker_half_open",
   "dead_letters",
-  "run_stuck",
+  "run_blocked",
   "run_failed",
   "backlog",
   "failing",
   "lost",
   "loop",
-  "fight",
+  "contention",
   "version_skew",
   "paused",
 ] as const;
@@ -30,7 +30,7 @@ export const overviewQuerySchema = z.strictObject({
 const problem = z.object({
   code: z.enum(OVERVIEW_PROBLEMS),
   /** `note` is worth knowing and no fault, such as a pause that a person ordered. */
-  level: z.enum(["bad", "warn", "note"]),
+  level: z.enum(["error", "warning", "info"]),
   /** One clause for people. */
   message: z.string(),
   controller: z.string().optional(),
@@ -60,14 +60,14 @@ const controllerRow = z.object({
   active: z.number(),
   delayed: z.number(),
   /** How long the oldest waits, of the first and last 20 in the queue; absent when nothing waits. */
-  oldestMs: z.number().optional(),
+  oldestRequestAgeMs: z.number().optional(),
   /** Live workers that run it. */
   workers: z.number(),
   /** Of its attempts among the last 1,000 of the cluster; absent when there are none. */
   p50Ms: z.number().optional(),
   p99Ms: z.number().optional(),
   /** Dead letters; 100 says that there may be more. */
-  dead: z.number(),
+  deadLetters: z.number(),
   /** The last 60 minutes, oldest first; the last one is not over yet. */
   minutes: z.array(minute),
 });
@@ -87,7 +87,7 @@ export const overviewSchema = z.object({
   cluster: z.string(),
   clusters: z.array(z.string()),
   at: z.string(),
-  verdict: z.string(),
+  summary: z.string(),
   /** Worst first; empty when all is well. */
   problems: z.array(problem),
   controllers: z.array(controllerRow),

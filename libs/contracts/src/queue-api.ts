@@ -1,7 +1,14 @@
 import { WORKER_ROLES } from "@konverge/core";
 import { z } from "zod";
 
-export const KEY_PHASES = ["idle", "waiting", "running", "backoff", "dead", "paused"] as const;
+export const KEY_PHASES = [
+  "idle",
+  "waiting",
+  "running",
+  "backoff",
+  "deadLettered",
+  "paused",
+] as const;
 
 /** Who holds back what, why and since when. */
 export const pauseSchema = z.object({
@@ -26,7 +33,7 @@ export const keyFields = {
   pending: z.string().optional(),
   nextAt: z.string().optional(),
   paused: pauseSchema.optional(),
-  dead: z
+  deadLetter: z
     .object({
       since: z.string(),
       error: z.object({ code: z.string(), message: z.string() }).optional(),
@@ -44,15 +51,15 @@ const sayLimit = "write a whole number from 1 to 1000";
  * Body of `POST /v1/reconciles/{id}/cancel`: every order is kept with who gave it and why. Of a request with a token the
  * author is the token's name, whatever `by` says, and it may be left out.
  */
-export const orderSchema = z.strictObject({
+export const operatorActionSchema = z.strictObject({
   by: z.string(sayWho).trim().min(1, sayWho).max(200, sayWho),
   reason: z.string(sayWhy).trim().min(1, sayWhy).max(200, sayWhy),
 });
 
 /** Answer of the same. The state is that of a moment later, so an aborted attempt may still run. */
-export const cancelAnswerSchema = z.object({
+export const cancelResponseSchema = z.object({
   id: z.string(),
-  result: z.enum(["finished", "withdrawn", "shared", "aborting"]),
+  result: z.enum(["alreadyFinished", "cancelled", "detached", "aborting"]),
 });
 
 /** Query of `GET /v1/keys` and `GET /v1/dead-letters`; all that is given must hold. */
@@ -80,13 +87,13 @@ export const keyListSchema = z.object({
  * Body of `POST /v1/pauses` and `POST /v1/pauses/resume`: an object (controller, namespace where it has one, name), a
  * namespace (of one controller, or of all that are known), or a controller.
  */
-export const pauseOrderSchema = z
+export const pauseActionSchema = z
   .strictObject({
     cluster: text.default("default"),
     controller: text.optional(),
     namespace: text.optional(),
     name: text.optional(),
-    ...orderSchema.shape,
+    ...operatorActionSchema.shape,
   })
   .superRefine(({ controller, namespace, name }, context) => {
     if (controller !== undefined || (namespace !== undefined && name === undefined)) return;
@@ -102,10 +109,10 @@ export const pauseListSchema = z.object({
 /** Query of `GET /v1/pauses`. */
 export const pausesQuerySchema = z.strictObject({ cluster: text.default("default") });
 /** Answer of `POST /v1/pauses/resume`: keys that were waiting for it. */
-export const resumeAnswerSchema = z.object({ resumed: z.number() });
+export const resumeResponseSchema = z.object({ resumed: z.number() });
 
 /** Body of `POST /v1/dead-letters/release`: one object by `name`, or all that match. */
-export const releaseOrderSchema = z
+export const releaseActionSchema = z
   .strictObject({
     cluster: text.default("default"),
     controller: text,
@@ -115,22 +122,22 @@ export const releaseOrderSchema = z
     contains: text.optional(),
     /** Only says how many there are. */
     dryRun: z.boolean("write true or false").default(false),
-    ...orderSchema.shape,
+    ...operatorActionSchema.shape,
   })
   .superRefine(({ name, contains }, context) => {
     if (name === undefined || contains === undefined) return;
     const message = "give either name or contains";
     context.addIssue({ code: "custom", path: ["contains"], message });
   });
-export const releaseAnswerSchema = z.object({ count: z.number(), dryRun: z.boolean() });
+export const releaseResponseSchema = z.object({ count: z.number(), dryRun: z.boolean() });
 
-/** Query of `GET /v1/orders`. */
-export const ordersQuerySchema = z.strictObject({
+/** Query of `GET /v1/operator-actions`. */
+export const operatorActionsQuerySchema = z.strictObject({
   cluster: text.default("default"),
   controller: text,
 });
 /** Answer of the same: what people ordered, newest first, at most 200. */
-export const orderListSchema = z.object({
+export const operatorActionListSchema = z.object({
   items: z.array(
     z.object({
       kind: z.enum(["pause", "resume", "cancel", "release"]),
@@ -194,7 +201,7 @@ export const queueListSchema = z.object({
       pauses: z.array(pauseSchema),
     }),
   ),
-  /** Activations of runs: those that are to come, run, and are put off until their time. */
+  /** Executions of runs: those that are to come, run, and are put off until their time. */
   workflows: z.array(
     z.object({
       cluster: z.string(),
@@ -212,12 +219,12 @@ export type WorkerList = z.infer<typeof workerListSchema>;
 export type QueueList = z.infer<typeof queueListSchema>;
 export type KeyItem = z.infer<z.ZodObject<typeof keyFields>>;
 export type PauseView = z.infer<typeof pauseSchema>;
-export type CancelAnswer = z.infer<typeof cancelAnswerSchema>;
+export type CancelResponse = z.infer<typeof cancelResponseSchema>;
 export type KeyListQuery = z.output<typeof keyQuerySchema>;
 export type KeyList = z.infer<typeof keyListSchema>;
-export type PauseOrder = z.output<typeof pauseOrderSchema>;
+export type PauseAction = z.output<typeof pauseActionSchema>;
 export type PauseList = z.infer<typeof pauseListSchema>;
-export type ResumeAnswer = z.infer<typeof resumeAnswerSchema>;
-export type ReleaseOrder = z.output<typeof releaseOrderSchema>;
-export type ReleaseAnswer = z.infer<typeof releaseAnswerSchema>;
-export type OrderList = z.infer<typeof orderListSchema>;
+export type ResumeResponse = z.infer<typeof resumeResponseSchema>;
+export type ReleaseAction = z.output<typeof releaseActionSchema>;
+export type ReleaseResponse = z.infer<typeof releaseResponseSchema>;
+export type OperatorActionList = z.infer<typeof operatorActionListSchema>;

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { waitQuerySchema } from "./http-api.ts";
-import { orderSchema } from "./queue-api.ts";
+import { operatorActionSchema } from "./queue-api.ts";
 
 export const RUN_STATUSES = [
   "queued",
   "running",
-  "parked",
-  "stuck",
+  "waiting",
+  "blocked",
   "compensating",
   "done",
   "failed",
@@ -22,7 +22,7 @@ const id = z.string(sayId).regex(/^\S{1,500}$/, sayId);
 const saySignal = "write the signal's name, 1 to 200 characters";
 const sayText = "write a text of 1 to 200 characters";
 const text = z.string(sayText).min(1, sayText).max(200, sayText);
-const saySeen = "write status and number of steps of an earlier answer, such as parked/2";
+const saySeen = "write status and number of steps of an earlier answer, such as waiting/2";
 const sayCursor = "take the cursor of an earlier answer";
 const sayLimit = "write a whole number from 1 to 500";
 
@@ -37,7 +37,7 @@ export const startRunSchema = z.strictObject({
   /** At most one run with this key goes on at a time. */
   key: id.optional(),
   /** Who starts it; kept in the run. With a token it is the token's name. */
-  by: orderSchema.shape.by.optional(),
+  by: operatorActionSchema.shape.by.optional(),
   /** When another one does: answer that, refuse, or cancel it and begin when it has ended. */
   onExisting: z
     .enum(["attach", "reject", "supersede"], "write attach, reject or supersede")
@@ -45,7 +45,7 @@ export const startRunSchema = z.strictObject({
 });
 
 /** Answer of the same. */
-export const startedRunSchema = z.object({
+export const startRunResponseSchema = z.object({
   /** `<workflow>/<cluster>/<id>`. */
   id: z.string(),
   /** False when the answer is a run that was there. */
@@ -62,7 +62,7 @@ export const runQuerySchema = z.strictObject({
   /** Who started it. */
   by: text.optional(),
   /** Part of the id, the key or who started it. */
-  q: text.optional(),
+  search: text.optional(),
   limit: z.coerce.number(sayLimit).int(sayLimit).min(1, sayLimit).max(500, sayLimit).default(100),
   /** `next` of an earlier answer. */
   cursor: z
@@ -76,7 +76,7 @@ export const runQuerySchema = z.strictObject({
 export const runWaitQuerySchema = z.strictObject({
   ...waitQuerySchema.shape,
   /** With `wait`: answer as well once the run does not stand like this, `<status>/<number of steps>`. */
-  seen: z
+  lastState: z
     .string(saySeen)
     .regex(/^[a-z]{1,20}\/\d{1,4}$/, saySeen)
     .optional(),
@@ -94,7 +94,7 @@ const runFields = {
   /** How it failed, or was cancelled. */
   error: failure.optional(),
   /** Why it is stuck, and what to do. */
-  reason: z.string().optional(),
+  blockedReason: z.string().optional(),
   key: z.string().optional(),
   /** Id of the run that started it. */
   parent: z.string().optional(),
@@ -105,7 +105,7 @@ const runFields = {
   /** That it is another try, of which run, or that it went on where it had failed; on whose order. */
   retry: z
     .object({
-      of: z.string().optional(),
+      originalRun: z.string().optional(),
       by: z.string().optional(),
       reason: z.string().optional(),
     })
@@ -167,7 +167,7 @@ export const runSchema = z.object({
     }),
   ),
   /** Signals that it has not taken: not come to yet, or of a name that it never waits for. The first 20. */
-  untaken: z
+  unconsumedSignals: z
     .array(
       z.object({ name: z.string(), id: z.string(), by: z.string().optional(), at: z.string() }),
     )
@@ -185,9 +185,9 @@ export const scheduleListSchema = z.object({
       workflow: z.string(),
       cluster: z.string(),
       /** When it is due: `cron 0 3 * * * UTC` or `every 3600000 ms`. */
-      times: z.string(),
+      schedule: z.string(),
       /** False once no worker has it any more: it starts nothing. */
-      live: z.boolean(),
+      active: z.boolean(),
       seenAt: z.string(),
       /** While it is live. */
       nextAt: z.string().optional(),
@@ -204,17 +204,17 @@ export const signalRunSchema = z.strictObject({
   payload: z.unknown().optional(),
   /** The same id is delivered once. Default: a UUID. */
   id: id.optional(),
-  by: orderSchema.shape.by,
+  by: operatorActionSchema.shape.by,
 });
 
 /** Body of `POST /v1/runs/{id}/retry`. */
-export const retryRunSchema = orderSchema.extend({
+export const retryRunSchema = operatorActionSchema.extend({
   /** The same run goes on behind what succeeded, in place of a new one from the start. */
   fromFailed: z.boolean("write true or false").default(false),
 });
 
 export type StartRun = z.output<typeof startRunSchema>;
-export type StartedRunAnswer = z.infer<typeof startedRunSchema>;
+export type StartRunResponse = z.infer<typeof startRunResponseSchema>;
 export type RunListQuery = z.output<typeof runQuerySchema>;
 export type RunList = z.infer<typeof runListSchema>;
 export type RunDetail = z.infer<typeof runSchema>;

@@ -18,7 +18,7 @@ function issuesOf(run: () => unknown): readonly string[] {
 test("nothing set gives the defaults; REDIS_URL is enough for Redis", () => {
   expect(readSettings({ env: {} })).toMatchObject({
     redisUrl: "redis://127.0.0.1:6379",
-    drainGrace: 30_000,
+    shutdownGrace: 30_000,
     conflictRetry: "both",
     apiPort: 7070,
   });
@@ -27,10 +27,10 @@ test("nothing set gives the defaults; REDIS_URL is enough for Redis", () => {
 
 test("the environment wins over the file", () => {
   const settings = readSettings({
-    file: { concurrency: 4, drainGrace: "5s" },
+    file: { concurrency: 4, shutdownGrace: "5s" },
     env: { KONVERGE_CONCURRENCY: "8" },
   });
-  expect(settings).toMatchObject({ concurrency: 8, drainGrace: 5_000 });
+  expect(settings).toMatchObject({ concurrency: 8, shutdownGrace: 5_000 });
 });
 
 test("every wrong key is told at once, by the name it was given under, with the cure", () => {
@@ -40,7 +40,7 @@ test("every wrong key is told at once, by the name it was given under, with the 
       file: { concurency: 4 },
       env: {
         KONVERGE_API_PORT: "seven",
-        KONVERGE_DRAIN_GRACE: "5",
+        KONVERGE_SHUTDOWN_GRACE: "5",
         KONVERGE_REDIS_URL: "localhost",
         KONVERGE_TYPO: "1",
       },
@@ -48,7 +48,7 @@ test("every wrong key is told at once, by the name it was given under, with the 
   );
   expect(issues).toHaveLength(5);
   expect(issues.join("\n")).toMatch(/KONVERGE_TYPO: is not a setting; known are/);
-  expect(issues.join("\n")).toMatch(/KONVERGE_DRAIN_GRACE: write a number and a unit/);
+  expect(issues.join("\n")).toMatch(/KONVERGE_SHUTDOWN_GRACE: write a number and a unit/);
   expect(issues.join("\n")).toMatch(/concurency: is not a setting/);
 });
 

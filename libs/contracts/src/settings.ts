@@ -91,12 +91,12 @@ export const settingsSchema = z.strictObject({
         "What this worker does: be elected to watch and make requests (watch), run handlers (work), or both (all). A fleet needs both.",
       ),
     ),
-  build: z
+  buildId: z
     .string()
     .default("")
     .meta(
       meta(
-        "KONVERGE_BUILD",
+        "KONVERGE_BUILD_ID",
         "What tells the code of one deployment from another's, such as an image's tag. When the last worker of another build has gone, every object is requested again. Changed options and handlers are noticed without it.",
       ),
     ),
@@ -115,20 +115,20 @@ export const settingsSchema = z.strictObject({
         "What a write that lost a race does: again in the handler (inline), as a job retry (job), or first the one, then the other (both).",
       ),
     ),
-  maxWaiting: z.coerce
+  maxQueueLength: z.coerce
     .number()
     .int("write a whole number")
     .min(1)
     .default(100_000)
     .meta(
       meta(
-        "KONVERGE_MAX_WAITING",
+        "KONVERGE_MAX_QUEUE_LENGTH",
         "Keys of a controller that may wait before the HTTP API refuses requests for more (queue_full). Each takes about 2 KiB in Redis. Default 100000.",
       ),
     ),
-  drainGrace: duration
+  shutdownGrace: duration
     .default(30_000)
-    .meta(meta("KONVERGE_DRAIN_GRACE", "How long running attempts may take to end at a stop.")),
+    .meta(meta("KONVERGE_SHUTDOWN_GRACE", "How long running attempts may take to end at a stop.")),
   requestTimeout: duration
     .default(15_000)
     .meta(
@@ -137,14 +137,14 @@ export const settingsSchema = z.strictObject({
         "How long one API call may take. Shorter notices an outage sooner; longer suits a slow server. Default 15s.",
       ),
     ),
-  recordBudgetMiB: z.coerce
+  historyLimitMiB: z.coerce
     .number()
     .int("write a whole number")
     .min(1, "write a whole number from 1")
     .default(256)
     .meta(
       meta(
-        "KONVERGE_RECORD_BUDGET_MIB",
+        "KONVERGE_HISTORY_LIMIT_MIB",
         "Memory of Redis that records of attempts and their search index may take per cluster, in MiB. The oldest go first. Default 256.",
       ),
     ),
@@ -183,13 +183,13 @@ export const settingsSchema = z.strictObject({
   apiPort: port
     .default(7070)
     .meta(meta("KONVERGE_API_PORT", "Port of the HTTP API; 0 takes a free one.")),
-  apiRate: z.coerce
+  apiRateLimit: z.coerce
     .number()
     .min(1, "write a number from 1")
     .default(1_000)
     .meta(
       meta(
-        "KONVERGE_API_RATE",
+        "KONVERGE_API_RATE_LIMIT",
         "Requests per second that one process of the HTTP API takes from one caller; twice as many in a burst. Default 1000.",
       ),
     ),

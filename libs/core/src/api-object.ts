@@ -1,7 +1,7 @@
 import type { JsonValue } from "./lossless-json.ts";
 
 /** Names one object of a cluster. */
-export interface ObjectRef {
+export interface ResourceRef {
   /** API group; empty for the core group. */
   readonly group: string;
   readonly version: string;

@@ -11,14 +11,13 @@ interface ErrorEntry {
 
 export type ErrorCode =
   | "api_unreachable"
-  | "attempt_revoked"
+  | "attempt_ended"
   | "body_too_large"
   | "cancelled"
   | "cluster_mismatch"
   | "crd_mismatch"
   | "deferred"
   | "demo_failed"
-  | "draft_invalid"
   | "field_conflict"
   | "forbidden"
   | "idempotency_in_flight"
@@ -26,7 +25,9 @@ export type ErrorCode =
   | "internal"
   | "invalid_body"
   | "invalid_config"
+  | "invalid_draft"
   | "invalid_key"
+  | "invalid_owner"
   | "invalid_request"
   | "invalid_result"
   | "invalid_throw"
@@ -36,28 +37,27 @@ export type ErrorCode =
   | "kube_unreachable"
   | "method_not_allowed"
   | "not_found"
+  | "object_deleted"
   | "object_exists"
   | "object_failed"
-  | "object_gone"
   | "object_replaced"
   | "outcome_unknown"
-  | "owner_invalid"
   | "queue_full"
   | "rate_limited"
   | "redis_unavailable"
-  | "redis_unsuitable"
+  | "redis_unsupported"
   | "route_not_found"
   | "run_active"
+  | "run_compensated"
   | "run_ended"
   | "run_exists"
-  | "run_undone"
   | "shards_mismatch"
   | "step_failed"
   | "superseded"
   | "terminal"
   | "timed_out"
   | "unauthorized"
-  | "unexpected_answer"
+  | "unexpected_response"
   | "unknown_controller"
   | "unsupported_media_type"
   | "wait_timeout";
@@ -72,14 +72,13 @@ const entry = (
 /** Every error code of Konverge. docs/errors.md has an anchor for each. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   api_unreachable: entry("The HTTP API cannot be reached", 503, 6),
-  attempt_revoked: entry("The attempt has ended; its access is revoked", 409, 4),
+  attempt_ended: entry("The attempt has ended; its access is revoked", 409, 4),
   body_too_large: entry("The request body is too large", 413, 2, true),
   cancelled: entry("Cancelled", 499, 1),
   cluster_mismatch: entry("This Redis knows another cluster by that name", 409, 2, true),
   crd_mismatch: entry("The cluster does not serve the resource as defined", 409, 2, true),
   deferred: entry("The API server is protected now; the work waits", 503, 6),
   demo_failed: entry("The demo did not end as promised", 500, 1, true),
-  draft_invalid: entry("The draft was changed in a way that cannot be written", 422, 1, true),
   field_conflict: entry("Other field managers own what was to be applied", 409, 4, true),
   forbidden: entry("The token does not allow this", 403, 7, true),
   idempotency_in_flight: entry("The first request with this key is not answered yet", 409, 4),
@@ -87,7 +86,9 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   internal: entry("An error of Konverge itself", 500, 1),
   invalid_body: entry("The body is not JSON", 400, 2, true),
   invalid_config: entry("The configuration is not valid", 500, 2, true),
+  invalid_draft: entry("The draft was changed in a way that cannot be written", 422, 1, true),
   invalid_key: entry("The object key is not valid", 422, 2, true),
+  invalid_owner: entry("The owner reference cannot be set", 422, 1, true),
   invalid_request: entry("The request is not valid", 422, 2, true),
   invalid_result: entry("The handler returned what is no result", 500, 1, true),
   invalid_throw: entry("The handler threw what is no error", 500, 1, true),
@@ -97,28 +98,27 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
   method_not_allowed: entry("The method is not served here", 405, 2, true),
   not_found: entry("Not found", 404, 3, true),
+  object_deleted: entry("The object that is waited for was deleted", 409, 4, true),
   object_exists: entry("What was to be created is there already", 409, 4, true),
   object_failed: entry("The object that is waited for says that it has failed", 409, 1, true),
-  object_gone: entry("The object that is waited for was deleted", 409, 4, true),
   object_replaced: entry("The object was deleted and created again", 409, 4),
   outcome_unknown: entry("It is not known whether the step had its effect", 500, 1, true),
-  owner_invalid: entry("The owner reference cannot be set", 422, 1, true),
   queue_full: entry("Too many keys wait; come again later", 503, 6),
   rate_limited: entry("Too many requests; come again later", 429, 6),
   redis_unavailable: entry("Redis cannot be reached", 503, 6),
-  redis_unsuitable: entry("This Redis cannot keep the promises", 500, 2, true),
+  redis_unsupported: entry("This Redis cannot keep the promises", 500, 2, true),
   route_not_found: entry("No such route", 404, 3, true),
   run_active: entry("The run goes on by itself", 409, 4),
+  run_compensated: entry("The run has undone what it did", 409, 4, true),
   run_ended: entry("The run has ended", 409, 4, true),
   run_exists: entry("Another run holds the key", 409, 4),
-  run_undone: entry("The run has undone what it did", 409, 4, true),
   shards_mismatch: entry("This Redis keeps the queues in another number of shards", 409, 2, true),
   step_failed: entry("A step of a workflow failed for good", 500, 1, true),
   superseded: entry("The object's spec was changed by somebody else", 409, 4, true),
   terminal: entry("The handler said that trying again cannot help", 500, 1, true),
   timed_out: entry("The attempt took longer than its timeout", 504, 5),
   unauthorized: entry("A token is needed", 401, 7, true),
-  unexpected_answer: entry("Something else answered in place of the API", 502, 6),
+  unexpected_response: entry("Something else answered in place of the API", 502, 6),
   unknown_controller: entry("No such controller", 404, 3, true),
   unsupported_media_type: entry("The body must be application/json", 415, 2, true),
   wait_timeout: entry("The wait ended before the work did", 504, 5),

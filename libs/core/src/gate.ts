@@ -26,7 +26,7 @@ export interface GateCall {
 }
 
 /** Whose trouble a response tells of, where that is not the server's own. */
-export type ResponseConcern =
+export type FaultScope =
   /** A part behind the server: a webhook, an aggregated API. */
   | "part"
   /** The object alone, such as an eviction that a disruption budget forbids. */
@@ -42,7 +42,7 @@ export type CallResult =
       readonly kind: "response";
       readonly status: number;
       readonly retryAfterMs?: number;
-      readonly concern?: ResponseConcern;
+      readonly concern?: FaultScope;
     }
   /** No answer: refused, reset, TLS. */
   | { readonly kind: "network" }

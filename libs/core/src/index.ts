@@ -3,21 +3,21 @@ export type {
   ApiObject,
   ManagedFieldsEntry,
   ObjectMeta,
-  ObjectRef,
+  ResourceRef,
   OwnerReference,
   ResourceType,
 } from "./api-object.ts";
 export {
-  climb,
-  conflictLadder,
+  nextDelay,
+  conflictBackoff,
   defaultBackoff,
   defaultRetry,
-  defineLadder,
-  failureLadder,
-  findLadderIssues,
-  rejectedLadder,
-} from "./backoff-ladder.ts";
-export type { Climb, Jitter, Ladder } from "./backoff-ladder.ts";
+  defineBackoff,
+  failureBackoff,
+  findBackoffPolicyIssues,
+  rejectedBackoff,
+} from "./backoff-policy.ts";
+export type { NextDelay, Jitter, BackoffPolicy } from "./backoff-policy.ts";
 export { deepFreeze } from "./deep-freeze.ts";
 export { defined } from "./defined.ts";
 export { toMs } from "./duration.ts";
@@ -39,12 +39,12 @@ export type {
   Gate,
   GateCall,
   Permit,
-  ResponseConcern,
+  FaultScope,
 } from "./gate.ts";
 export { createLocalGate, sleepMs } from "./local-gate.ts";
 export type { LocalGateOptions } from "./local-gate.ts";
 export { MAX_LEASE } from "./guard/admit-call.ts";
-export type { AdmitAnswer, AdmitAsk, BreakerMode } from "./guard/admit-call.ts";
+export type { AdmitResponse, AdmitRequest, BreakerMode } from "./guard/admit-call.ts";
 export { BREAKER } from "./guard/breaker-rules.ts";
 export type { OpeningReason } from "./guard/breaker-rules.ts";
 export {

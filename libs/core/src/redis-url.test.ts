@@ -51,8 +51,8 @@ test.each([
   ["redis+sentinel://a", /name of the primary/],
   ["redis+sentinel://a/m/x", /name of the primary/],
   ["redis://:s3cret%@a", /%25/],
-])("%s says what to write, and never itself", (url, cure) => {
-  expect(() => parseRedisUrl(url)).toThrow(cure);
+])("%s says what to write, and never itself", (url, fix) => {
+  expect(() => parseRedisUrl(url)).toThrow(fix);
   expect(() => parseRedisUrl(url)).not.toThrow(/s3cret/);
 });
 

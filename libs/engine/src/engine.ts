@@ -6,7 +6,7 @@ import type { Metrics, Tracing } from "@konverge/telemetry";
 import { createAttemptReporter } from "./attempt/attempt-reporter.ts";
 import { createAttemptTrace } from "./access/attempt-trace.ts";
 import { checkServed } from "./watch/check-served.ts";
-import { createRelease, type Release } from "./create-release.ts";
+import { createShutdown, type Shutdown } from "./create-shutdown.ts";
 import type { ConflictRetry, Controller } from "./define/define-controller.ts";
 import { followWorkable } from "./watch/follow-workable.ts";
 import { createAttemptHistory } from "./history/attempt-history.ts";
@@ -18,7 +18,7 @@ import { withMiddleware, type Middleware } from "./define/middleware.ts";
 import { createObjectCache, typeId } from "./access/object-cache.ts";
 import { createRequestSource } from "./watch/request-source.ts";
 import { runAttempt } from "./attempt/run-attempt.ts";
-import { createRepeatedSignal, startProducer, type Producer } from "./watch/start-producer.ts";
+import { createRepeatedSignal, startLeader, type Leader } from "./watch/start-leader.ts";
 import type { RunStarter } from "./define/start-run.ts";
 import { startReflectors } from "./watch/start-reflectors.ts";
 import { createWriteGroups } from "./access/write-group.ts";
@@ -63,7 +63,7 @@ export interface EngineOptions {
   /** Tells installations on one cluster apart; their producers must not elect each other. Default `konverge`. */
   readonly installation?: string;
   /** How it lets go at the stop, where more than the engine does. Default: by itself. */
-  readonly release?: Release;
+  readonly release?: Shutdown;
   /** Where the Leases of the elected producers live. Default `default`. */
   readonly leaseNamespace?: string;
   readonly election?: Pick<
@@ -77,7 +77,7 @@ export interface Engine {
   readonly ready: boolean;
   /** If this process is the elected producer of the controller, it requests all its objects once more. */
   requestAgain(controller: string, reason: string): void;
-  /** Stops taking work, waits for running attempts up to `graceMs`, aborts the rest, gives up leadership; see {@link Release}. */
+  /** Stops taking work, waits for running attempts up to `graceMs`, aborts the rest, gives up leadership; see {@link Shutdown}. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */
   kill(): Promise<void>;
@@ -92,7 +92,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { controllers, client, log, metrics, ratePerSecond, role = "all" } = options;
   await Promise.all(controllers.map((controller) => checkServed(controller, client, log)));
 
-  const parts: Producer[] = controllers.map((controller) => {
+  const parts: Leader[] = controllers.map((controller) => {
     const queue = options.queueFor(controller);
     return {
       controller,
@@ -112,7 +112,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       role === "watch" ? 0 : concurrencyOf(controller, options),
     );
     metrics.observeQueue(controller.name, {
-      isProducer: () => part.leading,
+      isLeader: () => part.leading,
       counts: async () => {
         const [counts, headAgeMs] = await Promise.all([queue.counts(), queue.headAgeMs()]);
         return { ...counts, headAgeMs };
@@ -146,8 +146,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     warnOfLeftFinalizers(controller, objects, log);
   }
   const elections = producers.map((part) => ({
-    what: `the Lease of the producer of ${part.controller.name}`,
-    election: startProducer(part, reflectors, options),
+    what: `the leader Lease of ${part.controller.name}`,
+    election: startLeader(part, reflectors, options),
   }));
   const history =
     options.history === undefined
@@ -177,7 +177,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     return queue.work({
       workerId: options.workerId,
       concurrency: concurrencyOf(controller, options),
-      ladders: controller.backoff,
+      backoffs: controller.backoff,
       ...(ratePerSecond === undefined ? {} : { retriesPerSecond: RETRY_SHARE * ratePerSecond }),
       ...defined({ maxFailures: controller.maxFailures }),
       fairness: controller.fairness,
@@ -187,7 +187,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
           kind: controller.for.kind,
           server: client.server,
         });
-        const afterMs = past?.brake.putOffMs(attempt) ?? 0;
+        const afterMs = past?.throttle.putOffMs(attempt) ?? 0;
         const putOffMs = typeof afterMs === "number" ? afterMs : await afterMs;
         if (putOffMs > 0) {
           const outcome = { kind: "deferred", afterMs: putOffMs, cause: LOOP_CAUSE } as const;
@@ -225,7 +225,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   state.ready = true;
   log.info({ role, controllers: controllers.map(({ name }) => name) }, "engine started");
 
-  const { release = createRelease(log) } = options;
+  const { release = createShutdown(log) } = options;
   let stopping: Promise<void> | undefined;
   const shutDown = async (graceMs: number) => {
     release.begin(graceMs);

@@ -8,8 +8,8 @@ export {
   labelsChanged,
   not,
   resourceVersionChanged,
-} from "./define/change-predicate.ts";
-export type { ChangePredicate, ObjectChange } from "./define/change-predicate.ts";
+} from "./define/predicate.ts";
+export type { Predicate, ObjectChange } from "./define/predicate.ts";
 export type { Backoff } from "./define/backoff.ts";
 export { ACCESS_VERBS } from "./define/permission.ts";
 export type { AccessVerb, Permission } from "./define/permission.ts";
@@ -28,14 +28,14 @@ export type { PrinterColumn } from "./define/printer-column.ts";
 export { conditions, defineResource } from "./define/define-resource.ts";
 export type { CustomObject, Resource, ResourceDefinition } from "./define/define-resource.ts";
 export type { Duration } from "@konverge/core";
-export { createRelease } from "./create-release.ts";
-export type { Release } from "./create-release.ts";
+export { createShutdown } from "./create-shutdown.ts";
+export type { Shutdown } from "./create-shutdown.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine, EngineOptions } from "./engine.ts";
 export type { Log } from "./define/log.ts";
 export type { Handler, Middleware } from "./define/middleware.ts";
-export type { NewObject } from "./access/new-object.ts";
-export type { NamedTarget } from "./access/object-target.ts";
+export type { ObjectDraft } from "./access/new-object.ts";
+export type { ResourceTarget } from "./access/object-target.ts";
 export { reportProgress } from "./define/report-progress.ts";
 export type { Progress, ProgressDraft } from "./define/report-progress.ts";
 export { reportStrayErrors } from "./attempt/stray-errors.ts";

@@ -4,7 +4,7 @@ import { createProber } from "./prober.ts";
 import type { ResultClass } from "./result-class.ts";
 
 /** What a process knows of the breaker. */
-export interface BreakerNews {
+export interface BreakerUpdate {
   readonly mode: BreakerMode;
   /** 0: nothing is known yet. */
   readonly generation: number;
@@ -16,7 +16,7 @@ export interface BreakerNews {
 export interface BreakerView {
   readonly mode: BreakerMode;
   readonly generation: number;
-  readonly news: BreakerNews;
+  readonly news: BreakerUpdate;
   readonly health: Health["kind"];
   /** Why a call may not be sent, and when to try again; undefined when it may wait for a token, or be the probe. */
   refuse(call: GateCall): KonvergeError | undefined;
@@ -24,7 +24,7 @@ export interface BreakerView {
   /** A deferral with a jitter that keeps those who were told the same time from coming back together. */
   defer(why: string, afterMs: number): KonvergeError;
   /** True when it is news: what was leased before is void. */
-  learn(news: BreakerNews): boolean;
+  learn(news: BreakerUpdate): boolean;
   /** A call of this process ended. */
   noteEnd(result: ResultClass): void;
   stop(): void;
@@ -32,7 +32,7 @@ export interface BreakerView {
 
 export interface BreakerViewOptions {
   readonly probe: ((signal: AbortSignal) => Promise<unknown>) | undefined;
-  readonly onBreaker: (news: BreakerNews) => void;
+  readonly onBreaker: (news: BreakerUpdate) => void;
   readonly onHealth: (health: Health["kind"]) => void;
   readonly clock: () => number;
   readonly random: () => number;

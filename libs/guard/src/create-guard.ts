@@ -15,13 +15,13 @@ import {
   runIdOf,
   type RedisTarget,
 } from "@konverge/redis";
-import type { BreakerNews } from "./breaker-view.ts";
+import type { BreakerUpdate } from "./breaker-view.ts";
 import type { GuardKeys } from "./guard-keys.ts";
 import { guardKeys } from "./guard-keys.ts";
 import { createGuardStore } from "./guard-store.ts";
 import type { Transition } from "./transition.ts";
 import type { Health } from "./local-health.ts";
-import { createTokenShare, type TokenShare } from "./token-share.ts";
+import { createTokenPool, type TokenPool } from "./token-pool.ts";
 
 export interface GuardOptions {
   readonly redis: RedisTarget;
@@ -63,7 +63,7 @@ export type GuardEvent =
   | { readonly kind: "error"; readonly error: Error };
 
 export interface Guard extends Gate, AsyncDisposable {
-  readonly breaker: BreakerNews;
+  readonly breaker: BreakerUpdate;
   readonly health: Health["kind"];
   /** Calls that wait for a token, and calls that are under way, in this process. */
   readonly waiting: number;
@@ -71,7 +71,7 @@ export interface Guard extends Gate, AsyncDisposable {
   /** Of the whole fleet, as last told: what trouble has cut, success wins back. */
   readonly ratePerSecond: number;
   /** Since the start: round trips to Redis, permitted and refused calls. */
-  readonly counts: TokenShare["counts"];
+  readonly counts: TokenPool["counts"];
   /** Calls `listener` with what it stands at, and again when work should stop or may go on. */
   onWorkable(listener: (workable: boolean) => void): () => void;
   close(): Promise<void>;
@@ -84,7 +84,7 @@ const FIRST_CONTACT_MS = 5_000;
 /**
  * A {@link Gate} that all processes share: their calls together stay below rate * T + burst in every window T, and stop
  * together when the server fails.
- * @throws KonvergeError `invalid_config` for limits that cannot work, `redis_unavailable`, `redis_unsuitable` below 6.2
+ * @throws KonvergeError `invalid_config` for limits that cannot work, `redis_unavailable`, `redis_unsupported` below 6.2
  */
 export async function createGuard(options: GuardOptions): Promise<Guard> {
   const { cluster, workerId, maxInFlight = DEFAULT_IN_FLIGHT, probe } = options;
@@ -135,13 +135,13 @@ export async function createGuard(options: GuardOptions): Promise<Guard> {
   };
   const workable = () => share.breaker.mode === "closed" && share.health === "well";
   let wasWorkable = true;
-  const tellWorkable = () => {
+  const reportWorkable = () => {
     if (workable() === wasWorkable) return;
     wasWorkable = workable();
     for (const listener of listeners) listener(wasWorkable);
   };
 
-  const share = createTokenShare({
+  const share = createTokenPool({
     workerId,
     limits,
     maxInFlight,
@@ -159,12 +159,12 @@ export async function createGuard(options: GuardOptions): Promise<Guard> {
     runId: () => runId,
     onBreaker: (news) => {
       emit({ kind: "breaker", ...news });
-      tellWorkable();
+      reportWorkable();
     },
     onTransition: (transition) => emit({ kind: "transition", transition }),
     onHealth: (health) => {
       emit({ kind: "health", health });
-      tellWorkable();
+      reportWorkable();
     },
     onRevision: (revision) =>
       void readForeignLimits(revision).catch((error: unknown) => onError(ensureError(error))),
@@ -255,7 +255,7 @@ export async function createGuard(options: GuardOptions): Promise<Guard> {
 function listenFor(
   keys: GuardKeys,
   target: RedisTarget,
-  share: TokenShare,
+  share: TokenPool,
   onError: (error: Error) => void,
 ) {
   const subscriber = openSubscriber(target);

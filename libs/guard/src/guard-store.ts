@@ -1,9 +1,9 @@
-import { BREAKER, KonvergeError, type AdmitAsk, type GuardLimits } from "@konverge/core";
+import { BREAKER, KonvergeError, type AdmitRequest, type GuardLimits } from "@konverge/core";
 import { readClockUs, runScript, type RedisClient } from "@konverge/redis";
 import type { GuardKeys } from "./guard-keys.ts";
 import { admitArguments, admitScript, type StoreAnswer } from "./scripts/admit.ts";
 import { configureScript } from "./scripts/configure.ts";
-import { orderScript } from "./scripts/order.ts";
+import { actionScript } from "./scripts/action.ts";
 import { parseTransition, type Transition } from "./transition.ts";
 
 interface LimitsSet {
@@ -14,7 +14,7 @@ interface LimitsSet {
 }
 
 /** An order by a person: who, and why, are kept with it. */
-export interface Order {
+export interface OperatorAction {
   readonly by: string;
   readonly reason: string;
 }
@@ -22,11 +22,11 @@ export interface Order {
 export interface GuardStore {
   /** False while it makes no sense to send anything. */
   readonly reachable: boolean;
-  admit(ask: AdmitAsk): Promise<StoreAnswer>;
+  admit(ask: AdmitRequest): Promise<StoreAnswer>;
   configure(limits: GuardLimits, by: string): Promise<LimitsSet>;
-  order(kind: "isolate" | "reset", order: Order): Promise<void>;
+  act(kind: "isolate" | "reset", action: OperatorAction): Promise<void>;
   /** Undefined goes back to the configured rate. */
-  setRate(ratePerSecond: number | undefined, order: Order): Promise<void>;
+  setRate(ratePerSecond: number | undefined, action: OperatorAction): Promise<void>;
   /** All that is known: the state's fields, workers that reported lately, transitions newest first. */
   read(): Promise<{
     readonly fields: Readonly<Record<string, string>>;
@@ -39,13 +39,13 @@ export interface GuardStore {
 export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStore {
   const { state, live, failing, transitions, channel } = keys;
   const run = async (
-    order: "isolate" | "reset" | "setRate",
-    { by, reason }: Order,
+    action: "isolate" | "reset" | "setRate",
+    { by, reason }: OperatorAction,
     rate: number | "" = "",
   ) => {
-    const answer = await runScript(redis, orderScript, {
+    const answer = await runScript(redis, actionScript, {
       keys: { state, failingWorkers: failing, transitions },
-      args: { channel, order, by, reason, rate },
+      args: { channel, action, by, reason, rate },
     });
     if (answer === "changed") return;
     throw new KonvergeError(
@@ -71,8 +71,8 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
       const before = { limits: parseLimits(known.limits), by: known.by };
       return { changed, revision, before };
     },
-    order: (kind, order) => run(kind, order),
-    setRate: (ratePerSecond, order) => run("setRate", order, ratePerSecond ?? ""),
+    act: (kind, action) => run(kind, action),
+    setRate: (ratePerSecond, action) => run("setRate", action, ratePerSecond ?? ""),
     async read() {
       // The script forgets silent workers only when another one reports, and while it is not closed nobody does.
       const sinceUs = (await readClockUs(redis, state)) - BREAKER.quorumUs;

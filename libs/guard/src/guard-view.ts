@@ -6,11 +6,11 @@ import type { Transition } from "./transition.ts";
 export interface GuardView {
   readonly cluster: string;
   readonly breaker: {
-    readonly mode: BreakerMode;
+    readonly state: BreakerMode;
     readonly generation: number;
     /** ISO 8601; while open. */
     readonly openUntil?: string;
-    readonly openings: number;
+    readonly consecutiveOpenings: number;
     readonly consecutiveFailures: number;
     /** Decaying counts of the last seconds. */
     readonly recent: {
@@ -61,10 +61,10 @@ export async function readGuard(
   return {
     cluster,
     breaker: {
-      mode,
+      state: mode,
       generation: num("generation"),
       ...(mode === "open" ? { openUntil: usToIso(num("untilUs")) } : {}),
-      openings: mode === "closed" ? 0 : num("openings"),
+      consecutiveOpenings: mode === "closed" ? 0 : num("openings"),
       consecutiveFailures: num("consecutive"),
       recent: {
         calls: Math.round(num("total") * 10) / 10,

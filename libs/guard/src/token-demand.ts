@@ -1,6 +1,6 @@
-import { LARGEST_FLOOR, MAX_LEASE, type AdmitAsk } from "@konverge/core";
+import { LARGEST_FLOOR, MAX_LEASE, type AdmitRequest } from "@konverge/core";
 import { createDemandForecast } from "./demand-forecast.ts";
-import type { LeaseShelf } from "./lease-shelf.ts";
+import type { TokenLeases } from "./token-leases.ts";
 import type { WaitingLine } from "./waiting-line.ts";
 
 /** Share of the last lease below which the next is fetched ahead. */
@@ -13,7 +13,7 @@ export interface TokenDemand {
   /** True when nobody waits, and soon somebody may have to. */
   isRunningLow(nowMs: number): boolean;
   /** What to ask for now. */
-  compose(nowMs: number): Pick<AdmitAsk, "want" | "need" | "floor">;
+  compose(nowMs: number): Pick<AdmitRequest, "want" | "need" | "floor">;
   /** A call was let through. */
   notePermit(): void;
   /** What an ask for `want` tokens brought, and whether it has to be waited for. */
@@ -24,7 +24,7 @@ export interface TokenDemand {
 
 export interface TokenDemandOptions {
   readonly line: WaitingLine;
-  readonly shelf: LeaseShelf;
+  readonly leases: TokenLeases;
   /** Calls that may begin on top of those under way. */
   readonly room: () => number;
   readonly tokenTtlMs: number;
@@ -32,27 +32,27 @@ export interface TokenDemandOptions {
 }
 
 export function createTokenDemand(options: TokenDemandOptions): TokenDemand {
-  const { line, shelf, room } = options;
+  const { line, leases, room } = options;
   const forecast = createDemandForecast(options.tokenTtlMs, options.nowMs);
   /** What the last ask for tokens brought: how many, and whether the rate was in the way. */
   let lastGrant = 0;
   let isBinding = true;
 
   const missing = (nowMs: number) =>
-    Math.min(room(), line.demand(nowMs)?.want ?? 0) - shelf.left(nowMs);
+    Math.min(room(), line.demand(nowMs)?.want ?? 0) - leases.left(nowMs);
 
   return {
     missing,
     isRunningLow(nowMs) {
       if (isBinding || lastGrant <= 1 || forecast.at(nowMs) === 0) return false;
-      return shelf.left(nowMs) < PREFETCH_SHARE * lastGrant;
+      return leases.left(nowMs) < PREFETCH_SHARE * lastGrant;
     },
     compose(nowMs) {
       const demand = line.demand(nowMs);
       const expected = isBinding ? 0 : forecast.at(nowMs);
       // What is fetched ahead must not eat what is kept for higher classes.
       if (demand === undefined) {
-        const want = Math.min(MAX_LEASE, Math.max(0, expected - shelf.left(nowMs)));
+        const want = Math.min(MAX_LEASE, Math.max(0, expected - leases.left(nowMs)));
         return { want, need: Math.min(1, want), floor: LARGEST_FLOOR };
       }
       const wanted = Math.max(0, missing(nowMs));

@@ -20,7 +20,7 @@ export interface Transition {
   readonly liveWorkers?: number;
   /** Of an order. */
   readonly by?: string;
-  readonly why?: string;
+  readonly operatorReason?: string;
 }
 
 /** @throws KonvergeError `internal` if the text is not JSON */

@@ -3,7 +3,7 @@ export type {
   CallRecord,
   CallScope,
   ConflictRecord,
-  ConflictWinner,
+  CompetingWriter,
   SentCall,
 } from "./contract/call-record.ts";
 export { createAttemptSecrets } from "./objects/attempt-secrets.ts";
@@ -65,7 +65,7 @@ export type {
   ObjectPage,
   Patch,
   PatchOptions,
-  RawAnswer,
+  RawResponse,
   RawRequest,
   ReplaceOptions,
   ServerVersion,
@@ -88,7 +88,7 @@ export {
   findUnseenGeneration,
   isAboutOlderGeneration,
   readinessOf,
-  wordsOf,
+  statusTextOf,
 } from "./objects/readiness.ts";
 export type { ReadinessOptions } from "./objects/readiness.ts";
 export type { Readiness } from "./objects/readiness-state.ts";

@@ -1,2 +1,2 @@
 export { createObjectLanes } from "./object-lanes.ts";
-export type { LaneTurn, ObjectLanes, ObjectLanesOptions } from "./object-lanes.ts";
+export type { LaneHold, ObjectLanes, ObjectLanesOptions } from "./object-lanes.ts";

@@ -10,19 +10,19 @@ import {
 import { leaveLaneScript, takeLaneScript } from "./scripts/lane.ts";
 
 /** What one holder of a lane hands to the next: our last write of the object, and how old that knowledge is. */
-export interface CarryText {
+export interface PassedObject {
   readonly text: string;
   readonly ageMs: number;
 }
 
 interface LaneLeft {
-  readonly carry: CarryText | undefined;
+  readonly carry: PassedObject | undefined;
   /** Somebody who takes no turns wrote the object meanwhile. */
   readonly stranger: boolean;
 }
 
 type LaneAnswer =
-  | { readonly kind: "held"; readonly carry: CarryText | undefined }
+  | { readonly kind: "held"; readonly carry: PassedObject | undefined }
   /** Another process holds it, for so long at most unless it prolongs. */
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "lost" };

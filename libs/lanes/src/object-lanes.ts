@@ -1,12 +1,12 @@
 import { ensureError, parseJson, type JsonObject } from "@konverge/core";
-import { createLaneStore, type CarryText, type LaneStore } from "./lane-store.ts";
+import { createLaneStore, type PassedObject, type LaneStore } from "./lane-store.ts";
 import { DEFAULT_PREFIX, type RedisTarget } from "@konverge/redis";
 
 /** An object as the last holder of its lane left it; never older than 2 s. */
 type Carried = JsonObject;
 
 /** A writer's turn: nobody else of the fleet writes to the object until it is left, as long as all take turns. */
-export interface LaneTurn {
+export interface LaneHold {
   readonly carried: Carried | undefined;
   /** How long the turn was waited for, in ms. */
   readonly waitedMs: number;
@@ -23,7 +23,7 @@ export interface LaneTurn {
  */
 export interface ObjectLanes {
   /** Waits for its turn. Without Redis it waits for the writers of this process only. @throws the signal's reason */
-  enter(lane: string, signal?: AbortSignal): Promise<LaneTurn>;
+  enter(lane: string, signal?: AbortSignal): Promise<LaneHold>;
   close(): void;
 }
 
@@ -120,7 +120,7 @@ export function createObjectLanes(options: ObjectLanesOptions): ObjectLanes {
     }
   }
 
-  function begin(lane: Lane, carry: CarryText | undefined): void {
+  function begin(lane: Lane, carry: PassedObject | undefined): void {
     clearTimeout(lane.timer);
     lane.phase = "held";
     lane.turns = 0;
@@ -235,7 +235,7 @@ export function createObjectLanes(options: ObjectLanesOptions): ObjectLanes {
   };
 }
 
-function carryText(lane: Lane): CarryText | undefined {
+function carryText(lane: Lane): PassedObject | undefined {
   if (lane.carry === undefined) return undefined;
   const text = JSON.stringify(lane.carry.object);
   if (text.length > MAX_CARRY_CHARS) return undefined;

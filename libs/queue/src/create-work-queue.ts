@@ -53,7 +53,7 @@ export interface WorkQueueOptions {
    * refused, however many ask at once. Default: no bound. Too low refuses a burst that would have been worked off in
    * seconds; too high fills Redis: about 2 KiB a key.
    */
-  readonly maxWaiting?: number;
+  readonly maxQueueLength?: number;
   /** Told when the connection for requests fails; requests themselves reject. Default: nobody. */
   readonly onError?: (error: Error) => void;
   /** Looks on at every request of this process, its timers' included. Must not throw. */
@@ -70,9 +70,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   if (issue !== undefined) throw new KonvergeError("invalid_config", `shards ${issue}`);
   if (shards === 1) return openQueue(options);
   const each =
-    options.maxWaiting === undefined
+    options.maxQueueLength === undefined
       ? options
-      : { ...options, maxWaiting: Math.ceil(options.maxWaiting / shards) };
+      : { ...options, maxQueueLength: Math.ceil(options.maxQueueLength / shards) };
   const others = Array.from({ length: shards - 1 }, (_, index) => openQueue(each, index + 1));
   return createShardedQueue([openQueue(each, 0), ...others], DEFAULT_CONCURRENCY);
 }
@@ -86,9 +86,12 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       `leaseMs is ${leaseMs}; at least ${MIN_LEASE_MS} is needed`,
     );
   }
-  const { maxWaiting = Infinity } = options;
-  if (!(maxWaiting > 0)) {
-    throw new KonvergeError("invalid_config", `maxWaiting is ${maxWaiting}; give a number above 0`);
+  const { maxQueueLength = Infinity } = options;
+  if (!(maxQueueLength > 0)) {
+    throw new KonvergeError(
+      "invalid_config",
+      `maxQueueLength is ${maxQueueLength}; give a number above 0`,
+    );
   }
   const names = queueNames(prefix, cluster, controller, shard);
   const redis = openProducer(options.redis);
@@ -96,7 +99,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   redis.on("error", onError);
   const queue = openBullQueue(names, redis, onError);
   const reader = createKeyReader(redis, names);
-  const requester = createRequester(redis, names, maxWaiting);
+  const requester = createRequester(redis, names, maxQueueLength);
   const control = createQueueControl({ redis, names, controller, cluster, requester });
   const workers = new Set<QueueWorker>();
 

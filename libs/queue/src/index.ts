@@ -15,16 +15,16 @@ export { createHistoryReader } from "./history/history-reader.ts";
 export type {
   AttemptPage,
   AttemptQuery,
-  Contender,
-  Fights,
+  ContentionEntry,
+  ContentionReport,
   HistoryReader,
   HistoryReaderOptions,
   Rollup,
 } from "./history/history-reader.ts";
-export { createHistoryWriter, fightObject } from "./history/history-writer.ts";
+export { createHistoryWriter, contentionObject } from "./history/history-writer.ts";
 export type {
-  FightNote,
-  FightPair,
+  ContentionNote,
+  ContentionPair,
   HistoryAnswer,
   HistoryBatch,
   HistoryWriter,
@@ -40,15 +40,15 @@ export { AttemptCancelledError } from "./attempt/lease-keeper.ts";
 export type { PauseScope } from "./contract/pause.ts";
 export type {
   CancelResult,
-  DeadSelection,
-  GivenOrder,
+  DeadLetterSelector,
+  OperatorActionRecord,
   KeyFilter,
   KeyPage,
   KeyQuery,
   KeySummary,
   QueueControl,
 } from "./contract/queue-control.ts";
-export type { Order, Pause } from "./contract/pause.ts";
+export type { OperatorAction, Pause } from "./contract/pause.ts";
 export { formatRequestId } from "./keys/request-id.ts";
 export { openRawQueue } from "./fleet/raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./fleet/raw-queue.ts";
@@ -60,7 +60,7 @@ export type {
   AttemptEnd,
   AttemptLease,
   LostAttempt,
-  QueueLadders,
+  QueueBackoffs,
   QueueWorker,
   RequestClass,
   RequestItem,

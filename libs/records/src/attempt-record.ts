@@ -3,7 +3,7 @@ import { z } from "zod";
 import { HINTS, type HintCode } from "./hint.ts";
 
 /** A field manager that won against our write. */
-const winner = z.object({
+const competingWriter = z.object({
   manager: z.string(),
   operation: z.string(),
   subresource: z.string().optional(),
@@ -13,7 +13,7 @@ const winner = z.object({
 const conflict = z.object({
   readVersion: z.string(),
   foundVersion: z.string().optional(),
-  winners: z.array(winner),
+  competingWriters: z.array(competingWriter),
   /** Before the next try, in ms. */
   waitedMs: z.number(),
 });
@@ -32,7 +32,7 @@ const write = z.object({
   patch: z.record(z.string(), z.unknown()).optional(),
   conflicts: z.array(conflict),
   /** Fields that another manager owned before. */
-  taken: z.array(z.object({ manager: z.string(), path: z.string() })).optional(),
+  fieldsTakenOver: z.array(z.object({ manager: z.string(), path: z.string() })).optional(),
 });
 
 /** How an attempt can end. */
@@ -80,7 +80,7 @@ export const attemptRecordSchema = z.object({
     /** In the queue. */
     queueMs: z.number(),
     /** For tokens of the API server's budget. */
-    limiterMs: z.number(),
+    rateLimitMs: z.number(),
     /** For its turn among our own writers of an object. */
     laneMs: z.number().default(0),
     /** Between in-handler tries after a conflict. */
@@ -116,9 +116,9 @@ export const attemptRecordSchema = z.object({
   ),
   /** Runs of workflows that it started, or found as it would have started them. */
   runs: z.array(z.object({ id: z.string(), created: z.boolean() })).optional(),
-  calls: z.object({ n: z.number(), ms: z.number() }),
+  calls: z.object({ count: z.number(), durationMs: z.number() }),
   /** How long the worker's event loop stood still during the attempt, in ms; absent when it did not. */
-  blockedMs: z.number().optional(),
+  eventLoopBlockedMs: z.number().optional(),
   hints: z.array(hint).optional(),
   /** W3C trace id, where tracing is on. */
   traceId: z.string().optional(),

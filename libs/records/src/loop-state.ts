@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /** A key that runs in circles and is therefore slowed down. Shared by the workers of a cluster. Times are Unix ms. */
 export const loopStateSchema = z.object({
-  kind: z.enum(["ownWrites", "requeue", "flip"]),
+  kind: z.enum(["selfTriggered", "requeue", "ownershipFlip"]),
   /** Attempts in a row, or flips, when it was found. */
   count: z.number(),
   /** Starts that were put off since. */

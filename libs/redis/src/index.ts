@@ -1,5 +1,5 @@
 export { clusterRoot, DEFAULT_PREFIX } from "./cluster-root.ts";
-export { explainTrouble } from "./explain-trouble.ts";
+export { explainRedisError } from "./explain-redis-error.ts";
 export { openConsumer, openOnceOnly, openProducer, openSubscriber } from "./open-redis.ts";
 export type { Consumer } from "./open-redis.ts";
 export { checkRedis, inspectRedis } from "./redis-facts.ts";

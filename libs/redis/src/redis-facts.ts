@@ -24,7 +24,7 @@ export interface RedisFinding {
 
 /**
  * Looks whether Redis can keep what the queue promises.
- * @throws KonvergeError `redis_unsuitable` when it is too old, may evict keys, or is a Redis Cluster that the URL calls one server
+ * @throws KonvergeError `redis_unsupported` when it is too old, may evict keys, or is a Redis Cluster that the URL calls one server
  * @throws KonvergeError `redis_unavailable`
  */
 export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
@@ -70,7 +70,7 @@ function noPrimary(): KonvergeError {
 /**
  * The judgement over the answer of INFO at `nowMs` of our own clock, by a server that is spoken to alone or as a node of a
  * Redis Cluster.
- * @throws KonvergeError `redis_unsuitable`
+ * @throws KonvergeError `redis_unsupported`
  */
 export function judgeRedis(
   info: string,
@@ -80,7 +80,7 @@ export function judgeRedis(
   const version = checkRedisVersion(info);
   const findings = findRedisIssues(info, isCluster, nowMs);
   const failed = findings.find(({ level }) => level === "fail");
-  if (failed !== undefined) throw new KonvergeError("redis_unsuitable", failed.detail);
+  if (failed !== undefined) throw new KonvergeError("redis_unsupported", failed.detail);
   const warnings = findings.filter(({ level }) => level === "warn").map(({ detail }) => detail);
   return { version, warnings };
 }

@@ -1,5 +1,5 @@
 import { ensureError, isKonvergeError } from "@konverge/core";
-import { explainTrouble } from "./explain-trouble.ts";
+import { explainRedisError } from "./explain-redis-error.ts";
 import { PRODUCER_DEADLINE_MS } from "./open-redis.ts";
 import type { RedisClient } from "./redis-target.ts";
 
@@ -25,7 +25,7 @@ export async function withRedis<T>(
     return await Promise.race([call(), deadline.promise]);
   } catch (thrown) {
     const error = ensureError(thrown);
-    throw isKonvergeError(error) ? error : explainTrouble(error, RETRY_AFTER_MS);
+    throw isKonvergeError(error) ? error : explainRedisError(error, RETRY_AFTER_MS);
   } finally {
     clearTimeout(timer);
   }

@@ -71,13 +71,17 @@ export function startAttemptSpan(options: AttemptSpanOptions): AttemptSpan {
       };
     },
     noteLane: (waitedMs) => noteWait("lane", waitedMs),
-    noteConflict({ try: attempt, readVersion, foundVersion, winners, waitedMs }) {
+    noteConflict({ try: attempt, readVersion, foundVersion, competingWriters, waitedMs }) {
       span.addEvent("conflict", {
         "konverge.conflict.try": attempt,
         "konverge.conflict.read_version": readVersion,
         ...(foundVersion === undefined ? {} : { "konverge.conflict.found_version": foundVersion }),
-        "konverge.conflict.managers": winners.slice(0, MAX_TOLD).map(({ manager }) => manager),
-        "konverge.conflict.paths": winners.flatMap(({ paths }) => paths).slice(0, MAX_TOLD),
+        "konverge.conflict.managers": competingWriters
+          .slice(0, MAX_TOLD)
+          .map(({ manager }) => manager),
+        "konverge.conflict.paths": competingWriters
+          .flatMap(({ paths }) => paths)
+          .slice(0, MAX_TOLD),
         "konverge.conflict.wait_ms": waitedMs,
       });
     },

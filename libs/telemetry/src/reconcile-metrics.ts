@@ -7,7 +7,7 @@ export interface AttemptMetrics {
   readonly outcome: OutcomeKind;
   readonly durationMs: number;
   readonly queueMs: number;
-  readonly limiterMs: number;
+  readonly rateLimitMs: number;
   readonly laneMs: number;
   readonly conflicts: number;
   readonly writes: number;
@@ -202,7 +202,7 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
       else if (result === "success" || result === "requeue_after") noops.inc({ controller });
       if (attempt.conflicts > 0) conflicts.inc({ controller }, attempt.conflicts);
       if (attempt.apiCalls > 0) calls.inc({ controller }, attempt.apiCalls);
-      if (attempt.limiterMs > 0) limiter.inc({ controller }, attempt.limiterMs / 1_000);
+      if (attempt.rateLimitMs > 0) limiter.inc({ controller }, attempt.rateLimitMs / 1_000);
       if (attempt.laneMs > 0) lane.inc({ controller }, attempt.laneMs / 1_000);
       if (attempt.retried) retries.inc(byQueue(controller));
       duration.observe({ controller }, attempt.durationMs / 1_000);

@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 /** What is counted of the way to an attempt: watches, leadership, requests, the queue. */
 export interface RequestMetrics {
   /**
-   * Shows a queue at each scrape, while `isProducer`: it is the same queue for all processes, and the sum of what each
+   * Shows a queue at each scrape, while `isLeader`: it is the same queue for all processes, and the sum of what each
    * of them says would be a lie.
    */
   observeQueue(controller: string, queue: ObservedQueue): void;
@@ -20,7 +20,7 @@ export interface RequestMetrics {
 }
 
 export interface ObservedQueue {
-  readonly isProducer: () => boolean;
+  readonly isLeader: () => boolean;
   readonly counts: () => Promise<{
     readonly waiting: number;
     readonly delayed: number;
@@ -63,7 +63,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     const counted = new Map<string, Counts>();
     await Promise.all(
       [...queues].map(async ([controller, queue]) => {
-        if (!queue.isProducer()) return;
+        if (!queue.isLeader()) return;
         // Without Redis nobody knows; a series that is missing says so, one that stands still would not.
         const counts = await queue.counts().catch(() => undefined);
         if (counts !== undefined) counted.set(controller, counts);
@@ -98,7 +98,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     labelNames: ["name"],
     registers,
     collect() {
-      for (const [name, { isProducer }] of queues) leading.set({ name }, isProducer() ? 1 : 0);
+      for (const [name, { isLeader }] of queues) leading.set({ name }, isLeader() ? 1 : 0);
     },
   });
 

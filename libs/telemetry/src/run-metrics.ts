@@ -7,9 +7,9 @@ export interface RunMetrics {
     runs: { readonly counts: () => Promise<Readonly<Record<string, number>>> },
   ): void;
   /** An activation has let go of its run. */
-  activationEnded(
+  executionEnded(
     workflow: string,
-    activation: { readonly end: string; readonly durationMs: number },
+    execution: { readonly result: string; readonly durationMs: number },
   ): void;
   /** A step or a wait was recorded. */
   recorded(
@@ -19,7 +19,7 @@ export interface RunMetrics {
 }
 
 const ENDS = ["done", "failed", "cancelled"];
-const PAUSES = ["parked", "stuck", "lost", "fault"];
+const PAUSES = ["waiting", "blocked", "lost", "error"];
 const BODIES = new Set(["step", "undo"]);
 const WAITS = ["signal", "child", "wait"];
 /** From a body that computes to one that waits for a machine, with its retries. */
@@ -37,14 +37,14 @@ export function createRunMetrics(registry: Registry): RunMetrics {
     labelNames: ["workflow", ...labels] as const,
     registers,
   });
-  const activations = new Counter(
-    labelled("activations_total", "Times that a run was taken and let go of.", "end"),
+  const executions = new Counter(
+    labelled("executions_total", "Times that a run was taken and let go of.", "result"),
   );
   const failures = new Counter(
     labelled("step_failures_total", "Steps, undos and waits that were recorded as failed.", "kind"),
   );
-  const activation = new Histogram({
-    ...labelled("activation_seconds", "Duration of an activation."),
+  const execution = new Histogram({
+    ...labelled("execution_seconds", "Duration of an activation."),
     buckets: STEP_SECONDS,
   });
   const steps = new Histogram({
@@ -75,15 +75,15 @@ export function createRunMetrics(registry: Registry): RunMetrics {
   return {
     observeRuns(workflow, { counts }) {
       observed.set(workflow, counts);
-      for (const end of [...ENDS, ...PAUSES]) activations.inc({ workflow, end }, 0);
+      for (const result of [...ENDS, ...PAUSES]) executions.inc({ workflow, result }, 0);
       for (const kind of [...BODIES, ...WAITS]) failures.inc({ workflow, kind }, 0);
-      activation.zero({ workflow });
+      execution.zero({ workflow });
       for (const kind of BODIES) steps.zero({ workflow, kind });
       for (const kind of WAITS) waits.zero({ workflow, kind });
     },
-    activationEnded(workflow, { end, durationMs }) {
-      activations.inc({ workflow, end });
-      activation.observe({ workflow }, durationMs / 1_000);
+    executionEnded(workflow, { result, durationMs }) {
+      executions.inc({ workflow, result });
+      execution.observe({ workflow }, durationMs / 1_000);
     },
     recorded(workflow, { kind, failed, durationMs }) {
       if (failed) failures.inc({ workflow, kind });

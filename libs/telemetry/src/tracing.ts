@@ -76,7 +76,10 @@ interface TracedConflict {
   readonly try: number;
   readonly readVersion: string;
   readonly foundVersion?: string;
-  readonly winners: readonly { readonly manager: string; readonly paths: readonly string[] }[];
+  readonly competingWriters: readonly {
+    readonly manager: string;
+    readonly paths: readonly string[];
+  }[];
   /** Before the next try, in ms. */
   readonly waitedMs: number;
 }

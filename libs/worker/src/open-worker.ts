@@ -4,7 +4,7 @@ import { defined, DEFAULT_GUARD_LIMITS, KonvergeError } from "@konverge/core";
 import { clusterLimits } from "./config/cluster-options.ts";
 import { defineConfig, type Config } from "./config/define-config.ts";
 import { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
-import { createRelease, leaseName, startEngine, type Engine, type Log } from "@konverge/engine";
+import { createShutdown, leaseName, startEngine, type Engine, type Log } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import {
   bindCluster,
@@ -70,7 +70,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
   const tracing = await loadTracing(version);
   serial += 1;
   const workerId = `${hostname()}-${process.pid}${serial === 1 ? "" : `-${serial}`}`;
-  const release = createRelease(log);
+  const release = createShutdown(log);
   const cleanup = new AsyncDisposableStack();
   const atEnd = (what: string, run: () => Promise<void>) =>
     cleanup.defer(() => release.step(what, run));
@@ -146,14 +146,14 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       prefix,
       cluster: clusterName,
       shards,
-      budgetBytes: settings.recordBudgetMiB * BYTES_PER_MIB,
+      budgetBytes: settings.historyLimitMiB * BYTES_PER_MIB,
       onError: (error) => log.debug({ err: error }, "history without Redis"),
     });
     atEnd("the connection of the history", () => history.close());
     const definitions = Object.fromEntries(
       config.controllers.map((controller) => [
         controller.name,
-        defineVersion(controller, settings.build),
+        defineVersion(controller, settings.buildId),
       ]),
     );
     const runner = createWorkflowRunner({
@@ -257,7 +257,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       get ready() {
         return started.ready && guard.health !== "unwell";
       },
-      stop({ graceMs = settings.drainGrace } = {}) {
+      stop({ graceMs = settings.shutdownGrace } = {}) {
         if (stopping === undefined) log.info({ graceMs }, "worker stopping");
         stopping ??= end(endAll([started.stop({ graceMs }), runner.stop({ graceMs })]));
         return stopping;
@@ -282,12 +282,12 @@ async function endAll(ends: readonly Promise<void>[]): Promise<void> {
 }
 
 /** For what goes wrong at each of many tries. */
-function atMostEvery(ms: number, tell: (error: Error) => Promise<void>): (error: Error) => void {
+function atMostEvery(ms: number, report: (error: Error) => Promise<void>): (error: Error) => void {
   let againAtMs = -Infinity;
   return (error) => {
     if (performance.now() < againAtMs) return;
     againAtMs = performance.now() + ms;
-    void tell(error);
+    void report(error);
   };
 }
 

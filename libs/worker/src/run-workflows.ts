@@ -1,4 +1,4 @@
-import type { Log, Release } from "@konverge/engine";
+import type { Log, Shutdown } from "@konverge/engine";
 import {
   openWorkflows,
   type RunWorkerSettings,
@@ -12,7 +12,7 @@ import {
 export interface WorkflowRunnerOptions {
   readonly queues: Omit<WorkflowsOptions, "onError" | "onWarning">;
   readonly log: Log;
-  readonly release: Release;
+  readonly release: Shutdown;
 }
 
 /** The runs of one cluster. Opens no connection before somebody needs one. */

@@ -34,7 +34,7 @@ export interface RunningWorker extends AsyncDisposable {
   /** What Prometheus reads, of this worker alone. */
   metrics(): Promise<string>;
   /**
-   * Takes nothing new, waits for running attempts up to `graceMs` (default `drainGrace`, 30 s), aborts the rest and releases
+   * Takes nothing new, waits for running attempts up to `graceMs` (default `shutdownGrace`, 30 s), aborts the rest and releases
    * leadership, connections and timers: a process that has nothing else to do ends. With Redis or the API server away that
    * takes at most about 6 s more than `graceMs`.
    */

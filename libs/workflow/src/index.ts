@@ -14,7 +14,7 @@ export type {
   WorkflowFunction,
   WorkflowOptions,
 } from "./define/define-workflow.ts";
-export type { Json, OnlyJson } from "./define/json-value.ts";
+export type { Json, JsonSerializable } from "./define/json-value.ts";
 export type { RunCursor, RunPage } from "./store/list-runs.ts";
 export type { RunFilter } from "./store/run-store.ts";
 export { openWorkflows } from "./open-workflows.ts";
@@ -32,7 +32,7 @@ export type { Schedule, ScheduleOptions } from "./schedules/define-schedule.ts";
 export type { ScheduleView } from "./schedules/schedule-book.ts";
 export type { Scheduler } from "./schedules/start-scheduler.ts";
 export type { RetryRunOptions } from "./store/retry-run.ts";
-export type { EndedActivation, RecordedStep, RunObserver } from "./journal/run-observer.ts";
+export type { EndedExecution, RecordedStep, RunObserver } from "./journal/run-observer.ts";
 export {
   formatRunId,
   keyOfRun,
@@ -42,11 +42,11 @@ export {
 } from "./define/run-ref.ts";
 export type { RunRef } from "./define/run-ref.ts";
 export type {
-  CancelOrder,
+  CancelRequest,
   Failure,
   OnExisting,
-  RetryOrder,
-  RunGlance,
+  RetryRequest,
+  RunOverview,
   RunCounts,
   RunStatus,
   RunSummary,
@@ -55,16 +55,16 @@ export type {
   RunWarning,
   StepKind,
   StepRecord,
-  UntakenSignal,
+  UnconsumedSignal,
 } from "./store/run-store.ts";
 export type {
-  ApplyOptions,
-  DeleteOptions,
+  StepApplyOptions,
+  StepDeleteOptions,
   EvictOptions,
   NamedTarget,
-  ObjectIntent,
+  ObjectManifest,
   ObjectTarget,
-  Seen,
+  ReadonlyObject,
   StepVerbs,
 } from "./define/step-verbs.ts";
 export { StepFailedError } from "./execution/step-failed-error.ts";
@@ -72,7 +72,7 @@ export type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watche
 export { complete, condition, field, gone, ready } from "./define/object-conditions.ts";
 export type { ReadyOptions } from "./define/object-conditions.ts";
 export { all, any } from "./define/wait-condition.ts";
-export type { AnyMet, WaitCondition } from "./define/wait-condition.ts";
+export type { AnyResult, WaitCondition } from "./define/wait-condition.ts";
 export type { WaitForOptions } from "./define/wait-options.ts";
 export type { WaitedKind } from "./store/wait-names.ts";
 export type { WaitTarget } from "./define/wait-target.ts";

@@ -108,8 +108,8 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       const started = await startWith(runs, run);
       return "status" in started ? started : undefined;
     },
-    async cancel(ref, order) {
-      if ((await runs.cancel(ref, order)) === "ordered") await wake(ref, "cancel");
+    async cancel(ref, request) {
+      if ((await runs.cancel(ref, request)) === "requested") await wake(ref, "cancel");
     },
   });
 
@@ -149,7 +149,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
       const steps = [...(await store.steps(ref))].map(([name, record]) => ({ name, ...record }));
       return steps.toSorted((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
     },
-    untaken: (ref) => store.untaken(ref),
+    unconsumedSignals: (ref) => store.unconsumedSignals(ref),
     async signal(ref, name, { payload, id = crypto.randomUUID(), by } = {}) {
       checkJson(payload, `the payload of signal "${name}"`);
       const stored = await store.signal(ref, {
@@ -172,9 +172,9 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
           throw refusal(ref, stored);
       }
     },
-    async cancel(ref, order = {}) {
-      const ordered = await store.cancel(ref, order);
-      if (ordered !== "ordered") throw refusal(ref, ordered);
+    async cancel(ref, request = {}) {
+      const requested = await store.cancel(ref, request);
+      if (requested !== "requested") throw refusal(ref, requested);
       await wake(ref, "cancel");
     },
     async retry(ref, retryOptions = {}) {

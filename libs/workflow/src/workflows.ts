@@ -17,11 +17,11 @@ import type {
   NewRun,
   OnExisting,
   RunCounts,
-  RunGlance,
+  RunOverview,
   RunView,
   RunWarning,
   StepRecord,
-  UntakenSignal,
+  UnconsumedSignal,
 } from "./store/run-store.ts";
 
 export interface WorkflowsOptions {
@@ -83,7 +83,7 @@ export interface SignalMessage {
 
 export interface RunWorkerSettings {
   readonly workflows: readonly AnyWorkflow[];
-  /** Activations at once, of each workflow. Default 16. */
+  /** Executions at once, of each workflow. Default 16. */
   readonly concurrency?: number;
   /** Where Kubernetes verbs go. Default: nowhere, and they are refused. */
   readonly clusters?: ClusterAccess;
@@ -106,7 +106,7 @@ export interface Workflows {
   ): Promise<StartedRun>;
   get(ref: RunRef): Promise<RunView | undefined>;
   /** Cheap enough to be asked ten times a second. */
-  peek(ref: RunRef): Promise<RunGlance | undefined>;
+  peek(ref: RunRef): Promise<RunOverview | undefined>;
   /** Newest first, of one or several workflows, as far as they fit the filter. */
   list(
     workflows: string | readonly string[],
@@ -117,15 +117,15 @@ export interface Workflows {
   /** What is recorded of a run, in the order of recording. */
   steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
   /** What was sent first, of the signals that a run has not taken: not yet come to, or of a name that it never waits for; at most 20. */
-  untaken(ref: RunRef): Promise<readonly UntakenSignal[]>;
+  unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `queue_full` */
   signal(ref: RunRef, name: string, message?: SignalMessage): Promise<void>;
   /** Orders the cancellation: the verb that the run is at throws, and what was done is undone. @throws as `signal` */
-  cancel(ref: RunRef, order?: { readonly by?: string; readonly reason?: string }): Promise<void>;
+  cancel(ref: RunRef, request?: { readonly by?: string; readonly reason?: string }): Promise<void>;
   /**
    * Tries a run again that failed or was cancelled, and looks at a stuck one at once. Answers the run that goes on: another
    * one, unless `fromFailed` says that this one goes on behind what succeeded.
-   * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_undone`
+   * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_compensated`
    */
   retry(ref: RunRef, options?: RetryRunOptions): Promise<RunRef>;
   work(settings: RunWorkerSettings): QueueWorker;

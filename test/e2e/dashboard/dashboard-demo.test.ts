@@ -83,22 +83,22 @@ test("for the demo's most fought object each conflict on the page is one in the 
   expect(outside.length).toBeGreaterThanOrEqual(
     winners.filter((winner) => winner === "outside-writer").length,
   );
-  await page.goto(new URL("/fights", demo.apiUrl).href);
+  await page.goto(new URL("/contention", demo.apiUrl).href);
   await page.getByText("outside-writer").first().waitFor();
   expect(troubles).toEqual([]);
 });
 
 const VIEWS = [
   "/",
-  "/runs",
+  "/attempts",
   "/workflows",
-  "/fights",
+  "/contention",
   "/live",
-  "/keys",
+  "/objects",
   "/dead-letters",
   "/guards",
   "/workers",
-  "/c/node-pool",
+  "/controllers/node-pool",
 ];
 
 test.for([
@@ -152,7 +152,7 @@ test.for([
   ["dashboard-overview", "light", "/"],
   ["dashboard-object", "light", "object"],
   ["dashboard-object-dark", "dark", "object"],
-  ["dashboard-fights", "light", "/fights"],
+  ["dashboard-contention", "light", "/contention"],
 ] as const)(
   "the picture %s of the docs shows what there is",
   async ([name, colorScheme, view], context) => {

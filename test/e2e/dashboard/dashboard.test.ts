@@ -54,7 +54,7 @@ test("by keyboard alone: search, open, walk, pause and resume an object", async 
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "blue-2" }).waitFor();
-  expect(new URL(page.url()).pathname).toBe("/o/default/node-pool/demo/blue-2");
+  expect(new URL(page.url()).pathname).toBe("/objects/default/node-pool/demo/blue-2");
 
   await page.locator("details.attempt summary").waitFor();
   await page.keyboard.press("j");
@@ -95,7 +95,7 @@ test("what people and clusters write is text: nothing of it runs, on any view", 
   const name = `"><svg onload="window.hacked='yes'">`;
   const worker = workOn(queue, ({ id, epoch, startedAtMs }) => {
     const at = new Date(startedAtMs).toISOString();
-    const winners = [{ manager: canary, operation: canary, paths: [canary] }];
+    const competingWriters = [{ manager: canary, operation: canary, paths: [canary] }];
     const write = {
       verb: "patch",
       resource: canary,
@@ -103,8 +103,8 @@ test("what people and clusters write is text: nothing of it runs, on any view", 
       fieldManager: canary,
       toVersion: canary,
       patch: { metadata: { annotations: { [canary]: canary } } },
-      conflicts: [{ readVersion: canary, winners, waitedMs: 1 }],
-      taken: [{ manager: canary, path: canary }],
+      conflicts: [{ readVersion: canary, competingWriters, waitedMs: 1 }],
+      fieldsTakenOver: [{ manager: canary, path: canary }],
     };
     const record = {
       id: `${id}#${epoch}`,
@@ -117,12 +117,12 @@ test("what people and clusters write is text: nothing of it runs, on any view", 
       startedAt: at,
       finishedAt: at,
       durationMs: 1,
-      waits: { queueMs: 1, limiterMs: 0, laneMs: 0, conflictMs: 1, backoffMs: 0 },
+      waits: { queueMs: 1, rateLimitMs: 0, laneMs: 0, conflictMs: 1, backoffMs: 0 },
       outcome: "terminal",
       error: { code: canary, message: canary },
       writes: [write],
       conflicts: [],
-      calls: { n: 1, ms: 1 },
+      calls: { count: 1, durationMs: 1 },
       hints: [{ code: "own_spec_written", message: canary }],
     };
     return {
@@ -138,8 +138,16 @@ test("what people and clusters write is text: nothing of it runs, on any view", 
   );
   await queue.control.pause({ kind: "key", key: keyOf(name) }, { by: canary, reason: canary });
 
-  const path = `/o/default/node-pool/demo/${encodeURIComponent(name)}`;
-  for (const view of ["/", "/runs", "/fights", "/live", "/keys", "/dead-letters", path]) {
+  const path = `/objects/default/node-pool/demo/${encodeURIComponent(name)}`;
+  for (const view of [
+    "/",
+    "/attempts",
+    "/contention",
+    "/live",
+    "/objects",
+    "/dead-letters",
+    path,
+  ]) {
     await page.goto(new URL(view, url).href);
     await page.locator("main h1").waitFor();
     await page.locator(".skeleton").waitFor({ state: "detached" });
@@ -160,13 +168,13 @@ test("below a base path that a proxy takes away, links, data and deep addresses 
   const base = await startProxy(url, "/tools/konverge/");
   await page.goto(`${base}o/default/node-pool/demo/blue`);
   await page.getByRole("heading", { name: "blue" }).waitFor();
-  await page.getByRole("link", { name: "Queues" }).click();
+  await page.getByRole("link", { name: "Objects" }).click();
   await page.getByRole("link", { name: "demo/blue" }).waitFor();
   expect(new URL(page.url()).pathname).toBe("/tools/konverge/keys");
   await page.getByRole("link", { name: "demo/blue" }).click();
   await page.getByRole("heading", { name: "blue" }).waitFor();
   await page.goBack();
-  await page.getByRole("heading", { name: "Queues" }).waitFor();
+  await page.getByRole("heading", { name: "Objects" }).waitFor();
   expect(requests.filter((address) => !address.startsWith(base))).toEqual([]);
   expect(troubles).toEqual([]);
 });
@@ -303,7 +311,7 @@ test("dead letters: all that match are counted first, then released", async (con
   await order(page, "Release all that match", "it is mended");
   await page.getByText("2 dead letters released").waitFor();
   await until("they ran again", () => worker.closed.length === 5);
-  const dead = await queue.control.listKeys({ phase: "dead" });
+  const dead = await queue.control.listKeys({ phase: "deadLettered" });
   expect(dead.items.map(({ key }) => key.split("/").at(-1))).toEqual(["red-1"]);
   expect(troubles).toEqual([]);
   await worker.stop();
@@ -358,14 +366,14 @@ test("the command line that a view offers is one that there is", async (context)
   for (const view of [
     "/",
     `/runs${filters}&outcome=done&manager=hpa&error=x&hint=own_spec_written&kind=NodePool`,
-    "/fights?hours=6",
+    "/contention?hours=6",
     `/live${filters}`,
     `/keys${filters}&phase=waiting`,
     `/dead-letters${filters}`,
     "/workers",
-    "/workflows?workflow=release&status=stuck&q=web&by=ann&key=k",
-    "/o/default/node-pool/demo/blue",
-    "/o/default/node-pool/demo/none",
+    "/workflows?workflow=release&status=blocked&search=web&by=ann&key=k",
+    "/objects/default/node-pool/demo/blue",
+    "/objects/default/node-pool/demo/none",
   ]) {
     await page.goto(`${url}${view}`);
     const [line = ""] = (await page.locator(".cli code").last().textContent())?.split(" |") ?? [];
@@ -413,10 +421,10 @@ function openHistory(): (name: string) => Promise<void> {
           },
         },
       ],
-      fights: [],
+      contention: [],
       rollups: [],
-      say: [],
-      sayAgainMs: 1,
+      reports: [],
+      reportAgainMs: 1,
       loops: new Map(),
     });
   };

@@ -75,7 +75,7 @@ export async function started(
   spec: Spec = { name: id },
 ): Promise<void> {
   await runs.start(rollout, spec, { id });
-  await inStatus(runs, id, "parked");
+  await inStatus(runs, id, "waiting");
 }
 
 export async function inStatus(runs: Workflows, id: string, status: string): Promise<void> {

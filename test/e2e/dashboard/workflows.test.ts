@@ -45,7 +45,7 @@ test("runs are found by status, part of a name, who started them and key; the ov
   const { url, runs } = await stageRuns(harness);
   await runs.start(rollout, { name: "web" }, { id: "web-1", by: "ann", key: "team-a/web" });
   await runs.start(rollout, { name: "web", fails: true }, { id: "db-1", by: "bob" });
-  await inStatus(runs, "web-1", "parked");
+  await inStatus(runs, "web-1", "waiting");
   await runs.signal({ workflow: "rollout", id: "db-1" }, "approve", { payload: { by: "ann" } });
   await inStatus(runs, "db-1", "failed");
   const rows = async () => (await page.locator("tbody th a").allTextContents()).toSorted();
@@ -55,8 +55,8 @@ test("runs are found by status, part of a name, who started them and key; the ov
   await expect.poll(rows).toEqual(["db-1", "web-1"]);
   await page.locator("select").nth(1).selectOption("waiting");
   await expect.poll(rows).toEqual(["web-1"]);
-  expect(new URL(page.url()).searchParams.get("status")).toBe("parked");
-  expect(await line()).toBe("konverge run list rollout --status parked");
+  expect(new URL(page.url()).searchParams.get("status")).toBe("waiting");
+  expect(await line()).toBe("konverge run list rollout --status waiting");
   await page.locator("select").nth(1).selectOption("any");
   await page.getByRole("textbox", { name: "Search" }).fill("TEAM-a");
   await expect.poll(rows).toEqual(["web-1"]);
@@ -133,7 +133,7 @@ test("the search box finds runs beside objects; what people do to a run is in th
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "blue-run" }).waitFor();
-  expect(new URL(page.url()).pathname).toBe("/w/rollout/default/blue-run");
+  expect(new URL(page.url()).pathname).toBe("/runs/rollout/default/blue-run");
 
   await page.goto(`${url}/live`);
   await page.getByText("connected", { exact: true }).waitFor();
@@ -167,7 +167,7 @@ test("what a run records is text: nothing of it runs; viewers get no buttons", a
   await page.getByLabel("Token").press("Enter");
   await sentenceOf(page).getByText("waiting").waitFor();
   expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(0);
-  for (const view of ["/workflows", `/w/rollout/default/${encodeURIComponent(id)}`]) {
+  for (const view of ["/workflows", `/runs/rollout/default/${encodeURIComponent(id)}`]) {
     await page.goto(`${url}${view}`);
     await page.locator("main h1").waitFor();
     await page.locator(".skeleton").waitFor({ state: "detached" });
@@ -193,11 +193,11 @@ test.for([
     await runs.start(rollout, { name: "web", fails: true }, { id: "fails" });
     await runs.signal({ workflow: "rollout", id: "fails" }, "approve", { payload: { by: "ann" } });
     await inStatus(runs, "fails", "failed");
-    await runs.start({ name: "rollout", version: 9 }, { name: "web" }, { id: "stuck" });
-    await inStatus(runs, "stuck", "stuck");
+    await runs.start({ name: "rollout", version: 9 }, { name: "web" }, { id: "blocked" });
+    await inStatus(runs, "blocked", "blocked");
     for (const view of [
       "/workflows",
-      ...["waits", "fails", "stuck"].map((id) => `/w/rollout/default/${id}`),
+      ...["waits", "fails", "blocked"].map((id) => `/runs/rollout/default/${id}`),
     ]) {
       await page.goto(`${url}${view}`);
       await page.locator("main h1").waitFor();

@@ -55,7 +55,7 @@ async function finish(names: readonly string[], rest: Partial<AttemptRow> = {}):
       ...rest,
     } as const,
   }));
-  const nothing = { fights: [], rollups: [], say: [], sayAgainMs: 0, loops: new Map() };
+  const nothing = { contention: [], rollups: [], reports: [], reportAgainMs: 0, loops: new Map() };
   await writer.flush({ rows, ...nothing });
 }
 

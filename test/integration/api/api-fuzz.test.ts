@@ -260,7 +260,7 @@ test("names of a thousand clusters and controllers open no connection and leave 
   // Of this process: other files have theirs at the same Redis.
   const connections = () =>
     process.getActiveResourcesInfo().filter((kind) => kind === "TCPSocketWrap").length;
-  const paths = ["keys", "attempts", "fights", "queues", "workers", "pauses", "controllers"];
+  const paths = ["keys", "attempts", "contention", "queues", "workers", "pauses", "controllers"];
   // What is known has its connections and keys from then on.
   for (const path of paths) await call(`/v1/${path}?cluster=default`);
   // What was asked for before the test is written into the audit log a second later.

@@ -101,7 +101,7 @@ test("the guards of all clusters with controllers are listed; a cluster without 
   expect(items).toMatchObject([
     {
       cluster: "default",
-      breaker: { mode: "closed" },
+      breaker: { state: "closed" },
       rate: { current: 500, limits: { ratePerSecond: 500, burst: 1_000 } },
       workers: { live: ["worker-of-default"], failing: [] },
       transitions: [],
@@ -117,19 +117,19 @@ test("an isolated API server gets no call until a person resets it; who and why 
   const guard = await guardOf("default");
   await callThrough(guard);
   const isolated = await viewOf(await call("/v1/guards/default/isolate", "POST", ORDER));
-  expect(isolated.breaker).toMatchObject({ mode: "isolated", isolated: ORDER });
+  expect(isolated.breaker).toMatchObject({ state: "isolated", isolated: ORDER });
   expect(isolated.transitions[0]).toMatchObject({
     from: "closed",
     to: "isolated",
     by: ORDER.by,
-    why: ORDER.reason,
+    operatorReason: ORDER.reason,
   });
   await until("the worker knows", () => guard.breaker.mode === "isolated");
   await expect(callThrough(guard)).rejects.toMatchObject({ code: "deferred" });
 
   const back = { by: "grace", reason: "done" };
   const reset = await viewOf(await call("/v1/guards/default/reset", "POST", back));
-  expect(reset.breaker.mode).toBe("closed");
+  expect(reset.breaker.state).toBe("closed");
   expect(reset.breaker.isolated).toBeUndefined();
   // As after an outage: a fifth of the rate, from which it climbs.
   expect(reset.rate.current).toBe(100);

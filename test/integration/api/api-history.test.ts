@@ -1,7 +1,7 @@
 import {
   attemptPageSchema,
   contentionSchema,
-  fightsSchema,
+  contentionReportSchema,
   problemSchema,
   rollupsSchema,
 } from "@konverge/contracts";
@@ -29,7 +29,7 @@ const HISTORY_ROW = {
   worker: "w-1",
 } as const;
 const LOOP = {
-  kind: "flip",
+  kind: "ownershipFlip",
   count: 3,
   step: 1,
   sinceMs: 1,
@@ -49,8 +49,13 @@ async function remember(startedAtMs: number = HISTORY_ROW.startedAtMs): Promise<
     onError: () => undefined,
   });
   const object = "nodepools.demo.konverge.dev/demo/blue";
-  const taken = { kind: "taken", manager: "hpa", path: "spec.replicas", count: 3 } as const;
-  const lost = { kind: "lost", manager: "<b>kubectl</b>", path: "spec.size", count: 2 } as const;
+  const taken = { kind: "takeover", manager: "hpa", path: "spec.replicas", count: 3 } as const;
+  const lost = {
+    kind: "conflict",
+    manager: "<b>kubectl</b>",
+    path: "spec.size",
+    count: 2,
+  } as const;
   await writer.flush({
     rows: [
       { row: { ...HISTORY_ROW, startedAtMs }, recordBytes: 100 },
@@ -59,7 +64,7 @@ async function remember(startedAtMs: number = HISTORY_ROW.startedAtMs): Promise<
         recordBytes: 100,
       },
     ],
-    fights: [{ object, conflicts: 2, pairs: [taken, lost] }],
+    contention: [{ object, conflicts: 2, pairs: [taken, lost] }],
     rollups: [
       {
         controller: "node-pool",
@@ -67,8 +72,8 @@ async function remember(startedAtMs: number = HISTORY_ROW.startedAtMs): Promise<
         counts: { "outcome.done": 4, "outcome.retry": 1, calls: 9, ms: 50 },
       },
     ],
-    say: [],
-    sayAgainMs: 1,
+    reports: [],
+    reportAgainMs: 1,
     loops: new Map([[HISTORY_ROW.key, JSON.stringify(LOOP)]]),
   });
   await writer.close();
@@ -138,7 +143,7 @@ test.each([
   ["/v1/attempts?hint=loop", "/hint"],
   ["/v1/events?outcome=failed", "/outcome"],
   ["/v1/attempts?name=", "/name"],
-  ["/v1/fights?hours=25", "/hours"],
+  ["/v1/contention?hours=25", "/hours"],
   ["/v1/rollups", "/controller"],
 ])("%s is a 422 that says what to write", async (path, pointer) => {
   const problem = problemSchema.parse(await (await call(path)).json());
@@ -159,17 +164,19 @@ test("who fights is told by object, and over the cluster", async () => {
     name: "blue",
     loop: LOOP,
   });
-  expect(contention.contenders.map(({ kind, manager, count }) => [kind, manager, count])).toEqual(
+  expect(
+    contention.competingWriters.map(({ kind, manager, count }) => [kind, manager, count]),
+  ).toEqual(
     expect.arrayContaining([
-      ["taken", "hpa", 3],
-      ["lost", "<b>kubectl</b>", 2],
+      ["takeover", "hpa", 3],
+      ["conflict", "<b>kubectl</b>", 2],
     ]),
   );
-  const fights = fightsSchema.parse(await answerOf("/v1/fights"));
-  expect(fights).toMatchObject({
-    hot: [{ name: "blue", namespace: "demo", conflicts: 2 }],
-    flips: [{ name: "blue", manager: "hpa", path: "spec.replicas", count: 3 }],
-    loops: [{ key: HISTORY_ROW.key, kind: "flip" }],
+  const report = contentionReportSchema.parse(await answerOf("/v1/contention"));
+  expect(report).toMatchObject({
+    contendedObjects: [{ name: "blue", namespace: "demo", conflicts: 2 }],
+    ownershipFlips: [{ name: "blue", manager: "hpa", path: "spec.replicas", count: 3 }],
+    loops: [{ key: HISTORY_ROW.key, kind: "ownershipFlip" }],
   });
   const rollups = rollupsSchema.parse(await answerOf("/v1/rollups?controller=node-pool"));
   expect(rollups.items).toMatchObject([
@@ -177,8 +184,8 @@ test("who fights is told by object, and over the cluster", async () => {
   ]);
   expect((await call("/v1/rollups?controller=none")).status).toBe(404);
   // The rows are older than the hour.
-  expect(fights.rivals).toEqual([]);
+  expect(report.competingManagers).toEqual([]);
   await remember(Date.now());
-  const { rivals } = fightsSchema.parse(await answerOf("/v1/fights"));
-  expect(rivals).toEqual([{ controller: "node-pool", manager: "hpa", attempts: 2 }]);
+  const { competingManagers } = contentionReportSchema.parse(await answerOf("/v1/contention"));
+  expect(competingManagers).toEqual([{ controller: "node-pool", manager: "hpa", attempts: 2 }]);
 });

@@ -90,7 +90,7 @@ async function remember(options: {
         worker: "w-1",
       },
     })),
-    fights:
+    contention:
       conflicts === 0
         ? []
         : [{ object: "nodepools.demo.konverge.dev/demo/blue", conflicts, pairs: [] }],
@@ -101,8 +101,8 @@ async function remember(options: {
         counts: Object.fromEntries(counts) as Record<string, number>,
       },
     ],
-    say: [],
-    sayAgainMs: 1,
+    reports: [],
+    reportAgainMs: 1,
     loops:
       loopUntilMs === undefined
         ? new Map()
@@ -115,7 +115,7 @@ const codesOf = ({ problems }: Overview) => problems.map(({ code }) => code);
 
 test("before the first worker the overview says that nothing is known", async () => {
   expect(await overview()).toMatchObject({
-    verdict: "No controller is known yet.",
+    summary: "No controller is known yet.",
     problems: [],
     controllers: [],
   });
@@ -126,10 +126,12 @@ test("all is well in one sentence, with a row per controller", async () => {
   await remember({ outcomes: { done: 7, conflict: 2, retry: 1 } });
   const answer = await overview();
   expect(answer).toMatchObject({
-    verdict: "All is well: 1 worker on 1 controller.",
+    summary: "All is well: 1 worker on 1 controller.",
     problems: [],
     clusters: ["default"],
-    controllers: [{ name: "node-pool", workers: 1, waiting: 0, p50Ms: 30, p99Ms: 400, dead: 0 }],
+    controllers: [
+      { name: "node-pool", workers: 1, waiting: 0, p50Ms: 30, p99Ms: 400, deadLetters: 0 },
+    ],
   });
   const minutes = answer.controllers[0]?.minutes ?? [];
   expect(minutes).toHaveLength(60);
@@ -146,8 +148,8 @@ test("what is wrong is said worst first, and what was wrong is not said any more
   const { queue } = await api.access.find("default", "node-pool");
   await queue.control.pause({ kind: "namespace", namespace: "demo" }, ORDER);
   const answer = await overview();
-  expect(codesOf(answer)).toEqual(["failing", "lost", "loop", "fight", "paused"]);
-  expect(answer.verdict).toBe("Work goes on; 4 things to look at.");
+  expect(codesOf(answer)).toEqual(["failing", "lost", "loop", "contention", "paused"]);
+  expect(answer.summary).toBe("Work goes on; 4 things to look at.");
   expect(answer.problems.map(({ message }) => message)).toEqual([
     "node-pool: 6 of 11 attempts failed in 5 minutes",
     "node-pool: 1 attempt lost its worker in the last hour",
@@ -173,8 +175,8 @@ test("work that nobody does is bad", async () => {
   await queue.request(key, { kind: "cli", by: "test" });
   const answer = await overview();
   expect(codesOf(answer)).toEqual(["no_workers", "unserved"]);
-  expect(answer.verdict).toBe("2 things need you.");
-  expect(answer.controllers[0]?.oldestMs).toBeGreaterThanOrEqual(0);
+  expect(answer.summary).toBe("2 things need you.");
+  expect(answer.controllers[0]?.oldestRequestAgeMs).toBeGreaterThanOrEqual(0);
   const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
   await until("it is dead", () => worker.closed.length === 1);
   expect(codesOf(await overview())).toEqual(["no_workers", "dead_letters"]);
@@ -201,11 +203,11 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
   await registry.announce([], [release]);
   await runs.start(release, false, { id: "waits" });
   const alone = await overview();
-  expect(alone.verdict).toBe("1 thing needs you.");
+  expect(alone.summary).toBe("1 thing needs you.");
   expect(alone.problems).toEqual([
     {
       code: "unserved",
-      level: "bad",
+      level: "error",
       message: "release: 1 run has not ended and no worker runs it",
       workflow: "release",
     },
@@ -223,23 +225,23 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
   });
   onTestFinished(heartbeat);
   runs.work({ workflows: [release] });
-  await inStatus("waits", "parked");
+  await inStatus("waits", "waiting");
   await until("the worker lives", async () => (await api.access.workers("default")).length === 1);
   expect(await overview()).toMatchObject({
-    verdict: "All is well: 1 worker on 1 workflow.",
+    summary: "All is well: 1 worker on 1 workflow.",
     problems: [],
-    workflows: [{ name: "release", version: 2, workers: 1, runs: { parked: 1, failed: 0 } }],
+    workflows: [{ name: "release", version: 2, workers: 1, runs: { waiting: 1, failed: 0 } }],
   });
 
   await runs.start(release, true, { id: "team/fails" });
   await runs.start({ name: "release", version: 9 }, false, { id: "old" });
   await inStatus("team/fails", "failed");
-  await inStatus("old", "stuck");
-  const { verdict, problems } = await overview();
-  expect(verdict).toBe("1 thing needs you, 1 more to look at.");
+  await inStatus("old", "blocked");
+  const { summary, problems } = await overview();
+  expect(summary).toBe("1 thing needs you, 1 more to look at.");
   expect(problems).toMatchObject([
     {
-      code: "run_stuck",
+      code: "run_blocked",
       run: "release/default/old",
       message: expect.stringMatching(/^release: old is stuck: .* version 9/),
     },
@@ -252,11 +254,11 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
 
   for (const id of ["a", "b", "c"]) {
     await runs.start({ name: "release", version: 9 }, false, { id });
-    await inStatus(id, "stuck");
+    await inStatus(id, "blocked");
   }
   expect((await overview()).problems[0]).toEqual({
-    code: "run_stuck",
-    level: "bad",
+    code: "run_blocked",
+    level: "error",
     message: "release: 4 runs are stuck",
     workflow: "release",
   });
@@ -277,9 +279,9 @@ test("each view has its page, which knows the way up from wherever it is served"
   const pages = await makePages();
   for (const [path, up] of [
     ["/", "./"],
-    ["/runs?name=blue", "./"],
-    ["/o/default/node-pool/demo/blue", "./../../../../"],
-    ["/w/release/default/team%2Fweb", "./../../../"],
+    ["/attempts?name=blue", "./"],
+    ["/objects/default/node-pool/demo/blue", "./../../../../"],
+    ["/runs/release/default/team%2Fweb", "./../../../"],
   ] as const) {
     const response = await call(path, { pages });
     expect(response.status, path).toBe(200);

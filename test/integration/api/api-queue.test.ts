@@ -1,7 +1,7 @@
 import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import {
   keyListSchema,
-  orderListSchema,
+  operatorActionListSchema,
   pauseListSchema,
   problemSchema,
   reconcileResultsSchema,
@@ -31,7 +31,7 @@ beforeEach(async () => {
   access = openQueueAccess({
     redisUrl: harness.url,
     prefix: harness.prefix,
-    maxWaiting: 5,
+    maxQueueLength: 5,
     onError: () => undefined,
   });
   guards = openGuardControl({ redis, prefix: harness.prefix });
@@ -77,7 +77,9 @@ test("a pause is seen in the list, in the object's history, until the resume", a
     code: "not_found",
     status: 404,
   });
-  const { items } = orderListSchema.parse(await json("/v1/orders?controller=node-pool"));
+  const { items } = operatorActionListSchema.parse(
+    await json("/v1/operator-actions?controller=node-pool"),
+  );
   expect(items.map(({ kind }) => kind)).toEqual(["resume", "pause"]);
 });
 
@@ -121,7 +123,7 @@ test("dead letters are listed, counted and released", async () => {
   for (const name of ["a-1", "a-2", "b-1"]) await call("/v1/reconciles", { ...POOL, name });
   await until("all died", () => worker.closed.length === 3);
   const { items } = keyListSchema.parse(await json("/v1/dead-letters?name=a"));
-  expect(items.map(({ dead }) => dead?.error?.message)).toEqual(["cannot", "cannot"]);
+  expect(items.map(({ deadLetter }) => deadLetter?.error?.message)).toEqual(["cannot", "cannot"]);
 
   const release = "/v1/dead-letters/release";
   const match = { controller: "node-pool", contains: "a", ...ADA };
@@ -138,7 +140,7 @@ test("dead letters are listed, counted and released", async () => {
 test("a request is cancelled by its id", async () => {
   const accepted = (await (await call("/v1/reconciles", POOL)).json()) as { id: string };
   const path = `/v1/reconciles/${encodeURIComponent(accepted.id)}`;
-  expect(await json(`${path}/cancel`, ADA)).toEqual({ id: accepted.id, result: "withdrawn" });
+  expect(await json(`${path}/cancel`, ADA)).toEqual({ id: accepted.id, result: "cancelled" });
   expect(await json(path)).toMatchObject({ phase: "finished", outcome: "cancelled" });
   expect(await problem("/v1/reconciles/nonsense/cancel", ADA)).toMatchObject({ status: 404 });
 });
@@ -173,7 +175,7 @@ test.each([
   ],
   ["an empty batch", "/v1/reconciles/batch", { items: [] }, ["/items"]],
   ["an unknown phase", "/v1/keys?phase=ded", undefined, ["/phase"]],
-  ["an unknown filter", "/v1/dead-letters?phase=dead", undefined, ["/phase"]],
+  ["an unknown filter", "/v1/dead-letters?phase=deadLettered", undefined, ["/phase"]],
 ])("%s is a 422 with a pointer", async (_what, path, body, pointers) => {
   expect(await problem(path, body)).toEqual({ code: "invalid_request", status: 422, pointers });
 });

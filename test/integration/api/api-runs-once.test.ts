@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { runListSchema, startedRunSchema } from "@konverge/contracts";
+import { runListSchema, startRunResponseSchema } from "@konverge/contracts";
 import { createControllerRegistry } from "@konverge/queue";
 import { beforeEach, expect, test } from "vitest";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
@@ -22,7 +22,7 @@ const start = async (call: Call, key: string, body: object = {}) => {
   const headers = { "idempotency-key": key };
   const response = await call("/v1/runs", { headers, body: { workflow: "deploy", ...body } });
   expect(response.status).toBe(202);
-  return startedRunSchema.parse(await response.json());
+  return startRunResponseSchema.parse(await response.json());
 };
 const runsOf = async (call: Call) =>
   runListSchema.parse(await (await call("/v1/runs")).json()).items.map(({ id }) => id);

@@ -2,7 +2,7 @@ import {
   auditPageSchema,
   runListSchema,
   runSchema,
-  startedRunSchema,
+  startRunResponseSchema,
   type QueueList,
   type RunDetail,
 } from "@konverge/contracts";
@@ -41,7 +41,7 @@ async function work(...workflows: readonly AnyWorkflow[]): Promise<void> {
 async function start(call: Call, body: object, sent: Sent = {}) {
   const response = await call("/v1/runs", { ...sent, body: { workflow: "approved", ...body } });
   expect(response.status).toBe(202);
-  const answer = startedRunSchema.parse(await response.json());
+  const answer = startRunResponseSchema.parse(await response.json());
   const path = `/v1/runs/${encodeURIComponent(answer.id)}`;
   expect(response.headers.get("location")).toBe(path);
   return { ...answer, path };
@@ -62,7 +62,7 @@ test("a run is started by name, tells what it waits for, takes a signal, and end
     expect.stringMatching(/^approved\/default\/[-0-9a-f]{36}$/),
     true,
   ]);
-  const parked = await inStatus(call, path, "parked");
+  const parked = await inStatus(call, path, "waiting");
   expect(parked).toMatchObject({ version: 3, key: "pool/web", input: { name: "web" } });
   const since = expect.stringMatching(/Z$/);
   expect(parked.waits).toEqual([{ step: "approve", kind: "signal", since }]);
@@ -99,45 +99,45 @@ test("a cancellation says by whom and why", async () => {
   const call = harness.serve();
   await work(approved);
   const { path } = await start(call, { input: { name: "web" } });
-  await inStatus(call, path, "parked");
-  const order = { by: "ann", reason: "wrong pool" };
-  expect((await call(`${path}/cancel`, { body: order })).status).toBe(200);
-  expect(await inStatus(call, path, "cancelled")).toMatchObject({ cancel: order });
+  await inStatus(call, path, "waiting");
+  const action = { by: "ann", reason: "wrong pool" };
+  expect((await call(`${path}/cancel`, { body: action })).status).toBe(200);
+  expect(await inStatus(call, path, "cancelled")).toMatchObject({ cancel: action });
 });
 
 test("a signal that the run does not take is told, with its sender and without its payload", async () => {
   const call = harness.serve();
   await work(approved);
   const { path } = await start(call, { input: { name: "web" } });
-  expect(await inStatus(call, path, "parked")).not.toHaveProperty("untaken");
+  expect(await inStatus(call, path, "waiting")).not.toHaveProperty("unconsumedSignals");
   for (const name of ["aprove", "approve"]) {
     const body = { name, id: `of-${name}`, payload: { by: "ann" }, by: "ann" };
     expect((await call(`${path}/signal`, { body })).status).toBe(200);
   }
-  const { untaken } = await inStatus(call, path, "done");
+  const { unconsumedSignals } = await inStatus(call, path, "done");
   const at = expect.stringMatching(/Z$/);
-  expect(untaken).toEqual([{ name: "aprove", id: "of-aprove", by: "ann", at }]);
+  expect(unconsumedSignals).toEqual([{ name: "aprove", id: "of-aprove", by: "ann", at }]);
 });
 
 test("a look at a run can wait: for its end, or for anything new", async () => {
   const call = harness.serve();
   await work(approved);
   const { path } = await start(call, { input: { name: "web" } });
-  const parked = await inStatus(call, path, "parked");
-  expect((await get(call, `${path}?wait=20ms`)).status).toBe("parked");
+  const parked = await inStatus(call, path, "waiting");
+  expect((await get(call, `${path}?wait=20ms`)).status).toBe("waiting");
   // What was seen is not so any more: answered at once.
-  expect((await get(call, `${path}?wait=60s&seen=queued/0`)).status).toBe("parked");
-  const news = get(call, `${path}?wait=60s&seen=parked/${parked.steps.length}`);
+  expect((await get(call, `${path}?wait=60s&lastState=queued/0`)).status).toBe("waiting");
+  const news = get(call, `${path}?wait=60s&lastState=waiting/${parked.steps.length}`);
   const end = call(path, { headers: { prefer: "wait=60" } });
   const body = { name: "approve", payload: { by: "ann" }, by: "ann" };
   expect((await call(`${path}/signal`, { body })).status).toBe(200);
   const { status, steps } = await news;
-  expect(`${status}/${steps.length}`).not.toBe("parked/1");
+  expect(`${status}/${steps.length}`).not.toBe("waiting/1");
   expect(runSchema.parse(await (await end).json()).status).toBe("done");
-  const refused = await call(`${path}?wait=61s&seen=7`);
+  const refused = await call(`${path}?wait=61s&lastState=7`);
   expect((await problemIn(refused)).errors?.map(({ pointer }) => pointer)).toEqual([
     "/wait",
-    "/seen",
+    "/lastState",
   ]);
 });
 
@@ -164,15 +164,15 @@ test("a retry is an operator's order: it begins a failed run anew or goes on fro
   const anew = await retry();
   const next = `/v1/runs/${encodeURIComponent("approved/default/r~2")}`;
   expect(anew.headers.get("location")).toBe(next);
-  const order = { by: "ann", reason: body.reason };
+  const author = { by: "ann", reason: body.reason };
   expect(runSchema.parse(await anew.json())).toMatchObject({
     id: "approved/default/r~2",
     by: "ann",
-    retry: { of: id, ...order },
+    retry: { originalRun: id, ...author },
   });
   await inStatus(call, next, "failed");
   state.broken = false;
-  expect(await (await retry({ fromFailed: true })).json()).toMatchObject({ id, retry: order });
+  expect(await (await retry({ fromFailed: true })).json()).toMatchObject({ id, retry: author });
   const run = await inStatus(call, path, "done");
   expect(run.steps.map(({ name, value }) => [name, value])).toEqual([
     ["draft", "draft"],
@@ -203,7 +203,7 @@ test("a start waits for a worker; with an id or an Idempotency-Key it happens on
   expect(await start(call, body, { headers })).toMatchObject({ id: one.id, created: true });
   expect((await get(call, first.path)).status).toBe("queued");
   await work(approved);
-  await inStatus(call, first.path, "parked");
+  await inStatus(call, first.path, "waiting");
 });
 
 test("lists are newest first and by pages, of one workflow or of all", async () => {
@@ -238,20 +238,20 @@ test("runs are found by status, key, who started them, and a part of their name"
   const one = await start(call, { id: "one", input, key: "pool/Web" }, { token });
   const two = await start(call, { id: "two", input, by: "bob" });
   const bad = await start(call, { id: "bad", input: {} });
-  await inStatus(call, one.path, "parked");
-  await inStatus(call, two.path, "parked");
+  await inStatus(call, one.path, "waiting");
+  await inStatus(call, two.path, "waiting");
   await inStatus(call, bad.path, "failed");
   const list = async (query: string) => {
     const answer = await call(`/v1/runs?${query}`);
     return runListSchema.parse(await answer.json()).items.map(({ id }) => id.split("/").at(-1));
   };
-  expect(await list("status=parked")).toEqual(["two", "one"]);
+  expect(await list("status=waiting")).toEqual(["two", "one"]);
   expect(await list("status=failed")).toEqual(["bad"]);
-  expect(await list("status=stuck")).toEqual([]);
+  expect(await list("status=blocked")).toEqual([]);
   expect(await list("key=pool/Web")).toEqual(["one"]);
   expect(await list("by=ann")).toEqual(["one"]);
-  expect(await list("q=web")).toEqual(["one"]);
-  expect(await list("q=TW&status=parked&by=bob")).toEqual(["two"]);
+  expect(await list("search=web")).toEqual(["one"]);
+  expect(await list("search=TW&status=waiting&by=bob")).toEqual(["two"]);
   const refused = await call("/v1/runs?status=asleep&cursor=7");
   const { errors } = await problemIn(refused);
   expect(errors).toMatchObject([

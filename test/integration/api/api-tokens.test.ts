@@ -1,6 +1,6 @@
 import {
   auditPageSchema,
-  fightsSchema,
+  contentionReportSchema,
   keyListSchema,
   pauseListSchema,
   problemSchema,
@@ -28,8 +28,8 @@ async function refused(response: Response, status: number): Promise<string> {
 const READS = [
   "/v1/controllers",
   "/metrics",
-  "/queues",
-  "/queues/api/queues",
+  "/jobs",
+  "/jobs/api/queues",
   "/v1/overview",
   "/v1/nothing",
 ];
@@ -244,7 +244,7 @@ test("a scope holds on every route: what is outside is refused, and left out of 
     ["/v1/objects/default/nodes/_/n"],
     [`/v1/reconciles/${green}`],
     [`/v1/reconciles/${green}/cancel`, { body: ORDER }],
-    ["/v1/orders?controller=node-pool"],
+    ["/v1/operator-actions?controller=node-pool"],
     ["/v1/reconciles", { body: GREEN }],
     ["/v1/reconciles", { body: { controller: "nodes", name: "n" } }],
     ["/v1/objects/default/node-pool/green/a/reconcile", { body: {} }],
@@ -258,8 +258,8 @@ test("a scope holds on every route: what is outside is refused, and left out of 
     ["/v1/guards/default/isolate", { body: ORDER }],
     ["/v1/guards/default/rate", { body: { ratePerSecond: 1, ...ORDER }, method: "PUT" }],
     ["/metrics"],
-    ["/queues"],
-    ["/queues/api/queues"],
+    ["/jobs"],
+    ["/jobs/api/queues"],
   ];
   for (const [path, sent] of outside) {
     const response = await call(path, sent);
@@ -288,17 +288,19 @@ test("a scope of controllers or clusters leaves out what belongs to others", asy
     "/v1/controllers",
     "/v1/workers",
     "/v1/queues",
-    "/v1/fights",
+    "/v1/contention",
     "/v1/keys",
     "/v1/overview",
   ]) {
     await refused(await call(path, { token: edge }), 403);
   }
   await refused(await call("/v1/rollups?controller=node-pool", { token: nodes }), 403);
-  expect(fightsSchema.parse(await (await call("/v1/fights", { token: nodes })).json())).toEqual({
-    hot: [],
-    rivals: [],
-    flips: [],
+  expect(
+    contentionReportSchema.parse(await (await call("/v1/contention", { token: nodes })).json()),
+  ).toEqual({
+    contendedObjects: [],
+    competingManagers: [],
+    ownershipFlips: [],
     loops: [],
   });
 });

@@ -197,7 +197,7 @@ test.each([
     "unknown_controller",
   ],
   ["an unknown route", () => call("/v1/nothing"), 404, "route_not_found"],
-  ["an unknown file", () => call("/queues/static/none.js"), 404, "route_not_found"],
+  ["an unknown file", () => call("/jobs/static/none.js"), 404, "route_not_found"],
   ["an unknown id", () => call("/v1/reconciles/nonsense"), 404, "not_found"],
   [
     "an id that was never given",

@@ -71,8 +71,8 @@ test("the blocks of docs/client.md are one program that runs", async () => {
   // Until the program listens, somebody has to say something again.
   const failures: unknown[] = [];
   const talk = setInterval(() => {
-    const order = { by: "ada", reason: "a test" };
-    client.objects.pause({ ...blue, name: "blue-2" }, order).catch((error: unknown) => {
+    const action = { by: "ada", reason: "a test" };
+    client.objects.pause({ ...blue, name: "blue-2" }, action).catch((error: unknown) => {
       failures.push(error);
     });
   }, 200);

@@ -70,16 +70,16 @@ test("pauses, cancels and releases are ordered in the name of the token", async 
     items: [{ by: "admin" }],
   });
   expect(await client.queues.pauses()).toMatchObject({ items: [{ reason: "a bad release" }] });
-  expect(await client.reconciles.cancel(id, WHY)).toEqual({ id, result: "withdrawn" });
+  expect(await client.reconciles.cancel(id, WHY)).toEqual({ id, result: "cancelled" });
   expect(await client.queues.resume({ ...POOL, ...WHY })).toEqual({ resumed: 0 });
-  const { items: orders } = await client.controllers.orders({ controller: "node-pool" });
-  expect(orders.map(({ kind }) => kind)).toEqual(["resume", "cancel", "pause"]);
+  const { items: actions } = await client.controllers.actions({ controller: "node-pool" });
+  expect(actions.map(({ kind }) => kind)).toEqual(["resume", "cancel", "pause"]);
   const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
   await queue.request(keyOf("red"), { kind: "watch" });
   await until("it died", () => worker.closed.length === 1);
   await worker.stop();
   const dead = await client.deadLetters.list().page();
-  expect(dead.items).toMatchObject([{ phase: "dead", failures: 1 }]);
+  expect(dead.items).toMatchObject([{ phase: "deadLettered", failures: 1 }]);
   const release = { controller: "node-pool", ...WHY };
   expect(await client.deadLetters.release({ ...release, dryRun: true })).toMatchObject({
     count: 1,
@@ -135,8 +135,8 @@ test("orders whose answers are lost are given once", async () => {
   // Given twice it would find nothing to resume.
   expect(await unlucky.queues.resume({ ...POOL, ...WHY })).toEqual({ resumed: 0 });
   proxy.tear(1);
-  expect(await unlucky.reconciles.cancel(id, WHY)).toEqual({ id, result: "withdrawn" });
-  const { items } = await client.controllers.orders({ controller: "node-pool" });
+  expect(await unlucky.reconciles.cancel(id, WHY)).toEqual({ id, result: "cancelled" });
+  const { items } = await client.controllers.actions({ controller: "node-pool" });
   expect(items.map(({ kind }) => kind)).toEqual(["cancel", "resume", "pause"]);
 });
 

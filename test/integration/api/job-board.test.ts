@@ -63,12 +63,12 @@ async function refused(response: Response): Promise<void> {
   expect(problemSchema.parse(await response.json()).code).toBe("method_not_allowed");
 }
 
-const JOBS = "/queues/api/queues/node-pool";
+const JOBS = "/jobs/api/queues/node-pool";
 
 test("viewers look at raw jobs and change nothing", async () => {
   const call = await callAs("viewer");
   const id = await waitingJob();
-  const listed = await (await call(`/queues/api/queues?activeQueue=node-pool&page=1`)).json();
+  const listed = await (await call(`/jobs/api/queues?activeQueue=node-pool&page=1`)).json();
   expect(listed).toMatchObject({ queues: [{ name: "node-pool", readOnlyMode: true }] });
   for (const path of [`${JOBS}/pause`, `${JOBS}/${id}/promote`, `${JOBS}/${id}/retry/failed`]) {
     await refused(await call(path, { method: "PUT" }));
@@ -80,7 +80,7 @@ test("viewers look at raw jobs and change nothing", async () => {
 test("an operator's retry and promote ask for the object, with its author; the other buttons are refused", async () => {
   const call = await callAs("operator");
   const id = await waitingJob();
-  const listed = await (await call("/queues/api/queues")).json();
+  const listed = await (await call("/jobs/api/queues")).json();
   expect(listed).toMatchObject({ queues: [{ name: "node-pool", readOnlyMode: false }] });
   for (const action of ["promote", "retry/failed"]) {
     expect((await call(`${JOBS}/${id}/${action}`, { method: "PUT" })).status).toBe(204);
@@ -99,19 +99,17 @@ test("an operator's retry and promote ask for the object, with its author; the o
     await refused(await call(`${JOBS}/${path}`, { method: "PUT" }));
   }
   expect((await call(`${JOBS}/no-such-job/promote`, { method: "PUT" })).status).toBe(404);
-  expect((await call(`/queues/api/queues/nobody/${id}/promote`, { method: "PUT" })).status).toBe(
-    404,
-  );
+  expect((await call(`/jobs/api/queues/nobody/${id}/promote`, { method: "PUT" })).status).toBe(404);
 });
 
 test("jobs lead to the page of their object, and the board to the dashboard", async () => {
   const call = await callAs("viewer");
   await waitingJob();
-  const path = "/queues/api/queues?activeQueue=node-pool&status=latest&page=1&jobsPerPage=10";
+  const path = "/jobs/api/queues?activeQueue=node-pool&status=latest&page=1&jobsPerPage=10";
   expect(await (await call(path)).json()).toMatchObject({
     queues: [{ jobs: [{ externalUrl: { href: "../o/default/node-pool/demo/blue" } }] }],
   });
-  expect(await (await call("/queues")).text()).toContain('"url":"../"');
+  expect(await (await call("/jobs")).text()).toContain('"url":"../"');
 });
 
 test("queues of workflows are there too: a job leads to its run, and is not retried here", async () => {
@@ -124,13 +122,13 @@ test("queues of workflows are there too: a job leads to its run, and is not retr
   await workflows.start({ name: "release", version: 1 }, null, { id: "team-a/web" });
   const call = await callAs("operator");
   const name = "workflow.release";
-  const path = `/queues/api/queues?activeQueue=${name}&status=latest&page=1&jobsPerPage=10`;
+  const path = `/jobs/api/queues?activeQueue=${name}&status=latest&page=1&jobsPerPage=10`;
   const { queues } = (await (await call(path)).json()) as {
     queues: { name: string; jobs: { id: string; externalUrl: { href: string } }[] }[];
   };
   const [job] = queues.find((queue) => queue.name === name)?.jobs ?? [];
   expect(job?.externalUrl.href).toBe("../w/release/default/team-a%2Fweb");
-  const retry = `/queues/api/queues/${name}/${encodeURIComponent(job?.id ?? "")}/promote`;
+  const retry = `/jobs/api/queues/${name}/${encodeURIComponent(job?.id ?? "")}/promote`;
   const refusal = await call(retry, { method: "PUT" });
   expect(problemSchema.parse(await refusal.json())).toMatchObject({
     code: "invalid_request",
@@ -140,20 +138,20 @@ test("queues of workflows are there too: a job leads to its run, and is not retr
 
 test("the board asks no foreign host, and knows the path that a proxy took away", async () => {
   const call = await callAs("viewer");
-  const page = await call("/queues");
+  const page = await call("/jobs");
   expect(page.headers.get("content-security-policy")).toContain("default-src 'self'");
   const text = await page.text();
   expect(text).not.toMatch(/googleapis|gstatic/);
-  expect(text).toContain('<base href="/queues/" />');
-  const behind = await call("/queues", { headers: { "x-forwarded-prefix": "/tools/konverge" } });
-  expect(await behind.text()).toContain('<base href="/tools/konverge/queues/" />');
-  const hostile = await call("/queues", { headers: { "x-forwarded-prefix": '/"><script>' } });
-  expect(await hostile.text()).toContain('<base href="/queues/" />');
+  expect(text).toContain('<base href="/jobs/" />');
+  const behind = await call("/jobs", { headers: { "x-forwarded-prefix": "/tools/konverge" } });
+  expect(await behind.text()).toContain('<base href="/tools/konverge/jobs/" />');
+  const hostile = await call("/jobs", { headers: { "x-forwarded-prefix": '/"><script>' } });
+  expect(await hostile.text()).toContain('<base href="/jobs/" />');
 });
 
 test("what the board does not have is a problem as everywhere", async () => {
   const call = await callAs("viewer");
-  const unknown = await call("/queues/api/queues/nobody/some-id");
+  const unknown = await call("/jobs/api/queues/nobody/some-id");
   expect(unknown.status).toBe(404);
   expect(problemSchema.parse(await unknown.json()).code).toBe("not_found");
 });

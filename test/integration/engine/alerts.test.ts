@@ -197,14 +197,14 @@ test("a run that is stuck wakes somebody, and so does one that fails", async (co
   const before = await scrape();
   const count = async (series: string) => (await scrape()).get(`konverge_workflow_${series}`);
   await workflows.start(release, undefined);
-  const failed = 'activations_total{workflow="release",end="failed"}';
+  const failed = 'executions_total{workflow="release",end="failed"}';
   await until("it has failed", async () => (await count(failed)) === 1);
   const failing = await firing(seriesOf(await scrape(), before));
   expect(failing).toContain("KonvergeRunsFailing");
   expect(failing).not.toContain("KonvergeRunsBlocked");
   // No worker has code that takes it.
   await workflows.start({ ...release, version: 1 }, undefined);
-  const stuck = 'runs{workflow="release",status="stuck"}';
+  const stuck = 'runs{workflow="release",status="blocked"}';
   await until("one is stuck", async () => (await count(stuck)) === 1);
   expect(await firing(seriesOf(await scrape()))).toContain("KonvergeRunsBlocked");
 });

@@ -127,14 +127,14 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
       "/",
       "/metrics",
       "/v1/attempts?cluster=default&limit=100",
-      "/v1/fights?cluster=default",
+      "/v1/contention?cluster=default",
       "/v1/controllers",
       ...names.flatMap((object) => [
-        `/o/default/${name}/${namespace}/${object}`,
+        `/objects/default/${name}/${namespace}/${object}`,
         `/v1/objects/default/${name}/${namespace}/${object}`,
         `/v1/objects/default/${name}/${namespace}/${object}/contention`,
       ]),
-      `/queues/api/queues?activeQueue=&page=1&jobsPerPage=50`,
+      `/jobs/api/queues?activeQueue=&page=1&jobsPerPage=50`,
     ];
     const texts: string[] = [];
     for (const path of paths) {
@@ -160,7 +160,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     for (const name of names) {
       await until(`${name} has ended for good`, async () => {
         const state = await queue.getKey(key(name));
-        return state?.phase === "dead" || state?.lastOutcome === "done";
+        return state?.phase === "deadLettered" || state?.lastOutcome === "done";
       });
     }
   };
@@ -304,7 +304,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
         conflictRetry: "job",
         maxFailures: 2,
         backoff: eager,
-        when: ({ object }) => {
+        predicate: ({ object }) => {
           throw new Error(textOf(object));
         },
         watches: [

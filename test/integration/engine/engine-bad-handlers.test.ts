@@ -222,7 +222,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       },
     });
     await harness.make("m");
-    await until("it is dead", async () => (await queue.getKey(key("m")))?.phase === "dead");
+    await until("it is dead", async () => (await queue.getKey(key("m")))?.phase === "deadLettered");
     expect((await records("m")).map(({ outcome }) => outcome)).toEqual(["retry", "retry", "retry"]);
     heal = true;
     await harness.client.mutate(harness.Widgets, { namespace, name: "m" }, (draft) => {
@@ -242,7 +242,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       },
     });
     await harness.make("n");
-    await until("it is dead", async () => (await queue.getKey(key("n")))?.phase === "dead");
+    await until("it is dead", async () => (await queue.getKey(key("n")))?.phase === "deadLettered");
     await harness.client.mutate(harness.Widgets, { namespace, name: "n" }, (draft) => {
       draft.metadata.annotations = { "konverge.dev/requested-at": "now" };
     });
@@ -324,7 +324,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     };
     expect(Object.keys(kube).toSorted()).toEqual(Object.keys(calls).toSorted());
     for (const [method, run] of Object.entries(calls)) {
-      await expect(run(), method).rejects.toMatchObject({ code: "attempt_revoked" });
+      await expect(run(), method).rejects.toMatchObject({ code: "attempt_ended" });
     }
   });
 
@@ -356,7 +356,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
   test("a when or a map that throws stops no watch", async () => {
     const seen: string[] = [];
     const { lines } = await harness.start({
-      when: () => boom(),
+      predicate: () => boom(),
       watches: [{ type: harness.Widgets, map: () => boom() }],
       reconcile: async ({ object }) => {
         seen.push(`${object.metadata.name}:${String(object.spec?.["size"])}`);

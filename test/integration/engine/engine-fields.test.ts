@@ -127,7 +127,7 @@ describe.each(testServers())("strategy fields on $name", (target) => {
         .find(({ writes }) => writes !== undefined && (writes as unknown[]).length > 0),
     );
     expect(record).toMatchObject({ writes: [{ patch: { spec: { mine: true } }, conflicts: [] }] });
-    expect(record).not.toMatchObject({ writes: [{ taken: expect.anything() }] });
+    expect(record).not.toMatchObject({ writes: [{ fieldsTakenOver: expect.anything() }] });
   });
 
   test("to keep a Secret out of errors is not to have read all of it", async () => {

@@ -28,7 +28,7 @@ describe.each(testServers())("writes of one object together, on $name", (target)
     const together = barrier(WRITERS);
     const { queue, key, records } = await harness.start({
       concurrency: WRITERS,
-      when: () => false,
+      predicate: () => false,
       reconcile: async ({ object, kube }) => {
         if (object.metadata.name === HOT) return;
         await together();
@@ -71,7 +71,7 @@ describe.each(testServers())("writes of one object together, on $name", (target)
     const together = barrier(WRITERS);
     const { queue, key, records } = await harness.start({
       concurrency: WRITERS,
-      when: () => false,
+      predicate: () => false,
       reconcile: async ({ object, kube }) => {
         const { name } = object.metadata;
         if (name === HOT) return;

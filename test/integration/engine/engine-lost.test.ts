@@ -54,7 +54,7 @@ describe.each(testServers())("attempts that never end, on $name", (target) => {
       );
       expect(line).toMatchObject({
         level: "warn",
-        fields: { controller: name, namespace, name: key.name, inARow: 2 },
+        fields: { controller: name, namespace, name: key.name, consecutive: 2 },
       });
       const text = await metrics.text();
       expect(text).toContain(`konverge_reconcile_lost_total{controller="${name}"} 1`);

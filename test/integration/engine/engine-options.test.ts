@@ -129,7 +129,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
   test("watches: a change reconciles whom the old and the new state map to", async () => {
     const seen: string[] = [];
     await harness.start({
-      when: () => false,
+      predicate: () => false,
       watches: [
         {
           type: ConfigMaps,
@@ -160,7 +160,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
   test("when: only what it wants, and deletion marks and requests by people whatever it says", async () => {
     const seen: string[] = [];
     await harness.start({
-      when: anyOf(generationChanged, labelsChanged),
+      predicate: anyOf(generationChanged, labelsChanged),
       reconcile: async ({ object: { metadata } }) => {
         const { labels, annotations } = metadata;
         seen.push(`${metadata.name} ${labels?.["l"] ?? "-"} ${annotations?.["a"] ?? "-"}`);

@@ -114,7 +114,7 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
     const startLate = await until("the handler has ended", () => late);
     await until("it is refused", async () => {
       const error = await startLate(workflow, 1).then(() => undefined, ensureError);
-      return isKonvergeError(error) && error.code === "attempt_revoked";
+      return isKonvergeError(error) && error.code === "attempt_ended";
     });
     expect(codes).toEqual(["invalid_request"]);
     expect(await listed(runs, workflow)).toHaveLength(1);

@@ -155,7 +155,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
       const found = lines.filter(({ msg }) => msg === "has tried to write");
       return found.length === 2 && found;
     });
-    for (const { code } of tried) expect(["cancelled", "attempt_revoked"]).toContain(code);
+    for (const { code } of tried) expect(["cancelled", "attempt_ended"]).toContain(code);
     const { name } = widget.metadata;
     const now = await harness.client.get(harness.Widgets, { name, namespace });
     expect(now.spec).toMatchObject({ by: "the successor" });

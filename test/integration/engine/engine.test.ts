@@ -40,7 +40,7 @@ describe.each(testServers())("engine on $name", (target) => {
       writes: [{ verb: "patch", subresource: "status", patch: { status: { size: 2 } } }],
     });
     // The object came with the watch; a machine that stalls for 100 ms reads it once more.
-    expect(record.calls.n).toBeLessThanOrEqual(2);
+    expect(record.calls.count).toBeLessThanOrEqual(2);
   });
 
   test("an object that the watch has delivered is written without a read, and a change in between is kept", async () => {
@@ -134,14 +134,19 @@ describe.each(testServers())("engine on $name", (target) => {
     await engines.make("w");
     await until("the write is recorded with its conflict", async () => {
       const records = await queue.listAttempts(key("w"));
-      return records.some(({ record }) => record.includes('"winners":[{'));
+      return records.some(({ record }) => record.includes('"competingWriters":[{'));
     });
     const records = await queue.listAttempts(key("w"));
-    const record = records.find((stored) => stored.record.includes('"winners":[{'))?.record ?? "{}";
+    const record =
+      records.find((stored) => stored.record.includes('"competingWriters":[{'))?.record ?? "{}";
     expect(JSON.parse(record)).toMatchObject({
       outcome: "done",
       writes: [
-        { conflicts: [{ winners: [{ manager: "konverge-test", paths: ["spec.foreign"] }] }] },
+        {
+          conflicts: [
+            { competingWriters: [{ manager: "konverge-test", paths: ["spec.foreign"] }] },
+          ],
+        },
       ],
     });
   });
@@ -185,7 +190,7 @@ describe.each(testServers())("engine on $name", (target) => {
     const refused = await until("the access is refused", () =>
       leaked?.get(engines.Widgets, "leak").then(() => false as const, ensureError),
     );
-    expect(refused).toMatchObject({ code: "attempt_revoked" });
+    expect(refused).toMatchObject({ code: "attempt_ended" });
   });
 
   test("a handler over its time is ended, counted as a failure and run again", async () => {
@@ -233,9 +238,9 @@ describe.each(testServers())("engine on $name", (target) => {
       return found?.phase === "running" && found;
     });
     const requests = Array.from({ length: state.requested }, (_, n) => `${state.key}@${n + 1}`);
-    const order = { by: "ada", reason: "wrong object" };
+    const action = { by: "ada", reason: "wrong object" };
     const results = [];
-    for (const id of requests) results.push(await queue.control.cancel(id, order));
+    for (const id of requests) results.push(await queue.control.cancel(id, action));
     expect(results).toContain("aborting");
     await until("it ended", async () => (await queue.getKey(key("runaway")))?.phase === "idle");
     const records = await queue.listAttempts(key("runaway"));

@@ -44,7 +44,7 @@ const MISTAKES: readonly Mistake[] = [
   },
   {
     what: "NotFound after a delete as an error",
-    hint: "not_found_failed",
+    hint: "not_found_as_failure",
     message: /ConfigMap taken, just deleted/,
     reconcile:
       () =>
@@ -57,7 +57,7 @@ const MISTAKES: readonly Mistake[] = [
   },
   {
     what: "a change of an object that was read",
-    hint: "cached_object_changed",
+    hint: "cached_object_mutated",
     message: /inside of kube\.mutate/,
     reconcile:
       () =>
@@ -67,7 +67,7 @@ const MISTAKES: readonly Mistake[] = [
   },
   {
     what: "a new field in an object that was read",
-    hint: "cached_object_changed",
+    hint: "cached_object_mutated",
     message: /inside of kube\.mutate/,
     reconcile:
       () =>
@@ -236,7 +236,7 @@ describe.each(testServers())("hints on $name", (target) => {
     expect(contenders.map(({ path }) => path)).toContain("data.password");
     const told = JSON.stringify([
       contenders,
-      await harness.reader.fights(1).then(({ loops, ...rest }) => [rest, [...loops]]),
+      await harness.reader.contentionReport(1).then(({ loops, ...rest }) => [rest, [...loops]]),
       await harness.reader.search({ limit: 200 }),
       await queue.listAttempts(key("keeper"), { limit: 50 }),
       harness.lines,
@@ -258,11 +258,11 @@ describe.each(testServers())("hints on $name", (target) => {
     });
     await harness.make("polls");
     const line = await until("it is said", () =>
-      harness.lines.find((said) => said["hint"] === "requeue_never_ends"),
+      harness.lines.find((said) => said["hint"] === "endless_requeue"),
     );
     expect(line).toMatchObject({ level: "warn", name: "polls" });
     const state = await until("it is slowed down", async () => {
-      const { loops } = await harness.reader.fights(1);
+      const { loops } = await harness.reader.contentionReport(1);
       return [...loops.values()].map((text) => JSON.parse(text))[0];
     });
     expect(state).toMatchObject({ kind: "requeue", managers: [] });
@@ -313,12 +313,16 @@ describe.each(testServers())("hints on $name", (target) => {
     expect(told()).toMatchObject({ managers: ["konverge-test"], paths: ["spec.size"] });
     const object = `widgets.hints.test.konverge.dev/${namespace}/fought`;
     const [contender] = await harness.reader.contention(object);
-    expect(contender).toMatchObject({ kind: "taken", manager: "konverge-test", path: "spec.size" });
+    expect(contender).toMatchObject({
+      kind: "takeover",
+      manager: "konverge-test",
+      path: "spec.size",
+    });
     expect(contender?.inEpisode).toBeGreaterThanOrEqual(3);
-    const { flips, loops } = await harness.reader.fights(1);
-    expect(flips).toMatchObject([{ object, manager: "konverge-test", path: "spec.size" }]);
+    const { ownershipFlips, loops } = await harness.reader.contentionReport(1);
+    expect(ownershipFlips).toMatchObject([{ object, manager: "konverge-test", path: "spec.size" }]);
     expect(JSON.parse([...loops.values()][0] ?? "{}")).toMatchObject({
-      kind: "flip",
+      kind: "ownershipFlip",
       paths: ["spec.size"],
       managers: ["konverge-test"],
     });

@@ -124,7 +124,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     expect(first?.parsed).toMatchObject({
       outcome: "retry",
       error: { code: "TypeError" },
-      hints: [{ code: "cached_object_changed" }],
+      hints: [{ code: "cached_object_mutated" }],
     });
     await harness.client.delete(ConfigMap, at("careless-child"));
   });

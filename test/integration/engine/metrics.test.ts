@@ -146,13 +146,13 @@ test("runs are counted by how they stand, and what they do by its duration; no l
     await workflows.signal({ workflow: "rollout", id }, "approve");
   }
   const wanted = [
-    'konverge_workflow_runs{workflow="rollout",status="parked"} 1',
+    'konverge_workflow_runs{workflow="rollout",status="waiting"} 1',
     'konverge_workflow_runs{workflow="rollout",status="done"} 1',
     'konverge_workflow_runs{workflow="rollout",status="failed"} 1',
-    'konverge_workflow_runs{workflow="rollout",status="stuck"} 0',
-    'konverge_workflow_activations_total{workflow="rollout",end="done"} 1',
-    'konverge_workflow_activations_total{workflow="rollout",end="failed"} 1',
-    'konverge_workflow_activations_total{workflow="rollout",end="stuck"} 0',
+    'konverge_workflow_runs{workflow="rollout",status="blocked"} 0',
+    'konverge_workflow_executions_total{workflow="rollout",result="done"} 1',
+    'konverge_workflow_executions_total{workflow="rollout",result="failed"} 1',
+    'konverge_workflow_executions_total{workflow="rollout",result="blocked"} 0',
     'konverge_workflow_step_failures_total{workflow="rollout",kind="step"} 1',
     'konverge_workflow_step_seconds_count{workflow="rollout",kind="step"} 5',
     'konverge_workflow_wait_seconds_count{workflow="rollout",kind="signal"} 2',

@@ -146,7 +146,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
         fields: {
           kind: "Shop",
           fields: ["spec.size", "spec.colour", "spec.paint"],
-          cure: expect.stringMatching(/^konverge crds/),
+          fix: expect.stringMatching(/^konverge crds/),
         },
       },
     ]);

@@ -65,7 +65,7 @@ test("an attempt at an older version does not count: a change that is no news to
   const picky = defineController({
     name: "picky",
     for: Task,
-    when: generationChanged,
+    predicate: generationChanged,
     reconcile: async () => undefined,
   });
   await using k = await start({ controllers: [picky], deadlineMs: 2_000 });

@@ -68,7 +68,7 @@ function prepare(
   const controller = defineController({
     name,
     for: Widgets,
-    when: () => false,
+    predicate: () => false,
     backoff: {
       failure: { baseMs: 1, factor: 1, capMs: 1, steps: Infinity, jitter: { kind: "none" } },
     },
@@ -299,7 +299,7 @@ test("waiting for a lane is a span, and what a watch saw begins a trace", async 
   let asked = 0;
   let inside = 0;
   const { start } = prepare({
-    when: () => true,
+    predicate: () => true,
     concurrency: 2,
     reconcile: async ({ object, kube }) => {
       if (!object.metadata.name.startsWith("six")) return;

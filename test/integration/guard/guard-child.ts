@@ -16,7 +16,7 @@ export interface GuardChildConfig {
 }
 
 /** How many loops call one after the other, and whom. */
-export interface GuardChildOrder {
+export interface GuardChildCommand {
   readonly lanes?: number;
   readonly serverUrl?: string;
 }
@@ -42,7 +42,7 @@ const plain = (event: GuardEvent): PlainEvent =>
   event.kind === "error" ? { kind: "error", message: event.error.message } : event;
 
 process.on("disconnect", () => process.exit());
-process.on("message", (order: GuardChildOrder) => {
+process.on("message", (order: GuardChildCommand) => {
   serverUrl = order.serverUrl ?? serverUrl;
   lanes = order.lanes ?? lanes;
   while (running < lanes) void lane(running++);

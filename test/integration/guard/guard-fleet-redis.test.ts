@@ -118,12 +118,12 @@ test("Redis forgets everything after an outage: the workers tell the limits agai
   await everybodyCalls();
   // The workers now know of later generations than a Redis that begins anew.
   await using control = openGuardControl({ redis: { url: redis.url }, prefix: fleet.prefix });
-  const order = { by: "test", reason: "an earlier outage" };
-  await control.isolate(CLUSTER, order);
+  const action = { by: "test", reason: "an earlier outage" };
+  await control.isolate(CLUSTER, action);
   await until("every worker sees it", () =>
     fleet.workers.every((worker) => eventsOf(worker, "breaker").at(-1)?.mode === "isolated"),
   );
-  await control.reset(CLUSTER, order);
+  await control.reset(CLUSTER, action);
   await everybodyCalls();
   await restUntilFull();
   const forgotMs = monotonicMs();

@@ -246,7 +246,7 @@ test("a refused login pauses its worker and a broken network takes its worker ou
   );
   const whileAwayMs = monotonicMs();
   const during = await readBreaker();
-  expect(during.breaker.mode).toBe("closed");
+  expect(during.breaker.state).toBe("closed");
   expect(during.workers.failing).toEqual([cutOff!.id]);
   await until("the others go on", () =>
     well.every((worker) => callsOf(worker, whileAwayMs).length > 5),

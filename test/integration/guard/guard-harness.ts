@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { largestExcess as largestExcessOf } from "../../sim/largest-excess.ts";
 import { expect } from "vitest";
-import type { GuardChildConfig, GuardChildOrder, GuardChildWord } from "./guard-child.ts";
+import type { GuardChildConfig, GuardChildCommand, GuardChildWord } from "./guard-child.ts";
 
 /** A call as the server saw it; times in ms of the machine's monotonic clock, which all processes share. */
 export interface SeenCall {
@@ -87,7 +87,7 @@ export interface FleetWorker {
   readonly id: string;
   readonly process: ChildProcess;
   readonly words: readonly GuardChildWord[];
-  order(order: GuardChildOrder): void;
+  order(order: GuardChildCommand): void;
   kill(): Promise<void>;
 }
 
@@ -177,7 +177,7 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** Tells all that live. */
-  order(order: GuardChildOrder): void {
+  order(order: GuardChildCommand): void {
     for (const worker of this.workers) worker.order(order);
   }
 

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import * as fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { admit, newGuardState } from "../../sim/model/admit.ts";
-import { type AdmitAsk, type GuardLimits } from "@konverge/core";
+import { type AdmitRequest, type GuardLimits } from "@konverge/core";
 import { type GuardState } from "../../sim/model/guard-state.ts";
 import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
 import { admitArguments, admitScript } from "../../../libs/guard/src/scripts/admit.ts";
@@ -87,7 +87,7 @@ test(
           let tickets = 0;
           for (const one of steps) {
             nowUs += one.afterUs;
-            const ask: AdmitAsk = {
+            const ask: AdmitRequest = {
               worker: one.worker,
               runId: one.runId,
               generation: state.generation - one.generationLag,

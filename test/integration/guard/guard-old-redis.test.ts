@@ -47,7 +47,7 @@ async function openGuard(majorMinor: string) {
 
 test("a guard refuses a Redis older than 6.2, and says what is needed", async () => {
   await expect(openGuard("6.1")).rejects.toMatchObject({
-    code: "redis_unsuitable",
+    code: "redis_unsupported",
     message: expect.stringMatching(
       /^Redis is version 6\.1\S*; at least 6\.2 is needed, so upgrade it$/,
     ) as string,

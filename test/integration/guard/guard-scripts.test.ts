@@ -1,4 +1,4 @@
-import type { AdmitAsk } from "@konverge/core";
+import type { AdmitRequest } from "@konverge/core";
 import { Redis } from "ioredis";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
@@ -35,7 +35,7 @@ interface Row {
   /** Workers that reported just now, and those of them that fail. */
   readonly live?: readonly string[];
   readonly failing?: readonly string[];
-  readonly ask?: Partial<AdmitAsk>;
+  readonly ask?: Partial<AdmitRequest>;
   /** Mode, generation, granted, wait in us, ticket. */
   readonly answer: readonly [string, number, number, number, string];
   readonly after?: Readonly<Record<string, string>>;
@@ -232,7 +232,7 @@ test.each([...CLOSED, ...MOVED])(
     });
     for (const worker of live ?? []) await redis.zadd(keys.liveWorkers, NOW_US, worker);
     for (const worker of failing ?? []) await redis.zadd(keys.failingWorkers, NOW_US, worker);
-    const full: AdmitAsk = {
+    const full: AdmitRequest = {
       ...quietAsk,
       generation: Number(state?.["generation"] ?? 1),
       random: 0,

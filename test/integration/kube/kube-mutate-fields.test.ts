@@ -42,7 +42,7 @@ const PATIENT = {
 
 /** Of an object that was put into itself. */
 const ignoreInvalid = (error: unknown): undefined => {
-  if (!isKonvergeError(error) || error.code !== "draft_invalid") throw error;
+  if (!isKonvergeError(error) || error.code !== "invalid_draft") throw error;
 };
 
 const given = process.env["KONVERGE_TEST_SEED"];
@@ -137,7 +137,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(result).toMatchObject({ tries: 2, lost: 1, object: { spec: { chosen: "b" } } });
       expect(verbs()).toEqual(["get 200", "patch 422", "get 200", "patch 200"]);
       expect(conflicts).toMatchObject([
-        { try: 1, waitedMs: 0, winners: [{ manager: "rival", paths: ["spec.mode"] }] },
+        { try: 1, waitedMs: 0, competingWriters: [{ manager: "rival", paths: ["spec.mode"] }] },
       ]);
     });
 
@@ -252,7 +252,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       );
       await expect(lost).rejects.toSatisfy((error) => isConflict(error) && !isInvalid(error));
       expect(verbs()).toEqual(["get 200", "patch 422", "get 200"]);
-      expect(conflicts).toMatchObject([{ try: 1, winners: [{ manager: "rival" }] }]);
+      expect(conflicts).toMatchObject([{ try: 1, competingWriters: [{ manager: "rival" }] }]);
       expect((await spec())?.["n"]).toBe(1);
     });
 
@@ -372,7 +372,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect((await client.mutate(widgets, target, change, options)).kind).toBe("unchanged");
       await expect(
         client.mutate(widgets, target, (draft) => void specOf(draft).n++, options),
-      ).rejects.toMatchObject({ code: "draft_invalid" });
+      ).rejects.toMatchObject({ code: "invalid_draft" });
     });
 
     test("a scale", async () => {

@@ -161,13 +161,13 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       );
       expect((await client.get(widgets, target)).spec?.["n"]).toBe(12);
       expect(conflicts.length).toBeGreaterThan(0);
-      for (const { winners, readVersion, foundVersion, ref } of conflicts) {
+      for (const { competingWriters, readVersion, foundVersion, ref } of conflicts) {
         expect(ref).toMatchObject({ ...target, resource: "widgets" });
         expect(foundVersion).not.toBe(readVersion);
-        expect(winners.flatMap(({ manager }) => manager)).toEqual([
+        expect(competingWriters.flatMap(({ manager }) => manager)).toEqual([
           expect.stringMatching(/^writer-\d$/),
         ]);
-        expect(winners[0]?.paths).toEqual(["spec.n"]);
+        expect(competingWriters[0]?.paths).toEqual(["spec.n"]);
       }
     });
 
@@ -188,7 +188,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         {
           try: 1,
           waitedMs: 0,
-          winners: [
+          competingWriters: [
             {
               manager: "rival",
               operation: "Update",
@@ -211,7 +211,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       );
       await expect(lost).rejects.toSatisfy(isConflict);
       expect(verbs()).toEqual(["get 200", "patch 409"]);
-      expect(conflicts).toMatchObject([{ try: 1, winners: [] }]);
+      expect(conflicts).toMatchObject([{ try: 1, competingWriters: [] }]);
     });
 
     test("nothing changed, nothing written", async () => {
@@ -261,7 +261,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         client.mutate(widgets, target, (draft) => void specOf(draft).n++, {
           subresource: "status",
         }),
-      ).rejects.toMatchObject({ code: "draft_invalid" });
+      ).rejects.toMatchObject({ code: "invalid_draft" });
     });
 
     test.each(["status", undefined] as const)(
@@ -391,7 +391,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         if (lost)
           await rival.mutate(SECRET, secret, (other) => void (other.data.fourth = data.password));
       });
-      expect(conflicts.at(-1)?.winners).toMatchObject([
+      expect(conflicts.at(-1)?.competingWriters).toMatchObject([
         { manager: "rival", paths: ["data.fourth"] },
       ]);
       const seen = inspect([error, calls, conflicts, patch], {

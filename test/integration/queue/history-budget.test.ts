@@ -16,7 +16,14 @@ afterEach(async () => {
 });
 
 const RECORD_BYTES = 1_000;
-const NOTHING = { rows: [], fights: [], rollups: [], say: [], sayAgainMs: 1, loops: new Map() };
+const NOTHING = {
+  rows: [],
+  contention: [],
+  rollups: [],
+  reports: [],
+  reportAgainMs: 1,
+  loops: new Map(),
+};
 
 function open(url: string, prefix: string, budgetBytes: number) {
   const options = { redis: { url }, cluster: CLUSTER, prefix, onError: () => undefined };
@@ -166,13 +173,13 @@ test("fights are capped: pairs of an object, members of the sorted sets", async 
   const object = "widgets.example.com/default/a";
   for (let serial = 0; serial < 100; serial += 20) {
     const pairs = Array.from({ length: 20 }, (_, at) => ({
-      kind: "lost" as const,
+      kind: "conflict" as const,
       manager: `m-${serial + at}`,
       path: "spec",
       count: 1,
     }));
-    await writer.flush({ ...NOTHING, fights: [{ object, conflicts: 20, pairs }] });
+    await writer.flush({ ...NOTHING, contention: [{ object, conflicts: 20, pairs }] });
   }
   expect(await reader.contention(object)).toHaveLength(64);
-  expect((await reader.fights(1)).hot).toEqual([{ object, conflicts: 100 }]);
+  expect((await reader.contentionReport(1)).contendedObjects).toEqual([{ object, conflicts: 100 }]);
 });

@@ -87,12 +87,12 @@ describe.each(testServers())("history on $name", (target) => {
       return found.length > 0 && found;
     });
     expect(contender).toMatchObject({
-      kind: "lost",
+      kind: "conflict",
       manager: "konverge-test",
       path: "spec.foreign",
       count: 1,
     });
-    expect((await reader.fights(1)).hot).toEqual([{ object, conflicts: 1 }]);
+    expect((await reader.contentionReport(1)).contendedObjects).toEqual([{ object, conflicts: 1 }]);
     const { items } = await reader.search({ limit: 5, manager: "konverge-test" });
     expect(items).toMatchObject([{ conflicts: 1 }]);
   });
@@ -100,7 +100,7 @@ describe.each(testServers())("history on $name", (target) => {
   test("a controller started by its own status writes is found, slowed down and told of once", async () => {
     let runs = 0;
     const { queue, key, metrics } = await harness.start({
-      when: resourceVersionChanged,
+      predicate: resourceVersionChanged,
       reconcile: async ({ object, kube }) => {
         runs += 1;
         await kube.mutateStatus(object, (draft) => {
@@ -120,7 +120,7 @@ describe.each(testServers())("history on $name", (target) => {
     });
     expect(found["paths"]).toEqual(["widgets.history.test.konverge.dev/status status.seen"]);
     await until("starts are put off, and more each time", async () => {
-      const { loops } = await harness.reader.fights(1);
+      const { loops } = await harness.reader.contentionReport(1);
       const state = [...loops.values()].map((text) => JSON.parse(text) as { step: number })[0];
       return (state?.step ?? 0) >= 2;
     });
@@ -130,7 +130,7 @@ describe.each(testServers())("history on $name", (target) => {
     expect(putOff[0]).toMatchObject({
       outcome: "deferred",
       hints: [{ code: "own_status_trigger" }],
-      calls: { n: 0 },
+      calls: { count: 0 },
     });
     const [event] = await until("the event is recorded", async () => {
       const events = await eventsAbout(harness.client, "loop");
@@ -141,7 +141,9 @@ describe.each(testServers())("history on $name", (target) => {
       reason: "ReconcileLoop",
       involvedObject: { uid: made.metadata.uid },
     });
-    expect(await metrics.text()).toMatch(/konverge_loops_total\{[^}]*kind="ownWrites"[^}]*\} 1/);
+    expect(await metrics.text()).toMatch(
+      /konverge_reconcile_loops_total\{[^}]*kind="selfTriggered"[^}]*\} 1/,
+    );
     expect(await eventsAbout(harness.client, "loop")).toHaveLength(1);
 
     // A person is not made to wait, and ends it.
@@ -170,12 +172,12 @@ describe.each(testServers())("history on $name", (target) => {
           draft.status["seen"] = `${at}/${runs[at]}`;
         });
       };
-    const common = { name: "looping", when: resourceVersionChanged };
+    const common = { name: "looping", predicate: resourceVersionChanged };
     await harness.start({ ...common, reconcile: reconcileIn(0) });
     await harness.start({ ...common, reconcile: reconcileIn(1) });
     await harness.make("loop");
     const state = async () => {
-      const { loops } = await harness.reader.fights(1);
+      const { loops } = await harness.reader.contentionReport(1);
       const [text] = loops.values();
       return text === undefined ? undefined : (JSON.parse(text) as { step: number });
     };
@@ -211,7 +213,7 @@ describe.each(testServers())("history on $name", (target) => {
     expect(record).toMatchObject({
       outcome: "rejected",
       error: { code: "kube_api", reason: "Conflict" },
-      conflicts: [{ winners: [{ manager: "konverge-test", paths: ["spec.size"] }] }],
+      conflicts: [{ competingWriters: [{ manager: "konverge-test", paths: ["spec.size"] }] }],
     });
     expect(record.waits.backoffMs).toBeGreaterThanOrEqual(15_000);
   });
@@ -243,7 +245,7 @@ describe.each(testServers())("history on $name", (target) => {
       return events.length > 0 && events;
     });
     expect(event).toMatchObject({
-      reason: "KeepsFailing",
+      reason: "RepeatedFailures",
       message: expect.stringContaining("25 attempts in a row failed, the last one with Error"),
       involvedObject: { uid: made.metadata.uid },
     });
@@ -278,7 +280,7 @@ describe.each(testServers())("history on $name", (target) => {
       return events.length > 0 && events;
     });
     expect(event).toMatchObject({
-      reason: "ConflictStorm",
+      reason: "RepeatedConflicts",
       message: expect.stringContaining("konverge-test"),
       involvedObject: { uid: made.metadata.uid },
     });

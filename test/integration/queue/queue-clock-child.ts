@@ -42,7 +42,7 @@ if (mode === "request") {
   } as const;
   queue.work({
     workerId: "child",
-    ladders: { conflict: failure, failure, rejected: failure },
+    backoffs: { conflict: failure, failure, rejected: failure },
     handle: async ({ failures }) => {
       say({ started: failures });
       const error = new Error("the first attempt");

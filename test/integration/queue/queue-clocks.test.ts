@@ -30,7 +30,7 @@ const hour = {
   steps: Infinity,
   jitter: { kind: "none" },
 } as const;
-const ladders = { conflict: hour, failure: hour, rejected: hour };
+const backoffs = { conflict: hour, failure: hour, rejected: hour };
 
 const children: ChildProcess[] = [];
 afterEach(async () => {
@@ -72,7 +72,7 @@ test.each([
   ["behind", -2 * HOUR_MS],
 ])("a request from a process whose clock is %s ends a backoff at once", async (_, aheadMs) => {
   const queue = harness.open();
-  const worker = workOn(queue, () => (worker.started.length > 1 ? done : failed), { ladders });
+  const worker = workOn(queue, () => (worker.started.length > 1 ? done : failed), { backoffs });
   await queue.request(keyOf("a"), http);
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
   const { said } = start({ aheadMs, mode: "request" });
@@ -86,7 +86,7 @@ test.each([
 
 test("a worker whose clock is ahead starts what backs off for less than that early, for all workers", async () => {
   const queue = harness.open();
-  const worker = workOn(queue, () => failed, { ladders, concurrency: 1 });
+  const worker = workOn(queue, () => failed, { backoffs, concurrency: 1 });
   const { id } = await queue.request(keyOf("a"), http);
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
   await worker.stop();

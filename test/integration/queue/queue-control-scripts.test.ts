@@ -13,7 +13,7 @@ const NAMES = [
   "aborts",
   "parked",
   "ageing",
-  "orders",
+  "actions",
   "pauses",
   "resuming",
   "timers",
@@ -24,7 +24,7 @@ beforeEach(() => {
   const root = `${harness.prefix}:{c}`;
   at = Object.fromEntries(NAMES.map((name) => [name, `${root}/${name}`])) as typeof at;
 });
-const order = '{"kind":"pause","by":"ada","reason":"why"}';
+const action = '{"kind":"pause","by":"ada","reason":"why"}';
 const note = '{"by":"ada","reason":"why"}';
 
 describe("cancel", () => {
@@ -33,8 +33,8 @@ describe("cancel", () => {
     runScript(
       harness.redis,
       cancelScript,
-      [at.hash, at.cancelled, at.aborts, at.parked, at.ageing, at.orders],
-      [MEMBER, number, note, order, 60_000],
+      [at.hash, at.cancelled, at.aborts, at.parked, at.ageing, at.actions],
+      [MEMBER, number, note, action, 60_000],
     );
   test.each([
     { name: "a number never given", key: { number: 2 }, cancels: [3], answers: ["unknown"] },
@@ -42,25 +42,25 @@ describe("cancel", () => {
       name: "one that has ended",
       key: { number: 2, covered: 2, finished: 2 },
       cancels: [2],
-      answers: ["finished"],
+      answers: ["alreadyFinished"],
     },
     {
       name: "the only one that waits",
       key: { number: 1, pending: 1 },
       cancels: [1],
-      answers: ["withdrawn"],
+      answers: ["cancelled"],
     },
     {
       name: "the same twice",
       key: { number: 2, pending: 2 },
       cancels: [1, 1],
-      answers: ["shared", "finished"],
+      answers: ["detached", "alreadyFinished"],
     },
     {
       name: "one of two that wait, then the other",
       key: { number: 2, pending: 2 },
       cancels: [2, 1],
-      answers: ["shared", "withdrawn"],
+      answers: ["detached", "cancelled"],
     },
     {
       name: "the only one that runs",
@@ -72,13 +72,13 @@ describe("cancel", () => {
       name: "one of two that run, then the other",
       key: { number: 2, covered: 2, owner: "o", epoch: 4 },
       cancels: [1, 2],
-      answers: ["shared", "aborting"],
+      answers: ["detached", "aborting"],
     },
     {
       name: "the follow-up of one that runs",
       key: { number: 2, covered: 1, pending: 1, owner: "o", epoch: 4 },
       cancels: [2],
-      answers: ["withdrawn"],
+      answers: ["cancelled"],
     },
     {
       name: "the one that runs, with a follow-up behind it",
@@ -90,13 +90,13 @@ describe("cancel", () => {
       name: "the only one of a backoff",
       key: { number: 1, covered: 1, hold: "backoff" },
       cancels: [1],
-      answers: ["withdrawn"],
+      answers: ["cancelled"],
     },
     {
       name: "one that waits beside a backoff",
       key: { number: 2, covered: 1, pending: 1, hold: "backoff" },
       cancels: [2],
-      answers: ["shared"],
+      answers: ["detached"],
     },
   ])("$name: $answers", async ({ key, cancels, answers }) => {
     await harness.redis.hset(at.hash, key);
@@ -105,7 +105,7 @@ describe("cancel", () => {
     for (const number of cancels) given.push(await cancel(number));
     expect(given).toEqual(answers);
     const [finished, hold] = await harness.redis.hmget(at.hash, "finished", "hold");
-    const letGo = answers.at(-1) === "withdrawn" && !("owner" in key);
+    const letGo = answers.at(-1) === "cancelled" && !("owner" in key);
     if (letGo) expect([finished, hold]).toEqual([String(key.number), ""]);
     expect(await harness.redis.exists(at.parked)).toBe(letGo ? 0 : 1);
     const aborts = answers.at(-1) === "aborting" ? { [MEMBER]: "4" } : {};
@@ -126,19 +126,19 @@ describe("cancel", () => {
       { by: "ada", reason: "why", atMs: expect.any(Number) },
       { by: "ada" },
     ]);
-    expect(await harness.redis.llen(at.orders)).toBe(2);
+    expect(await harness.redis.llen(at.actions)).toBe(2);
   });
 });
 
 describe("pause, resume and unpark", () => {
   const pause = (field: string) =>
-    runScript(harness.redis, pauseScript, [at.pauses, at.orders], [field, note, order]);
+    runScript(harness.redis, pauseScript, [at.pauses, at.actions], [field, note, action]);
   const resume = (field: string) =>
     runScript(
       harness.redis,
       resumeScript,
-      [at.pauses, at.orders, at.parked, at.resuming],
-      [field, order, 60_000],
+      [at.pauses, at.actions, at.parked, at.resuming],
+      [field, action, 60_000],
     );
   const unpark = (limit: number, claimMs = 60_000) =>
     runScript(
@@ -191,6 +191,6 @@ describe("pause, resume and unpark", () => {
     expect(await pause("*")).toBe(1);
     expect(await pause("*")).toBe(0);
     expect(await resume("*")).toBe(1);
-    expect(await harness.redis.llen(at.orders)).toBe(3);
+    expect(await harness.redis.llen(at.actions)).toBe(3);
   });
 });

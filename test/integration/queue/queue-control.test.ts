@@ -112,7 +112,7 @@ describe("cancel", () => {
   test("a request that waits alone runs nothing", async () => {
     const queue = harness.open();
     const { id } = await queue.request(keyOf("a"), http, { class: "interactive" });
-    expect(await queue.control.cancel(id, ada)).toBe("withdrawn");
+    expect(await queue.control.cancel(id, ada)).toBe("cancelled");
     expect(await queue.getRequest(id)).toMatchObject({
       phase: "finished",
       outcome: "cancelled",
@@ -122,7 +122,7 @@ describe("cancel", () => {
     const worker = workOn(queue, () => done);
     await expectNothingLeft(harness, queue);
     expect(worker.started).toHaveLength(0);
-    expect(await queue.control.cancel(id, ada)).toBe("finished");
+    expect(await queue.control.cancel(id, ada)).toBe("alreadyFinished");
     await expect(queue.control.cancel(`${id}9`, ada)).rejects.toMatchObject({ code: "not_found" });
     const later = await queue.request(keyOf("a"), http);
     await expectNothingLeft(harness, queue);
@@ -134,7 +134,7 @@ describe("cancel", () => {
     const queue = harness.open();
     const mine = await queue.request(keyOf("a"), http);
     const other = await queue.request(keyOf("a"), watch);
-    expect(await queue.control.cancel(mine.id, ada)).toBe("shared");
+    expect(await queue.control.cancel(mine.id, ada)).toBe("detached");
     workOn(queue, () => done);
     await expectNothingLeft(harness, queue);
     expect(await queue.getRequest(mine.id)).toMatchObject({
@@ -224,15 +224,15 @@ describe("dead letters", () => {
 
   test("are listed with their cause, and a dry run counts those that match", async () => {
     const { queue } = await dies();
-    const { items } = await queue.control.listKeys({ phase: "dead", namespace: "demo" });
+    const { items } = await queue.control.listKeys({ phase: "deadLettered", namespace: "demo" });
     expect(items.map(({ key }) => key.split("/").at(-1))).toEqual(["db", "web-1", "web-2"]);
-    expect(items[0]?.dead).toMatchObject({ error: { code: "terminal", message: "cannot" } });
+    expect(items[0]?.deadLetter).toMatchObject({ error: { code: "terminal", message: "cannot" } });
     const count = async (match: object) =>
       (await queue.control.release({ match }, ada, { dryRun: true })).count;
     expect(
       await Promise.all([count({}), count({ name: "web" }), count({ namespace: "other" })]),
     ).toEqual([4, 3, 1]);
-    expect(await queue.control.listOrders()).toEqual([]);
+    expect(await queue.control.listOperatorActions()).toEqual([]);
   });
 
   test("are released by key or by match, and run as a person's requests", async () => {
@@ -249,12 +249,12 @@ describe("dead letters", () => {
     expect(worker.started.at(-1)?.triggers).toMatchObject([
       { kind: "http", by: "ada", reason: "released: a bad release" },
     ]);
-    const { items } = await queue.control.listKeys({ phase: "dead" });
+    const { items } = await queue.control.listKeys({ phase: "deadLettered" });
     expect(items.map(({ key }) => key.split("/").at(-1))).toEqual(["web-3"]);
     await expect(queue.control.release({ key: keyOf("db") }, ada)).rejects.toMatchObject({
       code: "not_found",
     });
-    expect(await queue.control.listOrders()).toMatchObject([
+    expect(await queue.control.listOperatorActions()).toMatchObject([
       { kind: "release", by: "ada", count: 2, scope: "all dead keys of name web, namespace demo" },
       { kind: "release", count: 1 },
     ]);
@@ -311,7 +311,7 @@ describe("search", () => {
 
 describe("back pressure", () => {
   test("P1: at the bound only requests from outside that would add a key are refused", async () => {
-    const queue = harness.open({ maxWaiting: 3 });
+    const queue = harness.open({ maxQueueLength: 3 });
     await queue.control.pause({ kind: "key", key: keyOf("parked") }, ada);
     const parking = workOn(queue, () => done);
     await queue.request(keyOf("parked"), watch);
@@ -338,7 +338,10 @@ describe("back pressure", () => {
   });
 
   test("the bound is exact, however many ask at once", async () => {
-    const queues = [harness.open({ maxWaiting: 50 }), harness.open({ maxWaiting: 50 })] as const;
+    const queues = [
+      harness.open({ maxQueueLength: 50 }),
+      harness.open({ maxQueueLength: 50 }),
+    ] as const;
     const ask = async (n: number) => {
       const queue = queues[n % 2] ?? queues[0];
       // Each eighth is one that may not be refused.
@@ -369,7 +372,7 @@ describe("back pressure", () => {
   });
 
   test("a batch that meets the bound gets as far as it can", async () => {
-    const queue = harness.open({ maxWaiting: 100 });
+    const queue = harness.open({ maxQueueLength: 100 });
     const items = Array.from({ length: 250 }, (_, n) => ({ key: keyOf(`${n}`), trigger: http }));
     const results = await queue.requestMany(items);
     const codes = results.map((result) =>
@@ -397,7 +400,7 @@ test("over shards: pauses, search, cancellation and release mean all of them", a
   expect(await queue.control.listPauses()).toMatchObject([{ scope, ...ada }]);
   const [first] = results;
   if (first?.kind !== "accepted") throw new Error("the first request was refused");
-  expect(await queue.control.cancel(first.accepted.id, ada)).toBe("withdrawn");
+  expect(await queue.control.cancel(first.accepted.id, ada)).toBe("cancelled");
 
   const listed: string[] = [];
   for (let after: string | undefined = ""; after !== undefined;) {
@@ -420,7 +423,7 @@ test("over shards: pauses, search, cancellation and release mean all of them", a
   state.heals = true;
   expect(await queue.control.release({ match }, ada)).toEqual({ count: 11 });
   await until("they ran", () => worker.closed.length === 34);
-  expect(await queue.control.listOrders()).toMatchObject([
+  expect(await queue.control.listOperatorActions()).toMatchObject([
     { kind: "release", count: 11 },
     { kind: "resume" },
     { kind: "cancel" },

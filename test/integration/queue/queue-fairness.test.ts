@@ -114,7 +114,7 @@ test("news starts a key that keeps failing only as often as its bucket allows; a
     jitter: { kind: "none" },
   } as const;
   const worker = workOn(queue, () => ({ kind: "retry", error: new Error("no") }), {
-    ladders: { conflict: slow, failure: slow, rejected: slow },
+    backoffs: { conflict: slow, failure: slow, rejected: slow },
   });
   await queue.request(key, { kind: "watch" });
   await until("the first attempt", () => worker.closed.length === 1);

@@ -42,7 +42,7 @@ test("backing off is no waiting", async () => {
     jitter: { kind: "none" },
   } as const;
   const worker = workOn(queue, () => ({ kind: "retry", error: new Error("broken") }), {
-    ladders: { conflict: slow, failure: slow, rejected: slow },
+    backoffs: { conflict: slow, failure: slow, rejected: slow },
   });
   await queue.request(keyOf("a"), watch);
   await until("it backs off", async () => (await queue.counts()).delayed === 1);

@@ -81,10 +81,10 @@ test("a handler that kills its process backs off from the second time on", async
     steps: 9,
     jitter: { kind: "none" },
   } as const;
-  const lost: [id: string, inARow: number][] = [];
+  const lost: [id: string, consecutive: number][] = [];
   const worker = workOn(queue, () => done, {
-    ladders: { conflict: hour, failure: hour, rejected: hour },
-    onLost: ({ id, inARow }) => lost.push([id, inARow]),
+    backoffs: { conflict: hour, failure: hour, rejected: hour },
+    onLost: ({ id, consecutive }) => lost.push([id, consecutive]),
   });
   const state = await until("the backoff", async () => {
     const found = await queue.getKey(keyOf("poison"));

@@ -1,4 +1,4 @@
-import type { Ladder, ObjectKey, Outcome, Trigger } from "@konverge/core";
+import type { BackoffPolicy, ObjectKey, Outcome, Trigger } from "@konverge/core";
 import { expect, test } from "vitest";
 import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
@@ -119,7 +119,7 @@ test("a request to a controller that nobody serves waits, says so, and runs when
 });
 
 test("P1, P2: two versions of a controller with other concurrency, ladders and limits share a queue", async () => {
-  const ladder = (baseMs: number): Ladder => ({
+  const policy = (baseMs: number): BackoffPolicy => ({
     baseMs,
     factor: 2,
     capMs: 50,
@@ -142,7 +142,7 @@ test("P1, P2: two versions of a controller with other concurrency, ladders and l
         workerId,
         concurrency,
         fairness: { ageingMs: 10_000 * concurrency, weights: { demo: concurrency } },
-        ladders: { conflict: ladder(baseMs), failure: ladder(baseMs), rejected: ladder(baseMs) },
+        backoffs: { conflict: policy(baseMs), failure: policy(baseMs), rejected: policy(baseMs) },
       },
     );
   const queue = harness.open();
@@ -172,7 +172,7 @@ test("a key that one version gave up is dead for the other too, until a person a
     maxFailures: 1,
   });
   await queue.request(keyOf("a"), http);
-  await until("the death", async () => (await queue.getKey(keyOf("a")))?.phase === "dead");
+  await until("the death", async () => (await queue.getKey(keyOf("a")))?.phase === "deadLettered");
   await strict.stop();
   const lenient = workOn(queue, () => done);
   await queue.request(keyOf("a"), { kind: "watch" });

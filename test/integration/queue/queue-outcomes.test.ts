@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Ladder, Outcome } from "@konverge/core";
+import type { BackoffPolicy, Outcome } from "@konverge/core";
 import type { RequestClass, WorkQueue } from "@konverge/queue";
 import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
 
@@ -9,15 +9,15 @@ const conflict: Outcome = { kind: "conflict", error: new Error("lost the race") 
 const failed: Outcome = { kind: "retry", error: new Error("broken") };
 const http = { kind: "http" } as const;
 
-const ladder = (baseMs: number, factor = 2): Ladder => ({
+const policy = (baseMs: number, factor = 2): BackoffPolicy => ({
   baseMs,
   factor,
   capMs: 100_000,
   steps: Infinity,
   jitter: { kind: "none" },
 });
-const quick = { conflict: ladder(1), failure: ladder(3), rejected: ladder(5) };
-const slow = { conflict: ladder(60_000), failure: ladder(60_000), rejected: ladder(60_000) };
+const quick = { conflict: policy(1), failure: policy(3), rejected: policy(5) };
+const slow = { conflict: policy(60_000), failure: policy(60_000), rejected: policy(60_000) };
 
 /** Ends the attempts of one key in this order, then done. */
 function script(...outcomes: readonly Outcome[]): () => Outcome {
@@ -28,7 +28,7 @@ function script(...outcomes: readonly Outcome[]): () => Outcome {
 test("P7: conflicts and failures climb their own ladders and count apart; success resets both", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script(conflict, conflict, failed, conflict, failed), {
-    ladders: quick,
+    backoffs: quick,
   });
   await queue.request(keyOf("a"), http);
   await expectNothingLeft(harness, queue);
@@ -55,7 +55,7 @@ test("P7: conflicts and failures climb their own ladders and count apart; succes
 
 test("a server's Retry-After wins over a shorter delay", async () => {
   const queue = harness.open();
-  const worker = workOn(queue, script({ ...failed, retryAfterMs: 70 }), { ladders: quick });
+  const worker = workOn(queue, script({ ...failed, retryAfterMs: 70 }), { backoffs: quick });
   await queue.request(keyOf("a"), http);
   await expectNothingLeft(harness, queue);
   expect(worker.closed[0]?.retryAfterMs).toBe(70);
@@ -64,7 +64,7 @@ test("a server's Retry-After wins over a shorter delay", async () => {
 test("deferred is not counted, is not woken by news, and loses nothing", async () => {
   const queue = harness.open();
   const deferred: Outcome = { kind: "deferred", afterMs: 400, cause: "breaker open" };
-  const worker = workOn(queue, script(deferred), { ladders: quick });
+  const worker = workOn(queue, script(deferred), { backoffs: quick });
   const accepted = await queue.request(keyOf("a"), http);
   await until("the deferral", () => worker.closed.length === 1);
   const later = await queue.request(keyOf("a"), http, { class: "interactive" });
@@ -83,7 +83,7 @@ test("deferred is not counted, is not woken by news, and loses nothing", async (
 
 test("news wakes a key from its backoff, a resync does not", async () => {
   const queue = harness.open();
-  const worker = workOn(queue, script(failed), { ladders: slow });
+  const worker = workOn(queue, script(failed), { backoffs: slow });
   await queue.request(keyOf("a"), http);
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
   await queue.request(keyOf("a"), { kind: "resync" }, { class: "resync" });
@@ -105,7 +105,7 @@ async function parkDuringFailure(queue: WorkQueue, requestClass: RequestClass) {
       await held.wait();
       return failed;
     },
-    { ladders: slow },
+    { backoffs: slow },
   );
   await queue.request(keyOf("a"), http);
   await until("the attempt", () => worker.started.length === 1);
@@ -145,7 +145,7 @@ test("terminal: the key is dead for events, keeps what was asked, and runs again
   await expectNothingLeft(harness, queue);
   expect(worker.started).toHaveLength(1);
   expect(await queue.getKey(keyOf("a"))).toMatchObject({
-    phase: "dead",
+    phase: "deadLettered",
     requested: 2,
     finished: 1,
   });
@@ -178,19 +178,19 @@ test("terminal: a new generation brings the key back, the same one does not", as
 test("maxFailures in a row make a key dead; without it none ever is", async () => {
   const queue = harness.open();
   const worker = workOn(queue, () => failed, {
-    ladders: { ...quick, failure: ladder(1, 1) },
+    backoffs: { ...quick, failure: policy(1, 1) },
     maxFailures: 4,
   });
   await queue.request(keyOf("a"), http);
   await expectNothingLeft(harness, queue);
   expect(worker.started).toHaveLength(4);
-  expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "dead", failures: 4 });
+  expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "deadLettered", failures: 4 });
 });
 
 test("a new generation begins the count of failures anew, whatever the old one came to", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script(conflict, ...Array.from({ length: 9 }, () => failed)), {
-    ladders: { ...slow, conflict: quick.conflict },
+    backoffs: { ...slow, conflict: quick.conflict },
     maxFailures: 3,
   });
   const ask = async (generation: number, runs: number) => {
@@ -211,14 +211,14 @@ test("a new generation begins the count of failures anew, whatever the old one c
   ]);
   expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "backoff", failures: 2 });
   await ask(2, 6);
-  expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "dead", failures: 3 });
+  expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "deadLettered", failures: 3 });
 });
 
 test("the more keys fail, the longer each waits: all their retries stay below what the fleet may spend on them", async () => {
   const queue = harness.open();
   const keys = 20;
   const worker = workOn(queue, () => failed, {
-    ladders: { ...quick, failure: { ...ladder(1, 1_000), capMs: 20 } },
+    backoffs: { ...quick, failure: { ...policy(1, 1_000), capMs: 20 } },
     retriesPerSecond: 0.001,
   });
   for (let n = 0; n < keys; n++) await queue.request(keyOf(`${n}`), { kind: "watch" });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Ladder, Outcome } from "@konverge/core";
+import type { BackoffPolicy, Outcome } from "@konverge/core";
 import type { AttemptCancelledError, PauseScope } from "@konverge/queue";
 import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
 import { expectNothingLeft, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
@@ -10,7 +10,7 @@ const STEPS = 1_500;
 const WORKERS = 3;
 const ORDER = { by: "test", reason: "random" };
 
-const ladder: Ladder = {
+const policy: BackoffPolicy = {
   baseMs: 2,
   factor: 2,
   capMs: 40,
@@ -64,7 +64,7 @@ test("P1, P2: under random requests, outcomes, pauses, cancellations and deaths 
       {
         workerId: `w${n}`,
         concurrency: 4,
-        ladders: { conflict: ladder, failure: ladder, rejected: ladder },
+        backoffs: { conflict: policy, failure: policy, rejected: policy },
         random,
       },
     );
@@ -91,7 +91,8 @@ test("P1, P2: under random requests, outcomes, pauses, cancellations and deaths 
       }
     } else if (choice < 0.1) {
       const id = pick(["", ...ids.slice(-3)]);
-      if (id !== "" && (await queue.control.cancel(id, ORDER)) !== "finished") cancelled.add(id);
+      if (id !== "" && (await queue.control.cancel(id, ORDER)) !== "alreadyFinished")
+        cancelled.add(id);
     } else if (choice < 0.18) {
       await queue.requestAt(key, Date.now() + random() * 40);
     } else {

@@ -138,7 +138,7 @@ test("a Redis that may evict is refused; one without AOF is warned about", async
     extraArgs: ["--maxmemory-policy", "allkeys-lru"],
   });
   await expect(checkRedis({ url: evicting.url })).rejects.toMatchObject({
-    code: "redis_unsuitable",
+    code: "redis_unsupported",
     message: expect.stringContaining("set maxmemory-policy noeviction") as string,
   });
   await using forgetful = await startRedis({ appendonly: false });

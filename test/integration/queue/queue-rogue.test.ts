@@ -1,4 +1,4 @@
-import { formatKey, type Ladder, type Outcome } from "@konverge/core";
+import { formatKey, type BackoffPolicy, type Outcome } from "@konverge/core";
 import { Queue } from "bullmq";
 import { afterEach, expect, test } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
@@ -21,17 +21,17 @@ const failed: Outcome = { kind: "retry", error: new Error("broken") };
 const http = { kind: "http" } as const;
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const HOUR_MS = 3_600_000;
-const ladder = (baseMs: number): Ladder => ({
+const policy = (baseMs: number): BackoffPolicy => ({
   baseMs,
   factor: 2,
   capMs: Math.max(baseMs, 40),
   steps: Infinity,
   jitter: { kind: "none" },
 });
-const ladders = (baseMs: number) => ({
-  conflict: ladder(baseMs),
-  failure: ladder(baseMs),
-  rejected: ladder(baseMs),
+const backoffs = (baseMs: number) => ({
+  conflict: policy(baseMs),
+  failure: policy(baseMs),
+  rejected: policy(baseMs),
 });
 
 const rogues: Queue[] = [];
@@ -131,7 +131,7 @@ test("P2: job.retry, retryJobs and a foreign add run no key twice at once; all t
         await held.wait();
         return done;
       }),
-    { ladders: ladders(HOUR_MS) },
+    { backoffs: backoffs(HOUR_MS) },
   );
   const payload = { key: formatKey(keyOf("a")) };
   // Foreign jobs are not retried, so they are kept as failed: what a dashboard offers to retry.
@@ -164,7 +164,7 @@ test("a backoff that somebody promotes is only shorter; a priority that somebody
   const queue = harness.open();
   const rogue = openRogue();
   let fails = true;
-  const worker = workOn(queue, () => (fails ? failed : done), { ladders: ladders(HOUR_MS) });
+  const worker = workOn(queue, () => (fails ? failed : done), { backoffs: backoffs(HOUR_MS) });
   await queue.request(keyOf("a"), http);
   await until("the backoff", async () => (await rogue.getDelayedCount()) === 1);
   fails = false;
@@ -190,7 +190,7 @@ test.each(["waiting", "running", "backing off"])(
           await held.wait();
           return done;
         },
-        { ladders: ladders(when === "backing off" ? HOUR_MS : 1) },
+        { backoffs: backoffs(when === "backing off" ? HOUR_MS : 1) },
       );
     let worker = when === "waiting" ? undefined : start();
     const accepted = await queue.request(keyOf("a"), http);
@@ -271,7 +271,7 @@ test(
         return done;
       });
     const workers = ["one", "two", "three"].map((workerId) =>
-      workOn(queue, handle, { workerId, concurrency: 4, ladders: ladders(1) }),
+      workOn(queue, handle, { workerId, concurrency: 4, backoffs: backoffs(1) }),
     );
     const pick = () => `k${Math.floor(random() * 8)}`;
     const some = async (state: "failed" | "delayed" | "prioritized") => {

@@ -89,7 +89,7 @@ test("a timer does not wake a key from its backoff", async () => {
     jitter: { kind: "none" },
   } as const;
   const worker = workOn(queue, () => ({ kind: "retry", error: new Error("broken") }), {
-    ladders: { conflict: minute, failure: minute, rejected: minute },
+    backoffs: { conflict: minute, failure: minute, rejected: minute },
   });
   await queue.request(keyOf("a"), { kind: "http" });
   await until("the backoff", async () => (await queue.counts()).delayed === 1);

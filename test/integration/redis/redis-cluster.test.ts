@@ -67,7 +67,7 @@ test("queues, registry, binding, lanes and guard of three clusters work, each on
   expect((await checkRedis(redis)).warnings).toEqual([]);
   const [first] = primaries;
   await expect(checkRedis({ url: first?.url ?? "" })).rejects.toMatchObject({
-    code: "redis_unsuitable",
+    code: "redis_unsupported",
   });
 
   for (const cluster of KUBES) {

@@ -47,7 +47,7 @@ const finished = (queue: WorkQueue, id: string) =>
 
 interface Fault {
   readonly word: RegExp;
-  readonly cure: RegExp;
+  readonly fix: RegExp;
   /** Makes it refuse; what it returns makes it work again. */
   readonly begin: () => Promise<() => Promise<unknown>>;
 }
@@ -55,7 +55,7 @@ interface Fault {
 const FAULTS: Readonly<Record<string, Fault>> = {
   "is full (OOM)": {
     word: /OOM/,
-    cure: /give it more memory/,
+    fix: /give it more memory/,
     async begin() {
       await admin.config("SET", "maxmemory", "1");
       return () => admin.config("SET", "maxmemory", "0");
@@ -63,7 +63,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "is only a replica (READONLY)": {
     word: /READONLY/,
-    cure: /name the primary/,
+    fix: /name the primary/,
     async begin() {
       // Of a server that is not there: it keeps its data and takes no writes.
       await admin.replicaof("127.0.0.1", 1);
@@ -72,7 +72,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "cannot save to its disk (MISCONF)": {
     word: /MISCONF/,
-    cure: /make room there/,
+    fix: /make room there/,
     async begin() {
       const file = join(dir, "dump.rdb");
       // A snapshot cannot replace a folder.
@@ -90,7 +90,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "is blocked by somebody's script (BUSY)": {
     word: /BUSY|no answer|timed out/i,
-    cure: /SCRIPT KILL|start it/,
+    fix: /SCRIPT KILL|start it/,
     async begin() {
       await admin.config("SET", "lua-time-limit", "50");
       const culprit = new Redis(redis.url);
@@ -137,7 +137,7 @@ test.each(Object.keys(FAULTS))(
       retryAfterMs: 1_000,
       message: expect.stringMatching(fault.word),
     });
-    expect(refusal).toHaveProperty("message", expect.stringMatching(fault.cure));
+    expect(refusal).toHaveProperty("message", expect.stringMatching(fault.fix));
     worker.resume();
     held.release();
     // The worker has had something to do with it.

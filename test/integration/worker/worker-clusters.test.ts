@@ -81,7 +81,7 @@ async function openEast() {
     Object.fromEntries(
       [
         ...(await metrics.text()).matchAll(
-          /^konverge_guard_permits_total\{cluster="(\w+)"\} (\d+)/gm,
+          /^konverge_guard_admitted_calls_total\{cluster="(\w+)"\} (\d+)/gm,
         ),
       ].map(([, cluster, count]) => [cluster, Number(count)]),
     );

@@ -18,7 +18,7 @@ const POD_MS = 10_000;
 
 /** What the log calls a Lease, and which it is. */
 const LEASES = new Map([
-  ["the Lease of the producer of widgets", "widgets"],
+  ["the leader Lease of widgets", "widgets"],
   ["the Lease of the watcher for runs that wait", WAITS_LEASE],
 ]);
 

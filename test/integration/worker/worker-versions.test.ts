@@ -62,7 +62,7 @@ test("two versions that reconcile other kinds: both say so, and no request is ta
   expect(JSON.parse(record)).toMatchObject({
     outcome: "retry",
     error: { code: "unknown_controller" },
-    calls: { n: 0 },
+    calls: { count: 0 },
   });
   expect((await queue.getRequest(id)).phase).not.toBe("finished");
   await young.stop();

@@ -179,7 +179,7 @@ test("a step reaches another cluster of the configuration; one that is down hold
   const worker = await workers.start([], { config });
   const runs = openRuns();
   const { id } = await runs.start(copy, "copied");
-  const parked = await inStatus(runs, copy, id, "parked");
+  const parked = await inStatus(runs, copy, id, "waiting");
   expect(parked.waits, "tried several times by now").toMatchObject([{ step: "there" }]);
   expect(
     (await workers.client.get(ConfigMap, { namespace: "default", name: "copied" })).data,
@@ -189,7 +189,9 @@ test("a step reaches another cluster of the configuration; one that is down hold
   west = await openWest(port);
   expect(await ended(runs, copy, id)).toMatchObject({ status: "done", result: ["home", "west"] });
   expect(west.objects("configmaps").map(({ data }) => data)).toContainEqual({ at: "west" });
-  expect(await worker.metrics()).toMatch(/konverge_guard_permits_total\{cluster="west"\} [1-9]/);
+  expect(await worker.metrics()).toMatch(
+    /konverge_guard_admitted_calls_total\{cluster="west"\} [1-9]/,
+  );
   await worker.stop();
   expect(await worker.metrics()).not.toContain('cluster="west"');
 });

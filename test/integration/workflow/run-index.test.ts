@@ -14,8 +14,8 @@ const KEYS = [undefined, "team-a/web", "team-b/Web"];
 const AUTHORS = [undefined, "ann", "controller node-pool/web"];
 const ENDS: readonly (Leave | undefined)[] = [
   undefined,
-  { kind: "parked" },
-  { kind: "stuck", reason: "old code", untilMs: 1 },
+  { kind: "waiting" },
+  { kind: "blocked", reason: "old code", untilMs: 1 },
   { kind: "done", result: 1 },
   { kind: "failed", error: { code: "x", message: "y" } },
   { kind: "cancelled", error: { code: "x", message: "y" } },
@@ -112,8 +112,8 @@ test("pages of any size give each run that fits once, newest first, while others
   expect(await readAll(store, { by: "ann" }, { limit: 3 })).toEqual(
     wanted(({ by }) => by === "ann"),
   );
-  expect(await readAll(store, { key: "team-a/web#1", status: "parked" }, { limit: 1 })).toEqual(
-    wanted(({ key, status }) => key === "team-a/web#1" && status === "parked"),
+  expect(await readAll(store, { key: "team-a/web#1", status: "waiting" }, { limit: 1 })).toEqual(
+    wanted(({ key, status }) => key === "team-a/web#1" && status === "waiting"),
   );
   expect(await readAll(store, { text: "WEB" }, { limit: 5 })).toEqual(
     wanted(({ id, key, by }) => /web/i.test(`${id} ${key} ${by}`)),

@@ -134,7 +134,7 @@ describe("on the real clock", () => {
     const runs = openAll[0] as (typeof openAll)[number];
     const first = await until("the first run waits", async () => {
       const [run] = (await runs.list("gated")).runs;
-      return run?.status === "parked" && run;
+      return run?.status === "waiting" && run;
     });
     expect(first).toMatchObject({ key: "schedule/second", by: "schedule second" });
     expect(first.id).toMatch(/^second\.\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);

@@ -3,7 +3,7 @@ import type { ApiObject, ResourceType } from "@konverge/core";
 import { ignoreNotFound, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import type { ObjectRef, StepContext } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
-import { createActivations, type Activations } from "./activation-harness.ts";
+import { createExecutions, type Executions } from "./execution-harness.ts";
 import type { TestServer } from "../kube/kube-servers.ts";
 import type { QueueHarness } from "../queue/queue-harness.ts";
 import { startRequestRelay, type RequestRelay } from "../kube/request-relay.ts";
@@ -31,7 +31,7 @@ export interface VerbsHarness {
   readonly client: KubeClient;
   readonly relay: RequestRelay;
   /** Runs in Redis, whose verbs go through the relay. */
-  readonly runs: Activations;
+  readonly runs: Executions;
   /** Of the object that a test is about. */
   readonly name: string;
   /** The ConfigMap of that name: how it is called, a whole one, its path, as it is, and how it comes into being. */
@@ -57,7 +57,7 @@ let serial = 0;
 export function useVerbs(server: TestServer, queues: QueueHarness): VerbsHarness {
   let open: Awaited<ReturnType<TestServer["open"]>>;
   let relay: RequestRelay;
-  let runs: Activations;
+  let runs: Executions;
   let name = "";
   beforeAll(async () => {
     open = await server.open();
@@ -74,7 +74,7 @@ export function useVerbs(server: TestServer, queues: QueueHarness): VerbsHarness
       cluster: "default",
       retentionMs: 60_000,
     });
-    runs = createActivations(store, { default: relay.client, west: open.client });
+    runs = createExecutions(store, { default: relay.client, west: open.client });
   });
   afterEach(async () => {
     await relay[Symbol.asyncDispose]();

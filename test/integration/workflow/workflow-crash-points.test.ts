@@ -4,9 +4,9 @@ import { TerminalError } from "@konverge/core";
 import { defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import {
-  runActivation,
-  type ActivationEnd,
-} from "../../../libs/workflow/src/execution/run-activation.ts";
+  runExecution,
+  type ExecutionEnd,
+} from "../../../libs/workflow/src/execution/run-execution.ts";
 import type { Held, RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
 import { useQueues } from "../queue/queue-harness.ts";
@@ -87,13 +87,13 @@ async function activateAlone(
   store: RunStore,
   workflow: AnyWorkflow,
   held: Held,
-): Promise<ActivationEnd> {
-  return await runActivation({
+): Promise<ExecutionEnd> {
+  return await runExecution({
     store,
     workflow,
     held,
     stopped: new AbortController().signal,
-    cancelOrdered: new AbortController().signal,
+    cancelRequested: new AbortController().signal,
     startChild: {
       async start(run) {
         const started = await store.start(run);
@@ -116,10 +116,10 @@ async function play(plain: RunStore, point?: CrashPoint) {
   await plain.start({ ...refs.tour, version: 1, input: undefined });
   for (const n of [1, 2]) await plain.signal(refs.tour, { name: "go", id: String(n), payload: n });
 
-  const activate = async (
+  const execute = async (
     which: keyof typeof refs,
     lease: number,
-  ): Promise<ActivationEnd | undefined> => {
+  ): Promise<ExecutionEnd | undefined> => {
     const claimed = await store.claim(refs[which], { lease, owner: String(lease) });
     if (claimed.kind !== "held") return undefined;
     lost.push(claimed);
@@ -128,8 +128,8 @@ async function play(plain: RunStore, point?: CrashPoint) {
   for (let lease = 1; lease < 200; lease += 1) {
     for (const which of ["tour", "child"] as const) {
       try {
-        const end = await activate(which, lease);
-        if (end?.kind === "fault" && !(end.error instanceof Died)) throw end.error;
+        const end = await execute(which, lease);
+        if (end?.kind === "error" && !(end.error instanceof Died)) throw end.error;
       } catch (error) {
         if (!(error instanceof Died)) throw error;
       }
@@ -239,7 +239,7 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
         () => store.commit(held, "a", { kind: "step", value: "other" }),
         () => store.note(held, "late", { attempts: 1, delayMs: 1 }),
         () => store.leave(held, { kind: "done", result: 1 }),
-        () => store.leave(held, { kind: "parked" }),
+        () => store.leave(held, { kind: "waiting" }),
       ]) {
         await expect(late()).rejects.toThrow(/another activation holds/);
       }

@@ -107,7 +107,7 @@ test("G6: a start and a signal whose sender died before it asked for the run are
   await late();
   const workflows = harness.openRuns({ leaseMs: LEASE_MS });
   workflows.work({ workflows: [waiting], workerId: "test" });
-  await inStatus(workflows, waiting, "r", "parked");
+  await inStatus(workflows, waiting, "r", "waiting");
   await store.signal(ref, { name: "go", id: "1", payload: "went" });
   await late();
   expect(await ended(workflows, waiting, "r")).toMatchObject({ result: "went" });

@@ -42,7 +42,7 @@ const POINTS: readonly Point[] = [
     when: "after",
     having: ["pause"],
   },
-  { name: "parked, timer not added", script: leaveScript, when: "after", having: ["parked", "r"] },
+  { name: "parked, timer not added", script: leaveScript, when: "after", having: ["waiting", "r"] },
   { name: "signal not taken", script: commitScript, when: "before", having: ["go"] },
   { name: "signal taken, answer lost", script: commitScript, when: "after", having: ["go"] },
   { name: "child not created", script: startScript, when: "before", having: ["r.child"] },

@@ -24,7 +24,7 @@ test("a run is told of once when it has half of the steps that it may have, and 
   runs.work({ workflows: [workflow], workerId: "test" });
   const { id } = await runs.start(workflow, undefined);
   const ref = { workflow: "steps", id };
-  const parked = await inStatus(runs, workflow, id, "parked");
+  const parked = await inStatus(runs, workflow, id, "waiting");
   const warning = {
     code: "many_steps",
     message: "the run has 500 recorded steps and fails at 1000: hand parts of the work to children",

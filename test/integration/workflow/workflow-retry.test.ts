@@ -39,12 +39,12 @@ test("a failed run is begun anew as the next one, with its input and key, once h
   const start = { id: "r", key: "web", by: "ann" };
   await runs.start(workflow, { name: "web" }, start);
   await ended(runs, workflow, "r");
-  const order = { by: "bob", reason: "the quota was raised" };
-  const again = async (id: string) => (await runs.retry({ workflow: "deploy", id }, order)).id;
+  const action = { by: "bob", reason: "the quota was raised" };
+  const again = async (id: string) => (await runs.retry({ workflow: "deploy", id }, action)).id;
   expect(await Promise.all([again("r"), again("r")])).toEqual(["r~2", "r~2"]);
   const second = await ended(runs, workflow, "r~2");
   expect(second).toMatchObject({ status: "failed", key: "web", by: "bob", version: 2 });
-  expect(second.retry).toEqual({ of: "r", ...order });
+  expect(second.retry).toEqual({ originalRun: "r", ...action });
   state.broken = false;
   expect(await again("r")).toBe("r~3");
   expect(await ended(runs, workflow, "r~3")).toMatchObject({ status: "done", result: 7 });
@@ -61,10 +61,10 @@ test("from what failed: the same run, nothing that succeeded is done again, what
   await runs.start(workflow, { name: "web" }, { id: "r", key: "web" });
   await ended(runs, workflow, "r");
   state.broken = false;
-  const order = { by: "bob", reason: "the quota was raised" };
-  expect(await runs.retry(ref, { fromFailed: true, ...order })).toEqual(ref);
+  const action = { by: "bob", reason: "the quota was raised" };
+  expect(await runs.retry(ref, { fromFailed: true, ...action })).toEqual(ref);
   const run = await ended(runs, workflow, "r");
-  expect(run).toMatchObject({ status: "done", result: 4, retry: order });
+  expect(run).toMatchObject({ status: "done", result: 4, retry: action });
   expect(run.error).toBeUndefined();
   expect(state.bodies).toEqual(["pull web", "push", "push", "tell"]);
   expect(new Set(state.keys).size).toBe(1);
@@ -88,13 +88,13 @@ test("a run that has undone what it did, one that goes on, and one whose key is 
   await ended(runs, workflow, "r");
   expect(state.bodies.at(-1)).toBe("undo pull");
   await expect(runs.retry(ref, { fromFailed: true })).rejects.toMatchObject({
-    code: "run_undone",
+    code: "run_compensated",
     message: expect.stringContaining('has undone "pull"'),
   });
   const waiting = defineWorkflow("waiting", { version: 1 }, async (w) => await w.signal("go"));
   const others = work(waiting);
   await others.start(waiting, undefined, { id: "a", key: "k" });
-  await inStatus(others, waiting, "a", "parked");
+  await inStatus(others, waiting, "a", "waiting");
   const a = { workflow: "waiting", id: "a" };
   await expect(others.retry(a)).rejects.toMatchObject({ code: "run_active" });
   await others.cancel(a, { by: "ann" });
@@ -114,7 +114,7 @@ test("a cancelled run goes on where it was cancelled, and can be cancelled once 
   const ref = { workflow: "approved", id: "r" };
   await runs.start(workflow, undefined, { id: "r" });
   for (const by of ["ann", "bob"]) {
-    await inStatus(runs, workflow, "r", "parked");
+    await inStatus(runs, workflow, "r", "waiting");
     await runs.cancel(ref, { by });
     expect(await ended(runs, workflow, "r")).toMatchObject({ status: "cancelled", cancel: { by } });
     await runs.retry(ref, { fromFailed: true });
@@ -152,7 +152,7 @@ test("children that failed go on with their parent; those that were undone keep 
   await other.start(parent, undefined, { id: "f" });
   await ended(other, parent, "f");
   await expect(other.retry(ref, { fromFailed: true })).rejects.toMatchObject({
-    code: "run_undone",
+    code: "run_compensated",
     message: expect.stringContaining("run f.deploy of"),
   });
   expect((await other.get(ref))?.status).toBe("failed");
@@ -173,7 +173,7 @@ test("a stuck run is looked at at once, also one whose undo waits for its minute
   const runs = work(workflow);
   const ref = { workflow: "undoing", id: "r" };
   await runs.start(workflow, undefined, { id: "r" });
-  await inStatus(runs, workflow, "r", "stuck");
+  await inStatus(runs, workflow, "r", "blocked");
   state.broken = false;
   await runs.retry(ref);
   expect(await ended(runs, workflow, "r")).toMatchObject({ status: "failed" });

@@ -272,7 +272,7 @@ describe("claim", () => {
     expect((await run())["died"]).toBe("1");
     expect(answer[4]?.[0]).toBe("s");
     expect(answer[5]).toHaveLength(1);
-    await leave(2, "parked");
+    await leave(2, "waiting");
     await claim(3, "z");
     expect((await run())["died"]).toBe("");
   });
@@ -371,30 +371,30 @@ describe("leave", () => {
   });
 
   test.each([
-    { kind: "parked", until: "", status: "parked", wake: undefined },
-    { kind: "parked", until: String(untilMs), status: "parked", wake: 11 },
-    { kind: "stuck", until: String(untilMs), status: "stuck", wake: 11 },
+    { kind: "waiting", until: "", status: "waiting", wake: undefined },
+    { kind: "waiting", until: String(untilMs), status: "waiting", wake: 11 },
+    { kind: "blocked", until: String(untilMs), status: "blocked", wake: 11 },
   ])("$kind until $until", async ({ kind, until, status, wake }) => {
     expect(await leave(1, kind, { until, text: "why" })).toEqual(["left", "w", "p", "", ""]);
     expect(await run()).toMatchObject({
       status,
-      parkedUntil: until,
-      reason: kind === "stuck" ? "why" : "",
-      waits: kind === "parked" ? "why" : "",
+      waitingUntil: until,
+      reason: kind === "blocked" ? "why" : "",
+      waits: kind === "waiting" ? "why" : "",
     });
     expect(await wakeIn()).toBe(wake);
   });
 
   test("what came since the claim is looked for at once", async () => {
     await signal("1");
-    await leave(1, "parked");
+    await leave(1, "waiting");
     expect(await wakeIn()).toBeLessThanOrEqual(0);
   });
 
   test("a run that is being compensated stays so when it parks", async () => {
     await leave(1, "compensating", { text: '{"status":"failed"}' });
     expect((await run())["status"]).toBe("compensating");
-    await leave(1, "parked");
+    await leave(1, "waiting");
     expect((await run())["status"]).toBe("compensating");
     await claim(2, "y");
     expect((await run())["status"]).toBe("compensating");
@@ -431,16 +431,16 @@ describe("the index by status", () => {
     { steps: [], status: "queued" },
     { steps: ["claim"], status: "running" },
     { steps: ["claim", "claim"], status: "running" },
-    { steps: ["claim", "parked"], status: "parked" },
-    { steps: ["claim", "parked", "claim"], status: "running" },
-    { steps: ["claim", "stuck"], status: "stuck" },
+    { steps: ["claim", "waiting"], status: "waiting" },
+    { steps: ["claim", "waiting", "claim"], status: "running" },
+    { steps: ["claim", "blocked"], status: "blocked" },
     { steps: ["claim", "compensating"], status: "compensating" },
-    { steps: ["claim", "compensating", "parked", "claim"], status: "compensating" },
-    { steps: ["claim", "compensating", "stuck", "claim"], status: "compensating" },
+    { steps: ["claim", "compensating", "waiting", "claim"], status: "compensating" },
+    { steps: ["claim", "compensating", "blocked", "claim"], status: "compensating" },
     { steps: ["claim", "done"], status: "done" },
     { steps: ["claim", "done", "failed"], status: "done" },
     { steps: ["claim", "compensating", "failed"], status: "failed" },
-    { steps: ["claim", "stuck", "claim", "cancelled"], status: "cancelled" },
+    { steps: ["claim", "blocked", "claim", "cancelled"], status: "cancelled" },
   ])("after $steps has the run as $status alone, by its creation", async ({ steps, status }) => {
     await start("r");
     let epoch = 0;
@@ -516,21 +516,21 @@ describe("the index of waits", () => {
     await watch(1, A);
     await claim(2, "y");
     expect(await watch(1, B)).toBe("fenced");
-    expect(await leave(1, "parked")).toEqual(["fenced"]);
+    expect(await leave(1, "waiting")).toEqual(["fenced"]);
     expect(await index()).toEqual([`${A}/w/r`]);
   });
 
   test.each([
-    { kind: "parked", objects: `${A} ${C}`, left: [`${C}/w/r`, `${A}/w/r`] },
-    { kind: "parked", objects: "", left: [] },
-    { kind: "stuck", objects: "", left: [] },
+    { kind: "waiting", objects: `${A} ${C}`, left: [`${C}/w/r`, `${A}/w/r`] },
+    { kind: "waiting", objects: "", left: [] },
+    { kind: "blocked", objects: "", left: [] },
     { kind: "done", objects: "", left: [] },
     { kind: "failed", objects: "", left: [] },
     { kind: "cancelled", objects: "", left: [] },
     { kind: "compensating", objects: "", left: [`${C}/w/r`, `${A}/w/r`, `${B}/w/r`] },
   ])("$kind with [$objects] leaves $left", async ({ kind, objects, left }) => {
     await watch(1, `${A} ${B} ${C}`);
-    await leave(1, kind, { objects, until: kind === "stuck" ? String(Date.now()) : "" });
+    await leave(1, kind, { objects, until: kind === "blocked" ? String(Date.now()) : "" });
     expect(await index()).toEqual(left);
     expect(await recheckIn()).toBe(left.length > 0 ? 3 : undefined);
     expect(await harness.redis.exists(names.waitKinds)).toBe(left.length > 0 ? 1 : 0);
@@ -602,7 +602,7 @@ describe("resume", () => {
     expect(await harness.redis.hlen(names.steps("r"))).toBe(0);
   });
 
-  test.each(["queued", "running", "parked", "stuck", "compensating", "done"])(
+  test.each(["queued", "running", "waiting", "blocked", "compensating", "done"])(
     "a %s run is left as it is",
     async (status) => {
       await set({ status });
@@ -627,7 +627,7 @@ test("a signal is stored once by its id, up to the bound, and noted for the swee
   expect(await cancel()).toBe("missing");
   await start("r");
   await claim(1, "x");
-  await leave(1, "parked");
+  await leave(1, "waiting");
   expect(await signal("1", 1)).toBe("stored");
   expect(await signal("1", 1)).toBe("duplicate");
   expect(await signal("2", 1)).toBe("full");

@@ -2,7 +2,7 @@ import {
   KonvergeError,
   TerminalError,
   type ApiObject,
-  type Ladder,
+  type BackoffPolicy,
   type ResourceType,
 } from "@konverge/core";
 import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/workflow";
@@ -189,14 +189,14 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     await make({ n: "0" });
     const write = { method: "PATCH", path: verbs.path() };
     verbs.relay.refuse(write, 503, "ServiceUnavailable");
-    const ladder = { baseMs: 60_000, factor: 1, capMs: 60_000, steps: 9, jitter: { kind: "none" } };
+    const policy = { baseMs: 60_000, factor: 1, capMs: 60_000, steps: 9, jitter: { kind: "none" } };
     const workflow = defineWorkflow("later", { version: 1 }, async (w) => {
-      await w.step("act", increment, { retry: { ladder: ladder as Ladder } });
+      await w.step("act", increment, { retry: { policy: policy as BackoffPolicy } });
     });
     await verbs.runs.start(workflow, "r");
     for (const _ of ["first", "woken"]) {
-      const end = await verbs.runs.activate(workflow, await verbs.runs.claim(workflow, "r"));
-      expect(end.kind).toBe("parked");
+      const end = await verbs.runs.execute(workflow, await verbs.runs.claim(workflow, "r"));
+      expect(end.kind).toBe("waiting");
       const run = await verbs.runs.store.get({ workflow: "later", id: "r" });
       expect(run?.waits).toMatchObject([
         { step: "act", kind: "step", message: expect.stringContaining("ServiceUnavailable") },

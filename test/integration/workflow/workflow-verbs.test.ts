@@ -183,7 +183,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
       });
       await verbs.runs.start(workflow, "r");
       const held = verbs.relay.hold(write());
-      const zombie = verbs.runs.activate(workflow, await verbs.runs.claim(workflow, "r"));
+      const zombie = verbs.runs.execute(workflow, await verbs.runs.claim(workflow, "r"));
       await held.arrived;
       await verbs.runs.finish(workflow, "r");
       const recorded = await verbs.runs.store.steps({ workflow: "act", id: "r" });
@@ -202,7 +202,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     });
     await verbs.runs.start(workflow, "r");
     const held = verbs.relay.hold({ method: "DELETE", path: path() });
-    const zombie = verbs.runs.activate(workflow, await verbs.runs.claim(workflow, "r"));
+    const zombie = verbs.runs.execute(workflow, await verbs.runs.claim(workflow, "r"));
     await held.arrived;
     await verbs.runs.finish(workflow, "r");
     held.release();
@@ -218,7 +218,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     });
     await verbs.runs.start(workflow, "r");
     const held = verbs.relay.hold({ method: "PATCH", path: path() });
-    const zombie = verbs.runs.activate(workflow, await verbs.runs.claim(workflow, "r"));
+    const zombie = verbs.runs.execute(workflow, await verbs.runs.claim(workflow, "r"));
     await held.arrived;
     await verbs.runs.finish(workflow, "r");
     // The mark of the first step is gone by now, so it is not what stops the zombie.
@@ -244,7 +244,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
       const id = String(isNew);
       await verbs.runs.start(workflow, id);
       const held = verbs.relay.hold({ method: "PATCH", path: path() });
-      const zombie = verbs.runs.activate(workflow, await verbs.runs.claim(workflow, id));
+      const zombie = verbs.runs.execute(workflow, await verbs.runs.claim(workflow, id));
       await held.arrived;
       await verbs.runs.finish(workflow, id);
       held.release();
@@ -263,7 +263,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     });
     await verbs.runs.start(both, "r");
     verbs.runs.dieAtCommit("act", "before");
-    await verbs.runs.activate(both, await verbs.runs.claim(both, "r"));
+    await verbs.runs.execute(both, await verbs.runs.claim(both, "r"));
     expect(await marks()).toHaveLength(2);
     await verbs.runs.start(both, "s");
     await verbs.runs.finish(both, "s");

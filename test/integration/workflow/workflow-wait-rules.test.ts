@@ -13,7 +13,7 @@ import {
   type WaitCondition,
 } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
-import { runActivation } from "../../../libs/workflow/src/execution/run-activation.ts";
+import { runExecution } from "../../../libs/workflow/src/execution/run-execution.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { installWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
@@ -108,7 +108,7 @@ test("a wait that began before there was a watch ends by its first list, also fo
   const runs = harness.openRuns({ cluster: "home" });
   runs.work({ workflows: [workflow], workerId: "test", clusters });
   const { id } = await runs.start(workflow, ref);
-  await inStatus(runs, workflow, id, "parked");
+  await inStatus(runs, workflow, id, "waiting");
   await neverRecheck(id);
   const { client, widgets } = place();
   await client.delete(widgets, { namespace: NAMESPACE, name });
@@ -124,7 +124,7 @@ test("objects of other clusters are read and watched there", async () => {
   runs.work({ workflows: [workflow], workerId: "test", clusters });
   runs.watch({ clusters, ...LEASE_AT });
   const { id } = await runs.start(workflow, here);
-  const parked = await inStatus(runs, workflow, id, "parked");
+  const parked = await inStatus(runs, workflow, id, "waiting");
   expect(parked.waits?.[0]?.message).toContain(`Widget ${NAMESPACE}/${name} of cluster away: has`);
   await neverRecheck(id);
   expect((await runs.waitedKinds()).map(({ cluster, waits }) => [cluster, waits])).toEqual(
@@ -159,7 +159,7 @@ test("a change right behind the look of a run is not lost, since it had register
   runs.work({ workflows: [workflow], workerId: "test", clusters: access });
   runs.watch({ clusters, ...LEASE_AT });
   const first = await runs.start(workflow, ref, { id: "first" });
-  await inStatus(runs, workflow, first.id, "parked");
+  await inStatus(runs, workflow, first.id, "waiting");
   await neverRecheck("first");
   behindLook = async () => {
     await neverRecheck("second");
@@ -185,7 +185,7 @@ test("a kind that is not served is told once, however often it is tried", async 
   runs.work({ workflows: [workflow], workerId: "test", clusters });
   runs.watch({ clusters: counted, ...LEASE_AT });
   await runs.start(workflow, {} as never, { id: "r" });
-  const run = await inStatus(runs, workflow, "r", "parked");
+  const run = await inStatus(runs, workflow, "r", "waiting");
   expect(run.waits?.[0]?.message).toContain("the cluster does not serve Widget");
   // One for the election, and one for each try of the watch.
   await until("the watch is tried a third time", async () => (tries > 3 ? true : undefined));
@@ -229,21 +229,21 @@ test("dying at any call of the store, registering included, changes no result an
     for (let lease = 1; lease < 20; lease += 1) {
       const claimed = await store.claim(at, { lease, owner: String(lease) });
       if (claimed.kind !== "held") break;
-      const end = await runActivation({
+      const end = await runExecution({
         store: { ...store, ...wrapped },
         workflow,
         held: claimed,
         stopped: new AbortController().signal,
-        cancelOrdered: new AbortController().signal,
+        cancelRequested: new AbortController().signal,
         startChild: { start: async () => undefined, cancel: async () => undefined },
         clock: () => performance.now(),
         random: () => 1,
         clusters,
-      }).catch((error: unknown) => ({ kind: "fault", error }) as const);
-      if (end.kind === "fault" && !(end.error instanceof Died)) throw end.error;
+      }).catch((error: unknown) => ({ kind: "error", error }) as const);
+      if (end.kind === "error" && !(end.error instanceof Died)) throw end.error;
       // Whoever has registered is found by a change from now on.
       const { waitKinds, waitRoot } = runNames(prefix, "home", "waiting");
-      if (end.kind === "parked") {
+      if (end.kind === "waiting") {
         const [kind = ""] = await harness.redis.smembers(waitKinds);
         expect(await harness.redis.zrange(waitRoot + kind, "0", "-1")).toEqual([
           `${NAMESPACE}/${called}/waiting/r`,
@@ -310,9 +310,9 @@ describe("testWorkflow", () => {
     });
     const { client, widgets } = place();
     const t = testWorkflow(workflow, ref, { kube: client, replayEveryStep: true });
-    expect(await t.settle()).toMatchObject({ status: "parked", waits: [{ step: "ready" }] });
+    expect(await t.settle()).toMatchObject({ status: "waiting", waits: [{ step: "ready" }] });
     await makeReady();
-    expect(await t.settle()).toMatchObject({ status: "parked", waits: [{ step: "gone" }] });
+    expect(await t.settle()).toMatchObject({ status: "waiting", waits: [{ step: "gone" }] });
     expect(await t.advance("10m")).toMatchObject({ status: "failed" });
     expect((await t.steps()).get("gone")?.error?.code).toBe("wait_timeout");
     await t.replay();
@@ -331,7 +331,7 @@ describe("testWorkflow", () => {
       ref,
       { kube: client },
     );
-    expect(await t.advance("29s")).toMatchObject({ status: "parked" });
+    expect(await t.advance("29s")).toMatchObject({ status: "waiting" });
     expect(await t.advance("1s")).toMatchObject({
       status: "failed",
       error: { message: expect.stringContaining("failed: no quota") as string },

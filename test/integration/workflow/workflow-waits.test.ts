@@ -113,7 +113,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
   };
   type Begun = Awaited<ReturnType<typeof begin>>;
   const says = async (workflow: AnyWorkflow, { runs, id }: Begun, words: string) => {
-    const parked = await inStatus(runs, workflow, id, "parked");
+    const parked = await inStatus(runs, workflow, id, "waiting");
     expect(parked.waits?.[0]?.message).toContain(`Widget ${NAMESPACE}/${name}: ${words}`);
     return parked;
   };
@@ -146,14 +146,14 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     {
       what: "deleted",
       change: () => client.delete(widgets, place()),
-      code: "object_gone",
+      code: "object_deleted",
       message: "was deleted",
     },
     {
       what: "being deleted",
       finalizers: ["test.konverge.dev/hold"],
       change: () => client.delete(widgets, place()),
-      code: "object_gone",
+      code: "object_deleted",
       message: "is being deleted",
     },
     {
@@ -213,7 +213,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
     const parked = await says(workflow, begun, "failed: says True");
-    expect(parked.parkedUntilMs).toBeGreaterThan(Date.now() + 20_000);
+    expect(parked.waitingUntilMs).toBeGreaterThan(Date.now() + 20_000);
     await report(1);
     expect((await comesTo(workflow, begun)).code).toBeUndefined();
   });
@@ -302,7 +302,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await setStatus({ startTime, active: 1 });
     const workflow = waiting((target) => complete(target));
     const begun = await begin(workflow, refOf(job));
-    const parked = await inStatus(begun.runs, workflow, begun.id, "parked");
+    const parked = await inStatus(begun.runs, workflow, begun.id, "waiting");
     expect(parked.waits?.[0]?.message).toBe(
       `Job ${NAMESPACE}/${name}: 0 pods have succeeded, 1 run`,
     );
@@ -322,7 +322,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
     const parked = await says(workflow, begun, "cannot be read: the cluster does not serve Widget");
-    expect(parked.parkedUntilMs).toBeGreaterThan(Date.now());
+    expect(parked.waitingUntilMs).toBeGreaterThan(Date.now());
   });
 });
 

@@ -101,7 +101,7 @@ test("a step is tried again up to its attempts, fails for good the same way each
         if (attempt < 3) throw new Error("not yet");
         return "up";
       },
-      { retry: { ladder: quick } },
+      { retry: { policy: quick } },
     );
     const caught: string[] = [];
     for (const [name, error] of Object.entries({
@@ -115,7 +115,7 @@ test("a step is tried again up to its attempts, fails for good the same way each
             tries.push(`${name} ${attempt}`);
             throw error;
           },
-          { retry: { attempts: 2, ladder: quick } },
+          { retry: { attempts: 2, policy: quick } },
         );
       } catch (failed) {
         if (failed instanceof StepFailedError)
@@ -194,7 +194,7 @@ test("a run that fails takes its steps back in reverse order, each once, and say
   const workflow = defineWorkflow("undo", { version: 1 }, async (w) => {
     for (const name of ["network", "disk", "machine"]) {
       await w.step(name, async () => `id of ${name}`, {
-        retry: { ladder: quick },
+        retry: { policy: quick },
         undo: (result) => {
           if (name === "disk" && failures++ < 2) throw new Error("disk is busy");
           undone.push(`${name}: ${result}`);
@@ -266,7 +266,7 @@ test("cancelling a run tells the body at work, lets the function clean up, and u
   expect(seen).toEqual(["long", "cancelled", "clean", "undo long", "undo made"]);
 
   const other = await runs.start(asleep, undefined);
-  await inStatus(runs, asleep, other.id, "parked");
+  await inStatus(runs, asleep, other.id, "waiting");
   await runs.cancel({ workflow: "asleep", id: other.id });
   expect(await ended(runs, asleep, other.id)).toMatchObject({ status: "cancelled" });
   await expect(runs.cancel({ workflow: "asleep", id: other.id })).rejects.toMatchObject({
@@ -301,7 +301,7 @@ test("a child is a run of its own: its result, its failure and the parent's canc
   await runs.start(parent, { how: "wait" }, { id: "q" });
   await until("the child waits", async () => {
     const run = await runs.get({ workflow: "child", id: "q.waiting" });
-    return run?.status === "parked" && run.parkedUntilMs === undefined;
+    return run?.status === "waiting" && run.waitingUntilMs === undefined;
   });
   await runs.cancel({ workflow: "parent", id: "q" });
   expect(await ended(runs, parent, "q")).toMatchObject({ status: "cancelled" });
@@ -371,14 +371,14 @@ test("code that does not fit makes a run stuck with a reason, and code that fits
   const oldWorker = oldRuns.work({ workflows: [old], workerId: "old" });
   const { id } = await oldRuns.start(old, undefined);
   const ref = { workflow: "changing", id };
-  await inStatus(oldRuns, old, id, "parked");
+  await inStatus(oldRuns, old, id, "waiting");
   await oldWorker.stop();
 
   const newer = defineWorkflow("changing", { version: 2 }, async () => "new");
   const newRuns = harness.openRuns();
   const newWorker = newRuns.work({ workflows: [newer], workerId: "new" });
   await newRuns.signal(ref, "go");
-  expect((await inStatus(newRuns, newer, id, "stuck")).reason).toMatch(
+  expect((await inStatus(newRuns, newer, id, "blocked")).blockedReason).toMatch(
     /started by version 1.*has version 2.*accepts/,
   );
   await newWorker.stop();
@@ -391,7 +391,7 @@ test("code that does not fit makes a run stuck with a reason, and code that fits
   const clashWorker = clashRuns.work({ workflows: [clash], workerId: "clash" });
   await clashRuns.signal(ref, "wake");
   await until("the clash is told", async () =>
-    (await clashRuns.get(ref))?.reason?.includes(
+    (await clashRuns.get(ref))?.blockedReason?.includes(
       'the journal has "x" as a step, the code now makes it a sleep',
     ),
   );
@@ -421,14 +421,14 @@ test("an input that newer code refuses fails no run that has records: it is stuc
   const oldWorker = oldRuns.work({ workflows: [old], workerId: "old" });
   const { id } = await oldRuns.start(old, { name: "a" });
   const ref = { workflow: "stricter", id };
-  await inStatus(oldRuns, old, id, "parked");
+  await inStatus(oldRuns, old, id, "waiting");
   await oldWorker.stop();
 
   const strict = make(2, z.object({ name: z.string().min(2) }));
   const strictRuns = harness.openRuns();
   const strictWorker = strictRuns.work({ workflows: [strict], workerId: "strict" });
   await strictRuns.signal(ref, "go");
-  expect((await inStatus(strictRuns, strict, id, "stuck")).reason).toMatch(
+  expect((await inStatus(strictRuns, strict, id, "blocked")).blockedReason).toMatch(
     /the input of "stricter" does not fit its schema.*has recorded steps/s,
   );
   await strictWorker.stop();

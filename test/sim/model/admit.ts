@@ -1,8 +1,8 @@
 import {
   BREAKER,
   MAX_LEASE,
-  type AdmitAnswer,
-  type AdmitAsk,
+  type AdmitResponse,
+  type AdmitRequest,
   type GuardLimits,
   type OpeningReason,
 } from "@konverge/core";
@@ -17,7 +17,7 @@ type Draft = { -readonly [Field in keyof GuardState]: GuardState[Field] } & {
 
 export interface Admission {
   readonly state: GuardState;
-  readonly answer: AdmitAnswer;
+  readonly answer: AdmitResponse;
   /** Why the breaker opened in this step. */
   readonly opened?: OpeningReason | "probe";
 }
@@ -59,7 +59,7 @@ export function newGuardState(limits: GuardLimits, nowUs: number, runId: string)
  */
 export function admit(
   before: GuardState,
-  ask: AdmitAsk,
+  ask: AdmitRequest,
   limits: GuardLimits,
   timeUs: number,
 ): Admission {
@@ -96,7 +96,7 @@ export function admit(
     state.ticketUntilUs = 0;
   }
   const granted = grant(state, ask, limits, nowUs);
-  const answer: AdmitAnswer = {
+  const answer: AdmitResponse = {
     mode: state.mode,
     generation: state.generation,
     ...granted,
@@ -143,7 +143,7 @@ function decay(state: Draft, nowUs: number): void {
 
 function takeReport(
   state: Draft,
-  ask: AdmitAsk,
+  ask: AdmitRequest,
   limits: GuardLimits,
   nowUs: number,
 ): Admission["opened"] {
@@ -180,7 +180,7 @@ function takeReport(
   return reason;
 }
 
-function cutRate(state: Draft, ask: AdmitAsk, limits: GuardLimits, nowUs: number): void {
+function cutRate(state: Draft, ask: AdmitRequest, limits: GuardLimits, nowUs: number): void {
   const isFailing = ask.failed > 0 && state.failed >= BREAKER.cutFailedShare * state.total;
   const isSlow = ask.slow > 0 && state.slow >= BREAKER.slowShare * state.total;
   if (ask.throttled === 0 && !isFailing && !isSlow) return;
@@ -195,7 +195,7 @@ function cutRate(state: Draft, ask: AdmitAsk, limits: GuardLimits, nowUs: number
 
 function takeVerdict(
   state: Draft,
-  ask: AdmitAsk,
+  ask: AdmitRequest,
   limits: GuardLimits,
   nowUs: number,
 ): Admission["opened"] {
@@ -211,7 +211,7 @@ function takeVerdict(
 }
 
 /** A worker that has not heard of it may use what it was promised, so the probe comes one token after the last of that. */
-function open(state: Draft, ask: AdmitAsk, limits: GuardLimits, nowUs: number): void {
+function open(state: Draft, ask: AdmitRequest, limits: GuardLimits, nowUs: number): void {
   const again = state.mode === "halfOpen" || nowUs - state.closedUs < BREAKER.calmUs;
   state.openings = again ? state.openings + 1 : 1;
   state.mode = "open";
@@ -256,10 +256,10 @@ function clearCounts(state: Draft): void {
 
 function grant(
   state: Draft,
-  ask: AdmitAsk,
+  ask: AdmitRequest,
   limits: GuardLimits,
   nowUs: number,
-): Pick<AdmitAnswer, "granted" | "waitUs" | "ticket"> {
+): Pick<AdmitResponse, "granted" | "waitUs" | "ticket"> {
   switch (state.mode) {
     case "isolated":
       return { granted: 0, waitUs: BREAKER.isolatedUs, ticket: "" };
@@ -300,7 +300,8 @@ function grant(
   return { granted: lease.granted, waitUs: lease.waitUs, ticket: "" };
 }
 
-const isWell = ({ ok, failed, throttled }: AdmitAsk): boolean => ok > 0 && failed + throttled === 0;
+const isWell = ({ ok, failed, throttled }: AdmitRequest): boolean =>
+  ok > 0 && failed + throttled === 0;
 
 /** Step by step, and only while the rate is what holds the work up: an idle fleet learns nothing about the server. */
 function raiseRate(

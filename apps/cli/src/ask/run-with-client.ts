@@ -14,7 +14,7 @@ export interface ClientFlags {
   readonly server?: string;
   readonly cluster?: string;
 }
-export interface OrderFlags extends ClientFlags {
+export interface ActionFlags extends ClientFlags {
   readonly by?: string;
   readonly reason: string;
   readonly idempotencyKey?: string;
@@ -51,7 +51,7 @@ export async function runWithClient(
   flags: Omit<ClientFlags, "output">,
   work: (asking: Asking) => Promise<void>,
   context: {
-    readonly cures?: Readonly<Record<string, string>>;
+    readonly fixes?: Readonly<Record<string, string>>;
     readonly options?: Readonly<Record<string, string>>;
   } = {},
 ): Promise<void> {
@@ -74,7 +74,7 @@ export async function runWithClient(
     const { line, exitCode } = explainFailure(thrown, {
       redisUrl: opened?.redisUrl,
       options: { ...OPTIONS, ...context.options },
-      cures: context.cures,
+      fixes: context.fixes,
     });
     process.stderr.write(`konverge: ${line}\n`);
     // Not exitCode: without Redis, the closed client keeps the process alive for two more seconds.
@@ -83,12 +83,12 @@ export async function runWithClient(
 }
 
 /** Returns the author and reason of an action, and its idempotency key. */
-export function orderOf({ by, reason, idempotencyKey }: OrderFlags): {
-  readonly order: { readonly by: string; readonly reason: string };
+export function actionOf({ by, reason, idempotencyKey }: ActionFlags): {
+  readonly action: { readonly by: string; readonly reason: string };
   readonly write: { readonly idempotencyKey?: string };
 } {
   return {
-    order: { by: by ?? systemUser(), reason },
+    action: { by: by ?? systemUser(), reason },
     write: idempotencyKey === undefined ? {} : { idempotencyKey },
   };
 }
@@ -109,7 +109,7 @@ export function withServer(command: Command): Command {
 }
 
 /** Adds the options of commands that change something: each change stores its author and reason. */
-export function withOrder(command: Command): Command {
+export function withAction(command: Command): Command {
   return withIdempotencyKey(command)
     .requiredOption("--reason <text>", "Reason, stored and visible to all users (required)")
     .option("--by <name>", "Author (default: system user)")

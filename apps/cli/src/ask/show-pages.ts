@@ -1,6 +1,6 @@
 import type { Pages } from "@konverge/client";
 import type { Command } from "commander";
-import { print, say, type Shown } from "../text/output.ts";
+import { print, printNote, type Shown } from "../text/output.ts";
 import type { ClientFlags } from "./run-with-client.ts";
 
 export interface PageFlags extends ClientFlags {
@@ -46,7 +46,7 @@ export async function showPages<Item, Answer extends Page<Item>>(
     // A page before the last one can be short or empty.
     const isNothing = page.items.length === 0 && page.next === undefined;
     if (page.items.length > 0 || isNothing || output !== "table") print(output, shownOf(page));
-    if (page.next !== undefined) say(`next page: --cursor '${page.next}', or use --all`);
+    if (page.next !== undefined) printNote(`next page: --cursor '${page.next}', or use --all`);
     return;
   }
   const items: Item[] = [];

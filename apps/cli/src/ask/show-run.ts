@@ -3,7 +3,7 @@ import type { RunDetail } from "@konverge/contracts";
 import type { Command } from "commander";
 import { exitCodeOf } from "../process/exit-codes.ts";
 import { oneLine } from "../process/explain-failure.ts";
-import { print, say } from "../text/output.ts";
+import { print, printNote } from "../text/output.ts";
 import { runDetails } from "../text/run-text.ts";
 import type { ClientFlags } from "./run-with-client.ts";
 import { timeoutOption } from "./timeout-option.ts";
@@ -41,7 +41,7 @@ export function showRun({ output }: ClientFlags, run: RunDetail): void {
 
 /** Prints the run when it ends or the wait times out, and sets the exit code. */
 export async function showWhenEnded(client: Client, id: string, flags: WaitFlags): Promise<void> {
-  if (process.stderr.isTTY) say(`waiting for ${id}`);
+  if (process.stderr.isTTY) printNote(`waiting for ${id}`);
   try {
     const run = await client.runs.wait(id, { timeoutMs: flags.timeout });
     showRun(flags, run);
@@ -65,6 +65,6 @@ export function timeoutOf(error: unknown): ProblemError {
 }
 
 export function endLate(timeout: ProblemError): void {
-  say(`konverge: ${oneLine(timeout.message)}`);
+  printNote(`konverge: ${oneLine(timeout.message)}`);
   process.exitCode = exitCodeOf(timeout);
 }

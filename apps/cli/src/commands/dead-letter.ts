@@ -5,15 +5,15 @@ import { print } from "../text/output.ts";
 import { deadRows } from "../text/queue-text.ts";
 import {
   groupHelp,
-  orderOf,
+  actionOf,
   runWithClient,
   withClient,
-  withOrder,
-  type OrderFlags,
+  withAction,
+  type ActionFlags,
 } from "../ask/run-with-client.ts";
 import { pick, showPages, withPages } from "../ask/show-pages.ts";
 
-interface ReleaseFlags extends OrderFlags {
+interface ReleaseFlags extends ActionFlags {
   readonly namespace?: string;
   readonly name?: string;
   readonly contains?: string;
@@ -55,7 +55,7 @@ export function addDeadLetterCommand(program: Command): void {
       KEY_OPTIONS,
     ),
   );
-  withOrder(
+  withAction(
     withClient(
       deadLetter
         .command("release")
@@ -72,10 +72,10 @@ export function addDeadLetterCommand(program: Command): void {
         flags,
         async ({ client, cluster }) => {
           checkNarrowed(flags);
-          const { order, write } = orderOf(flags);
+          const { action, write } = actionOf(flags);
           const selection = pick(flags, ["namespace", "name", "contains", "dryRun"]);
           const answer = await client.deadLetters.release(
-            { cluster, controller, ...selection, ...order },
+            { cluster, controller, ...selection, ...action },
             write,
           );
           const { count, dryRun } = answer;

@@ -40,7 +40,7 @@ export function addDevCommand(program: Command): void {
       await runDev({
         ...flags,
         kubeconfig: flags.kubeconfig ?? process.env["KUBECONFIG"],
-        say: (line) => process.stderr.write(`${line}\n`),
+        print: (line) => process.stderr.write(`${line}\n`),
         signal: stop.signal,
       });
       // The listener for a second Ctrl-C would keep the process alive.

@@ -1,17 +1,17 @@
 import { findRateIssue } from "@konverge/core";
 import type { GuardView } from "@konverge/contracts";
-import type { Client, Order, WriteOptions } from "@konverge/client";
+import type { Client, OperatorAction, WriteOptions } from "@konverge/client";
 import { InvalidArgumentError, type Command } from "commander";
 import { guardDetails, guardRows } from "../text/guard-text.ts";
-import { print, say } from "../text/output.ts";
+import { print, printNote } from "../text/output.ts";
 import {
   groupHelp,
-  orderOf,
+  actionOf,
   runWithClient,
   withServer,
-  withOrder,
+  withAction,
   type ClientFlags,
-  type OrderFlags,
+  type ActionFlags,
 } from "../ask/run-with-client.ts";
 
 /** The argument of `set-rate` that removes the override. */
@@ -30,8 +30,8 @@ to all workers, including workers that start later, and store their author and
 reason. Work without permission to call the API server is deferred. It does not
 fail and consumes no attempt.`;
 
-const CURES = {
-  cures: { not_found: "run `konverge guard list` for the names" },
+const FIXES = {
+  fixes: { not_found: "run `konverge guard list` for the names" },
   options: { "/name": "<cluster>" },
 };
 
@@ -69,67 +69,70 @@ export function addGuardCommand(program: Command): void {
           table: () => guardDetails(view),
         });
       },
-      CURES,
+      FIXES,
     ),
   );
-  withGuardOrder(
+  withGuardAction(
     withTarget(guard.command("isolate")).description(
       "Stop all API server calls until reset; work is deferred",
     ),
-  ).action((cluster: string, flags: OrderFlags) =>
-    giveOrder(cluster, flags, (client, order, write) =>
-      client.guards.isolate(cluster, order, write),
+  ).action((cluster: string, flags: ActionFlags) =>
+    guardAction(cluster, flags, (client, action, write) =>
+      client.guards.isolate(cluster, action, write),
     ),
   );
-  withGuardOrder(
+  withGuardAction(
     withTarget(guard.command("reset")).description(
       "Close the circuit breaker and ramp up from a fifth of the rate",
     ),
-  ).action((cluster: string, flags: OrderFlags) =>
-    giveOrder(cluster, flags, (client, order, write) => client.guards.reset(cluster, order, write)),
+  ).action((cluster: string, flags: ActionFlags) =>
+    guardAction(cluster, flags, (client, action, write) =>
+      client.guards.reset(cluster, action, write),
+    ),
   );
-  withGuardOrder(
+  withGuardAction(
     withTarget(guard.command("set-rate"))
       .description("Override the rate limit of all workers")
       .argument("<rate>", `Calls per second, or "${CONFIGURED}" to remove the override`, parseRate),
-  ).action((cluster: string, rate: number | typeof CONFIGURED, flags: OrderFlags) =>
-    giveOrder(cluster, flags, (client, order, write) =>
+  ).action((cluster: string, rate: number | typeof CONFIGURED, flags: ActionFlags) =>
+    guardAction(cluster, flags, (client, action, write) =>
       client.guards.setRate(
         cluster,
-        { ...order, ratePerSecond: rate === CONFIGURED ? null : rate },
+        { ...action, ratePerSecond: rate === CONFIGURED ? null : rate },
         write,
       ),
     ),
   );
 }
 
-function withGuardOrder(command: Command): Command {
-  return withOrder(withServer(command));
+function withGuardAction(command: Command): Command {
+  return withAction(withServer(command));
 }
 
 function withTarget(command: Command): Command {
   return command.argument("<cluster>", "Cluster name, as printed by konverge guard list");
 }
 
-function giveOrder(
+function guardAction(
   cluster: string,
-  flags: OrderFlags,
-  give: (client: Client, order: Order, write: WriteOptions) => Promise<GuardView>,
+  flags: ActionFlags,
+  give: (client: Client, action: OperatorAction, write: WriteOptions) => Promise<GuardView>,
 ): Promise<void> {
   return runWithClient(
     flags,
     async ({ client }) => {
-      const { order, write } = orderOf(flags);
+      const { action, write } = actionOf(flags);
       const isDry = flags.dryRun === true;
-      const view = isDry ? await client.guards.get(cluster) : await give(client, order, write);
-      if (isDry) say(`dry run by ${order.by}; showing the current state, nothing was changed`);
+      const view = isDry ? await client.guards.get(cluster) : await give(client, action, write);
+      if (isDry)
+        printNote(`dry run by ${action.by}; showing the current state, nothing was changed`);
       print(flags.output, {
         document: view,
         names: [view.cluster],
         table: () => guardRows([view]),
       });
     },
-    CURES,
+    FIXES,
   );
 }
 

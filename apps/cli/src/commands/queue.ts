@@ -3,19 +3,19 @@ import type { Client, Pause } from "@konverge/client";
 import type { Command } from "commander";
 import { findController } from "../ask/find-controller.ts";
 import { print } from "../text/output.ts";
-import { orderRows, pauseRows, queueRows } from "../text/queue-text.ts";
+import { actionRows, pauseRows, queueRows } from "../text/queue-text.ts";
 import {
   groupHelp,
-  orderOf,
+  actionOf,
   runWithClient,
   withClient,
-  withOrder,
+  withAction,
   type ClientFlags,
-  type OrderFlags,
+  type ActionFlags,
 } from "../ask/run-with-client.ts";
 import { pick } from "../ask/show-pages.ts";
 
-interface ScopeFlags extends OrderFlags {
+interface ScopeFlags extends ActionFlags {
   readonly namespace?: string;
   readonly name?: string;
 }
@@ -26,7 +26,7 @@ const HELP = `
   konverge queue pause -n demo --reason "tenant migration"
   konverge queue pauses
   konverge queue resume node-pool -n demo --name blue --reason "fixed in 4712"
-  konverge queue orders node-pool
+  konverge queue actions node-pool
 
 A pause keeps requests pending and lets running attempts finish. A namespace
 without a controller is paused for all controllers that exist now. See
@@ -69,8 +69,8 @@ export function addQueueCommand(program: Command): void {
       runWithClient(
         flags,
         async ({ client, cluster }) => {
-          const { order, write } = orderOf(flags);
-          const body = { cluster, ...scopeOf(controller, flags), ...order };
+          const { action, write } = actionOf(flags);
+          const body = { cluster, ...scopeOf(controller, flags), ...action };
           if (flags.dryRun === true)
             return await showMeant(flags, client, { verb: "pause", ...body });
           showPauses(flags, await client.queues.pause(body, write));
@@ -83,8 +83,8 @@ export function addQueueCommand(program: Command): void {
       runWithClient(
         flags,
         async ({ client, cluster }) => {
-          const { order, write } = orderOf(flags);
-          const body = { cluster, ...scopeOf(controller, flags), ...order };
+          const { action, write } = actionOf(flags);
+          const body = { cluster, ...scopeOf(controller, flags), ...action };
           if (flags.dryRun === true)
             return await showMeant(flags, client, { verb: "resume", ...body });
           const answer = await client.queues.resume(body, write);
@@ -100,17 +100,17 @@ export function addQueueCommand(program: Command): void {
   );
   withClient(
     queue
-      .command("orders")
+      .command("actions")
       .description("List operator actions, newest first")
       .argument("<controller>", "Controller name"),
   ).action((controller: string, flags: ClientFlags) =>
     runWithClient(flags, async ({ client, cluster }) => {
-      const list = await client.controllers.orders({ cluster, controller });
+      const list = await client.controllers.actions({ cluster, controller });
       print(flags.output, {
         document: list,
         items: list.items,
         names: list.items.map(({ scope }) => scope),
-        table: () => orderRows(list),
+        table: () => actionRows(list),
         empty: "no actions recorded",
       });
     }),
@@ -158,7 +158,7 @@ async function showMeant(
 }
 
 function withScope(command: Command): Command {
-  return withOrder(withClient(command))
+  return withAction(withClient(command))
     .argument("[controller]", "Controller name; omit it for all controllers of a namespace")
     .option("-n, --namespace <name>", "Namespace; without --name, the whole namespace")
     .option("--name <name>", "Object name");

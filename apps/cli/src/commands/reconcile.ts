@@ -5,7 +5,7 @@ import { ProblemError } from "@konverge/client";
 import { exitCodeOf } from "../process/exit-codes.ts";
 import { oneLine } from "../process/explain-failure.ts";
 import { findController } from "../ask/find-controller.ts";
-import { print, say } from "../text/output.ts";
+import { print, printNote } from "../text/output.ts";
 import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../ask/key-filters.ts";
 import { keyRows } from "../text/queue-text.ts";
 import { stateNotes, stateRows } from "../text/reconcile-text.ts";
@@ -14,15 +14,15 @@ import { showPages, withPages } from "../ask/show-pages.ts";
 import { addWatchCommand } from "./watch.ts";
 import {
   groupHelp,
-  orderOf,
+  actionOf,
   runWithClient,
   withClient,
   withIdempotencyKey,
-  withOrder,
+  withAction,
   withServer,
   type Asking,
   type ClientFlags,
-  type OrderFlags,
+  type ActionFlags,
 } from "../ask/run-with-client.ts";
 import { timeoutOption } from "../ask/timeout-option.ts";
 
@@ -97,21 +97,21 @@ export function addReconcileCommand(program: Command): void {
     ),
   );
   addWatchCommand(reconcile);
-  withOrder(
+  withAction(
     withServer(
       reconcile
         .command("cancel")
         .description("Cancel one request; other requests for the object continue")
         .argument("<request>", "Request ID, as printed by reconcile enqueue"),
     ),
-  ).action((id: string, flags: OrderFlags) =>
+  ).action((id: string, flags: ActionFlags) =>
     runWithClient(flags, async ({ client }) => {
-      const { order, write } = orderOf(flags);
+      const { action, write } = actionOf(flags);
       if (flags.dryRun === true) {
         showStates(flags, [await client.reconciles.get(id)], [id]);
-        return say("dry run; showing the current state, nothing was cancelled");
+        return printNote("dry run; showing the current state, nothing was cancelled");
       }
-      const answer = await client.reconciles.cancel(id, order, write);
+      const answer = await client.reconciles.cancel(id, action, write);
       print(flags.output, { document: answer, names: [answer.id], table: () => answer.result });
     }),
   );
@@ -146,7 +146,7 @@ async function enqueue(
   const answer = await client.reconciles.createMany(bodies, write);
   const ids = answer.items.flatMap((item) => ("id" in item ? [item.id] : []));
   for (const [index, item] of answer.items.entries()) {
-    if ("error" in item) say(`konverge: ${names[index]}: ${oneLine(item.error.detail)}`);
+    if ("error" in item) printNote(`konverge: ${names[index]}: ${oneLine(item.error.detail)}`);
   }
   const [refused] = answer.items.flatMap((item) => ("error" in item ? [item.error] : []));
   if (refused !== undefined) process.exitCode = exitCodeOf(refused);
@@ -172,7 +172,7 @@ async function waitForAll(
   const left = [...ids.entries()];
   const endMs = performance.now() + flags.timeout;
   if (process.stderr.isTTY)
-    say(`waiting for ${ids.length === 1 ? ids[0] : `${ids.length} requests`}`);
+    printNote(`waiting for ${ids.length === 1 ? ids[0] : `${ids.length} requests`}`);
   let late: ProblemError | undefined;
   const run = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
@@ -192,7 +192,7 @@ async function waitForAll(
   // The most severe result decides: failed, then not found, then timed out.
   const ended = states.filter(({ phase }) => phase === "finished");
   const failed = ended.filter(({ outcome }) => !GOOD.includes(outcome));
-  if (late !== undefined) say(`konverge: ${oneLine(late.message)}`);
+  if (late !== undefined) printNote(`konverge: ${oneLine(late.message)}`);
   if (failed.some(({ outcome }) => outcome !== "gone")) process.exitCode = 1;
   else if (failed.length > 0) process.exitCode = exitCodeOf({ code: "not_found", status: 404 });
   else if (late !== undefined) process.exitCode = exitCodeOf(late);
@@ -209,7 +209,7 @@ function showStates(
     names: ids,
     table: () => stateRows(states),
   });
-  for (const note of states.flatMap(stateNotes)) say(`konverge: ${oneLine(note)}`);
+  for (const note of states.flatMap(stateNotes)) printNote(`konverge: ${oneLine(note)}`);
 }
 
 /** Rejects a target that the server would reject. */

@@ -1,21 +1,21 @@
 import type { Command } from "commander";
-import { say } from "../text/output.ts";
+import { printNote } from "../text/output.ts";
 import {
-  orderOf,
+  actionOf,
   runWithClient,
-  withOrder,
+  withAction,
   withServer,
-  type OrderFlags,
+  type ActionFlags,
 } from "../ask/run-with-client.ts";
 import { RUN_ID, showRun, showWhenEnded, withWait, type WaitFlags } from "../ask/show-run.ts";
 
-interface RetryFlags extends OrderFlags, WaitFlags {
+interface RetryFlags extends ActionFlags, WaitFlags {
   readonly fromFailed?: boolean;
 }
 
 export function addRunRetryCommand(group: Command): void {
   withWait(
-    withOrder(
+    withAction(
       withServer(
         group
           .command("retry")
@@ -32,11 +32,11 @@ export function addRunRetryCommand(group: Command): void {
       runWithClient(flags, async ({ client }) => {
         if (flags.dryRun === true) {
           showRun(flags, await client.runs.get(id));
-          return say("dry run; showing the current state, nothing was retried");
+          return printNote("dry run; showing the current state, nothing was retried");
         }
-        const { order, write } = orderOf(flags);
+        const { action, write } = actionOf(flags);
         const { fromFailed = false, wait } = flags;
-        const run = await client.runs.retry(id, { ...order, fromFailed }, write);
+        const run = await client.runs.retry(id, { ...action, fromFailed }, write);
         if (wait === true) return await showWhenEnded(client, run.id, flags);
         showRun(flags, run);
       }),

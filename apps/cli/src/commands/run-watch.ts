@@ -1,6 +1,6 @@
 import type { RunDetail } from "@konverge/contracts";
 import type { Command } from "commander";
-import { print, say } from "../text/output.ts";
+import { print, printNote } from "../text/output.ts";
 import { runWithClient, withServer, type ClientFlags } from "../ask/run-with-client.ts";
 import { statusLine, stepLine } from "../text/run-text.ts";
 import { endAs, endLate, RUN_ID, timeoutOf } from "../ask/show-run.ts";
@@ -21,7 +21,8 @@ export function addRunWatchCommand(group: Command): void {
     .addOption(timeoutOption())
     .action((id: string, flags: WatchFlags) =>
       runWithClient(flags, async ({ client }) => {
-        if (process.stderr.isTTY) say(`watching ${id}; Ctrl-C stops watching, the run continues`);
+        if (process.stderr.isTTY)
+          printNote(`watching ${id}; Ctrl-C stops watching, the run continues`);
         let shown = 0;
         let status = "";
         try {

@@ -2,18 +2,18 @@ import { readFile } from "node:fs/promises";
 import { RUN_STATUSES } from "@konverge/contracts";
 import { defined, ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
-import { print, say } from "../text/output.ts";
+import { print, printNote } from "../text/output.ts";
 import { runRows, scheduleRows } from "../text/run-text.ts";
 import {
   groupHelp,
-  orderOf,
+  actionOf,
   runWithClient,
   withClient,
   withIdempotencyKey,
-  withOrder,
+  withAction,
   withServer,
   type ClientFlags,
-  type OrderFlags,
+  type ActionFlags,
 } from "../ask/run-with-client.ts";
 import {
   RUN_ID,
@@ -54,7 +54,7 @@ const HELP = `
   konverge run get release/default/6f1b
   konverge run signal release/default/6f1b approve --payload '{"by":"ann"}'
   konverge run list release -o name
-  konverge run list --status stuck --search web
+  konverge run list --status blocked --search web
   konverge run watch release/default/6f1b
   konverge run cancel release/default/6f1b --reason "wrong version"
   konverge run retry release/default/6f1b --from-failed --reason "quota raised"`;
@@ -101,7 +101,7 @@ export function addRunCommand(program: Command): void {
           const started = await client.runs.start(body, write);
           if (wait === true) return await showWhenEnded(client, started.id, flags);
           print(output, { document: started, names: [started.id], table: () => started.id });
-          if (!started.created) say(`${started.id} already existed`);
+          if (!started.created) printNote(`${started.id} already existed`);
         },
         RUN_OPTIONS,
       ),
@@ -189,21 +189,21 @@ export function addRunCommand(program: Command): void {
         RUN_OPTIONS,
       ),
     );
-  withOrder(
+  withAction(
     withServer(
       group
         .command("cancel")
         .description("Cancel a run and undo its steps")
         .argument("<run>", RUN_ID),
     ),
-  ).action((id: string, flags: OrderFlags) =>
+  ).action((id: string, flags: ActionFlags) =>
     runWithClient(flags, async ({ client }) => {
       if (flags.dryRun === true) {
         showRun(flags, await client.runs.get(id));
-        return say("dry run; showing the current state, nothing was cancelled");
+        return printNote("dry run; showing the current state, nothing was cancelled");
       }
-      const { order, write } = orderOf(flags);
-      showRun(flags, await client.runs.cancel(id, order, write));
+      const { action, write } = actionOf(flags);
+      showRun(flags, await client.runs.cancel(id, action, write));
     }),
   );
   addRunRetryCommand(group);

@@ -3,7 +3,7 @@ import type { AttemptRecord } from "@konverge/records";
 import { InvalidArgumentError, type Command } from "commander";
 import { withNameFilters } from "../ask/key-filters.ts";
 import { plain } from "../text/plain-text.ts";
-import { print, say } from "../text/output.ts";
+import { print, printNote } from "../text/output.ts";
 import { runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
 import { pick } from "../ask/show-pages.ts";
 import { span } from "../text/age.ts";
@@ -34,7 +34,7 @@ export function addWatchCommand(reconcile: Command): void {
           const filters = pick(flags, ["controller", "namespace", "name", "outcome"]);
           const { since: lastEventId } = flags;
           const options = lastEventId === undefined ? {} : { lastEventId };
-          if (process.stderr.isTTY) say("watching; press Ctrl-C to stop");
+          if (process.stderr.isTTY) printNote("watching; press Ctrl-C to stop");
           let left = flags.count ?? Infinity;
           for await (const event of client.events({ cluster, ...filters }, options)) {
             show(flags, event);

@@ -34,7 +34,7 @@ export function addWorkerCommand(program: Command): void {
     )
     .addHelpText(
       "after",
-      "\nStart any number of workers. SIGTERM and SIGINT drain the worker: running attempts may finish within KONVERGE_DRAIN_GRACE. A second signal aborts\nthem, a third ends the process immediately.",
+      "\nStart any number of workers. SIGTERM and SIGINT drain the worker: running attempts may finish within KONVERGE_SHUTDOWN_GRACE. A second signal aborts\nthem, a third ends the process immediately.",
     )
     .action(async ({ config: path, role }: WorkerFlags) => {
       const env = role === undefined ? process.env : { ...process.env, KONVERGE_ROLE: role };

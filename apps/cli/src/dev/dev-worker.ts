@@ -5,7 +5,7 @@ import { toText } from "./log-text.ts";
 export interface DevWorkerOptions {
   readonly config: string;
   readonly start: LocalStack["start"];
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
 }
 
 /** The worker of `konverge dev`: replaced as a whole, since a module cannot be loaded anew. */
@@ -22,7 +22,7 @@ export interface DevWorker {
 const READY_MS = 120_000;
 const DRAIN_MS = 10_000;
 
-export function createDevWorker({ config, start, say }: DevWorkerOptions): DevWorker {
+export function createDevWorker({ config, start, print }: DevWorkerOptions): DevWorker {
   let current: LocalProcess | undefined;
   let starting: LocalProcess | undefined;
   let stopped = false;
@@ -51,7 +51,7 @@ export function createDevWorker({ config, start, say }: DevWorkerOptions): DevWo
   };
   const show = (line: string) => {
     const text = toText(line);
-    if (text !== undefined) say(text);
+    if (text !== undefined) print(text);
   };
   const explain = (lines: readonly string[], error: unknown) => {
     // What Node or we said about the files, without the frames of our own loader.
@@ -64,7 +64,7 @@ export function createDevWorker({ config, start, say }: DevWorkerOptions): DevWo
     const how = await child.ended;
     if (current !== child) return;
     current = undefined;
-    if (!stopped) say(`worker ${how}; save a file to start it again`);
+    if (!stopped) print(`worker ${how}; save a file to start it again`);
   };
 
   return {

@@ -10,7 +10,7 @@ export interface DevOptions {
   readonly cluster: "embedded" | "kubeconfig";
   readonly kubeconfig: string | undefined;
   readonly port: number;
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
 }
@@ -21,7 +21,7 @@ export interface DevOptions {
  * @throws KonvergeError `invalid_config`, or what a part could not be started for
  */
 export async function runDev(options: DevOptions): Promise<void> {
-  const { signal, say } = options;
+  const { signal, print } = options;
   const config = resolve(options.config);
   await access(config).catch((cause: unknown) => {
     throw new KonvergeError("invalid_config", `--config ${options.config} cannot be read`, {
@@ -33,39 +33,39 @@ export async function runDev(options: DevOptions): Promise<void> {
     cli: process.argv[1] ?? "",
     startApiServer:
       options.cluster === "embedded" ? embeddedApiServer() : apiServerOf(options.kubeconfig),
-    log: say,
+    log: print,
     apiPort: options.port,
   });
   const { serverVersion, redis, apiServer, apiUrl, start } = stack;
-  say(`Redis       ${redis.url} (${redis.version})`);
-  say(
+  print(`Redis       ${redis.url} (${redis.version})`);
+  print(
     `Kubernetes  ${options.cluster} ${serverVersion}: export KUBECONFIG=${apiServer.kubeconfigPath}`,
   );
-  say(`Dashboard   ${apiUrl}/`);
-  say(`API         ${apiUrl}/v1`);
-  const worker = createDevWorker({ config, start, say: (line) => say(`${time()} ${line}`) });
+  print(`Dashboard   ${apiUrl}/`);
+  print(`API         ${apiUrl}/v1`);
+  const worker = createDevWorker({ config, start, print: (line) => print(`${time()} ${line}`) });
   try {
     await follow(worker, {
       folder: dirname(config),
-      say: (line) => say(`${time()} ${line}`),
+      print: (line) => print(`${time()} ${line}`),
       signal,
     });
   } finally {
     await worker.stop();
-    say(`${time()} stopped`);
+    print(`${time()} stopped`);
   }
 }
 
 interface Following {
   readonly folder: string;
-  readonly say: (line: string) => void;
+  readonly print: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
 /** Replaces the worker at every change, one after the other; changes during a start are one more start. */
 async function follow(
   worker: ReturnType<typeof createDevWorker>,
-  { folder, say, signal }: Following,
+  { folder, print, signal }: Following,
 ): Promise<void> {
   let changed: string | undefined;
   let wake: () => void = () => undefined;
@@ -82,14 +82,14 @@ async function follow(
       if (signal.aborted) return;
       const tookMs = Math.round(performance.now() - startedMs);
       if (ready)
-        say(`worker ready after ${tookMs} ms${isFirst ? "" : ", the old one has drained"}`);
-      else say(isFirst ? "no worker yet: save a file to try again" : "the old worker works on");
+        print(`worker ready after ${tookMs} ms${isFirst ? "" : ", the old one has drained"}`);
+      else print(isFirst ? "no worker yet: save a file to try again" : "the old worker works on");
       isFirst &&= !ready;
       await new Promise<void>((done) => {
         wake = done;
         if (changed !== undefined || signal.aborted) done();
       });
-      if (changed !== undefined) say(`${changed} changed`);
+      if (changed !== undefined) print(`${changed} changed`);
       changed = undefined;
     }
   } finally {

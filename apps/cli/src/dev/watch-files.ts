@@ -14,7 +14,7 @@ const SETTLE_MS = 100;
 export function watchFiles(folder: string, onChange: (path: string) => void): () => void {
   const watchers = new Map<string, FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
-  const tell = (path: string) => {
+  const report = (path: string) => {
     clearTimeout(timer);
     timer = setTimeout(() => onChange(relative(folder, path)), SETTLE_MS);
   };
@@ -23,7 +23,7 @@ export function watchFiles(folder: string, onChange: (path: string) => void): ()
     const watcher = watch(directory, (_event, name) => {
       if (name === null) return;
       // A folder may be new, with files in it already.
-      if (SOURCE.test(name)) tell(join(directory, name));
+      if (SOURCE.test(name)) report(join(directory, name));
       else addAll(join(directory, name));
     });
     const forget = () => {

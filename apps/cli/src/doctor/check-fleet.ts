@@ -35,15 +35,15 @@ export async function checkFleet({ client, cluster, settings }: Asking): Promise
       checks.push({ check: `workflow ${workflow}`, level: "warn", detail });
     }
     for (const { cluster: name, breaker } of guards.items) {
-      if (breaker.mode === "closed") continue;
-      const cure =
-        breaker.mode === "isolated"
+      if (breaker.state === "closed") continue;
+      const fix =
+        breaker.state === "isolated"
           ? `\`konverge guard reset ${name} --reason ...\` ends it`
           : "docs/outages.md says what happens now";
       checks.push({
         check: `guard ${name}`,
         level: "warn",
-        detail: `the breaker is ${breaker.mode}, work waits; ${cure}`,
+        detail: `the breaker is ${breaker.state}, work waits; ${fix}`,
       });
     }
   } catch (error) {

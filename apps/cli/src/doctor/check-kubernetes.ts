@@ -62,7 +62,7 @@ async function checkKinds(client: KubeClient, { controllers }: Config): Promise<
   return await Promise.all(
     [...types].map(async ([id, { group, version, kind, resource }]): Promise<Check> => {
       const check = `kind ${kind}`;
-      const cure = "konverge crds --config <file> | kubectl apply -f -";
+      const fix = "konverge crds --config <file> | kubectl apply -f -";
       try {
         const served = await client.resolveType(formatApiVersion(group, version), kind);
         if (served.resource === resource) return { check, level: "ok", detail: `${id} is served` };
@@ -70,7 +70,7 @@ async function checkKinds(client: KubeClient, { controllers }: Config): Promise<
         return { check, level: "fail", detail, exitCode: MISMATCH };
       } catch (error) {
         if (!isKonvergeError(error) || error.code !== "not_found") return failedCheck(check, error);
-        const detail = `${id} is not served; ${cure}`;
+        const detail = `${id} is not served; ${fix}`;
         return { check, level: "fail", detail, exitCode: MISMATCH };
       }
     }),

@@ -9,7 +9,7 @@ export function makeChartValues(options: ManifestsOptions): object {
   return {
     image: installation.image,
     config: options.configInImage,
-    drainGraceSeconds: Math.ceil(settings.drainGrace / 1_000),
+    drainGraceSeconds: Math.ceil(settings.shutdownGrace / 1_000),
     prefix: settings.prefix,
     cluster: settings.cluster,
     redis: { existingSecret: options.redisSecret },

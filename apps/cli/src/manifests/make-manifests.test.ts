@@ -30,11 +30,11 @@ const textOf = (objects: readonly ApiObject[], kind: string) =>
   objects.filter((object) => object.kind === kind).map((object) => JSON.stringify(object));
 
 test.each([
-  { drainGrace: "30s", seconds: 40, inValues: 30 },
-  { drainGrace: "2m", seconds: 130, inValues: 120 },
-  { drainGrace: "1500ms", seconds: 12, inValues: 2 },
+  { shutdownGrace: "30s", seconds: 40, inValues: 30 },
+  { shutdownGrace: "2m", seconds: 130, inValues: 120 },
+  { shutdownGrace: "1500ms", seconds: 12, inValues: 2 },
 ])("a pod has longer to end than $drainGrace, which its work may take", (row) => {
-  const given = options({ drainGrace: row.drainGrace });
+  const given = options({ shutdownGrace: row.shutdownGrace });
   const [worker] = textOf(makeManifests(given), "Deployment");
   expect(worker).toContain(`"terminationGracePeriodSeconds":${row.seconds}`);
   expect(makeChartValues(given)).toMatchObject({ drainGraceSeconds: row.inValues });

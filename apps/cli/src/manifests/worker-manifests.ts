@@ -33,7 +33,7 @@ export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
     args: ["worker", "--config", config],
     env: {
       KONVERGE_ROLE: role,
-      KONVERGE_BUILD: installation.image,
+      KONVERGE_BUILD_ID: installation.image,
       KONVERGE_LEASE_NAMESPACE: installation.namespace,
       KONVERGE_METRICS_HOST: "0.0.0.0",
       KONVERGE_METRICS_PORT: String(METRICS_PORT),
@@ -41,7 +41,7 @@ export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
     secrets: [redis],
     port,
     token: true,
-    graceSeconds: Math.ceil(settings.drainGrace / 1_000) + AFTER_DRAIN_SECONDS,
+    graceSeconds: Math.ceil(settings.shutdownGrace / 1_000) + AFTER_DRAIN_SECONDS,
     memoryMiB: MEMORY_MIB,
   });
   return [

@@ -47,7 +47,7 @@ test("what a server says cannot steer the terminal; the command's own cure follo
   const { line, exitCode } = explainFailure(problem("not_found", 404, "no a\u001B[2J\nb"), {
     redisUrl: undefined,
     options,
-    cures: { not_found: "see `konverge guard list`" },
+    fixes: { not_found: "see `konverge guard list`" },
   });
   expect(line).toBe("no a?[2J b; see `konverge guard list`");
   expect(exitCode).toBe(3);

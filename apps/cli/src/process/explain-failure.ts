@@ -16,13 +16,13 @@ export interface FailureContext {
   /** How the fields of a call are typed here, by JSON pointer. */
   readonly options: Readonly<Record<string, string>>;
   /** What a person can do about a code, where this command knows more than the API. */
-  readonly cures?: Readonly<Record<string, string>> | undefined;
+  readonly fixes?: Readonly<Record<string, string>> | undefined;
 }
 
 /** In the words of the command line; the exit code is the error table's. */
 export function explainFailure(
   error: KonvergeError | ProblemError,
-  { redisUrl, options, cures = {} }: FailureContext,
+  { redisUrl, options, fixes = {} }: FailureContext,
 ): Failure {
   const exitCode = "status" in error ? exitCodeOf(error) : ERRORS[error.code].exitCode;
   if (error.code === "redis_unavailable" && redisUrl !== undefined) {
@@ -33,8 +33,8 @@ export function explainFailure(
     pointer in options ? `${options[pointer]}: ${detail}` : detail,
   );
   const said = issues.length > 0 ? issues.join("; ") : error.message;
-  const cure = cures[error.code];
-  return { line: oneLine(cure === undefined ? said : `${said}; ${cure}`), exitCode };
+  const fix = fixes[error.code];
+  return { line: oneLine(fix === undefined ? said : `${said}; ${fix}`), exitCode };
 }
 
 /** What others wrote must not steer this terminal, nor begin a line. */

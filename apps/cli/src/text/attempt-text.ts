@@ -12,7 +12,8 @@ const NONE = "-";
 
 /** How a key stands, for people. */
 export function keyDetails(history: ObjectHistory): string {
-  const { key, phase, failures, conflicts, lastOutcome, nextAt, paused, dead, attempts } = history;
+  const { key, phase, failures, conflicts, lastOutcome, nextAt, paused, deadLetter, attempts } =
+    history;
   const rows: [string, string][] = [
     ["key", key],
     ["phase", phase],
@@ -24,14 +25,17 @@ export function keyDetails(history: ObjectHistory): string {
   if (paused !== undefined) {
     rows.push(["paused", `by ${paused.by} since ${paused.since}: ${paused.reason}`]);
   }
-  if (dead !== undefined) {
-    const error = dead.error === undefined ? "" : `: ${dead.error.code}: ${dead.error.message}`;
-    rows.push(["dead", `since ${dead.since}${error}`]);
+  if (deadLetter !== undefined) {
+    const error =
+      deadLetter.error === undefined
+        ? ""
+        : `: ${deadLetter.error.code}: ${deadLetter.error.message}`;
+    rows.push(["dead", `since ${deadLetter.since}${error}`]);
   }
   const [last] = attempts;
   if (last !== undefined) {
     rows.push(["last attempt", `${last.outcome} at ${last.finishedAt} (${age(last.finishedAt)})`]);
-    if (last.error !== undefined && dead === undefined) {
+    if (last.error !== undefined && deadLetter === undefined) {
       rows.push(["error", `${last.error.code}: ${last.error.message}`]);
     }
     for (const { code, message } of last.hints ?? []) rows.push(["hint", `${code}: ${message}`]);
@@ -70,10 +74,10 @@ export function attemptDetails(attempt: AttemptRecord): string {
     ],
     [
       "waited",
-      `${span(waits.queueMs)} in the queue, ${span(waits.limiterMs)} for tokens, ${span(waits.laneMs)} for its turn, ${span(waits.conflictMs)} after conflicts`,
+      `${span(waits.queueMs)} in the queue, ${span(waits.rateLimitMs)} for tokens, ${span(waits.laneMs)} for its turn, ${span(waits.conflictMs)} after conflicts`,
     ],
     ["worker", attempt.worker],
-    ["API calls", `${calls.n}, ${span(calls.ms)}`],
+    ["API calls", `${calls.count}, ${span(calls.durationMs)}`],
   ];
   for (const { id, created } of attempt.runs ?? []) {
     rows.push([created ? "started" : "found", `run ${id}`]);
@@ -115,10 +119,12 @@ export function numberOf({ epoch, attempt }: AttemptRecord): string {
 function conflictText({
   readVersion,
   foundVersion = "?",
-  winners,
+  competingWriters,
   waitedMs: ms,
 }: Conflict): string {
-  const won = winners.map(({ manager, paths }) => `${manager} (${paths.join(", ") || "?"})`);
+  const won = competingWriters.map(
+    ({ manager, paths }) => `${manager} (${paths.join(", ") || "?"})`,
+  );
   const who = won.length === 0 ? "somebody" : won.join(" and ");
   return `read ${readVersion}, found ${foundVersion}, won by ${who}; waited ${span(ms)}`;
 }
@@ -128,13 +134,13 @@ function conflictsOf({ conflicts, writes }: AttemptRecord): readonly Conflict[] 
 }
 
 function waitedMs({ waits }: AttemptRecord): number {
-  return waits.queueMs + waits.limiterMs + waits.laneMs + waits.conflictMs;
+  return waits.queueMs + waits.rateLimitMs + waits.laneMs + waits.conflictMs;
 }
 
 function noteOf(attempt: AttemptRecord): string {
   const { error, cause, hints = [], triggers } = attempt;
   const winners = new Set(
-    conflictsOf(attempt).flatMap(({ winners: won }) => won.map(({ manager }) => manager)),
+    conflictsOf(attempt).flatMap(({ competingWriters: won }) => won.map(({ manager }) => manager)),
   );
   const reason = triggers.find((trigger) => trigger.reason !== undefined)?.reason;
   const parts = [

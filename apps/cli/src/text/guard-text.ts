@@ -14,7 +14,7 @@ export function guardRows(guards: readonly GuardView[]): string {
     HEAD,
     ...guards.map(({ cluster, breaker, rate, workers, transitions: [last] }) => [
       cluster,
-      toneCell(breaker.mode),
+      toneCell(breaker.state),
       round(rate.current),
       round(rate.limits.ratePerSecond),
       String(workers.live.length),
@@ -33,10 +33,10 @@ export function guardDetails(view: GuardView): string {
   const { limits, override, pausedUntil } = rate;
   const rows: (readonly [string, string])[] = [
     ["cluster", view.cluster],
-    ["breaker", `${breaker.mode}, generation ${breaker.generation}`],
+    ["breaker", `${breaker.state}, generation ${breaker.generation}`],
   ];
   if (openUntil !== undefined)
-    rows.push(["open until", `${openUntil}, opening ${breaker.openings}`]);
+    rows.push(["open until", `${openUntil}, opening ${breaker.consecutiveOpenings}`]);
   if (isolated !== undefined) rows.push(["isolated", noteText(isolated)]);
   rows.push(
     ["rate now", `${round(rate.current)} calls/s`],
@@ -61,11 +61,11 @@ export function guardDetails(view: GuardView): string {
 }
 
 function transitionText(
-  { atMs, from, to, by, why, reason, worker, ...rest }: Transition,
+  { atMs, from, to, by, operatorReason, reason, worker, ...rest }: Transition,
   when: string = new Date(atMs).toISOString(),
 ): string {
   const what = `${when} ${from} -> ${to}`;
-  if (by !== undefined) return `${what}, by ${by}: ${why ?? ""}`;
+  if (by !== undefined) return `${what}, by ${by}: ${operatorReason ?? ""}`;
   const { calls, failed, slow, throttled, consecutive, failingWorkers, liveWorkers } = rest;
   const evidence =
     calls === undefined

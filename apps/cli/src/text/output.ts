@@ -37,7 +37,7 @@ export function print(output: Output, shown: Shown): void {
     case "name":
       return names.forEach((name) => write(plain(name)));
     case "table":
-      if (shown.empty !== undefined && items.length === 0) return say(shown.empty);
+      if (shown.empty !== undefined && items.length === 0) return printNote(shown.empty);
       return writeText(shown.table());
   }
 }
@@ -52,7 +52,7 @@ function toYaml(document: unknown): string {
 }
 
 /** Prints a message for users to stderr. */
-export function say(text: string): void {
+export function printNote(text: string): void {
   process.stderr.write(`${plain(text)}\n`);
 }
 

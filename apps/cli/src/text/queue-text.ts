@@ -1,4 +1,4 @@
-import type { KeyItem, OrderList, PauseList, QueueList } from "@konverge/contracts";
+import type { KeyItem, OperatorActionList, PauseList, QueueList } from "@konverge/contracts";
 import { parseKey } from "@konverge/core";
 import { age } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
@@ -48,19 +48,24 @@ export function queueRows({ items, workflows }: QueueList): string {
 
 /** A line per key, for people; the note says why it does not run. */
 export function keyRows(items: readonly KeyItem[]): string {
-  const rows = items.map(({ key, phase, failures, lastOutcome, nextAt, paused, dead }): Cell[] => {
-    const pause =
-      paused === undefined ? "" : `by ${paused.by} ${age(paused.since)} ago: ${paused.reason}`;
-    const death = dead === undefined ? "" : `${age(dead.since)} ago: ${errorText(dead.error)}`;
-    return [
-      ...placeOf(key),
-      toneCell(phase),
-      String(failures),
-      outcomeCell(lastOutcome),
-      age(nextAt),
-      pause || death || NONE,
-    ];
-  });
+  const rows = items.map(
+    ({ key, phase, failures, lastOutcome, nextAt, paused, deadLetter }): Cell[] => {
+      const pause =
+        paused === undefined ? "" : `by ${paused.by} ${age(paused.since)} ago: ${paused.reason}`;
+      const death =
+        deadLetter === undefined
+          ? ""
+          : `${age(deadLetter.since)} ago: ${errorText(deadLetter.error)}`;
+      return [
+        ...placeOf(key),
+        toneCell(phase),
+        String(failures),
+        outcomeCell(lastOutcome),
+        age(nextAt),
+        pause || death || NONE,
+      ];
+    },
+  );
   return columns([
     ["CONTROLLER", "NAMESPACE", "NAME", "PHASE", "FAILURES", "LAST", "NEXT", "NOTE"],
     ...rows,
@@ -69,11 +74,11 @@ export function keyRows(items: readonly KeyItem[]): string {
 
 /** A line per dead letter, for people. */
 export function deadRows(items: readonly KeyItem[]): string {
-  const rows = items.map(({ key, failures, dead }): Cell[] => [
+  const rows = items.map(({ key, failures, deadLetter }): Cell[] => [
     ...placeOf(key),
-    age(dead?.since),
+    age(deadLetter?.since),
     String(failures),
-    errorText(dead?.error),
+    errorText(deadLetter?.error),
   ]);
   return columns([["CONTROLLER", "NAMESPACE", "NAME", "DEAD FOR", "FAILURES", "ERROR"], ...rows]);
 }
@@ -95,7 +100,7 @@ export function pauseRows({ items }: PauseList): string {
 }
 
 /** A line per order, newest first, for people. */
-export function orderRows({ items }: OrderList): string {
+export function actionRows({ items }: OperatorActionList): string {
   const rows = items.map(({ at, kind, scope, by, reason, count }) => [
     age(at),
     kind,
@@ -103,7 +108,7 @@ export function orderRows({ items }: OrderList): string {
     by,
     reason,
   ]);
-  return columns([["AGE", "ORDER", "SCOPE", "BY", "REASON"], ...rows]);
+  return columns([["AGE", "ACTION", "SCOPE", "BY", "REASON"], ...rows]);
 }
 
 function errorText(error: { readonly code: string; readonly message: string } | undefined): string {

@@ -8,7 +8,7 @@ test("a run that waits for objects says what they lack, in one line", () => {
     workflow: "rollout",
     cluster: "default",
     version: 1,
-    status: "parked",
+    status: "waiting",
     createdAt: new Date().toISOString(),
     waits: [{ step: "up", kind: "wait", message: "Deployment web: 2 of 3\nupdated\u001B[2J" }],
   };

@@ -27,10 +27,10 @@ export function runRows(runs: readonly Run[]): string {
 export function scheduleRows(schedules: ScheduleList["items"]): string {
   return columns([
     ["SCHEDULE", "WORKFLOW", "WHEN", "NEXT", "LAST RUN"],
-    ...schedules.map(({ name, workflow, times, nextAt, seenAt, run }): Cell[] => [
+    ...schedules.map(({ name, workflow, schedule, nextAt, seenAt, run }): Cell[] => [
       name,
       workflow,
-      times,
+      schedule,
       nextAt === undefined ? `no worker has it since ${age(seenAt)}` : `${nextAt} (${age(nextAt)})`,
       run ?? NONE,
     ]),
@@ -53,13 +53,13 @@ export function runDetails(run: RunDetail): string {
   if (by !== undefined) rows.push(["started by", by]);
   if (parent !== undefined) rows.push(["parent", parent]);
   if (retry !== undefined) {
-    const what = retry.of === undefined ? "from what failed" : `of ${retry.of}`;
+    const what = retry.originalRun === undefined ? "from what failed" : `of ${retry.originalRun}`;
     rows.push(["retry", `${what}, by ${retry.by ?? NONE}: ${retry.reason ?? "no reason given"}`]);
   }
   if (cancel !== undefined) {
     rows.push(["cancelled", `by ${cancel.by ?? "a run"}: ${cancel.reason ?? "no reason given"}`]);
   }
-  for (const { name, by: sender, at } of run.untaken ?? []) {
+  for (const { name, by: sender, at } of run.unconsumedSignals ?? []) {
     rows.push(["not taken", `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago`]);
   }
   if (input !== undefined) rows.push(["input", JSON.stringify(input)]);
@@ -105,9 +105,9 @@ function resultOf({ value, error, until }: RunDetail["steps"][number]): string {
 }
 
 /** Why it failed, is stuck, or what it waits for. */
-function noteOf({ error, reason, waits = [] }: Run): string {
+function noteOf({ error, blockedReason, waits = [] }: Run): string {
   if (error !== undefined) return `${error.code}: ${error.message}`;
-  if (reason !== undefined) return reason;
+  if (blockedReason !== undefined) return blockedReason;
   const told = waits.map(
     ({ step, kind, until, message }) =>
       `${kind === "wait" ? "" : `${kind} `}"${step}"${until === undefined ? "" : ` (${age(until)})`}${message === undefined ? "" : `: ${message}`}`,

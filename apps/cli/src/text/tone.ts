@@ -1,7 +1,7 @@
 import type { Cell } from "./columns.ts";
 
 const BAD: readonly string[] = [
-  "dead",
+  "deadLettered",
   "terminal",
   "rejected",
   "lost",
@@ -17,7 +17,8 @@ const UNEASY: readonly string[] = [
   "deferred",
   "halfOpen",
   "warn",
-  "stuck",
+  "warning",
+  "blocked",
   "compensating",
 ];
 const GOOD: readonly string[] = ["done", "closed", "ok"];

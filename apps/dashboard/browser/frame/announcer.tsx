@@ -5,7 +5,7 @@ const message = signal("");
 let timer: number | undefined;
 
 /** Says something once, to eyes and to screen readers. */
-export function say(text: string): void {
+export function announce(text: string): void {
   window.clearTimeout(timer);
   message.value = text;
   timer = window.setTimeout(() => {

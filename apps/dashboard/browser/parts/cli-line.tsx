@@ -1,4 +1,4 @@
-import { say } from "../frame/announcer.tsx";
+import { announce } from "../frame/announcer.tsx";
 import { Icon } from "./icon.tsx";
 
 /** The command that shows, or does, the same. */
@@ -6,10 +6,10 @@ export function CliLine({ line }: { readonly line: string }) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(line);
-      say("Copied");
+      announce("Copied");
     } catch {
       // Clipboards are for secure contexts; the text can still be marked.
-      say("This browser does not let pages copy; mark the text instead");
+      announce("This browser does not let pages copy; mark the text instead");
     }
   };
   return (

@@ -49,7 +49,7 @@ const PHASES: Readonly<Record<string, Tone>> = {
   waiting: "run",
   running: "run",
   backoff: "warn",
-  dead: "bad",
+  deadLettered: "bad",
   paused: "warn",
 };
 
@@ -61,8 +61,8 @@ export function Phase({ of }: { readonly of: string }) {
 const RUN_STATUSES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
   queued: ["run", "queued"],
   running: ["run", "running"],
-  parked: ["wait", "waiting"],
-  stuck: ["bad", "stuck"],
+  waiting: ["wait", "waiting"],
+  blocked: ["bad", "blocked"],
   compensating: ["warn", "undoing"],
   done: ["good", "done"],
   failed: ["bad", "failed"],

@@ -7,10 +7,10 @@ export const cluster = computed(
   () => query.value.get("cluster") ?? clusterOfPage(path.value) ?? defaultCluster,
 );
 
-/** Pages of one object (`/o/cluster/...`) or run (`/w/workflow/cluster/...`) belong to a cluster. */
+/** Pages of one object (`/objects/cluster/...`) or run (`/runs/workflow/cluster/...`) belong to a cluster. */
 function clusterOfPage(page: string): string | undefined {
   const [, kind, first, second] = page.split("/");
-  const name = kind === "o" ? first : kind === "w" ? second : undefined;
+  const name = kind === "objects" ? first : kind === "runs" ? second : undefined;
   return name === undefined ? undefined : decodeURIComponent(name);
 }
 

@@ -48,16 +48,17 @@ export function setQuery(changes: Params): void {
 /** The address of an object's page, by its key `controller/cluster/type/namespace/name`. */
 export function objectHref(key: string): string {
   const [controller = "", cluster = "", , namespace = "", name = ""] = key.split("/");
-  return href(`/o/${cluster}/${controller}/${namespace}/${name}`);
+  return href(`/objects/${cluster}/${controller}/${namespace}/${name}`);
 }
 
 /** The address of the page of a workflow's run, by its id `workflow/cluster/id`. */
 export function runHref(id: string): string {
   const [workflow = "", cluster = "", ...rest] = id.split("/");
-  return href(`/w/${[workflow, cluster, rest.join("/")].map(encodeURIComponent).join("/")}`);
+  return href(`/runs/${[workflow, cluster, rest.join("/")].map(encodeURIComponent).join("/")}`);
 }
 
-const PAGES = /^\/($|(o|c|w|runs|workflows|fights|keys|guards|workers|dead-letters|live)(\/|$))/;
+const PAGES =
+  /^\/($|(objects|controllers|runs|attempts|workflows|contention|guards|workers|dead-letters|live)(\/|$))/;
 
 /** Follows links between our pages without loading anything. */
 export function watchLinks(): void {

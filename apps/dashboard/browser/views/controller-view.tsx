@@ -50,10 +50,10 @@ export function ControllerView({ name }: { readonly name: string }) {
         </div>
       </div>
       <p class="small links">
-        <a href={viewHref("/runs", { controller: name })} data-row>
+        <a href={viewHref("/attempts", { controller: name })} data-row>
           Its attempts
         </a>
-        <a href={viewHref("/keys", { controller: name })} data-row>
+        <a href={viewHref("/objects", { controller: name })} data-row>
           Its objects
         </a>
         <a href={viewHref("/dead-letters", { controller: name })} data-row>

@@ -1,4 +1,4 @@
-import type { KeyItem, KeyList, ReleaseAnswer } from "@konverge/contracts";
+import type { KeyItem, KeyList, ReleaseResponse } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
 import { call, CallError } from "../api/call.ts";
 import { partsOf, shortName } from "../api/object-key.ts";
@@ -9,7 +9,7 @@ import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
-import { OrderButton } from "../parts/order-dialog.tsx";
+import { ActionButton } from "../parts/action-dialog.tsx";
 import { Pager } from "../parts/pager.tsx";
 import { Time } from "../parts/time.tsx";
 
@@ -81,9 +81,12 @@ interface Match {
   readonly contains: string | undefined;
 }
 
-async function release(match: object, dryRun: boolean, order: object): Promise<number> {
-  const body = { cluster: cluster.value, ...match, ...order, dryRun };
-  const { count } = await call<ReleaseAnswer>("v1/dead-letters/release", { method: "POST", body });
+async function release(match: object, dryRun: boolean, action: object): Promise<number> {
+  const body = { cluster: cluster.value, ...match, ...action, dryRun };
+  const { count } = await call<ReleaseResponse>("v1/dead-letters/release", {
+    method: "POST",
+    body,
+  });
   return count;
 }
 
@@ -102,11 +105,11 @@ function BulkRelease({
   return (
     <div class="title-row gap">
       <span />
-      <OrderButton
+      <ActionButton
         label="Release all that match"
         explains={<Preview match={match} />}
-        run={async (order) => {
-          const count = await release(match, false, order);
+        run={async (action) => {
+          const count = await release(match, false, action);
           onDone();
           return `${plural(count, "dead letter")} released`;
         }}
@@ -153,7 +156,7 @@ function DeadTable({
           </tr>
         </thead>
         <tbody>
-          {items.map(({ key, dead }) => {
+          {items.map(({ key, deadLetter }) => {
             const parts = partsOf(key);
             const { controller, namespace, name } = parts;
             const target = { controller, name, ...(namespace === undefined ? {} : { namespace }) };
@@ -166,23 +169,23 @@ function DeadTable({
                   <div class="dim small">{controller}</div>
                 </th>
                 <td data-label="Failed with">
-                  {dead?.error === undefined ? (
+                  {deadLetter?.error === undefined ? (
                     <span class="dim">not told</span>
                   ) : (
                     <span>
-                      <code class="bad">{dead.error.code}</code> {dead.error.message}
+                      <code class="bad">{deadLetter.error.code}</code> {deadLetter.error.message}
                     </span>
                   )}
                 </td>
                 <td data-label="Since" class="right nowrap">
-                  {dead === undefined ? null : <Time at={dead.since} />}
+                  {deadLetter === undefined ? null : <Time at={deadLetter.since} />}
                 </td>
                 <td class="right">
-                  <OrderButton
+                  <ActionButton
                     label="Release"
                     explains={`${shortName(parts)} is tried again, with its counters at zero.`}
-                    run={async (order) => {
-                      await release(target, false, order);
+                    run={async (action) => {
+                      await release(target, false, action);
                       onDone();
                       return `${name} is tried again`;
                     }}

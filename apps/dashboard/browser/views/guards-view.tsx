@@ -4,7 +4,7 @@ import { useQuery } from "../api/use-query.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { formatRate, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
-import { OrderButton } from "../parts/order-dialog.tsx";
+import { ActionButton } from "../parts/action-dialog.tsx";
 import { Status, type Tone } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
 
@@ -34,7 +34,7 @@ export function GuardsView() {
   );
 }
 
-type Mode = GuardView["breaker"]["mode"];
+type Mode = GuardView["breaker"]["state"];
 const MODES: Readonly<Record<Mode, readonly [tone: Tone, text: string, means: string]>> = {
   closed: ["good", "closed", "calls are sent"],
   open: ["bad", "open", "no calls are sent"],
@@ -44,7 +44,7 @@ const MODES: Readonly<Record<Mode, readonly [tone: Tone, text: string, means: st
 
 function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDone: () => void }) {
   const { cluster, breaker, rate, workers } = guard;
-  const [tone, text, means] = MODES[breaker.mode];
+  const [tone, text, means] = MODES[breaker.state];
   const { current, limits, override, pausedUntil } = rate;
   const most = override?.ratePerSecond ?? limits.ratePerSecond;
   const { recent } = breaker;
@@ -60,7 +60,7 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
             </span>
           )}
         </div>
-        <GuardOrders guard={guard} onDone={onDone} />
+        <GuardActions guard={guard} onDone={onDone} />
       </header>
       {breaker.isolated === undefined ? null : (
         <p class="note bad">
@@ -114,7 +114,7 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
         <div>
           <dt>Openings</dt>
           <dd>
-            <span class="num">{breaker.openings}</span>
+            <span class="num">{breaker.consecutiveOpenings}</span>
             <div class="dim small">
               {pausedUntil === undefined ? (
                 plural(breaker.consecutiveFailures, "failure") + " in a row"
@@ -135,7 +135,7 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
   );
 }
 
-function GuardOrders({
+function GuardActions({
   guard,
   onDone,
 }: {
@@ -143,14 +143,14 @@ function GuardOrders({
   readonly onDone: () => void;
 }) {
   const { cluster, breaker, rate } = guard;
-  const order = (kind: "isolate" | "reset", told: string) => async (given: object) => {
+  const action = (kind: "isolate" | "reset", told: string) => async (given: object) => {
     await call(`v1/guards/${encodeURIComponent(cluster)}/${kind}`, { method: "POST", body: given });
     onDone();
     return told;
   };
   return (
     <div class="buttons">
-      <OrderButton
+      <ActionButton
         label="Set rate"
         explains={`For all workers on ${cluster} together, until somebody sets it again. Configured: ${formatRate(rate.limits.ratePerSecond)} per second.`}
         fields={
@@ -177,19 +177,19 @@ function GuardOrders({
             : `${ratePerSecond} calls per second`;
         }}
       />
-      {breaker.mode === "isolated" ? null : (
-        <OrderButton
+      {breaker.state === "isolated" ? null : (
+        <ActionButton
           label="Isolate"
           danger
           explains={`No worker calls the API server of ${cluster} any more, until somebody resets the guard. Requests are kept.`}
-          run={order("isolate", `${cluster} is isolated`)}
+          run={action("isolate", `${cluster} is isolated`)}
         />
       )}
-      {breaker.mode === "closed" ? null : (
-        <OrderButton
+      {breaker.state === "closed" ? null : (
+        <ActionButton
           label="Reset"
           explains={`Calls to ${cluster} are sent again at once, as if nothing had happened.`}
-          run={order("reset", `The guard of ${cluster} is reset`)}
+          run={action("reset", `The guard of ${cluster} is reset`)}
         />
       )}
     </div>
@@ -223,7 +223,7 @@ function History({ guard: { transitions } }: { readonly guard: GuardView }) {
               <td data-label="Why">
                 {transition.by === undefined
                   ? (REASONS[transition.reason] ?? transition.reason)
-                  : `${transition.by}: ${transition.why ?? ""}`}
+                  : `${transition.by}: ${transition.operatorReason ?? ""}`}
               </td>
               <td data-label="Evidence" class="num dim">
                 {evidenceOf(transition)}
@@ -243,7 +243,7 @@ const REASONS: Readonly<Record<string, string>> = {
   strained: "the server said that it is strained",
   probe: "a probe came back",
   timer: "its time was over",
-  order: "a person ordered it",
+  operatorAction: "a person ordered it",
 };
 
 function evidenceOf({

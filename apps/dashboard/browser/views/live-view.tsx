@@ -140,7 +140,7 @@ function TailText({ event }: { readonly event: StreamEvent }) {
           <a class="strong" href={viewHref("/guards")} data-row>
             {cluster}
           </a>
-          <span class="dim">{transition.why ?? transition.reason}</span>
+          <span class="dim">{transition.operatorReason ?? transition.reason}</span>
           <span />
         </>
       );

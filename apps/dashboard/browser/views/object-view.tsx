@@ -10,7 +10,7 @@ import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Attempts } from "./object/attempts.tsx";
 import { ContentionPanel } from "./object/contention-panel.tsx";
 import { ObjectFacts } from "./object/object-facts.tsx";
-import { ObjectOrders } from "./object/object-orders.tsx";
+import { ObjectActions } from "./object/object-actions.tsx";
 
 /** As they stand in the address, percent-encoded; `_` is no namespace. */
 export interface Target {
@@ -56,13 +56,13 @@ export function ObjectView({ target }: { readonly target: Target }) {
       <header class="object-head">
         <div>
           <p class="crumbs">
-            <a href={viewHref("/runs", { controller: parts.controller })}>{parts.controller}</a>
+            <a href={viewHref("/attempts", { controller: parts.controller })}>{parts.controller}</a>
             <span aria-hidden="true">/</span>
             {parts.namespace === undefined ? (
               <span>cluster-scoped</span>
             ) : (
               <a
-                href={viewHref("/keys", {
+                href={viewHref("/objects", {
                   controller: parts.controller,
                   namespace: parts.namespace,
                 })}
@@ -76,7 +76,7 @@ export function ObjectView({ target }: { readonly target: Target }) {
             {parts.resource} on {parts.cluster}
           </p>
         </div>
-        <ObjectOrders history={data} parts={parts} onDone={history.reload} />
+        <ObjectActions history={data} parts={parts} onDone={history.reload} />
       </header>
       <TroubleNote trouble={history.trouble} />
       <ObjectFacts history={data} />
@@ -84,10 +84,10 @@ export function ObjectView({ target }: { readonly target: Target }) {
       <Attempts attempts={shown.attempts} fresh={shown.fresh} onShowFresh={shown.show} />
       <CliLine line={line} />
       <p class="dim small links">
-        <a href={viewHref("/runs", { name: parts.name })}>
+        <a href={viewHref("/attempts", { name: parts.name })}>
           Attempts of every controller on this name
         </a>
-        <a href={href(`/queues/queue/${controller}`)}>Raw jobs of {parts.controller}</a>
+        <a href={href(`/jobs/queue/${controller}`)}>Raw jobs of {parts.controller}</a>
       </p>
     </>
   );

@@ -27,7 +27,7 @@ export function OverviewView() {
   }
   return (
     <>
-      <Verdict overview={data} />
+      <Summary overview={data} />
       <TroubleNote trouble={trouble} />
       {data.problems.length === 0 ? null : (
         <ul class="problems" aria-label="What is wrong">
@@ -72,13 +72,13 @@ export function OverviewView() {
 }
 
 const TONES: Readonly<Record<OverviewProblem["level"], Tone>> = {
-  bad: "bad",
-  warn: "warn",
-  note: "idle",
+  error: "bad",
+  warning: "warn",
+  info: "idle",
 };
 
-function Verdict({
-  overview: { problems, controllers, workflows, verdict },
+function Summary({
+  overview: { problems, controllers, workflows, summary },
 }: {
   readonly overview: Overview;
 }) {
@@ -86,14 +86,14 @@ function Verdict({
   const tone =
     controllers.length + workflows.length === 0
       ? "idle"
-      : levels.has("bad")
+      : levels.has("error")
         ? "bad"
-        : levels.has("warn")
+        : levels.has("warning")
           ? "warn"
           : "good";
   return (
     <h1 class={`verdict ${tone}`}>
-      <Status tone={tone}>{verdict}</Status>
+      <Status tone={tone}>{summary}</Status>
     </h1>
   );
 }
@@ -137,13 +137,24 @@ function Controllers({ rows }: { readonly rows: readonly OverviewController[] })
 }
 
 function ControllerRow({ row }: { readonly row: OverviewController }) {
-  const { name, kind, group, version, minutes, waiting, active, oldestMs, p50Ms, p99Ms, workers } =
-    row;
+  const {
+    name,
+    kind,
+    group,
+    version,
+    minutes,
+    waiting,
+    active,
+    oldestRequestAgeMs,
+    p50Ms,
+    p99Ms,
+    workers,
+  } = row;
   const type = group === "" ? version : `${group}/${version}`;
   return (
     <tr>
       <th scope="row">
-        <a class="strong" href={viewHref(`/c/${encodeURIComponent(name)}`)} data-row>
+        <a class="strong" href={viewHref(`/controllers/${encodeURIComponent(name)}`)} data-row>
           {name}
         </a>
         <div class="dim small">
@@ -160,15 +171,15 @@ function ControllerRow({ row }: { readonly row: OverviewController }) {
         {shown(p99Ms)}
       </td>
       <td class="num right" data-label="Waiting">
-        <a href={viewHref("/keys", { controller: name, phase: "waiting" })}>
+        <a href={viewHref("/objects", { controller: name, phase: "waiting" })}>
           {formatCount(waiting)}
         </a>
       </td>
       <td class="num right" data-label="Oldest">
-        {shown(oldestMs)}
+        {shown(oldestRequestAgeMs)}
       </td>
       <td class="num right" data-label="Running">
-        <a href={viewHref("/keys", { controller: name, phase: "running" })}>
+        <a href={viewHref("/objects", { controller: name, phase: "running" })}>
           {formatCount(active)}
         </a>
       </td>
@@ -212,22 +223,22 @@ function targetOf({ code, controller, key, workflow, run }: OverviewProblem): st
     case "breaker_open":
     case "breaker_half_open":
       return viewHref("/guards");
-    case "run_stuck":
-      return viewHref("/workflows", { workflow, status: "stuck" });
+    case "run_blocked":
+      return viewHref("/workflows", { workflow, status: "blocked" });
     case "run_failed":
       return viewHref("/workflows", { workflow, status: "failed" });
     case "dead_letters":
       return viewHref("/dead-letters", { controller });
     case "backlog":
-      return viewHref("/keys", { controller, phase: "waiting" });
+      return viewHref("/objects", { controller, phase: "waiting" });
     case "failing":
-      return viewHref("/runs", { controller, outcome: "retry" });
+      return viewHref("/attempts", { controller, outcome: "retry" });
     case "lost":
-      return viewHref("/runs", { controller, outcome: "lost" });
+      return viewHref("/attempts", { controller, outcome: "lost" });
     case "loop":
-    case "fight":
-      return viewHref("/fights");
+    case "contention":
+      return viewHref("/contention");
     case "paused":
-      return viewHref("/keys", { controller, phase: "paused" });
+      return viewHref("/objects", { controller, phase: "paused" });
   }
 }

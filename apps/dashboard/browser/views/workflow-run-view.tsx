@@ -8,7 +8,7 @@ import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { RunStatus } from "../parts/status.tsx";
 import { RunFacts } from "./workflow/run-facts.tsx";
 import { idOf } from "../api/run-id.ts";
-import { RunOrders } from "./workflow/run-orders.tsx";
+import { RunActions } from "./workflow/run-actions.tsx";
 import { RunSentence } from "./workflow/run-sentence.tsx";
 import { RunTimeline } from "./workflow/timeline.tsx";
 import { useRun } from "./workflow/use-run.ts";
@@ -48,7 +48,7 @@ export function WorkflowRunView({ id }: { readonly id: string }) {
             <RunStatus of={run.status} /> <RunSentence run={run} />
           </p>
         </div>
-        <RunOrders run={run} onDone={reload} />
+        <RunActions run={run} onDone={reload} />
       </header>
       <TroubleNote trouble={trouble} />
       <RunFacts run={run} />
@@ -57,7 +57,7 @@ export function WorkflowRunView({ id }: { readonly id: string }) {
       <CliLine line={line} />
       {run.cluster === defaultCluster ? (
         <p class="dim small links">
-          <a href={href(`/queues/queue/${encodeURIComponent(`workflow.${run.workflow}`)}`)}>
+          <a href={href(`/jobs/queue/${encodeURIComponent(`workflow.${run.workflow}`)}`)}>
             Raw jobs of {run.workflow}
           </a>
         </p>

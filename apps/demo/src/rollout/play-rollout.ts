@@ -3,10 +3,10 @@ import type { RunDetail } from "@konverge/contracts";
 import { createWorkQueue } from "@konverge/queue";
 import { keyOfRun, queueOfWorkflow } from "@konverge/workflow";
 import { pollUntil } from "../poll-until.ts";
-import type { Progress } from "../progress.ts";
+import type { DemoProgress } from "../progress.ts";
 import { killInWrite, type DemoWorker } from "./kill-in-write.ts";
 import { APP, NEW_IMAGE, readApp } from "./rollout-app.ts";
-import type { Activation } from "./run-timeline.ts";
+import type { Execution } from "./run-timeline.ts";
 import type { TwoClusters } from "./two-clusters.ts";
 
 const WORKFLOW = "fleet-rollout";
@@ -23,7 +23,7 @@ export interface PlayOptions {
   readonly redisUrl: string;
   readonly installation: string;
   readonly soakSeconds: number;
-  readonly progress: Pick<Progress, "say" | "begin" | "update">;
+  readonly progress: Pick<DemoProgress, "print" | "begin" | "update">;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
 }
@@ -31,13 +31,13 @@ export interface PlayOptions {
 export interface PlayedRollout {
   readonly run: RunDetail;
   readonly killed: DemoWorker;
-  readonly activations: readonly Activation[];
+  readonly executions: readonly Execution[];
 }
 
 /** Starts the run, kills a worker in the middle of its first write, approves the second cluster, and waits for the end. */
 export async function playRollout(options: PlayOptions): Promise<PlayedRollout> {
   const { clusters, workers, client, signal } = options;
-  const { say, begin, update } = options.progress;
+  const { print, begin, update } = options.progress;
   const { east } = clusters;
   // The first upgrade of a worker is done, and its answer is never sent.
   east.server.inject({
@@ -60,14 +60,14 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
       soakSeconds: options.soakSeconds,
     },
   });
-  say(`run ${id} brings ${NEW_IMAGE} to east and west`);
+  print(`run ${id} brings ${NEW_IMAGE} to east and west`);
 
   const killed = await killInWrite(workers, {
     cluster: HOME,
     isWritten: async () => (await readApp(east.client)).rollouts > 0,
     signal,
   });
-  say(
+  print(
     `east has the new image; ${killed.name} (pid ${killed.process.pid}) was killed with -9 before it could record that`,
   );
 
@@ -83,7 +83,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
       for (const { name, error } of run.steps) {
         if (told.has(name)) continue;
         told.add(name);
-        say(error === undefined ? `recorded: ${name}` : `failed: ${name}: ${error.message}`);
+        print(error === undefined ? `recorded: ${name}` : `failed: ${name}: ${error.message}`);
       }
       if (!isApproved && run.waits?.some(({ kind }) => kind === "signal") === true) {
         isApproved = true;
@@ -92,7 +92,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
           payload: { approved: true },
           by: "demo",
         });
-        say("the run waits for somebody to approve west; the demo does");
+        print("the run waits for somebody to approve west; the demo does");
       }
       const now = doingOf(run, killed);
       if (now !== doing) update(now);
@@ -101,7 +101,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
     },
     { signal, deadlineMs: RUN_MS, everyMs: 200 },
   );
-  return { run, killed, activations: await readActivations(options) };
+  return { run, killed, executions: await readExecutions(options) };
 }
 
 /** What is waited for, in words. */
@@ -114,11 +114,11 @@ function doingOf({ steps, waits = [], endedAt }: RunDetail, killed: DemoWorker):
     : `the other worker takes over when the lease of ${killed.name} is over, within some 20 s`;
 }
 
-async function readActivations({
+async function readExecutions({
   redisUrl,
   installation,
   workers,
-}: PlayOptions): Promise<Activation[]> {
+}: PlayOptions): Promise<Execution[]> {
   const queue = createWorkQueue({
     redis: { url: redisUrl },
     prefix: installation,

@@ -30,7 +30,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
   const { signal } = options;
   const config = exampleFile("fleet-rollout.config.ts");
   const progress = createProgress(process.stderr);
-  const { say } = progress;
+  const { print } = progress;
   try {
     await using clusters = await startTwoClusters();
     await using stack = await startLocalStack({
@@ -40,15 +40,15 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
       home: HOME,
       env: isolatedEnv(),
       logs: options.logs,
-      log: say,
+      log: print,
       apiPort: 0,
     });
     await using cleanup = new AsyncDisposableStack();
-    say(`two embedded API servers (${stack.serverVersion}), ${stack.redis.version}`);
-    say(`HTTP API and dashboard at ${stack.apiUrl}`);
+    print(`two embedded API servers (${stack.serverVersion}), ${stack.redis.version}`);
+    print(`HTTP API and dashboard at ${stack.apiUrl}`);
     for (const { name, client } of [clusters.east, clusters.west]) {
       const onError = (error: Error) =>
-        say(`stand-in for the Deployments of ${name}: ${error.message}`);
+        print(`stand-in for the Deployments of ${name}: ${error.message}`);
       cleanup.use(
         standInForDeployments(client, { namespace: APP.namespace, podMs: POD_MS, onError }),
       );
@@ -69,7 +69,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
       signal,
     });
     progress.end();
-    const timeline = timelineOf(played.run.steps, played.activations);
+    const timeline = timelineOf(played.run.steps, played.executions);
     const checks = await checkRollout(clusters, played, timeline);
     const page = `${stack.apiUrl}/w/${played.run.id}`;
     if (options.output === "json") {
@@ -79,12 +79,12 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     } else {
       process.stdout.write(`\n${renderTimeline(timeline)}\n\n${renderChecks(checks)}\n\n`);
     }
-    if (options.exit) say(`the run was to be seen at ${page}`);
-    else await stayUp(page, { signal, say });
+    if (options.exit) print(`the run was to be seen at ${page}`);
+    else await stayUp(page, { signal, print });
     return checks.every(({ ok }) => ok) ? 0 : 1;
   } catch (error) {
     if (!signal.aborted) throw error;
-    say("interrupted");
+    print("interrupted");
     return INTERRUPTED;
   } finally {
     progress.end();

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { timelineOf } from "./run-timeline.ts";
 
 const iso = (seconds: number) => new Date(seconds * 1_000).toISOString();
-const activation = (worker: string, from: number, to: number, lost = false) => ({
+const execution = (worker: string, from: number, to: number, lost = false) => ({
   worker,
   lost,
   startedAtMs: from * 1_000,
@@ -17,7 +17,7 @@ test("a step that a worker died in belongs to both, and takes from where the fir
       { name: "soak", kind: "sleep", at: iso(23), until: iso(30) },
       { name: "approve", kind: "signal", startedAt: iso(30), at: iso(40), by: "ann" },
     ],
-    [activation("b", 20, 24), activation("a", 10, 20, true), activation("a2", 40, 41)],
+    [execution("b", 20, 24), execution("a", 10, 20, true), execution("a2", 40, 41)],
   );
   expect(rows.map(({ step, workers, tookMs }) => [step, workers, tookMs])).toEqual([
     ["look", ["a"], 1_000],

@@ -2,7 +2,7 @@ import { defined } from "@konverge/core";
 import type { RunDetail } from "@konverge/contracts";
 
 /** An activation of a run: which worker executed it, and when. Times are epoch ms by Redis's clock. */
-export interface Activation {
+export interface Execution {
   readonly worker: string;
   /** Its worker died. */
   readonly lost: boolean;
@@ -28,9 +28,9 @@ export interface TimelineRow {
  */
 export function timelineOf(
   steps: RunDetail["steps"],
-  activations: readonly Activation[],
+  executions: readonly Execution[],
 ): TimelineRow[] {
-  const inOrder = activations.toSorted((a, b) => a.startedAtMs - b.startedAtMs);
+  const inOrder = executions.toSorted((a, b) => a.startedAtMs - b.startedAtMs);
   let sinceMs = inOrder[0]?.startedAtMs ?? 0;
   return steps.map(({ name, kind, startedAt, at, until, attempts, by, error }) => {
     const atMs = Date.parse(at);

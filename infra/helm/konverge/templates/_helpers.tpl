@@ -179,7 +179,7 @@ spec:
 {{- $values := .root.Values -}}
 {{- $env := list
   (dict "name" "KONVERGE_ROLE" "value" .role)
-  (dict "name" "KONVERGE_BUILD" "value" $values.image)
+  (dict "name" "KONVERGE_BUILD_ID" "value" $values.image)
   (dict "name" "KONVERGE_LEASE_NAMESPACE" "value" .root.Release.Namespace)
   (dict "name" "KONVERGE_METRICS_HOST" "value" "0.0.0.0")
   (dict "name" "KONVERGE_METRICS_PORT" "value" "9090") -}}

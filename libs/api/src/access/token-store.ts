@@ -57,8 +57,8 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
       const { name, role, scope, ttlMs } = newTokenSchema.parse(input);
       const known = await list();
       if (known.length >= MOST_TOKENS) {
-        const cure = "revoke those that are not used any more";
-        throw new KonvergeError("invalid_request", `there are ${MOST_TOKENS} tokens; ${cure}`);
+        const fix = "revoke those that are not used any more";
+        throw new KonvergeError("invalid_request", `there are ${MOST_TOKENS} tokens; ${fix}`);
       }
       if (known.some((other) => other.name === name)) {
         const detail = `a token "${name}" exists; revoke it, or take another name`;

@@ -148,9 +148,9 @@ function headerParameters({ method, role, headers = {} }: Route): Json[] {
 }
 
 /** With a token the author is the token's name. */
-function bodySchema({ isOrder }: Route, body: z.ZodType): Json {
+function bodySchema({ isOperatorAction }: Route, body: z.ZodType): Json {
   const { required = [], ...schema } = inputSchema(body);
-  const needed = isOrder === true ? required.filter((name) => name !== "by") : required;
+  const needed = isOperatorAction === true ? required.filter((name) => name !== "by") : required;
   return { ...schema, ...(needed.length === 0 ? {} : { required: needed }) };
 }
 

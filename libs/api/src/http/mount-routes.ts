@@ -56,7 +56,7 @@ async function answer(
   const caller = context.get("caller");
   const notes: AuditNote[] = [];
   const body = spec.body === undefined ? undefined : await readJson(context.req);
-  const by = spec.isOrder === true ? authorFor(caller, body) : undefined;
+  const by = spec.isOperatorAction === true ? authorFor(caller, body) : undefined;
   const headers: Record<string, string> = {};
   const given = by === undefined ? body : { ...(body as object), by };
   const result = await spec.handle({

@@ -44,7 +44,7 @@ export interface RouteSpec<
   readonly body?: Body;
   readonly maxBodyKiB?: number;
   /** True where the body's `by` is the author: with a token it is the token's name. */
-  readonly isOrder?: boolean;
+  readonly isOperatorAction?: boolean;
   readonly answer: Answer;
   /** Default 200. */
   readonly status?: 200 | 202 | 204;

@@ -7,17 +7,17 @@ import { Hono, type Context } from "hono";
 
 /** Every view of apps/dashboard has its own address, so that it can be sent to a colleague. */
 const VIEWS = [
-  "runs",
+  "attempts",
   "workflows",
-  "fights",
+  "contention",
   "live",
-  "keys",
+  "objects",
   "dead-letters",
   "guards",
   "workers",
 ] as const;
-const OBJECT = "/o/:cluster/:controller/:namespace/:name";
-const RUN = "/w/:workflow/:cluster/:id";
+const OBJECT = "/objects/:cluster/:controller/:namespace/:name";
+const RUN = "/runs/:workflow/:cluster/:id";
 
 /** Scripts and styles are our own files or they do not run; no foreign host, no markup from text. */
 const POLICY = [
@@ -38,7 +38,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 const NOT_BUILT =
-  "The dashboard is not built in this checkout: run `npm run setup`. The API is below /v1, raw jobs at /queues.\n";
+  "The dashboard is not built in this checkout: run `npm run setup`. The API is below /v1, raw jobs at /jobs.\n";
 
 interface Asset {
   readonly type: string;
@@ -89,7 +89,7 @@ export function dashboardPages({
   app.get("/", answerPage);
   app.get(OBJECT, answerPage);
   app.get(RUN, answerPage);
-  app.get("/c/:controller", answerPage);
+  app.get("/controllers/:controller", answerPage);
   for (const view of VIEWS) app.get(`/${view}`, answerPage);
   app.get("/assets/:file", (context) => {
     const asset = assets.get(context.req.param("file"));

@@ -11,7 +11,7 @@ import { allows } from "../access/caller.ts";
 import { answerProblem, PROBLEM } from "../http/problem.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
-const PATH = "/queues";
+const PATH = "/jobs";
 const LOOKING: readonly string[] = ["GET", "HEAD"];
 /** The board has styles in its markup, and asks a foreign host for fonts, which it does not get. */
 const POLICY =
@@ -106,7 +106,7 @@ async function tidy(context: Context, response: Response): Promise<Response> {
 
 /** Of the two buttons that mean "run it now". */
 function jobOf(path: string): { readonly queue: string; readonly job: string } | undefined {
-  const match = /^\/queues\/api\/queues\/([^/]+)\/([^/]+)\/(?:retry\/[a-z-]+|promote)$/.exec(path);
+  const match = /^\/jobs\/api\/queues\/([^/]+)\/([^/]+)\/(?:retry\/[a-z-]+|promote)$/.exec(path);
   const [, queue, job] = match ?? [];
   if (queue === undefined || job === undefined) return undefined;
   return { queue: decodeURIComponent(queue), job: decodeURIComponent(job) };
@@ -152,9 +152,12 @@ function objectLink(data: unknown): { readonly displayText: string; readonly hre
   const [controller = "", cluster, , namespace, name] = key.split("/");
   const workflow = workflowOfQueue(controller);
   if (workflow !== undefined) {
-    return { displayText: "Run", href: `../w/${workflow}/${cluster}/${name}` };
+    return { displayText: "Run", href: `../runs/${workflow}/${cluster}/${name}` };
   }
-  return { displayText: "History", href: `../o/${cluster}/${controller}/${namespace}/${name}` };
+  return {
+    displayText: "History",
+    href: `../objects/${cluster}/${controller}/${namespace}/${name}`,
+  };
 }
 
 /** Jobs of others may hold anything. */

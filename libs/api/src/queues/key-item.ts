@@ -14,7 +14,7 @@ export function keyItem(state: KeySummary): KeyItem {
     lastOutcome,
     nextAt,
     paused,
-    dead,
+    deadLetter,
   } = state;
   return {
     key,
@@ -25,13 +25,13 @@ export function keyItem(state: KeySummary): KeyItem {
     ...(requested > finished ? { pending: formatRequestId(key, requested) } : {}),
     ...defined({ nextAt }),
     ...(paused === undefined ? {} : { paused: pauseView(paused) }),
-    ...defined({ dead }),
+    ...defined({ dead: deadLetter }),
   };
 }
 
-export function pauseView({ scope, ...order }: Pause): PauseView {
+export function pauseView({ scope, ...action }: Pause): PauseView {
   return {
     scope: scope.kind === "key" ? { kind: "key", key: formatKey(scope.key) } : scope,
-    ...order,
+    ...action,
   };
 }

@@ -69,7 +69,7 @@ export interface QueueAccessOptions {
   readonly prefix: string;
   readonly onError: (error: Error) => void;
   /** Keys of a queue that may wait before requests for more are refused. Default: no bound. */
-  readonly maxWaiting?: number;
+  readonly maxQueueLength?: number;
   /** What answers kept by Idempotency-Key may take of Redis. Default 64 MiB. */
   readonly answerBudgetBytes?: number;
   /** Looks on at every request. */
@@ -77,7 +77,7 @@ export interface QueueAccessOptions {
 }
 
 export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
-  const { redisUrl, prefix, onError, observe, maxWaiting = Infinity } = options;
+  const { redisUrl, prefix, onError, observe, maxQueueLength = Infinity } = options;
   const redis = { url: redisUrl };
   const registries = new Map<string, ControllerRegistry>();
   const queues = new Map<string, WorkQueue>();
@@ -147,7 +147,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
         controller,
         shards,
         onError,
-        maxWaiting,
+        maxQueueLength,
         ...defined({ observe }),
       });
     queues.set(id, queue);

@@ -1,16 +1,16 @@
 import type {
-  CancelAnswer,
+  CancelResponse,
   KeyList,
   KeyListQuery,
-  OrderList,
+  OperatorActionList,
   PauseList,
-  PauseOrder,
-  ReleaseAnswer,
-  ReleaseOrder,
-  ResumeAnswer,
+  PauseAction,
+  ReleaseResponse,
+  ReleaseAction,
+  ResumeResponse,
 } from "@konverge/contracts";
 import { defined, isKonvergeError, KonvergeError, parseKey } from "@konverge/core";
-import type { Order, PauseScope, WorkQueue } from "@konverge/queue";
+import type { OperatorAction, PauseScope, WorkQueue } from "@konverge/queue";
 import { keyItem, pauseView } from "./key-item.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
 
@@ -18,11 +18,11 @@ import { keyFor, type QueueAccess } from "./queue-access.ts";
 export interface QueueDesk {
   listKeys(query: KeyListQuery): Promise<KeyList>;
   listPauses(cluster: string): Promise<PauseList>;
-  pause(order: PauseOrder): Promise<PauseList>;
-  resume(order: PauseOrder): Promise<ResumeAnswer>;
-  cancel(requestId: string, order: Order): Promise<CancelAnswer>;
-  release(order: ReleaseOrder, via: "http" | "cli"): Promise<ReleaseAnswer>;
-  listOrders(cluster: string, controller: string): Promise<OrderList>;
+  pause(order: PauseAction): Promise<PauseList>;
+  resume(order: PauseAction): Promise<ResumeResponse>;
+  cancel(requestId: string, order: OperatorAction): Promise<CancelResponse>;
+  release(order: ReleaseAction, via: "http" | "cli"): Promise<ReleaseResponse>;
+  listOperatorActions(cluster: string, controller: string): Promise<OperatorActionList>;
 }
 
 export function createQueueDesk(access: QueueAccess): QueueDesk {
@@ -38,7 +38,7 @@ export function createQueueDesk(access: QueueAccess): QueueDesk {
   const queueOf = async (cluster: string, controller: string) =>
     (await access.find(cluster, controller)).queue;
 
-  const targets = async ({ cluster, controller, namespace, name }: PauseOrder) => {
+  const targets = async ({ cluster, controller, namespace, name }: PauseAction) => {
     const found: { readonly queue: WorkQueue; readonly scope: PauseScope }[] = [];
     for (const each of await controllersOf(cluster, controller)) {
       const { queue, announced } = await access.find(cluster, each);
@@ -126,8 +126,8 @@ export function createQueueDesk(access: QueueAccess): QueueDesk {
       const { count } = await queue.control.release(selection, { by, reason }, { dryRun, via });
       return { count, dryRun };
     },
-    async listOrders(cluster, controller) {
-      return { items: await (await queueOf(cluster, controller)).control.listOrders() };
+    async listOperatorActions(cluster, controller) {
+      return { items: await (await queueOf(cluster, controller)).control.listOperatorActions() };
     },
   };
 }

@@ -27,7 +27,7 @@ export function readRecord(key: string, controller: string, stored: StoredAttemp
     durationMs: Math.max(0, endedAtMs - startedAtMs),
     waits: {
       queueMs: Math.max(0, startedAtMs - requestedAtMs),
-      limiterMs: 0,
+      rateLimitMs: 0,
       laneMs: 0,
       conflictMs: 0,
       backoffMs: 0,
@@ -36,6 +36,6 @@ export function readRecord(key: string, controller: string, stored: StoredAttemp
     ...defined({ error }),
     writes: [],
     conflicts: [],
-    calls: { n: 0, ms: 0 },
+    calls: { count: 0, durationMs: 0 },
   };
 }

@@ -1,6 +1,6 @@
 import {
   guardListSchema,
-  guardOrderSchema,
+  guardActionSchema,
   guardRateSchema,
   guardViewSchema,
   type GuardView,
@@ -24,7 +24,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
     if (view !== undefined) return view;
     throw new KonvergeError("not_found", `no worker has guarded a cluster "${cluster}" yet`);
   };
-  const orders = (["isolate", "reset"] as const).map((kind) =>
+  const actions = (["isolate", "reset"] as const).map((kind) =>
     route({
       id: `${kind}Guard`,
       method: "post",
@@ -34,8 +34,8 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
           ? "Send nothing to an API server any more, until a reset"
           : "Close the breaker of an API server, as after an outage",
       role: "operator",
-      isOrder: true,
-      body: guardOrderSchema,
+      isOperatorAction: true,
+      body: guardActionSchema,
       answer: guardViewSchema,
       problems: ["not_found"],
       async handle({ params: { cluster }, body, caller, audit }) {
@@ -72,23 +72,23 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
         return await read(cluster);
       },
     }),
-    ...orders,
+    ...actions,
     route({
       id: "setGuardRate",
       method: "put",
       path: "/v1/guards/{cluster}/rate",
       summary: "Set the rate of the whole fleet, or go back to the configured one",
       role: "operator",
-      isOrder: true,
+      isOperatorAction: true,
       body: guardRateSchema,
       answer: guardViewSchema,
       problems: ["not_found"],
       async handle({ params: { cluster }, body, caller, audit }) {
         demand(caller, { cluster });
-        const { ratePerSecond, ...order } = body;
-        await guards.setRate(cluster, ratePerSecond ?? undefined, order);
+        const { ratePerSecond, ...action } = body;
+        await guards.setRate(cluster, ratePerSecond ?? undefined, action);
         const filter = ratePerSecond === null ? "configured" : `${ratePerSecond}/s`;
-        audit({ action: "guard.rate", cluster, filter, reason: order.reason }, order.by);
+        audit({ action: "guard.rate", cluster, filter, reason: action.reason }, action.by);
         return await read(cluster);
       },
     }),

@@ -1,19 +1,19 @@
 import {
   attemptPageSchema,
   attemptQuerySchema,
-  fightsQuerySchema,
-  fightsSchema,
+  contentionQuerySchema,
+  contentionReportSchema,
   rollupsQuerySchema,
   rollupsSchema,
   type AttemptPage,
   type AttemptSummary,
   type Contention,
-  type Fights,
+  type ContentionReport,
   type Rollups,
 } from "@konverge/contracts";
 import { loopStateSchema, type LoopState } from "@konverge/records";
 import { defined, formatKey, parseKey, type ObjectKey } from "@konverge/core";
-import { fightObject, type AttemptRow, type Rollup } from "@konverge/queue";
+import { contentionObject, type AttemptRow, type Rollup } from "@konverge/queue";
 import { covers, demandSome, type Caller } from "../access/caller.ts";
 import { NO_NAMESPACE, placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
@@ -54,34 +54,34 @@ export function historyRoutes(access: QueueAccess): Route[] {
       },
     }),
     route({
-      id: "listFights",
+      id: "getContentionReport",
       method: "get",
-      path: "/v1/fights",
+      path: "/v1/contention",
       summary: "Who fights over what, and which keys are slowed down for it",
       role: "viewer",
-      query: fightsQuerySchema,
-      answer: fightsSchema,
+      query: contentionQuerySchema,
+      answer: contentionReportSchema,
       problems: ["not_found"],
-      async handle({ query: { cluster, hours }, caller }): Promise<Fights> {
+      async handle({ query: { cluster, hours }, caller }): Promise<ContentionReport> {
         demandSome(caller, { cluster });
         const history = await access.history(cluster);
-        const [{ hot, flips, loops }, contested] = await Promise.all([
-          history.fights(hours),
+        const [{ contendedObjects, ownershipFlips, loops }, contested] = await Promise.all([
+          history.contentionReport(hours),
           history.search({ limit: MOST_CONTESTED, contested: true }),
         ]);
         const isSeen = await objectFilter(access, caller, cluster);
         return {
-          hot: hot
+          contendedObjects: contendedObjects
             .map(({ object, conflicts }) => ({ ...objectOf(object), conflicts }))
             .filter(isSeen),
-          flips: flips
+          ownershipFlips: ownershipFlips
             .map(({ object, ...flip }) => ({ ...objectOf(object), ...flip }))
             .filter(isSeen),
           loops: [...loops].flatMap(([key, text]) => {
             const state = covers(caller.scope, placeOf(key)) ? loopOf(text) : undefined;
             return state === undefined ? [] : [{ key, ...state }];
           }),
-          rivals: rivalsOf(
+          competingManagers: rivalsOf(
             contested.items.filter(
               ({ key, startedAtMs }) =>
                 covers(caller.scope, placeOf(key)) && startedAtMs >= Date.now() - hours * HOUR_MS,
@@ -111,8 +111,8 @@ export function historyRoutes(access: QueueAccess): Route[] {
 }
 
 /** Pairs of a controller and a manager that won against it, by how many attempts lost, most first. */
-function rivalsOf(rows: readonly AttemptRow[]): Fights["rivals"] {
-  const sums = new Map<string, Fights["rivals"][number]>();
+function rivalsOf(rows: readonly AttemptRow[]): ContentionReport["competingManagers"] {
+  const sums = new Map<string, ContentionReport["competingManagers"][number]>();
   for (const { key, managers } of rows) {
     const { controller } = parseKey(key);
     for (const manager of managers) {
@@ -165,13 +165,13 @@ export async function readContention(access: QueueAccess, key: ObjectKey): Promi
   const where = { resource: type, ...defined({ namespace }), name };
   const history = await access.history(cluster);
   const [contenders, { loops }] = await Promise.all([
-    history.contention(fightObject(where)),
-    history.fights(HOURS_OF_LOOPS),
+    history.contention(contentionObject(where)),
+    history.contentionReport(HOURS_OF_LOOPS),
   ]);
   const loop = loopOf(loops.get(formatKey(key)));
   return {
     ...where,
-    contenders: contenders.map(({ firstMs, lastMs, ...contender }) => ({
+    competingWriters: contenders.map(({ firstMs, lastMs, ...contender }) => ({
       ...contender,
       firstAt: new Date(firstMs).toISOString(),
       lastAt: new Date(lastMs).toISOString(),

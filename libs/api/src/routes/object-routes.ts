@@ -3,10 +3,10 @@ import {
   contentionSchema,
   objectAttemptsSchema,
   objectHistorySchema,
-  orderSchema,
+  operatorActionSchema,
   pauseListSchema,
   reconcileNowSchema,
-  resumeAnswerSchema,
+  resumeResponseSchema,
   type ObjectHistory,
 } from "@konverge/contracts";
 import { attemptRecordSchema, type AttemptRecord } from "@konverge/records";
@@ -18,7 +18,7 @@ import { keyItem } from "../queues/key-item.ts";
 import { NO_NAMESPACE } from "../queues/place-of.ts";
 import { keyFor, type QueueAccess } from "../queues/queue-access.ts";
 import type { QueueDesk } from "../queues/queue-desk.ts";
-import { pauseOrders } from "./queue-routes.ts";
+import { pauseActions } from "./queue-routes.ts";
 import { readRecord } from "../queues/read-record.ts";
 import { PREFER, requestOne } from "./reconcile-routes.ts";
 import { route, type Route } from "../http/route.ts";
@@ -29,7 +29,7 @@ const PATH = "/v1/objects/{cluster}/{controller}/{namespace}/{name}";
 
 /** One object of a controller; `_` is the namespace of cluster-scoped ones. */
 export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
-  const orders = pauseOrders(desk);
+  const actions = pauseActions(desk);
   return [
     route({
       id: "getObject",
@@ -109,12 +109,12 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       path: `${PATH}/pause`,
       summary: "Start nothing of an object any more",
       role: "operator",
-      isOrder: true,
-      body: orderSchema,
+      isOperatorAction: true,
+      body: operatorActionSchema,
       answer: pauseListSchema,
       problems: ["unknown_controller"],
       handle: ({ params, body, caller, audit }) =>
-        orders.pause(caller, { ...targetOf(params), ...body }, audit),
+        actions.pause(caller, { ...targetOf(params), ...body }, audit),
     }),
     route({
       id: "resumeObject",
@@ -122,12 +122,12 @@ export function objectRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       path: `${PATH}/resume`,
       summary: "End the pause of an object",
       role: "operator",
-      isOrder: true,
-      body: orderSchema,
-      answer: resumeAnswerSchema,
+      isOperatorAction: true,
+      body: operatorActionSchema,
+      answer: resumeResponseSchema,
       problems: ["unknown_controller", "not_found"],
       handle: ({ params, body, caller, audit }) =>
-        orders.resume(caller, { ...targetOf(params), ...body }, audit),
+        actions.resume(caller, { ...targetOf(params), ...body }, audit),
     }),
   ];
 }

@@ -5,21 +5,21 @@ import {
   deadLetterQuerySchema,
   keyListSchema,
   keyQuerySchema,
-  orderListSchema,
-  orderSchema,
-  ordersQuerySchema,
+  operatorActionListSchema,
+  operatorActionSchema,
+  operatorActionsQuerySchema,
   pauseListSchema,
-  pauseOrderSchema,
+  pauseActionSchema,
   pausesQuerySchema,
   queueListSchema,
-  releaseAnswerSchema,
-  releaseOrderSchema,
-  resumeAnswerSchema,
+  releaseResponseSchema,
+  releaseActionSchema,
+  resumeResponseSchema,
   workerListSchema,
   type KeyList,
   type KeyListQuery,
   type PauseList,
-  type PauseOrder,
+  type PauseAction,
   type QueueList,
 } from "@konverge/contracts";
 import { queueOfWorkflow } from "@konverge/workflow";
@@ -63,27 +63,27 @@ export async function listKeys(
 type Audit = RouteInput<string, unknown, unknown>["audit"];
 
 /** The same order below `/v1/pauses`, a queue and an object. */
-export function pauseOrders(desk: QueueDesk): {
-  pause(caller: Caller, order: PauseOrder, audit: Audit): Promise<PauseList>;
-  resume(caller: Caller, order: PauseOrder, audit: Audit): Promise<{ resumed: number }>;
+export function pauseActions(desk: QueueDesk): {
+  pause(caller: Caller, action: PauseAction, audit: Audit): Promise<PauseList>;
+  resume(caller: Caller, action: PauseAction, audit: Audit): Promise<{ resumed: number }>;
 } {
-  const noteOf = ({ cluster, controller, namespace, name, reason }: PauseOrder) => ({
+  const noteOf = ({ cluster, controller, namespace, name, reason }: PauseAction) => ({
     cluster,
     ...defined({ controller, namespace }),
     ...(name === undefined ? {} : { name, namespace: namespace ?? NO_NAMESPACE }),
     reason,
   });
   return {
-    async pause(caller, order, audit) {
-      demand(caller, placeNamed(order));
-      const list = await desk.pause(order);
-      audit({ action: "pause", ...noteOf(order) }, order.by);
-      return visiblePauses(caller, order.cluster, list);
+    async pause(caller, action, audit) {
+      demand(caller, placeNamed(action));
+      const list = await desk.pause(action);
+      audit({ action: "pause", ...noteOf(action) }, action.by);
+      return visiblePauses(caller, action.cluster, list);
     },
-    async resume(caller, order, audit) {
-      demand(caller, placeNamed(order));
-      const answer = await desk.resume(order);
-      audit({ action: "resume", ...noteOf(order), count: answer.resumed }, order.by);
+    async resume(caller, action, audit) {
+      demand(caller, placeNamed(action));
+      const answer = await desk.resume(action);
+      audit({ action: "resume", ...noteOf(action), count: answer.resumed }, action.by);
       return answer;
     },
   };
@@ -91,11 +91,11 @@ export function pauseOrders(desk: QueueDesk): {
 
 /** What is known of controllers, workers, keys and pauses, and the orders to them. `home` is the cluster asked for by default. */
 export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string): Route[] {
-  const orders = pauseOrders(desk);
+  const actions = pauseActions(desk);
   const ofQueue = (
     { cluster, controller }: { readonly cluster: string; readonly controller: string },
-    order: { readonly by: string; readonly reason: string },
-  ): PauseOrder => ({ cluster, controller, ...order });
+    action: { readonly by: string; readonly reason: string },
+  ): PauseAction => ({ cluster, controller, ...action });
   return [
     route({
       id: "listControllers",
@@ -177,12 +177,12 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       path: "/v1/queues/{cluster}/{controller}/pause",
       summary: "Start nothing of a controller any more",
       role: "operator",
-      isOrder: true,
-      body: orderSchema,
+      isOperatorAction: true,
+      body: operatorActionSchema,
       answer: pauseListSchema,
       problems: ["unknown_controller"],
       handle: ({ params, body, caller, audit }) =>
-        orders.pause(caller, ofQueue(params, body), audit),
+        actions.pause(caller, ofQueue(params, body), audit),
     }),
     route({
       id: "resumeQueue",
@@ -190,12 +190,12 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       path: "/v1/queues/{cluster}/{controller}/resume",
       summary: "End the pause of a controller",
       role: "operator",
-      isOrder: true,
-      body: orderSchema,
-      answer: resumeAnswerSchema,
+      isOperatorAction: true,
+      body: operatorActionSchema,
+      answer: resumeResponseSchema,
       problems: ["unknown_controller", "not_found"],
       handle: ({ params, body, caller, audit }) =>
-        orders.resume(caller, ofQueue(params, body), audit),
+        actions.resume(caller, ofQueue(params, body), audit),
     }),
     route({
       id: "listKeys",
@@ -227,11 +227,11 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       path: "/v1/pauses",
       summary: "Start nothing of an object, a namespace or a controller any more",
       role: "operator",
-      isOrder: true,
-      body: pauseOrderSchema,
+      isOperatorAction: true,
+      body: pauseActionSchema,
       answer: pauseListSchema,
       problems: ["unknown_controller", "not_found"],
-      handle: ({ body, caller, audit }) => orders.pause(caller, body, audit),
+      handle: ({ body, caller, audit }) => actions.pause(caller, body, audit),
     }),
     route({
       id: "resume",
@@ -239,11 +239,11 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       path: "/v1/pauses/resume",
       summary: "End a pause of the same scope",
       role: "operator",
-      isOrder: true,
-      body: pauseOrderSchema,
-      answer: resumeAnswerSchema,
+      isOperatorAction: true,
+      body: pauseActionSchema,
+      answer: resumeResponseSchema,
       problems: ["unknown_controller", "not_found"],
-      handle: ({ body, caller, audit }) => orders.resume(caller, body, audit),
+      handle: ({ body, caller, audit }) => actions.resume(caller, body, audit),
     }),
     route({
       id: "listDeadLetters",
@@ -254,7 +254,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       query: deadLetterQuerySchema,
       answer: keyListSchema,
       problems: ["unknown_controller"],
-      handle: ({ query, caller }) => listKeys(desk, caller, { ...query, phase: "dead" }),
+      handle: ({ query, caller }) => listKeys(desk, caller, { ...query, phase: "deadLettered" }),
     }),
     route({
       id: "releaseDeadLetters",
@@ -262,9 +262,9 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       path: "/v1/dead-letters/release",
       summary: "Request one dead key, or all that match; a dry run only counts them",
       role: "operator",
-      isOrder: true,
-      body: releaseOrderSchema,
-      answer: releaseAnswerSchema,
+      isOperatorAction: true,
+      body: releaseActionSchema,
+      answer: releaseResponseSchema,
       problems: ["unknown_controller", "not_found"],
       async handle({ body, caller, audit }) {
         demand(caller, placeNamed(body));
@@ -289,17 +289,17 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
       },
     }),
     route({
-      id: "listOrders",
+      id: "listOperatorActions",
       method: "get",
-      path: "/v1/orders",
+      path: "/v1/operator-actions",
       summary: "What people ordered of a controller, newest first",
       role: "viewer",
-      query: ordersQuerySchema,
-      answer: orderListSchema,
+      query: operatorActionsQuerySchema,
+      answer: operatorActionListSchema,
       problems: ["unknown_controller"],
       async handle({ query, caller }) {
         demand(caller, query);
-        return await desk.listOrders(query.cluster, query.controller);
+        return await desk.listOperatorActions(query.cluster, query.controller);
       },
     }),
   ];

@@ -1,11 +1,11 @@
 import {
   acceptedReconcileSchema,
-  cancelAnswerSchema,
+  cancelResponseSchema,
   createReconcileSchema,
   createReconcilesSchema,
   keyListSchema,
   keyQuerySchema,
-  orderSchema,
+  operatorActionSchema,
   reconcileResultsSchema,
   reconcileStateSchema,
   waitQuerySchema,
@@ -115,9 +115,9 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       path: "/v1/reconciles/{id}/cancel",
       summary: "Withdraw one request; what others requested goes on",
       role: "operator",
-      isOrder: true,
-      body: orderSchema,
-      answer: cancelAnswerSchema,
+      isOperatorAction: true,
+      body: operatorActionSchema,
+      answer: cancelResponseSchema,
       problems: ["not_found", "unknown_controller"],
       async handle({ params: { id }, body, caller, audit }) {
         const key = keyOfRequest(id);

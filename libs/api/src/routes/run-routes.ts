@@ -1,5 +1,5 @@
 import {
-  orderSchema,
+  operatorActionSchema,
   retryRunSchema,
   runListSchema,
   runQuerySchema,
@@ -8,7 +8,7 @@ import {
   scheduleListSchema,
   scheduleQuerySchema,
   signalRunSchema,
-  startedRunSchema,
+  startRunResponseSchema,
   startRunSchema,
   type RunDetail,
   type RunList,
@@ -44,8 +44,11 @@ export function runRoutes(access: QueueAccess): Route[] {
       const text = formatRunId(ref, cluster);
       throw new KonvergeError("not_found", `there is no run ${text}, or it is kept no more`);
     }
-    const [steps, untaken] = await Promise.all([runs.steps(ref), runs.untaken(ref)]);
-    return runDetail(run, cluster, { steps, untaken });
+    const [steps, unconsumedSignals] = await Promise.all([
+      runs.steps(ref),
+      runs.unconsumedSignals(ref),
+    ]);
+    return runDetail(run, cluster, { steps, unconsumedSignals });
   };
   return [
     route({
@@ -54,10 +57,10 @@ export function runRoutes(access: QueueAccess): Route[] {
       path: "/v1/runs",
       summary: "Start a run of a workflow",
       role: "operator",
-      isOrder: true,
+      isOperatorAction: true,
       body: startRunSchema,
       maxBodyKiB: MAX_BODY_KIB,
-      answer: startedRunSchema,
+      answer: startRunResponseSchema,
       status: 202,
       problems: ["not_found", "run_exists"],
       async handle({ body, caller, context, headers, audit }) {
@@ -128,14 +131,14 @@ export function runRoutes(access: QueueAccess): Route[] {
       problems: ["not_found"],
       async handle({
         params,
-        query: { wait, seen },
+        query: { wait, lastState },
         caller,
         context,
         waiting,
       }): Promise<RunDetail> {
         const found = await find(caller, params.id);
         const waitMs = wait ?? preferredWaitMs(context);
-        await waitForRun(found.runs, found.ref, { waitMs, seen, signal: waiting() });
+        await waitForRun(found.runs, found.ref, { waitMs, lastState, signal: waiting() });
         return await read(found);
       },
     }),
@@ -145,7 +148,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       path: "/v1/runs/{id}/signal",
       summary: "Send a signal, also before the run waits for it; who sent it stands in its steps",
       role: "operator",
-      isOrder: true,
+      isOperatorAction: true,
       body: signalRunSchema,
       maxBodyKiB: MAX_BODY_KIB,
       answer: runSchema,
@@ -166,8 +169,8 @@ export function runRoutes(access: QueueAccess): Route[] {
       path: "/v1/runs/{id}/cancel",
       summary: "Cancel a run; what it did is undone",
       role: "operator",
-      isOrder: true,
-      body: orderSchema,
+      isOperatorAction: true,
+      body: operatorActionSchema,
       answer: runSchema,
       problems: ["not_found", "run_ended"],
       async handle({ params: { id }, body, caller, audit }) {
@@ -186,10 +189,10 @@ export function runRoutes(access: QueueAccess): Route[] {
       summary:
         "Begin a failed or cancelled run anew, or go on from what failed; look at a stuck one at once. Answers the run that goes on",
       role: "operator",
-      isOrder: true,
+      isOperatorAction: true,
       body: retryRunSchema,
       answer: runSchema,
-      problems: ["not_found", "run_active", "run_ended", "run_exists", "run_undone"],
+      problems: ["not_found", "run_active", "run_ended", "run_exists", "run_compensated"],
       async handle({ params: { id }, body, caller, headers, audit }) {
         const found = await find(caller, id);
         const { runs, ref, cluster, announced } = found;
@@ -210,7 +213,7 @@ export function runRoutes(access: QueueAccess): Route[] {
 async function listRuns(
   access: QueueAccess,
   caller: Caller,
-  { cluster, workflow, limit, cursor, status, key, by, q }: RunListQuery,
+  { cluster, workflow, limit, cursor, status, key, by, search }: RunListQuery,
 ): Promise<RunList> {
   if (workflow !== undefined) demand(caller, placeIn(cluster, workflow));
   const { workflows, announced } = await access.runs(cluster);
@@ -224,7 +227,7 @@ async function listRuns(
   const page = await workflows.list(seen, {
     limit,
     filter: {
-      ...defined({ status, key, by, text: q }),
+      ...defined({ status, key, by, text: search }),
     },
     ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
   });

@@ -12,9 +12,13 @@ export async function waitForRun(
   ref: RunRef,
   {
     waitMs,
-    seen,
+    lastState,
     signal,
-  }: { readonly waitMs: number; readonly seen: string | undefined; readonly signal: AbortSignal },
+  }: {
+    readonly waitMs: number;
+    readonly lastState: string | undefined;
+    readonly signal: AbortSignal;
+  },
 ): Promise<void> {
   const endMs = performance.now() + waitMs;
   for (;;) {
@@ -22,7 +26,7 @@ export async function waitForRun(
     if (leftMs <= 0 || signal.aborted) return;
     const now = await runs.peek(ref);
     if (now === undefined || now.hasEnded) return;
-    if (seen !== undefined && seen !== `${now.status}/${now.steps}`) return;
+    if (lastState !== undefined && lastState !== `${now.status}/${now.steps}`) return;
     await sleepMs(Math.min(POLL_MS, leftMs));
   }
 }

@@ -1,6 +1,6 @@
 import {
   OVERVIEW_PROBLEMS,
-  type Fights,
+  type ContentionReport,
   type GuardView,
   type Overview,
   type OverviewController,
@@ -20,7 +20,7 @@ export interface Findings {
   readonly workers: readonly AnnouncedWorker[];
   readonly guards: readonly GuardView[];
   /** Objects by lost races of the last hour, most first. */
-  readonly hot: Fights["hot"];
+  readonly contendedObjects: ContentionReport["contendedObjects"];
   /** Keys that are slowed down now. */
   readonly loops: readonly string[];
   readonly pauses: PauseList["items"];
@@ -35,26 +35,26 @@ const RECENT_MINUTES = 5;
 const MIN_FAILED = 3;
 const FAILING_SHARE = 0.1;
 /** Races lost in an hour before a person should look. */
-const FIGHT_CONFLICTS = 20;
+const CONTENTION_CONFLICTS = 20;
 /** So that one cause does not push the others off the screen. */
 const MOST_OF_A_KIND = 3;
 
 /** Everything that is wrong, worst first, and the one sentence that says so. */
-export function findProblems(found: Findings): Pick<Overview, "verdict" | "problems"> {
+export function findProblems(found: Findings): Pick<Overview, "summary" | "problems"> {
   const problems = [
     ...ofWorkers(found),
     ...ofGuards(found.guards),
     ...found.controllers.flatMap((row) => ofController(row, found.lost.get(row.name) ?? 0)),
     ...findRunProblems(found),
-    ...ofFights(found),
+    ...ofContention(found),
     ...ofPauses(found.pauses),
   ].toSorted(
     (one, other) => OVERVIEW_PROBLEMS.indexOf(one.code) - OVERVIEW_PROBLEMS.indexOf(other.code),
   );
-  return { verdict: verdictOf(problems, found), problems };
+  return { summary: summaryOf(problems, found), problems };
 }
 
-function verdictOf(
+function summaryOf(
   problems: readonly OverviewProblem[],
   { controllers, workflows, workers }: Findings,
 ): string {
@@ -63,8 +63,8 @@ function verdictOf(
     ...(workflows.length === 0 ? [] : [count(workflows.length, "workflow")]),
   ];
   if (served.length === 0) return "No controller is known yet.";
-  const bad = problems.filter(({ level }) => level === "bad").length;
-  const warn = problems.filter(({ level }) => level === "warn").length;
+  const bad = problems.filter(({ level }) => level === "error").length;
+  const warn = problems.filter(({ level }) => level === "warning").length;
   if (bad > 0) {
     return `${count(bad, "thing")} ${bad === 1 ? "needs" : "need"} you${warn === 0 ? "" : `, ${warn} more to look at`}.`;
   }
@@ -82,14 +82,14 @@ function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
       ? [
           {
             code: "no_workers",
-            level: "bad",
+            level: "error",
             message: "No worker is running: nothing is reconciled",
           } as const,
         ]
       : []),
     ...skewed.map(({ name }) => ({
       code: "version_skew" as const,
-      level: "warn" as const,
+      level: "warning" as const,
       message: `Workers run different versions of ${name}`,
       controller: name,
     })),
@@ -98,14 +98,14 @@ function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
 
 function ofGuards(guards: readonly GuardView[]): OverviewProblem[] {
   return guards.flatMap(({ cluster, breaker, workers }): OverviewProblem[] => {
-    switch (breaker.mode) {
+    switch (breaker.state) {
       case "closed":
         return [];
       case "halfOpen":
         return [
           {
             code: "breaker_half_open",
-            level: "warn",
+            level: "warning",
             message: `The API server of ${cluster} is being probed after a failure`,
           },
         ];
@@ -113,7 +113,7 @@ function ofGuards(guards: readonly GuardView[]): OverviewProblem[] {
         return [
           {
             code: "breaker_open",
-            level: "bad",
+            level: "error",
             message: `${cluster} is isolated by ${breaker.isolated?.by ?? "a person"}: ${breaker.isolated?.reason ?? ""}`,
           },
         ];
@@ -121,7 +121,7 @@ function ofGuards(guards: readonly GuardView[]): OverviewProblem[] {
         return [
           {
             code: "breaker_open",
-            level: "bad",
+            level: "error",
             message: `The API server of ${cluster} fails for ${workers.failing.length} of ${count(workers.live.length, "worker")}: no calls are sent`,
           },
         ];
@@ -130,45 +130,49 @@ function ofGuards(guards: readonly GuardView[]): OverviewProblem[] {
 }
 
 function ofController(row: OverviewController, lost: number): OverviewProblem[] {
-  const { name, workers, waiting, oldestMs = 0, dead } = row;
+  const { name, workers, waiting, oldestRequestAgeMs = 0, deadLetters } = row;
   const problems: OverviewProblem[] = [];
-  const say = (code: OverviewProblem["code"], level: OverviewProblem["level"], message: string) =>
+  const add = (code: OverviewProblem["code"], level: OverviewProblem["level"], message: string) =>
     problems.push({ code, level, message, controller: name });
   if (workers === 0 && waiting > 0) {
-    say("unserved", "bad", `${name}: ${count(waiting, "object")} wait and no worker runs it`);
+    add("unserved", "error", `${name}: ${count(waiting, "object")} wait and no worker runs it`);
   }
-  if (dead > 0) {
-    say(
+  if (deadLetters > 0) {
+    add(
       "dead_letters",
-      "bad",
-      `${name}: ${dead >= 100 ? "100 or more" : dead} dead ${dead === 1 ? "letter" : "letters"}`,
+      "error",
+      `${name}: ${deadLetters >= 100 ? "100 or more" : deadLetters} dead ${deadLetters === 1 ? "letter" : "letters"}`,
     );
   }
-  if (oldestMs > OLD_MS && workers > 0) {
-    say("backlog", "warn", `${name}: the oldest request waits ${Math.round(oldestMs / 1_000)} s`);
+  if (oldestRequestAgeMs > OLD_MS && workers > 0) {
+    add(
+      "backlog",
+      "warning",
+      `${name}: the oldest request waits ${Math.round(oldestRequestAgeMs / 1_000)} s`,
+    );
   }
   const recent = row.minutes.slice(-RECENT_MINUTES);
   const failed = recent.reduce((sum, each) => sum + each.failed, 0);
   const all = recent.reduce((sum, each) => sum + each.ok + each.failed + each.conflict, 0);
   if (failed >= MIN_FAILED && failed > all * FAILING_SHARE) {
-    say(
+    add(
       "failing",
-      "warn",
+      "warning",
       `${name}: ${failed} of ${all} attempts failed in ${RECENT_MINUTES} minutes`,
     );
   }
   if (lost > 0) {
-    say(
+    add(
       "lost",
-      "warn",
+      "warning",
       `${name}: ${count(lost, "attempt")} lost ${lost === 1 ? "its" : "their"} worker in the last hour`,
     );
   }
   return problems;
 }
 
-function ofFights({ hot, loops }: Findings): OverviewProblem[] {
-  const fought = hot.filter(({ conflicts }) => conflicts >= FIGHT_CONFLICTS);
+function ofContention({ contendedObjects, loops }: Findings): OverviewProblem[] {
+  const fought = contendedObjects.filter(({ conflicts }) => conflicts >= CONTENTION_CONFLICTS);
   return [
     ...(loops.length > MOST_OF_A_KIND
       ? [worth("loop", `${loops.length} objects run in circles and are slowed down`)]
@@ -179,13 +183,13 @@ function ofFights({ hot, loops }: Findings): OverviewProblem[] {
     ...(fought.length > MOST_OF_A_KIND
       ? [
           worth(
-            "fight",
-            `${fought.length} objects were fought over ${FIGHT_CONFLICTS} times or more in the last hour`,
+            "contention",
+            `${fought.length} objects were fought over ${CONTENTION_CONFLICTS} times or more in the last hour`,
           ),
         ]
       : fought.map(({ namespace, name, conflicts }) =>
           worth(
-            "fight",
+            "contention",
             `${namespace === undefined ? name : `${namespace}/${name}`} was fought over ${conflicts} times in the last hour`,
           ),
         )),
@@ -193,13 +197,13 @@ function ofFights({ hot, loops }: Findings): OverviewProblem[] {
 }
 
 function worth(code: OverviewProblem["code"], message: string): OverviewProblem {
-  return { code, level: "warn", message };
+  return { code, level: "warning", message };
 }
 
 function ofPauses(pauses: Findings["pauses"]): OverviewProblem[] {
   return pauses.slice(0, MOST_OF_A_KIND).map(({ controller, by, reason, scope }) => ({
     code: "paused",
-    level: "note",
+    level: "info",
     message: `${controller}${scopeText(scope)} is paused by ${by}: ${reason}`,
     controller,
     ...(scope.kind === "key" ? { key: scope.key } : {}),

@@ -4,7 +4,7 @@ type Run = RunList["items"][number];
 
 /** Runs that need a person, newest first. */
 export interface RunTrouble {
-  readonly stuck: readonly Run[];
+  readonly blocked: readonly Run[];
   /** Of the last hour. */
   readonly failed: readonly Run[];
 }
@@ -17,22 +17,22 @@ const MAX_TEXT = 300;
 /** What is wrong with workflows and their runs. */
 export function findRunProblems({
   workflows,
-  runs: { stuck, failed },
+  runs: { blocked, failed },
 }: {
   readonly workflows: readonly OverviewWorkflow[];
   readonly runs: RunTrouble;
 }): OverviewProblem[] {
   return [
     ...workflows.flatMap(ofWorkflow),
-    ...told(stuck, {
-      code: "run_stuck",
-      level: "bad",
-      one: ({ reason = "" }) => `is stuck: ${reason}`,
+    ...told(blocked, {
+      code: "run_blocked",
+      level: "error",
+      one: ({ blockedReason = "" }) => `is stuck: ${blockedReason}`,
       many: (count) => (count === 1 ? "1 run is stuck" : `${count} runs are stuck`),
     }),
     ...told(failed, {
       code: "run_failed",
-      level: "warn",
+      level: "warning",
       one: ({ error }) => `failed: ${error?.message ?? ""}`,
       many: (count) => `${count === 1 ? "1 run" : `${count} runs`} failed in the last hour`,
     }),
@@ -40,11 +40,11 @@ export function findRunProblems({
 }
 
 function ofWorkflow({ name, workers, runs }: OverviewWorkflow): OverviewProblem[] {
-  const open = runs.queued + runs.running + runs.parked + runs.stuck + runs.compensating;
+  const open = runs.queued + runs.running + runs.waiting + runs.blocked + runs.compensating;
   if (workers > 0 || open === 0) return [];
   const what = open === 1 ? "1 run has not ended" : `${open} runs have not ended`;
   const message = `${name}: ${what} and no worker runs it`;
-  return [{ code: "unserved", level: "bad", message, workflow: name }];
+  return [{ code: "unserved", level: "error", message, workflow: name }];
 }
 
 /** Each by itself, or how many they are of each workflow. */

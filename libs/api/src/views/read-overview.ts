@@ -6,7 +6,7 @@ import type {
   AnnouncedController,
   AnnouncedWorker,
   AttemptRow,
-  Fights,
+  ContentionReport,
   HistoryReader,
   Rollup,
 } from "@konverge/queue";
@@ -64,10 +64,10 @@ export async function readOverview(input: OverviewInput): Promise<Overview> {
 const NOTHING: Findings = {
   controllers: [],
   workflows: [],
-  runs: { stuck: [], failed: [] },
+  runs: { blocked: [], failed: [] },
   workers: [],
   guards: [],
-  hot: [],
+  contendedObjects: [],
   loops: [],
   pauses: [],
   lost: new Map(),
@@ -75,12 +75,12 @@ const NOTHING: Findings = {
 
 async function readFindings({ access, guards, cluster, caller }: OverviewInput): Promise<Findings> {
   const history = await access.history(cluster);
-  const [announced, workers, guard, { items: rows }, fights, isSeen] = await Promise.all([
+  const [announced, workers, guard, { items: rows }, contention, isSeen] = await Promise.all([
     access.controllers(cluster),
     access.workers(cluster),
     guards.read(cluster),
     history.search({ limit: SAMPLED }),
-    history.fights(1),
+    history.contentionReport(1),
     objectFilter(access, caller, cluster),
   ]);
   const seen = announced.filter(({ name }) => touches(caller.scope, { cluster, controller: name }));
@@ -99,10 +99,10 @@ async function readFindings({ access, guards, cluster, caller }: OverviewInput):
     runs,
     workers,
     guards: guard === undefined ? [] : [guard],
-    hot: fights.hot
+    contendedObjects: contention.contendedObjects
       .map(({ object, conflicts }) => ({ ...objectOf(object), conflicts }))
       .filter(isSeen),
-    loops: slowedDown(fights).filter((key) => covers(caller.scope, placeOf(key))),
+    loops: slowedDown(contention).filter((key) => covers(caller.scope, placeOf(key))),
     pauses: visiblePauses(caller, cluster, { items: pauses }).items,
     lost: new Map(read.map(({ row, lost }) => [row.name, lost])),
   };
@@ -123,11 +123,11 @@ async function readController(
 ) {
   const { name, cluster, kind, group, version, resource, scope } = announced;
   const { queue } = await access.find(cluster, name);
-  const [counts, oldestMs, rollups, dead, pauses] = await Promise.all([
+  const [counts, oldestRequestAgeMs, rollups, dead, pauses] = await Promise.all([
     queue.counts(),
     readOldest(access, announced),
     history.rollups(name, MINUTES),
-    queue.control.listKeys({ phase: "dead", limit: MOST_DEAD }),
+    queue.control.listKeys({ phase: "deadLettered", limit: MOST_DEAD }),
     queue.control.listPauses(),
   ]);
   const durations = rows
@@ -142,12 +142,12 @@ async function readController(
     resource,
     scope,
     ...counts,
-    ...defined({ oldestMs }),
+    ...defined({ oldestRequestAgeMs }),
     workers: workers.filter(({ controllers }) => controllers.includes(name)).length,
     ...(durations.length === 0
       ? {}
       : { p50Ms: quantile(durations, 0.5), p99Ms: quantile(durations, 0.99) }),
-    dead: dead.items.length,
+    deadLetters: dead.items.length,
     minutes: minutesOf(rollups),
   };
   const lost = rollups.reduce((sum, each) => sum + (each.counts["outcome.lost"] ?? 0), 0);
@@ -171,7 +171,7 @@ async function readOldest(
 }
 
 /** A loop is kept for a while after its last start was put off; by then it is nobody's trouble. */
-function slowedDown({ loops }: Fights): string[] {
+function slowedDown({ loops }: ContentionReport): string[] {
   const since = Date.now() - MINUTE_MS;
   return [...loops].flatMap(([key, text]) => {
     const { data } = loopStateSchema.safeParse(JSON.parse(text));

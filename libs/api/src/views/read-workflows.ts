@@ -37,18 +37,18 @@ export async function readWorkflows(
       runs: await store.counts(name),
     })),
   );
-  const newest = async (status: "stuck" | "failed") => {
+  const newest = async (status: "blocked" | "failed") => {
     const names = workflows.filter(({ runs }) => runs[status] > 0).map(({ name }) => name);
     if (names.length === 0) return [];
     const { runs } = await store.list(names, { limit: LOOKED_AT, filter: { status } });
     return runs;
   };
-  const [stuck, failed] = await Promise.all([newest("stuck"), newest("failed")]);
+  const [blocked, failed] = await Promise.all([newest("blocked"), newest("failed")]);
   const since = Date.now() - HOUR_MS;
   return {
     workflows: workflows.toSorted((one, other) => one.name.localeCompare(other.name)),
     runs: {
-      stuck: stuck.map((run) => runItem(run, cluster)),
+      blocked: blocked.map((run) => runItem(run, cluster)),
       failed: failed
         .filter(({ endedAtMs = 0 }) => endedAtMs > since)
         .map((run) => runItem(run, cluster)),

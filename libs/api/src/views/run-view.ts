@@ -7,12 +7,12 @@ import {
   type RunView,
   type ScheduleView,
   type StepRecord,
-  type UntakenSignal,
+  type UnconsumedSignal,
 } from "@konverge/workflow";
 
 /** A run as the API tells it: ids with workflow and cluster, times as ISO 8601. */
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
-  const { workflow, version, status, error, reason, key, parent, by, cancel, retry } = run;
+  const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
   const { createdAtMs, startedAtMs, endedAtMs, warnings, waits } = run;
   return {
     id: formatRunId(run, cluster),
@@ -20,7 +20,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     cluster,
     version,
     status,
-    ...defined({ error, reason, key }),
+    ...defined({ error, reason: blockedReason, key }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
     ...defined({ by, cancel }),
     ...(retry === undefined
@@ -28,9 +28,9 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
       : {
           retry: {
             ...retry,
-            ...(retry.of === undefined
+            ...(retry.originalRun === undefined
               ? {}
-              : { of: formatRunId({ workflow, id: retry.of }, cluster) }),
+              : { originalRun: formatRunId({ workflow, id: retry.originalRun }, cluster) }),
           },
         }),
     createdAt: iso(createdAtMs),
@@ -57,10 +57,10 @@ export function runDetail(
   cluster: string,
   {
     steps,
-    untaken,
+    unconsumedSignals,
   }: {
     readonly steps: readonly (StepRecord & { readonly name: string })[];
-    readonly untaken: readonly UntakenSignal[];
+    readonly unconsumedSignals: readonly UnconsumedSignal[];
   },
 ): RunDetail {
   const { input, result } = run;
@@ -92,22 +92,27 @@ export function runDetail(
         ...defined({ value, error }),
       }),
     ),
-    ...(untaken.length === 0
+    ...(unconsumedSignals.length === 0
       ? {}
-      : { untaken: untaken.map(({ atMs, ...signal }) => ({ ...signal, at: iso(atMs) })) }),
+      : {
+          unconsumedSignals: unconsumedSignals.map(({ atMs, ...signal }) => ({
+            ...signal,
+            at: iso(atMs),
+          })),
+        }),
   };
 }
 
 export function scheduleItem(
-  { name, workflow, times, isLive, seenMs, nextMs, run }: ScheduleView,
+  { name, workflow, times: schedule, isLive, seenMs, nextMs, run }: ScheduleView,
   cluster: string,
 ): ScheduleList["items"][number] {
   return {
     name,
     workflow,
     cluster,
-    times,
-    live: isLive,
+    schedule,
+    active: isLive,
     seenAt: iso(seenMs),
     ...(isLive ? { nextAt: iso(nextMs) } : {}),
     ...(run === undefined ? {} : { run: formatRunId({ workflow, id: run }, cluster) }),

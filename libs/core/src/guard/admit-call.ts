@@ -5,7 +5,7 @@ export type BreakerMode = "closed" | "open" | "halfOpen" | "isolated";
 export const MAX_LEASE = 64;
 
 /** What a worker asks: its outcomes since the last time, and tokens. Counts are whole numbers. */
-export interface AdmitAsk {
+export interface AdmitRequest {
   readonly worker: string;
   readonly runId: string;
   /** Under which the reported calls were granted. */
@@ -33,7 +33,7 @@ export interface AdmitAsk {
 }
 
 /** What the guard answers. */
-export interface AdmitAnswer {
+export interface AdmitResponse {
   readonly mode: BreakerMode;
   readonly generation: number;
   readonly granted: number;

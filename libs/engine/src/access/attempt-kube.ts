@@ -1,7 +1,7 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { MutateOptions, NamespacedName } from "@konverge/kube";
-import type { NewObject } from "./new-object.ts";
-import type { NamedTarget } from "./object-target.ts";
+import type { ObjectDraft } from "./new-object.ts";
+import type { ResourceTarget } from "./object-target.ts";
 
 /** A draft whose status is there, if empty. */
 export type StatusDraft<T> = T & {
@@ -32,7 +32,7 @@ export interface AttemptKube {
       readonly labelSelector?: string;
     },
   ): Promise<readonly T[]>;
-  create<T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>): Promise<T>;
+  create<T extends ApiObject>(type: ResourceType<T>, object: ObjectDraft<T>): Promise<T>;
   /** Deletes exactly this object, not a successor of the same name. Gone already is fine. */
   delete(object: ApiObject): Promise<void>;
   /** Server-side apply under the field manager `konverge/<controller>`. */
@@ -51,13 +51,13 @@ export interface AttemptKube {
    * before. Nothing changed means no write. @throws KubeApiError `isConflict` when others kept winning.
    */
   mutate<T extends ApiObject>(
-    target: T | NamedTarget<T>,
+    target: T | ResourceTarget<T>,
     change: (draft: T) => void | Promise<void>,
     options?: Pick<MutateOptions, "subresource" | "strategy">,
   ): Promise<T>;
   /** {@link AttemptKube.mutate} through the status subresource. */
   mutateStatus<T extends ApiObject>(
-    target: T | NamedTarget<T>,
+    target: T | ResourceTarget<T>,
     change: (draft: StatusDraft<T>) => void | Promise<void>,
     options?: Pick<MutateOptions, "strategy">,
   ): Promise<T>;

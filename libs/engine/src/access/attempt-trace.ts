@@ -27,7 +27,7 @@ export interface WriteTrace {
 
 /** What one attempt did, gathered while it runs. */
 export interface AttemptTrace {
-  readonly calls: { n: number; ms: number; limiterMs: number };
+  readonly calls: { count: number; durationMs: number; rateLimitMs: number };
   /** Waited for the turn to write an object, in ms. */
   readonly laneMs: number;
   readonly writes: readonly WriteTrace[];
@@ -51,7 +51,7 @@ const MAX_KEPT = 100;
 const MAX_RUNS = 10;
 
 export function createAttemptTrace(span?: AttemptSpan): AttemptTrace {
-  const calls = { n: 0, ms: 0, limiterMs: 0 };
+  const calls = { count: 0, durationMs: 0, rateLimitMs: 0 };
   const writes: WriteTrace[] = [];
   const conflicts: ConflictRecord[] = [];
   const runs: { readonly id: string; readonly created: boolean }[] = [];
@@ -73,9 +73,9 @@ export function createAttemptTrace(span?: AttemptSpan): AttemptTrace {
       return deferred;
     },
     noteCall: ({ durationMs, waitedMs }) => {
-      calls.n += 1;
-      calls.ms += durationMs;
-      calls.limiterMs += waitedMs;
+      calls.count += 1;
+      calls.durationMs += durationMs;
+      calls.rateLimitMs += waitedMs;
     },
     noteConflict: (conflict) => {
       if (conflicts.length >= MAX_KEPT) return;

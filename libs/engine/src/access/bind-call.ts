@@ -14,7 +14,7 @@ export function bindCall({ isOpen, openCalls, trace }: CallBinding) {
   return async <R>(run: () => Promise<R>): Promise<R> => {
     if (!isOpen()) {
       throw new KonvergeError(
-        "attempt_revoked",
+        "attempt_ended",
         "the attempt has ended; await every call before the handler returns",
       );
     }

@@ -14,11 +14,11 @@ import type { AttemptTrace } from "./attempt-trace.ts";
 import { bindCall, type CallBinding } from "./bind-call.ts";
 import { newerOf, type FreshReads } from "./fresh-reads.ts";
 import { createLaneWriter, type WriteOnce } from "./lane-writer.ts";
-import { buildObject, type NewObject } from "./new-object.ts";
+import { buildObject, type ObjectDraft } from "./new-object.ts";
 import type { ObjectCache } from "./object-cache.ts";
 import type { WriteGroups } from "./write-group.ts";
 import type { AttemptKube, StatusDraft } from "./attempt-kube.ts";
-import { nameOf, resolveTarget, type NamedTarget } from "./object-target.ts";
+import { nameOf, resolveTarget, type ResourceTarget } from "./object-target.ts";
 
 export interface AttemptKubeOptions extends CallBinding {
   readonly client: KubeClient;
@@ -67,7 +67,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
     };
 
   const mutate = <T extends ApiObject>(
-    target: T | NamedTarget<T>,
+    target: T | ResourceTarget<T>,
     change: (draft: T) => void | Promise<void>,
     { subresource, strategy }: Pick<MutateOptions, "subresource" | "strategy"> = {},
   ): Promise<T> =>
@@ -137,7 +137,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
             return deepFreeze(item);
           });
       }),
-    create: <T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>) =>
+    create: <T extends ApiObject>(type: ResourceType<T>, object: ObjectDraft<T>) =>
       call(async () => {
         const wanted = buildObject(type, object, options.namespace);
         note(type, wanted);
@@ -190,7 +190,7 @@ export function createAttemptKube(options: AttemptKubeOptions): AttemptKube {
       }),
     mutate,
     mutateStatus: <T extends ApiObject>(
-      target: T | NamedTarget<T>,
+      target: T | ResourceTarget<T>,
       change: (draft: StatusDraft<T>) => void | Promise<void>,
       how: Pick<MutateOptions, "strategy"> = {},
     ) =>
@@ -212,14 +212,14 @@ function noteOwners(
   object: ApiObject,
   error: unknown,
 ): void {
-  const winners = findOwners(error);
-  if (winners.length === 0) return;
+  const competingWriters = findOwners(error);
+  if (competingWriters.length === 0) return;
   trace.noteConflict({
     ref: { ...type, ...nameOf(object) },
     atMs: Date.now(),
     try: 1,
     readVersion: object.metadata.resourceVersion ?? "",
-    winners,
+    competingWriters,
     isThrown: true,
     waitedMs: 0,
   });

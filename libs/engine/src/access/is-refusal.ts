@@ -9,7 +9,7 @@ export function isRefusal(error: unknown): boolean {
     );
   }
   return (
-    isKonvergeError(error) && (error.code === "draft_invalid" || error.code === "object_replaced")
+    isKonvergeError(error) && (error.code === "invalid_draft" || error.code === "object_replaced")
   );
 }
 

@@ -13,7 +13,7 @@ import {
   type MutateResult,
   type NamespacedName,
 } from "@konverge/kube";
-import type { LaneTurn, ObjectLanes } from "@konverge/lanes";
+import type { LaneHold, ObjectLanes } from "@konverge/lanes";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import { isRefusal, isUnwritten } from "./is-refusal.ts";
 import type { Company, TakenOutcome, WriteGroups } from "./write-group.ts";
@@ -58,7 +58,7 @@ export function createLaneWriter(options: LaneWriterOptions): LaneWriter {
 
   const inTurn = async (
     target: WriteTarget,
-    turn: LaneTurn,
+    turn: LaneHold,
     write: (handedOn: JsonObject | undefined) => Promise<MutateResult<ApiObject>>,
   ): Promise<MutateResult<ApiObject>> => {
     trace.noteLane(turn.waitedMs);
@@ -105,7 +105,7 @@ export function createLaneWriter(options: LaneWriterOptions): LaneWriter {
       },
     });
     const askedAtMs = performance.now();
-    let turn: LaneTurn | undefined;
+    let turn: LaneHold | undefined;
     try {
       turn = await lanes.enter(laneOf(target), AbortSignal.any([signal, taken.signal]));
     } catch (error) {

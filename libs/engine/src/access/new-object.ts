@@ -9,7 +9,7 @@ import {
 import { setControllerReference } from "@konverge/kube";
 
 /** An object to create: `spec` may leave out what has a default. */
-export type NewObject<T extends ApiObject> = {
+export type ObjectDraft<T extends ApiObject> = {
   readonly name: string;
   /** Default: the namespace of the owner, else of the reconciled object. */
   readonly namespace?: string;
@@ -24,17 +24,17 @@ export type NewObject<T extends ApiObject> = {
   >;
 };
 
-/** The object to send. @throws KonvergeError `draft_invalid` without a namespace where one is needed */
+/** The object to send. @throws KonvergeError `invalid_draft` without a namespace where one is needed */
 export function buildObject<T extends ApiObject>(
   type: ResourceType<T>,
-  input: NewObject<T>,
+  input: ObjectDraft<T>,
   fallbackNamespace: string | undefined,
 ): T {
   const { name, namespace, labels, annotations, finalizers, ownedBy, ...body } = input;
   const inNamespace = namespace ?? ownedBy?.metadata.namespace ?? fallbackNamespace;
   if (type.scope === "Namespaced" && inNamespace === undefined) {
     throw new KonvergeError(
-      "draft_invalid",
+      "invalid_draft",
       `create ${type.kind} "${name}": namespace is missing; name one`,
     );
   }

@@ -3,7 +3,7 @@ import {
   formatApiVersion,
   sleepMs,
   type ApiObject,
-  type ObjectRef,
+  type ResourceRef,
   type ResourceType,
 } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
@@ -47,7 +47,7 @@ export interface ObjectCache {
   ): T | undefined;
   noteWrite(type: ResourceType, object: ApiObject): void;
   noteDelete(type: ResourceType, object: ApiObject): void;
-  noteConflict(ref: ObjectRef): void;
+  noteConflict(ref: ResourceRef): void;
 }
 
 /** How long a list waits for a watch that is behind what its attempt is about, in ms. */

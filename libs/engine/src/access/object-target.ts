@@ -2,7 +2,7 @@ import { defined, type ApiObject, type ResourceType } from "@konverge/core";
 import type { KubeClient, NamespacedName } from "@konverge/kube";
 
 /** Names an object by its kind when there is no copy of it at hand; without a namespace, in the reconciled object's. */
-export interface NamedTarget<T extends ApiObject> extends NamespacedName {
+export interface ResourceTarget<T extends ApiObject> extends NamespacedName {
   readonly type: ResourceType<T>;
 }
 
@@ -15,7 +15,7 @@ export interface ResolvedTarget<T extends ApiObject> extends NamespacedName {
 
 export async function resolveTarget<T extends ApiObject>(
   client: KubeClient,
-  target: T | NamedTarget<T>,
+  target: T | ResourceTarget<T>,
   ownNamespace: string | undefined,
 ): Promise<ResolvedTarget<T>> {
   if ("type" in target && "name" in target) {

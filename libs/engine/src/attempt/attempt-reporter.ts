@@ -80,10 +80,10 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         return text;
       };
     },
-    lost: ({ id: key, inARow }) => {
+    lost: ({ id: key, consecutive }) => {
       metrics.attemptLost(controller.name);
       const { namespace, name } = parseKey(key);
-      log.warn({ key, namespace, name, inARow }, "attempt lost");
+      log.warn({ key, namespace, name, consecutive }, "attempt lost");
     },
     closed: (attempt, { outcome }, { fenced, retryAfterMs }) => {
       const kept = records.get(attempt);
@@ -96,11 +96,11 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         outcome: outcome.kind,
         durationMs: record.durationMs,
         queueMs: record.waits.queueMs,
-        limiterMs: record.waits.limiterMs,
+        rateLimitMs: record.waits.rateLimitMs,
         laneMs: record.waits.laneMs,
         conflicts,
         writes: record.writes.length,
-        apiCalls: record.calls.n,
+        apiCalls: record.calls.count,
         retried: retryAfterMs !== undefined && outcome.kind !== "requeueAfter",
         timedOut: record.error?.code === "timed_out",
         fenced,
@@ -114,7 +114,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
         outcome: outcome.kind,
         conflicts,
         writes: record.writes.length,
-        calls: record.calls.n,
+        calls: record.calls.count,
         waitMs: record.waits,
         durationMs: record.durationMs,
         ...(fenced ? { fenced } : {}),
@@ -167,7 +167,7 @@ function buildRecord(
     durationMs: Math.max(0, finishedAtMs - attempt.startedAtMs),
     waits: {
       queueMs: Math.max(0, attempt.startedAtMs - attempt.requestedAtMs),
-      limiterMs: Math.round(trace.calls.limiterMs),
+      rateLimitMs: Math.round(trace.calls.rateLimitMs),
       laneMs: Math.round(trace.laneMs),
       conflictMs: Math.round(trace.conflicts.reduce((sum, { waitedMs }) => sum + waitedMs, 0)),
       backoffMs: 0,
@@ -191,7 +191,7 @@ function buildRecord(
         ...optional("subresource", conflict.subresource),
       })),
     ...(trace.runs.length === 0 ? {} : { runs: [...trace.runs] }),
-    calls: { n: trace.calls.n, ms: Math.round(trace.calls.ms) },
+    calls: { count: trace.calls.count, durationMs: Math.round(trace.calls.durationMs) },
     ...optional("blockedMs", blockedMs),
     ...(hints.length === 0 ? {} : { hints: [...hints] }),
   };
@@ -208,7 +208,7 @@ function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], co
       subresource === write.subresource,
   );
   const fieldManager = `konverge/${controller}`;
-  const taken =
+  const fieldsTakenOver =
     write.before === undefined || write.patch === undefined
       ? []
       : findTakenFields(write.before, write.object, {
@@ -233,16 +233,18 @@ function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], co
       write.patch === undefined ? undefined : redactPatch(resource, write.patch),
     ),
     conflicts: settledConflicts.map(conflictRecord),
-    ...(taken.length === 0 ? {} : { taken }),
+    ...(fieldsTakenOver.length === 0 ? {} : { fieldsTakenOver }),
   };
   return { record, settledConflicts };
 }
 
-function conflictRecord({ readVersion, foundVersion, winners, waitedMs }: ConflictRecord) {
+function conflictRecord({ readVersion, foundVersion, competingWriters, waitedMs }: ConflictRecord) {
   return {
     readVersion,
     ...optional("foundVersion", foundVersion),
-    winners: winners.slice(0, 5).map((winner) => ({ ...winner, paths: winner.paths.slice(0, 10) })),
+    competingWriters: competingWriters
+      .slice(0, 5)
+      .map((winner) => ({ ...winner, paths: winner.paths.slice(0, 10) })),
     waitedMs: Math.round(waitedMs),
   };
 }

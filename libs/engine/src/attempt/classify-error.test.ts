@@ -1,9 +1,9 @@
-import { defined, KonvergeError, type ObjectRef } from "@konverge/core";
+import { defined, KonvergeError, type ResourceRef } from "@konverge/core";
 import { KubeApiError } from "@konverge/kube";
 import { expect, test } from "vitest";
 import { classifyError } from "./classify-error.ts";
 
-const ref: ObjectRef = {
+const ref: ResourceRef = {
   group: "",
   version: "v1",
   kind: "ConfigMap",

@@ -1,4 +1,4 @@
-import { defined, type KonvergeError, type ObjectRef, type Outcome } from "@konverge/core";
+import { defined, type KonvergeError, type ResourceRef, type Outcome } from "@konverge/core";
 import {
   isAlreadyExists,
   isConflict,
@@ -34,7 +34,7 @@ const SEVERITY: readonly Outcome["kind"][] = [
 /** What a thrown value means for the key that was reconciled. Looks through causes, and at each part of an AggregateError. */
 export function classifyError(
   thrown: unknown,
-  reconciled: ObjectRef,
+  reconciled: ResourceRef,
   random: () => number = Math.random,
 ): Outcome {
   const error = errorOfThrown(thrown);
@@ -48,7 +48,7 @@ export function classifyError(
   return outcomes.reduce((worst, next) => (rank(next) < rank(worst) ? next : worst));
 }
 
-function classifyOurs(error: Error, ours: KonvergeError, reconciled: ObjectRef): Outcome {
+function classifyOurs(error: Error, ours: KonvergeError, reconciled: ResourceRef): Outcome {
   if (ours.code === "terminal") return { kind: "terminal", error };
   if (ours.code === "deferred") {
     return {
@@ -63,7 +63,7 @@ function classifyOurs(error: Error, ours: KonvergeError, reconciled: ObjectRef):
   return retry(error, ours.retryAfterMs);
 }
 
-function classifyApiError(error: Error, api: KubeApiError, reconciled: ObjectRef): Outcome {
+function classifyApiError(error: Error, api: KubeApiError, reconciled: ResourceRef): Outcome {
   if (isFieldManagerConflict(api)) return { kind: "rejected", error };
   if (isConflict(api)) return { kind: "conflict", error };
   if (isNotFound(api) && isSame(api, reconciled)) return { kind: "gone" };
@@ -97,7 +97,7 @@ function spread(outcome: Outcome, random: () => number): Outcome {
   return { ...outcome, retryAfterMs: later(outcome.retryAfterMs) };
 }
 
-function isSame({ ref }: KubeApiError, { group, resource, namespace, name }: ObjectRef): boolean {
+function isSame({ ref }: KubeApiError, { group, resource, namespace, name }: ResourceRef): boolean {
   return (
     ref !== undefined &&
     ref.group === group &&

@@ -35,9 +35,9 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
     const deleted = trace.writes.some(
       ({ verb, name }) => verb === "delete" && name.name === api.ref?.name,
     );
-    give("not_found_failed", deleted ? `${nameOf(api)}, just deleted` : nameOf(api));
+    give("not_found_as_failure", deleted ? `${nameOf(api)}, just deleted` : nameOf(api));
   }
-  if (findCause(error, isFrozenError) !== undefined) give("cached_object_changed", "");
+  if (findCause(error, isFrozenError) !== undefined) give("cached_object_mutated", "");
   if (trace.writes.some((write) => isOwnSpec(write, key))) give("own_spec_written", "");
   const swallowed = findSwallowed(outcome, trace);
   if (swallowed !== undefined) {

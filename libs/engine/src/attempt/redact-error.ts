@@ -3,10 +3,10 @@ import { isKubeApiError, KubeApiError, type AttemptSecrets } from "@konverge/kub
 
 /** Errors whose whole text is ours: they name objects, fields and times, never values. */
 const OWN_TEXT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  "attempt_revoked",
+  "attempt_ended",
   "cancelled",
   "deferred",
-  "draft_invalid",
+  "invalid_draft",
   "invalid_result",
   "kube_timeout",
   "kube_unreachable",

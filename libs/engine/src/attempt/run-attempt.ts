@@ -9,7 +9,7 @@ import { inAttempt } from "./stray-errors.ts";
 /** How long a handler may take to notice that it was aborted before it is left behind. */
 const ABORT_GRACE_MS = 2_000;
 /** One for all: to make an error with its stack for each attempt would cost more than the attempt needs. */
-const ENDED = new KonvergeError("attempt_revoked", "the attempt has ended");
+const ENDED = new KonvergeError("attempt_ended", "the attempt has ended");
 
 export interface AttemptRun {
   readonly outcome: Outcome;

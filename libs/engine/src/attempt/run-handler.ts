@@ -4,9 +4,9 @@ import {
   KonvergeError,
   toMs,
   type ApiObject,
-  type Ladder,
+  type BackoffPolicy,
   type ObjectKey,
-  type ObjectRef,
+  type ResourceRef,
   type Outcome,
   type ResourceType,
 } from "@konverge/core";
@@ -73,7 +73,7 @@ export async function runHandler(
   const { key } = attempt;
   if (typeId(key) !== typeId(controller.for)) return foreignKind(key, controller);
   const target = targetOf(key);
-  const ref: ObjectRef = { ...controller.for, ...target };
+  const ref: ResourceRef = { ...controller.for, ...target };
   const scoped = bindClient(attempt, options, running);
   const openCalls = createOpenCalls();
   try {
@@ -223,7 +223,7 @@ function bindClient(
   return client.scoped({
     signal,
     priority: attempt.class,
-    isRunning: () => trace.calls.n > 0,
+    isRunning: () => trace.calls.count > 0,
     ...(span === undefined ? {} : { onSend: span.startCall }),
     observe: trace.noteCall,
     onConflict: (conflict) => {
@@ -280,7 +280,7 @@ function floorOf(
 }
 
 /** Never gives up, but yields to the attempt's timeout. */
-const INLINE: Ladder = {
+const INLINE: BackoffPolicy = {
   baseMs: 10,
   factor: 2,
   capMs: 1_000,

@@ -1,31 +1,31 @@
 import {
-  conflictLadder,
-  failureLadder,
-  findLadderIssues,
-  rejectedLadder,
+  conflictBackoff,
+  failureBackoff,
+  findBackoffPolicyIssues,
+  rejectedBackoff,
   type ErrorIssue,
-  type Ladder,
+  type BackoffPolicy,
 } from "@konverge/core";
-import type { QueueLadders } from "@konverge/queue";
+import type { QueueBackoffs } from "@konverge/queue";
 
 /** Delays between job retries by what went wrong. Parts of a ladder that are left out keep their defaults. */
 export interface Backoff {
   /** After a lost race. Default: full jitter, 50 ms doubling to 5 s. */
-  readonly conflict?: Partial<Ladder>;
+  readonly conflict?: Partial<BackoffPolicy>;
   /** After a failure. Default: full jitter, 250 ms doubling to 30 s. */
-  readonly failure?: Partial<Ladder>;
+  readonly failure?: Partial<BackoffPolicy>;
   /** After a refusal by the server. Default: half jitter, 30 s doubling to 1000 s. */
-  readonly rejected?: Partial<Ladder>;
+  readonly rejected?: Partial<BackoffPolicy>;
 }
 
-const DEFAULTS: QueueLadders = {
-  conflict: conflictLadder,
-  failure: failureLadder,
-  rejected: rejectedLadder,
+const DEFAULTS: QueueBackoffs = {
+  conflict: conflictBackoff,
+  failure: failureBackoff,
+  rejected: rejectedBackoff,
 };
 
 /** The ladders as written, with what was left out. */
-export function completeLadders({ conflict, failure, rejected }: Backoff = {}): QueueLadders {
+export function completeBackoffs({ conflict, failure, rejected }: Backoff = {}): QueueBackoffs {
   return {
     conflict: { ...DEFAULTS.conflict, ...conflict },
     failure: { ...DEFAULTS.failure, ...failure },
@@ -39,27 +39,27 @@ export function findBackoffIssues(backoff: unknown): ErrorIssue[] {
   if (!isObject(backoff)) {
     return [{ pointer: "/backoff", detail: `backoff: write an object of ladders` }];
   }
-  return Object.entries(backoff).flatMap(([name, ladder]) => {
+  return Object.entries(backoff).flatMap(([name, policy]) => {
     const issue = (pointer: string, detail: string): ErrorIssue => ({
       pointer: `/backoff/${name}${pointer}`,
       detail: `backoff.${name}${pointer.replaceAll("/", ".")}: ${detail}`,
     });
-    if (!isLadderName(name)) {
+    if (!isBackoffName(name)) {
       return [issue("", `is not known; known are ${Object.keys(DEFAULTS).join(", ")}`)];
     }
-    if (!isObject(ladder)) return [issue("", "write a ladder, for example { capMs: 60_000 }")];
-    const unknown = Object.keys(ladder).filter((part) => !Object.hasOwn(DEFAULTS[name], part));
+    if (!isObject(policy)) return [issue("", "write a ladder, for example { capMs: 60_000 }")];
+    const unknown = Object.keys(policy).filter((part) => !Object.hasOwn(DEFAULTS[name], part));
     const known = Object.keys(DEFAULTS[name]).join(", ");
     return [
       ...unknown.map((part) => issue(`/${part}`, `is not known; known are ${known}`)),
-      ...findLadderIssues({ ...DEFAULTS[name], ...ladder }).map(({ pointer, detail }) =>
+      ...findBackoffPolicyIssues({ ...DEFAULTS[name], ...policy }).map(({ pointer, detail }) =>
         issue(pointer, detail),
       ),
     ];
   });
 }
 
-function isLadderName(name: string): name is keyof Backoff {
+function isBackoffName(name: string): name is keyof Backoff {
   return Object.hasOwn(DEFAULTS, name);
 }
 

@@ -19,11 +19,11 @@ const optional =
     value === undefined ? undefined : check(value);
 const isFunction = (value: unknown) => typeof value === "function";
 const wholeFrom1 =
-  (cure = ""): Check =>
+  (fix = ""): Check =>
   (value) =>
     Number.isInteger(value) && Number(value) >= 1
       ? undefined
-      : `${String(value)} must be a whole number from 1${cure}`;
+      : `${String(value)} must be a whole number from 1${fix}`;
 const listOf =
   (check: Check): Check =>
   (value) => {
@@ -78,7 +78,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   owns: optional(listOf(isType)),
   watches: optional(listOf(watchSource)),
   permissions: optional(listOf(permission)),
-  when: optional((value) =>
+  predicate: optional((value) =>
     isFunction(value) ? undefined : "must be a function (change) => boolean",
   ),
   concurrency: optional(wholeFrom1()),
@@ -91,10 +91,12 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   ),
   backoff: () => undefined,
   maxFailures: optional(wholeFrom1("; leave it out to never give up")),
-  ageing: optional(duration("ageing", { aboveMs: 99 })),
+  agingTime: optional(duration("agingTime", { aboveMs: 99 })),
   weights: () => undefined,
-  loops: optional((value) =>
-    value === "slow" || value === "tell" ? undefined : `"${String(value)}" must be slow or tell`,
+  loopProtection: optional((value) =>
+    value === "throttle" || value === "report"
+      ? undefined
+      : `"${String(value)}" must be slow or tell`,
   ),
   use: optional(
     listOf((value) =>
@@ -134,6 +136,6 @@ function findWeightIssues(weights: unknown = {}): ErrorIssue[] {
     return [{ pointer: "/weights", detail: "weights: write numbers by namespace" }];
   }
   return findFairnessIssues({ ageingMs: Infinity, weights: weights as Fairness["weights"] }).filter(
-    ({ pointer }) => pointer !== "/ageing",
+    ({ pointer }) => pointer !== "/agingTime",
   );
 }

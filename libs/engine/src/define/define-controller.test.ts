@@ -29,7 +29,7 @@ test.each([
   ["owns", [Pool, {}], "/owns", "entry 1 must be a resource"],
   ["owns", Pool, "/owns", "must be a list"],
   ["watches", [{ type: Pool }], "/watches", "map must be a function"],
-  ["when", "generation", "/when", "must be a function"],
+  ["predicate", "generation", "/predicate", "must be a function"],
   ["concurrency", 0, "/concurrency", "whole number from 1"],
   ["concurrency", 1.5, "/concurrency", "whole number from 1"],
   ["timeout", "soon", "/timeout", "is not a duration"],
@@ -38,7 +38,7 @@ test.each([
   ["resync", -1, "/resync", "is not a duration"],
   ["conflictRetry", "never", "/conflictRetry", "inline, job or both"],
   ["maxFailures", 0, "/maxFailures", "leave it out"],
-  ["ageing", "1ms", "/ageing", "longer than 99 ms"],
+  ["agingTime", "1ms", "/agingTime", "longer than 99 ms"],
   ["weights", { a: -1 }, "/weights/a", "give a number"],
   ["use", [1], "/use", "entry 0 must be a function"],
   ["reconcile", undefined, "/reconcile", "must be a function"],
@@ -79,7 +79,7 @@ test("the handler's context has the types of the resource", () => {
     name: "typed",
     for: Pool,
     use: [never],
-    when: ({ object }) => object.spec.replicas > 0,
+    predicate: ({ object }) => object.spec.replicas > 0,
     reconcile: async ({ object, kube, requeueAfter }) => {
       expectTypeOf(object.spec.replicas).toEqualTypeOf<number>();
       expectTypeOf(object.status?.machines).toEqualTypeOf<number | undefined>();

@@ -8,10 +8,10 @@ import {
   type Trigger,
 } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
-import type { Fairness, QueueLadders } from "@konverge/queue";
+import type { Fairness, QueueBackoffs } from "@konverge/queue";
 import type { AttemptKube } from "../access/attempt-kube.ts";
-import { completeLadders, type Backoff } from "./backoff.ts";
-import type { ChangePredicate } from "./change-predicate.ts";
+import { completeBackoffs, type Backoff } from "./backoff.ts";
+import type { Predicate } from "./predicate.ts";
 import type { Permission } from "./permission.ts";
 import { findControllerIssues } from "./controller-issues.ts";
 import { finalizerOf } from "./finalizer.ts";
@@ -76,7 +76,7 @@ export interface ControllerOptions<T extends ApiObject> {
    */
   readonly permissions?: readonly Permission[];
   /** Which changes of our own kind count. Default {@link generationChanged}; deletion and finalizers always pass. */
-  readonly when?: ChangePredicate<T>;
+  readonly predicate?: Predicate<T>;
   /** Attempts at once per worker process. Default 16. Too low leaves the API budget unused; too high only waits for it. */
   readonly concurrency?: number;
   /** Longest run of the handler, default 60 s. Too short cuts honest work; too long keeps a stuck key stuck. */
@@ -90,14 +90,14 @@ export interface ControllerOptions<T extends ApiObject> {
   /** Failures in a row before the key is a dead letter. Default: never, since an outage must not kill keys. */
   readonly maxFailures?: number;
   /** Longest wait of a request in a backlog before it comes next, default 60 s. Too short makes the queue first come, first served. */
-  readonly ageing?: Duration;
+  readonly agingTime?: Duration;
   /** How often a namespace starts for each start of one with weight 1, while both wait. Default 1 each. */
   readonly weights?: Readonly<Record<string, number>>;
   /**
    * What is done about a key that runs in circles (docs/hints.md): its starts are put off by 1 s and then longer, up to
    * 1 min (`slow`, the default), or it is only told (`tell`).
    */
-  readonly loops?: "slow" | "tell";
+  readonly loopProtection?: "throttle" | "report";
   /** Runs around every `reconcile` and `cleanup`, the first one outermost; inside of the middleware of the configuration. */
   readonly use?: readonly Middleware<T>[];
   /** Makes the world as the object says. May run many times; must be idempotent. */
@@ -118,15 +118,15 @@ export interface Controller {
   readonly owns: readonly ResourceType[];
   readonly watches: readonly WatchSource[];
   readonly permissions: readonly Permission[];
-  readonly when: ChangePredicate | undefined;
+  readonly predicate: Predicate | undefined;
   readonly concurrency: number;
   readonly timeoutMs: number;
   readonly resyncMs: number;
   readonly conflictRetry: ConflictRetry | undefined;
-  readonly backoff: QueueLadders;
+  readonly backoff: QueueBackoffs;
   readonly maxFailures: number | undefined;
   readonly fairness: Fairness;
-  readonly loops: "slow" | "tell";
+  readonly loopProtection: "throttle" | "report";
   readonly use: readonly Middleware[];
   readonly reconcile: Handler;
   readonly cleanup: Handler | undefined;
@@ -143,22 +143,22 @@ export function defineController<T extends ApiObject>(options: ControllerOptions
   if (issues.length > 0) throw invalidConfig(issues, `controller "${name}" is`);
   // Method bivariance is not available for properties: the one place where T is erased.
   const erased = options as unknown as ControllerOptions<ApiObject>;
-  const { concurrency = 16, timeout = "60s", resync = "10h", ageing = "60s", cleanup } = erased;
+  const { concurrency = 16, timeout = "60s", resync = "10h", agingTime = "60s", cleanup } = erased;
   return {
     name,
     for: erased.for,
     owns: erased.owns ?? [],
     watches: erased.watches ?? [],
     permissions: erased.permissions ?? [],
-    when: erased.when,
+    predicate: erased.predicate,
     concurrency,
     timeoutMs: toMs(timeout, "timeout"),
     resyncMs: toMs(resync, "resync"),
     conflictRetry: options.conflictRetry,
-    backoff: completeLadders(options.backoff),
+    backoff: completeBackoffs(options.backoff),
     maxFailures: options.maxFailures,
-    fairness: { ageingMs: toMs(ageing, "ageing"), weights: erased.weights ?? {} },
-    loops: erased.loops ?? "slow",
+    fairness: { ageingMs: toMs(agingTime, "ageing"), weights: erased.weights ?? {} },
+    loopProtection: erased.loopProtection ?? "throttle",
     use: erased.use ?? [],
     reconcile: erased.reconcile,
     cleanup: cleanup === "abandon" ? undefined : cleanup,

@@ -3,7 +3,7 @@ import { KonvergeError, type Outcome } from "@konverge/core";
 /** Longer waits are mistakes: resync comes long before. */
 const MAX_REQUEUE_MS = 366 * 86_400_000;
 
-const CURE = 'return nothing, requeueAfter("30s") or awaitChange() of the context';
+const FIX = 'return nothing, requeueAfter("30s") or awaitChange() of the context';
 
 /** The outcome of what a handler returned. Nonsense is an error that says what to return instead, and the key runs again. */
 export function toOutcome(returned: unknown): Outcome {
@@ -27,7 +27,7 @@ function readResult(returned: unknown): Outcome | undefined {
 }
 
 function invalid(what: string): Outcome {
-  const error = new KonvergeError("invalid_result", `the handler returned ${what}; ${CURE}`);
+  const error = new KonvergeError("invalid_result", `the handler returned ${what}; ${FIX}`);
   return { kind: "retry", error };
 }
 

@@ -24,7 +24,7 @@ export interface ProgressDraft extends Pick<ApiObject, "metadata"> {
 /**
  * Says in a draft's status how far the object is: `observedGeneration`, `Ready`, and while they hold `Reconciling` and `Stalled`,
  * which are there only when they are True (kstatus, "abnormal-true" conditions). The same again changes nothing.
- * @throws KonvergeError `draft_invalid` for a reason that the API server would refuse
+ * @throws KonvergeError `invalid_draft` for a reason that the API server would refuse
  */
 export function reportProgress(
   draft: ProgressDraft,

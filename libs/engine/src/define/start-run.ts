@@ -23,7 +23,7 @@ export interface StartRunOptions {
 }
 
 /** How the run stands, which may be one that was there. */
-export interface RunState extends Pick<RunView, "status" | "result" | "error" | "reason"> {
+export interface RunState extends Pick<RunView, "status" | "result" | "error" | "blockedReason"> {
   /** `<workflow>/<cluster>/<id>`. */
   readonly id: string;
   readonly created: boolean;
@@ -82,12 +82,12 @@ export function createStartRun({
       const text = formatRunId({ workflow: workflow.name, id: started.id }, key.cluster);
       if (started.id === id && !started.created) assertSameInput(text, run, input);
       onStarted({ id: text, created: started.created });
-      const { status = "queued", result, error, reason } = run ?? {};
+      const { status = "queued", result, error, blockedReason } = run ?? {};
       return {
         id: text,
         created: started.created,
         status,
-        ...defined({ result, error, reason }),
+        ...defined({ result, error, reason: blockedReason }),
       };
     });
 }

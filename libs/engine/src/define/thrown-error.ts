@@ -3,7 +3,7 @@ import { KonvergeError } from "@konverge/core";
 /** Cut again, shorter, once secrets are taken out: a secret that is cut in two would not be found. */
 const MAX_MESSAGE = 20_000;
 const MAX_PARTS = 5;
-const CURE = 'throw new Error("what went wrong") instead';
+const FIX = 'throw new Error("what went wrong") instead';
 
 /**
  * The error of whatever a handler threw, safe to read: name and message are there, are text and are short. An Error that
@@ -39,7 +39,7 @@ function partsOf(error: Error): string {
 }
 
 function invalid(what: string): Error {
-  return new KonvergeError("invalid_throw", `the handler threw ${what}; ${CURE}`);
+  return new KonvergeError("invalid_throw", `the handler threw ${what}; ${FIX}`);
 }
 
 function describe(thrown: unknown): string {

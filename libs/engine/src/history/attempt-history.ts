@@ -21,12 +21,12 @@ import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { findLoop } from "./find-loop.ts";
 import { hintOf } from "../attempt/find-hints.ts";
-import { createLoopBrake, type FoundLoop, type LoopBrake } from "./loop-brake.ts";
+import { createLoopThrottle, type FoundLoop, type LoopThrottle } from "./loop-throttle.ts";
 import { describeLoop, hintOfLoop, isLoopHint } from "./describe-loop.ts";
 import { createHistoryBatch, takenFrom } from "./history-batch.ts";
-import { createRowAlarms } from "./row-alarms.ts";
+import { createFailureAlerts } from "./failure-alerts.ts";
 import { createSuspicion } from "./suspicion.ts";
-import { tellEvent } from "./tell-event.ts";
+import { emitEvent } from "./emit-event.ts";
 
 const FLUSH_MS = 1_000;
 /** A hint about a key is not said again for so long, by whatever worker. */
@@ -36,10 +36,10 @@ const FLIPS_IN_A_ROW = 3;
 const RECORDS_READ = 64;
 /** The lost one, and those that may have ended until somebody looks. */
 const LATEST = 5;
-const RECORDS_READ_TO_BRAKE = 16;
+const RECORDS_READ_TO_THROTTLE = 16;
 const EPISODE_MS = 60_000;
 const SAYINGS_KEPT = 1_000;
-const LOOP_KINDS: readonly LoopState["kind"][] = ["ownWrites", "requeue", "flip"];
+const LOOP_KINDS: readonly LoopState["kind"][] = ["selfTriggered", "requeue", "ownershipFlip"];
 
 /**
  * What is known of attempts beyond their own records: the search index, who fights over what, loops, hints. Gathered in
@@ -53,7 +53,7 @@ export interface AttemptHistory {
 }
 
 interface ControllerHistory {
-  readonly brake: LoopBrake;
+  readonly throttle: LoopThrottle;
   /** What was found about a key. */
   readonly hintsOf: (key: string) => readonly Hint[];
   /** Told of an attempt that never ended. */
@@ -76,7 +76,7 @@ interface Followed {
   readonly controller: Controller;
   readonly queue: WorkQueue;
   readonly log: Log;
-  readonly brake: LoopBrake;
+  readonly throttle: LoopThrottle;
 }
 
 export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHistory {
@@ -90,35 +90,45 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
   let writers = new Map<string, Writer>();
   let failing = false;
 
-  const say = (what: string, saying: () => void) => {
-    if (sayings.size < SAYINGS_KEPT && !sayings.has(what)) sayings.set(what, saying);
+  const report = (what: string, reports: () => void) => {
+    if (sayings.size < SAYINGS_KEPT && !sayings.has(what)) sayings.set(what, reports);
   };
 
   const found = (
-    { controller, brake, log: ownLog }: Followed,
+    { controller, throttle, log: ownLog }: Followed,
     key: string,
     loop: FoundLoop & { readonly hint: HintCode; readonly uid: string | undefined },
   ) => {
-    if (brake.stateOf(key) !== undefined) return;
+    if (throttle.stateOf(key) !== undefined) return;
     const { hint } = loop;
-    brake.start(key, loop);
+    throttle.start(key, loop);
     metrics.loopFound({ controller: controller.name, kind: loop.kind });
     const { message } = hintOf(hint, describeLoop(loop));
     const { namespace, name } = parseKey(key);
     // Two workers may find it at once; another episode is told again.
-    say(`loop/${loop.kind}/${key}/${Math.floor(Date.now() / EPISODE_MS)}`, () => {
+    report(`loop/${loop.kind}/${key}/${Math.floor(Date.now() / EPISODE_MS)}`, () => {
       const { count, paths, managers } = loop;
       const docs = hintDocs(hint);
       ownLog.warn(
-        { key, namespace, name, hint, count, paths, managers, loops: controller.loops, docs },
+        {
+          key,
+          namespace,
+          name,
+          hint,
+          count,
+          paths,
+          managers,
+          loopProtection: controller.loopProtection,
+          docs,
+        },
         "reconcile loop detected",
       );
-      const slowed = controller.loops === "slow" ? "Its starts are slowed down. " : "";
-      tellEvent(
+      const slowed = controller.loopProtection === "throttle" ? "Its starts are slowed down. " : "";
+      emitEvent(
         {
           key,
           uid: loop.uid,
-          reason: loop.kind === "flip" ? "OwnershipFlip" : "ReconcileLoop",
+          reason: loop.kind === "ownershipFlip" ? "OwnershipFlip" : "ReconcileLoop",
           message: `${message}. ${slowed}See ${docs}`,
         },
         { client, controller, log: ownLog },
@@ -144,7 +154,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
   const lookForLoops = async () => {
     for (const key of suspicion.take()) {
       const part = followed.get(parseKey(key).controller);
-      if (part === undefined || part.brake.stateOf(key) !== undefined) continue;
+      if (part === undefined || part.throttle.stateOf(key) !== undefined) continue;
       const records = await readRecords(part.queue, key, RECORDS_READ);
       const loop = findLoop(records);
       if (loop === undefined) continue;
@@ -156,14 +166,14 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
   const noteFlips = ({ episodes }: HistoryAnswer, wrote: ReadonlyMap<string, Writer>) => {
     for (const { object, pair, count } of episodes) {
       const by = wrote.get(object);
-      if (pair.kind !== "taken" || count < FLIPS_IN_A_ROW || by === undefined) continue;
+      if (pair.kind !== "takeover" || count < FLIPS_IN_A_ROW || by === undefined) continue;
       const { key, uid } = by;
       const part = followed.get(parseKey(key).controller);
       if (part === undefined) continue;
       const { manager, path } = pair;
       metrics.ownershipFlipped({ controller: part.controller.name, manager, flips: pair.count });
       found(part, key, {
-        kind: "flip",
+        kind: "ownershipFlip",
         hint: "ownership_flip",
         count,
         paths: [path],
@@ -177,25 +187,25 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
     await lookForLoops();
     const wrote = writers;
     writers = new Map();
-    const saying = new Map(sayings);
+    const reports = new Map(sayings);
     sayings.clear();
-    const brakes = [...followed.values()].map(({ brake }) => brake);
-    const loops = new Map(brakes.flatMap((brake) => [...brake.takeChanges()]));
+    const throttles = [...followed.values()].map(({ throttle }) => throttle);
+    const loops = new Map(throttles.flatMap((throttle) => [...throttle.takeChanges()]));
     try {
       const answer = await writer.flush({
         ...batch.take(),
-        say: [...saying.keys()],
-        sayAgainMs: SAY_AGAIN_MS,
+        reports: [...reports.keys()],
+        reportAgainMs: SAY_AGAIN_MS,
         loops,
       });
-      for (const [name, { brake }] of followed) brake.learn(ofController(answer.loops, name));
-      for (const what of answer.toSay) saying.get(what)?.();
+      for (const [name, { throttle }] of followed) throttle.learn(ofController(answer.loops, name));
+      for (const what of answer.toSay) reports.get(what)?.();
       noteFlips(answer, wrote);
       if (failing) log.info({}, "history writes resumed");
       failing = false;
     } catch (error) {
-      for (const [name, { brake }] of followed) brake.putBack(ofController(loops, name));
-      for (const tell of saying.values()) tell();
+      for (const [name, { throttle }] of followed) throttle.putBack(ofController(loops, name));
+      for (const tell of reports.values()) tell();
       // Once: Redis may be away for long, and the queue tells as well.
       if (!failing) log.warn({ err: ensureError(error) }, "history write failed, records dropped");
       failing = true;
@@ -217,29 +227,29 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
   return {
     of: (controller, queue) => {
       const ownLog = log.child({ controller: controller.name });
-      const brake = createLoopBrake({
+      const throttle = createLoopThrottle({
         workerId,
-        loops: controller.loops,
-        readRecords: ({ id }) => readRecords(queue, id, RECORDS_READ_TO_BRAKE),
+        loopProtection: controller.loopProtection,
+        readRecords: ({ id }) => readRecords(queue, id, RECORDS_READ_TO_THROTTLE),
         onEnded: (key, { kind, step }) => ownLog.info({ key, kind, step }, "reconcile loop ended"),
       });
       metrics.addHistory(controller.name, { kinds: LOOP_KINDS, hints: Object.keys(HINTS) });
-      const part = { controller, queue, log: ownLog, brake };
-      const rows = createRowAlarms({ client, controller, log: ownLog, say });
+      const part = { controller, queue, log: ownLog, throttle };
+      const rows = createFailureAlerts({ client, controller, log: ownLog, report });
       followed.set(controller.name, part);
       return {
-        brake,
+        throttle,
         hintsOf: (key) => {
-          const state = brake.stateOf(key);
+          const state = throttle.stateOf(key);
           return state === undefined ? [] : [hintOf(hintOfLoop(state), describeLoop(state))];
         },
-        noteLost: ({ id: key, inARow, isIndexed }) => {
+        noteLost: ({ id: key, consecutive, isIndexed }) => {
           if (!isIndexed) {
             indexLost(queue, key).catch((error: unknown) => {
               ownLog.debug({ err: ensureError(error) }, "lost attempt not indexed");
             });
           }
-          rows.lost(key, inARow);
+          rows.lost(key, consecutive);
         },
         note: (attempt, record, recordBytes) => {
           batch.add(record, recordBytes);
@@ -247,7 +257,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
           for (const { code, message } of record.hints ?? []) {
             if (isLoopHint(code)) continue;
             metrics.hintGiven({ controller: controller.name, hint: code });
-            say(`hint/${code}/${attempt.id}`, () =>
+            report(`hint/${code}/${attempt.id}`, () =>
               ownLog.warn(
                 { key: attempt.id, hint: code, detail: message, docs: hintDocs(code) },
                 "handler problem detected",
@@ -256,7 +266,7 @@ export function createAttemptHistory(options: AttemptHistoryOptions): AttemptHis
           }
           rows.ended(attempt, record);
           if (record.cause === "loop") return;
-          brake.ended(attempt.id, record);
+          throttle.ended(attempt.id, record);
           suspicion.note(attempt.id, record);
         },
       };

@@ -1,13 +1,13 @@
 import type { HintCode, LoopState } from "@konverge/records";
-import type { FoundLoop } from "./loop-brake.ts";
+import type { FoundLoop } from "./loop-throttle.ts";
 
 export function hintOfLoop({ kind, paths }: LoopState): HintCode {
   switch (kind) {
-    case "flip":
+    case "ownershipFlip":
       return "ownership_flip";
     case "requeue":
-      return "requeue_never_ends";
-    case "ownWrites":
+      return "endless_requeue";
+    case "selfTriggered":
       return paths.every((path) => path.includes("status"))
         ? "own_status_trigger"
         : "own_write_trigger";
@@ -19,7 +19,7 @@ export function isLoopHint(code: HintCode): boolean {
   return (
     code === "own_write_trigger" ||
     code === "own_status_trigger" ||
-    code === "requeue_never_ends" ||
+    code === "endless_requeue" ||
     code === "ownership_flip"
   );
 }
@@ -27,9 +27,9 @@ export function isLoopHint(code: HintCode): boolean {
 /** Names and counts, for a log line, an Event, a record. */
 export function describeLoop({ kind, count, paths, managers }: FoundLoop): string {
   switch (kind) {
-    case "flip":
+    case "ownershipFlip":
       return `${paths.join(", ")} was taken from ${managers.join(", ")} ${count} times`;
-    case "ownWrites":
+    case "selfTriggered":
       return `${count} times in a row, writing ${paths.join(", ")}`;
     case "requeue":
       return `${count} times in a row`;

@@ -29,11 +29,11 @@ const record = (over: Partial<AttemptRecord>): AttemptRecord => ({
   startedAt: "",
   finishedAt: "",
   durationMs: 1,
-  waits: { queueMs: 0, limiterMs: 0, laneMs: 0, conflictMs: 0, backoffMs: 0 },
+  waits: { queueMs: 0, rateLimitMs: 0, laneMs: 0, conflictMs: 0, backoffMs: 0 },
   outcome: "done",
   writes: [],
   conflicts: [],
-  calls: { n: 1, ms: 1 },
+  calls: { count: 1, durationMs: 1 },
   ...over,
 });
 
@@ -48,7 +48,7 @@ const LOOP = OWN_WRITES_IN_A_ROW + 1;
 
 test("a chain of own writes is a loop, and its fields are named", () => {
   expect(findLoop(chain(LOOP))).toEqual({
-    kind: "ownWrites",
+    kind: "selfTriggered",
     hint: "own_status_trigger",
     count: OWN_WRITES_IN_A_ROW,
     paths: ["pools.x/status status.seen"],
@@ -74,7 +74,7 @@ test("whatever was written: a spec, a child", () => {
       }),
     ],
   }));
-  expect(findLoop(child)).toMatchObject({ kind: "ownWrites", hint: "own_write_trigger" });
+  expect(findLoop(child)).toMatchObject({ kind: "selfTriggered", hint: "own_write_trigger" });
 });
 
 test.each<[string, AttemptRecord[]]>([
@@ -123,7 +123,7 @@ const polls = (length: number, over: Partial<AttemptRecord> = {}) =>
 test("asking again and again without a change is a loop", () => {
   expect(findLoop(polls(REQUEUES_IN_A_ROW))).toMatchObject({
     kind: "requeue",
-    hint: "requeue_never_ends",
+    hint: "endless_requeue",
     count: REQUEUES_IN_A_ROW,
   });
 });

@@ -64,7 +64,7 @@ function findOwnWrites(records: readonly AttemptRecord[]): Loop | undefined {
   }
   if (count < OWN_WRITES_IN_A_ROW) return undefined;
   const hint = isStatusOnly ? "own_status_trigger" : "own_write_trigger";
-  return { kind: "ownWrites", hint, count, paths: [...paths].slice(0, 5) };
+  return { kind: "selfTriggered", hint, count, paths: [...paths].slice(0, 5) };
 }
 
 function findRequeues(records: readonly AttemptRecord[]): Loop | undefined {
@@ -79,7 +79,7 @@ function findRequeues(records: readonly AttemptRecord[]): Loop | undefined {
   if (count < REQUEUES_IN_A_ROW) return undefined;
   const asked = records.slice(0, count).map(({ afterMs = 0 }) => afterMs);
   if (Math.min(...asked) >= RARE_REQUEUE_MS) return undefined;
-  return { kind: "requeue", hint: "requeue_never_ends", count, paths: [] };
+  return { kind: "requeue", hint: "endless_requeue", count, paths: [] };
 }
 
 /** A start that was put off took the triggers away from the attempt that followed. */

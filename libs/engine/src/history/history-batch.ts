@@ -1,8 +1,8 @@
 import type { AttemptRecord } from "@konverge/records";
 import {
-  fightObject,
-  type FightNote,
-  type FightPair,
+  contentionObject,
+  type ContentionNote,
+  type ContentionPair,
   type HistoryBatch,
   type RollupNote,
   type StoredAttempt,
@@ -10,7 +10,7 @@ import {
 
 /** What one second may bring; beyond it the search index has a gap, never the queue. */
 const MOST_ROWS = 5_000;
-const MOST_FIGHTS = 200;
+const MOST_CONTENDED = 200;
 const MOST_PAIRS = 20;
 const MINUTE_MS = 60_000;
 
@@ -21,41 +21,47 @@ export interface HistoryCollector {
   readonly add: (record: AttemptRecord, recordBytes: number) => void;
   /** Of an attempt that never ended, which the queue has recorded. */
   readonly addLost: (key: string, stored: StoredAttempt) => void;
-  readonly take: () => Pick<HistoryBatch, "rows" | "fights" | "rollups">;
+  readonly take: () => Pick<HistoryBatch, "rows" | "contention" | "rollups">;
 }
 
-interface Fight {
+interface Entry {
   conflicts: number;
-  readonly pairs: Map<string, FightPair>;
+  readonly pairs: Map<string, ContentionPair>;
 }
 
 export function createHistoryBatch(): HistoryCollector {
   let rows: HistoryBatch["rows"][number][] = [];
-  let fights = new Map<string, Fight>();
+  let contention = new Map<string, Entry>();
   let rollups = new Map<
     string,
     { controller: string; minute: number; counts: Record<string, number> }
   >();
 
-  const fightOf = (object: string): Fight | undefined => {
-    const known = fights.get(object);
-    if (known !== undefined || fights.size >= MOST_FIGHTS) return known;
-    const fight: Fight = { conflicts: 0, pairs: new Map() };
-    fights.set(object, fight);
-    return fight;
+  const contentionOf = (object: string): Entry | undefined => {
+    const known = contention.get(object);
+    if (known !== undefined || contention.size >= MOST_CONTENDED) return known;
+    const entry: Entry = { conflicts: 0, pairs: new Map() };
+    contention.set(object, entry);
+    return entry;
   };
-  const addPair = ({ pairs }: Fight, kind: FightPair["kind"], manager: string, path: string) => {
+  const addPair = (
+    { pairs }: Entry,
+    kind: ContentionPair["kind"],
+    manager: string,
+    path: string,
+  ) => {
     const id = `${kind}\n${manager}\n${path}`;
     const known = pairs.get(id);
     if (known === undefined && pairs.size >= MOST_PAIRS) return;
     pairs.set(id, { kind, manager, path, count: (known?.count ?? 0) + 1 });
   };
-  const addConflict = (object: string, { winners }: Conflict) => {
-    const fight = fightOf(object);
-    if (fight === undefined) return;
-    fight.conflicts += 1;
-    for (const { manager, paths } of winners) {
-      for (const path of paths.length === 0 ? [""] : paths) addPair(fight, "lost", manager, path);
+  const addConflict = (object: string, { competingWriters }: Conflict) => {
+    const entry = contentionOf(object);
+    if (entry === undefined) return;
+    entry.conflicts += 1;
+    for (const { manager, paths } of competingWriters) {
+      for (const path of paths.length === 0 ? [""] : paths)
+        addPair(entry, "conflict", manager, path);
     }
   };
   const addRollup = (record: AttemptRecord, conflicts: number) => {
@@ -70,22 +76,22 @@ export function createHistoryBatch(): HistoryCollector {
     add(`outcome.${record.outcome}`, 1);
     add("conflicts", conflicts);
     add("writes", record.writes.length);
-    add("calls", record.calls.n);
+    add("calls", record.calls.count);
     add("ms", record.durationMs);
   };
 
   return {
     add: (record, recordBytes) => {
       for (const write of record.writes) {
-        const { conflicts, taken = [] } = write;
-        if (conflicts.length === 0 && taken.length === 0) continue;
-        const object = fightObject(write);
+        const { conflicts, fieldsTakenOver = [] } = write;
+        if (conflicts.length === 0 && fieldsTakenOver.length === 0) continue;
+        const object = contentionObject(write);
         for (const conflict of conflicts) addConflict(object, conflict);
-        const fight = taken.length === 0 ? undefined : fightOf(object);
-        if (fight === undefined) continue;
-        for (const { manager, path } of taken) addPair(fight, "taken", manager, path);
+        const entry = fieldsTakenOver.length === 0 ? undefined : contentionOf(object);
+        if (entry === undefined) continue;
+        for (const { manager, path } of fieldsTakenOver) addPair(entry, "takeover", manager, path);
       }
-      for (const conflict of record.conflicts) addConflict(fightObject(conflict), conflict);
+      for (const conflict of record.conflicts) addConflict(contentionObject(conflict), conflict);
       const conflicts = conflictsOf(record);
       addRollup(record, conflicts.length);
       if (rows.length < MOST_ROWS) rows.push({ row: rowOf(record, conflicts), recordBytes });
@@ -111,13 +117,13 @@ export function createHistoryBatch(): HistoryCollector {
     take: () => {
       const taken = {
         rows,
-        fights: [...fights].map(([object, { conflicts, pairs }]): FightNote => {
+        contention: [...contention].map(([object, { conflicts, pairs }]): ContentionNote => {
           return { object, conflicts, pairs: [...pairs.values()] };
         }),
         rollups: [...rollups.values()] satisfies RollupNote[],
       };
       rows = [];
-      fights = new Map();
+      contention = new Map();
       rollups = new Map();
       return taken;
     },
@@ -126,7 +132,9 @@ export function createHistoryBatch(): HistoryCollector {
 
 /** Objects that the attempt took fields of. */
 export function takenFrom({ writes }: AttemptRecord): string[] {
-  return writes.filter(({ taken = [] }) => taken.length > 0).map(fightObject);
+  return writes
+    .filter(({ fieldsTakenOver = [] }) => fieldsTakenOver.length > 0)
+    .map(contentionObject);
 }
 
 function conflictsOf({ writes, conflicts }: AttemptRecord): Conflict[] {
@@ -138,7 +146,9 @@ function rowOf(
   conflicts: readonly Conflict[],
 ): HistoryBatch["rows"][number]["row"] {
   const { error, hints = [] } = record;
-  const managers = conflicts.flatMap(({ winners }) => winners.map(({ manager }) => manager));
+  const managers = conflicts.flatMap(({ competingWriters }) =>
+    competingWriters.map(({ manager }) => manager),
+  );
   return {
     key: record.key,
     epoch: record.epoch ?? 0,
@@ -150,7 +160,7 @@ function rowOf(
     durationMs: record.durationMs,
     conflicts: conflicts.length,
     writes: record.writes.length,
-    calls: record.calls.n,
+    calls: record.calls.count,
     worker: record.worker,
   };
 }

@@ -1,6 +1,6 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
-import { generationChanged, type ObjectChange } from "../define/change-predicate.ts";
+import { generationChanged, type ObjectChange } from "../define/predicate.ts";
 import type { Controller, WatchSource } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
@@ -24,7 +24,7 @@ export function createChangeFunctions(
   controller: Controller,
   { log, isSensitive }: ChangeFunctionsOptions,
 ): ChangeFunctions {
-  const when = controller.when ?? generationChanged;
+  const when = controller.predicate ?? generationChanged;
   const fieldsOf = (error: unknown, type: ResourceType, { metadata }: ApiObject) => {
     const { name, message } = errorOfThrown(error);
     // Of a Secret nothing but the kind of the error may be told (P12).

@@ -38,7 +38,7 @@ export async function checkServed(
     });
     const issue = servedIssue(type, served);
     if (issue !== undefined) throw mismatch(controller, issue);
-    if (isResource(type)) await tellDrift(type, client, log);
+    if (isResource(type)) await reportDrift(type, client, log);
   }
 }
 
@@ -56,11 +56,11 @@ function servedIssue(type: ResourceType, served: DiscoveredResource): string | u
   return undefined;
 }
 
-async function tellDrift(resource: Resource, client: KubeClient, log: Log): Promise<void> {
+async function reportDrift(resource: Resource, client: KubeClient, log: Log): Promise<void> {
   const drift = await findCrdDrift(resource, client);
   if (drift.length === 0) return;
   const { kind } = resource;
-  log.warn({ kind, fields: drift, cure: INSTALL }, "CRD differs from definition");
+  log.warn({ kind, fields: drift, fix: INSTALL }, "CRD differs from definition");
 }
 
 function isResource(type: ResourceType): type is Resource {

@@ -8,11 +8,7 @@ import {
 import type { NamespacedName } from "@konverge/kube";
 import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
-import {
-  alwaysPasses,
-  isRequestedByPerson,
-  type ObjectChange,
-} from "../define/change-predicate.ts";
+import { alwaysPasses, isRequestedByPerson, type ObjectChange } from "../define/predicate.ts";
 import type { Controller, WatchSource } from "../define/define-controller.ts";
 import { isTerminating } from "../define/finalizer.ts";
 

@@ -1,4 +1,4 @@
-import { BREAKER, MAX_LEASE, type AdmitAnswer, type AdmitAsk } from "@konverge/core";
+import { BREAKER, MAX_LEASE, type AdmitResponse, type AdmitRequest } from "@konverge/core";
 import {
   defineScript,
   readLua,
@@ -15,7 +15,7 @@ import { parseTransition, type Transition } from "../transition.ts";
 /** `unset` where no limits are stored: configure, and ask again. */
 export type StoreAnswer =
   | { readonly kind: "unset" }
-  | (AdmitAnswer & {
+  | (AdmitResponse & {
       readonly kind: "answer";
       /** Grows with each change of the limits. */
       readonly revision: number;
@@ -61,7 +61,7 @@ export const admitScript: Script<typeof signature, StoreAnswer> = defineScript(s
 
 export function admitArguments(
   channel: string,
-  ask: AdmitAsk,
+  ask: AdmitRequest,
 ): ScriptCall<typeof signature>["args"] {
   const { runId, generation, ticket, floor, ...rest } = ask;
   return {

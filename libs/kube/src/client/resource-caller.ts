@@ -20,7 +20,7 @@ import type {
   DeleteOptions,
   ListPageOptions,
   ObjectPage,
-  RawAnswer,
+  RawResponse,
   RawRequest,
 } from "../contract/kube-client.ts";
 import { toPage } from "./object-page.ts";
@@ -62,7 +62,7 @@ export interface ResourceCaller {
     type: ResourceType,
     options: WatchOptions,
   ): AsyncIterable<WatchEvent<T>>;
-  raw(request: RawRequest): Promise<RawAnswer>;
+  raw(request: RawRequest): Promise<RawResponse>;
 }
 
 export interface ResourceCallerOptions {
@@ -176,7 +176,7 @@ export function createResourceCaller(options: ResourceCallerOptions): ResourceCa
             atMs: Date.now(),
             try: 1,
             readVersion: expectedVersion,
-            winners: [],
+            competingWriters: [],
             isThrown: true,
             waitedMs: 0,
           });

@@ -1,4 +1,4 @@
-import type { CallPriority, CallVerb, ObjectRef } from "@konverge/core";
+import type { CallPriority, CallVerb, ResourceRef } from "@konverge/core";
 
 /** How one attempt, or one part of a program, calls. */
 export interface CallScope {
@@ -64,7 +64,7 @@ export interface CallRecord {
 
 /** One lost race for an object. */
 export interface ConflictRecord {
-  readonly ref: ObjectRef;
+  readonly ref: ResourceRef;
   readonly subresource?: string;
   /** Unix time in ms at which the conflict was answered. */
   readonly atMs: number;
@@ -75,14 +75,14 @@ export interface ConflictRecord {
   /** Version found by the next read; absent when there was none. */
   readonly foundVersion?: string;
   /** Who wrote in between, by managedFields. Empty when nothing was read afterwards or the server does not say. */
-  readonly winners: readonly ConflictWinner[];
+  readonly competingWriters: readonly CompetingWriter[];
   /** True when it was not tried again: the caller has it as an error. */
   readonly isThrown: boolean;
   /** Before the next try, in ms. */
   readonly waitedMs: number;
 }
 
-export interface ConflictWinner {
+export interface CompetingWriter {
   readonly manager: string;
   readonly operation: string;
   readonly subresource?: string;

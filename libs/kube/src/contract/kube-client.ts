@@ -2,7 +2,7 @@ import type {
   ApiObject,
   JsonObject,
   JsonValue,
-  Ladder,
+  BackoffPolicy,
   ObjectMeta,
   ResourceType,
 } from "@konverge/core";
@@ -112,7 +112,7 @@ export interface MutateOptions extends CallOptions {
    * Tries after a conflict, inside this call. Default: again at once, then full jitter around the measured time from read
    * to commit, 8 tries in all. `none` throws the first conflict.
    */
-  readonly retry?: Ladder | "none";
+  readonly retry?: BackoffPolicy | "none";
   /** Refuse a successor of the same name. */
   readonly uid?: string;
   /**
@@ -151,7 +151,7 @@ export interface RawRequest extends CallOptions {
   readonly contentType?: string;
 }
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   /** JSON where the server says so, else the text. */
   readonly body: JsonValue;
@@ -220,7 +220,7 @@ export interface KubeClient {
   delete(type: ResourceType, target: NamespacedName, options?: DeleteOptions): Promise<void>;
   /**
    * Read, change, write under optimistic concurrency (P3, P4).
-   * @throws KubeApiError `isConflict` when all tries lost; KonvergeError `object_replaced`; `draft_invalid` for a draft that
+   * @throws KubeApiError `isConflict` when all tries lost; KonvergeError `object_replaced`; `invalid_draft` for a draft that
    * cannot be written; whatever `change` throws
    */
   mutate<T extends ApiObject>(
@@ -235,7 +235,7 @@ export interface KubeClient {
     options?: WatchOptions,
   ): AsyncIterable<WatchEvent<T>>;
   /** Any other call, through the gate as well. */
-  raw(request: RawRequest): Promise<RawAnswer>;
+  raw(request: RawRequest): Promise<RawResponse>;
   /** What the server serves under an apiVersion; remembered until it answers that a resource does not exist. */
   discover(apiVersion: string): Promise<readonly DiscoveredResource[]>;
   /** @throws KonvergeError `not_found` when the server does not serve the kind */

@@ -4,7 +4,7 @@ import {
   KonvergeError,
   type CallVerb,
   type JsonObject,
-  type ObjectRef,
+  type ResourceRef,
 } from "@konverge/core";
 
 /** One reason among several why the API server refused. Its type is called `reason` on the wire. */
@@ -45,7 +45,7 @@ export type ErrorTrait =
   | "disruptionBudget";
 
 /** The object that a failed call was about; without a name for a collection. */
-export type ErrorRef = Omit<ObjectRef, "name"> & { readonly name?: string };
+export type ErrorRef = Omit<ResourceRef, "name"> & { readonly name?: string };
 
 /** The API server answered a call with an error. Tell the kinds apart by the predicates, never by the message. */
 export class KubeApiError extends KonvergeError {

@@ -18,7 +18,7 @@ const pointersOf = (run: () => unknown): string[] => {
   try {
     run();
   } catch (error) {
-    if (isKonvergeError(error) && error.code === "draft_invalid")
+    if (isKonvergeError(error) && error.code === "invalid_draft")
       return error.issues.map(({ pointer }) => pointer);
     throw error;
   }

@@ -32,7 +32,7 @@ const MAX_ISSUES = 20;
 
 /**
  * The merge patch of what the draft changed, or undefined when nothing did.
- * @throws KonvergeError `draft_invalid` with a pointer for each field that cannot be written
+ * @throws KonvergeError `invalid_draft` with a pointer for each field that cannot be written
  */
 export function patchOf(
   { before, draft }: Draft,
@@ -45,7 +45,7 @@ export function patchOf(
   if (issues.length > 0) {
     const shown = issues.slice(0, MAX_ISSUES);
     throw new KonvergeError(
-      "draft_invalid",
+      "invalid_draft",
       `the draft cannot be written: ${shown.map(({ pointer, detail }) => `${pointer} ${detail}`).join("; ")}`,
       { issues: shown },
     );
@@ -118,7 +118,7 @@ function checkValue(
     if (!Number.isFinite(value))
       issues.push({ pointer, detail: `is ${value}, which JSON cannot say; use a finite number` });
   } else if (typeof value !== "object" || !(Array.isArray(value) || isPlain(value))) {
-    issues.push({ pointer, detail: cureFor(value) });
+    issues.push({ pointer, detail: fixFor(value) });
   } else if (within.has(value)) {
     issues.push({ pointer, detail: "is what it lies in, without end; write a copy" });
   } else {
@@ -172,7 +172,7 @@ function isPlain(value: object): boolean {
   );
 }
 
-function cureFor(value: unknown): string {
+function fixFor(value: unknown): string {
   if (typeof value === "bigint") return "is a bigint; write JSON.rawJSON(String(value))";
   if (value instanceof Date) return "is a Date; write value.toISOString()";
   return `is a ${typeof value === "object" ? "class instance" : typeof value}, which JSON cannot say; write plain data`;

@@ -1,17 +1,17 @@
 import {
   defined,
-  climb,
+  nextDelay,
   compareResourceVersions,
   isJsonObject,
   KonvergeError,
   sleepMs,
   type ApiObject,
   type JsonObject,
-  type Ladder,
-  type ObjectRef,
+  type BackoffPolicy,
+  type ResourceRef,
 } from "@konverge/core";
 import type { ConflictRecord } from "../contract/call-record.ts";
-import { findWinners } from "./conflict-winners.ts";
+import { findWinners } from "./competing-writers.ts";
 import { makeDraft, patchOf } from "./draft.ts";
 import { trackFields } from "./field-tracker.ts";
 import { fieldsPatch } from "./fields-patch.ts";
@@ -30,7 +30,7 @@ import { redactValues } from "../names/sensitive-kinds.ts";
 
 /** How a mutation reaches its object. */
 export interface MutateAccess {
-  readonly ref: ObjectRef;
+  readonly ref: ResourceRef;
   readonly sensitive: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onConflict: ((conflict: ConflictRecord) => void) | undefined;
@@ -222,7 +222,7 @@ function guard(patch: JsonObject, read: JsonObject): JsonObject {
   const uid = textOf(read, "uid");
   if (resourceVersion === undefined) {
     throw new KonvergeError(
-      "draft_invalid",
+      "invalid_draft",
       "/metadata/resourceVersion is missing in what the server answered, so the write cannot be guarded",
     );
   }
@@ -239,11 +239,14 @@ function guard(patch: JsonObject, read: JsonObject): JsonObject {
 function delayAfter(
   number: number,
   tookMs: number,
-  { retry, random }: { readonly retry: Ladder | "none" | undefined; readonly random: () => number },
+  {
+    retry,
+    random,
+  }: { readonly retry: BackoffPolicy | "none" | undefined; readonly random: () => number },
 ): number | undefined {
   if (retry === "none") return undefined;
   if (retry !== undefined) {
-    const step = climb(retry, number - 1, random);
+    const step = nextDelay(retry, number - 1, random);
     return step.kind === "wait" ? step.afterMs : undefined;
   }
   if (number >= DEFAULT_TRIES) return undefined;
@@ -267,13 +270,13 @@ function report(
     try: number,
     readVersion: textOf(read, "resourceVersion") ?? "",
     ...defined({ foundVersion }),
-    winners: found === undefined ? [] : findWinners(read, found, { sensitive }),
+    competingWriters: found === undefined ? [] : findWinners(read, found, { sensitive }),
     isThrown: found === undefined || delayMs === undefined,
     waitedMs: delayMs ?? 0,
   });
 }
 
-function replaced(ref: ObjectRef, cause?: unknown): KonvergeError {
+function replaced(ref: ResourceRef, cause?: unknown): KonvergeError {
   const path = ref.namespace === undefined ? ref.name : `${ref.namespace}/${ref.name}`;
   return new KonvergeError(
     "object_replaced",

@@ -1,14 +1,14 @@
 import { defined, findCause } from "@konverge/core";
-import type { ConflictWinner } from "../contract/call-record.ts";
+import type { CompetingWriter } from "../contract/call-record.ts";
 import { isFieldManagerConflict, isKubeApiError } from "../errors/kube-api-error.ts";
 
 /** What the server says of each field: `conflict with "hpa" with subresource "scale" using apps/v1`. */
 const OWNER = /^conflict with "((?:[^"\\]|\\.)*)"(?: with subresource "([^"]*)")?/;
 
 /** The owners of the fields that a server-side apply was refused for; empty for any other error. */
-export function findOwners(error: unknown): ConflictWinner[] {
+export function findOwners(error: unknown): CompetingWriter[] {
   if (!isFieldManagerConflict(error)) return [];
-  const owners = new Map<string, { owner: Omit<ConflictWinner, "paths">; paths: string[] }>();
+  const owners = new Map<string, { owner: Omit<CompetingWriter, "paths">; paths: string[] }>();
   for (const { type, message, field } of findCause(error, isKubeApiError)?.causes ?? []) {
     const found = type === "FieldManagerConflict" ? OWNER.exec(message) : null;
     if (found === null) continue;

@@ -1,4 +1,4 @@
-import { climb, sleepMs, type Ladder } from "@konverge/core";
+import { nextDelay, sleepMs, type BackoffPolicy } from "@konverge/core";
 import { isOptimisticConflict } from "../errors/kube-api-error.ts";
 
 export interface RetryOnConflictOptions {
@@ -15,7 +15,7 @@ export interface RetryOnConflictOptions {
  * @throws the last conflict when the ladder ends or the wait is aborted
  */
 export async function retryOnConflict<T>(
-  ladder: Ladder,
+  policy: BackoffPolicy,
   attempt: () => Promise<T>,
   { signal, random = Math.random, sleep = sleepMs }: RetryOnConflictOptions = {},
 ): Promise<T> {
@@ -24,7 +24,7 @@ export async function retryOnConflict<T>(
       return await attempt();
     } catch (error) {
       if (!isOptimisticConflict(error)) throw error;
-      const step = climb(ladder, retry, random);
+      const step = nextDelay(policy, retry, random);
       if (step.kind === "exhausted" || signal?.aborted === true) throw error;
       await sleep(step.afterMs, signal).catch((interrupted: unknown) => {
         throw signal?.aborted === true ? error : interrupted;

@@ -34,7 +34,7 @@ const STATUSES: ReadonlySet<string> = new Set(["True", "False", "Unknown"]);
 /**
  * Sets a condition of a draft, as apimachinery's `SetStatusCondition`: the transition time moves only when `status`
  * changes, so that setting the same again changes nothing and writes nothing. Returns whether anything changed.
- * @throws KonvergeError `draft_invalid` for what the API server would refuse
+ * @throws KonvergeError `invalid_draft` for what the API server would refuse
  */
 export function setCondition(
   draft: WithConditions,
@@ -78,7 +78,7 @@ export function setCondition(
 
 function checkCondition({ type, status, reason, message = "" }: Condition): void {
   const problem = (field: string, detail: string) =>
-    new KonvergeError("draft_invalid", `condition "${type}": ${field} ${detail}`, {
+    new KonvergeError("invalid_draft", `condition "${type}": ${field} ${detail}`, {
       issues: [{ pointer: `/status/conditions/${field}`, detail }],
     });
   if (type === "")

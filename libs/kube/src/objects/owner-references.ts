@@ -15,7 +15,7 @@ export interface Owned {
 /**
  * Makes `owner` the controller of an object: it is reconciled when the object changes, and its deletion deletes the
  * object. A reference to the same owner by another version or uid is refreshed in place. Returns whether anything changed.
- * @throws KonvergeError `owner_invalid` when another controller owns it, or the owner lives in another namespace
+ * @throws KonvergeError `invalid_owner` when another controller owns it, or the owner lives in another namespace
  */
 export function setControllerReference(object: Owned, owner: ApiObject): boolean {
   const other = object.metadata.ownerReferences?.find(
@@ -90,7 +90,7 @@ function isSameOwner(reference: OwnerReference, owner: ApiObject): boolean {
 
 function invalid(object: Owned, owner: ApiObject, reason: string): KonvergeError {
   return new KonvergeError(
-    "owner_invalid",
+    "invalid_owner",
     `${owner.kind} "${owner.metadata.name}" cannot own ${object.kind ?? "object"} "${object.metadata.name ?? ""}": ${reason}`,
   );
 }

@@ -36,10 +36,10 @@ export function readinessOf(
   if (unseen !== undefined) return inProgress(unseen);
   const reconciling = findCondition(object, "Reconciling");
   if (reconciling?.status === "True")
-    return inProgress(wordsOf(reconciling, "is being reconciled"));
+    return inProgress(statusTextOf(reconciling, "is being reconciled"));
   const stalled = findCondition(object, "Stalled");
   if (stalled?.status === "True") {
-    return failed(wordsOf(stalled, "is stalled"));
+    return failed(statusTextOf(stalled, "is stalled"));
   }
   const builtIn = builtInReadiness(object, nowMs);
   if (builtIn !== undefined) return builtIn;
@@ -63,7 +63,7 @@ export function isAboutOlderGeneration(
   return observedGeneration !== undefined && observedGeneration < (metadata.generation ?? 0);
 }
 
-export function wordsOf({ reason, message }: ReportedCondition, otherwise: string): string {
+export function statusTextOf({ reason, message }: ReportedCondition, otherwise: string): string {
   if (message !== undefined && message !== "") return message;
   return reason === undefined || reason === "" ? otherwise : `${otherwise}: ${reason}`;
 }
@@ -81,7 +81,7 @@ function fromReadyCondition(
       'has no condition Ready; if its controller never sets one, wait with none: "ready", or for one of its fields',
     );
   }
-  if (ready.status !== "True") return inProgress(wordsOf(ready, "is not ready"));
+  if (ready.status !== "True") return inProgress(statusTextOf(ready, "is not ready"));
   if (isAboutOlderGeneration(ready, object)) {
     return inProgress(`is ready as of generation ${ready.observedGeneration}`);
   }
@@ -124,7 +124,7 @@ export function completionOf(job: ApiObject): Readiness {
     return { status: "terminating", message: "is being deleted" };
   }
   const failure = findCondition(job, "Failed");
-  if (failure?.status === "True") return failed(wordsOf(failure, "has failed"));
+  if (failure?.status === "True") return failed(statusTextOf(failure, "has failed"));
   if (findCondition(job, "Complete")?.status === "True") return CURRENT;
   const { active, succeeded } = statusOf(job);
   if (isSuspended(job)) return inProgress("is suspended");

@@ -1,4 +1,4 @@
-import { defined, formatApiVersion, type ObjectRef, type ResourceType } from "@konverge/core";
+import { defined, formatApiVersion, type ResourceRef, type ResourceType } from "@konverge/core";
 import { isAlreadyExists } from "../errors/kube-api-error.ts";
 import type { KubeClient } from "../contract/kube-client.ts";
 
@@ -15,7 +15,7 @@ const MAX_BASE = 200;
 
 export interface ObjectEventInput {
   /** What the event is about. */
-  readonly regarding: ObjectRef & { readonly uid?: string };
+  readonly regarding: ResourceRef & { readonly uid?: string };
   readonly type: "Normal" | "Warning";
   /** One word in CamelCase for machines. */
   readonly reason: string;

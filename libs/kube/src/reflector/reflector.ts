@@ -1,12 +1,12 @@
 import {
   defined,
-  climb,
+  nextDelay,
   ensureError,
   isKonvergeError,
   KonvergeError,
   sleepMs,
   type ApiObject,
-  type Ladder,
+  type BackoffPolicy,
   type ResourceType,
 } from "@konverge/core";
 import type { KubeClient } from "../contract/kube-client.ts";
@@ -66,7 +66,7 @@ export interface Reflector<T extends ApiObject> {
 }
 
 /** client-go's reflector backoff: 800 ms to 30 s, each up to twice as long. */
-const BACKOFF: Ladder = {
+const BACKOFF: BackoffPolicy = {
   baseMs: 800,
   factor: 2,
   capMs: 30_000,
@@ -76,7 +76,7 @@ const BACKOFF: Ladder = {
 /** Without a failure for this long the backoff begins anew. */
 const BACKOFF_RESET_MS = 120_000;
 /** Between tries to tell one change. Short: while it lasts nothing else is seen. */
-const TELL_AGAIN: Ladder = {
+const EMIT_AGAIN: BackoffPolicy = {
   baseMs: 100,
   factor: 2,
   capMs: 10_000,
@@ -107,7 +107,7 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
   let failures = { count: 0, lastAtMs: -Infinity };
   let running: Promise<void> | undefined;
 
-  const tell = async (
+  const emit = async (
     event: ObjectEvent<T>,
     { initial, version }: Pick<ReflectorEvent<T>, "initial" | "version">,
   ): Promise<void> => {
@@ -119,15 +119,15 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
       } catch (error) {
         signal.throwIfAborted();
         onError(ensureError(error));
-        const step = climb(TELL_AGAIN, retry, random);
-        await sleep(step.kind === "wait" ? step.afterMs : TELL_AGAIN.capMs, signal);
+        const step = nextDelay(EMIT_AGAIN, retry, random);
+        await sleep(step.kind === "wait" ? step.afterMs : EMIT_AGAIN.capMs, signal);
       }
     }
   };
   const backOff = async (error: unknown): Promise<void> => {
     const nowMs = clock();
     if (nowMs - failures.lastAtMs > BACKOFF_RESET_MS) failures = { count: 0, lastAtMs: nowMs };
-    const step = climb(BACKOFF, failures.count, random);
+    const step = nextDelay(BACKOFF, failures.count, random);
     failures = { count: failures.count + 1, lastAtMs: nowMs };
     const wishMs = isKonvergeError(error) ? (error.retryAfterMs ?? 0) : 0;
     await sleep(Math.max(step.kind === "wait" ? step.afterMs : BACKOFF.capMs, wishMs), signal);
@@ -151,7 +151,7 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
     const initial = !synced;
     const teller = async (): Promise<void> => {
       for (const group of groups) {
-        for (const event of group) await tell(event, { initial, version: listedAt });
+        for (const event of group) await emit(event, { initial, version: listedAt });
       }
     };
     await Promise.all(Array.from({ length: TOLD_AT_ONCE }, teller));
@@ -191,7 +191,7 @@ export function createReflector<T extends ApiObject>(options: ReflectorOptions<T
           continue;
         }
         const version = event.object.metadata.resourceVersion ?? lastVersion ?? "";
-        for (const change of store.eventsOf(event)) await tell(change, { initial: false, version });
+        for (const change of store.eventsOf(event)) await emit(change, { initial: false, version });
         lastVersion = version;
       }
       if (events === 0 && clock() - beganAtMs < SHORT_WATCH_MS) await backOff(undefined);

@@ -9,7 +9,7 @@ import {
   type Gate,
   type JsonValue,
   type Permit,
-  type ResponseConcern,
+  type FaultScope,
 } from "@konverge/core";
 import { startCallReport } from "./call-report.ts";
 import type { ApiCall } from "../contract/api-call.ts";
@@ -251,7 +251,7 @@ function responseOf(
 function concernOf(
   { status, trait }: ReturnType<typeof parseApiError>,
   headers: HttpAnswer["headers"],
-): ResponseConcern | undefined {
+): FaultScope | undefined {
   switch (trait) {
     case "extension":
       return "part";

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import type { Ladder, Outcome } from "@konverge/core";
+import type { BackoffPolicy, Outcome } from "@konverge/core";
 import { delayOf, planEnd, type EndPlan } from "./end-plan.ts";
 
-const ladder = (baseMs: number): Ladder => ({
+const policy = (baseMs: number): BackoffPolicy => ({
   baseMs,
   factor: 2,
   capMs: 1_000_000,
   steps: Infinity,
   jitter: { kind: "none" },
 });
-const ladders = { conflict: ladder(1), failure: ladder(1_000), rejected: ladder(30_000) };
+const backoffs = { conflict: policy(1), failure: policy(1_000), rejected: policy(30_000) };
 const error = new Error("x");
 const plan = (outcome: Outcome, failures = 0, conflicts = 0, maxFailures = Infinity): EndPlan =>
-  planEnd(outcome, { failures, conflicts }, { ladders, maxFailures, random: () => 0 });
+  planEnd(outcome, { failures, conflicts }, { backoffs, maxFailures, random: () => 0 });
 
 const complete: EndPlan = {
   counting: "reset",
@@ -85,7 +85,7 @@ test("maxFailures counts this failure too, and only failures", () => {
 });
 
 test("a ladder that ends stays on its last step, and one without steps on its first", () => {
-  const short = { ...ladder(10), steps: 3 };
+  const short = { ...policy(10), steps: 3 };
   expect([0, 2, 3, 99].map((step) => delayOf(short, step, () => 0))).toEqual([10, 40, 40, 40]);
   expect(delayOf({ ...short, steps: 0 }, 5, () => 0)).toBe(10);
 });

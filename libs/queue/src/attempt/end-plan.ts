@@ -1,8 +1,8 @@
-import { climb, isFinal, type Ladder, type Outcome } from "@konverge/core";
-import type { QueueLadders } from "../contract/work-queue.ts";
+import { nextDelay, isFinal, type BackoffPolicy, type Outcome } from "@konverge/core";
+import type { QueueBackoffs } from "../contract/work-queue.ts";
 
 /** Conflicts in a row that climb their own ladder; after that something else is wrong. */
-const CONFLICTS_BEFORE_FAILURE_LADDER = 50;
+const CONFLICTS_BEFORE_FAILURE_BACKOFF = 50;
 
 /** What an outcome means for the key and its job. */
 export interface EndPlan {
@@ -21,7 +21,7 @@ export interface EndPlan {
 }
 
 export interface EndPlanOptions {
-  readonly ladders: QueueLadders;
+  readonly backoffs: QueueBackoffs;
   readonly maxFailures: number;
   readonly random: () => number;
 }
@@ -34,9 +34,9 @@ export interface Counters {
 
 /** The table of outcomes and queue actions, with the delay drawn from the key's own counters (P7). */
 export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOptions): EndPlan {
-  const { ladders, random } = options;
-  const failing = (ladder: Ladder, step: number, atLeastMs = 0) =>
-    Math.max(atLeastMs, delayOf(ladder, step, random));
+  const { backoffs, random } = options;
+  const failing = (policy: BackoffPolicy, step: number, atLeastMs = 0) =>
+    Math.max(atLeastMs, delayOf(policy, step, random));
   switch (outcome.kind) {
     case "done":
     case "awaitChange":
@@ -45,15 +45,15 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
     case "requeueAfter":
       return { ...finish(), timerMs: outcome.afterMs };
     case "conflict": {
-      const step = counters.conflicts - CONFLICTS_BEFORE_FAILURE_LADDER;
+      const step = counters.conflicts - CONFLICTS_BEFORE_FAILURE_BACKOFF;
       const delayMs =
-        step < 0 ? failing(ladders.conflict, counters.conflicts) : failing(ladders.failure, step);
+        step < 0 ? failing(backoffs.conflict, counters.conflicts) : failing(backoffs.failure, step);
       return retry("conflict", delayMs);
     }
     case "retry":
-      return failed(failing(ladders.failure, counters.failures, outcome.retryAfterMs));
+      return failed(failing(backoffs.failure, counters.failures, outcome.retryAfterMs));
     case "rejected":
-      return failed(failing(ladders.rejected, counters.failures));
+      return failed(failing(backoffs.rejected, counters.failures));
     case "terminal":
       return { ...finish(), counting: "failure", dead: true };
     case "deferred":
@@ -91,9 +91,9 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
 }
 
 /** A ladder that ends stays on its longest delay: giving up is not the queue's to decide. */
-export function delayOf(ladder: Ladder, step: number, random: () => number): number {
-  const climbed = climb(ladder, step, random);
-  if (climbed.kind === "wait") return climbed.afterMs;
-  const last = climb({ ...ladder, steps: Infinity }, Math.max(0, ladder.steps - 1), random);
-  return last.kind === "wait" ? last.afterMs : ladder.capMs;
+export function delayOf(policy: BackoffPolicy, step: number, random: () => number): number {
+  const next = nextDelay(policy, step, random);
+  if (next.kind === "wait") return next.afterMs;
+  const last = nextDelay({ ...policy, steps: Infinity }, Math.max(0, policy.steps - 1), random);
+  return last.kind === "wait" ? last.afterMs : policy.capMs;
 }

@@ -86,7 +86,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     const key = keyOfPayload(job.data, options.owner);
     const id = job.data.key;
     const { owner, askedAtMs, begun } = early ?? (await beginNow(id));
-    tellLost(id, begun);
+    reportLost(id, begun);
     switch (begun.kind) {
       case "run":
         return await attempt(job, token, { key, id, owner, askedAtMs, begun });
@@ -97,7 +97,7 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
           Math.min(begun.waitMs, BUSY_MAX_MS) + random() * BUSY_JITTER_MS,
         );
       case "backoff": {
-        const delayMs = delayOf(planOptions.ladders.failure, begun.failures - 1, random);
+        const delayMs = delayOf(planOptions.backoffs.failure, begun.failures - 1, random);
         background(redis.hset(names.keyHash(id), "nextAt", Math.round(begun.nowMs + delayMs)));
         return await delayJob(job, token, delayMs);
       }
@@ -108,10 +108,10 @@ export function createJobRunner(options: JobRunnerOptions): JobRunner {
     }
   };
 
-  const tellLost = (id: string, begun: Begun) => {
+  const reportLost = (id: string, begun: Begun) => {
     if (!("lost" in begun) || begun.lost === 0) return;
     try {
-      work.onLost?.({ id, inARow: begun.lost, isIndexed: names.shard === undefined });
+      work.onLost?.({ id, consecutive: begun.lost, isIndexed: names.shard === undefined });
     } catch (error) {
       work.onError(ensureError(error));
     }

@@ -1,9 +1,9 @@
 import {
-  conflictLadder,
+  conflictBackoff,
   ensureError,
-  failureLadder,
+  failureBackoff,
   KonvergeError,
-  rejectedLadder,
+  rejectedBackoff,
   sleepMs,
 } from "@konverge/core";
 import { Worker, type Job } from "bullmq";
@@ -17,7 +17,7 @@ import type { QueueNames } from "../keys/queue-names.ts";
 import { openConsumer, type RedisTarget } from "@konverge/redis";
 import { delayOfRetry } from "./retry-signal.ts";
 import { BACKOFF_TYPE } from "../scripts/add-job.ts";
-import { createStretchedLadder } from "./stretched-ladder.ts";
+import { createStretchedBackoff } from "./stretched-backoff.ts";
 import { startTimerPump } from "../request/timer-pump.ts";
 import { unpark } from "../request/unpark.ts";
 import type { QueueWorker, WorkOptions } from "../contract/work-queue.ts";
@@ -66,16 +66,16 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   });
   const ageing = startAgeingPump({ redis, names, fairness, onError });
   const {
-    conflict = conflictLadder,
-    failure = failureLadder,
-    rejected = rejectedLadder,
-  } = work.ladders ?? {};
+    conflict = conflictBackoff,
+    failure = failureBackoff,
+    rejected = rejectedBackoff,
+  } = work.backoffs ?? {};
   const { retriesPerSecond } = work;
   const failureNow =
     retriesPerSecond === undefined
       ? () => failure
-      : createStretchedLadder({
-          ladder: failure,
+      : createStretchedBackoff({
+          policy: failure,
           perSecond: retriesPerSecond,
           countWaiting: () => redis.zcard(`${names.bullRoot}delayed`),
           onError,
@@ -89,7 +89,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     keeper,
     work: { ...work, onError },
     plan: {
-      ladders: {
+      backoffs: {
         conflict,
         rejected,
         get failure() {

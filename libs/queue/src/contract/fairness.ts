@@ -20,7 +20,7 @@ export function findFairnessIssues({ ageingMs, weights }: Fairness): ErrorIssue[
   const issues: ErrorIssue[] = [];
   if (!(Number.isFinite(ageingMs) && ageingMs >= MIN_AGEING_MS)) {
     issues.push({
-      pointer: "/ageing",
+      pointer: "/agingTime",
       detail: `ageing: is ${ageingMs} ms; give at least ${MIN_AGEING_MS}`,
     });
   }

@@ -4,7 +4,7 @@ import type { Pause } from "./pause.ts";
 /** What Redis knows about a key. */
 export interface KeyState {
   readonly key: string;
-  readonly phase: "idle" | "waiting" | "running" | "backoff" | "dead" | "paused";
+  readonly phase: "idle" | "waiting" | "running" | "backoff" | "deadLettered" | "paused";
   /** Number of the last request, of the last one an attempt covered, and of the last one that is finished. */
   readonly requested: number;
   readonly covered: number;
@@ -19,7 +19,7 @@ export interface KeyState {
   /** The narrowest pause that holds it back. While an attempt runs, or the key is dead, the phase says that instead. */
   readonly paused?: Pause;
   /** Since when it is dead (ISO 8601), and of what. */
-  readonly dead?: {
+  readonly deadLetter?: {
     readonly since: string;
     readonly error?: { readonly code: string; readonly message: string };
   };

@@ -1,5 +1,5 @@
 import { formatKey, parseKey } from "@konverge/core";
-import type { Order, Pause, PauseScope } from "./pause.ts";
+import type { OperatorAction, Pause, PauseScope } from "./pause.ts";
 
 /** The field of a scope in the hash of pauses. */
 export function fieldOfScope(scope: PauseScope): string {
@@ -20,7 +20,7 @@ export function pauseFieldsOf(id: string): readonly string[] {
 
 /** A field of the hash of pauses with its note. */
 export function decodePause(field: string, note: string): Pause {
-  const { atMs, by, reason } = JSON.parse(note) as Order & { readonly atMs: number };
+  const { atMs, by, reason } = JSON.parse(note) as OperatorAction & { readonly atMs: number };
   return { scope: scopeOfField(field), by, reason, since: new Date(atMs).toISOString() };
 }
 

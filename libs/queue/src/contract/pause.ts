@@ -7,13 +7,13 @@ export type PauseScope =
   | { readonly kind: "key"; readonly key: ObjectKey };
 
 /** An order of a person. Both are kept and shown to all, in at most 200 characters each. */
-export interface Order {
+export interface OperatorAction {
   readonly by: string;
   readonly reason: string;
 }
 
 /** What is paused, by whom and since when (ISO 8601). */
-export interface Pause extends Order {
+export interface Pause extends OperatorAction {
   readonly scope: PauseScope;
   readonly since: string;
 }

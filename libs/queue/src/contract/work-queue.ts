@@ -4,7 +4,7 @@ import type { Pause } from "./pause.ts";
 import type { QueueControl } from "./queue-control.ts";
 import type {
   KonvergeError,
-  Ladder,
+  BackoffPolicy,
   ObjectKey,
   Outcome,
   OutcomeKind,
@@ -110,21 +110,21 @@ export interface AttemptClosed {
 export interface LostAttempt {
   /** The key in its canonical text form. */
   readonly id: string;
-  readonly inARow: number;
+  readonly consecutive: number;
   /** The search index has it; of a queue that is split it has not, since a script of a shard cannot reach it. */
   readonly isIndexed: boolean;
 }
 
-export interface QueueLadders {
-  readonly conflict: Ladder;
-  readonly failure: Ladder;
-  readonly rejected: Ladder;
+export interface QueueBackoffs {
+  readonly conflict: BackoffPolicy;
+  readonly failure: BackoffPolicy;
+  readonly rejected: BackoffPolicy;
 }
 
 export interface WorkOptions {
   /** Attempts at once in this process, shared out over the shards: at least one each. Default 16. */
   readonly concurrency?: number;
-  readonly ladders?: QueueLadders;
+  readonly backoffs?: QueueBackoffs;
   /**
    * What retries after failures may come to, per second over the fleet: the cap of `ladders.failure` grows with the number of
    * keys that wait, up to 1000 s, so that they stay below. Default: no bound.

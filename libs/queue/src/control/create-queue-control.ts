@@ -1,21 +1,25 @@
 import { formatKey, KonvergeError, parseKey, type ObjectKey } from "@konverge/core";
 import { runScript, withRedis } from "@konverge/redis";
 import { RETENTION_MS } from "../attempt/attempt-store.ts";
-import { checkOrder } from "./check-order.ts";
+import { checkOperatorAction } from "./check-operator-action.ts";
 import type { QueueControlOptions } from "./queue-control-options.ts";
-import { createRelease } from "./create-release.ts";
+import { createDeadLetterRelease } from "./release-dead-letters.ts";
 import { createKeyIndex } from "./key-index.ts";
 import { decodePause, fieldOfScope } from "../contract/pause-scope.ts";
 import type { PauseScope } from "../contract/pause.ts";
-import type { CancelResult, GivenOrder, QueueControl } from "../contract/queue-control.ts";
-import type { Order } from "../contract/pause.ts";
+import type {
+  CancelResult,
+  OperatorActionRecord,
+  QueueControl,
+} from "../contract/queue-control.ts";
+import type { OperatorAction } from "../contract/pause.ts";
 import { assertOwnKey } from "../keys/job-payload.ts";
 import { parseRequestId } from "../keys/request-id.ts";
 import { cancelScript } from "../scripts/cancel.ts";
 import { pauseScript, resumeScript } from "../scripts/pause.ts";
 import { RESUME_CLAIM_MS, unpark } from "../request/unpark.ts";
 
-const ORDERS_KEPT = 200;
+const ACTIONS_KEPT = 200;
 
 export function createQueueControl(options: QueueControlOptions): QueueControl {
   const { redis, names, controller, cluster } = options;
@@ -34,15 +38,15 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
   return {
     async pause(scope, given) {
       const field = checkScope(scope);
-      const order = checkOrder(given);
-      const args = [field, JSON.stringify(order), orderText("pause", scopeText(scope), order)];
-      await call(() => runScript(redis, pauseScript, [names.pauses, names.orders], args));
+      const action = checkOperatorAction(given);
+      const args = [field, JSON.stringify(action), actionText("pause", scopeText(scope), action)];
+      await call(() => runScript(redis, pauseScript, [names.pauses, names.actions], args));
     },
     async resume(scope, given) {
       const field = checkScope(scope);
-      const keys = [names.pauses, names.orders, names.parked, names.resuming];
-      const order = orderText("resume", scopeText(scope), checkOrder(given));
-      const args = [field, order, RESUME_CLAIM_MS];
+      const keys = [names.pauses, names.actions, names.parked, names.resuming];
+      const action = actionText("resume", scopeText(scope), checkOperatorAction(given));
+      const args = [field, action, RESUME_CLAIM_MS];
       if ((await call(() => runScript(redis, resumeScript, keys, args))) === 0) {
         throw new KonvergeError("not_found", `${scopeText(scope)} is not paused`);
       }
@@ -63,17 +67,17 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
     async cancel(requestId, given) {
       const { key, number } = parseRequestId(requestId);
       assertOwnKey(parseRequestKey(requestId, key), { controller, cluster });
-      const order = checkOrder(given);
+      const action = checkOperatorAction(given);
       const keys = [
         names.keyHash(key),
         names.cancelled(key),
         names.aborts,
         names.parked,
         names.ageing,
-        names.orders,
+        names.actions,
       ];
-      const log = orderText("cancel", requestId, order);
-      const args = [key, number, JSON.stringify(order), log, RETENTION_MS];
+      const log = actionText("cancel", requestId, action);
+      const args = [key, number, JSON.stringify(action), log, RETENTION_MS];
       const result = await call(() => runScript(redis, cancelScript, keys, args));
       if (result === "unknown") {
         throw new KonvergeError("not_found", `there is no request "${requestId}"`);
@@ -81,20 +85,26 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
       return result as CancelResult;
     },
     listKeys: (query = {}) => call(() => index.list(query)),
-    release: createRelease({ ...options, index }),
-    async listOrders() {
-      const stored = await call(() => redis.lrange(names.orders, 0, ORDERS_KEPT - 1));
+    release: createDeadLetterRelease({ ...options, index }),
+    async listOperatorActions() {
+      const stored = await call(() => redis.lrange(names.actions, 0, ACTIONS_KEPT - 1));
       return stored.map((text) => {
-        const { atMs, ...order } = JSON.parse(text) as Omit<GivenOrder, "at"> & { atMs: number };
-        return { ...order, at: new Date(atMs).toISOString() };
+        const { atMs, ...action } = JSON.parse(text) as Omit<OperatorActionRecord, "at"> & {
+          atMs: number;
+        };
+        return { ...action, at: new Date(atMs).toISOString() };
       });
     },
   };
 }
 
 /** The scripts put the time of Redis in front. */
-function orderText(kind: GivenOrder["kind"], scope: string, order: Order): string {
-  return JSON.stringify({ kind, scope, ...order });
+function actionText(
+  kind: OperatorActionRecord["kind"],
+  scope: string,
+  action: OperatorAction,
+): string {
+  return JSON.stringify({ kind, scope, ...action });
 }
 
 function scopeText(scope: PauseScope): string {

@@ -52,7 +52,7 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
       const { phase, after = "", limit = DEFAULT_LIMIT } = query;
       checkLimit(limit);
       const matches = matcher(query);
-      const set = phase === "dead" ? names.dead : names.index;
+      const set = phase === "deadLettered" ? names.dead : names.index;
       const items: KeySummary[] = [];
       let cursor = after;
       for (let looked = 0; looked < MOST_LOOKED_AT;) {

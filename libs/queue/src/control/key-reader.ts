@@ -2,7 +2,7 @@ import { defined, isFinal, KonvergeError, type OutcomeKind } from "@konverge/cor
 import type { RedisClient } from "@konverge/redis";
 import { decodeAttempt } from "../attempt/attempt-entry.ts";
 import { decodePause, pauseFieldsOf } from "../contract/pause-scope.ts";
-import type { Order } from "../contract/pause.ts";
+import type { OperatorAction } from "../contract/pause.ts";
 import { decodeTriggers } from "../attempt/attempt-store.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { parseRequestId } from "../keys/request-id.ts";
@@ -122,7 +122,7 @@ export function keyStateOf(id: string, hash: Hash, { timerMs, pause }: BesideHas
     ...defined({ lastOutcome: outcome }),
     ...(nextMs === undefined || nextMs === 0 ? {} : { nextAt: new Date(nextMs).toISOString() }),
     ...(pause === undefined ? {} : { paused: decodePause(...pause) }),
-    ...(hash["dead"] === "1" ? { dead: deathOf(hash["death"] ?? "") } : {}),
+    ...(hash["dead"] === "1" ? { deadLetter: deathOf(hash["death"] ?? "") } : {}),
     triggers: decodeTriggers(latestTriggers(hash)),
   };
 }
@@ -135,7 +135,7 @@ function latestTriggers(hash: Hash): string[] {
 }
 
 /** The end of the attempt that the key died of. */
-function deathOf(entry: string): NonNullable<KeyState["dead"]> {
+function deathOf(entry: string): NonNullable<KeyState["deadLetter"]> {
   const { endedAtMs, error } = decodeAttempt(`${entry}\n`);
   return { since: new Date(endedAtMs).toISOString(), ...defined({ error }) };
 }
@@ -143,7 +143,7 @@ function deathOf(entry: string): NonNullable<KeyState["dead"]> {
 /** A pause lets what runs come to its end, and holds back all else. */
 function phaseOf(hash: Hash, paused: boolean): KeyState["phase"] {
   if (hash["owner"]) return "running";
-  if (hash["dead"] === "1") return "dead";
+  if (hash["dead"] === "1") return "deadLettered";
   if (paused) return "paused";
   if (hash["hold"]) return "backoff";
   return int(hash["finished"]) < int(hash["number"]) ? "waiting" : "idle";
@@ -189,7 +189,10 @@ function cancelledStateOf(
   hash: Hash,
   attempts: readonly StoredAttempt[],
 ): RequestState {
-  const cancel = JSON.parse(note) as Order & { readonly atMs: number; readonly epoch?: number };
+  const cancel = JSON.parse(note) as OperatorAction & {
+    readonly atMs: number;
+    readonly epoch?: number;
+  };
   const { atMs, epoch, by, reason } = cancel;
   if (epoch !== undefined && hash["owner"] && int(hash["epoch"]) === epoch) return state;
   const aborted = attempts.find(({ id }) => id === String(epoch));

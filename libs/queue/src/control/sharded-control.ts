@@ -1,11 +1,11 @@
 import { formatKey, isKonvergeError } from "@konverge/core";
 import { fieldOfScope } from "../contract/pause-scope.ts";
 import type { PauseScope } from "../contract/pause.ts";
-import type { GivenOrder, KeyPage, QueueControl } from "../contract/queue-control.ts";
+import type { OperatorActionRecord, KeyPage, QueueControl } from "../contract/queue-control.ts";
 import { parseRequestId } from "../keys/request-id.ts";
 
 /** The log of a shard may have the same order a moment later than that of another. */
-const SAME_ORDER_MS = 2_000;
+const SAME_ACTION_MS = 2_000;
 const DEFAULT_LIMIT = 100;
 
 /** The orders of people over several shards: what concerns one key goes to its home, all else to all of them. */
@@ -17,13 +17,13 @@ export function createShardedControl(
     scope.kind === "key" ? [home(formatKey(scope.key))] : shards;
 
   return {
-    async pause(scope, order) {
-      await Promise.all(concerned(scope).map((shard) => shard.pause(scope, order)));
+    async pause(scope, action) {
+      await Promise.all(concerned(scope).map((shard) => shard.pause(scope, action)));
     },
-    async resume(scope, order) {
+    async resume(scope, action) {
       // A resume that stopped half way has left some shards paused: it can be given again.
       const results = await Promise.allSettled(
-        concerned(scope).map((shard) => shard.resume(scope, order)),
+        concerned(scope).map((shard) => shard.resume(scope, action)),
       );
       const failed = results.flatMap((result) =>
         result.status === "rejected" ? [result.reason as unknown] : [],
@@ -42,24 +42,24 @@ export function createShardedControl(
       const distinct = new Map(all.map((pause) => [fieldOfScope(pause.scope), pause]));
       return [...distinct.values()].toSorted((one, other) => compare(one.since, other.since));
     },
-    cancel: async (requestId, order) =>
-      await home(parseRequestId(requestId).key).cancel(requestId, order),
+    cancel: async (requestId, action) =>
+      await home(parseRequestId(requestId).key).cancel(requestId, action),
     async listKeys(query = {}) {
       return merge(
         await Promise.all(shards.map((shard) => shard.listKeys(query))),
         query.limit ?? DEFAULT_LIMIT,
       );
     },
-    async release(selection, order, options) {
+    async release(selection, action, options) {
       if ("key" in selection) {
-        return await home(formatKey(selection.key)).release(selection, order, options);
+        return await home(formatKey(selection.key)).release(selection, action, options);
       }
       let count = 0;
-      for (const shard of shards) count += (await shard.release(selection, order, options)).count;
+      for (const shard of shards) count += (await shard.release(selection, action, options)).count;
       return { count };
     },
-    async listOrders() {
-      const all = (await Promise.all(shards.map((shard) => shard.listOrders()))).flat();
+    async listOperatorActions() {
+      const all = (await Promise.all(shards.map((shard) => shard.listOperatorActions()))).flat();
       return all.toSorted((one, other) => compare(other.at, one.at)).reduce(collapse, []);
     },
   };
@@ -80,19 +80,22 @@ function merge(pages: readonly KeyPage[], limit: number): KeyPage {
   return end === undefined ? { items } : { items, next: end };
 }
 
-function collapse(orders: GivenOrder[], order: GivenOrder): GivenOrder[] {
-  const same = orders.findIndex(
+function collapse(
+  actions: OperatorActionRecord[],
+  action: OperatorActionRecord,
+): OperatorActionRecord[] {
+  const same = actions.findIndex(
     ({ kind, scope, by, reason, at }) =>
-      kind === order.kind &&
-      scope === order.scope &&
-      by === order.by &&
-      reason === order.reason &&
-      Date.parse(at) - Date.parse(order.at) < SAME_ORDER_MS,
+      kind === action.kind &&
+      scope === action.scope &&
+      by === action.by &&
+      reason === action.reason &&
+      Date.parse(at) - Date.parse(action.at) < SAME_ACTION_MS,
   );
-  const known = orders[same];
-  if (known === undefined) return [...orders, order];
-  const count = (known.count ?? 0) + (order.count ?? 0);
-  return orders.with(same, count === 0 ? known : { ...known, count });
+  const known = actions[same];
+  if (known === undefined) return [...actions, action];
+  const count = (known.count ?? 0) + (action.count ?? 0);
+  return actions.with(same, count === 0 ? known : { ...known, count });
 }
 
 /** By code unit, as Redis compares the bytes of keys, which are ASCII. */

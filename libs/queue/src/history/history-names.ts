@@ -10,10 +10,10 @@ export interface HistoryNames {
   /** Stream of the records of one key; the queue writes it, in the key's shard. */
   readonly attempts: (key: string) => string;
   /** Hash: who fought over one object. */
-  readonly fights: (object: string) => string;
+  readonly contention: (object: string) => string;
   /** Sorted sets, one per hour: objects by conflicts, fields by flips. */
-  readonly hot: (hour: number) => string;
-  readonly flips: (hour: number) => string;
+  readonly contended: (hour: number) => string;
+  readonly ownershipFlips: (hour: number) => string;
   readonly rollup: (controller: string, minute: number) => string;
   /** Exists as long as a thing about a key has been said. */
   readonly said: (what: string) => string;
@@ -31,9 +31,9 @@ export function historyNames(prefix: string, cluster: string, shards = 1): Histo
     index: `${root}/records`,
     loops: `${root}/loops`,
     attempts: (key) => `${homeOf(key)}/attempts/${key}`,
-    fights: (object) => `${root}/fights/${object}`,
-    hot: (hour) => `${root}/hot/${hour}`,
-    flips: (hour) => `${root}/flips/${hour}`,
+    contention: (object) => `${root}/contention/${object}`,
+    contended: (hour) => `${root}/contended/${hour}`,
+    ownershipFlips: (hour) => `${root}/ownership-flips/${hour}`,
     rollup: (controller, minute) => `${root}/rollup/${encodeURIComponent(controller)}/${minute}`,
     said: (what) => `${root}/said/${what}`,
   };

@@ -12,7 +12,7 @@ import { HOUR_MS, historyNames, MINUTE_MS } from "./history-names.ts";
 /** Rows per round trip, and looked at by one search before it hands back a cursor. */
 const CHUNK = 1_000;
 const MOST_SCANNED = 20_000;
-const MOST_FIGHTS = 100;
+const MOST_CONTENDED = 100;
 
 /** All that is given must hold. */
 export interface AttemptQuery {
@@ -43,8 +43,8 @@ export interface AttemptPage {
 }
 
 /** A manager and a field in a fight about an object. */
-export interface Contender {
-  readonly kind: "lost" | "taken";
+export interface ContentionEntry {
+  readonly kind: "conflict" | "takeover";
   readonly manager: string;
   readonly path: string;
   /** Within 24 h of the last time, and since the last pause of 10 minutes. */
@@ -54,11 +54,11 @@ export interface Contender {
   readonly lastMs: number;
 }
 
-export interface Fights {
+export interface ContentionReport {
   /** Objects by lost races, most first. */
-  readonly hot: readonly { readonly object: string; readonly conflicts: number }[];
+  readonly contendedObjects: readonly { readonly object: string; readonly conflicts: number }[];
   /** Fields that went to and fro between us and a manager, most first. */
-  readonly flips: readonly {
+  readonly ownershipFlips: readonly {
     readonly object: string;
     readonly manager: string;
     readonly path: string;
@@ -79,8 +79,8 @@ export interface HistoryReader {
   /** @throws KonvergeError `invalid_request` for a cursor that was never given */
   search(query: AttemptQuery): Promise<AttemptPage>;
   /** Latest first; empty when nobody fought. */
-  contention(object: string): Promise<Contender[]>;
-  fights(hours: number): Promise<Fights>;
+  contention(object: string): Promise<ContentionEntry[]>;
+  contentionReport(hours: number): Promise<ContentionReport>;
   /** The last minutes in which the controller did something, newest first. */
   rollups(controller: string, minutes: number): Promise<Rollup[]>;
   /** Behind `id` of the search index, oldest first. Attempts come into it within a second of their end. */
@@ -109,7 +109,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
     const sums = new Map<string, number>();
     const sets = await Promise.all(
       Array.from({ length: hours + 1 }, (_, ago) =>
-        redis.zrevrange(nameOf(now - ago), 0, MOST_FIGHTS - 1, "WITHSCORES"),
+        redis.zrevrange(nameOf(now - ago), 0, MOST_CONTENDED - 1, "WITHSCORES"),
       ),
     );
     for (const set of sets) {
@@ -118,7 +118,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
         sums.set(member, (sums.get(member) ?? 0) + Number(set[at + 1]));
       }
     }
-    return [...sums].toSorted(([, left], [, right]) => right - left).slice(0, MOST_FIGHTS);
+    return [...sums].toSorted(([, left], [, right]) => right - left).slice(0, MOST_CONTENDED);
   };
 
   return {
@@ -142,21 +142,21 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       }),
     contention: (object) =>
       withRedis(redis, async () => {
-        const pairs = Object.entries(await redis.hgetall(names.fights(object)));
+        const pairs = Object.entries(await redis.hgetall(names.contention(object)));
         return pairs
           .map(([pair, value]) => contenderOf(pair, value))
           .toSorted((left, right) => right.lastMs - left.lastMs);
       }),
-    fights: (hours) =>
+    contentionReport: (hours) =>
       withRedis(redis, async () => {
-        const [hot, flips, loops] = await Promise.all([
-          sum(names.hot, hours),
-          sum(names.flips, hours),
+        const [contendedObjects, ownershipFlips, loops] = await Promise.all([
+          sum(names.contended, hours),
+          sum(names.ownershipFlips, hours),
           redis.hgetall(names.loops),
         ]);
         return {
-          hot: hot.map(([object, conflicts]) => ({ object, conflicts })),
-          flips: flips.map(([member, count]) => {
+          contendedObjects: contendedObjects.map(([object, conflicts]) => ({ object, conflicts })),
+          ownershipFlips: ownershipFlips.map(([member, count]) => {
             const [object = "", manager = "", path = ""] = member.split("\n");
             return { object, manager, path, count };
           }),
@@ -223,11 +223,11 @@ function isOfResource(key: { resource: string; group: string }, wanted: string):
   return key.resource === wanted || `${key.resource}.${key.group}` === wanted;
 }
 
-function contenderOf(pair: string, value: string): Contender {
+function contenderOf(pair: string, value: string): ContentionEntry {
   const [kind, manager = "", path = ""] = pair.split("\n");
   const [count = 0, inEpisode = 0, firstMs = 0, lastMs = 0] = value.split(" ").map(Number);
   return {
-    kind: kind === "taken" ? "taken" : "lost",
+    kind: kind === "takeover" ? "takeover" : "conflict",
     manager,
     path,
     count,

@@ -11,13 +11,13 @@ import {
 } from "@konverge/redis";
 import { dropAttemptsScript } from "../scripts/drop-attempts.ts";
 import { indexAttemptsScript } from "../scripts/index-attempts.ts";
-import { noteFightsScript } from "../scripts/note-fights.ts";
+import { noteContentionScript } from "../scripts/note-contention.ts";
 import { decodeRow, encodeRow, type AttemptRow } from "./attempt-row.ts";
 import { HOUR_MS, historyNames, MINUTE_MS } from "./history-names.ts";
 
 /** Bytes that Redis needs for a row besides its text, and for an entry of an attempt's stream besides its record. */
 const ENTRY_OVERHEAD_BYTES = 150;
-const FIGHTS_KEPT_MS: number = 24 * HOUR_MS;
+const CONTENTION_KEPT_MS: number = 24 * HOUR_MS;
 const ROLLUPS_KEPT_MS: number = 24 * HOUR_MS;
 /** A fight that pauses for longer begins anew. */
 const EPISODE_PAUSE_MS: number = 10 * MINUTE_MS;
@@ -34,19 +34,19 @@ const FREED_WHEN_TIGHT_BYTES = 1_000_000;
 const MEMORY_LOOKED_AT_MS = 10_000;
 
 /** One manager and one field of an object: how often it won against us, or how often we took the field from it. */
-export interface FightPair {
-  readonly kind: "lost" | "taken";
+export interface ContentionPair {
+  readonly kind: "conflict" | "takeover";
   readonly manager: string;
   readonly path: string;
   readonly count: number;
 }
 
-export interface FightNote {
-  /** {@link fightObject} of the object. */
+export interface ContentionNote {
+  /** {@link contentionObject} of the object. */
   readonly object: string;
   /** Writes of ours that lost a race. */
   readonly conflicts: number;
-  readonly pairs: readonly FightPair[];
+  readonly pairs: readonly ContentionPair[];
 }
 
 export interface RollupNote {
@@ -60,11 +60,11 @@ export interface RollupNote {
 /** What a worker gathered since the last time. */
 export interface HistoryBatch {
   readonly rows: readonly { readonly row: AttemptRow; readonly recordBytes: number }[];
-  readonly fights: readonly FightNote[];
+  readonly contention: readonly ContentionNote[];
   readonly rollups: readonly RollupNote[];
   /** Things to say, unless they were said within `sayAgainMs` by any worker. */
-  readonly say: readonly string[];
-  readonly sayAgainMs: number;
+  readonly reports: readonly string[];
+  readonly reportAgainMs: number;
   /** By key; undefined ends it. */
   readonly loops: ReadonlyMap<string, string | undefined>;
 }
@@ -73,7 +73,7 @@ export interface HistoryAnswer {
   /** Of `fights`, per pair its count in this episode, over all workers. */
   readonly episodes: readonly {
     readonly object: string;
-    readonly pair: FightPair;
+    readonly pair: ContentionPair;
     readonly count: number;
   }[];
   /** Of `say`, what nobody has said yet. */
@@ -154,18 +154,20 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     await redis.xtrim(names.index, "MINID", after(last.id));
   };
 
-  const noteFights = async ({ fights }: HistoryBatch): Promise<HistoryAnswer["episodes"]> => {
+  const noteContention = async ({
+    contention,
+  }: HistoryBatch): Promise<HistoryAnswer["episodes"]> => {
     const hour = Math.floor(Date.now() / HOUR_MS);
     const noted = await Promise.all(
-      fights.map(async ({ object, conflicts, pairs }) => {
+      contention.map(async ({ object, conflicts, pairs }) => {
         const counts = await runScript(
           redis,
-          noteFightsScript,
-          [names.fights(object), names.hot(hour), names.flips(hour)],
+          noteContentionScript,
+          [names.contention(object), names.contended(hour), names.ownershipFlips(hour)],
           [
             object,
             EPISODE_PAUSE_MS,
-            FIGHTS_KEPT_MS,
+            CONTENTION_KEPT_MS,
             PAIRS_KEPT,
             MEMBERS_KEPT,
             conflicts,
@@ -188,9 +190,12 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     );
   };
 
-  const claimToSay = async ({ say, sayAgainMs }: HistoryBatch): Promise<Set<string>> => {
+  const claimReports = async ({
+    reports: say,
+    reportAgainMs,
+  }: HistoryBatch): Promise<Set<string>> => {
     const claims = await Promise.all(
-      say.map((what) => redis.set(names.said(what), "1", "PX", sayAgainMs, "NX")),
+      say.map((what) => redis.set(names.said(what), "1", "PX", reportAgainMs, "NX")),
     );
     return new Set(say.filter((_, at) => claims[at] === "OK"));
   };
@@ -217,8 +222,8 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     flush: (batch) =>
       withRedis(redis, async () => {
         const [episodes, toSay, loops] = await Promise.all([
-          noteFights(batch),
-          claimToSay(batch),
+          noteContention(batch),
+          claimReports(batch),
           shareLoops(batch),
           addUp(batch),
           index(batch),
@@ -230,7 +235,7 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
 }
 
 /** Names an object whatever controller looks at it, and whatever version of its kind. */
-export function fightObject(target: {
+export function contentionObject(target: {
   /** `plural.group`. */
   readonly resource: string;
   readonly namespace?: string | undefined;

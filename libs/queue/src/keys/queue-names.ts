@@ -24,7 +24,7 @@ export interface QueueNames {
   /** Hash of attempts that a person cancelled, until their workers have ended them. */
   readonly aborts: string;
   /** List of what people ordered, newest first. */
-  readonly orders: string;
+  readonly actions: string;
   /** Hash of the cancelled requests of a key. */
   readonly cancelled: (id: string) => string;
   /** BullMQ's sorted set of waiting jobs. */
@@ -77,7 +77,7 @@ export function queueNames(
     pauses: `${root}/pauses/${encoded}`,
     resuming: `${root}/resuming/${encoded}`,
     aborts: `${root}/aborts/${encoded}`,
-    orders: `${root}/orders/${encoded}`,
+    actions: `${root}/actions/${encoded}`,
     cancelled: (id) => `${root}/cancelled/${id}`,
     bullWaiting: `${root}:${encoded}:prioritized`,
     keyRoot: `${root}/key/`,

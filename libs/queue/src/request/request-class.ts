@@ -22,6 +22,6 @@ export function classOf(rank: number): RequestClass {
 }
 
 /** Whether a request of this class tells something that the key does not know yet. */
-export function isNewsByDefault(requestClass: RequestClass): boolean {
+export function isNewEventByDefault(requestClass: RequestClass): boolean {
   return requestClass === "interactive" || requestClass === "event";
 }

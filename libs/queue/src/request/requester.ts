@@ -6,8 +6,8 @@ import {
   type ObjectKey,
   type Trigger,
 } from "@konverge/core";
-import { explainTrouble, type RedisClient, runScript, withRedis } from "@konverge/redis";
-import { isNewsByDefault, rankOf } from "./request-class.ts";
+import { explainRedisError, type RedisClient, runScript, withRedis } from "@konverge/redis";
+import { isNewEventByDefault, rankOf } from "./request-class.ts";
 import { formatRequestId } from "../keys/request-id.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { requestScript } from "../scripts/request.ts";
@@ -47,7 +47,7 @@ const FAILED_RETRY_MS = 1_000;
 export function createRequester(
   redis: RedisClient,
   names: QueueNames,
-  maxWaiting: number = Infinity,
+  maxQueueLength: number = Infinity,
 ): Requester {
   const common = [
     names.fair,
@@ -71,11 +71,11 @@ export function createRequester(
     const { class: requestClass = "event", news, unbounded = false } = options;
     const id = formatKey(key);
     const bounded =
-      maxWaiting !== Infinity &&
+      maxQueueLength !== Infinity &&
       !unbounded &&
       requestClass !== "retry" &&
       FROM_OUTSIDE.has(trigger.kind);
-    const isNews = news ?? isNewsByDefault(requestClass);
+    const isNews = news ?? isNewEventByDefault(requestClass);
     const told = clipped(trigger);
     const answer = await batch([
       rankOf(requestClass),
@@ -84,14 +84,14 @@ export function createRequester(
       told.resourceVersion ?? "",
       told.generation ?? "",
       id,
-      bounded ? maxWaiting : "",
+      bounded ? maxQueueLength : "",
     ]).answer;
-    if (answer instanceof Error) throw explainTrouble(answer, FAILED_RETRY_MS);
+    if (answer instanceof Error) throw explainRedisError(answer, FAILED_RETRY_MS);
     const [number, joined] = answer;
     if (number === 0) {
       throw new KonvergeError(
         "queue_full",
-        `${joined} keys wait for controller "${key.controller}", and at most ${maxWaiting} may; try again later`,
+        `${joined} keys wait for controller "${key.controller}", and at most ${maxQueueLength} may; try again later`,
         { retryAfterMs: FULL_RETRY_MS },
       );
     }

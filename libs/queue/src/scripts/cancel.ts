@@ -18,7 +18,7 @@ local key, cancelled, member, asked = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2
 local h = redis.call('HMGET', key, 'number', 'covered', 'finished', 'owner', 'epoch')
 local number, covered, finished = tonumber(h[1]) or 0, tonumber(h[2]) or 0, tonumber(h[3]) or 0
 if asked > number then return 'unknown' end
-if asked <= finished or redis.call('HEXISTS', cancelled, asked) == 1 then return 'finished' end
+if asked <= finished or redis.call('HEXISTS', cancelled, asked) == 1 then return 'alreadyFinished' end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -26,7 +26,7 @@ local note = noteAt(ARGV[3], now)
 redis.call('HSET', cancelled, asked, note)
 redis.call('PEXPIRE', cancelled, ARGV[5])
 redis.call('HSET', key, 'cancels', '1')
-logOrder(KEYS[6], noteAt(ARGV[4], now))
+logAction(KEYS[6], noteAt(ARGV[4], now))
 
 -- Of those that an attempt has begun for, and of those that none has.
 local begun, waiting = 0, 0
@@ -38,17 +38,17 @@ end
 local noneBegun, noneWaits = begun == covered - finished, waiting == number - covered
 
 if h[4] and h[4] ~= '' and asked <= covered then
-  if not noneBegun then return 'shared' end
+  if not noneBegun then return 'detached' end
   redis.call('HSET', KEYS[3], member, h[5])
   redis.call('HSET', cancelled, asked, '{"epoch":' .. h[5] .. ',' .. string.sub(note, 2))
   return 'aborting'
 end
 if noneWaits then redis.call('HSET', key, 'pending', '0') end
-if h[4] and h[4] ~= '' then return noneWaits and 'withdrawn' or 'shared' end
-if not (noneWaits and noneBegun) then return 'shared' end
+if h[4] and h[4] ~= '' then return noneWaits and 'cancelled' or 'detached' end
+if not (noneWaits and noneBegun) then return 'detached' end
 redis.call('HSET', key, 'covered', number, 'finished', number, 'hold', '', 'nextAt', '', 'woken', '')
 redis.call('ZREM', KEYS[4], member)
 redis.call('ZREM', KEYS[5], member)
-return 'withdrawn'
+return 'cancelled'
 `,
 );

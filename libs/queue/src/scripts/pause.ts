@@ -14,11 +14,11 @@ end
 
 /** A note (JSON object) gets the time of Redis, since the clocks of people's machines differ. */
 export const noteLua: string = String.raw`
-local ORDERS_KEPT = 200
+local ACTIONS_KEPT = 200
 local function noteAt(note, now) return '{"atMs":' .. now .. ',' .. string.sub(note, 2) end
-local function logOrder(orders, note)
+local function logAction(orders, note)
   redis.call('LPUSH', orders, note)
-  redis.call('LTRIM', orders, 0, ORDERS_KEPT - 1)
+  redis.call('LTRIM', orders, 0, ACTIONS_KEPT - 1)
 end
 `;
 
@@ -34,7 +34,7 @@ export const pauseScript: Script = defineScript(
     String.raw`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-logOrder(KEYS[2], noteAt(ARGV[3], now))
+logAction(KEYS[2], noteAt(ARGV[3], now))
 return redis.call('HSET', KEYS[1], ARGV[1], noteAt(ARGV[2], now))
 `,
 );
@@ -54,7 +54,7 @@ export const resumeScript: Script = defineScript(
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-logOrder(KEYS[2], noteAt(ARGV[2], now))
+logAction(KEYS[2], noteAt(ARGV[2], now))
 if redis.call('EXISTS', KEYS[3]) == 1 then redis.call('SET', KEYS[4], string.format('%d ', now + ARGV[3])) end
 return 1
 `,
@@ -63,12 +63,12 @@ return 1
 /**
  * Keeps an order that consists of several commands. KEYS: 1 orders (list). ARGV: 1 order (JSON object). Answer: 1.
  */
-export const logOrderScript: Script = defineScript(
-  "log-order",
+export const logActionScript: Script = defineScript(
+  "log-action",
   noteLua +
     String.raw`
 local time = redis.call('TIME')
-logOrder(KEYS[1], noteAt(ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000)))
+logAction(KEYS[1], noteAt(ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000)))
 return 1
 `,
 );

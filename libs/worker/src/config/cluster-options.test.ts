@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CLASSIC_RATE, findClusterIssues as issuesOf } from "./cluster-options.ts";
+import { CONSERVATIVE_RATE, findClusterIssues as issuesOf } from "./cluster-options.ts";
 
 test("every wrong limit of every cluster is told at once, by the name that was written, with the cure", () => {
   const issues = issuesOf({
@@ -53,7 +53,7 @@ test("what an option's documentation says is accepted", () => {
 });
 
 test("the classic rate is sound by itself and with other options", () => {
-  expect(issuesOf({ default: CLASSIC_RATE, edge: { ...CLASSIC_RATE, maxInFlight: 4 } })).toEqual(
-    [],
-  );
+  expect(
+    issuesOf({ default: CONSERVATIVE_RATE, edge: { ...CONSERVATIVE_RATE, maxInFlight: 4 } }),
+  ).toEqual([]);
 });

@@ -25,8 +25,8 @@ export interface ClusterOptions {
   readonly shards?: number;
 }
 
-/** The 10 calls per second with a burst of 20 that controllers in Go have long been given: `clusters: { default: CLASSIC_RATE }`. */
-export const CLASSIC_RATE: Required<Pick<ClusterOptions, "rate" | "burst" | "minRate">> = {
+/** The 10 calls per second with a burst of 20 that controllers in Go have long been given: `clusters: { default: CONSERVATIVE_RATE }`. */
+export const CONSERVATIVE_RATE: Required<Pick<ClusterOptions, "rate" | "burst" | "minRate">> = {
   rate: CLASSIC_GUARD_LIMITS.ratePerSecond,
   burst: CLASSIC_GUARD_LIMITS.burst,
   minRate: CLASSIC_GUARD_LIMITS.minRatePerSecond,

@@ -3,10 +3,10 @@ import {
   invalidConfig,
   type Duration,
   type ErrorIssue,
-  type Ladder,
+  type BackoffPolicy,
   type ResourceType,
 } from "@konverge/core";
-import type { OnlyJson } from "./json-value.ts";
+import type { JsonSerializable } from "./json-value.ts";
 import { findWorkflowNameIssue } from "./run-ref.ts";
 import type { StepVerbs } from "./step-verbs.ts";
 import type { WaitCondition } from "./wait-condition.ts";
@@ -36,7 +36,7 @@ export interface RetryOptions {
   /** Tries of the body, the first included. Default 5; `Infinity` never gives up. */
   readonly attempts?: number;
   /** Delays between them. Default: 250 ms, doubled up to 30 s, full jitter. Its `steps` do not count. */
-  readonly ladder?: Ladder;
+  readonly policy?: BackoffPolicy;
 }
 
 export interface StepOptions<T> {
@@ -77,7 +77,8 @@ export interface WorkflowContext {
    */
   step<T>(
     name: string,
-    body: ((step: StepContext) => T | (Promise<T> & { readonly [durable]?: never })) & OnlyJson<T>,
+    body: ((step: StepContext) => T | (Promise<T> & { readonly [durable]?: never })) &
+      JsonSerializable<T>,
     options?: StepOptions<NoInfer<T>>,
   ): Durable<T>;
   /** Goes on after `duration` at the earliest, by Redis's clock. No worker is held. */
@@ -91,7 +92,7 @@ export interface WorkflowContext {
   /**
    * Goes on when Kubernetes objects are as `condition` says: `ready(ref)`, `condition(ref, type)`, `field(ref, predicate)`, `gone(ref)`,
    * `complete(job)`, `all(...)`, `any(...)`. Answers the refs of the objects as they were found. No worker is held; a watch wakes the run.
-   * @throws StepFailedError with the failure `wait_timeout`, `object_failed`, `object_gone`, `object_replaced` or `superseded`
+   * @throws StepFailedError with the failure `wait_timeout`, `object_failed`, `object_deleted`, `object_replaced` or `superseded`
    */
   waitFor<T>(name: string, condition: WaitCondition<T>, options?: WaitForOptions): Durable<T>;
   /** The time of the first call in epoch ms, by Redis's clock; later executions see the same. */
@@ -112,7 +113,7 @@ export type WorkflowFunction<I, R> = (w: WorkflowContext, input: I) => Promise<R
 export interface WorkflowOptions<I> {
   /** Grows when the code changes so that old runs cannot go on with it. Kept in every run. */
   readonly version: number;
-  /** Older versions whose runs this code may finish. Runs of all others wait as `stuck`. Default: none. */
+  /** Older versions whose runs this code may finish. Runs of all others wait as `blocked`. Default: none. */
   readonly accepts?: readonly number[];
   /** Checks the input at the start, and gives it its type. */
   readonly input?: Schema<I>;
@@ -145,7 +146,7 @@ export interface Workflow<I = unknown, R = unknown> extends AnyWorkflow {
 export function defineWorkflow<I, R>(
   name: string,
   options: WorkflowOptions<I>,
-  run: WorkflowFunction<I, R> & OnlyJson<R>,
+  run: WorkflowFunction<I, R> & JsonSerializable<R>,
 ): Workflow<I, R> {
   const issues = findIssues(name, options, run);
   if (issues.length > 0) throw invalidConfig(issues, `workflow "${name}" is`);

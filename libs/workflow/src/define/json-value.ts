@@ -23,7 +23,7 @@ export type Json<T> = T extends string | number | boolean | null | undefined | v
           : never;
 
 /** What a function must be so that its result can be recorded: anything, or what no function is. */
-export type OnlyJson<T> = [T] extends [Json<T>]
+export type JsonSerializable<T> = [T] extends [Json<T>]
   ? unknown
   : { readonly "the result must be plain JSON: no Date, bigint, Map, function or class": never };
 

@@ -5,7 +5,7 @@ import {
   findUnseenGeneration,
   isAboutOlderGeneration,
   readinessOf,
-  wordsOf,
+  statusTextOf,
   type Readiness,
 } from "@konverge/kube";
 import type { ObjectRef } from "./object-ref.ts";
@@ -53,7 +53,7 @@ export function condition(
     const found = findCondition(object, type);
     if (found === undefined) return { kind: "pending", message: `has no condition ${type}` };
     if (found.status !== status) {
-      return { kind: "pending", message: wordsOf(found, `has ${type} ${found.status}`) };
+      return { kind: "pending", message: statusTextOf(found, `has ${type} ${found.status}`) };
     }
     const unseen = isAboutOlderGeneration(found, object)
       ? `has ${type} ${status} as of generation ${found.observedGeneration}`
@@ -137,7 +137,7 @@ function fromReadiness({ status, message, againAtMs }: Readiness): Judgement {
       return { kind: "failing", code: "object_failed", message: `failed: ${message}` };
     case "terminating":
     case "notFound":
-      return { kind: "failed", code: "object_gone", message };
+      return { kind: "failed", code: "object_deleted", message };
     case "inProgress":
       return { kind: "pending", message, ...defined({ againAtMs }) };
   }
@@ -153,7 +153,7 @@ function onLiving(
     if (object === undefined) {
       return target.uid === undefined
         ? { kind: "pending", message: "does not exist" }
-        : { kind: "failed", code: "object_gone", message: "was deleted" };
+        : { kind: "failed", code: "object_deleted", message: "was deleted" };
     }
     const { uid, generation = 0, deletionTimestamp } = object.metadata;
     if (target.uid !== undefined && uid !== target.uid) {
@@ -161,7 +161,7 @@ function onLiving(
       return { kind: "failed", code: "object_replaced", message };
     }
     if (deletionTimestamp !== undefined) {
-      return { kind: "failed", code: "object_gone", message: "is being deleted" };
+      return { kind: "failed", code: "object_deleted", message: "is being deleted" };
     }
     if (generation < (target.generation ?? 0)) {
       const message = `is shown at generation ${generation}, the step has left ${target.generation}`;

@@ -4,12 +4,12 @@ import { ensureError } from "@konverge/core";
 export function schemaRefusal(thrown: unknown): string {
   const error = ensureError(thrown);
   const issues = "issues" in error && Array.isArray(error.issues) ? error.issues : [];
-  const told = issues.flatMap((issue: unknown) => tell(issue) ?? []);
+  const told = issues.flatMap((issue: unknown) => report(issue) ?? []);
   return told.length === 0 ? error.message : told.join("; ");
 }
 
 /** Issues of zod, and of every other library that keeps to Standard Schema. */
-function tell(issue: unknown): string | undefined {
+function report(issue: unknown): string | undefined {
   if (typeof issue !== "object" || issue === null || !("message" in issue)) return undefined;
   const path = "path" in issue && Array.isArray(issue.path) ? issue.path : [];
   const place = path.map(String).join(".");

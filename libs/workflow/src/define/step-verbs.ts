@@ -4,14 +4,14 @@ import type { ObjectRef } from "./object-ref.ts";
 declare const seen: unique symbol;
 
 /** An object as `get` answers it: frozen, and refused by the compiler as a step's result. Objects are not recorded (P12). */
-export type Seen<T> = DeepReadonly<T> & { readonly [seen]: () => never };
+export type ReadonlyObject<T> = DeepReadonly<T> & { readonly [seen]: () => never };
 
 type DeepReadonly<T> = T extends object
   ? { readonly [Field in keyof T]: DeepReadonly<T[Field]> }
   : T;
 
 /** An object to be written: plain JSON, or of a kind with a type of its own. */
-export type ObjectIntent = ObjectHead | (ObjectHead & { readonly [field: string]: unknown });
+export type ObjectManifest = ObjectHead | (ObjectHead & { readonly [field: string]: unknown });
 
 interface ObjectHead {
   readonly apiVersion: string;
@@ -20,7 +20,7 @@ interface ObjectHead {
 }
 
 /** An object that is there: as another verb answered it, by its names alone, or as it was written. */
-export type ObjectTarget = NamedTarget | ObjectIntent;
+export type ObjectTarget = NamedTarget | ObjectManifest;
 
 export interface NamedTarget extends Pick<ObjectRef, "apiVersion" | "kind" | "name"> {
   readonly namespace?: string;
@@ -39,14 +39,14 @@ export interface ListTarget {
   readonly fieldSelector?: string;
 }
 
-export interface ApplyOptions {
+export interface StepApplyOptions {
   /** The object must be this one: it is not created when it is gone, nor is a successor of its name touched. */
   readonly uid?: string;
   /** Take fields that other managers own. Default false: the step fails, and says who owns which. */
   readonly force?: boolean;
 }
 
-export interface DeleteOptions {
+export interface StepDeleteOptions {
   /** Default: the server's for the kind. */
   readonly propagationPolicy?: "Background" | "Foreground" | "Orphan";
   readonly gracePeriodSeconds?: number;
@@ -67,21 +67,23 @@ export interface EvictOptions {
  */
 export interface StepVerbs {
   /** The object, for computing only; undefined when it is not there. */
-  get<T extends ApiObject = ApiObject>(target: ObjectTarget): Promise<Seen<T> | undefined>;
+  get<T extends ApiObject = ApiObject>(
+    target: ObjectTarget,
+  ): Promise<ReadonlyObject<T> | undefined>;
   /** The objects as they are now, for computing only. Thousands of them belong into a controller's cache, not here. */
-  list<T extends ApiObject = ApiObject>(target: ListTarget): Promise<readonly Seen<T>[]>;
+  list<T extends ApiObject = ApiObject>(target: ListTarget): Promise<readonly ReadonlyObject<T>[]>;
   /**
    * Server-side apply, as the field manager `konverge/<workflow>`: what all steps of the workflow want of this object, for
    * fields that an earlier apply had and this one has not are removed.
    * @throws KonvergeError `field_conflict` naming the fields and who owns them; `object_replaced` with a `uid`
    */
-  apply(object: ObjectIntent, options?: ApplyOptions): Promise<ObjectRef>;
+  apply(object: ObjectManifest, options?: StepApplyOptions): Promise<ObjectRef>;
   /**
    * Creates an object that must not be there yet, unless an earlier try of this step has created it. With `generateName` the
    * name is made of the run and the step.
    * @throws KonvergeError `object_exists` when it is another one
    */
-  create(object: ObjectIntent): Promise<ObjectRef>;
+  create(object: ObjectManifest): Promise<ObjectRef>;
   /**
    * Changes what is there, once: the write carries an annotation that says so, and whoever finds it does not change again.
    * So increments count exactly (P10). `change` may run several times and must depend on nothing but the draft.
@@ -96,14 +98,14 @@ export interface StepVerbs {
    * Deletes; what is gone, or has a successor, is done. The finalizers may take longer than the step. Give what another verb
    * answered: by names alone a second try could meet a new object.
    */
-  delete(target: ObjectTarget, options?: DeleteOptions): Promise<void>;
+  delete(target: ObjectTarget, options?: StepDeleteOptions): Promise<void>;
   /** Sets the number of replicas of a kind that has the subresource `scale`. */
   scale(target: ObjectTarget, replicas: number): Promise<ObjectRef>;
   /**
    * Starts a Job, by the rule of `create`; `w.waitFor(name, complete(ref))` waits for its end.
    * @throws KonvergeError `invalid_request` with `ttlSecondsAfterFinished`, which could delete it before it was looked at
    */
-  runJob(job: ObjectIntent): Promise<ObjectRef>;
+  runJob(job: ObjectManifest): Promise<ObjectRef>;
   /**
    * Evicts a pod; one that is gone, or has a successor, is done. While a disruption budget forbids it the step tries again,
    * which costs none of its tries.

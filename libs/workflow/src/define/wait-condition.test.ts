@@ -17,7 +17,7 @@ const pending = (message: string, againAtMs?: number): Verdict => ({
   ...defined({ againAtMs }),
 });
 const failing = (message: string): Verdict => ({ kind: "failing", code: "object_failed", message });
-const failed = (message: string): Verdict => ({ kind: "failed", code: "object_gone", message });
+const failed = (message: string): Verdict => ({ kind: "failed", code: "object_deleted", message });
 
 /** A condition that comes to this, whatever is read. */
 const told = (verdict: Verdict): WaitCondition => {
@@ -52,7 +52,7 @@ describe("any", () => {
     { of: [failed("g"), met("b")], is: { kind: "met", value: { index: 1, value: "b" } } },
     { of: [failed("g"), pending("p")], is: pending("p") },
     { of: [failed("g"), failed("h")], is: failed("g; h") },
-    { of: [failed("g"), failing("f")], is: { ...failing("g; f"), code: "object_gone" } },
+    { of: [failed("g"), failing("f")], is: { ...failing("g; f"), code: "object_deleted" } },
   ])("$of: $is", ({ of, is }) => {
     expect(judged(any(...of.map(told)))).toEqual(is);
   });

@@ -9,7 +9,7 @@ export type Verdict =
   | { readonly kind: "failing"; readonly code: WaitFailureCode; readonly message: string }
   | { readonly kind: "failed"; readonly code: WaitFailureCode; readonly message: string };
 
-type WaitFailureCode = "object_failed" | "object_gone" | "object_replaced" | "superseded";
+type WaitFailureCode = "object_failed" | "object_deleted" | "object_replaced" | "superseded";
 
 /** An object as it was read for a wait. */
 export interface Sighting {
@@ -51,7 +51,7 @@ type Values<C extends readonly WaitCondition[]> = {
 };
 
 /** What `any` answers: which of its conditions was met, counted from 0, and what that answers. */
-export type AnyMet<C extends readonly WaitCondition[]> = {
+export type AnyResult<C extends readonly WaitCondition[]> = {
   [K in keyof C]: C[K] extends WaitCondition<infer T>
     ? { readonly index: number; readonly value: T }
     : never;
@@ -67,7 +67,7 @@ export function all<const C extends readonly WaitCondition[]>(
 /** Met when one is, the first one named if several are; fails when all have failed. */
 export function any<const C extends readonly WaitCondition[]>(
   ...conditions: C
-): WaitCondition<AnyMet<C>> {
+): WaitCondition<AnyResult<C>> {
   return group("any", conditions);
 }
 

@@ -2,13 +2,13 @@ import type { Advance } from "./advance.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { CancelOrder, NewRun, RunView } from "../store/run-store.ts";
+import type { CancelRequest, NewRun, RunView } from "../store/run-store.ts";
 
 /** How an activation deals with other runs. Both wake the run they touch. */
 export interface ChildStarter {
   /** Starts the run if it is not there, and answers how it stands. */
   start(run: NewRun): Promise<RunView | undefined>;
-  cancel(ref: RunRef, order: CancelOrder): Promise<void>;
+  cancel(ref: RunRef, request: CancelRequest): Promise<void>;
 }
 
 /**
@@ -46,8 +46,8 @@ export async function awaitChild(
     case undefined:
     case "queued":
     case "running":
-    case "parked":
-    case "stuck":
+    case "waiting":
+    case "blocked":
     case "compensating":
       if (journal.cancelPending) {
         await start.cancel(ref, { reason: `its parent ${held.id} is cancelled` });

@@ -1,5 +1,5 @@
 import { defined, ensureError } from "@konverge/core";
-import { STUCK_CHECK_MS, type Interrupt } from "../journal/activation-scope.ts";
+import { BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
 import type { Undo } from "./create-context.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { runStep, UndoFailedError } from "./run-step.ts";
@@ -19,15 +19,15 @@ export async function compensate(
       const advanced = await runStep(journal, key, "undo", body, options);
       if ("waitUntilMs" in advanced) {
         const { waitUntilMs } = advanced;
-        return { kind: "parked", ...defined({ untilMs: waitUntilMs }) };
+        return { kind: "waiting", ...defined({ untilMs: waitUntilMs }) };
       }
     } catch (thrown) {
       const error = ensureError(thrown);
       if (!(error instanceof UndoFailedError)) return journal.interruptOf(error);
       // The next activation begins to count anew.
-      await journal.note(key, { attempts: 0, delayMs: STUCK_CHECK_MS });
+      await journal.note(key, { attempts: 0, delayMs: BLOCKED_CHECK_MS });
       return {
-        kind: "stuck",
+        kind: "blocked",
         reason: `step "${step}" could not be undone: ${error.message}; it is tried again every minute`,
       };
     }

@@ -8,7 +8,7 @@ import {
   toMs,
   type Duration,
 } from "@konverge/core";
-import { never, type ActivationScope } from "../journal/activation-scope.ts";
+import { never, type ExecutionScope } from "../journal/execution-scope.ts";
 import type {
   Durable,
   Schema,
@@ -38,7 +38,7 @@ export interface Undo {
 }
 
 export interface ContextOptions {
-  readonly scope: ActivationScope;
+  readonly scope: ExecutionScope;
   readonly journal: RunJournal;
   readonly startChild: ChildStarter;
   /** Told of each step that has an undo and a record. */
@@ -100,7 +100,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     const known = journal.get(key);
     if (known !== undefined && known.kind !== kind) {
       return await scope.interrupt({
-        kind: "stuck",
+        kind: "blocked",
         reason:
           `the journal has "${key}" as a ${known.kind}, the code now makes it a ${kind}: ` +
           "give it another name, or bring the old code back; the run goes on by itself when the code fits",

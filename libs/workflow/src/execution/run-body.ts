@@ -65,6 +65,6 @@ export async function runBody<T>(
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
     // What the body has left behind must not write beside the next try.
-    tried.end(() => new KonvergeError("attempt_revoked", `this try of step "${step}" is over`));
+    tried.end(() => new KonvergeError("attempt_ended", `this try of step "${step}" is over`));
   }
 }

@@ -1,11 +1,11 @@
 import {
   defined,
-  climb,
+  nextDelay,
   ensureError,
-  failureLadder,
+  failureBackoff,
   findCause,
   toMs,
-  type Ladder,
+  type BackoffPolicy,
 } from "@konverge/core";
 import type { Advance } from "./advance.ts";
 import type { StepContext, StepOptions } from "../define/define-workflow.ts";
@@ -40,7 +40,7 @@ export async function runStep(
 ): Promise<Advance> {
   // It speaks of the body alone: what takes it back is repeated as any other.
   const isUnsafe = kind === "step" && options.unsafe === true;
-  const { attempts = isUnsafe ? 1 : DEFAULT_ATTEMPTS, ladder = failureLadder } =
+  const { attempts = isUnsafe ? 1 : DEFAULT_ATTEMPTS, policy = failureBackoff } =
     options.retry ?? {};
   const timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
   // Once the cancellation was thrown, what the function still does is cleaning up.
@@ -103,7 +103,7 @@ export async function runStep(
         uncounted += 1;
         // Nothing ends these tries, so none may come at once: half of the delay is sure.
         const random = () => (1 + journal.random()) / 2;
-        const delayMs = delayBefore(uncounted, ladder, fault.retryAfterMs, random);
+        const delayMs = delayBefore(uncounted, policy, fault.retryAfterMs, random);
         ({ untilMs: waitUntilMs } = await journal.note(key, {
           attempts: tries,
           delayMs,
@@ -117,7 +117,7 @@ export async function runStep(
         if (kind === "undo") throw new UndoFailedError(message);
         return await journal.commit(key, { kind, error: failure, attempts: tries });
       }
-      const delayMs = delayBefore(tries, ladder, fault.retryAfterMs, journal.random);
+      const delayMs = delayBefore(tries, policy, fault.retryAfterMs, journal.random);
       ({ untilMs: waitUntilMs } = await journal.note(key, { attempts: tries, delayMs, message }));
       continue;
     }
@@ -136,11 +136,11 @@ function isFenced(error: unknown): error is FencedError {
 
 function delayBefore(
   tries: number,
-  ladder: Ladder,
+  policy: BackoffPolicy,
   retryAfterMs: number,
   random: () => number,
 ): number {
-  const climbed = climb({ ...ladder, steps: Infinity }, tries - 1, random);
-  const delayMs = climbed.kind === "wait" ? climbed.afterMs : ladder.capMs;
+  const next = nextDelay({ ...policy, steps: Infinity }, tries - 1, random);
+  const delayMs = next.kind === "wait" ? next.afterMs : policy.capMs;
   return Math.max(delayMs, retryAfterMs);
 }

@@ -3,7 +3,7 @@ import type { AttemptEnd, AttemptLease, QueueWorker, WorkQueue } from "@konverge
 import type { ChildStarter } from "./await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
-import { runActivation, type ActivationEnd } from "./run-activation.ts";
+import { runExecution, type ExecutionEnd } from "./run-execution.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import type { Claimed, Followers, RunStore, RunWarning } from "../store/run-store.ts";
@@ -52,7 +52,7 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
     if (notify !== undefined) await options.notify(notify, ref);
   };
 
-  const activate = async (attempt: AttemptLease): Promise<ActivationEnd | Claimed["kind"]> => {
+  const execute = async (attempt: AttemptLease): Promise<ExecutionEnd | Claimed["kind"]> => {
     const ref = { workflow: workflow.name, id: attempt.key.name };
     const claimed = await claim(ref, attempt);
     if (claimed.kind === "ended") await goOn(ref, claimed);
@@ -61,12 +61,12 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
     cancels.set(ref.id, cancel);
     const beganMs = performance.now();
     try {
-      const end = await runActivation({
+      const end = await runExecution({
         store,
         workflow,
         held: claimed,
         stopped: attempt.signal,
-        cancelOrdered: cancel.signal,
+        cancelRequested: cancel.signal,
         startChild: options.startChild,
         clock: () => performance.now(),
         random: Math.random,
@@ -76,8 +76,8 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
           : { onRecorded: (step: RecordedStep) => observer.recorded(workflow.name, step) }),
         ...defined({ clusters: options.clusters }),
       });
-      observer?.activationEnded(workflow.name, {
-        end: end.kind === "ended" ? end.status : end.kind,
+      observer?.executionEnded(workflow.name, {
+        result: end.kind === "ended" ? end.status : end.kind,
         durationMs: performance.now() - beganMs,
       });
       // Before the attempt ends: one that dies here is repeated, and finds the run ended.
@@ -90,9 +90,9 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
 
   const handle = async (attempt: AttemptLease): Promise<AttemptEnd> => {
     try {
-      const end = await activate(attempt);
+      const end = await execute(attempt);
       const how = typeof end === "string" ? end : end.kind;
-      return { outcome: outcomeOf(end), record: JSON.stringify({ activation: how }) };
+      return { outcome: outcomeOf(end), record: JSON.stringify({ execution: how }) };
     } catch (thrown) {
       const error = ensureError(thrown);
       onError(error);
@@ -133,7 +133,7 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
 }
 
 /** What the queue does with a run after an activation. A run that has ended is gone for the queue, which then forgets its key. */
-function outcomeOf(end: ActivationEnd | Claimed["kind"]): Outcome {
+function outcomeOf(end: ExecutionEnd | Claimed["kind"]): Outcome {
   if (typeof end === "string") {
     switch (end) {
       case "missing":
@@ -147,17 +147,17 @@ function outcomeOf(end: ActivationEnd | Claimed["kind"]): Outcome {
     }
   }
   switch (end.kind) {
-    case "parked":
+    case "waiting":
       return end.afterMs === undefined
         ? { kind: "awaitChange" }
         : { kind: "requeueAfter", afterMs: end.afterMs };
-    case "stuck":
+    case "blocked":
       return { kind: "requeueAfter", afterMs: end.afterMs };
     case "ended":
       return { kind: "gone" };
     case "lost":
       return { kind: "cancelled", cause: "leaseLost" };
-    case "fault":
+    case "error":
       return { kind: "retry", error: end.error };
   }
 }

@@ -1,6 +1,6 @@
 import { defined, KonvergeError } from "@konverge/core";
 import { markStateOf } from "../store/mark-state.ts";
-import type { Interrupt } from "./activation-scope.ts";
+import type { Interrupt } from "./execution-scope.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import { assertJson } from "../define/json-value.ts";
 import type { RecordedStep } from "./run-observer.ts";
@@ -9,7 +9,7 @@ import {
   FencedError,
   type BufferedSignal,
   type Held,
-  type Progress,
+  type StepProgress,
   type RunStore,
   type StepMark,
   type RunWarning,
@@ -29,7 +29,7 @@ export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "s
   /** Aborted when this activation must stop, with the reason. */
   readonly stopped: AbortSignal;
   /** Aborted when the cancellation of the run was ordered. */
-  readonly cancelOrdered: AbortSignal;
+  readonly cancelRequested: AbortSignal;
   /** Aborted with either of them. */
   stoppedOrCancelled(): AbortSignal;
   readonly random: () => number;
@@ -48,7 +48,7 @@ export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "s
   /** Notes that a step begins, and answers since when it goes on: also across activations in which it waited. */
   begin(step: string): number;
   get(step: string): StepRecord | undefined;
-  progressOf(step: string): Progress | undefined;
+  progressOf(step: string): StepProgress | undefined;
   commit(
     step: string,
     record: StepRecord,
@@ -58,7 +58,7 @@ export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "s
       readonly cancels?: boolean;
     },
   ): Promise<StepRecord>;
-  note: (step: string, progress: Parameters<RunStore["note"]>[2]) => Promise<Progress>;
+  note: (step: string, progress: Parameters<RunStore["note"]>[2]) => Promise<StepProgress>;
   /** Has the run woken by changes of these objects. */
   watch(objects: readonly string[]): Promise<void>;
   /** Records a pending cancellation as the end of this step. */
@@ -80,7 +80,7 @@ export interface RunJournalOptions {
   readonly store: RunStore;
   readonly held: Held;
   readonly stopped: AbortSignal;
-  readonly cancelOrdered: AbortSignal;
+  readonly cancelRequested: AbortSignal;
   /** Ms on a clock that only goes forward. */
   readonly clock: () => number;
   readonly random: () => number;
@@ -97,7 +97,7 @@ export interface RunJournalOptions {
 }
 
 export function createRunJournal(options: RunJournalOptions): RunJournal {
-  const { store, held, stopped, cancelOrdered, clock, random } = options;
+  const { store, held, stopped, cancelRequested, clock, random } = options;
   const claimedAtMs = clock();
   const steps = new Map(held.steps);
   const progress = new Map(held.progress);
@@ -107,21 +107,21 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
   let { bytes } = held;
   let warnings = held.run.warnings ?? [];
   let either: AbortSignal | undefined;
-  let tellsLoss = held.died;
+  let reportsLoss = held.died;
   let cancelThrown = held.cancelledAt !== undefined;
   const isCancelPending = () =>
     !cancelThrown &&
     held.failing === undefined &&
-    (held.run.cancel !== undefined || cancelOrdered.aborted);
+    (held.run.cancel !== undefined || cancelRequested.aborted);
 
   const commit: RunJournal["commit"] = async (step, record, how = {}) => {
     const startedAtMs = UNTIMED.has(record.kind) ? undefined : begunMs.get(step);
     const told = {
       ...record,
       ...defined({ startedAtMs }),
-      ...(tellsLoss ? { workerLost: true } : {}),
+      ...(reportsLoss ? { workerLost: true } : {}),
     };
-    tellsLoss = false;
+    reportsLoss = false;
     const ownBytes = bytesOf(step, told);
     const fresh = findWarnings({ steps: steps.size + 1, bytes: bytes + ownBytes }).filter(
       ({ code }) => !warnings.some((known) => known.code === code),
@@ -162,9 +162,9 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     held,
     clusters: options.clusters,
     stopped,
-    cancelOrdered,
+    cancelRequested,
     // Made once: such a signal costs more than the rest of a step.
-    stoppedOrCancelled: () => (either ??= AbortSignal.any([stopped, cancelOrdered])),
+    stoppedOrCancelled: () => (either ??= AbortSignal.any([stopped, cancelRequested])),
     random,
     pause: options.pause ?? pause,
     beforeBody: options.beforeBody ?? (() => undefined),
@@ -213,7 +213,7 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     },
     interruptOf(error) {
       if (error instanceof FencedError || stopped.aborted) return { kind: "lost" };
-      return { kind: "fault", error };
+      return { kind: "error", error };
     },
   };
 }

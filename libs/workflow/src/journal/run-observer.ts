@@ -9,13 +9,13 @@ export interface RecordedStep {
 }
 
 /** An activation that took its run. */
-export interface EndedActivation {
-  readonly end: "parked" | "stuck" | "lost" | "fault" | EndStatus;
+export interface EndedExecution {
+  readonly result: "waiting" | "blocked" | "lost" | "error" | EndStatus;
   readonly durationMs: number;
 }
 
 /** Told what the runs of this process do. May not throw. */
 export interface RunObserver {
-  activationEnded(workflow: string, activation: EndedActivation): void;
+  executionEnded(workflow: string, execution: EndedExecution): void;
   recorded(workflow: string, step: RecordedStep): void;
 }

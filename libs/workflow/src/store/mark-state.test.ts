@@ -18,7 +18,7 @@ test.each([
   { what: "a step at work", status: "running", all: steps(good), state: "live" },
   { what: "a step that succeeded", status: "running", all: steps(good, good), state: "settled" },
   { what: "a step that failed", status: "running", all: steps(good, bad), state: "live" },
-  { what: "a success behind a failure", status: "parked", all: steps(bad, good), state: "live" },
+  { what: "a success behind a failure", status: "waiting", all: steps(bad, good), state: "live" },
   { what: "a success before one", status: "failed", all: steps(good, good, bad), state: "settled" },
   { what: "the failure of a run", status: "failed", all: steps(good, bad), state: "ended" },
   { what: "a step cut off by the end", status: "cancelled", all: steps(good), state: "ended" },

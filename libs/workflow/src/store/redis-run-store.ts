@@ -20,7 +20,7 @@ import {
   type Claimed,
   type Followers,
   type Leave,
-  type Progress,
+  type StepProgress,
   type RunCounts,
   type RunStatus,
   type RunStore,
@@ -44,7 +44,7 @@ import { memberOf } from "./wait-names.ts";
 /** Signals that may wait in one run. */
 const MAX_BUFFERED = 1_000;
 /** Told of those that nobody has taken: each is up to 64 KiB to read. */
-const MOST_UNTAKEN = 20;
+const MOST_UNCONSUMED = 20;
 const SWEPT_AT_ONCE = 100;
 /** Runs that one list looks at, and that it asks for at a time, when not all of them fit. */
 const MOST_LOOKED_AT = 10_000;
@@ -173,7 +173,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
         },
       });
       if (answer.kind === "fenced") throw fenced(held);
-      return JSON.parse(answer.progress) as Progress;
+      return JSON.parse(answer.progress) as StepProgress;
     },
 
     async watch(held, objects) {
@@ -212,7 +212,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
           wakeSeq,
           retentionMs,
           statuses: names.statuses,
-          objects: leave.kind === "parked" ? (leave.objects ?? []).join(" ") : "",
+          objects: leave.kind === "waiting" ? (leave.objects ?? []).join(" ") : "",
           member: memberOf(held),
           waitRoot: names.waitRoot,
         },
@@ -229,11 +229,11 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
       });
     },
 
-    async cancel({ workflow, id }, order) {
+    async cancel({ workflow, id }, request) {
       const { wakes, cancelling, ...names } = of(workflow);
       return await evaluate(cancelScript, {
         keys: { run: names.run(id), wakes, cancelling },
-        args: { id, request: JSON.stringify(order) },
+        args: { id, request: JSON.stringify(request) },
       });
     },
 
@@ -280,9 +280,9 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
       return readSteps(Object.entries(fields).flat()).steps;
     },
 
-    async untaken({ workflow, id }) {
+    async unconsumedSignals({ workflow, id }) {
       const texts = await call((redis) =>
-        redis.lrange(of(workflow).signals(id), 0, MOST_UNTAKEN - 1),
+        redis.lrange(of(workflow).signals(id), 0, MOST_UNCONSUMED - 1),
       );
       return texts.map((text) => withoutPayload(JSON.parse(text) as BufferedSignal));
     },
@@ -340,9 +340,9 @@ function untilOf(leave: Leave): number | "" {
 
 function detailOf(leave: Leave): string {
   switch (leave.kind) {
-    case "parked":
+    case "waiting":
       return leave.waits === undefined ? "" : JSON.stringify(leave.waits);
-    case "stuck":
+    case "blocked":
       return leave.reason;
     case "compensating":
       return JSON.stringify(leave.failing);

@@ -3,7 +3,7 @@ import { runScript, type RedisClient } from "@konverge/redis";
 import { planResume } from "./plan-resume.ts";
 import type { RunNames } from "./run-names.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { NewRun, RetryOrder, RunStore, RunView } from "./run-store.ts";
+import type { NewRun, RetryRequest, RunStore, RunView } from "./run-store.ts";
 import { resumeScript } from "./scripts/resume.ts";
 
 export interface RetryRunOptions {
@@ -32,7 +32,7 @@ const UNDO_PROGRESS = /^undo:[^]*~$/;
 
 /**
  * Tries a run again that failed or was cancelled, and answers the run that goes on; one that is stuck is looked at at once.
- * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_undone`
+ * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_compensated`
  */
 export async function retryRun(
   retrier: RunRetrier,
@@ -45,7 +45,7 @@ export async function retryRun(
       throw new KonvergeError("not_found", `there is no run ${ref.id} of "${ref.workflow}"`);
     case "queued":
     case "running":
-    case "parked":
+    case "waiting":
     case "compensating":
       throw new KonvergeError(
         "run_active",
@@ -56,7 +56,7 @@ export async function retryRun(
         "run_ended",
         `run ${ref.id} of "${ref.workflow}" is done, there is nothing to try again: start another one`,
       );
-    case "stuck":
+    case "blocked":
       return await lookAgain(retrier, ref);
     case "failed":
     case "cancelled":
@@ -87,7 +87,7 @@ async function beginAnew(
       version,
       input,
       onExisting: "reject",
-      retry: { of: id, ...authorOf(by, reason) },
+      retry: { originalRun: id, ...authorOf(by, reason) },
       ...defined({ key, by }),
       ...(uid ? { origin: { uid, generation: Number(generation) } } : {}),
       ...(notify ? { notify } : {}),
@@ -113,7 +113,7 @@ async function resume(
   const plan = planResume(await store.steps(ref));
   if (plan.kind === "undone") {
     throw new KonvergeError(
-      "run_undone",
+      "run_compensated",
       `run ${id} of "${workflow}" has undone "${plan.step}", so it cannot go on from there: begin it anew, without going on from what failed`,
     );
   }
@@ -167,6 +167,6 @@ async function lookAgain({ call, namesOf, wake }: RunRetrier, ref: RunRef): Prom
   return ref;
 }
 
-function authorOf(by: string | undefined, reason: string | undefined): RetryOrder {
+function authorOf(by: string | undefined, reason: string | undefined): RetryRequest {
   return { ...defined({ by, reason }) };
 }

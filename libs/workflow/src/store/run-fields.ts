@@ -3,13 +3,13 @@ import type { RunRef } from "../define/run-ref.ts";
 import {
   isEndStatus,
   type BufferedSignal,
-  type CancelOrder,
+  type CancelRequest,
   type Failing,
   type Failure,
   type Held,
-  type Progress,
-  type RetryOrder,
-  type RunGlance,
+  type StepProgress,
+  type RetryRequest,
+  type RunOverview,
   type RunStatus,
   type RunSummary,
   type RunWait,
@@ -38,7 +38,7 @@ const SUMMARY_FIELDS = [
   "createdAt",
   "startedAt",
   "endedAt",
-  "parkedUntil",
+  "waitingUntil",
   "waits",
   "warnings",
 ] as const;
@@ -54,7 +54,7 @@ export async function readSummary(
   return fields["status"] === undefined ? undefined : summaryOf(ref, fields);
 }
 
-export function glanceOf(status: RunStatus, steps: number): RunGlance {
+export function glanceOf(status: RunStatus, steps: number): RunOverview {
   return { status, steps, hasEnded: isEndStatus(status) };
 }
 
@@ -70,29 +70,29 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
 
 function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const error = json(fields["error"]) as Failure | undefined;
-  const cancel = json(fields["cancel"]) as CancelOrder | undefined;
-  const retry = json(fields["retry"]) as RetryOrder | undefined;
+  const cancel = json(fields["cancel"]) as CancelRequest | undefined;
+  const retry = json(fields["retry"]) as RetryRequest | undefined;
   const parent = refOf(fields["parentWorkflow"], fields["parent"]);
   const startedAtMs = time(fields["startedAt"]);
   const endedAtMs = time(fields["endedAt"]);
-  const parkedUntilMs = time(fields["parkedUntil"]);
+  const waitingUntilMs = time(fields["waitingUntil"]);
   const status = fields["status"] as RunStatus;
   const warnings = json(fields["warnings"]) as readonly RunWarning[] | undefined;
   // They stay for the next activation, which tells from them since when it waits.
-  const waits = status === "parked" ? waitsOf(fields) : undefined;
+  const waits = status === "waiting" ? waitsOf(fields) : undefined;
   return {
     workflow: ref.workflow,
     id: ref.id,
     version: Number(fields["version"]),
     status,
     ...defined({ error }),
-    ...(fields["reason"] ? { reason: fields["reason"] } : {}),
+    ...(fields["reason"] ? { blockedReason: fields["reason"] } : {}),
     ...(fields["key"] ? { key: fields["key"] } : {}),
     ...defined({ parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),
     ...defined({ cancel, retry }),
     createdAtMs: Number(fields["createdAt"]),
-    ...defined({ startedAtMs, endedAtMs, parkedUntilMs, waits, warnings }),
+    ...defined({ startedAtMs, endedAtMs, waitingUntilMs, waits, warnings }),
   };
 }
 
@@ -127,16 +127,16 @@ export function readHeld(
 /** Reads names and records in turn, as Redis gives them. */
 export function readSteps(flat: readonly string[]): {
   readonly steps: ReadonlyMap<string, StepRecord>;
-  readonly progress: ReadonlyMap<string, Progress>;
+  readonly progress: ReadonlyMap<string, StepProgress>;
   readonly bytes: number;
 } {
-  const progress = new Map<string, Progress>();
+  const progress = new Map<string, StepProgress>();
   const names: string[] = [];
   const texts: string[] = [];
   for (let index = 0; index + 1 < flat.length; index += 2) {
     const [field = "", text = ""] = [flat[index], flat[index + 1]];
     if (field.endsWith(PROGRESS_MARK)) {
-      progress.set(field.slice(0, -1), JSON.parse(text) as Progress);
+      progress.set(field.slice(0, -1), JSON.parse(text) as StepProgress);
     } else {
       names.push(field);
       texts.push(text);

@@ -4,8 +4,8 @@ import type { RunRef } from "../define/run-ref.ts";
 export const RUN_STATUSES = [
   "queued",
   "running",
-  "parked",
-  "stuck",
+  "waiting",
+  "blocked",
   "compensating",
   "done",
   "failed",
@@ -69,7 +69,7 @@ export interface RunWait {
 }
 
 /** How far an unfinished step has come. */
-export interface Progress {
+export interface StepProgress {
   readonly attempts: number;
   /** Tries in a row that ended for the API server's sake and are not counted. */
   readonly uncounted?: number;
@@ -89,9 +89,9 @@ export interface BufferedSignal {
 }
 
 /** The same without what it brings, which is the run's affair. */
-export type UntakenSignal = Omit<BufferedSignal, "payload">;
+export type UnconsumedSignal = Omit<BufferedSignal, "payload">;
 
-export function withoutPayload({ name, id, by, atMs }: BufferedSignal): UntakenSignal {
+export function withoutPayload({ name, id, by, atMs }: BufferedSignal): UnconsumedSignal {
   return { name, id, ...defined({ by }), atMs };
 }
 
@@ -102,15 +102,15 @@ export interface RunWarning {
   readonly message: string;
 }
 
-export interface CancelOrder {
+export interface CancelRequest {
   readonly by?: string;
   readonly reason?: string;
 }
 
 /** That a run is tried again: by whom and why, and which one, if it is another. */
-export interface RetryOrder extends CancelOrder {
+export interface RetryRequest extends CancelRequest {
   /** Id of the run of the same workflow that this one begins anew. */
-  readonly of?: string;
+  readonly originalRun?: string;
 }
 
 /** What to do when a run with the same key has not ended. */
@@ -125,7 +125,7 @@ export interface NewRun extends RunRef {
   /** Who starts it. */
   readonly by?: string;
   /** When it is another try of a run. */
-  readonly retry?: RetryOrder;
+  readonly retry?: RetryRequest;
   /** The object that it is for. Once one with its key was started for a newer generation of the same object, it does not begin. */
   readonly origin?: { readonly uid: string; readonly generation: number };
   /** Key to request when it has ended, as text. */
@@ -146,7 +146,7 @@ export interface RunView extends RunSummary {
 }
 
 /** As much of a run as tells whether something happened. */
-export interface RunGlance {
+export interface RunOverview {
   readonly status: RunStatus;
   /** How many steps are recorded. */
   readonly steps: number;
@@ -159,19 +159,19 @@ export interface RunSummary extends RunRef {
   readonly status: RunStatus;
   readonly error?: Failure;
   /** Why it is stuck, and what to do. */
-  readonly reason?: string;
+  readonly blockedReason?: string;
   readonly key?: string;
   readonly parent?: RunRef;
   /** Who started it, if said: the name of a token, `controller <name>/<object>`, `schedule <name>`. */
   readonly by?: string;
-  readonly cancel?: CancelOrder;
+  readonly cancel?: CancelRequest;
   /** That it is another try, or goes on where it had failed. */
-  readonly retry?: RetryOrder;
+  readonly retry?: RetryRequest;
   readonly createdAtMs: number;
   readonly startedAtMs?: number;
   readonly endedAtMs?: number;
   /** When it goes on by itself, while it is parked. */
-  readonly parkedUntilMs?: number;
+  readonly waitingUntilMs?: number;
   /** For what, while it is parked; at most 20. */
   readonly waits?: readonly RunWait[];
   /** Each is given once, when half of a bound is reached. */
@@ -189,7 +189,7 @@ export interface Held extends RunRef {
   readonly epoch: number;
   readonly run: RunView;
   readonly steps: ReadonlyMap<string, StepRecord>;
-  readonly progress: ReadonlyMap<string, Progress>;
+  readonly progress: ReadonlyMap<string, StepProgress>;
   /** Of the steps, with their names. */
   readonly bytes: number;
   readonly signals: readonly BufferedSignal[];
@@ -232,13 +232,13 @@ interface Claim {
 
 export type Leave =
   | {
-      readonly kind: "parked";
+      readonly kind: "waiting";
       readonly untilMs?: number;
       readonly waits?: readonly RunWait[];
       /** Of those it has registered, the objects that it goes on to wait for. All others are forgotten, and by any other end all. */
       readonly objects?: readonly string[];
     }
-  | { readonly kind: "stuck"; readonly reason: string; readonly untilMs: number }
+  | { readonly kind: "blocked"; readonly reason: string; readonly untilMs: number }
   | { readonly kind: "compensating"; readonly failing: Failing }
   | { readonly kind: "done"; readonly result: unknown }
   | { readonly kind: "failed" | "cancelled"; readonly error: Failure };
@@ -298,7 +298,7 @@ export interface RunStore {
       readonly uncounted?: number;
       readonly message?: string;
     },
-  ): Promise<Progress>;
+  ): Promise<StepProgress>;
   /** Enters the run into the index of waits, under each of the objects. */
   watch(held: Held, objects: readonly string[]): Promise<void>;
   /** Lets go of the run, or ends it. `compensating` keeps it. */
@@ -307,10 +307,10 @@ export interface RunStore {
     ref: RunRef,
     signal: Omit<BufferedSignal, "atMs">,
   ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
-  cancel(ref: RunRef, order: CancelOrder): Promise<"ordered" | "ended" | "missing">;
+  cancel(ref: RunRef, request: CancelRequest): Promise<"requested" | "ended" | "missing">;
   get(ref: RunRef): Promise<RunView | undefined>;
   /** How it stands, without reading what it holds. */
-  peek(ref: RunRef): Promise<RunGlance | undefined>;
+  peek(ref: RunRef): Promise<RunOverview | undefined>;
   /** Newest first. `next` is the last place that was looked at, and missing when there is none behind it. */
   list(
     workflow: string,
@@ -318,7 +318,7 @@ export interface RunStore {
   ): Promise<{ readonly runs: readonly RunSummary[]; readonly next?: RunPlace }>;
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
   /** What was sent first, of the signals that nobody has taken; at most 20. */
-  untaken(ref: RunRef): Promise<readonly UntakenSignal[]>;
+  unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   counts(workflow: string): Promise<RunCounts>;
   /** Runs that should have gone on by now, whose wake-up may have been lost. Each is answered again after a while. */
   overdue(workflow: string): Promise<string[]>;

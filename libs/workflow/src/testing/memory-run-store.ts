@@ -10,11 +10,11 @@ import {
   RUN_STATUSES,
   withoutPayload,
   type BufferedSignal,
-  type CancelOrder,
+  type CancelRequest,
   type Failing,
   type Followers,
   type Held,
-  type Progress,
+  type StepProgress,
   type RunCounts,
   type RunStore,
   type RunView,
@@ -35,7 +35,7 @@ interface StoredRun {
   failing?: Failing;
   cancelledAt?: string;
   readonly steps: Map<string, StepRecord>;
-  readonly progress: Map<string, Progress>;
+  readonly progress: Map<string, StepProgress>;
   signals: BufferedSignal[];
   waited: readonly RunWait[];
   readonly seen: Set<string>;
@@ -63,7 +63,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
     const next = run.next === undefined ? undefined : { workflow, id: run.next };
     return { ...defined({ parent, next }) };
   };
-  const order = (run: StoredRun, cancel: CancelOrder) => {
+  const request = (run: StoredRun, cancel: CancelRequest) => {
     if (run.view.cancel !== undefined) return;
     set(run, { cancel });
     run.wakeSeq += 1;
@@ -100,7 +100,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
         if (holder !== undefined && held !== undefined && !hasEnded(held)) {
           if (onExisting === "attach") return { kind: "attached", id: holder };
           if (onExisting === "reject") return { kind: "rejected", id: holder };
-          order(held, { reason: `superseded by ${id}` });
+          request(held, { reason: `superseded by ${id}` });
           held.next = id;
           replaces = holder;
         }
@@ -151,7 +151,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       const status = run.failing === undefined ? "running" : "compensating";
       const { startedAtMs = now(), waits: waited = run.waited } = run.view;
       run.waited = waited;
-      set(run, { status, startedAtMs }, ["reason", "parkedUntilMs", "waits"]);
+      set(run, { status, startedAtMs }, ["blockedReason", "waitingUntilMs", "waits"]);
       const { epoch, died, wakeSeq, failing, cancelledAt } = run;
       return {
         kind: "held",
@@ -198,7 +198,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       const run = own(held);
       const known = run.progress.get(step);
       if (keep && known !== undefined) return known;
-      const progress: Progress = {
+      const progress: StepProgress = {
         attempts,
         untilMs: now() + Math.ceil(delayMs),
         ...more,
@@ -216,22 +216,26 @@ export function createMemoryRunStore(now: () => number): RunStore {
       const run = own(held);
       if (hasEnded(run)) return followersOf(run);
       if (leave.kind !== "compensating") {
-        run.watched = new Set(leave.kind === "parked" ? (leave.objects ?? []) : []);
+        run.watched = new Set(leave.kind === "waiting" ? (leave.objects ?? []) : []);
       }
       switch (leave.kind) {
         case "compensating":
           run.failing = leave.failing;
           set(run, { status: "compensating" });
           break;
-        case "parked": {
+        case "waiting": {
           const { untilMs, waits } = leave;
-          const status = run.failing === undefined ? "parked" : "compensating";
-          const until = untilMs === undefined ? {} : { parkedUntilMs: untilMs };
+          const status = run.failing === undefined ? "waiting" : "compensating";
+          const until = untilMs === undefined ? {} : { waitingUntilMs: untilMs };
           set(run, { status, ...until, ...defined({ waits }) });
           break;
         }
-        case "stuck":
-          set(run, { status: "stuck", reason: leave.reason, parkedUntilMs: leave.untilMs });
+        case "blocked":
+          set(run, {
+            status: "blocked",
+            blockedReason: leave.reason,
+            waitingUntilMs: leave.untilMs,
+          });
           break;
         case "done":
           set(run, { status: "done", endedAtMs: now(), result: copy(leave.result) });
@@ -259,8 +263,8 @@ export function createMemoryRunStore(now: () => number): RunStore {
       const run = runs.get(keyOf(ref));
       if (run === undefined) return "missing";
       if (hasEnded(run)) return "ended";
-      order(run, cancel);
-      return "ordered";
+      request(run, cancel);
+      return "requested";
     },
 
     get: async (ref) => runs.get(keyOf(ref))?.view,
@@ -282,7 +286,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       ) as RunCounts;
     },
     steps: async (ref) => new Map(runs.get(keyOf(ref))?.steps),
-    untaken: async (ref) => (runs.get(keyOf(ref))?.signals ?? []).map(withoutPayload),
+    unconsumedSignals: async (ref) => (runs.get(keyOf(ref))?.signals ?? []).map(withoutPayload),
     // Nothing is lost between two calls of one process.
     overdue: async () => [],
     async cancelling(workflow) {

@@ -24,8 +24,8 @@ const begin = (options = {}): TestRun => {
   return testWorkflow(rollout, { name: "web" }, { children: [smoke], ...options });
 };
 const play = async (t: TestRun) => {
-  expect(await t.settle()).toMatchObject({ status: "parked", parkedUntilMs: 1_800_000 });
-  expect(await t.advance("29m")).toMatchObject({ status: "parked" });
+  expect(await t.settle()).toMatchObject({ status: "waiting", waitingUntilMs: 1_800_000 });
+  expect(await t.advance("29m")).toMatchObject({ status: "waiting" });
   expect((await t.steps()).has("approve")).toBe(false);
   await t.advance("1m");
   await t.signal("approve", { ok: true });

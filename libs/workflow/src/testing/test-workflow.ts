@@ -3,7 +3,7 @@ import type { KubeClient } from "@konverge/kube";
 import type { ChildStarter } from "../execution/await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
-import { runActivation, type ActivationEnd } from "../execution/run-activation.ts";
+import { runExecution, type ExecutionEnd } from "../execution/run-execution.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import {
   isEndStatus,
@@ -14,8 +14,8 @@ import {
 } from "../store/run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 
-/** Activations of one wake-up, after which a test is ended that would never come to rest. */
-const MAX_ACTIVATIONS = 10_000;
+/** Executions of one wake-up, after which a test is ended that would never come to rest. */
+const MAX_EXECUTIONS = 10_000;
 
 export interface TestWorkflowOptions {
   /** The clock at the start, epoch ms. Default 0. */
@@ -103,7 +103,7 @@ export function testWorkflow<I>(
     async leave(held, leave) {
       const { workflow: name, id } = held;
       const key = `${name}/${id}`;
-      const isWatching = leave.kind === "parked" && (leave.objects ?? []).length > 0;
+      const isWatching = leave.kind === "waiting" && (leave.objects ?? []).length > 0;
       if (isWatching) watching.set(key, { workflow: name, id });
       else if (leave.kind !== "compensating") watching.delete(key);
       return await store.leave(held, leave);
@@ -138,8 +138,8 @@ export function testWorkflow<I>(
       if (started.kind === "created") woken.push(run);
       return started.kind === "exists" ? started.run : undefined;
     },
-    async cancel(child, order) {
-      if ((await store.cancel(child, order)) === "ordered") woken.push(child);
+    async cancel(child, request) {
+      if ((await store.cancel(child, request)) === "requested") woken.push(child);
     },
   };
   const beforeBody = (step: string) => {
@@ -151,7 +151,7 @@ export function testWorkflow<I>(
     throw failure.error;
   };
 
-  const activate = async (which: RunRef): Promise<ActivationEnd | undefined> => {
+  const execute = async (which: RunRef): Promise<ExecutionEnd | undefined> => {
     lease += 1;
     const held = await store.claim(which, { lease, owner: String(lease) });
     const definition = definitions.get(which.workflow);
@@ -162,13 +162,13 @@ export function testWorkflow<I>(
     on: RunStore,
     definition: AnyWorkflow,
     held: Held,
-  ): Promise<ActivationEnd> =>
-    await runActivation({
+  ): Promise<ExecutionEnd> =>
+    await runExecution({
       store: on,
       workflow: definition,
       held,
       stopped: new AbortController().signal,
-      cancelOrdered: new AbortController().signal,
+      cancelRequested: new AbortController().signal,
       startChild,
       clock: () => nowMs,
       random: () => 0,
@@ -178,18 +178,18 @@ export function testWorkflow<I>(
       beforeBody,
       ...defined({ clusters }),
     });
-  const follow = (which: RunRef, end: ActivationEnd) => {
+  const follow = (which: RunRef, end: ExecutionEnd) => {
     const key = `${which.workflow}/${which.id}`;
     dueAtMs.delete(key);
     switch (end.kind) {
-      case "parked":
-      case "stuck":
+      case "waiting":
+      case "blocked":
         if (end.afterMs !== undefined) dueAtMs.set(key, { ref: which, atMs: nowMs + end.afterMs });
         return;
       case "ended":
         if (end.followers.parent !== undefined) woken.push(end.followers.parent);
         return;
-      case "fault":
+      case "error":
         if (!(end.error instanceof CrashError)) throw end.error;
         woken.push(which);
         return;
@@ -199,9 +199,9 @@ export function testWorkflow<I>(
   };
   const rest = async () => {
     for (let count = 0; woken.length > 0; count += 1) {
-      if (count > MAX_ACTIVATIONS) throw new Error("the run never comes to rest");
+      if (count > MAX_EXECUTIONS) throw new Error("the run never comes to rest");
       const which = woken.shift() ?? ref;
-      const end = await activate(which);
+      const end = await execute(which);
       if (end !== undefined) follow(which, end);
     }
   };
@@ -304,7 +304,7 @@ export function testWorkflow<I>(
       });
       const again = bodies.slice(before);
       if (again.length > 0) throw new Error(`replay executed ${again.join(", ")} again`);
-      if (end.kind === "fault") throw end.error;
+      if (end.kind === "error") throw end.error;
     },
   };
 }

@@ -9,7 +9,7 @@ import {
 import type { ObjectRef } from "../define/object-ref.ts";
 import { replaced } from "./object-replaced.ts";
 import { refTo } from "../define/wait-target.ts";
-import type { ApplyOptions, ObjectIntent } from "../define/step-verbs.ts";
+import type { StepApplyOptions, ObjectManifest } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 const MAX_TRIES = 8;
@@ -22,8 +22,8 @@ const NO_VERSION = "1";
 export async function applyObject(
   scope: VerbScope,
   reached: Reached,
-  object: ObjectIntent,
-  { uid = reached.uid, force = false }: ApplyOptions,
+  object: ObjectManifest,
+  { uid = reached.uid, force = false }: StepApplyOptions,
 ): Promise<ObjectRef> {
   const { client, type, at } = reached;
   assertIntent(object);
@@ -50,7 +50,7 @@ export async function applyObject(
 }
 
 /** @throws KonvergeError `invalid_request` */
-function assertIntent({ metadata }: ObjectIntent): void {
+function assertIntent({ metadata }: ObjectManifest): void {
   const given = metadata as unknown as JsonValue;
   for (const field of ["resourceVersion", "managedFields"]) {
     if (!isJsonObject(given) || given[field] === undefined) continue;

@@ -11,10 +11,10 @@ import { listObjects } from "./list.ts";
 import { mutateObject } from "./mutate.ts";
 import { assertJob } from "./run-job.ts";
 import { scaleObject } from "./scale.ts";
-import type { ObjectIntent, StepVerbs } from "../define/step-verbs.ts";
+import type { ObjectManifest, StepVerbs } from "../define/step-verbs.ts";
 import { createVerbScope, type VerbScope } from "./verb-scope.ts";
 
-async function create(scope: VerbScope, object: ObjectIntent, verb: string): Promise<ObjectRef> {
+async function create(scope: VerbScope, object: ObjectManifest, verb: string): Promise<ObjectRef> {
   const identity = scope.identify(verb, object);
   const named = withName(object, identity);
   return await createObject(scope, await scope.reach(named), { object: named, identity });

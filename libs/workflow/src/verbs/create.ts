@@ -3,7 +3,7 @@ import { KonvergeError } from "@konverge/core";
 import type { ObjectRef } from "../define/object-ref.ts";
 import { refTo } from "../define/wait-target.ts";
 import { markOf, markerName } from "./step-marker.ts";
-import type { ObjectIntent } from "../define/step-verbs.ts";
+import type { ObjectManifest } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 const MAX_TRIES = 8;
@@ -11,7 +11,7 @@ const MAX_TRIES = 8;
 const SUFFIX_CHARS = 10;
 
 /** The name that every try of the step gives the object: a server would make another one for each. */
-export function withName(object: ObjectIntent, identity: string): ObjectIntent {
+export function withName(object: ObjectManifest, identity: string): ObjectManifest {
   const { generateName, ...metadata } = object.metadata;
   if (generateName === undefined || metadata.name !== undefined) return object;
   const name = `${generateName}${identity.slice(0, SUFFIX_CHARS)}`;
@@ -22,7 +22,7 @@ export function withName(object: ObjectIntent, identity: string): ObjectIntent {
 export async function createObject(
   scope: VerbScope,
   reached: Reached,
-  { object, identity }: { readonly object: ObjectIntent; readonly identity: string },
+  { object, identity }: { readonly object: ObjectManifest; readonly identity: string },
 ): Promise<ObjectRef> {
   const { client, type, at, label } = reached;
   const marker = markerName(identity);

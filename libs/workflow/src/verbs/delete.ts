@@ -1,12 +1,12 @@
 import { ignoreNotFound, isNotFound, isReplaced } from "@konverge/kube";
-import type { DeleteOptions } from "../define/step-verbs.ts";
+import type { StepDeleteOptions } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 /** Deletes the object that is meant, never a successor of its name. */
 export async function deleteObject(
   scope: VerbScope,
   { client, type, at, uid: given }: Reached,
-  options: DeleteOptions,
+  options: StepDeleteOptions,
 ): Promise<void> {
   const uid = given ?? (await client.get(type, at).catch(ignoreNotFound))?.metadata.uid;
   if (uid === undefined) return;

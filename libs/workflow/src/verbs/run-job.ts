@@ -1,11 +1,11 @@
 import { KonvergeError } from "@konverge/core";
-import type { ObjectIntent } from "../define/step-verbs.ts";
+import type { ObjectManifest } from "../define/step-verbs.ts";
 
 /**
  * What may be run as a Job: one that is still there when its result is looked for.
  * @throws KonvergeError `invalid_request`
  */
-export function assertJob(object: ObjectIntent): void {
+export function assertJob(object: ObjectManifest): void {
   const { apiVersion, kind } = object;
   if (apiVersion !== "batch/v1" || kind !== "Job") {
     throw invalid("/kind", `is ${apiVersion} ${kind}; runJob takes a Job of batch/v1`);

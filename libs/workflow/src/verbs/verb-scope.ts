@@ -3,7 +3,7 @@ import { defined, KonvergeError, type ResourceType } from "@konverge/core";
 import type { AttemptSecrets, KubeClient, NamespacedName } from "@konverge/kube";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { rememberSecret } from "../define/seen-secrets.ts";
-import type { NamedTarget, ObjectIntent, ObjectTarget } from "../define/step-verbs.ts";
+import type { NamedTarget, ObjectManifest, ObjectTarget } from "../define/step-verbs.ts";
 
 /** One try of a body: what its verbs work with. */
 export interface VerbScope {
@@ -142,7 +142,7 @@ function nameOf(target: ObjectTarget): NamedTarget {
   return named;
 }
 
-function asIntent(target: ObjectTarget): ObjectIntent & { readonly cluster?: string } {
+function asIntent(target: ObjectTarget): ObjectManifest & { readonly cluster?: string } {
   if ("metadata" in target) return target;
   const { apiVersion, kind, name, namespace, cluster } = target;
   const metadata = namespace === undefined ? { name } : { name, namespace };

@@ -66,10 +66,10 @@ export function startWaitWatcher(options: WaitWatcherOptions): WaitWatcher {
           leading = false;
         });
       },
-      onError: tell,
+      onError: report,
     });
   };
-  const tell = (error: Error) => {
+  const report = (error: Error) => {
     // That nothing may be sent is told by the guard, once.
     if (isKonvergeError(error) && error.code === "deferred") return;
     if (!isForbidden(error)) return onError(error);

@@ -34,7 +34,7 @@ export function watchKind(options: KindWatchOptions): { stop(): Promise<void> } 
   let waking: Promise<void> | undefined;
 
   /** A 403 stays until somebody changes a role, and the watch asks again and again: one line says it. */
-  const tell = (error: Error) => {
+  const report = (error: Error) => {
     if (!isForbidden(error)) return onError(error);
     if (toldForbidden) return;
     toldForbidden = true;
@@ -52,7 +52,7 @@ export function watchKind(options: KindWatchOptions): { stop(): Promise<void> } 
       } catch (thrown) {
         if (signal.aborted) return;
         const error = ensureError(thrown);
-        if (error.message !== told) tell(error);
+        if (error.message !== told) report(error);
         told = error.message;
         await sleepMs(AGAIN_MS, signal).catch(() => undefined);
       }
@@ -115,7 +115,7 @@ export function watchKind(options: KindWatchOptions): { stop(): Promise<void> } 
         isAllDue = true;
         startWaking();
       },
-      onError: tell,
+      onError: report,
     });
     reflector.start();
     try {

@@ -19,13 +19,13 @@ export function spanOf({ waits, durationMs }: AttemptRecord): number {
 
 /** Ms by part. The waits inside of the handler are no running. */
 export function timesOf({ waits, durationMs }: AttemptRecord): Readonly<Record<Part, number>> {
-  const { queueMs, limiterMs, laneMs, conflictMs } = waits;
+  const { queueMs, rateLimitMs, laneMs, conflictMs } = waits;
   return {
     queue: queueMs,
-    limiter: limiterMs,
+    limiter: rateLimitMs,
     lane: laneMs,
     conflict: conflictMs,
-    run: Math.max(0, durationMs - limiterMs - laneMs - conflictMs),
+    run: Math.max(0, durationMs - rateLimitMs - laneMs - conflictMs),
   };
 }
 

@@ -97,14 +97,14 @@ function Why({ record }: { readonly record: AttemptRecord }) {
       <dt>Waited</dt>
       <dd class="num">
         <div>{formatMs(waits.queueMs)} in the queue</div>
-        {waits.limiterMs > 0 ? <div>{formatMs(waits.limiterMs)} for tokens</div> : null}
+        {waits.rateLimitMs > 0 ? <div>{formatMs(waits.rateLimitMs)} for tokens</div> : null}
         {waits.laneMs > 0 ? <div>{formatMs(waits.laneMs)} for its turn to write</div> : null}
         {waits.conflictMs > 0 ? <div>{formatMs(waits.conflictMs)} after conflicts</div> : null}
         {waits.backoffMs > 0 ? <div>{formatMs(waits.backoffMs)} until the next try</div> : null}
       </dd>
       <dt>Ran</dt>
       <dd class="num">
-        {formatMs(times.run)}, {plural(calls.n, "API call")} in {formatMs(calls.ms)}
+        {formatMs(times.run)}, {plural(calls.count, "API call")} in {formatMs(calls.durationMs)}
       </dd>
       {versionBefore === undefined ? null : (
         <>

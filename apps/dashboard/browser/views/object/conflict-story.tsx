@@ -98,17 +98,20 @@ export function ConflictSteps({
   );
 }
 
-function Winners({ of: { winners } }: { readonly of: Conflict }) {
-  const names = [...new Set(winners.map(({ manager }) => manager))];
+function Winners({ of: { competingWriters } }: { readonly of: Conflict }) {
+  const names = [...new Set(competingWriters.map(({ manager }) => manager))];
   if (names.length === 0) return <span class="dim">a writer that is not known</span>;
   return <span class="strong">{names.join(" and ")}</span>;
 }
 
-function Paths({ of: { winners } }: { readonly of: Conflict }) {
-  const shown = winners.flatMap(({ manager, operation, paths }) =>
+function Paths({ of: { competingWriters } }: { readonly of: Conflict }) {
+  const shown = competingWriters.flatMap(({ manager, operation, paths }) =>
     paths.slice(0, SHOWN_PATHS).map((path) => ({ manager, operation, path })),
   );
-  const left = winners.reduce((sum, { paths }) => sum + Math.max(0, paths.length - SHOWN_PATHS), 0);
+  const left = competingWriters.reduce(
+    (sum, { paths }) => sum + Math.max(0, paths.length - SHOWN_PATHS),
+    0,
+  );
   if (shown.length === 0) return null;
   return (
     <ul class="paths">

@@ -7,9 +7,9 @@ const SHOWN = 5;
 
 /** Who fights over the object: whose writes won against ours, and whose fields we took. */
 export function ContentionPanel({ contention }: { readonly contention: Contention }) {
-  const { contenders, loop } = contention;
-  if (contenders.length === 0 && loop === undefined) return null;
-  const sorted = contenders.toSorted((one, other) => other.count - one.count);
+  const { competingWriters, loop } = contention;
+  if (competingWriters.length === 0 && loop === undefined) return null;
+  const sorted = competingWriters.toSorted((one, other) => other.count - one.count);
   return (
     <section aria-labelledby="contention">
       <h2 id="contention">Who else writes here</h2>
@@ -45,7 +45,7 @@ export function ContentionPanel({ contention }: { readonly contention: Contentio
                     {manager}
                   </th>
                   <td data-label="What happened">
-                    {kind === "lost" ? (
+                    {kind === "conflict" ? (
                       <Status tone="race">won against us</Status>
                     ) : (
                       <Status tone="warn">we took its field</Status>

@@ -6,7 +6,7 @@ import { Time } from "../../parts/time.tsx";
 
 /** How the object stands, and what a person must know before anything else. */
 export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
-  const { phase, nextAt, failures, conflicts, attempts, lastOutcome, paused, dead } = history;
+  const { phase, nextAt, failures, conflicts, attempts, lastOutcome, paused, deadLetter } = history;
   const lost = attempts.reduce((sum, record) => sum + conflictsOf(record), 0);
   const [latest] = attempts;
   return (
@@ -92,15 +92,16 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
           )}
         </div>
       )}
-      {dead === undefined ? null : (
+      {deadLetter === undefined ? null : (
         <div class="note bad">
           <strong>
             <Status tone="bad">Dead letter</Status>
           </strong>{" "}
-          since <Time at={dead.since} />, until the object's generation changes or a person asks.
-          {dead.error === undefined ? null : (
+          since <Time at={deadLetter.since} />, until the object's generation changes or a person
+          asks.
+          {deadLetter.error === undefined ? null : (
             <div>
-              <code>{dead.error.code}</code> {dead.error.message}
+              <code>{deadLetter.error.code}</code> {deadLetter.error.message}
             </div>
           )}
         </div>

@@ -14,7 +14,7 @@ export function WriteCard({
   const { verb, resource, namespace, name, subresource, patch, conflicts, fromVersion, toVersion } =
     write;
   const manager = write.fieldManager ?? controller;
-  const taken = new Map(write.taken?.map(({ path, manager: from }) => [path, from]));
+  const taken = new Map(write.fieldsTakenOver?.map(({ path, manager: from }) => [path, from]));
   const fields = patch === undefined ? [] : flatten(patch);
   return (
     <article class="write">

@@ -4,12 +4,23 @@ import { runHref } from "../../state/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { now, Time } from "../../parts/time.tsx";
 import { idOf } from "../../api/run-id.ts";
-import { orderText } from "./wait-text.tsx";
+import { authorText } from "./wait-text.tsx";
 
 /** Where a run comes from and how far it is. */
 export function RunFacts({ run }: { readonly run: RunDetail }) {
-  const { createdAt, startedAt, endedAt, key, parent, by, cancel, retry, error, reason, status } =
-    run;
+  const {
+    createdAt,
+    startedAt,
+    endedAt,
+    key,
+    parent,
+    by,
+    cancel,
+    retry,
+    error,
+    blockedReason,
+    status,
+  } = run;
   const endMs = endedAt === undefined ? now.value : Date.parse(endedAt);
   const done = run.steps.filter(({ name }) => !name.includes("!")).length;
   return (
@@ -58,14 +69,14 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
         )}
         {retry === undefined ? null : (
           <div>
-            <dt>{retry.of === undefined ? "Went on" : "Another try of"}</dt>
+            <dt>{retry.originalRun === undefined ? "Went on" : "Another try of"}</dt>
             <dd>
-              {retry.of === undefined ? (
+              {retry.originalRun === undefined ? (
                 <span>from what failed</span>
               ) : (
-                <a href={runHref(retry.of)}>{idOf(retry.of)}</a>
+                <a href={runHref(retry.originalRun)}>{idOf(retry.originalRun)}</a>
               )}
-              <div class="dim small">{orderText(retry)}</div>
+              <div class="dim small">{authorText(retry)}</div>
             </dd>
           </div>
         )}
@@ -89,7 +100,7 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
           <span>{message}</span>
         </div>
       ))}
-      {(run.untaken ?? []).map(({ id, name, by: sender, at }) => (
+      {(run.unconsumedSignals ?? []).map(({ id, name, by: sender, at }) => (
         <div key={id} class="note">
           <span>
             Not taken yet: signal <b>{name}</b>, sent
@@ -97,9 +108,9 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
           </span>
         </div>
       ))}
-      {reason === undefined ? null : (
+      {blockedReason === undefined ? null : (
         <div class="note bad">
-          <span>{reason}</span>
+          <span>{blockedReason}</span>
         </div>
       )}
     </>

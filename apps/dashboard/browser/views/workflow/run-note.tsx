@@ -1,13 +1,17 @@
 import { Time } from "../../parts/time.tsx";
-import { orderText, waitText, type Run, type Wait } from "./wait-text.tsx";
+import { authorText, waitText, type Run, type Wait } from "./wait-text.tsx";
 
 /** Why a run stands as it does, in a few words for a row. */
-export function RunNote({ run: { status, waits = [], error, reason, cancel } }: { run: Run }) {
+export function RunNote({
+  run: { status, waits = [], error, blockedReason, cancel },
+}: {
+  run: Run;
+}) {
   switch (status) {
-    case "parked":
+    case "waiting":
       return <WaitNote waits={waits} />;
-    case "stuck":
-      return <span class="clip">{reason}</span>;
+    case "blocked":
+      return <span class="clip">{blockedReason}</span>;
     case "failed":
       return (
         <span class="clip">
@@ -21,10 +25,10 @@ export function RunNote({ run: { status, waits = [], error, reason, cancel } }: 
     case "running":
     case "compensating":
       return cancel === undefined ? null : (
-        <span class="dim clip">cancelled {orderText(cancel)}</span>
+        <span class="dim clip">cancelled {authorText(cancel)}</span>
       );
     case "cancelled":
-      return <span class="dim clip">{orderText(cancel)}</span>;
+      return <span class="dim clip">{authorText(cancel)}</span>;
   }
 }
 

@@ -1,12 +1,12 @@
 import { formatMs, plural } from "../../parts/format.ts";
 import { now } from "../../parts/time.tsx";
-import { orderText, waitText, type Run, type Wait } from "./wait-text.tsx";
+import { authorText, waitText, type Run, type Wait } from "./wait-text.tsx";
 
 /** How a run stands, as one sentence. */
 export function RunSentence({ run }: { readonly run: Run }) {
   const { status, waits = [], cancel, createdAt, startedAt, endedAt } = run;
   const took = formatMs(Date.parse(endedAt ?? createdAt) - Date.parse(createdAt));
-  const order = cancel === undefined ? "" : `, cancelled ${orderText(cancel)}`;
+  const action = cancel === undefined ? "" : `, cancelled ${authorText(cancel)}`;
   switch (status) {
     case "queued":
       return <>for {since(createdAt)}, until a worker takes it</>;
@@ -14,15 +14,15 @@ export function RunSentence({ run }: { readonly run: Run }) {
       return (
         <>
           for {since(startedAt ?? createdAt)}
-          {order}
+          {action}
         </>
       );
-    case "parked":
+    case "waiting":
       return <WaitSentence waits={waits} />;
-    case "stuck":
+    case "blocked":
       return <>until its cause is gone; a worker looks every minute</>;
     case "compensating":
-      return <>what it did{order}</>;
+      return <>what it did{action}</>;
     case "done":
       return <>in {took}</>;
     case "failed":
@@ -30,7 +30,7 @@ export function RunSentence({ run }: { readonly run: Run }) {
     case "cancelled":
       return (
         <>
-          after {took} {orderText(cancel)}
+          after {took} {authorText(cancel)}
         </>
       );
   }

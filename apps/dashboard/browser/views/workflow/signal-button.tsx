@@ -3,13 +3,13 @@ import { useState } from "preact/hooks";
 import { call } from "../../api/call.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { jsonOf, textOf } from "../../parts/form-fields.ts";
-import { OrderButton } from "../../parts/order-dialog.tsx";
-import type { RunOrdersProps } from "./run-orders.tsx";
+import { ActionButton } from "../../parts/action-dialog.tsx";
+import type { RunActionsProps } from "./run-actions.tsx";
 
 /** Sends the run a signal; the one that it waits for is filled in. */
-export function SignalButton({ run, onDone }: RunOrdersProps) {
+export function SignalButton({ run, onDone }: RunActionsProps) {
   return (
-    <OrderButton
+    <ActionButton
       label="Send signal"
       primary={run.waits?.some(({ kind }) => kind === "signal") === true}
       asksWhy={false}

@@ -1,11 +1,11 @@
-import type { StartedRunAnswer } from "@konverge/contracts";
+import type { StartRunResponse } from "@konverge/contracts";
 import { useState } from "preact/hooks";
 import { call } from "../../api/call.ts";
 import { cluster } from "../../state/cluster.ts";
 import { go, runHref } from "../../state/router.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { jsonOf, textOf } from "../../parts/form-fields.ts";
-import { OrderButton } from "../../parts/order-dialog.tsx";
+import { ActionButton } from "../../parts/action-dialog.tsx";
 
 export interface StartButtonProps {
   /** Workflows that there are. */
@@ -18,7 +18,7 @@ export interface StartButtonProps {
 export function StartButton(props: StartButtonProps) {
   if (props.names.length === 0) return null;
   return (
-    <OrderButton
+    <ActionButton
       label="Start a run"
       asksWhy={false}
       explains="A worker takes it as soon as one is free. Input that does not fit the workflow fails the run before its first step."
@@ -32,7 +32,7 @@ export function StartButton(props: StartButtonProps) {
           ...jsonOf(fields, "input"),
           ...(key === "" ? {} : { key }),
         };
-        const { id, created } = await call<StartedRunAnswer>("v1/runs", { method: "POST", body });
+        const { id, created } = await call<StartRunResponse>("v1/runs", { method: "POST", body });
         go(runHref(id));
         return created ? "Started" : "A run with this key goes on already: this is it";
       }}

@@ -25,17 +25,17 @@ export function useRun(id: string): LiveRun {
     const stop = new AbortController();
     const { signal } = stop;
     const follow = async () => {
-      let seen: string | undefined;
+      let lastState: string | undefined;
       while (!signal.aborted) {
         try {
-          const wait = seen === undefined ? "" : `?wait=${WAIT}&seen=${seen}`;
+          const wait = lastState === undefined ? "" : `?wait=${WAIT}&lastState=${lastState}`;
           const found = await call<RunDetail>(`v1/runs/${encodeURIComponent(id)}${wait}`, {
             signal,
           });
           setRun(found);
           setTrouble(undefined);
           if (found.endedAt !== undefined) return;
-          seen = `${found.status}/${found.steps.length}`;
+          lastState = `${found.status}/${found.steps.length}`;
         } catch (error) {
           if (signal.aborted) return;
           setTrouble(troubleOf(error));

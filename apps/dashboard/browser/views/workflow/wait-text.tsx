@@ -30,6 +30,6 @@ export function waitText({ kind, step, message }: Wait): ComponentChildren {
 }
 
 /** Who ordered a cancellation or a retry, and why. */
-export function orderText({ by, reason }: NonNullable<Run["cancel"]> = {}): string {
+export function authorText({ by, reason }: NonNullable<Run["cancel"]> = {}): string {
   return `by ${by ?? "another run"}${reason === undefined ? "" : `: ${reason}`}`;
 }

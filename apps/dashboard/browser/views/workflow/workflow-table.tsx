@@ -12,9 +12,9 @@ const COLUMNS: readonly {
 }[] = [
   { title: "Queued", status: "queued" },
   { title: "Running", status: "running" },
-  { title: "Waiting", status: "parked" },
+  { title: "Waiting", status: "waiting" },
   { title: "Undoing", status: "compensating", tone: "warn" },
-  { title: "Stuck", status: "stuck", tone: "bad" },
+  { title: "Stuck", status: "blocked", tone: "bad" },
   { title: "Failed", status: "failed", tone: "bad" },
   { title: "Done", status: "done" },
 ];

@@ -11,12 +11,10 @@ const signature = {
   },
 } as const;
 
-/** Requests the cancellation of a run. Returns `ordered` also if it was requested before. */
-export const cancelScript: Script<typeof signature, "ordered" | "ended" | "missing"> = defineScript(
-  signature,
-  {
+/** Requests the cancellation of a run. Returns `requested` also if it was requested before. */
+export const cancelScript: Script<typeof signature, "requested" | "ended" | "missing"> =
+  defineScript(signature, {
     lua: readLua(new URL("cancel.lua", import.meta.url)),
     include: [noteCancelPart],
-    answer: (reply) => replyWord(reply, ["ordered", "ended", "missing"]),
-  },
-);
+    answer: (reply) => replyWord(reply, ["requested", "ended", "missing"]),
+  });

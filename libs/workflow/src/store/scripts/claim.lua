@@ -16,6 +16,6 @@ redis.call('HSETNX', run, 'startedAt', int(now))
 local taken = h[8] and 'compensating' or 'running'
 move(statuses, id, status, taken, h[9])
 redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner, 'reason', '',
-  'parkedUntil', '', 'died', status == 'running' and '1' or '')
+  'waitingUntil', '', 'died', status == 'running' and '1' or '')
 return { 'held', epoch, int(now), redis.call('HGETALL', run), redis.call('HGETALL', steps),
   redis.call('LRANGE', signals, 0, -1) }

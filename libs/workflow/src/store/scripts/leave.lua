@@ -17,11 +17,11 @@ if h[9] and h[9] ~= '' then
   redis.call('HSET', run, 'watched', objects)
   if objects == '' then redis.call('ZREM', rechecks, id) else redis.call('ZADD', rechecks, now + RECHECK_MS, id) end
 end
-if kind == 'parked' or kind == 'stuck' then
-  local status = (kind == 'parked' and h[6]) and 'compensating' or kind
+if kind == 'waiting' or kind == 'blocked' then
+  local status = (kind == 'waiting' and h[6]) and 'compensating' or kind
   move(statuses, id, h[7], status, h[8])
-  redis.call('HSET', run, 'status', status, 'reason', kind == 'stuck' and text or '', 'parkedUntil', untilMs,
-    'waits', kind == 'parked' and text or '')
+  redis.call('HSET', run, 'status', status, 'reason', kind == 'blocked' and text or '', 'waitingUntil', untilMs,
+    'waits', kind == 'waiting' and text or '')
   if h[5] ~= wakeSeq then
     redis.call('ZADD', wakes, now, id)
   elseif untilMs ~= '' then
@@ -33,7 +33,7 @@ if kind == 'parked' or kind == 'stuck' then
 end
 move(statuses, id, h[7], kind, h[8])
 redis.call('HSET', run, 'status', kind, kind == 'done' and 'result' or 'error', text, 'endedAt', int(now), 'reason', '',
-  'parkedUntil', '', 'waits', '')
+  'waitingUntil', '', 'waits', '')
 redis.call('ZREM', wakes, id)
 redis.call('SREM', cancelling, id)
 redis.call('ZADD', endedRuns, now, id)

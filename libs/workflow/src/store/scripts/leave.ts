@@ -34,11 +34,11 @@ const signature = {
   ],
   args: {
     epoch: "text",
-    /** parked, stuck, compensating, done, failed or cancelled. */
+    /** waiting, blocked, compensating, done, failed or cancelled. */
     kind: "text",
     /** Empty for no deadline. */
     untilMs: "text",
-    /** The waits (JSON) or empty, why it is stuck, how it fails (JSON), its result or error (JSON). */
+    /** The waits (JSON) or empty, why it is blocked, how it fails (JSON), its result or error (JSON). */
     text: "text",
     id: "text",
     /** As it was when the run was claimed. */
@@ -56,7 +56,7 @@ const signature = {
 } as const;
 
 /**
- * Ends an execution: the run is parked, stuck, about to be compensated, or over.
+ * Ends an execution: the run is waiting, blocked, about to be compensated, or over.
  *
  * A run that ends removes two expired runs from the index, so that the index never grows faster than it shrinks.
  * What arrived since the claim may still wait for its request, so it stays noted for the sweep.

@@ -10,7 +10,7 @@ import {
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { movePart } from "./move-run.ts";
 
-export type ResumeAnswer =
+export type ResumeResponse =
   /** `changed`: the run is not as it was read. */
   | { readonly kind: "resumed" | "changed" }
   /** Another run holds the key. */
@@ -41,14 +41,14 @@ const signature = {
  *
  * The epoch grows, so that an execution from before the end cannot write to the run any more.
  */
-export const resumeScript: Script<typeof signature, ResumeAnswer> = defineScript(signature, {
+export const resumeScript: Script<typeof signature, ResumeResponse> = defineScript(signature, {
   lua: readLua(new URL("resume.lua", import.meta.url)),
   include: [clockPart, movePart],
   constants: { GRACE_MS },
   answer: decode,
 });
 
-function decode(reply: Reply): ResumeAnswer {
+function decode(reply: Reply): ResumeResponse {
   const [kind, holder] = replyTagged(reply);
   return kind === "rejected"
     ? { kind, holder: replyText(holder) }

@@ -1,0 +1,80 @@
+import type { ComponentChildren } from "preact";
+import { viewHref } from "../../state/cluster.ts";
+import { formatCount } from "../../parts/format.ts";
+
+const MOST_COLUMNS = 6;
+const MOST_ROWS = 20;
+
+/** How often something of ours met a manager. */
+interface Meeting {
+  /** Same text, same row. */
+  readonly row: string;
+  readonly manager: string;
+  readonly count: number;
+}
+
+export interface MatrixProps {
+  readonly label: string;
+  /** Above the row heads. */
+  readonly corner: string;
+  readonly meetings: readonly Meeting[];
+  readonly head: (row: string) => ComponentChildren;
+}
+
+/** Rows of ours, a column a manager, darker where they met more often. */
+export function Matrix({ label, corner, meetings, head }: MatrixProps) {
+  const managers = ranked(meetings, ({ manager }) => manager).slice(0, MOST_COLUMNS);
+  const rows = ranked(meetings, ({ row }) => row).slice(0, MOST_ROWS);
+  const cells = new Map<string, number>();
+  for (const { row, manager, count } of meetings) {
+    const cell = JSON.stringify([row, manager]);
+    cells.set(cell, (cells.get(cell) ?? 0) + count);
+  }
+  const most = Math.max(1, ...cells.values());
+  return (
+    <div class="panel scroll" tabIndex={0} role="region" aria-label={label}>
+      <table class="matrix">
+        <thead>
+          <tr>
+            <th scope="col">{corner}</th>
+            {managers.map((manager) => (
+              <th scope="col" class="right" key={manager}>
+                <a href={viewHref("/attempts", { manager })}>{manager}</a>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row}>
+              <th scope="row">{head(row)}</th>
+              {managers.map((manager) => (
+                <td class="num right" key={manager}>
+                  <Cell count={cells.get(JSON.stringify([row, manager]))} most={most} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Cell({ count, most }: { readonly count: number | undefined; readonly most: number }) {
+  if (count === undefined) return <span class="dim">–</span>;
+  const opacity = String(0.12 + 0.4 * (count / most));
+  return (
+    <span class="cell">
+      <span class="cell-heat" style={{ opacity }} aria-hidden="true" />
+      {formatCount(count)}
+    </span>
+  );
+}
+
+/** Names by how often they occur, most first. */
+function ranked(meetings: readonly Meeting[], nameOf: (meeting: Meeting) => string): string[] {
+  const sums = new Map<string, number>();
+  for (const each of meetings) sums.set(nameOf(each), (sums.get(nameOf(each)) ?? 0) + each.count);
+  return [...sums].toSorted(([, one], [, other]) => other - one).map(([name]) => name);
+}

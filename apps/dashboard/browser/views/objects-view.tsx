@@ -1,0 +1,258 @@
+import type { KeyItem, KeyList, QueueList } from "@konverge/contracts";
+import { call } from "../api/call.ts";
+import { partsOf, shortName } from "../api/object-key.ts";
+import { useQuery } from "../api/use-query.ts";
+import { apiPath, cluster, viewHref } from "../state/cluster.ts";
+import { objectHref, query } from "../state/router.ts";
+import { CliLine, flagsOf } from "../parts/cli-line.tsx";
+import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
+import { formatCount, plural } from "../parts/format.ts";
+import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { ActionButton, type OperatorAction } from "../parts/action-dialog.tsx";
+import { Pager } from "../parts/pager.tsx";
+import { Outcome, Phase, Status } from "../parts/status.tsx";
+import { Time } from "../parts/time.tsx";
+
+const PHASES = ["idle", "waiting", "running", "backoff", "deadLettered", "paused"] as const;
+const LIMIT = 100;
+
+/** Every object that a controller knows, how it stands, and what is held back by whom. */
+export function ObjectsView() {
+  const filters = filtersOf(["name", "namespace", "controller", "phase"]);
+  const cursor = query.value.get("cursor") ?? undefined;
+  const keys = useQuery<KeyList>(apiPath("keys", { ...filters, cursor, limit: String(LIMIT) }));
+  const queues = useQuery<QueueList>(apiPath("queues"));
+  const reload = () => {
+    keys.reload();
+    queues.reload();
+  };
+  const { data, trouble, loading } = keys;
+  const { controller } = filters;
+  return (
+    <>
+      <div class="title-row">
+        <h1>Objects</h1>
+        <div class="buttons">
+          <button type="button" onClick={reload}>
+            Look again
+          </button>
+          {controller === undefined ? null : (
+            <PauseController
+              controller={controller}
+              namespace={filters["namespace"]}
+              onDone={reload}
+            />
+          )}
+        </div>
+      </div>
+      <Depths queues={queues.data?.items ?? []} shown={controller} />
+      <Pauses queues={queues.data?.items ?? []} onDone={reload} />
+      <Filters>
+        <Filter name="name" label="Name" placeholder="any part" />
+        <Filter name="namespace" label="Namespace" />
+        <Filter name="controller" label="Controller" />
+        <Filter name="phase" label="State" choices={PHASES} />
+      </Filters>
+      <TroubleNote trouble={trouble ?? queues.trouble} />
+      <div aria-busy={loading}>
+        {data === undefined ? (
+          trouble === undefined && <Loading rows={10} />
+        ) : data.items.length === 0 && data.next === undefined ? (
+          <Empty title="No object is like that">
+            <p>Objects appear with their first request. Names match by any part.</p>
+          </Empty>
+        ) : (
+          <>
+            <KeyTable items={data.items} />
+            <Pager next={data.next} shown={plural(data.items.length, "object")} />
+          </>
+        )}
+      </div>
+      <CliLine line={["konverge object list", ...flagsOf(filters)].join(" ")} />
+    </>
+  );
+}
+
+function KeyTable({ items }: { readonly items: readonly KeyItem[] }) {
+  return (
+    <div class="panel">
+      <table class="stack">
+        <caption class="hidden">Objects by name</caption>
+        <thead>
+          <tr>
+            <th scope="col">Object</th>
+            <th scope="col">Controller</th>
+            <th scope="col">State</th>
+            <th scope="col">Last outcome</th>
+            <th scope="col" class="right">
+              Runs next
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {items.map(({ key, phase, lastOutcome, nextAt, failures, conflicts }) => {
+            const parts = partsOf(key);
+            return (
+              <tr key={key}>
+                <th scope="row">
+                  <a class="strong" href={objectHref(key)} data-row>
+                    {shortName(parts)}
+                  </a>
+                </th>
+                <td data-label="Controller">{parts.controller}</td>
+                <td data-label="State">
+                  <Phase of={phase} />
+                </td>
+                <td data-label="Last outcome">
+                  <span class="did">
+                    {lastOutcome === undefined ? (
+                      <span class="dim">none yet</span>
+                    ) : (
+                      <Outcome of={lastOutcome} />
+                    )}
+                    {failures + conflicts === 0 ? null : (
+                      <span class="dim small">
+                        {failures} failures, {conflicts} conflicts in a row
+                      </span>
+                    )}
+                  </span>
+                </td>
+                <td data-label="Runs next" class="right nowrap">
+                  {nextAt === undefined ? <span class="dim">–</span> : <Time at={nextAt} />}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** What a pause or its end is sent for. */
+interface Scope {
+  readonly controller: string;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+async function send(path: string, scope: Scope, action: OperatorAction): Promise<void> {
+  await call(path, { method: "POST", body: { cluster: cluster.value, ...scope, ...action } });
+}
+
+function PauseController({
+  controller,
+  namespace,
+  onDone,
+}: {
+  readonly controller: string;
+  readonly namespace: string | undefined;
+  readonly onDone: () => void;
+}) {
+  const what = namespace === undefined ? controller : `${controller} in ${namespace}`;
+  return (
+    <ActionButton
+      label={`Pause ${what}`}
+      danger
+      explains="Nothing new of it starts until somebody resumes it. What runs may end, and every request is kept."
+      run={async (action) => {
+        await send(
+          "v1/pauses",
+          { controller, ...(namespace === undefined ? {} : { namespace }) },
+          action,
+        );
+        onDone();
+        return `${what} is paused`;
+      }}
+    />
+  );
+}
+
+type Queue = QueueList["items"][number];
+
+/** How much waits for each controller; also the way to one of them. */
+function Depths({
+  queues,
+  shown,
+}: {
+  readonly queues: readonly Queue[];
+  readonly shown: string | undefined;
+}) {
+  return (
+    <ul class="chips" aria-label="Queues">
+      {queues.map(({ controller, waiting, active, delayed, workers }) => (
+        <li key={controller}>
+          <a
+            class="chip"
+            href={viewHref("/objects", {
+              controller: controller === shown ? undefined : controller,
+            })}
+            aria-current={controller === shown ? "true" : undefined}
+          >
+            <span class="strong">{controller}</span>{" "}
+            <span class="num">
+              {formatCount(waiting)} waiting, {formatCount(active)} running, {formatCount(delayed)}{" "}
+              later
+            </span>
+            {workers === 0 ? <span class="bad">, no worker</span> : null}
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Pauses({
+  queues,
+  onDone,
+}: {
+  readonly queues: readonly Queue[];
+  readonly onDone: () => void;
+}) {
+  const items = queues.flatMap(({ controller, pauses }) =>
+    pauses.map((pause) => ({ controller, ...pause })),
+  );
+  if (items.length === 0) return null;
+  return (
+    <ul class="problems" aria-label="Paused">
+      {items.map(({ controller, scope, by, reason, since }) => {
+        const parts = scope.kind === "key" ? partsOf(scope.key) : undefined;
+        const what =
+          parts !== undefined
+            ? shortName(parts)
+            : scope.kind === "namespace"
+              ? `namespace ${scope.namespace}`
+              : "all of it";
+        const target: Scope = {
+          controller,
+          ...(scope.kind === "namespace" ? { namespace: scope.namespace } : {}),
+          ...(parts === undefined
+            ? {}
+            : {
+                name: parts.name,
+                ...(parts.namespace === undefined ? {} : { namespace: parts.namespace }),
+              }),
+        };
+        return (
+          <li key={`${controller}${JSON.stringify(scope)}`} class="paused">
+            <span>
+              <Status tone="warn">{`${controller}: ${what} is paused`}</Status>{" "}
+              <span class="dim">
+                by {by} <Time at={since} />: {reason}
+              </span>
+            </span>
+            <ActionButton
+              label="Resume"
+              explains={`What was requested of ${controller} (${what}) meanwhile runs at once.`}
+              run={async (action) => {
+                await send("v1/pauses/resume", target, action);
+                onDone();
+                return `${controller} goes on`;
+              }}
+            />
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

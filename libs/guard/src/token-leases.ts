@@ -1,0 +1,60 @@
+/** Tokens of one lease: usable from `fromMs` until before `untilMs`, on this process's monotonic clock. */
+interface ShelvedLease {
+  tokens: number;
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly generation: number;
+}
+
+export interface TokenLeases {
+  put(lease: ShelvedLease): void;
+  /** Takes `cost` tokens that are usable now, all of one generation, or none. */
+  take(cost: number, nowMs: number): { readonly generation: number } | undefined;
+  /** Tokens that are usable now or will be. */
+  left(nowMs: number): number;
+  /** When the next promised tokens may be used; undefined when none are promised. */
+  nextMs(nowMs: number): number | undefined;
+  /** Drops all: the breaker has moved. */
+  clear(): void;
+}
+
+/** The tokens that this process holds. They die by themselves; giving them back would break the bound of the fleet. */
+export function createTokenLeases(): TokenLeases {
+  let leases: ShelvedLease[] = [];
+  const usable = (lease: ShelvedLease, nowMs: number) =>
+    lease.fromMs <= nowMs && nowMs < lease.untilMs && lease.tokens > 0;
+  const drop = (nowMs: number) => {
+    if (leases.some((lease) => nowMs >= lease.untilMs || lease.tokens === 0)) {
+      leases = leases.filter((lease) => nowMs < lease.untilMs && lease.tokens > 0);
+    }
+  };
+  return {
+    put(lease) {
+      leases.push({ ...lease });
+    },
+    take(cost, nowMs) {
+      drop(nowMs);
+      const now = leases.filter((lease) => usable(lease, nowMs));
+      if (now.reduce((sum, { tokens }) => sum + tokens, 0) < cost) return undefined;
+      let open = cost;
+      for (const lease of now) {
+        const taken = Math.min(open, lease.tokens);
+        lease.tokens -= taken;
+        open -= taken;
+      }
+      return { generation: now[0]?.generation ?? 0 };
+    },
+    left(nowMs) {
+      drop(nowMs);
+      return leases.reduce((sum, { tokens }) => sum + tokens, 0);
+    },
+    nextMs(nowMs) {
+      drop(nowMs);
+      const later = leases.filter(({ fromMs }) => fromMs > nowMs).map(({ fromMs }) => fromMs);
+      return later.length === 0 ? undefined : Math.min(...later);
+    },
+    clear() {
+      leases = [];
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import { defined, type JsonObject } from "@konverge/core";
+import { describe, expect, test } from "vitest";
+import { findWinners } from "./competing-writers.ts";
+
+const AT = "2026-01-01T00:00:00Z";
+const LATER = "2026-01-01T00:00:01Z";
+
+interface Entry {
+  readonly manager: string;
+  readonly fields: JsonObject;
+  readonly time?: string;
+  readonly subresource?: string;
+}
+const object = (content: JsonObject, entries: readonly Entry[]): JsonObject => ({
+  apiVersion: "v1",
+  kind: "Pool",
+  ...content,
+  metadata: {
+    ...(content["metadata"] as JsonObject | undefined),
+    managedFields: entries.map(({ manager, fields, time = AT, subresource }) => ({
+      manager,
+      operation: "Update",
+      apiVersion: "v1",
+      time,
+      fieldsType: "FieldsV1",
+      fieldsV1: fields,
+      ...defined({ subresource }),
+    })),
+  },
+});
+const winnersOf = (before: JsonObject, found: JsonObject, sensitive = false) =>
+  findWinners(before, found, { sensitive }).map(({ manager, paths }) => [manager, paths]);
+
+const replicas = { "f:spec": { "f:replicas": {} } };
+
+test("names the manager that owns the changed field", () => {
+  const idle = { manager: "idle", fields: { "f:data": { "f:x": {} } } };
+  const before = object({ spec: { replicas: 1 } }, [idle, { manager: "hpa", fields: replicas }]);
+  const found = object({ spec: { replicas: 2 } }, [
+    idle,
+    { manager: "hpa", fields: replicas, time: LATER },
+  ]);
+  expect(winnersOf(before, found)).toEqual([["hpa", ["spec.replicas"]]]);
+});
+
+test("also when the write came within the same second and its entry looks the same", () => {
+  const entries = [{ manager: "hpa", fields: replicas }];
+  expect(
+    winnersOf(
+      object({ spec: { replicas: 1 } }, entries),
+      object({ spec: { replicas: 2 } }, entries),
+    ),
+  ).toEqual([["hpa", ["spec.replicas"]]]);
+});
+
+test("names a new manager with its subresource and leaves the idle ones out", () => {
+  const mine = { manager: "me", fields: replicas };
+  const status = { manager: "op", subresource: "status", fields: { "f:status": { "f:n": {} } } };
+  const before = object({ spec: { replicas: 1 } }, [mine]);
+  const found = object({ spec: { replicas: 1 }, status: { n: 1 } }, [mine, status]);
+  expect(findWinners(before, found, { sensitive: false })).toEqual([
+    { manager: "op", operation: "Update", subresource: "status", paths: ["status.n"] },
+  ]);
+});
+
+test.each([
+  ["a bare map", { "f:spec": {} }],
+  ["a map and its existence", { "f:spec": { ".": {} } }],
+  ["nothing", {}],
+])("who lost a field to the winner and keeps %s is not named", (_title, fields) => {
+  const before = object({ spec: { replicas: 1 } }, [{ manager: "victim", fields: replicas }]);
+  const found = object({ spec: { replicas: 2 } }, [
+    { manager: "victim", fields },
+    { manager: "winner", fields: replicas },
+  ]);
+  expect(winnersOf(before, found)).toEqual([["winner", ["spec.replicas"]]]);
+});
+
+describe("of a removed field, which nobody owns any more,", () => {
+  const both = { "f:spec": { "f:a": {}, "f:b": {} } };
+  const one = { "f:spec": { "f:a": {} } };
+  test.each([
+    ["the manager that wrote later", LATER],
+    ["the last owner, if nothing else tells", AT],
+  ])("%s", (_title, time) => {
+    const before = object({ spec: { a: 1, b: 1 } }, [{ manager: "x", fields: both }]);
+    const found = object({ spec: { a: 1 } }, [{ manager: "x", fields: one, time }]);
+    expect(winnersOf(before, found)).toEqual([["x", ["spec.b"]]]);
+  });
+});
+
+test("list elements are named by key, and for sensitive kinds only as elements", () => {
+  const fields = { "f:metadata": { "f:finalizers": { ".": {}, 'v:"a/b"': {} } } };
+  const before = object({}, []);
+  const found = object({ metadata: { finalizers: ["a/b"] } }, [{ manager: "x", fields }]);
+  expect(winnersOf(before, found)).toEqual([["x", ['metadata.finalizers["a/b"]']]]);
+  expect(winnersOf(before, found, true)).toEqual([["x", ["metadata.finalizers[…]"]]]);
+});
+
+test("nobody is accused when the server says nothing", () => {
+  expect(winnersOf({ metadata: {}, spec: { a: 1 } }, { metadata: {}, spec: { a: 2 } })).toEqual([]);
+});

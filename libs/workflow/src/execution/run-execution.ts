@@ -1,0 +1,177 @@
+import { ensureError, KonvergeError } from "@konverge/core";
+import { ExecutionScope, BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
+import type { ChildStarter } from "./await-child.ts";
+import { compensate } from "./compensate.ts";
+import { createContext, type Undo } from "./create-context.ts";
+import type { AnyWorkflow } from "../define/define-workflow.ts";
+import {
+  createRunJournal,
+  type RunJournal,
+  type RunJournalOptions,
+} from "../journal/run-journal.ts";
+import {
+  FencedError,
+  type EndStatus,
+  type Failing,
+  type Followers,
+  type Leave,
+} from "../store/run-store.ts";
+import { schemaRefusal } from "../define/schema-refusal.ts";
+import { failureOf } from "./step-failed-error.ts";
+
+/** How an activation ended. */
+export type ExecutionEnd =
+  /** The run goes on in `afterMs`, or when somebody wakes it. */
+  | { readonly kind: "waiting"; readonly afterMs?: number }
+  | { readonly kind: "blocked"; readonly reason: string; readonly afterMs: number }
+  | { readonly kind: "ended"; readonly status: EndStatus; readonly followers: Followers }
+  /** Another activation holds the run or will; nothing was changed since. */
+  | { readonly kind: "lost" }
+  /** The store failed. */
+  | { readonly kind: "error"; readonly error: Error };
+
+export interface ExecutionOptions extends RunJournalOptions {
+  readonly workflow: AnyWorkflow;
+  readonly startChild: ChildStarter;
+}
+
+type Outcome =
+  | Interrupt
+  | { readonly kind: "returned"; readonly result: unknown }
+  | { readonly kind: "threw"; readonly error: Error };
+
+/**
+ * Executes a workflow function from its start: what is recorded is answered from the journal, what comes next is done, until the
+ * function ends or all of it waits.
+ */
+export async function runExecution(options: ExecutionOptions): Promise<ExecutionEnd> {
+  const { store, workflow, held } = options;
+  const journal = createRunJournal(options);
+  const leave = async (how: Leave) => await store.leave(held, how);
+  try {
+    const unfit = findMisfit(workflow, held.run.version);
+    if (unfit !== undefined) return await block(journal, leave, unfit);
+    const scope = new ExecutionScope();
+    const undos = new Map<string, Undo>();
+    const outcome = await execute(options, journal, scope, undos);
+    scope.close();
+    // Whoever holds the run next does not wait for us; a body that goes on finds its record refused.
+    if (outcome.kind === "lost") return outcome;
+    await scope.drained();
+    if (outcome.kind === "error") return outcome;
+    if (outcome.kind === "blocked") return await block(journal, leave, outcome.reason);
+    let { failing } = held;
+    if (failing === undefined) {
+      if (outcome.kind === "waiting") return await suspend(journal, leave, outcome);
+      if (outcome.kind === "returned") {
+        return ended("done", await leave({ kind: "done", result: outcome.result }));
+      }
+      failing = {
+        status: journal.cancelThrown ? "cancelled" : "failed",
+        error: failureOf(outcome.error),
+      } satisfies Failing;
+      if (undos.size > 0) await leave({ kind: "compensating", failing });
+    }
+    const waiting = await compensate(journal, [...undos.values()]);
+    switch (waiting?.kind) {
+      case "waiting":
+        return await suspend(journal, leave, waiting);
+      case "blocked":
+        return await block(journal, leave, waiting.reason);
+      case "lost":
+      case "error":
+        return waiting;
+      case undefined:
+        return ended(failing.status, await leave({ kind: failing.status, error: failing.error }));
+    }
+  } catch (thrown) {
+    const error = ensureError(thrown);
+    return error instanceof FencedError ? { kind: "lost" } : { kind: "error", error };
+  }
+}
+
+async function execute(
+  options: ExecutionOptions,
+  journal: RunJournal,
+  scope: ExecutionScope,
+  undos: Map<string, Undo>,
+): Promise<Outcome> {
+  const { workflow, held, startChild, stopped } = options;
+  const w = createContext({
+    scope,
+    journal,
+    startChild,
+    onUndo: (undo) => undos.set(undo.step, undo),
+  });
+  const run = async (): Promise<Outcome> => {
+    let input: unknown;
+    try {
+      input = inputOf(workflow, held.run.input);
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      if (held.steps.size === 0) return { kind: "threw", error };
+      // To fail here would undo nothing: which steps have an undo is told by the function alone.
+      const reason = `${error.message}; earlier code took it and has recorded steps: give this code a schema that takes it too, the run goes on by itself then`;
+      return { kind: "blocked", reason };
+    }
+    try {
+      const result = await workflow.run(w, input as never);
+      journal.assertFits("the run", { kind: "step", value: result });
+      return { kind: "returned", result };
+    } catch (error) {
+      return { kind: "threw", error: ensureError(error) };
+    }
+  };
+  const stop = () => void scope.interrupt({ kind: "lost" });
+  stopped.addEventListener("abort", stop, { once: true });
+  if (stopped.aborted) stop();
+  try {
+    return await Promise.race([scope.interrupted, run()]);
+  } finally {
+    stopped.removeEventListener("abort", stop);
+  }
+}
+
+/** Who starts a run by name alone has no schema: here is the first who does. */
+function inputOf({ name, input }: AnyWorkflow, given: unknown): unknown {
+  try {
+    return input === undefined ? given : input.parse(given);
+  } catch (cause) {
+    const detail = `the input of "${name}" does not fit its schema: ${schemaRefusal(cause)}`;
+    throw new KonvergeError("invalid_request", detail, { cause });
+  }
+}
+
+/** Why this code may not go on with a run of that version. */
+function findMisfit({ name, version, accepts }: AnyWorkflow, started: number): string | undefined {
+  if (started === version || accepts.includes(started)) return undefined;
+  const fix =
+    started > version
+      ? "a worker with newer code will go on with it; update this one"
+      : `add ${started} to accepts if the code can finish its runs, or keep a worker with version ${started} until they have ended`;
+  return `the run was started by version ${started} of "${name}", this worker has version ${version}: ${fix}`;
+}
+
+async function block(
+  journal: RunJournal,
+  leave: (how: Leave) => Promise<Followers>,
+  reason: string,
+): Promise<ExecutionEnd> {
+  await leave({ kind: "blocked", reason, untilMs: journal.nowMs() + BLOCKED_CHECK_MS });
+  return { kind: "blocked", reason, afterMs: BLOCKED_CHECK_MS };
+}
+
+async function suspend(
+  journal: RunJournal,
+  leave: (how: Leave) => Promise<Followers>,
+  parked: Extract<Leave, { kind: "waiting" }>,
+): Promise<ExecutionEnd> {
+  const { untilMs } = parked;
+  await leave(parked);
+  if (untilMs === undefined) return { kind: "waiting" };
+  return { kind: "waiting", afterMs: Math.max(0, untilMs - journal.nowMs()) };
+}
+
+function ended(status: EndStatus, followers: Followers): ExecutionEnd {
+  return { kind: "ended", status, followers };
+}
