@@ -95,7 +95,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
 
   test("an exception that no handler caused ends the process, with a log line", async () => {
     const { child, said } = await startChild({ fatal: true });
-    expect(await said("an exception that nobody caught")).toMatchObject({
+    expect(await said("uncaught exception, process exiting")).toMatchObject({
       level: "error",
       err: { message: "nobody's" },
     });

@@ -125,7 +125,7 @@ test.each([1, 3])("FLUSHALL: every object is reconciled again (%d shards)", asyn
   await until("every object again", () => seen.size === names.length, 30_000);
   expect(warnings).toContain("possible Redis data loss, full resync started");
   // A healthy Redis is left alone from then on.
-  expect(warnings.filter((message) => /may have lost/.test(message))).toHaveLength(1);
+  expect(warnings.filter((message) => /data loss/.test(message))).toHaveLength(1);
 });
 
 test("a replica without the latest writes takes over: a change that was acknowledged and lost is reconciled", async () => {

@@ -151,12 +151,12 @@ test("a cluster that Redis knows by that name as another one is not written to; 
   expect(await whereIs(await access.client("west"))).toBe("west");
 });
 
-test("two names for one API server are told of", async () => {
+test("reports two clusters with one API server", async () => {
   const { access, lines } = await openEast();
   expect(await whereIs(await access.client("twin"))).toBe("east");
   expect(lines[0]).toMatchObject({
     level: "warn",
     fields: { cluster: "twin", other: "east" },
-    message: expect.stringContaining("two names for one API server"),
+    message: expect.stringContaining("duplicate cluster"),
   });
 });
