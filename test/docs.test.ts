@@ -70,6 +70,36 @@ test.each(PAGES)("the links of %s lead somewhere", (page) => {
   expect(named.map(([, path = ""]) => path).filter((path) => !existsSync(path))).toEqual([]);
 });
 
+/** Left out by the style guide. The glossary has the words to use instead. */
+const LEFT_OUT =
+  /\b(?:(?:elected )?producers?|wish(?:es|ed)?|asked for|orders|news|dead(?!-?letter|\s+letter)|put off|turn-taking|whose turn|carried|hand(?:s|ed) on|fights?|who (?:won|lost)|in the way|in circles|shel(?:f|ves)|activations?|stuck|untaken|hand-over|cures?|(?:is|are|was|were) told|tells?|(?:goes?|going|works?) on|what is none|is not there|nobody|somebody|whoever|anew|a person)\b/gi;
+const PROSE = globSync(["*.md", "docs/**/*.md", "{apps,libs,infra,test}/**/README.md"]).filter(
+  (page) => !page.includes("node_modules"),
+);
+
+test.each(PROSE)("%s keeps to the words, cells and lines of the style guide", (page) => {
+  // The demo prints its own table.
+  const text = read(page).replace(/<!-- demo-output -->.*<!-- \/demo-output -->/s, "");
+  const prose = text
+    .replaceAll(/^( *)```.*?^\1```/gms, "")
+    .replaceAll(/`[^`]*`/g, "`code`")
+    .replaceAll(/\]\([^)]*\)/g, "]");
+  // The glossary may mention a word to explain another one.
+  if (page !== "docs/glossary.md") {
+    expect([...prose.matchAll(LEFT_OUT)].map(([word]) => word)).toEqual([]);
+  }
+  const rows = text.split("\n").filter((line) => line.startsWith("|"));
+  const cells = rows.flatMap((row) => row.split(/(?<!\\)\|/).map((cell) => cell.trim()));
+  expect(cells.filter((cell) => cell.length > 120)).toEqual([]);
+  const lines = text
+    // Printed output is shown as it is, and cron has no continuation lines.
+    .replaceAll(/^```(?:text|crontab)$.*?^```$/gms, "")
+    .split("\n")
+    // An address cannot be wrapped.
+    .filter((line) => line.length > 120 && !/^\S*https?:\S*$/.test(line.trim()));
+  expect(lines).toEqual([]);
+});
+
 /** As GitHub makes them. */
 function anchorsOf(page: string): string[] {
   return [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
