@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
-import { RUN_STATUSES } from "@konverge/contracts";
+import { RUN_STATUSES } from "@konverge/core";
 import { formatKey } from "@konverge/core";
 import { Queue } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";

@@ -28,7 +28,6 @@ export type {
   OverviewWorkflow,
 } from "./overview-api.ts";
 export {
-  RUN_STATUSES,
   runListSchema,
   retryRunSchema,
   runQuerySchema,
@@ -57,7 +56,6 @@ export {
   clusterQuerySchema,
   controllerListSchema,
   deadLetterQuerySchema,
-  KEY_PHASES,
   keyListSchema,
   keyQuerySchema,
   operatorActionListSchema,

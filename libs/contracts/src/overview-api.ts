@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { RUN_STATUSES } from "./run-api.ts";
+import { RUN_STATUSES } from "@konverge/core";
 
 /** What can be wrong with a cluster's work, worst first. */
 export const OVERVIEW_PROBLEMS = [

@@ -1,14 +1,5 @@
-import { WORKER_ROLES } from "@konverge/core";
+import { KEY_PHASES, WORKER_ROLES } from "@konverge/core";
 import { z } from "zod";
-
-export const KEY_PHASES = [
-  "idle",
-  "waiting",
-  "running",
-  "backoff",
-  "deadLettered",
-  "paused",
-] as const;
 
 /** Who holds back what, why and since when. */
 export const pauseSchema = z.object({

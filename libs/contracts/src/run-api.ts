@@ -1,17 +1,7 @@
+import { RUN_STATUSES } from "@konverge/core";
 import { z } from "zod";
 import { waitQuerySchema } from "./http-api.ts";
 import { operatorActionSchema } from "./queue-api.ts";
-
-export const RUN_STATUSES = [
-  "queued",
-  "running",
-  "waiting",
-  "blocked",
-  "compensating",
-  "done",
-  "failed",
-  "cancelled",
-] as const;
 
 const sayWorkflow = "write the name of a workflow";
 const workflow = z.string(sayWorkflow).min(1, sayWorkflow).max(63, sayWorkflow);

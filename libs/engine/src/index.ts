@@ -1,5 +1,12 @@
-export type { AttemptKube, StatusDraft } from "./access/attempt-kube.ts";
-export type { RunStarter, RunState, StartRun, StartRunOptions } from "./define/start-run.ts";
+export type { AttemptKube, ResourceTarget, StatusDraft } from "./define/attempt-kube.ts";
+export type {
+  RunRequest,
+  RunStarter,
+  RunState,
+  StartedWorkflow,
+  StartRun,
+  StartRunOptions,
+} from "./define/start-run.ts";
 export {
   allOf,
   annotationsChanged,
@@ -15,14 +22,9 @@ export { ACCESS_VERBS } from "./define/permission.ts";
 export type { AccessVerb, Permission } from "./define/permission.ts";
 export { leaseName } from "./watch/lease-name.ts";
 export { defineController } from "./define/define-controller.ts";
-export type {
-  ConflictRetry,
-  Controller,
-  ControllerOptions,
-  ReconcileContext,
-  ReconcileResult,
-  WatchSource,
-} from "./define/define-controller.ts";
+export type { Controller } from "./define/define-controller.ts";
+export type { ConflictRetry, ControllerOptions, WatchSource } from "./define/controller-options.ts";
+export type { ReconcileContext, ReconcileResult } from "./define/reconcile-context.ts";
 export type { OtherVersion } from "./define/crd-manifest.ts";
 export type { PrinterColumn } from "./define/printer-column.ts";
 export { conditions, defineResource } from "./define/define-resource.ts";
@@ -31,11 +33,11 @@ export type { Duration } from "@konverge/core";
 export { createShutdown } from "./create-shutdown.ts";
 export type { Shutdown } from "./create-shutdown.ts";
 export { startEngine } from "./engine.ts";
-export type { Engine, EngineOptions } from "./engine.ts";
+export type { Engine } from "./engine.ts";
+export type { EngineOptions } from "./engine-options.ts";
 export type { Log } from "./define/log.ts";
 export type { Handler, Middleware } from "./define/middleware.ts";
-export type { ObjectDraft } from "./access/new-object.ts";
-export type { ResourceTarget } from "./access/object-target.ts";
+export type { ObjectDraft } from "./define/new-object.ts";
 export { reportProgress } from "./define/report-progress.ts";
 export type { Progress, ProgressDraft } from "./define/report-progress.ts";
 export { reportStrayErrors } from "./attempt/stray-errors.ts";

@@ -6,6 +6,8 @@ export type {
   CompetingWriter,
   SentCall,
 } from "./contract/call-record.ts";
+export { atLeast, MUST_READ, startFrom } from "./contract/read-basis.ts";
+export type { ReadBasis, ServerRead } from "./contract/read-basis.ts";
 export { createAttemptSecrets } from "./objects/attempt-secrets.ts";
 export type { AttemptSecrets } from "./objects/attempt-secrets.ts";
 export { setCondition } from "./objects/conditions.ts";

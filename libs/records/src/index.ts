@@ -7,6 +7,6 @@ export {
 export type { AttemptRecord, Hint } from "./attempt-record.ts";
 export { hintDocs, HINTS } from "./hint.ts";
 export type { HintCode } from "./hint.ts";
-export { loopStateSchema } from "./loop-state.ts";
+export { LOOP_CAUSE, loopStateSchema } from "./loop-state.ts";
 export type { LoopState } from "./loop-state.ts";
 export { isSensitive, redactPatch } from "./redact.ts";

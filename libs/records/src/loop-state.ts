@@ -1,16 +1,19 @@
 import { z } from "zod";
 
-/** A key that runs in circles and is therefore slowed down. Shared by the workers of a cluster. Times are Unix ms. */
+/** The cause of attempts that were deferred because their key is in a reconcile loop. */
+export const LOOP_CAUSE = "loop";
+
+/** The state of a throttled key in a reconcile loop. Shared by the workers of a cluster. Times are Unix ms. */
 export const loopStateSchema = z.object({
   kind: z.enum(["selfTriggered", "requeue", "ownershipFlip"]),
-  /** Attempts in a row, or flips, when it was found. */
+  /** Consecutive attempts or ownership flips, at detection and since then. */
   count: z.number(),
-  /** Starts that were put off since. */
+  /** Delayed starts since detection. */
   step: z.number(),
   sinceMs: z.number(),
-  /** No start before this, unless a person asks or something else changes. */
+  /** No start before this time, except for a user request or an external change. */
   untilMs: z.number(),
-  /** What is written, or fought over. */
+  /** The written or contended fields. */
   paths: z.array(z.string()),
   managers: z.array(z.string()),
   worker: z.string(),

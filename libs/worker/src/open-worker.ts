@@ -20,6 +20,7 @@ import { explainForbidden } from "./explain-forbidden.ts";
 import { defineVersion, followFleet } from "./follow-fleet.ts";
 import { onceAdmitted } from "./once-admitted.ts";
 import { openClusters } from "./open-clusters.ts";
+import { createRunStarter } from "./run-starter.ts";
 import { createWorkflowRunner } from "./run-workflows.ts";
 
 const BYTES_PER_MIB = 1_048_576;
@@ -192,7 +193,7 @@ export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker
       client,
       lanes,
       history,
-      runs: runner.runs,
+      runs: () => createRunStarter(runner.runs()),
       queueFor: ({ name }) =>
         createWorkQueue({
           redis,

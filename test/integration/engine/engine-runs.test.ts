@@ -1,5 +1,6 @@
 import { ensureError, isKonvergeError } from "@konverge/core";
 import type { EngineOptions, RunState, StartRun } from "@konverge/engine";
+import { createRunStarter } from "@konverge/worker";
 import {
   defineWorkflow,
   openWorkflows,
@@ -20,7 +21,10 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
     const runs = openWorkflows({ redis: { url }, prefix, leaseMs: 2_000 });
     runs.work({ workflows, workerId: "test" });
     engines.onStopped(() => runs.close());
-    return { runs, options: { runs: () => runs } satisfies Partial<EngineOptions> };
+    return {
+      runs,
+      options: { runs: () => createRunStarter(runs) } satisfies Partial<EngineOptions>,
+    };
   };
   const resize = (size: number) =>
     engines.client.mutate(engines.Widgets, { namespace, name: "web" }, (draft) => {

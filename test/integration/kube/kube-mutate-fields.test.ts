@@ -13,6 +13,7 @@ import {
   isInvalid,
   isReplaced,
   loadKubeCredentials,
+  startFrom,
   type CallRecord,
   type ConflictRecord,
   type KubeClient,
@@ -289,13 +290,13 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
 
     test("a patch that does not apply although nothing changed is refused, not tried for ever", async () => {
       const read = await opened.client.get(widgets, target);
-      // What is carried claims to be the newest version and is not.
-      const carried = { ...read, spec: { ...read.spec, mode: "wrong" } } as unknown as JsonObject;
+      // The given object has the newest version but another content.
+      const outdated = { ...read, spec: { ...read.spec, mode: "wrong" } } as unknown as JsonObject;
       const refused = client.mutate(
         widgets,
         target,
         (draft) => void (specOf(draft).chosen = specOf(draft).mode),
-        { ...FIELDS, carried },
+        { ...FIELDS, basis: startFrom(outdated) },
       );
       await expect(refused).rejects.toSatisfy((error) => isInvalid(error) && !isConflict(error));
       expect(verbs()).toEqual(["patch 422", "get 200"]);

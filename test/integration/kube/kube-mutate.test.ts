@@ -1,9 +1,11 @@
 import { jsonEquals, parseJson, type JsonObject, type ResourceType } from "@konverge/core";
 import {
+  atLeast,
   isConflict,
   isFieldManagerConflict,
   isInvalid,
   isReplaced,
+  startFrom,
   type CallRecord,
   type ConflictRecord,
   type KubeClient,
@@ -57,30 +59,32 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     });
     const verbs = () => calls.map(({ verb, status }) => `${verb} ${status}`);
 
-    test("what is carried saves the read; nothing is concluded from it (P3)", async () => {
+    test("writes from a given object without a read, but bases no other decision on it (P3)", async () => {
       const change = (n: number) => (draft: Widget) => {
         specOf(draft).n = n;
       };
       const first = await client.mutate(widgets, target, change(1));
       const known = first.object as unknown as JsonObject;
       calls.length = 0;
-      const carried = await client.mutate(widgets, target, change(2), { carried: known });
+      const written = await client.mutate(widgets, target, change(2), { basis: startFrom(known) });
       expect(verbs()).toEqual(["patch 200"]);
-      expect(carried).toMatchObject({ kind: "updated", tries: 1, lost: 0 });
+      expect(written).toMatchObject({ kind: "updated", tries: 1, lost: 0 });
 
-      // It is old by now: the write is refused, and a read follows.
+      // The object is outdated now: the write is rejected, and a read follows.
       calls.length = 0;
-      const contested = await client.mutate(widgets, target, change(3), { carried: known });
+      const contested = await client.mutate(widgets, target, change(3), {
+        basis: startFrom(known),
+      });
       expect(verbs()).toEqual(["patch 409", "get 200", "patch 200"]);
       expect(contested).toMatchObject({ kind: "updated", tries: 2, lost: 1 });
 
-      // Nothing to change, it says; but the server knows better.
+      // The outdated object needs no change, but the current one does.
       calls.length = 0;
-      const same = await client.mutate(widgets, target, change(1), { carried: known });
+      const same = await client.mutate(widgets, target, change(1), { basis: startFrom(known) });
       expect(verbs()).toEqual(["get 200", "patch 200"]);
       expect(same).toMatchObject({ kind: "updated", lost: 0 });
 
-      // A change that throws on it is made again on what is read.
+      // A change that throws on the given object is repeated on a read one.
       calls.length = 0;
       const choosy = client.mutate(
         widgets,
@@ -89,33 +93,33 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
           if (specOf(draft).n !== 1) throw new Error("not yet");
           specOf(draft).n = 4;
         },
-        { carried: contested.object as unknown as JsonObject },
+        { basis: startFrom(contested.object as unknown as JsonObject) },
       );
       expect(await choosy).toMatchObject({ kind: "updated" });
       expect(verbs()).toEqual(["get 200", "patch 200"]);
     });
 
-    test("what is carried of before the floor, or of another object, is not used", async () => {
+    test("ignores a given object that is too old or another one", async () => {
       const change = (draft: Widget) => {
         specOf(draft).n = (specOf(draft).n as number) + 1;
       };
       const before = (await client.mutate(widgets, target, change)).object;
       const { object } = await client.mutate(widgets, target, change);
-      const floor = object.metadata.resourceVersion ?? "";
+      const version = object.metadata.resourceVersion ?? "";
       calls.length = 0;
-      const carried = before as unknown as JsonObject;
-      await client.mutate(widgets, target, change, { carried, floor });
+      const given = before as unknown as JsonObject;
+      await client.mutate(widgets, target, change, { basis: startFrom(given, atLeast(version)) });
       expect(verbs()).toEqual(["get 200", "patch 200"]);
 
       await client.delete(widgets, target);
       await client.create(widgets, { metadata: target, spec: { n: 0 } });
       calls.length = 0;
-      // Nobody said which object was meant: the one that is there.
-      const found = await client.mutate(widgets, target, change, { carried });
+      // Without a uid, the existing object is meant.
+      const found = await client.mutate(widgets, target, change, { basis: startFrom(given) });
       expect(specOf(found.object).n).toBe(1);
       const uid = found.object.metadata.uid ?? "";
       calls.length = 0;
-      await client.mutate(widgets, target, change, { carried, uid });
+      await client.mutate(widgets, target, change, { basis: startFrom(given), uid });
       expect(verbs()).toEqual(["get 200", "patch 200"]);
     });
 
@@ -222,19 +226,21 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(verbs()).toEqual(["get 200"]);
     });
 
-    test("a floor is read from the cache; one that is never reached is given up", async () => {
+    test("reads a minimum version from the cache; falls back to the newest if it is never reached", async () => {
       const { object } = await opened.client.mutate(
         widgets,
         target,
         (draft) => void specOf(draft).n++,
       );
-      const floor = object.metadata.resourceVersion ?? "";
-      await client.mutate(widgets, target, (draft) => expect(specOf(draft).n).toBe(1), { floor });
+      const version = object.metadata.resourceVersion ?? "";
+      await client.mutate(widgets, target, (draft) => expect(specOf(draft).n).toBe(1), {
+        basis: atLeast(version),
+      });
       expect(verbs()).toEqual(["get 200"]);
       calls.length = 0;
-      const far = `${floor}00000`;
+      const far = atLeast(`${version}00000`);
       expect(
-        (await client.mutate(widgets, target, (draft) => void specOf(draft).n++, { floor: far }))
+        (await client.mutate(widgets, target, (draft) => void specOf(draft).n++, { basis: far }))
           .object.spec,
       ).toEqual({ n: 2 });
       expect(verbs()).toEqual(["get 504", "get 200", "patch 200"]);

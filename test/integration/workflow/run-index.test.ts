@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RUN_STATUSES } from "@konverge/contracts";
+import { RUN_STATUSES } from "@konverge/core";
 import { listRuns, type RunCursor } from "../../../libs/workflow/src/store/list-runs.ts";
 import type { RunFilter } from "../../../libs/workflow/src/store/run-store.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";

@@ -1,4 +1,4 @@
-import { RUN_STATUSES } from "@konverge/contracts";
+import { RUN_STATUSES } from "@konverge/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { cancelScript } from "../../../libs/workflow/src/store/scripts/cancel.ts";
 import { claimScript } from "../../../libs/workflow/src/store/scripts/claim.ts";

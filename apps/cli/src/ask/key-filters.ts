@@ -1,5 +1,5 @@
 import type { KeyQuery } from "@konverge/client";
-import { KEY_PHASES } from "@konverge/contracts";
+import { KEY_PHASES } from "@konverge/core";
 import type { Command } from "commander";
 import { pick, type PageFlags } from "./show-pages.ts";
 

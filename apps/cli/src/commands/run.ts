@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { RUN_STATUSES } from "@konverge/contracts";
+import { RUN_STATUSES } from "@konverge/core";
 import { defined, ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { print, printNote } from "../text/output.ts";

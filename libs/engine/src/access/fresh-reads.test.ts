@@ -1,6 +1,7 @@
 import type { ApiObject, JsonObject } from "@konverge/core";
+import { atLeast, startFrom } from "@konverge/kube";
 import { expect, test } from "vitest";
-import { createFreshReads, newerOf } from "./fresh-reads.ts";
+import { createFreshReads, preferNewer } from "./fresh-reads.ts";
 
 const object = (resourceVersion: string): ApiObject => ({
   apiVersion: "v1",
@@ -8,7 +9,7 @@ const object = (resourceVersion: string): ApiObject => ({
   metadata: { name: "a", resourceVersion },
 });
 
-test("a read is good for one write, by the object itself and for 100 ms", () => {
+test("returns a read object once, by identity and within 100 ms", () => {
   let nowMs = 0;
   const reads = createFreshReads(() => nowMs);
   const read = reads.note(object("5"));
@@ -21,12 +22,12 @@ test("a read is good for one write, by the object itself and for 100 ms", () => 
   expect(reads.take(old)).toBeUndefined();
 });
 
-test("of what was carried and what was read the later one counts", () => {
+test("starts from the newer of the passed object and the read one", () => {
   const [older, newer] = [object("5"), object("10")] as unknown as [JsonObject, JsonObject];
-  expect(newerOf(older, newer)).toBe(newer);
-  expect(newerOf(newer, older)).toBe(newer);
-  expect(newerOf(undefined, newer)).toBe(newer);
-  expect(newerOf(newer, undefined)).toBe(newer);
+  expect(preferNewer(startFrom(older), newer)).toEqual(startFrom(newer));
+  expect(preferNewer(startFrom(newer), older)).toEqual(startFrom(newer));
+  expect(preferNewer(atLeast("3"), newer)).toEqual(startFrom(newer, atLeast("3")));
+  expect(preferNewer(startFrom(newer), undefined)).toEqual(startFrom(newer));
   const strange = object("x") as unknown as JsonObject;
-  expect(newerOf(strange, newer)).toBe(strange);
+  expect(preferNewer(startFrom(strange), newer)).toEqual(startFrom(strange));
 });

@@ -1,16 +1,17 @@
 import { compareResourceVersions, type ApiObject, type JsonObject } from "@konverge/core";
+import { startFrom, type ReadBasis } from "@konverge/kube";
 
 /**
- * Objects as this attempt has read them a moment ago: a write of one of them need not read it a second time, since it
- * carries the version and a foreign change in between is a conflict like any other.
+ * Objects that this attempt read a moment ago. A write of such an object needs no second read: it has the version as its
+ * precondition, and a foreign change in between is an ordinary conflict.
  */
 export interface FreshReads {
   note<T extends ApiObject | undefined>(object: T): T;
-  /** Once for each read: whoever lost a race on it, or wrote, must know better. */
+  /** Returns the object once per read: after a lost race or a write it is outdated. */
   take(target: object): JsonObject | undefined;
 }
 
-/** Longest age, in ms. The older a read, the likelier it loses, and then it has cost a call instead of saving one. */
+/** Longest age, in ms. The older a read, the likelier its write conflicts, which costs a call instead of saving one. */
 const FRESH_MS = 100;
 
 export function createFreshReads(clock: () => number = () => performance.now()): FreshReads {
@@ -30,14 +31,12 @@ export function createFreshReads(clock: () => number = () => performance.now()):
   };
 }
 
-/** The later state of one object; where versions do not compare, what the other writers say. */
-export function newerOf(
-  carried: JsonObject | undefined,
-  read: JsonObject | undefined,
-): JsonObject | undefined {
-  if (carried === undefined || read === undefined) return carried ?? read;
-  const order = compareResourceVersions(versionOf(read), versionOf(carried));
-  return order !== undefined && order > 0 ? read : carried;
+/** Starts from `read` if it is newer than the object of the basis. If versions do not compare, the basis stays. */
+export function preferNewer(basis: ReadBasis, read: JsonObject | undefined): ReadBasis {
+  if (read === undefined) return basis;
+  if (basis.kind !== "from") return startFrom(read, basis);
+  const order = compareResourceVersions(versionOf(read), versionOf(basis.object));
+  return order !== undefined && order > 0 ? startFrom(read, basis.otherwise) : basis;
 }
 
 function versionOf(object: JsonObject): string {

@@ -1,5 +1,5 @@
 import type { ApiObject, JsonObject, ResourceType } from "@konverge/core";
-import type { ChangeDraft, MutateResult } from "@konverge/kube";
+import { MUST_READ, type ChangeDraft, type MutateResult } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
 import { expect, test } from "vitest";
 import { createLaneWriter, type LaneWriterOptions } from "./lane-writer.ts";
@@ -17,7 +17,7 @@ const target = {
   name: { namespace: "default", name: "hot" },
   subresource: undefined,
   uid: undefined,
-  floor: undefined,
+  read: MUST_READ,
 };
 const turn = { carried: undefined, waitedMs: 0, leave: () => undefined };
 

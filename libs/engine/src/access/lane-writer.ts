@@ -7,30 +7,33 @@ import {
 } from "@konverge/core";
 import {
   isConflict,
+  startFrom,
   type ChangeDraft,
   type KubeClient,
   type MutateOptions,
   type MutateResult,
   type NamespacedName,
+  type ReadBasis,
+  type ServerRead,
 } from "@konverge/kube";
 import type { LaneHold, ObjectLanes } from "@konverge/lanes";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import { isRefusal, isUnwritten } from "./is-refusal.ts";
 import type { Company, TakenOutcome, WriteGroups } from "./write-group.ts";
 
-/** What is to be changed, and what it must be. */
+/** The object to change, and the read that the change needs at least. */
 interface WriteTarget {
   readonly type: ResourceType;
   readonly name: NamespacedName;
   readonly subresource: MutateOptions["subresource"] | undefined;
   readonly uid: string | undefined;
-  readonly floor: string | undefined;
+  readonly read: ServerRead;
 }
 
-/** Writes a change when its turn has come; `handedOn` is the object as the writer before left it, if that may be used. */
+/** Writes a change while the lane is held. */
 export type WriteOnce = (
   change: ChangeDraft<ApiObject>,
-  options: { readonly floor: string | undefined; readonly handedOn: JsonObject | undefined },
+  basis: ReadBasis,
 ) => Promise<MutateResult<ApiObject>>;
 
 export type LaneWriter = (
@@ -42,7 +45,7 @@ export type LaneWriter = (
 export interface LaneWriterOptions {
   readonly client: KubeClient;
   readonly lanes: ObjectLanes;
-  /** Of the controller, since what is written together has one field manager. */
+  /** Per controller, since changes written together have one field manager. */
   readonly groups: WriteGroups;
   readonly signal: AbortSignal;
   readonly isOpen: () => boolean;
@@ -50,122 +53,138 @@ export interface LaneWriterOptions {
 }
 
 /**
- * Lets all writers of an object take turns, whatever key they run under; each hands on what it knows of the object. Who
- * waits in the same process, for the same controller, is taken along by whoever's turn comes.
+ * Queues all writers of an object in its lane, whatever key they run under. Each passes the object to the next one. Writers
+ * that wait in the same process for the same controller are written together by the first of them.
  */
 export function createLaneWriter(options: LaneWriterOptions): LaneWriter {
-  const { client, lanes, groups, signal, isOpen, trace } = options;
-
-  const inTurn = async (
-    target: WriteTarget,
-    turn: LaneHold,
-    write: (handedOn: JsonObject | undefined) => Promise<MutateResult<ApiObject>>,
-  ): Promise<MutateResult<ApiObject>> => {
-    trace.noteLane(turn.waitedMs);
-    const mayCarry = isShared(target);
-    let known: JsonObject | undefined;
-    // Our own writers take turns, so whoever won against one is a stranger.
-    let stranger = false;
-    try {
-      const result = await write(mayCarry ? turn.carried : undefined);
-      if (mayCarry) known = result.object as unknown as JsonObject;
-      stranger = result.lost > 0;
-      return result;
-    } catch (error) {
-      stranger = isConflict(error);
-      throw error;
-    } finally {
-      turn.leave(known, { stranger });
-    }
-  };
-  /** A scale is an object of its own; of what is sensitive nothing leaves the attempt (P12). */
-  const isShared = ({ type, subresource }: WriteTarget) =>
-    subresource !== "scale" && !client.isSensitive(type);
-
-  const alone: LaneWriter = async (target, change, write) => {
-    const turn = await lanes.enter(laneOf(target), signal);
-    return await inTurn(target, turn, (handedOn) =>
-      write(change, { floor: target.floor, handedOn }),
-    );
-  };
-
   return async (target, change, write) => {
-    if (!isShared(target)) return await alone(target, change, write);
+    const job: WriteJob = { options, target, change, write };
+    if (!isShared(job)) return await writeAlone(job);
+    const waited = await waitInGroup(job);
+    if (waited.kind === "taken") return waited.result ?? (await writeAlone(job));
     const id = groupOf(target);
-    const taken = new AbortController();
-    let outcome: Promise<TakenOutcome> | undefined;
-    const stopWaiting = groups.wait(id, {
-      change,
-      uid: target.uid,
-      floor: target.floor,
-      isOpen: () => isOpen() && !signal.aborted,
-      onTaken: (comes) => {
-        outcome = comes;
-        taken.abort();
-      },
-    });
-    const askedAtMs = performance.now();
-    let turn: LaneHold | undefined;
-    try {
-      turn = await lanes.enter(laneOf(target), AbortSignal.any([signal, taken.signal]));
-    } catch (error) {
-      if (outcome === undefined) throw error;
-    } finally {
-      stopWaiting();
-    }
-    if (turn === undefined || outcome !== undefined) {
-      // Taken along while its own turn came, where lanes let several in: it must not write a second time.
-      turn?.leave();
-      const came = await outcome;
-      trace.noteLane(performance.now() - askedAtMs);
-      if (came?.kind === "failed") throw came.error;
-      return came?.kind === "written" ? came.result : await alone(target, change, write);
-    }
-    return await inTurn(target, turn, async (handedOn) => {
-      const company = groups.take(id, target);
-      if (company === undefined) return await write(change, { floor: target.floor, handedOn });
-      return await writeTogether(company, { target, change, write, handedOn, signal });
+    return await whileHeld(job, waited.turn, async (passed) => {
+      const company = options.groups.take(id, target);
+      if (company === undefined) return await write(change, basisOf(target.read, passed));
+      return await writeTogether(job, company, passed);
     });
   };
 }
 
-/** The end of one attempt is not that of the others. */
-const LEFT_ALONE = new KonvergeError(
-  "kube_unreachable",
-  "the attempt that wrote this change along with its own ended before the API server had answered; whether it was written is not known",
-);
-
-interface Together {
+/** One change on its way through the lane. */
+interface WriteJob {
+  readonly options: LaneWriterOptions;
   readonly target: WriteTarget;
   readonly change: ChangeDraft<ApiObject>;
   readonly write: WriteOnce;
-  readonly handedOn: JsonObject | undefined;
-  readonly signal: AbortSignal;
 }
 
-async function writeTogether(
-  company: Company,
-  { target, change, write, handedOn, signal }: Together,
-): Promise<MutateResult<ApiObject>> {
+/** Either the lane, or the result of another writer that included this change; undefined if it must be written alone. */
+type Waited =
+  | { readonly kind: "held"; readonly turn: LaneHold }
+  | { readonly kind: "taken"; readonly result: MutateResult<ApiObject> | undefined };
+
+async function waitInGroup({ options, target, change }: WriteJob): Promise<Waited> {
+  const { lanes, groups, signal, isOpen, trace } = options;
+  const taken = new AbortController();
+  let outcome: Promise<TakenOutcome> | undefined;
+  const stopWaiting = groups.wait(groupOf(target), {
+    change,
+    uid: target.uid,
+    read: target.read,
+    isOpen: () => isOpen() && !signal.aborted,
+    onTaken: (comes) => {
+      outcome = comes;
+      taken.abort();
+    },
+  });
+  const askedAtMs = performance.now();
+  let turn: LaneHold | undefined;
   try {
-    const written = await write(company.join(change), { floor: company.floor, handedOn });
-    return company.settle(written);
+    turn = await lanes.enter(laneOf(target), AbortSignal.any([signal, taken.signal]));
   } catch (error) {
-    // What came of a call that broke off is unknown, and its writers are told so, as if each had made it alone.
-    if (isUnwritten(error)) company.dissolve();
-    else company.dissolve({ error: signal.aborted ? LEFT_ALONE : error });
-    // What the server refuses may be any of them: each is written alone, and meets its own error.
-    if (!isRefusal(error) || signal.aborted) throw error;
-    return await write(change, { floor: target.floor, handedOn: undefined });
+    if (outcome === undefined) throw error;
+  } finally {
+    stopWaiting();
+  }
+  if (turn !== undefined && outcome === undefined) return { kind: "held", turn };
+  // Taken while it got the lane, if lanes admit several writers: it must not write twice.
+  turn?.leave();
+  const came = await outcome;
+  trace.noteLane(performance.now() - askedAtMs);
+  if (came?.kind === "failed") throw came.error;
+  return { kind: "taken", result: came?.kind === "written" ? came.result : undefined };
+}
+
+async function writeAlone(job: WriteJob): Promise<MutateResult<ApiObject>> {
+  const { options, target, change, write } = job;
+  const turn = await options.lanes.enter(laneOf(target), options.signal);
+  return await whileHeld(job, turn, (passed) => write(change, basisOf(target.read, passed)));
+}
+
+/** Passes the written object to the next holder of the lane. */
+async function whileHeld(
+  job: WriteJob,
+  turn: LaneHold,
+  write: (passed: JsonObject | undefined) => Promise<MutateResult<ApiObject>>,
+): Promise<MutateResult<ApiObject>> {
+  job.options.trace.noteLane(turn.waitedMs);
+  const mayPass = isShared(job);
+  let known: JsonObject | undefined;
+  // Our own writers use the lane, so a conflict is with another one.
+  let stranger = false;
+  try {
+    const result = await write(mayPass ? turn.carried : undefined);
+    if (mayPass) known = result.object as unknown as JsonObject;
+    stranger = result.lost > 0;
+    return result;
+  } catch (error) {
+    stranger = isConflict(error);
+    throw error;
+  } finally {
+    turn.leave(known, { stranger });
   }
 }
 
-/** One lane per object, whatever version of its kind it is written through. */
+/** A scale is another object. Sensitive objects do not leave the attempt (P12). */
+function isShared({ options, target: { type, subresource } }: WriteJob): boolean {
+  return subresource !== "scale" && !options.client.isSensitive(type);
+}
+
+function basisOf(read: ServerRead, passed: JsonObject | undefined): ReadBasis {
+  return passed === undefined ? read : startFrom(passed, read);
+}
+
+/** For the other attempts: the end of the writing attempt is not theirs. */
+const LEFT_ALONE = new KonvergeError(
+  "kube_unreachable",
+  "the attempt that wrote this change together with its own ended before the API server responded; the result of the write is unknown",
+);
+
+async function writeTogether(
+  { options: { signal }, target, change, write }: WriteJob,
+  company: Company,
+  passed: JsonObject | undefined,
+): Promise<MutateResult<ApiObject>> {
+  try {
+    const written = await write(company.join(change), basisOf(company.read, passed));
+    return company.settle(written);
+  } catch (error) {
+    // The result of an interrupted call is unknown; its writers get the error as if each had made the call alone.
+    if (isUnwritten(error)) company.dissolve();
+    else company.dissolve({ error: signal.aborted ? LEFT_ALONE : error });
+    // Any of the changes may be what the server rejected: each is written alone, and gets its own error.
+    if (!isRefusal(error) || signal.aborted) throw error;
+    return await write(change, target.read);
+  }
+}
+
+/** One lane per object, whatever version of its kind the write uses. */
 function laneOf({ type, name: { namespace = "_", name } }: WriteTarget): string {
   return [resourceId(type), namespace, name].map(encodeURIComponent).join("/");
 }
 
-/** What may be one write: drafts of one version of the kind, to one address. */
+/** Changes that can be one write: drafts of one version of the kind, to one address. */
 function groupOf(target: WriteTarget): string {
   return [laneOf(target), target.type.version, target.subresource ?? ""].join(" ");
 }

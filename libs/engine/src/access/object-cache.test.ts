@@ -30,7 +30,7 @@ function setUp(objects: ApiObject[], lastVersion: string) {
   const clock = { ms: 0 };
   const cache = createObjectCache(new Map([["machines.g", store]]), () => clock.ms);
   const names = async () =>
-    (await cache.list(type, { namespace: "n", floor: undefined }))
+    (await cache.list(type, { namespace: "n", atLeast: undefined }))
       ?.map(({ metadata }) => metadata.name)
       .toSorted();
   return { store, cache, names, clock };
@@ -62,7 +62,7 @@ test("an own delete is hidden at once, unless finalizers hold the object", async
 test("a type that nobody watches is not answered from the cache", async () => {
   const { cache } = setUp([], "5");
   expect(
-    await cache.list({ ...type, resource: "others" }, { namespace: "n", floor: undefined }),
+    await cache.list({ ...type, resource: "others" }, { namespace: "n", atLeast: undefined }),
   ).toBeUndefined();
 });
 
@@ -99,7 +99,7 @@ describe("find", () => {
 
 test("a list waits for a watch that is behind what its attempt is about", async () => {
   const { store, cache } = setUp([machine("a", "5")], "5");
-  const listing = cache.list(type, { namespace: "n", floor: "7" });
+  const listing = cache.list(type, { namespace: "n", atLeast: "7" });
   store.objects = [];
   store.lastVersion = "7";
   expect(await listing).toEqual([]);
@@ -114,7 +114,7 @@ test("only the API server can say when the watch does not come as far within a s
       return "5";
     },
   });
-  expect(await cache.list(type, { namespace: "n", floor: "7" })).toBeUndefined();
+  expect(await cache.list(type, { namespace: "n", atLeast: "7" })).toBeUndefined();
 });
 
 test("own writes of a kind that is never read are forgotten once the watch has delivered them", async () => {

@@ -1,5 +1,5 @@
 import type { ApiObject } from "@konverge/core";
-import type { MutateResult } from "@konverge/kube";
+import { atLeast, MUST_READ, type MutateResult } from "@konverge/kube";
 import { expect, test } from "vitest";
 import { createWriteGroups, type TakenOutcome, type WaitingChange } from "./write-group.ts";
 
@@ -24,14 +24,14 @@ function setUp() {
     groups.wait("hot", {
       change,
       uid: undefined,
-      floor: undefined,
+      read: MUST_READ,
       isOpen: () => true,
       onTaken: (outcome) => outcomes.push(outcome),
       ...more,
     });
   /** As if the API server had taken the write. */
-  const lead = async (own: Change, { uid = "u", floor }: { uid?: string; floor?: string } = {}) => {
-    const company = groups.take("hot", { uid, floor });
+  const lead = async (own: Change) => {
+    const company = groups.take("hot", { uid: "u", read: MUST_READ });
     if (company === undefined) return undefined;
     const draft = object();
     await company.join(own)(draft);
@@ -138,9 +138,9 @@ test("what takes the lane too long is left out, and comes next", async () => {
 
 test("the write is made on the latest version that any of them knows", () => {
   const { groups, wait } = setUp();
-  wait(set("b"), { floor: "9" });
-  wait(set("c"), { floor: "10" });
-  expect(groups.take("hot", { uid: undefined, floor: "8" })?.floor).toBe("10");
+  wait(set("b"), { read: atLeast("9") });
+  wait(set("c"), { read: atLeast("10") });
+  expect(groups.take("hot", { uid: undefined, read: atLeast("8") })?.read).toEqual(atLeast("10"));
 });
 
 test("a call that broke off is told to all, a refusal sends each its own way", async () => {
@@ -150,7 +150,7 @@ test("a call that broke off is told to all, a refusal sends each its own way", a
   ] as const) {
     const { groups, wait, outcomes } = setUp();
     wait(set("b"));
-    const company = groups.take("hot", { uid: "u", floor: undefined });
+    const company = groups.take("hot", { uid: "u", read: MUST_READ });
     await company?.join(set("a"))(object());
     company?.dissolve(broken);
     expect((await outcomes[0])?.kind).toBe(kind);
@@ -160,14 +160,14 @@ test("a call that broke off is told to all, a refusal sends each its own way", a
 test("a call that broke off before the changes were made is nobody's but the caller's", async () => {
   const { groups, wait, outcomes } = setUp();
   wait(set("b"));
-  groups.take("hot", { uid: "u", floor: undefined })?.dissolve({ error: new Error("no token") });
+  groups.take("hot", { uid: "u", read: MUST_READ })?.dissolve({ error: new Error("no token") });
   expect((await outcomes[0])?.kind).toBe("alone");
 });
 
 test("a change that throws when it is made again after a lost race is nobody's but its own", async () => {
   const { groups, wait, outcomes } = setUp();
   wait(set("b"));
-  const company = groups.take("hot", { uid: "u", floor: undefined });
+  const company = groups.take("hot", { uid: "u", read: MUST_READ });
   let tries = 0;
   const change = company?.join(() => {
     if (++tries === 2) throw new Error("not any more");

@@ -6,57 +6,54 @@ import {
   type ApiObject,
   type JsonObject,
 } from "@konverge/core";
-import type { ChangeDraft, MutateResult } from "@konverge/kube";
+import { atLeast, type ChangeDraft, type MutateResult, type ServerRead } from "@konverge/kube";
 
 /** A change that waits to be written, with or without others. */
 export interface WaitingChange {
   readonly change: ChangeDraft<ApiObject>;
-  /** What the change must be made on: this object, at least at this version. */
+  /** The object that the change is for, and the read that it needs at least. */
   readonly uid: string | undefined;
-  readonly floor: string | undefined;
-  /** False once its attempt has ended or may not write any more. */
+  readonly read: ServerRead;
+  /** False once its attempt has ended or must not write any more. */
   readonly isOpen: () => boolean;
-  /** Told that another writer has taken it along, and later what came of that. */
+  /** Called when another writer includes the change in its write; the promise is the result. */
   readonly onTaken: (outcome: Promise<TakenOutcome>) => void;
 }
 
-/**
- * `alone`: it was left out, or nothing was written; it is to be written on its own. `failed`: what came of the call is not
- * known.
- */
+/** `alone`: it was left out, or nothing was written, and must be written on its own. `failed`: the result of the call is unknown. */
 export type TakenOutcome =
   | { readonly kind: "written"; readonly result: MutateResult<ApiObject> }
   | { readonly kind: "failed"; readonly error: unknown }
   | { readonly kind: "alone" };
 
 /**
- * The changes of one controller in one process that wait for their object's lane, by object. Whoever's turn comes takes the
- * others along: all changes are made one after the other on the same draft and written at once, as databases commit groups.
+ * The changes of one controller in one process that wait for their object's lane, by object. The writer that gets the lane
+ * includes the others: all changes are made one after the other on the same draft and written at once (group commit).
  */
 export interface WriteGroups {
-  /** Waits to be taken along, until the answer is called. */
+  /** Offers a change to other writers, until the returned function is called. */
   wait(id: string, change: WaitingChange): () => void;
-  /** Takes those who wait and fit what the caller writes; `undefined` when there is nobody. */
-  take(id: string, own: Pick<WaitingChange, "uid" | "floor">): Company | undefined;
+  /** Takes the waiting changes that fit the caller's write; undefined if there are none. */
+  take(id: string, own: Pick<WaitingChange, "uid" | "read">): Company | undefined;
 }
 
-/** The changes that are written along with one's own. */
+/** The changes that are written together with the caller's own. */
 export interface Company {
-  /** The latest version that one's own change or one of theirs must be made on. */
-  readonly floor: string | undefined;
-  /** One's own change, and then theirs. A change of theirs that fails leaves no trace in the draft. */
+  /** The read that satisfies all of the changes. */
+  readonly read: ServerRead;
+  /** Makes the own change, then the others. A failing change of another writer leaves no trace in the draft. */
   readonly join: (own: ChangeDraft<ApiObject>) => ChangeDraft<ApiObject>;
-  /** Tells them what was written; answers one's own part of it. */
+  /** Settles the others; returns the own part of the result. */
   settle(result: MutateResult<ApiObject>): MutateResult<ApiObject>;
-  /** Sends them their own ways, or tells them how the call broke off. */
+  /** Leaves the others to write on their own, or fails them with the error of an interrupted call. */
   dissolve(broken?: { readonly error: unknown }): void;
 }
 
-/** A group is no longer than what a merge patch of one hot object can reasonably hold. */
+/** Largest group: as many changes as a merge patch of one object can reasonably hold. */
 const MOST = 64;
-/** A change only computes; one that takes longer is left to its own attempt, in ms. */
+/** Longest change, in ms. Changes only compute; a slower one is left to its own attempt. */
 const CHANGE_MS = 250;
-/** Of a large object every copy takes its time, and the lane waits for it, in ms; who is left out comes next. */
+/** Longest time for all changes, in ms: copies of large objects are slow while the lane waits. The rest comes next. */
 const JOINING_MS = 100;
 
 export function createWriteGroups(clock: () => number = () => performance.now()): WriteGroups {
@@ -75,14 +72,17 @@ export function createWriteGroups(clock: () => number = () => performance.now())
       waiting.set(id, group);
       return () => remove(id, change);
     },
-    take(id, { uid, floor }) {
+    take(id, { uid, read }) {
       const fitting = [...(waiting.get(id) ?? [])]
         .filter((change) => change.isOpen() && (change.uid === undefined || change.uid === uid))
         .slice(0, MOST - 1);
       if (fitting.length === 0) return undefined;
       for (const change of fitting) remove(id, change);
-      const atLeast = latest([floor, ...fitting.map((change) => change.floor)]);
-      return createCompany(fitting, atLeast, clock);
+      return createCompany(
+        fitting,
+        latestOf([read, ...fitting.map((change) => change.read)]),
+        clock,
+      );
     },
   };
 }
@@ -90,13 +90,13 @@ export function createWriteGroups(clock: () => number = () => performance.now())
 interface Member {
   readonly change: WaitingChange;
   readonly settle: (outcome: TakenOutcome) => void;
-  /** Its part of the last try: nothing when it was left out. */
+  /** Its part of the last try; undefined if it was left out. */
   part: { readonly before: JsonObject; readonly patch: JsonObject | undefined } | undefined;
 }
 
 function createCompany(
   changes: readonly WaitingChange[],
-  floor: string | undefined,
+  read: ServerRead,
   clock: () => number,
 ): Company {
   const members = changes.map((change): Member => {
@@ -107,11 +107,11 @@ function createCompany(
   let own: Member["part"];
 
   return {
-    floor,
+    read,
     join: (change) => async (draft) => {
       const object = draft as unknown as JsonObject;
       const before = cloneJson(object);
-      // What a try before this one wrote was not taken.
+      // The write of an earlier try was rejected.
       for (const member of members) member.part = undefined;
       await change(draft);
       own = { before, patch: diffMergePatch(before, object) };
@@ -132,7 +132,7 @@ function createCompany(
     },
     dissolve(broken) {
       for (const { part, settle } of members) {
-        // Without a part it was not in what was sent.
+        // Without a part, it was not in the request.
         const isKnown = broken === undefined || part === undefined;
         settle(isKnown ? { kind: "alone" } : { kind: "failed", error: broken.error });
       }
@@ -140,18 +140,20 @@ function createCompany(
   };
 }
 
-/** Versions that do not compare are left to the preconditions of the write. */
-function latest(floors: readonly (string | undefined)[]): string | undefined {
+/** The latest required version. The preconditions of the write cover versions that do not compare. */
+function latestOf(reads: readonly ServerRead[]): ServerRead {
   let highest: string | undefined;
-  for (const floor of floors) {
-    if (floor === undefined) continue;
-    if (highest === undefined || (compareResourceVersions(floor, highest) ?? 0) > 0)
-      highest = floor;
+  for (const read of reads) {
+    if (read.kind === "mustRead") continue;
+    const { version } = read;
+    if (highest === undefined || (compareResourceVersions(version, highest) ?? 0) > 0) {
+      highest = version;
+    }
   }
-  return highest;
+  return atLeast(highest);
 }
 
-/** Makes a change on a copy, and keeps it when it worked. */
+/** Makes a change on a copy, and keeps it if it succeeds. */
 async function tryOn(
   object: JsonObject,
   { change, isOpen }: WaitingChange,
@@ -170,12 +172,12 @@ async function tryOn(
       ),
     ]);
     if (!inTime) {
-      // Its error is met again when it is written alone.
+      // The error occurs again when the change is written alone.
       done.catch(() => undefined);
       return undefined;
     }
   } catch {
-    // It is made again alone, where its error is its attempt's.
+    // The change is repeated alone, where its error fails its own attempt.
     return undefined;
   } finally {
     late.abort();
@@ -185,7 +187,7 @@ async function tryOn(
   return { before, patch: diffMergePatch(before, object) };
 }
 
-/** What was written, as if this part had been written alone. */
+/** The result, as if this part had been written alone. */
 function partOf(
   { kind, object, tries, lost, beforeVersion }: MutateResult<ApiObject>,
   { before, patch }: NonNullable<Member["part"]>,

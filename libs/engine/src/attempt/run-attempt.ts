@@ -1,102 +1,92 @@
 import { KonvergeError, sleepMs, type ApiObject, type Outcome } from "@konverge/core";
-import { AttemptCancelledError, type AttemptLease } from "@konverge/queue";
-import { createAttemptTrace, type AttemptTrace } from "../access/attempt-trace.ts";
+import { AttemptCancelledError } from "@konverge/queue";
+import type { AttemptTrace } from "../access/attempt-trace.ts";
+import type { Attempt } from "../access/attempt.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 import { redactError } from "./redact-error.ts";
-import { runHandler, type RunHandlerOptions } from "./run-handler.ts";
+import { runHandler } from "./run-handler.ts";
 import { inAttempt } from "./stray-errors.ts";
 
-/** How long a handler may take to notice that it was aborted before it is left behind. */
+/** Time that an aborted handler has to return before the attempt ends without it, in ms. */
 const ABORT_GRACE_MS = 2_000;
-/** One for all: to make an error with its stack for each attempt would cost more than the attempt needs. */
-const ENDED = new KonvergeError("attempt_ended", "the attempt has ended");
 
 export interface AttemptRun {
   readonly outcome: Outcome;
   readonly trace: AttemptTrace;
-  /** The object as read at the start; undefined when it was gone or could not be read. */
+  /** The object as read at the start; undefined if it does not exist or could not be read. */
   readonly object: ApiObject | undefined;
-  /** How long this process's event loop stood still meanwhile, in ms. */
+  /** Time during which the event loop of this process was blocked, in ms. */
   readonly blockedMs?: number;
 }
 
-export interface RunAttemptOptions extends RunHandlerOptions {
-  readonly loop: LoopWatch;
+/**
+ * Runs a controller's handler once: reads the object, calls the handler with access bound to this attempt, and returns the
+ * result. Never throws, and ends in bounded time even if the handler does not.
+ */
+export async function runAttempt(attempt: Attempt, loop: LoopWatch): Promise<AttemptRun> {
+  const { lease, signal, trace } = attempt;
+  const redact = redactionOf(attempt);
+  const watched = loop.began(lease.key);
+  const timer = startTimeout(attempt);
+  try {
+    const running = inAttempt({ key: lease.key, redact }, () => runHandler(attempt));
+    const ending = running.then((outcome) =>
+      signal.aborted ? abortOutcome(attempt, outcome) : outcome,
+    );
+    const outcome = await Promise.race([ending, leftBehind(attempt)]);
+    const blockedMs = Math.round(watched.ended());
+    return {
+      outcome: withSafeError(afterwards(outcome, trace), redact),
+      trace,
+      object: attempt.object,
+      ...(blockedMs > 0 ? { blockedMs } : {}),
+    };
+  } finally {
+    clearTimeout(timer);
+    attempt.end();
+  }
 }
 
-/**
- * Runs a controller's handler once: reads the object, calls the handler with access bound to this attempt, and says
- * what came of it. Never throws, and ends in bounded time even when the handler does not.
- */
-export async function runAttempt(
-  attempt: AttemptLease,
-  options: RunAttemptOptions,
-): Promise<AttemptRun> {
-  const { controller, client } = options;
-  const trace = createAttemptTrace(options.span);
+function startTimeout(attempt: Attempt): NodeJS.Timeout {
+  const { name, timeoutMs } = attempt.runtime.controller;
+  return setTimeout(() => {
+    attempt.abort(
+      new KonvergeError(
+        "timed_out",
+        `controller "${name}" exceeded its timeout of ${timeoutMs} ms; pass ctx.signal to pending calls, or increase timeout`,
+      ),
+    );
+  }, timeoutMs);
+}
+
+function redactionOf({ runtime: { client, controller }, trace }: Attempt): (error: Error) => Error {
   const sensitiveKind = client.isSensitive(controller.for) ? controller.for.kind : undefined;
-  const redact = (error: Error) =>
+  return (error) =>
     redactError(error, {
       secrets: trace.secrets,
       sensitiveKind,
       isSensitive: (type) => client.isSensitive(type),
     });
-  const watched = options.loop.began(attempt.key);
-  const ended = new AbortController();
-  const signal = AbortSignal.any([attempt.signal, ended.signal]);
-  const state: { open: boolean; object: ApiObject | undefined } = { open: true, object: undefined };
-  const timer = setTimeout(() => {
-    ended.abort(
-      new KonvergeError(
-        "timed_out",
-        `controller "${controller.name}" ran longer than ${controller.timeoutMs} ms; give its signal to what it waits for, or raise timeout`,
-      ),
-    );
-  }, controller.timeoutMs);
-  try {
-    const running = inAttempt({ key: attempt.key, redact }, () =>
-      runHandler(attempt, options, { trace, signal, state }),
-    );
-    const ending = running.then((outcome) =>
-      signal.aborted ? abortOutcome(attempt, signal, outcome) : outcome,
-    );
-    const outcome = await Promise.race([ending, leftBehind(attempt, signal)]);
-    const blockedMs = Math.round(watched.ended());
-    return {
-      outcome: withSafeError(afterwards(outcome, trace), redact),
-      trace,
-      object: state.object,
-      ...(blockedMs > 0 ? { blockedMs } : {}),
-    };
-  } finally {
-    clearTimeout(timer);
-    state.open = false;
-    // Whatever the handler left running ends with its attempt: a write from now on would be a zombie's (P8).
-    if (!signal.aborted) ended.abort(ENDED);
-  }
 }
 
-/** Settles some time after the abort, so that a handler which ignores its signal cannot hold the key for ever. */
-async function leftBehind(attempt: AttemptLease, signal: AbortSignal): Promise<Outcome> {
+/** Settles some time after the abort, so that a handler that ignores its signal cannot hold the key forever. */
+async function leftBehind(attempt: Attempt): Promise<Outcome> {
+  const { signal } = attempt;
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
-  // The handler has ended: nobody waits for this, and a timer for each attempt would hold the process.
-  if (signal.reason !== ENDED) await sleepMs(ABORT_GRACE_MS);
-  return abortOutcome(attempt, signal, undefined);
+  // After a regular end the result is unused, and a timer per attempt would keep the process alive.
+  if (!attempt.hasEnded) await sleepMs(ABORT_GRACE_MS);
+  return abortOutcome(attempt, undefined);
 }
 
-/** `ending`: what an aborted handler came to in the end. One that finished its work all the same has finished it. */
-function abortOutcome(
-  attempt: AttemptLease,
-  signal: AbortSignal,
-  ending: Outcome | undefined,
-): Outcome {
+/** `ending`: the result of the aborted handler. If it finished its work nevertheless, that result counts. */
+function abortOutcome({ lease, signal }: Attempt, ending: Outcome | undefined): Outcome {
   if (ending !== undefined && !("error" in ending)) return ending;
   const reason: unknown = signal.reason;
-  // A handler over its time is a failure of the handler: it must not run again without backoff.
-  if (!attempt.signal.aborted && reason instanceof KonvergeError && reason.code === "timed_out") {
+  // A timeout is a failure of the handler: it must not run again without backoff.
+  if (!lease.signal.aborted && reason instanceof KonvergeError && reason.code === "timed_out") {
     return { kind: "retry", error: reason };
   }
   const cause = reason instanceof AttemptCancelledError ? reason.reason : "shutdown";
@@ -112,7 +102,7 @@ function withSafeError(outcome: Outcome, redact: (error: Error) => Error): Outco
   return { ...outcome, error: redact(outcome.error) };
 }
 
-/** A deferral wins over whatever the handler made of it. */
+/** A deferral takes precedence over the result of the handler. */
 function afterwards(outcome: Outcome, { deferred }: AttemptTrace): Outcome {
   if (deferred === undefined || outcome.kind === "cancelled" || outcome.kind === "deferred") {
     return outcome;

@@ -2,7 +2,7 @@ import { KonvergeError, toMs, type ErrorIssue } from "@konverge/core";
 import { findFairnessIssues, type Fairness } from "@konverge/queue";
 import { findBackoffIssues } from "./backoff.ts";
 import { ACCESS_VERBS } from "./permission.ts";
-import type { ControllerOptions } from "./define-controller.ts";
+import type { ControllerOptions } from "./controller-options.ts";
 
 /** Whatever was written: a configuration may come from JavaScript. */
 type Written = { readonly [Option in keyof ControllerOptions<never>]?: unknown };

@@ -1,6 +1,6 @@
 import type { ApiObject } from "@konverge/core";
 import { addFinalizer, removeFinalizer } from "@konverge/kube";
-import type { AttemptKube } from "../access/attempt-kube.ts";
+import type { AttemptKube } from "./attempt-kube.ts";
 
 /** The finalizer of a controller with `cleanup`: `konverge.dev/<controller>`. */
 export function finalizerOf(controller: string): string {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ReconcileContext } from "./define-controller.ts";
+import type { ReconcileContext } from "./reconcile-context.ts";
 import { withMiddleware, type Middleware } from "./middleware.ts";
 
 const context = {} as ReconcileContext;

@@ -1,5 +1,5 @@
 import type { ApiObject } from "@konverge/core";
-import type { ReconcileContext, ReconcileResult } from "./define-controller.ts";
+import type { ReconcileContext, ReconcileResult } from "./reconcile-context.ts";
 
 /** A controller's `reconcile` or `cleanup`. */
 export type Handler<T extends ApiObject = ApiObject> = (

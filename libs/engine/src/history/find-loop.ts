@@ -1,4 +1,4 @@
-import type { AttemptRecord, HintCode, LoopState } from "@konverge/records";
+import { LOOP_CAUSE, type AttemptRecord, type HintCode, type LoopState } from "@konverge/records";
 
 /** Attempts in a row, each started by what the one before wrote. A chain of phases has fewer. */
 export const OWN_WRITES_IN_A_ROW = 10;
@@ -6,8 +6,6 @@ export const OWN_WRITES_IN_A_ROW = 10;
 export const REQUEUES_IN_A_ROW = 20;
 /** Who asks more rarely looks after something, and costs little. */
 const RARE_REQUEUE_MS = 300_000;
-/** The engine's own entries while a key is slowed down. */
-export const LOOP_CAUSE = "loop";
 
 export interface Loop {
   readonly kind: LoopState["kind"];

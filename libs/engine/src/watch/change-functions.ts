@@ -1,7 +1,8 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
 import { generationChanged, type ObjectChange } from "../define/predicate.ts";
-import type { Controller, WatchSource } from "../define/define-controller.ts";
+import type { WatchSource } from "../define/controller-options.ts";
+import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
 

@@ -9,7 +9,8 @@ import type { NamespacedName } from "@konverge/kube";
 import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
 import { alwaysPasses, isRequestedByPerson, type ObjectChange } from "../define/predicate.ts";
-import type { Controller, WatchSource } from "../define/define-controller.ts";
+import type { WatchSource } from "../define/controller-options.ts";
+import type { Controller } from "../define/define-controller.ts";
 import { isTerminating } from "../define/finalizer.ts";
 
 /** A change as a reflector tells it; `initial` when it comes from a list and not from a watch. */

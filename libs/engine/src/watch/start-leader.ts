@@ -1,22 +1,27 @@
-import { ensureError, isKonvergeError, type Trigger } from "@konverge/core";
-import { isForbidden, startLeaderElection, type LeaderElection } from "@konverge/kube";
+import { ensureError, isKonvergeError, resourceId, type Trigger } from "@konverge/core";
+import {
+  isForbidden,
+  startLeaderElection,
+  type KubeClient,
+  type LeaderElection,
+  type LeaderElectionOptions,
+} from "@konverge/kube";
 import type { WorkQueue } from "@konverge/queue";
-import { leaseName } from "./lease-name.ts";
 import type { Controller } from "../define/define-controller.ts";
-import type { EngineOptions } from "../engine.ts";
-import { typeId } from "../access/object-cache.ts";
+import type { Log } from "../define/log.ts";
+import { leaseName } from "./lease-name.ts";
 import { runResync } from "./resync.ts";
 import type { Reflectors, Watcher } from "./start-reflectors.ts";
 
-/** A controller in a process that may be elected to make its requests. */
+/** A controller in a process that can lead its watches. */
 export interface Leader extends Watcher {
   readonly queue: WorkQueue;
   leading: boolean;
-  /** Waits for somebody to ask that everything be requested again. */
+  /** Fires when all objects must be enqueued again. */
   readonly again: RepeatedSignal;
 }
 
-/** Tells those that wait for it, each time anew. */
+/** Can fire repeatedly; each time it resolves all current waiters. */
 export interface RepeatedSignal {
   fire(reason: string): void;
   /** Never resolves once `signal` is aborted. */
@@ -27,7 +32,7 @@ export function createRepeatedSignal(): RepeatedSignal {
   const waiting = new Set<(reason: string) => void>();
   return {
     fire(reason) {
-      for (const tell of waiting) tell(reason);
+      for (const resolve of waiting) resolve(reason);
       waiting.clear();
     },
     next: (signal) =>
@@ -38,20 +43,38 @@ export function createRepeatedSignal(): RepeatedSignal {
   };
 }
 
-/** Stands for election; once elected, requests everything there is, and from then on what the watches see. */
-export function startLeader(
-  part: Leader,
-  reflectors: Reflectors,
-  options: EngineOptions,
-): LeaderElection {
-  const { controller, source, queue } = part;
+/** How leadership is elected. */
+export interface ElectionSettings {
+  /** Separates installations on one cluster, which must not share Leases. Default `konverge`. */
+  readonly installation?: string;
+  /** Namespace of the leaders' Leases. Default `default`. */
+  readonly leaseNamespace?: string;
+  readonly election?: Pick<
+    LeaderElectionOptions,
+    "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs"
+  >;
+}
+
+export interface StartLeaderOptions extends ElectionSettings {
+  readonly client: KubeClient;
+  readonly reflectors: Reflectors;
+  /** Identity in the Lease. */
+  readonly workerId: string;
+  readonly log: Log;
+  readonly onForbidden?: (error: Error) => void;
+}
+
+/** Takes part in the election; as leader, enqueues all known objects, and then what the watches see. */
+export function startLeader(part: Leader, options: StartLeaderOptions): LeaderElection {
+  const { controller } = part;
+  const { client, workerId, leaseNamespace, installation, election, onForbidden } = options;
   const log = options.log.child({ controller: controller.name });
   return startLeaderElection({
-    client: options.client.scoped({ priority: "critical" }),
-    namespace: options.leaseNamespace ?? "default",
-    name: leaseName(options.installation ?? "konverge", controller.name),
-    identity: options.workerId,
-    ...options.election,
+    client: client.scoped({ priority: "critical" }),
+    namespace: leaseNamespace ?? "default",
+    name: leaseName(installation ?? "konverge", controller.name),
+    identity: workerId,
+    ...election,
     onStartedLeading: (leading) => {
       log.info({}, "leadership acquired");
       part.leading = true;
@@ -59,43 +82,49 @@ export function startLeader(
         part.leading = false;
         log.info({}, "leadership ended");
       });
-      const store = reflectors.get(typeId(controller.for));
-      if (store === undefined) return;
-      // Whatever happened while nobody led is in the store: request all of it, and again as the resync interval says.
-      const onError = (error: Error) => log.warn({ err: error }, "resync failed, retrying");
-      const onLost = () => log.warn({}, "possible Redis data loss, full resync started");
-      runResync({
-        controller,
-        store,
-        source,
-        seen: () => seenBy(controller, reflectors),
-        incarnation: () => queue.incarnation(),
-        signal: leading,
-        onError,
-        onLost,
-        again: (signal) => part.again.next(signal),
-      }).catch((error: unknown) => {
-        if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
-      });
+      resyncWhile(leading, part, { reflectors: options.reflectors, log });
     },
     onError: (error) => {
-      // That nothing may be sent is told by the guard, once.
+      // The guard reports once that no call is possible.
       const level = isKonvergeError(error) && error.code === "deferred" ? "debug" : "warn";
       log[level]({ err: error }, "leader election attempt failed");
-      if (isForbidden(error)) options.onForbidden?.(error);
+      if (isForbidden(error)) onForbidden?.(error);
     },
   });
 }
 
-/** A child that was deleted while nobody led is known by nothing but its absence: whoever looks for it must have seen that. */
+/** Changes made without a leader are in the store: enqueues all of it, and again at the resync interval. */
+function resyncWhile(
+  leading: AbortSignal,
+  { controller, source, queue, again }: Leader,
+  { reflectors, log }: { readonly reflectors: Reflectors; readonly log: Log },
+): void {
+  const store = reflectors.get(resourceId(controller.for));
+  if (store === undefined) return;
+  runResync({
+    controller,
+    store,
+    source,
+    seen: () => seenBy(controller, reflectors),
+    incarnation: () => queue.incarnation(),
+    signal: leading,
+    onError: (error) => log.warn({ err: error }, "resync failed, retrying"),
+    onLost: () => log.warn({}, "possible Redis data loss, full resync started"),
+    again: (signal) => again.next(signal),
+  }).catch((error: unknown) => {
+    if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
+  });
+}
+
+/** A child that was deleted without a leader shows only by its absence, so the reader's cache must have seen the deletion. */
 function seenBy(
   { owns, watches }: Controller,
   reflectors: Reflectors,
 ): NonNullable<Trigger["seen"]> {
   const seen: Record<string, string> = {};
   for (const type of [...owns, ...watches.map((watch) => watch.type)]) {
-    const version = reflectors.get(typeId(type))?.lastVersion;
-    if (version !== undefined) seen[typeId(type)] = version;
+    const version = reflectors.get(resourceId(type))?.lastVersion;
+    if (version !== undefined) seen[resourceId(type)] = version;
   }
   return seen;
 }

@@ -1,16 +1,16 @@
-import type { ApiObject, ResourceType, WorkerRole } from "@konverge/core";
+import { resourceId, type ApiObject, type ResourceType, type WorkerRole } from "@konverge/core";
 import { createReflector, isForbidden, type KubeClient, type Reflector } from "@konverge/kube";
 import type { Metrics } from "@konverge/telemetry";
-import type { Controller, WatchSource } from "../define/define-controller.ts";
+import type { WatchSource } from "../define/controller-options.ts";
+import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
-import { typeId } from "../access/object-cache.ts";
 import type { RequestSource, SeenChange } from "./request-source.ts";
 
-/** A controller that is told of what the watches see. */
+/** A controller that receives the changes of the watches. */
 export interface Watcher {
   readonly controller: Controller;
   readonly source: RequestSource;
-  /** True while this process is its elected producer. */
+  /** True while this process leads the controller. */
   readonly leading: boolean;
 }
 
@@ -19,24 +19,24 @@ interface StartReflectorsOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly role: WorkerRole;
-  /** The API server said 403, and will until somebody changes a role. */
+  /** Receives 403 responses, which repeat until a role is changed. */
   readonly onForbidden: (error: Error) => void;
 }
 
-/** The watches of a process, by the id of their kind. */
+/** The watches of a process, by resource id. */
 export interface Reflectors {
-  /** Undefined for a kind that no controller names. One that only a handler's list needs is started by the first such list. */
+  /** Undefined for a kind of no controller. A watch that only a handler's list needs is started by the first such list. */
   get(id: string): Reflector<ApiObject> | undefined;
-  /** True for one that was started. */
+  /** True if the watch was started. */
   has(id: string): boolean;
-  /** Resolves when the first lists of all that were started are in. */
+  /** Resolves after the first list of every started watch. */
   synced(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * One watch per kind and process, however many controllers look at it. A process that is never elected does not watch the
- * reconciled kinds themselves: attempts read their object from the API server.
+ * Starts one watch per kind and process, shared by all controllers. A process that never leads does not watch the reconciled
+ * kinds themselves: attempts read their object from the API server.
  */
 export function startReflectors(
   parts: readonly Watcher[],
@@ -46,8 +46,8 @@ export function startReflectors(
   const atOnce = new Set<string>();
   for (const { controller } of parts) {
     for (const type of [controller.for, ...controller.owns, ...controller.watches.map(typeOf)]) {
-      types.set(typeId(type), type);
-      if (type !== controller.for || role !== "work") atOnce.add(typeId(type));
+      types.set(resourceId(type), type);
+      if (type !== controller.for || role !== "work") atOnce.add(resourceId(type));
     }
   }
   const reflectors = new Map<string, Reflector<ApiObject>>();
@@ -89,15 +89,16 @@ function typeOf({ type }: WatchSource): ResourceType {
   return type;
 }
 
-/** Only the elected producer requests; the others keep their caches warm. */
+/** Only the leader enqueues; other processes keep their caches current. */
 async function dispatch(parts: readonly Watcher[], id: string, change: SeenChange): Promise<void> {
   const requests: Promise<void>[] = [];
   for (const { controller, source, leading } of parts) {
     if (!leading) continue;
-    if (typeId(controller.for) === id) requests.push(source.onOwnKind(change));
-    if (controller.owns.some((type) => typeId(type) === id)) requests.push(source.onOwned(change));
+    if (resourceId(controller.for) === id) requests.push(source.onOwnKind(change));
+    if (controller.owns.some((type) => resourceId(type) === id))
+      requests.push(source.onOwned(change));
     for (const watch of controller.watches) {
-      if (typeId(watch.type) === id) requests.push(source.onWatched(watch, change));
+      if (resourceId(watch.type) === id) requests.push(source.onWatched(watch, change));
     }
   }
   await Promise.all(requests);

@@ -8,6 +8,7 @@ import type {
 } from "@konverge/core";
 import type { CallScope } from "./call-record.ts";
 import type { NamespacedName } from "../names/resource-path.ts";
+import type { ReadBasis } from "./read-basis.ts";
 import type { WatchEvent, WatchOptions } from "./watch-event.ts";
 
 /** What all calls may say. */
@@ -106,8 +107,8 @@ export interface MutateOptions extends CallOptions {
    * change of just that is one. A list is one value, and so is an object whose members were enumerated (keys, spread, JSON).
    */
   readonly strategy?: "guarded" | "fields";
-  /** Read at least this version, from the server's watch cache. Only a version of the same object. Default: the newest. */
-  readonly floor?: string;
+  /** What the first try starts from. Default: the newest version. */
+  readonly basis?: ReadBasis;
   /**
    * Tries after a conflict, inside this call. Default: again at once, then full jitter around the measured time from read
    * to commit, 8 tries in all. `none` throws the first conflict.
@@ -115,11 +116,6 @@ export interface MutateOptions extends CallOptions {
   readonly retry?: BackoffPolicy | "none";
   /** Refuse a successor of the same name. */
   readonly uid?: string;
-  /**
-   * The object as it was a moment ago, by someone who should know: the first try is built on it instead of on a read. That
-   * nothing is to be changed is never concluded from it. Not used when it is older than the floor or another object.
-   */
-  readonly carried?: JsonObject;
 }
 
 export interface MutateResult<T> {

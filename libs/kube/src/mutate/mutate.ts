@@ -26,6 +26,7 @@ import {
   KubeApiError,
 } from "../errors/kube-api-error.ts";
 import type { ChangeDraft, MutateOptions, MutateResult, Patch } from "../contract/kube-client.ts";
+import { MUST_READ, type ReadBasis, type ServerRead } from "../contract/read-basis.ts";
 import { redactValues } from "../names/sensitive-kinds.ts";
 
 /** How a mutation reaches its object. */
@@ -61,37 +62,38 @@ export async function mutateObject<T extends ApiObject>(
   change: ChangeDraft<T>,
   options: MutateOptions,
 ): Promise<MutateResult<T>> {
-  const { subresource, floor, strategy = "guarded" } = options;
+  const { subresource, basis = MUST_READ, strategy = "guarded" } = options;
   assertStrategy(strategy);
   let uid = options.uid;
   let lost: LostTry | undefined;
   let losses = 0;
-  let carried = usableCarry(options);
+  const firstRead = basis.kind === "from" ? basis.otherwise : basis;
+  let given = usableObject(basis, uid);
   for (let number = 1; ; number++) {
     if (lost?.delayMs !== undefined && lost.delayMs > 0) await sleepMs(lost.delayMs, access.signal);
     const beganAtMs = performance.now();
-    const isCarried = carried !== undefined;
+    const isGiven = given !== undefined;
     const read =
-      carried ??
-      (await readFor(access, { floor: lost === undefined ? floor : undefined, uid, lost }));
-    carried = undefined;
+      given ??
+      (await readFor(access, { how: lost === undefined ? firstRead : MUST_READ, uid, lost }));
+    given = undefined;
     if (lost !== undefined) {
       assertLost(lost, read);
       report(access, lost, { found: read, subresource });
     }
-    if (!isCarried) uid ??= textOf(read, "uid");
+    if (!isGiven) uid ??= textOf(read, "uid");
     const edited = makeDraft(read, subresource);
     const tracked = strategy === "fields" ? trackFields(edited.draft) : undefined;
     try {
       await change((tracked?.draft ?? edited.draft) as unknown as T);
     } catch (error) {
-      if (isCarried) continue;
+      if (isGiven) continue;
       throw error;
     }
     const patch = patchOf(edited, subresource);
     const beforeVersion = textOf(read, "resourceVersion") ?? "";
     if (patch === undefined) {
-      if (isCarried) continue;
+      if (isGiven) continue;
       return unchanged(read, { tries: number, lost: losses }, beforeVersion);
     }
     try {
@@ -116,7 +118,7 @@ export async function mutateObject<T extends ApiObject>(
       const isUnsure = tracked !== undefined && isInapplicable(error);
       const isLost = isUnsure || isOptimisticConflict(error);
       // What is refused may be the fault of what was not read.
-      if (isCarried && !isLost && isRefused(error)) continue;
+      if (isGiven && !isLost && isRefused(error)) continue;
       if (isReplaced(error)) throw replaced(access.ref, error);
       if (!isLost) throw error;
       losses += 1;
@@ -155,7 +157,7 @@ async function giveUp(
     report(access, lost, { subresource });
     return lost.error;
   }
-  const found = await readFor(access, { floor: undefined, uid, lost });
+  const found = await readFor(access, { how: MUST_READ, uid, lost });
   assertLost(lost, found);
   report(access, lost, { found, subresource });
   return new KubeApiError(
@@ -167,26 +169,28 @@ async function giveUp(
 const isRefused = (error: unknown): boolean =>
   isReplaced(error) || isInvalid(error) || isBadRequest(error) || isNotFound(error);
 
-/** Undefined where a read is needed: no carry, or one of another object or from before the floor. */
-function usableCarry({ carried, uid, floor }: MutateOptions): JsonObject | undefined {
-  if (carried === undefined) return undefined;
-  if (uid !== undefined && textOf(carried, "uid") !== uid) return undefined;
-  if (floor === undefined) return carried;
-  const order = compareResourceVersions(textOf(carried, "resourceVersion") ?? "", floor);
-  return order !== undefined && order >= 0 ? carried : undefined;
+/** Undefined if a read is needed: no object is given, or it is another one or too old. */
+function usableObject(basis: ReadBasis, uid: string | undefined): JsonObject | undefined {
+  if (basis.kind !== "from") return undefined;
+  const { object, otherwise } = basis;
+  if (uid !== undefined && textOf(object, "uid") !== uid) return undefined;
+  if (otherwise.kind === "mustRead") return object;
+  const version = textOf(object, "resourceVersion") ?? "";
+  const order = compareResourceVersions(version, otherwise.version);
+  return order !== undefined && order >= 0 ? object : undefined;
 }
 
 interface ReadFor {
-  readonly floor: string | undefined;
+  readonly how: ServerRead;
   readonly uid: string | undefined;
   readonly lost: LostTry | undefined;
 }
 
 /** Reads the object, and refuses one that took its name. */
-async function readFor(access: MutateAccess, { floor, uid, lost }: ReadFor): Promise<JsonObject> {
+async function readFor(access: MutateAccess, { how, uid, lost }: ReadFor): Promise<JsonObject> {
   try {
-    if (isFloor(floor)) {
-      const cached = await readAtLeast(access, floor);
+    if (how.kind === "atLeast" && isComparable(how.version)) {
+      const cached = await readAtLeast(access, how.version);
       if (cached !== undefined && (uid === undefined || textOf(cached, "uid") === uid))
         return cached;
     }
@@ -200,19 +204,19 @@ async function readFor(access: MutateAccess, { floor, uid, lost }: ReadFor): Pro
   }
 }
 
-/** Undefined when the server has not reached the version yet: after a restore from backup it may never do (pitfalls of floors). */
-async function readAtLeast(access: MutateAccess, floor: string): Promise<JsonObject | undefined> {
+/** Undefined if the server has not reached the version; after a restore from a backup it may never do so. */
+async function readAtLeast(access: MutateAccess, version: string): Promise<JsonObject | undefined> {
   try {
-    return await access.read(floor);
+    return await access.read(version);
   } catch (error) {
     if (isResourceVersionTooLarge(error)) return undefined;
     throw error;
   }
 }
 
-/** Only versions that compare are a floor (KEP-5504); "0" would mean any old state. */
-function isFloor(version: string | undefined): version is string {
-  return version !== undefined && compareResourceVersions(version, version) === 0;
+/** Only comparable versions can be a minimum (KEP-5504); "0" would accept any old state. */
+function isComparable(version: string): boolean {
+  return compareResourceVersions(version, version) === 0;
 }
 
 /** The preconditions that make a patch a guarded one. */

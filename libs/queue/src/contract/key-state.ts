@@ -1,10 +1,10 @@
-import type { OutcomeKind, Trigger } from "@konverge/core";
+import type { KeyPhase, OutcomeKind, Trigger } from "@konverge/core";
 import type { Pause } from "./pause.ts";
 
 /** What Redis knows about a key. */
 export interface KeyState {
   readonly key: string;
-  readonly phase: "idle" | "waiting" | "running" | "backoff" | "deadLettered" | "paused";
+  readonly phase: KeyPhase;
   /** Number of the last request, of the last one an attempt covered, and of the last one that is finished. */
   readonly requested: number;
   readonly covered: number;

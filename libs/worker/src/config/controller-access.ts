@@ -1,4 +1,4 @@
-import type { ResourceType } from "@konverge/core";
+import { resourceId, type ResourceType } from "@konverge/core";
 import type { AnyWorkflow } from "@konverge/workflow";
 import {
   ACCESS_VERBS,
@@ -35,7 +35,7 @@ const STEP_SUBRESOURCES: Readonly<
   "deployments.apps": { subresource: "scale", verbs: ["get", "patch"] },
   "replicasets.apps": { subresource: "scale", verbs: ["get", "patch"] },
   "statefulsets.apps": { subresource: "scale", verbs: ["get", "patch"] },
-  "pods.": { subresource: "eviction", verbs: ["create"] },
+  pods: { subresource: "eviction", verbs: ["create"] },
 };
 
 /** Whose Lease elects who watches what the runs of workflows wait for. No controller's name has a dot. */
@@ -63,7 +63,7 @@ export function requiredAccess(
   for (const controller of controllers) grantController(controller, grant);
   for (const type of workflows.flatMap(({ kinds }) => kinds)) {
     grant(type, [...READS, ...CHILD_WRITES]);
-    const through = STEP_SUBRESOURCES[idOf(type)];
+    const through = STEP_SUBRESOURCES[resourceId(type)];
     if (through !== undefined) grant(type, through.verbs, through.subresource);
   }
   return {
@@ -105,11 +105,11 @@ function grantController(controller: Controller, grant: Grant): void {
   const said = new Set(
     permissions
       .filter(({ subresource }) => subresource === undefined)
-      .map(({ type }) => idOf(type)),
+      .map(({ type }) => resourceId(type)),
   );
   // Who says the writes of a kind gets those in place of the usual ones.
   const unlessSaid = (type: ResourceType, verbs: readonly AccessVerb[]) =>
-    said.has(idOf(type)) ? [] : verbs;
+    said.has(resourceId(type)) ? [] : verbs;
   grant(own, [...READS, ...unlessSaid(own, ["patch"])]);
   // The finalizer is put into the object and taken out of it.
   if (controller.cleanup !== undefined || controller.abandonsCleanup) grant(own, ["patch"]);
@@ -119,10 +119,6 @@ function grantController(controller: Controller, grant: Grant): void {
   for (const type of owns) grant(type, [...READS, ...unlessSaid(type, CHILD_WRITES)]);
   for (const { type } of watches) grant(type, READS);
   for (const { type, verbs, subresource } of permissions) grant(type, verbs, subresource);
-}
-
-function idOf({ group, resource }: ResourceType): string {
-  return `${resource}.${group}`;
 }
 
 /** Known of kinds made by `defineResource`; of others the cluster alone knows. */

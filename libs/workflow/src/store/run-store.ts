@@ -1,17 +1,7 @@
-import { defined } from "@konverge/core";
+import { defined, type RunStatus } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 
-export const RUN_STATUSES = [
-  "queued",
-  "running",
-  "waiting",
-  "blocked",
-  "compensating",
-  "done",
-  "failed",
-  "cancelled",
-] as const;
-export type RunStatus = (typeof RUN_STATUSES)[number];
+export { RUN_STATUSES, type RunStatus } from "@konverge/core";
 
 /** How many runs of a workflow stand how. Those that ended are counted as long as they are kept. */
 export type RunCounts = Readonly<Record<RunStatus, number>>;

@@ -1,28 +1,32 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { MutateOptions, NamespacedName } from "@konverge/kube";
 import type { ObjectDraft } from "./new-object.ts";
-import type { ResourceTarget } from "./object-target.ts";
 
-/** A draft whose status is there, if empty. */
+/** Addresses an object by kind and name, without a copy of it. Default namespace: that of the reconciled object. */
+export interface ResourceTarget<T extends ApiObject> extends NamespacedName {
+  readonly type: ResourceType<T>;
+}
+
+/** A draft whose status exists, possibly empty. */
 export type StatusDraft<T> = T & {
   status: T extends { status?: infer Status } ? NonNullable<Status> : Record<string, unknown>;
 };
 
 /**
- * The API server as a handler sees it: every call is bound to the attempt, asks the gate, and is recorded. Reads give
- * frozen objects; the only way to change one is inside `mutate`.
+ * The API server as a handler sees it: each call is bound to the attempt, rate-limited and recorded. Reads return frozen
+ * objects; only `mutate` changes one.
  */
 export interface AttemptKube {
-  /** @throws KubeApiError; `isNotFound` tells that there is none. A name alone means the reconciled object's namespace. */
+  /** A name alone means the reconciled object's namespace. @throws KubeApiError; `isNotFound` if the object does not exist */
   get<T extends ApiObject>(type: ResourceType<T>, target: string | NamespacedName): Promise<T>;
-  /** As `get`, but undefined when there is none. */
+  /** As `get`, but returns undefined if the object does not exist. */
   find<T extends ApiObject>(
     type: ResourceType<T>,
     target: string | NamespacedName,
   ): Promise<T | undefined>;
   /**
-   * Objects of a kind, in the reconciled object's namespace by default. A kind in the controller's `owns` comes from
-   * this worker's cache, never older than this worker's own writes; others from the API server.
+   * Lists objects of a kind, by default in the reconciled object's namespace. Kinds in the controller's `owns` come from this
+   * worker's cache, which includes this worker's own writes; other kinds come from the API server.
    */
   list<T extends ApiObject>(
     type: ResourceType<T>,
@@ -33,22 +37,22 @@ export interface AttemptKube {
     },
   ): Promise<readonly T[]>;
   create<T extends ApiObject>(type: ResourceType<T>, object: ObjectDraft<T>): Promise<T>;
-  /** Deletes exactly this object, not a successor of the same name. Gone already is fine. */
+  /** Deletes exactly this object, not a successor of the same name. Succeeds if the object does not exist. */
   delete(object: ApiObject): Promise<void>;
-  /** Server-side apply under the field manager `konverge/<controller>`. */
+  /** Server-side apply with the field manager `konverge/<controller>`. */
   apply<T extends ApiObject>(
     type: ResourceType<T>,
     object: T,
     options?: { readonly force?: boolean },
   ): Promise<T>;
   /**
-   * Update (PUT): the object becomes exactly this, fields of others included; so only for objects that are all ours. It
-   * must come from a read: a write in between is a conflict, which ends the attempt, and the next one reads again.
+   * Replaces the object (PUT), including fields of other writers; only for objects that the controller owns completely. The
+   * object must come from a read. A write in between is a conflict: it ends the attempt, and the next attempt reads again.
    */
   replace<T extends ApiObject>(object: T): Promise<T>;
   /**
-   * Read, change, write, as often as it takes: `change` gets a fresh draft each time and must depend on nothing decided
-   * before. Nothing changed means no write. @throws KubeApiError `isConflict` when others kept winning.
+   * Reads, changes and writes the object, with retries on conflict. `change` receives a fresh draft each time and must not
+   * depend on earlier decisions. Without a change, nothing is written. @throws KubeApiError `isConflict` after repeated conflicts
    */
   mutate<T extends ApiObject>(
     target: T | ResourceTarget<T>,

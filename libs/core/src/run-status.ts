@@ -1,0 +1,13 @@
+/** The statuses of a workflow run. */
+export const RUN_STATUSES = [
+  "queued",
+  "running",
+  "waiting",
+  "blocked",
+  "compensating",
+  "done",
+  "failed",
+  "cancelled",
+] as const;
+
+export type RunStatus = (typeof RUN_STATUSES)[number];

@@ -1,0 +1,124 @@
+import { defined, type ApiObject, type ResourceType } from "@konverge/core";
+import { untracked, type ChangeDraft, type MutateOptions, type MutateResult } from "@konverge/kube";
+import type { ResourceTarget } from "../define/attempt-kube.ts";
+import type { ConflictRetry } from "../define/controller-options.ts";
+import { handOut, noteSecrets } from "./attempt-reads.ts";
+import type { Attempt } from "./attempt.ts";
+import { preferNewer } from "./fresh-reads.ts";
+import { createLaneWriter, type LaneWriter, type WriteOnce } from "./lane-writer.ts";
+import { resolveTarget, type ResolvedTarget } from "./resolve-target.ts";
+
+type HowToWrite = Pick<MutateOptions, "subresource" | "strategy">;
+
+export type Mutate = <T extends ApiObject>(
+  target: T | ResourceTarget<T>,
+  change: ChangeDraft<T>,
+  how?: HowToWrite,
+) => Promise<T>;
+
+export function createMutate(attempt: Attempt): Mutate {
+  const { client } = attempt;
+  const { lanes, groups } = attempt.runtime;
+  const writeInLane = createLaneWriter({
+    client,
+    lanes,
+    groups,
+    signal: attempt.signal,
+    isOpen: () => attempt.isOpen,
+    trace: attempt.trace,
+  });
+  return (target, change, how = {}) =>
+    attempt.call(async () => {
+      const resolved = await resolveTarget(client, target, attempt.lease.key.namespace);
+      const result = await write(attempt, { target, resolved, how, writeInLane }, change);
+      noteWrite(attempt, resolved, how, result);
+      return handOut(attempt, resolved.type, result.object);
+    });
+}
+
+interface Write<T extends ApiObject> {
+  readonly target: T | ResourceTarget<T>;
+  readonly resolved: ResolvedTarget<T>;
+  readonly how: HowToWrite;
+  readonly writeInLane: LaneWriter;
+}
+
+async function write<T extends ApiObject>(
+  attempt: Attempt,
+  { target, resolved, how, writeInLane }: Write<T>,
+  change: ChangeDraft<T>,
+): Promise<MutateResult<T>> {
+  const { type, name, uid, read } = resolved;
+  const { subresource, strategy } = how;
+  const retry = retryOf(attempt.runtime.conflictRetry);
+  // A scale is another object. If each lost race costs an attempt, none is risked to save a call.
+  const mayUseRead = subresource !== "scale" && retry !== "none";
+  const writeOnce: WriteOnce = (changes, basis) =>
+    attempt.client.mutate<ApiObject>(type, name, changes, {
+      basis: mayUseRead ? preferNewer(basis, attempt.freshReads.take(target)) : basis,
+      ...defined({ subresource, strategy, retry, uid }),
+    });
+  const noted = noting(attempt, type, change) as ChangeDraft<ApiObject>;
+  // Writers of different fields do not conflict, so a lane would only delay them.
+  const written =
+    strategy === "fields"
+      ? await writeOnce(noted, read)
+      : await writeInLane({ type, name, uid, read, subresource }, noted, writeOnce);
+  return written as MutateResult<T>;
+}
+
+/** Also registers the secrets that a change writes. */
+function noting<T extends ApiObject>(
+  attempt: Attempt,
+  type: ResourceType<T>,
+  change: ChangeDraft<T>,
+): ChangeDraft<T> {
+  return async (draft) => {
+    const object = untracked(draft);
+    noteSecrets(attempt, type, object);
+    try {
+      await change(draft);
+    } finally {
+      noteSecrets(attempt, type, object);
+    }
+  };
+}
+
+function noteWrite<T extends ApiObject>(
+  { client, trace, runtime }: Attempt,
+  { type, name }: ResolvedTarget<T>,
+  { subresource }: HowToWrite,
+  result: MutateResult<T>,
+): void {
+  if (result.kind !== "updated") return;
+  trace.noteWrite({
+    verb: "patch",
+    type,
+    name,
+    fromVersion: result.beforeVersion,
+    object: result.object,
+    sensitive: client.isSensitive(type),
+    ...defined({ subresource, before: result.before, patch: result.patch }),
+  });
+  runtime.cache.noteWrite(type, result.object);
+}
+
+/** Has no limit of its own, but yields to the attempt's timeout. */
+const INLINE: NonNullable<MutateOptions["retry"]> = {
+  baseMs: 10,
+  factor: 2,
+  capMs: 1_000,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
+
+function retryOf(mode: ConflictRetry): MutateOptions["retry"] {
+  switch (mode) {
+    case "job":
+      return "none";
+    case "inline":
+      return INLINE;
+    case "both":
+      return undefined;
+  }
+}

@@ -1,0 +1,65 @@
+import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
+import { ignoreNotFound, type NamespacedName } from "@konverge/kube";
+import type { AttemptKube } from "../define/attempt-kube.ts";
+import type { Attempt } from "./attempt.ts";
+
+/** Registers the content of a sensitive object, which must not appear in an error or a log line (P12). */
+export function noteSecrets(attempt: Attempt, type: ResourceType, object: ApiObject): void {
+  if (attempt.client.isSensitive(type)) attempt.trace.secrets.note(object);
+}
+
+/** The object as a handler receives it: frozen, and good for one write without a second read. */
+export function handOut<T extends ApiObject>(
+  attempt: Attempt,
+  type: ResourceType<T>,
+  object: T,
+): T {
+  noteSecrets(attempt, type, object);
+  return attempt.freshReads.note(deepFreeze(object));
+}
+
+export function createAttemptReads(attempt: Attempt): Pick<AttemptKube, "get" | "find" | "list"> {
+  const { client } = attempt;
+  const ownNamespace = attempt.lease.key.namespace;
+
+  const locate = (target: string | NamespacedName): NamespacedName => {
+    if (typeof target !== "string") return target;
+    return { name: target, ...defined({ namespace: ownNamespace }) };
+  };
+  const listLive = async <T extends ApiObject>(
+    type: ResourceType<T>,
+    scope: { readonly namespace: string | undefined; readonly labelSelector: string | undefined },
+  ): Promise<readonly T[]> => (await client.list(type, { ...defined(scope) })).items;
+
+  return {
+    get: (type, target) =>
+      attempt.call(async () => handOut(attempt, type, await client.get(type, locate(target)))),
+    find: (type, target) =>
+      attempt.call(async () => {
+        const found = await client.get(type, locate(target)).catch(ignoreNotFound);
+        return found && handOut(attempt, type, found);
+      }),
+    list: (
+      type,
+      { ownedBy, labelSelector, namespace = ownedBy?.metadata.namespace ?? ownNamespace } = {},
+    ) =>
+      attempt.call(async () => {
+        const cached =
+          labelSelector === undefined
+            ? await attempt.runtime.cache.list(type, {
+                namespace,
+                atLeast: attempt.requestedVersion(type),
+              })
+            : undefined;
+        const items = cached ?? (await listLive(type, { namespace, labelSelector }));
+        const owner = ownedBy?.metadata.uid;
+        const found = items.filter((item) => owner === undefined || isOwnedBy(item, owner));
+        for (const item of found) noteSecrets(attempt, type, item);
+        return found.map((item) => deepFreeze(item));
+      }),
+  };
+}
+
+function isOwnedBy(object: ApiObject, uid: string): boolean {
+  return object.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
+}

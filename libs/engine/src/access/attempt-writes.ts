@@ -1,0 +1,85 @@
+import { defined, type ApiObject, type ResourceType } from "@konverge/core";
+import { findOwners, ignoreNotFound } from "@konverge/kube";
+import type { AttemptKube } from "../define/attempt-kube.ts";
+import { buildObject, type ObjectDraft } from "../define/new-object.ts";
+import { handOut, noteSecrets } from "./attempt-reads.ts";
+import type { AttemptTrace } from "./attempt-trace.ts";
+import type { Attempt } from "./attempt.ts";
+import { nameOf, resolveTarget } from "./resolve-target.ts";
+
+/** The writes that need no lane, because none of them repeats a change after a conflict. */
+export function createAttemptWrites(
+  attempt: Attempt,
+): Pick<AttemptKube, "create" | "delete" | "apply" | "replace"> {
+  const { client, trace } = attempt;
+  const { cache } = attempt.runtime;
+  const ownNamespace = attempt.lease.key.namespace;
+  return {
+    create: <T extends ApiObject>(type: ResourceType<T>, object: ObjectDraft<T>) =>
+      attempt.call(async () => {
+        const wanted = buildObject(type, object, ownNamespace);
+        noteSecrets(attempt, type, wanted);
+        const created = await client.create(type, wanted);
+        trace.noteWrite({ verb: "create", type, name: nameOf(created), object: created });
+        cache.noteWrite(type, created);
+        return handOut(attempt, type, created);
+      }),
+    delete: (object) =>
+      attempt.call(async () => {
+        const { type, name, uid } = await resolveTarget(client, object, ownNamespace);
+        const deleted = await client
+          .delete(type, name, { ...defined({ uid }) })
+          .then(() => true)
+          .catch((error: unknown) => ignoreNotFound(error) ?? false);
+        if (!deleted) return;
+        trace.noteWrite({ verb: "delete", type, name, object });
+        cache.noteDelete(type, object);
+      }),
+    apply: (type, object, { force } = {}) =>
+      attempt.call(async () => {
+        noteSecrets(attempt, type, object);
+        const how = { ...defined({ force }) };
+        const applied = await client.apply(type, object, how).catch((error: unknown) => {
+          noteOwners(trace, type, object, error);
+          throw error;
+        });
+        trace.noteWrite({ verb: "apply", type, name: nameOf(applied), object: applied });
+        cache.noteWrite(type, applied);
+        return handOut(attempt, type, applied);
+      }),
+    replace: <T extends ApiObject>(object: T) =>
+      attempt.call(async () => {
+        const { type } = await resolveTarget<T>(client, object, ownNamespace);
+        noteSecrets(attempt, type, object);
+        const replaced = await client.replace(type, object);
+        const { resourceVersion: fromVersion = "" } = object.metadata;
+        // The server writes nothing if the object is already the same.
+        if (replaced.metadata.resourceVersion !== fromVersion) {
+          const name = nameOf(object);
+          trace.noteWrite({ verb: "update", type, name, fromVersion, object: replaced });
+          cache.noteWrite(type, replaced);
+        }
+        return handOut(attempt, type, replaced);
+      }),
+  };
+}
+
+/** The owners of the fields that an apply was rejected for are contention, even if the handler catches the error. */
+function noteOwners(
+  trace: AttemptTrace,
+  type: ResourceType,
+  object: ApiObject,
+  error: unknown,
+): void {
+  const competingWriters = findOwners(error);
+  if (competingWriters.length === 0) return;
+  trace.noteConflict({
+    ref: { ...type, ...nameOf(object) },
+    atMs: Date.now(),
+    try: 1,
+    readVersion: object.metadata.resourceVersion ?? "",
+    competingWriters,
+    isThrown: true,
+    waitedMs: 0,
+  });
+}

@@ -1,0 +1,161 @@
+import {
+  compareResourceVersions,
+  defined,
+  isKonvergeError,
+  KonvergeError,
+  resourceId,
+  type ApiObject,
+  type ResourceType,
+} from "@konverge/core";
+import type { KubeClient, NamespacedName } from "@konverge/kube";
+import type { ObjectLanes } from "@konverge/lanes";
+import type { AttemptLease } from "@konverge/queue";
+import type { AttemptSpan } from "@konverge/telemetry";
+import type { ConflictRetry } from "../define/controller-options.ts";
+import type { Controller } from "../define/define-controller.ts";
+import type { Log } from "../define/log.ts";
+import type { Handler } from "../define/middleware.ts";
+import type { RunStarter } from "../define/start-run.ts";
+import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
+import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
+import type { ObjectCache } from "./object-cache.ts";
+import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
+import type { WriteGroups } from "./write-group.ts";
+
+/** What all attempts of a controller in one worker share. */
+export interface ControllerRuntime {
+  readonly controller: Controller;
+  /** The controller's handlers, wrapped in all middleware. */
+  readonly handlers: { readonly reconcile: Handler; readonly cleanup: Handler | undefined };
+  readonly client: KubeClient;
+  readonly cache: ObjectCache;
+  readonly lanes: ObjectLanes;
+  readonly groups: WriteGroups;
+  readonly conflictRetry: ConflictRetry;
+  /** Opened by the first handler that starts a run. */
+  readonly runs: (() => RunStarter) | undefined;
+}
+
+export interface AttemptOptions {
+  readonly log: Log;
+  readonly span: AttemptSpan | undefined;
+}
+
+/** Shared by all attempts: an error with its stack per attempt would cost more than the rest of its end. */
+const ENDED = new KonvergeError("attempt_ended", "the attempt has ended");
+
+/** One attempt while it runs: its time limits, its access to the API server, and the trace of its calls. */
+export class Attempt {
+  readonly lease: AttemptLease;
+  readonly runtime: ControllerRuntime;
+  readonly log: Log;
+  readonly trace: AttemptTrace;
+  readonly openCalls: OpenCalls = createOpenCalls();
+  readonly freshReads: FreshReads = createFreshReads();
+  /** Aborted when the attempt must end. */
+  readonly signal: AbortSignal;
+  /** The object as read at the start; undefined if it does not exist or could not be read. */
+  object: ApiObject | undefined = undefined;
+  #client: KubeClient;
+  #isOpen = true;
+  readonly #abort = new AbortController();
+
+  constructor(lease: AttemptLease, runtime: ControllerRuntime, { log, span }: AttemptOptions) {
+    this.lease = lease;
+    this.runtime = runtime;
+    this.log = log;
+    this.trace = createAttemptTrace(span);
+    this.signal = AbortSignal.any([lease.signal, this.#abort.signal]);
+    this.#client = this.#bindClient(span);
+  }
+
+  /** Bound to this attempt: its signal, priority and trace. */
+  get client(): KubeClient {
+    return this.#client;
+  }
+
+  /** False once the attempt has ended; all later calls are rejected. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** The name of the reconciled object. */
+  get target(): NamespacedName {
+    const { namespace, name } = this.lease.key;
+    return { name, ...defined({ namespace }) };
+  }
+
+  /** Deletions go before retries and resyncs, including retries of their own cleanup. */
+  prioritizeDeletion(): void {
+    const { class: requestClass } = this.lease;
+    const isBehind = requestClass === "retry" || requestClass === "resync";
+    if (isBehind) this.#client = this.#client.scoped({ priority: "event" });
+  }
+
+  /** Runs a call of the handler. Deferrals are recorded even if the handler catches them. */
+  async call<R>(run: () => Promise<R>): Promise<R> {
+    if (!this.#isOpen) {
+      throw new KonvergeError(
+        "attempt_ended",
+        "the attempt has ended; await every call before the handler returns",
+      );
+    }
+    this.openCalls.begin();
+    try {
+      const answer = await run();
+      this.openCalls.end();
+      return answer;
+    } catch (error) {
+      this.openCalls.end({ thrown: error });
+      if (isKonvergeError(error) && error.code === "deferred") this.trace.noteDeferred(error);
+      throw error;
+    }
+  }
+
+  /** The newest version of a kind in the requests for this attempt. A retry has none, since time has passed. */
+  requestedVersion(type: ResourceType): string | undefined {
+    const { triggers, floor } = this.lease;
+    const id = resourceId(type);
+    let newest = id === resourceId(this.runtime.controller.for) ? floor : undefined;
+    for (const { seen } of triggers) {
+      const version = seen?.[id];
+      if (version === undefined) continue;
+      if (newest === undefined || (compareResourceVersions(version, newest) ?? 0) > 0) {
+        newest = version;
+      }
+    }
+    return newest;
+  }
+
+  abort(reason: Error): void {
+    this.#abort.abort(reason);
+  }
+
+  /** Ends whatever the handler left running: a later write would be one of a zombie (P8). */
+  end(): void {
+    this.#isOpen = false;
+    if (!this.signal.aborted) this.#abort.abort(ENDED);
+  }
+
+  /** True if the attempt ended without being aborted. */
+  get hasEnded(): boolean {
+    return this.signal.reason === ENDED;
+  }
+
+  #bindClient(span: AttemptSpan | undefined): KubeClient {
+    const { client, controller, cache } = this.runtime;
+    const { trace } = this;
+    return client.scoped({
+      signal: this.signal,
+      priority: this.lease.class,
+      isRunning: () => trace.calls.count > 0,
+      ...defined({ onSend: span?.startCall }),
+      observe: trace.noteCall,
+      onConflict: (conflict) => {
+        trace.noteConflict(conflict);
+        cache.noteConflict(conflict.ref);
+      },
+      fieldManager: `konverge/${controller.name}`,
+    });
+  }
+}

@@ -1,0 +1,50 @@
+import { LOOP_CAUSE } from "@konverge/records";
+import type { AttemptEnd, AttemptLease } from "@konverge/queue";
+import type { AttemptSpan, Tracing } from "@konverge/telemetry";
+import { createAttemptTrace } from "../access/attempt-trace.ts";
+import { Attempt, type ControllerRuntime } from "../access/attempt.ts";
+import type { AttemptReporter } from "./attempt-reporter.ts";
+import type { LoopWatch } from "./loop-watch.ts";
+import { runAttempt, type AttemptRun } from "./run-attempt.ts";
+
+export interface AttemptHandlerOptions {
+  readonly runtime: ControllerRuntime;
+  readonly report: AttemptReporter;
+  readonly loop: LoopWatch;
+  /** Delay of the start of a key in a reconcile loop, in ms. Default: none. */
+  readonly putOffMs?: ((lease: AttemptLease) => number | Promise<number>) | undefined;
+  readonly tracing?: Tracing | undefined;
+}
+
+/** Creates the function that the queue calls with each attempt of a controller. */
+export function createAttemptHandler(
+  options: AttemptHandlerOptions,
+): (lease: AttemptLease) => Promise<AttemptEnd> {
+  const { runtime, report, loop, putOffMs, tracing } = options;
+  return async (lease) => {
+    const span = tracing?.startAttempt({
+      ...lease,
+      kind: runtime.controller.for.kind,
+      server: runtime.client.server,
+    });
+    // A plain number is not awaited, since most attempts start at once.
+    const delay = putOffMs?.(lease) ?? 0;
+    const afterMs = typeof delay === "number" ? delay : await delay;
+    const log = report.logFor(lease, span?.traceId);
+    const run =
+      afterMs > 0
+        ? deferredRun(afterMs)
+        : await inSpan(span, () => runAttempt(new Attempt(lease, runtime, { log, span }), loop));
+    return { outcome: run.outcome, record: report.finished(lease, run, span) };
+  };
+}
+
+/** An attempt that only moves the start of a key in a reconcile loop. */
+function deferredRun(afterMs: number): AttemptRun {
+  const outcome = { kind: "deferred", afterMs, cause: LOOP_CAUSE } as const;
+  return { outcome, trace: createAttemptTrace(), object: undefined };
+}
+
+function inSpan<R>(span: AttemptSpan | undefined, run: () => Promise<R>): Promise<R> {
+  return span === undefined ? run() : span.run(run);
+}

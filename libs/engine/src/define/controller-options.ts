@@ -1,0 +1,66 @@
+import type { ApiObject, Duration, ResourceType } from "@konverge/core";
+import type { NamespacedName } from "@konverge/kube";
+import type { Backoff } from "./backoff.ts";
+import type { Predicate } from "./predicate.ts";
+import type { Handler, Middleware } from "./middleware.ts";
+import type { Permission } from "./permission.ts";
+
+/** How a conflicting write is retried: inside the handler, by a retry of the job, or first one and then the other. */
+export type ConflictRetry = "inline" | "job" | "both";
+
+/** Objects of another kind whose changes affect the controller's objects. */
+export interface WatchSource {
+  readonly type: ResourceType;
+  /** Returns the objects to reconcile when `object` changes. Also called with the previous state, so that no object is missed. */
+  readonly map: (object: ApiObject) => readonly NamespacedName[];
+}
+
+export interface ControllerOptions<T extends ApiObject> {
+  /** Lower-case letters, digits and dashes; names the queue, the metrics label and the field manager `konverge/<name>`. */
+  readonly name: string;
+  /** The kind to reconcile, with one key per object. */
+  readonly for: ResourceType<T>;
+  /** Kinds whose objects have a controller reference to the reconciled kind; a change reconciles the owner. */
+  readonly owns?: readonly ResourceType[];
+  readonly watches?: readonly WatchSource[];
+  /**
+   * Access of the handlers beyond the kinds above, for the role that `konverge manifests` prints. The API server rejects calls
+   * without a permission. For a kind in `for` or `owns`, the verbs replace the default writes (`patch`; `create`, `patch` and
+   * `delete`).
+   */
+  readonly permissions?: readonly Permission[];
+  /** Selects relevant changes of the reconciled kind. Default {@link generationChanged}; deletion and finalizers always pass. */
+  readonly predicate?: Predicate<T>;
+  /** Concurrent attempts per worker process. Default 16. Too low leaves API budget unused; too high only adds waiting. */
+  readonly concurrency?: number;
+  /** Longest run of the handler. Default 60 s. Too short aborts valid work; too long delays retries. */
+  readonly timeout?: Duration;
+  /** Longest time between two reconciles of an object. Default 10 h, spread; repairs what events missed. */
+  readonly resync?: Duration;
+  /** Default: the setting of the process, which is `both`. */
+  readonly conflictRetry?: ConflictRetry;
+  /** Delays between job retries; omitted parts keep their defaults. */
+  readonly backoff?: Backoff;
+  /** Consecutive failures before the key is dead-lettered. Default: never, since an outage must not stop keys. */
+  readonly maxFailures?: number;
+  /** Longest time that a request can be overtaken in a backlog. Default 60 s. Too short makes the queue first come, first served. */
+  readonly agingTime?: Duration;
+  /** Relative starts per namespace while several wait. Default 1 each. */
+  readonly weights?: Readonly<Record<string, number>>;
+  /**
+   * Handling of keys in a reconcile loop (docs/hints.md): `throttle` (default) delays their starts by 1 s, doubling up to 1 min;
+   * `report` only reports them.
+   */
+  readonly loopProtection?: "throttle" | "report";
+  /** Runs around every `reconcile` and `cleanup`, the first outermost; inside the middleware of the configuration. */
+  readonly use?: readonly Middleware<T>[];
+  /** Reconciles the actual state with the spec. May run many times; must be idempotent. */
+  readonly reconcile: Handler<T>;
+  /**
+   * Reverts changes of `reconcile` outside the cluster. Runs instead of `reconcile` once the object is being deleted, with the
+   * same retries and timeout. Before the first `reconcile`, the object gets the finalizer `konverge.dev/<name>`. The finalizer
+   * is removed when `cleanup` returns nothing; `requeueAfter` and `awaitChange` keep it. `abandon` removes the finalizers of a
+   * `cleanup` that no longer exists; keep it while objects may have them.
+   */
+  readonly cleanup?: Handler<T> | "abandon";
+}

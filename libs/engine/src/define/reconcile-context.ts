@@ -1,0 +1,36 @@
+import type { ApiObject, Duration, ObjectKey, Trigger } from "@konverge/core";
+import type { AttemptKube } from "./attempt-kube.ts";
+import type { Log } from "./log.ts";
+import type { StartRun } from "./start-run.ts";
+
+/** An optional result of a handler, made by `requeueAfter` or `awaitChange` of its context. */
+export type ReconcileResult =
+  | { readonly kind: "requeueAfter"; readonly afterMs: number }
+  | { readonly kind: "awaitChange" };
+
+/** The input of a handler. Has the current state, not the event. */
+export interface ReconcileContext<T extends ApiObject = ApiObject> {
+  readonly key: ObjectKey;
+  /** The handler that runs; for middleware. */
+  readonly handler: "reconcile" | "cleanup";
+  /** Why this attempt runs: the requests since the last attempt, oldest first, capped. For display. */
+  readonly triggers: readonly Trigger[];
+  /** The object as just read; frozen. Change it with `kube.mutate`. */
+  readonly object: T;
+  /** The API server, bound to this attempt: calls after its end are rejected. */
+  readonly kube: AttemptKube;
+  /**
+   * Starts a workflow run for this object, at most one at a time, and returns its state. Bound to this attempt, as `kube` is.
+   * With `onExisting: "supersede"`, a new generation replaces the run of the previous one.
+   */
+  readonly startRun: StartRun;
+  readonly log: Log;
+  /** Aborted when the attempt must end: shutdown, timeout, lost lease. */
+  readonly signal: AbortSignal;
+  /** Attempts since the key last succeeded, from 1. */
+  readonly attempt: number;
+  /** Runs again after this time at the latest. Return its result. */
+  readonly requeueAfter: (after: Duration) => ReconcileResult;
+  /** Runs again when a watched object changes. Return its result. */
+  readonly awaitChange: () => ReconcileResult;
+}

@@ -1,0 +1,89 @@
+import { defined } from "@konverge/core";
+import type { QueueWorker } from "@konverge/queue";
+import type { ControllerRuntime } from "./access/attempt.ts";
+import type { ObjectCache } from "./access/object-cache.ts";
+import { createWriteGroups } from "./access/write-group.ts";
+import { createAttemptHandler } from "./attempt/attempt-handler.ts";
+import { createAttemptReporter } from "./attempt/attempt-reporter.ts";
+import type { LoopWatch } from "./attempt/loop-watch.ts";
+import type { Controller } from "./define/define-controller.ts";
+import { withMiddleware } from "./define/middleware.ts";
+import type { EngineOptions } from "./engine-options.ts";
+import type { AttemptHistory } from "./history/attempt-history.ts";
+import type { Leader } from "./watch/start-leader.ts";
+
+/** Share of the rate limit for retries after failures, so that they do not displace other work. */
+const RETRY_SHARE = 0.2;
+
+export interface WorkParts {
+  readonly cache: ObjectCache;
+  readonly loop: LoopWatch;
+  readonly history: AttemptHistory | undefined;
+}
+
+/** Starts taking attempts of a controller from its queue. */
+export function workOnController(
+  { controller, queue }: Pick<Leader, "controller" | "queue">,
+  { cache, loop, history }: WorkParts,
+  options: EngineOptions,
+): QueueWorker {
+  const { log, metrics, workerId, ratePerSecond, tracing } = options;
+  const past = history?.of(controller, queue);
+  const report = createAttemptReporter({
+    controller,
+    log,
+    metrics,
+    workerId,
+    ...defined({ hintsOf: past?.hintsOf, onRecord: past?.note }),
+  });
+  const handle = createAttemptHandler({
+    runtime: runtimeOf(controller, cache, options),
+    report,
+    loop,
+    putOffMs: past?.throttle.putOffMs,
+    tracing,
+  });
+  return queue.work({
+    workerId,
+    concurrency: concurrencyOf(controller, options),
+    backoffs: controller.backoff,
+    ...(ratePerSecond === undefined ? {} : { retriesPerSecond: RETRY_SHARE * ratePerSecond }),
+    ...defined({ maxFailures: controller.maxFailures }),
+    fairness: controller.fairness,
+    handle,
+    onClosed: report.closed,
+    onLost: (lost) => {
+      report.lost(lost);
+      past?.noteLost(lost);
+    },
+    onError: (error) => log.warn({ err: error, controller: controller.name }, "queue error"),
+  });
+}
+
+export function concurrencyOf(
+  controller: Controller,
+  { concurrency = Infinity }: Pick<EngineOptions, "concurrency">,
+): number {
+  return Math.min(controller.concurrency, concurrency);
+}
+
+function runtimeOf(
+  controller: Controller,
+  cache: ObjectCache,
+  options: EngineOptions,
+): ControllerRuntime {
+  const use = [...(options.use ?? []), ...controller.use];
+  return {
+    controller,
+    handlers: {
+      reconcile: withMiddleware(use, controller.reconcile),
+      cleanup: controller.cleanup && withMiddleware(use, controller.cleanup),
+    },
+    client: options.client,
+    cache,
+    lanes: options.lanes,
+    groups: createWriteGroups(),
+    conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
+    runs: options.runs,
+  };
+}

@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import { defined, jsonEquals, KonvergeError, type ApiObject, type ObjectKey } from "@konverge/core";
+import type { RunStarter } from "@konverge/engine";
+import { formatRunId, type RunView, type Workflows } from "@konverge/workflow";
+
+const HASH_CHARS = 12;
+
+/** Starts the runs that handlers request, one per object and generation. */
+export function createRunStarter(runs: Pick<Workflows, "start" | "get">): RunStarter {
+  return {
+    async startFor({ workflow, input, options, key, object }) {
+      const { uid = "", generation } = object.metadata;
+      const place = `${key.controller}/${key.namespace ?? "_"}/${key.name}`;
+      const id = options.id ?? defaultId(key, object, input);
+      const started = await runs.start(workflow, input, {
+        id,
+        key: options.key ?? place,
+        by: `controller ${place}`,
+        ...defined({ onExisting: options.onExisting }),
+        ...(generation === undefined ? {} : { origin: { uid, generation } }),
+        ...(options.onEnd === undefined ? {} : { notify: key }),
+      });
+      const run = await runs.get({ workflow: workflow.name, id: started.id });
+      const text = formatRunId({ workflow: workflow.name, id: started.id }, key.cluster);
+      if (started.id === id && !started.created) assertSameInput(text, run, input);
+      const { status = "queued", result, error, blockedReason } = run ?? {};
+      return {
+        id: text,
+        created: started.created,
+        status,
+        ...defined({ result, error, blockedReason }),
+      };
+    },
+  };
+}
+
+/** The same for all attempts of one generation. Kinds without a generation use the input instead. */
+function defaultId(key: ObjectKey, object: ApiObject, input: unknown): string {
+  const { uid = "", generation } = object.metadata;
+  return `${key.name}.${hash(uid)}.${generation ?? hash(JSON.stringify(input) ?? "")}`;
+}
+
+/** Otherwise a handler would take the result of other work for its own. */
+function assertSameInput(id: string, run: RunView | undefined, input: unknown): void {
+  if (run === undefined || jsonEquals(run.input, asStored(input))) return;
+  throw new KonvergeError(
+    "invalid_request",
+    `run ${id} was started with a different input; pass startRun an id that changes with the input`,
+  );
+}
+
+/** The input as JSON, without undefined members. */
+function asStored(input: unknown): unknown {
+  return input === undefined ? undefined : (JSON.parse(JSON.stringify(input)) as unknown);
+}
+
+function hash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, HASH_CHARS);
+}
