@@ -42,7 +42,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_REDIS_URL",
-        "Redis, in one of the forms below. REDIS_URL is read when this is not set.",
+        "Redis URL; docs/configuration.md lists the forms. REDIS_URL is used if this is not set.",
         true,
       ),
     ),
@@ -50,14 +50,12 @@ export const settingsSchema = z.strictObject({
     .string()
     .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "write lower-case letters, digits and dashes")
     .default("konverge")
-    .meta(meta("KONVERGE_PREFIX", "Tells installations on one Redis, or on one cluster, apart.")),
+    .meta(meta("KONVERGE_PREFIX", "Separates installations on one Redis or cluster.")),
   cluster: z
     .string()
     .min(1)
     .default("default")
-    .meta(
-      meta("KONVERGE_CLUSTER", "The cluster of the configuration file that this worker serves."),
-    ),
+    .meta(meta("KONVERGE_CLUSTER", "Cluster of the configuration that this worker serves.")),
   server: z
     .url({ protocol: /^https?$/, error: "write http:// or https:// and a host" })
     // It is shown in errors and by `konverge config print`.
@@ -69,26 +67,26 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_SERVER",
-        "HTTP API that the command line asks. Default: none, it reads Redis itself.",
+        "HTTP API that the CLI uses (default: none). Without it, the CLI reads Redis itself.",
       ),
     ),
   kubeconfig: z
     .string()
     .min(1)
     .optional()
-    .meta(meta("KONVERGE_KUBECONFIG", "Path of a kubeconfig. Default: as kubectl finds it.")),
+    .meta(meta("KONVERGE_KUBECONFIG", "Path of a kubeconfig (default: as kubectl).")),
   context: z
     .string()
     .min(1)
     .optional()
-    .meta(meta("KONVERGE_CONTEXT", "Context of the kubeconfig. Default: its current one.")),
+    .meta(meta("KONVERGE_CONTEXT", "Context of the kubeconfig (default: current one).")),
   role: z
     .enum(WORKER_ROLES)
     .default("all")
     .meta(
       meta(
         "KONVERGE_ROLE",
-        "What this worker does: be elected to watch and make requests (watch), run handlers (work), or both (all). A fleet needs both.",
+        "Role of this worker: watch, work or all. watch makes requests as leader, work runs handlers, all does both. An installation needs both roles.",
       ),
     ),
   buildId: z
@@ -97,7 +95,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_BUILD_ID",
-        "What tells the code of one deployment from another's, such as an image's tag. When the last worker of another build has gone, every object is requested again. Changed options and handlers are noticed without it.",
+        "Identifies the deployed code, such as an image tag. When the last worker of another build has stopped, every object is enqueued again. Changed options and handlers are detected without it.",
       ),
     ),
   concurrency: z.coerce
@@ -105,14 +103,14 @@ export const settingsSchema = z.strictObject({
     .int("write a whole number")
     .min(1)
     .optional()
-    .meta(meta("KONVERGE_CONCURRENCY", "Most attempts at once per controller in this process.")),
+    .meta(meta("KONVERGE_CONCURRENCY", "Concurrent attempts per controller in this process.")),
   conflictRetry: z
     .enum(["inline", "job", "both"])
     .default("both")
     .meta(
       meta(
         "KONVERGE_CONFLICT_RETRY",
-        "What a write that lost a race does: again in the handler (inline), as a job retry (job), or first the one, then the other (both).",
+        "Retry of conflicts: inline, job or both. inline retries in the handler, job retries the job, both does one after the other.",
       ),
     ),
   maxQueueLength: z.coerce
@@ -123,18 +121,18 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_MAX_QUEUE_LENGTH",
-        "Keys of a controller that may wait before the HTTP API refuses requests for more (queue_full). Each takes about 2 KiB in Redis. Default 100000.",
+        "Waiting keys per controller (default 100000). Beyond the limit, the HTTP API rejects requests with queue_full. Each key needs about 2 KiB of Redis memory.",
       ),
     ),
   shutdownGrace: duration
     .default(30_000)
-    .meta(meta("KONVERGE_SHUTDOWN_GRACE", "How long running attempts may take to end at a stop.")),
+    .meta(meta("KONVERGE_SHUTDOWN_GRACE", "Time for running attempts to finish at shutdown.")),
   requestTimeout: duration
     .default(15_000)
     .meta(
       meta(
         "KONVERGE_REQUEST_TIMEOUT",
-        "How long one API call may take. Shorter notices an outage sooner; longer suits a slow server. Default 15s.",
+        "Timeout of an API call (default 15s). A shorter timeout detects outages sooner; a longer one suits a slow server.",
       ),
     ),
   historyLimitMiB: z.coerce
@@ -145,26 +143,21 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_HISTORY_LIMIT_MIB",
-        "Memory of Redis that records of attempts and their search index may take per cluster, in MiB. The oldest go first. Default 256.",
+        "Redis memory for history, MiB (default 256). The limit covers attempt records and their search index per cluster. The oldest are deleted first.",
       ),
     ),
   leaseNamespace: z
     .string()
     .min(1)
     .default("default")
-    .meta(meta("KONVERGE_LEASE_NAMESPACE", "Namespace of the Leases that elect who watches.")),
+    .meta(meta("KONVERGE_LEASE_NAMESPACE", "Namespace of the leader election Leases.")),
   leaseDuration: duration
     .default(15_000)
-    .meta(
-      meta(
-        "KONVERGE_LEASE_DURATION",
-        "A watcher that is silent for this long is replaced. Default 15s.",
-      ),
-    ),
+    .meta(meta("KONVERGE_LEASE_DURATION", "Time until a silent leader is replaced (default 15s).")),
   logLevel: z
     .enum(["trace", "debug", "info", "warn", "error", "silent"])
     .default("info")
-    .meta(meta("KONVERGE_LOG_LEVEL", "Least severe log line that is written.")),
+    .meta(meta("KONVERGE_LOG_LEVEL", "Least severe level that is logged.")),
   metricsHost: z
     .string()
     .min(1)
@@ -172,17 +165,17 @@ export const settingsSchema = z.strictObject({
     .meta(meta("KONVERGE_METRICS_HOST", "Address of a worker's /metrics, /livez and /readyz.")),
   metricsPort: port
     .default(9090)
-    .meta(meta("KONVERGE_METRICS_PORT", "Port of a worker's /metrics; 0 takes a free one.")),
+    .meta(meta("KONVERGE_METRICS_PORT", "Port of a worker's /metrics; 0 selects a free one.")),
   apiHost: z
     .string()
     .min(1)
     .default("127.0.0.1")
     .meta(
-      meta("KONVERGE_API_HOST", "Address of the HTTP API. Beyond loopback a token is required."),
+      meta("KONVERGE_API_HOST", "Address of the HTTP API. Beyond loopback, a token is required."),
     ),
   apiPort: port
     .default(7070)
-    .meta(meta("KONVERGE_API_PORT", "Port of the HTTP API; 0 takes a free one.")),
+    .meta(meta("KONVERGE_API_PORT", "Port of the HTTP API; 0 selects a free one.")),
   apiRateLimit: z.coerce
     .number()
     .min(1, "write a number from 1")
@@ -190,7 +183,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_API_RATE_LIMIT",
-        "Requests per second that one process of the HTTP API takes from one caller; twice as many in a burst. Default 1000.",
+        "Requests per second and caller (default 1000). The limit applies to one API process, with a burst of twice the rate.",
       ),
     ),
   token: z
@@ -200,7 +193,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_TOKEN",
-        "Bearer token of an admin of the HTTP API; docs/security.md has others.",
+        "Bearer token of an admin of the HTTP API. docs/security.md explains other tokens.",
         true,
       ),
     ),

@@ -45,7 +45,7 @@ export function createGuardMetrics(registry: Registry): ObserveGuard {
     });
   const states: Gauge<"cluster" | "state"> = new Gauge({
     name: "konverge_guard_breaker_state",
-    help: "1 for the state in which this process sees the circuit breaker.",
+    help: "1 for the current state of the circuit breaker, as this process sees it.",
     labelNames: ["cluster", "state"],
     registers,
     collect() {
@@ -56,12 +56,20 @@ export function createGuardMetrics(registry: Registry): ObserveGuard {
       }
     },
   });
-  gauge("rate", "Calls per second that the fleet may send now.", (guard) => guard.ratePerSecond);
-  gauge("waiting_calls", "Calls that wait for a token.", (guard) => guard.waiting);
-  gauge("calls_in_flight", "Calls under way.", (guard) => guard.inFlight);
-  counter("redis_round_trips_total", "Asks of this process for tokens.", (guard) => guard.asks);
-  counter("permits_total", "Calls that were let through.", (guard) => guard.permits);
-  counter("deferred_total", "Calls that were not sent.", (guard) => guard.deferred);
+  gauge(
+    "rate",
+    "Current rate limit of all workers, in calls per second.",
+    (guard) => guard.ratePerSecond,
+  );
+  gauge("waiting_calls", "Number of calls that wait for a token.", (guard) => guard.waiting);
+  gauge("calls_in_flight", "Number of calls in flight.", (guard) => guard.inFlight);
+  counter(
+    "redis_round_trips_total",
+    "Total number of token requests sent to Redis.",
+    (guard) => guard.asks,
+  );
+  counter("admitted_calls_total", "Total number of admitted API calls.", (guard) => guard.permits);
+  counter("deferred_calls_total", "Total number of deferred API calls.", (guard) => guard.deferred);
   return (cluster, read) => {
     guards.set(cluster, read);
     return () => {

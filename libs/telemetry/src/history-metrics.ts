@@ -31,13 +31,17 @@ export function createHistoryMetrics(registry: Registry): HistoryMetrics {
       labelNames: ["controller", label],
       registers: [registry],
     });
-  const loops = counter("loops_total", "Keys that were found running in circles.", "kind");
+  const loops = counter(
+    "reconcile_loops_total",
+    "Total number of reconcile loops detected.",
+    "kind",
+  );
   const flips = counter(
     "ownership_flips_total",
-    "Fields that went to and fro between the controller and a manager.",
+    "Total number of ownership flips between the controller and a manager.",
     "manager",
   );
-  const hints = counter("hints_total", "Attempts that showed a classic mistake.", "hint");
+  const hints = counter("hints_total", "Total number of attempts with a hint.", "hint");
   const managers = new Set<string>();
   return {
     addHistory(controller, labels) {

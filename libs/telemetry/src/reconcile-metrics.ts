@@ -107,25 +107,34 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
     });
   const byQueue = (controller: string) => ({ name: controller, controller });
 
-  const reconciles = counter("reconcile_total", "Attempts by result.", "result");
-  const errors = counter("reconcile_errors_total", "Attempts that failed.");
-  const terminal = counter("terminal_reconcile_errors_total", "Attempts that ended for good.");
-  const timeouts = counter("reconcile_timeouts_total", "Attempts longer than their timeout.");
-  const fenced = counter("reconcile_fenced_total", "Attempts that another had replaced.");
-  const lost = counter("reconcile_lost_total", "Attempts found that never ended.");
-  const noops = counter("reconcile_noop_total", "Attempts that ended well and wrote nothing.");
-  const conflicts = counter("conflicts_total", "Writes that lost a race.");
-  const writes = counter("writes_total", "Writes that changed an object.");
-  const calls = counter("attempt_api_calls_total", "API calls made by attempts.");
+  const reconciles = counter("reconcile_total", "Total number of attempts by result.", "result");
+  const errors = counter("reconcile_errors_total", "Total number of failed attempts.");
+  const terminal = counter(
+    "terminal_reconcile_errors_total",
+    "Total number of attempts that failed permanently.",
+  );
+  const timeouts = counter(
+    "reconcile_timeouts_total",
+    "Total number of attempts over their timeout.",
+  );
+  const fenced = counter(
+    "reconcile_fenced_total",
+    "Total number of attempts superseded before they ended.",
+  );
+  const lost = counter("reconcile_lost_total", "Total number of attempts lost with their worker.");
+  const noops = counter(
+    "reconcile_noop_total",
+    "Total number of successful attempts without a write.",
+  );
+  const conflicts = counter("conflicts_total", "Total number of conflicts.");
+  const writes = counter("writes_total", "Total number of writes that changed an object.");
+  const calls = counter("attempt_api_calls_total", "Total number of API calls of attempts.");
   const limiter = counter(
     "rate_limiter_wait_seconds_total",
-    "Time that attempts waited for tokens.",
+    "Total wait for connections and tokens, in seconds.",
   );
-  const lane = counter(
-    "lane_wait_seconds_total",
-    "Time that attempts waited for their turn to write an object.",
-  );
-  const retries = counter("workqueue_retries_total", "Jobs tried again.", "name");
+  const lane = counter("lane_wait_seconds_total", "Total wait in object lanes, in seconds.");
+  const retries = counter("workqueue_retries_total", "Total number of retried jobs.", "name");
   const duration = new Histogram({
     name: "konverge_reconcile_time_seconds",
     help: "Duration of an attempt.",
@@ -133,26 +142,26 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
     buckets: RECONCILE_SECONDS,
     registers,
   });
-  const queueing = queueHistogram("queue_duration_seconds", "From request to attempt.");
+  const queueing = queueHistogram("queue_duration_seconds", "Time from request to attempt.");
   const working = queueHistogram(
     "work_duration_seconds",
-    "Of an attempt, by this process's clock.",
+    "Duration of the handler, by this process's clock.",
   );
   const maxConcurrent = new Gauge({
     name: "konverge_max_concurrent_reconciles",
-    help: "Attempts that this process may run at once.",
+    help: "Concurrent attempts that this process allows.",
     labelNames: ["controller"],
     registers,
   });
   runningGauge(
     "active_workers",
-    "Attempts running now.",
+    "Number of running attempts.",
     (controller) => ({ controller }),
     (value) => value + 1,
   );
   runningGauge(
     "workqueue_unfinished_work_seconds",
-    "Age of all running attempts together.",
+    "Sum of the ages of running attempts.",
     byQueue,
     (value, age) => value + age,
   );

@@ -34,19 +34,19 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
   const queues = new Map<string, ObservedQueue>();
   const adds = new Counter({
     name: "konverge_workqueue_adds_total",
-    help: "Requests that found none of their key waiting.",
+    help: "Total number of keys added to the queue.",
     labelNames: ["name", "controller"],
     registers,
   });
   const requests = new Counter({
     name: "konverge_requests_total",
-    help: "Acknowledged requests by what made them, and whether they joined a waiting one.",
+    help: "Total number of acknowledged requests by trigger and coalescing.",
     labelNames: ["controller", "trigger", "coalesced"],
     registers,
   });
   const interruptions = new Counter({
     name: "konverge_watch_interruptions_total",
-    help: "Watches that broke and were begun again.",
+    help: "Total number of watches that were interrupted and restarted.",
     labelNames: ["resource"],
     registers,
   });
@@ -74,7 +74,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
   const queueGauge = (name: string, help: string, value: (counts: Counts) => number) =>
     new Gauge({
       name: `konverge_workqueue_${name}`,
-      help: `${help} Told by the elected producer.`,
+      help: `${help} Reported by the leader.`,
       labelNames: ["name", "controller"],
       registers,
       async collect() {
@@ -85,16 +85,16 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
         }
       },
     });
-  queueGauge("depth", "Keys that wait for an attempt.", ({ waiting }) => waiting);
-  queueGauge("delayed", "Keys that back off or are deferred.", ({ delayed }) => delayed);
+  queueGauge("depth", "Number of keys that wait for an attempt.", ({ waiting }) => waiting);
+  queueGauge("delayed", "Number of keys that back off or are deferred.", ({ delayed }) => delayed);
   queueGauge(
     "head_age_seconds",
-    "How long the key that starts next has been waiting; 0 when none waits.",
+    "Age of the key at the queue head.",
     ({ headAgeMs }) => headAgeMs / 1_000,
   );
   const leading: Gauge<"name"> = new Gauge({
     name: "konverge_leader_election_master_status",
-    help: "1 while this process is the elected producer of the controller.",
+    help: "1 if this process leads the controller, else 0.",
     labelNames: ["name"],
     registers,
     collect() {

@@ -33,7 +33,7 @@ export function createRestClientMetrics(registry: Registry): (call: ApiCallMetri
   const registers = [registry];
   const requests = new Counter({
     name: "konverge_rest_client_requests_total",
-    help: "API calls by status code, method and host; code <error> means no answer.",
+    help: "Total number of API calls by status code, method and host; code <error> means no response.",
     labelNames: ["code", "method", "host"],
     registers,
   });

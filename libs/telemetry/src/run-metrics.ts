@@ -38,25 +38,33 @@ export function createRunMetrics(registry: Registry): RunMetrics {
     registers,
   });
   const executions = new Counter(
-    labelled("executions_total", "Times that a run was taken and let go of.", "result"),
+    labelled("executions_total", "Total number of workflow executions by result.", "result"),
   );
   const failures = new Counter(
-    labelled("step_failures_total", "Steps, undos and waits that were recorded as failed.", "kind"),
+    labelled(
+      "step_failures_total",
+      "Total number of steps, undo steps and waits recorded as failed.",
+      "kind",
+    ),
   );
   const execution = new Histogram({
-    ...labelled("execution_seconds", "Duration of an activation."),
+    ...labelled("execution_seconds", "Duration of an execution."),
     buckets: STEP_SECONDS,
   });
   const steps = new Histogram({
-    ...labelled("step_seconds", "From the first try of a step or undo to its record.", "kind"),
+    ...labelled(
+      "step_seconds",
+      "Time from the first try of a step or undo step to its record.",
+      "kind",
+    ),
     buckets: STEP_SECONDS,
   });
   const waits = new Histogram({
-    ...labelled("wait_seconds", "From the begin of a wait to its record.", "kind"),
+    ...labelled("wait_seconds", "Time from the start of a wait to its record.", "kind"),
     buckets: WAIT_SECONDS,
   });
   const runs: Gauge<"workflow" | "status"> = new Gauge({
-    ...labelled("runs", "Runs of the whole fleet that are kept.", "status"),
+    ...labelled("runs", "Number of kept runs, all workers.", "status"),
     async collect() {
       const counted = await Promise.all(
         // Without Redis nobody knows; a series that is missing says so, one that stands still would not.
