@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { RUN_STATUSES } from "@konverge/core";
+import { z } from "zod";
 
 /** What can be wrong with a cluster's work, worst first. */
 export const OVERVIEW_PROBLEMS = [

@@ -41,6 +41,8 @@ export type {
   Permit,
   FaultScope,
 } from "./gate.ts";
+export { KEY_PHASES } from "./key-phase.ts";
+export type { KeyPhase } from "./key-phase.ts";
 export { createLocalGate, sleepMs } from "./local-gate.ts";
 export type { LocalGateOptions } from "./local-gate.ts";
 export { MAX_LEASE } from "./guard/admit-call.ts";
@@ -71,12 +73,11 @@ export {
 } from "./lossless-json.ts";
 export type { JsonObject, JsonValue, RawNumber } from "./lossless-json.ts";
 export { applyMergePatch, diffMergePatch } from "./merge-patch.ts";
+export { namespaceField, namespaceSegment, NO_NAMESPACE } from "./no-namespace.ts";
 export { formatKey, parseKey } from "./object-key.ts";
 export type { ObjectKey } from "./object-key.ts";
 export { endedWell, handlerSucceeded, isFinal, OUTCOME_KINDS } from "./outcome.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
-export { KEY_PHASES } from "./key-phase.ts";
-export type { KeyPhase } from "./key-phase.ts";
 export { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
 export type { RedisAddress, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";

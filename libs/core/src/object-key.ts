@@ -1,4 +1,5 @@
 import { KonvergeError } from "./errors.ts";
+import { NO_NAMESPACE } from "./no-namespace.ts";
 import { resourceId } from "./resource-name.ts";
 
 /** What is reconciled: one object under one controller of one cluster. Keys of different controllers never collide. */
@@ -14,7 +15,6 @@ export interface ObjectKey {
   readonly name: string;
 }
 
-const NO_NAMESPACE = "_";
 const FORM = "controller/cluster/resource.group/namespace/name";
 
 /** `controller/cluster/resource.group/namespace/name`, each segment percent-encoded, `_` for no namespace. */

@@ -1,5 +1,5 @@
 import type { KeyQuery } from "@konverge/client";
-import { KEY_PHASES } from "@konverge/core";
+import { KEY_PHASES, type KeyPhase } from "@konverge/core";
 import type { Command } from "commander";
 import { pick, type PageFlags } from "./show-pages.ts";
 
@@ -8,7 +8,7 @@ export interface KeyFlags extends PageFlags {
   readonly controller?: string;
   readonly namespace?: string;
   readonly name?: string;
-  readonly phase?: (typeof KEY_PHASES)[number];
+  readonly phase?: KeyPhase;
 }
 
 /** The options behind the fields of such a query. */

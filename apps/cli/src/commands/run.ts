@@ -1,6 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { RUN_STATUSES } from "@konverge/core";
-import { defined, ensureError, KonvergeError } from "@konverge/core";
+import { defined, ensureError, KonvergeError, RUN_STATUSES, type RunStatus } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { print, printNote } from "../text/output.ts";
 import { runRows, scheduleRows } from "../text/run-text.ts";
@@ -37,7 +36,7 @@ interface StartFlags extends WaitFlags {
   readonly idempotencyKey?: string;
 }
 interface ListFlags extends PageFlags {
-  readonly status?: (typeof RUN_STATUSES)[number];
+  readonly status?: RunStatus;
   readonly key?: string;
   readonly by?: string;
   readonly search?: string;

@@ -1,5 +1,5 @@
 import type { KeyItem, OperatorActionList, PauseList, QueueList } from "@konverge/contracts";
-import { parseKey } from "@konverge/core";
+import { NO_NAMESPACE, parseKey } from "@konverge/core";
 import { age } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
 import { outcomeCell, toneCell } from "./tone.ts";
@@ -126,7 +126,7 @@ function shortScope(scope: string): string {
   return parts.length === 5
     ? parts
         .slice(3)
-        .filter((part) => part !== "_")
+        .filter((part) => part !== NO_NAMESPACE)
         .join("/")
     : scope;
 }

@@ -9,6 +9,7 @@ import { answerMethod } from "../http/answer-unserved.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
 import { allows } from "../access/caller.ts";
 import { answerProblem, PROBLEM } from "../http/problem.ts";
+import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
 const PATH = "/jobs";
@@ -141,8 +142,7 @@ async function requestAgain(
   const reason = "asked for in the raw job view";
   const trigger = { kind: "http", by: via === "local" ? "http" : by, reason } as const;
   await queue.request(key, trigger, { class: "interactive" });
-  const { controller, namespace = "_" } = key;
-  access.audit.gather({ action: "reconcile", cluster, controller, namespace, count: 1, by });
+  access.audit.gather({ action: "reconcile", ...placeOf(key), cluster, count: 1, by });
 }
 
 /** To the page of the job's object or run, relative to the board. */

@@ -1,12 +1,10 @@
-import { parseKey, type ObjectKey } from "@konverge/core";
+import { namespaceSegment, NO_NAMESPACE, parseKey, type ObjectKey } from "@konverge/core";
 import type { Place } from "../access/caller.ts";
-
-export const NO_NAMESPACE = "_";
 
 /** Where the object of a key is. */
 export function placeOf(key: ObjectKey | string): Place {
   const { cluster, controller, namespace } = typeof key === "string" ? parseKey(key) : key;
-  return { cluster, controller, namespace: namespace ?? NO_NAMESPACE };
+  return { cluster, controller, namespace: namespaceSegment(namespace) };
 }
 
 /** Of what names a controller, perhaps a namespace, perhaps an object: without a namespace an object is cluster-scoped. */

@@ -12,10 +12,17 @@ import {
   type Rollups,
 } from "@konverge/contracts";
 import { loopStateSchema, type LoopState } from "@konverge/records";
-import { defined, formatKey, parseKey, type ObjectKey } from "@konverge/core";
+import {
+  defined,
+  formatKey,
+  namespaceField,
+  NO_NAMESPACE,
+  parseKey,
+  type ObjectKey,
+} from "@konverge/core";
 import { contentionObject, type AttemptRow, type Rollup } from "@konverge/queue";
 import { covers, demandSome, type Caller } from "../access/caller.ts";
-import { NO_NAMESPACE, placeOf } from "../queues/place-of.ts";
+import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { route, type Route } from "../http/route.ts";
 
@@ -207,8 +214,10 @@ export function summaryOf(row: AttemptRow): AttemptSummary {
 }
 
 export function objectOf(object: string): { resource: string; namespace?: string; name: string } {
-  const [resource = "", namespace = "_", name = ""] = object.split("/").map(decodeURIComponent);
-  return { resource, ...(namespace === "_" ? {} : { namespace }), name };
+  const [resource = "", namespace = NO_NAMESPACE, name = ""] = object
+    .split("/")
+    .map(decodeURIComponent);
+  return { resource, ...namespaceField(namespace), name };
 }
 
 /** What another version stored is left out. */

@@ -10,12 +10,11 @@ import {
   type ObjectHistory,
 } from "@konverge/contracts";
 import { attemptRecordSchema, type AttemptRecord } from "@konverge/records";
-import { formatKey, KonvergeError, type ObjectKey } from "@konverge/core";
+import { formatKey, KonvergeError, namespaceField, type ObjectKey } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
 import { demand } from "../access/caller.ts";
 import { readContention } from "./history-routes.ts";
 import { keyItem } from "../queues/key-item.ts";
-import { NO_NAMESPACE } from "../queues/place-of.ts";
 import { keyFor, type QueueAccess } from "../queues/queue-access.ts";
 import type { QueueDesk } from "../queues/queue-desk.ts";
 import { pauseActions } from "./queue-routes.ts";
@@ -143,7 +142,7 @@ function targetOf({ cluster, controller, namespace, name }: Target) {
   return {
     cluster,
     controller,
-    ...(namespace === NO_NAMESPACE ? {} : { namespace }),
+    ...namespaceField(namespace),
     name,
   };
 }

@@ -1,4 +1,4 @@
-import { defined } from "@konverge/core";
+import { defined, namespaceSegment } from "@konverge/core";
 import {
   controllerListSchema,
   clusterQuerySchema,
@@ -25,7 +25,7 @@ import {
 import { queueOfWorkflow } from "@konverge/workflow";
 import { covers, demand, demandSome, touches, type Caller } from "../access/caller.ts";
 import { pauseView } from "../queues/key-item.ts";
-import { NO_NAMESPACE, placeNamed, placeOf } from "../queues/place-of.ts";
+import { placeNamed, placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import type { QueueDesk } from "../queues/queue-desk.ts";
 import { route, type Route, type RouteInput } from "../http/route.ts";
@@ -70,7 +70,7 @@ export function pauseActions(desk: QueueDesk): {
   const noteOf = ({ cluster, controller, namespace, name, reason }: PauseAction) => ({
     cluster,
     ...defined({ controller, namespace }),
-    ...(name === undefined ? {} : { name, namespace: namespace ?? NO_NAMESPACE }),
+    ...(name === undefined ? {} : { name, namespace: namespaceSegment(namespace) }),
     reason,
   });
   return {
@@ -277,7 +277,7 @@ export function queueRoutes(access: QueueAccess, desk: QueueDesk, home: string):
               cluster,
               controller,
               ...defined({ namespace }),
-              ...(name === undefined ? {} : { name, namespace: namespace ?? NO_NAMESPACE }),
+              ...(name === undefined ? {} : { name, namespace: namespaceSegment(namespace) }),
               ...(contains === undefined ? {} : { filter: `name contains ${contains}` }),
               reason,
               count: answer.count,

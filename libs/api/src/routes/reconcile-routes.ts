@@ -12,10 +12,16 @@ import {
   type AcceptedReconcile,
   type CreateReconcile,
 } from "@konverge/contracts";
-import { defined, formatTraceparent, parseTraceparent, type Trigger } from "@konverge/core";
+import {
+  defined,
+  formatTraceparent,
+  namespaceSegment,
+  parseTraceparent,
+  type Trigger,
+} from "@konverge/core";
 import type { Context } from "hono";
 import { demand, type Caller } from "../access/caller.ts";
-import { NO_NAMESPACE, placeNamed, placeOf } from "../queues/place-of.ts";
+import { placeNamed, placeOf } from "../queues/place-of.ts";
 import { keyFor, type QueueAccess } from "../queues/queue-access.ts";
 import { keyOfRequest, type QueueDesk } from "../queues/queue-desk.ts";
 import { jsonResponse } from "../http/json-response.ts";
@@ -123,9 +129,10 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
         const key = keyOfRequest(id);
         demand(caller, placeOf(key));
         const answer = await desk.cancel(id, body);
-        const { cluster, controller, name, namespace = NO_NAMESPACE } = key;
-        const where = { cluster, controller, namespace, name };
-        audit({ action: "cancel", ...where, filter: id, reason: body.reason }, body.by);
+        audit(
+          { action: "cancel", ...placeOf(key), name: key.name, filter: id, reason: body.reason },
+          body.by,
+        );
         return answer;
       },
     }),
@@ -162,8 +169,9 @@ export async function requestOne(
 }
 
 /** Requests are counted by controller and namespace; who asked for which object stands with its attempts. */
-function noteOf({ cluster, controller, namespace = NO_NAMESPACE }: CreateReconcile) {
-  return { action: "reconcile", cluster, controller, namespace, count: 1 } as const;
+function noteOf({ cluster, controller, namespace }: CreateReconcile) {
+  const place = { cluster, controller, namespace: namespaceSegment(namespace) };
+  return { action: "reconcile", ...place, count: 1 } as const;
 }
 
 /** The author is the token's name; the caller's trace goes on through the queue, also where this process traces nothing. */

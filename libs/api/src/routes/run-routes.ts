@@ -15,10 +15,9 @@ import {
   type RunListQuery,
   type ScheduleList,
 } from "@konverge/contracts";
-import { defined, isKonvergeError, KonvergeError } from "@konverge/core";
+import { defined, isKonvergeError, KonvergeError, NO_NAMESPACE } from "@konverge/core";
 import { formatRunId, parseRunId, queueOfWorkflow } from "@konverge/workflow";
 import { demand, touches, type Caller } from "../access/caller.ts";
-import { NO_NAMESPACE } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { route, type Route } from "../http/route.ts";
 import { startOnce } from "./start-once.ts";

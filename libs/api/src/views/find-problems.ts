@@ -9,6 +9,7 @@ import {
   type PauseList,
   type PauseView,
 } from "@konverge/contracts";
+import { parseKey } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
 
@@ -223,8 +224,8 @@ function scopeText(scope: PauseView["scope"]): string {
 
 /** The last parts of a key, as people write them. */
 function nameOf(key: string): string {
-  const [namespace = "_", name = ""] = key.split("/").slice(-2).map(decodeURIComponent);
-  return namespace === "_" ? name : `${namespace}/${name}`;
+  const { namespace, name } = parseKey(key);
+  return namespace === undefined ? name : `${namespace}/${name}`;
 }
 
 function count(number: number, what: string): string {

@@ -1,9 +1,9 @@
 import type { OverviewWorkflow } from "@konverge/contracts";
+import { NO_NAMESPACE } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
 import { queueOfWorkflow } from "@konverge/workflow";
 import { touches, type Caller } from "../access/caller.ts";
 import type { RunTrouble } from "./find-run-problems.ts";
-import { NO_NAMESPACE } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { runItem } from "./run-view.ts";
 

@@ -1,5 +1,6 @@
 import {
   KonvergeError,
+  namespaceSegment,
   resourceId,
   type ApiObject,
   type JsonObject,
@@ -180,8 +181,8 @@ async function writeTogether(
 }
 
 /** One lane per object, whatever version of its kind the write uses. */
-function laneOf({ type, name: { namespace = "_", name } }: WriteTarget): string {
-  return [resourceId(type), namespace, name].map(encodeURIComponent).join("/");
+function laneOf({ type, name: { namespace, name } }: WriteTarget): string {
+  return [resourceId(type), namespaceSegment(namespace), name].map(encodeURIComponent).join("/");
 }
 
 /** Changes that can be one write: drafts of one version of the kind, to one address. */

@@ -1,4 +1,4 @@
-import { KonvergeError, parseKey } from "@konverge/core";
+import { KonvergeError, namespaceSegment, parseKey } from "@konverge/core";
 import {
   closeRedis,
   openProducer,
@@ -209,7 +209,7 @@ function matches(row: AttemptRow, query: AttemptQuery): boolean {
   if ((controller ?? resource ?? namespace ?? name) === undefined) return true;
   const key = parseKey(row.key);
   if (controller !== undefined && key.controller !== controller) return false;
-  if (namespace !== undefined && (key.namespace ?? "_") !== namespace) return false;
+  if (namespace !== undefined && namespaceSegment(key.namespace) !== namespace) return false;
   if (name !== undefined && !key.name.includes(name)) return false;
   return resource === undefined || isOfResource(key, resource);
 }

@@ -1,4 +1,4 @@
-import { ensureError } from "@konverge/core";
+import { ensureError, namespaceSegment } from "@konverge/core";
 import {
   closeRedis,
   defineScript,
@@ -241,8 +241,8 @@ export function contentionObject(target: {
   readonly namespace?: string | undefined;
   readonly name: string;
 }): string {
-  const { resource, namespace = "_", name } = target;
-  return [resource, namespace, name].map(encodeURIComponent).join("/");
+  const { resource, namespace, name } = target;
+  return [resource, namespaceSegment(namespace), name].map(encodeURIComponent).join("/");
 }
 
 const memoryScript = defineScript("memory-of", "return redis.call('INFO', 'memory')");
