@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { oneOf, text, wholeNumber } from "./query-fields.ts";
 
-/** What can be changed through the API and the command line. */
+/** The changes that the audit log records. */
 export const AUDIT_ACTIONS = [
   "reconcile",
   "cancel",
@@ -18,12 +19,12 @@ export const AUDIT_ACTIONS = [
   "token.revoke",
 ] as const;
 
-/** One change: who, what, where, how many. */
+/** One change made through the API or the command line. */
 export const auditEntrySchema = z.object({
-  /** Grows with time; also the cursor. */
+  /** Increases with time; also the cursor. */
   id: z.string(),
   at: z.string(),
-  /** The token's name, else who the order says gave it. */
+  /** The name of the token, or without a token the author in the request. */
   by: z.string(),
   action: z.enum(AUDIT_ACTIONS),
   cluster: z.string().optional(),
@@ -31,29 +32,26 @@ export const auditEntrySchema = z.object({
   /** `_` for cluster-scoped objects. */
   namespace: z.string().optional(),
   name: z.string().optional(),
-  /** What else it was narrowed to, such as a part of names, a request's id or a token's. */
+  /** Further selectors, such as a substring of names, a request ID or a token ID. */
   filter: z.string().optional(),
   reason: z.string().optional(),
-  /** Of keys or requests. Requests of one second, author and place are one entry. */
+  /** The number of keys or requests. Requests of one author, place and second share an entry. */
   count: z.number().optional(),
 });
 
-const sayLimit = "write a whole number from 1 to 1000";
-const text = z.string().min(1).max(253);
-
-/** Query of `GET /v1/audit`; all that is given must hold. */
+/** Query of `GET /v1/audit`; filters are combined with AND. */
 export const auditQuerySchema = z.strictObject({
   cluster: text.optional(),
   controller: text.optional(),
   namespace: text.optional(),
   by: text.optional(),
-  action: z.enum(AUDIT_ACTIONS, `write one of ${AUDIT_ACTIONS.join(", ")}`).optional(),
-  limit: z.coerce.number(sayLimit).int(sayLimit).min(1, sayLimit).max(1_000, sayLimit).default(100),
-  /** `next` of an earlier answer. */
+  action: z.enum(AUDIT_ACTIONS, oneOf(AUDIT_ACTIONS)).optional(),
+  limit: wholeNumber(1_000).default(100),
+  /** `next` of an earlier response. */
   cursor: text.optional(),
 });
 
-/** Answer of the same, newest first. A page may be short and still have a `next`. */
+/** Response of `GET /v1/audit`, newest first. A short page can still have a `next`. */
 export const auditPageSchema = z.object({
   items: z.array(auditEntrySchema),
   next: z.string().optional(),

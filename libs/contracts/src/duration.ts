@@ -8,10 +8,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Text such as `250ms`, `30s`, `10m`; milliseconds after parsing. */
+/** Text such as `250ms`, `30s` or `10m`, parsed to milliseconds. */
 export const duration = z
   .string()
-  .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, "write a number and a unit, such as 30s, 10m or 250ms")
+  .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, "must be a number and a unit, such as 30s, 10m or 250ms")
   .transform((text) => {
     const [, amount, unit] = /^([\d.]+)(\D+)$/.exec(text) ?? [];
     return Number(amount) * (UNIT_MS[unit ?? ""] ?? Number.NaN);

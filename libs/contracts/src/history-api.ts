@@ -1,43 +1,42 @@
 import { z } from "zod";
-import { ATTEMPT_OUTCOMES, HINT_CODES, loopStateSchema } from "@konverge/records";
+import {
+  ATTEMPT_OUTCOMES,
+  attemptRecordSchema,
+  HINT_CODES,
+  loopStateSchema,
+} from "@konverge/records";
+import { oneOf, text, wholeNumber } from "./query-fields.ts";
+import { keyFields } from "./queue-api.ts";
 
 const MOST_LISTED = 200;
-const sayText = "write a text of 1 to 253 characters";
-const text = z.string(sayText).min(1, sayText).max(253, sayText);
-const whole = (what: string, most: number) =>
-  z.coerce
-    .number(`write ${what} as a whole number`)
-    .int(`write ${what} as a whole number`)
-    .min(1, `write ${what} from 1 to ${most}`)
-    .max(most, `write ${what} from 1 to ${most}`);
 
-/** An outcome to look for. */
+/** An outcome as a filter. */
 export const attemptOutcome: z.ZodEnum<{ [Kind in (typeof ATTEMPT_OUTCOMES)[number]]: Kind }> =
-  z.enum(ATTEMPT_OUTCOMES, `write one of ${ATTEMPT_OUTCOMES.join(", ")}`);
+  z.enum(ATTEMPT_OUTCOMES, oneOf(ATTEMPT_OUTCOMES));
 
-/** Query of `GET /v1/attempts`; all that is given must hold. */
+/** Query of `GET /v1/attempts`; filters are combined with AND. */
 export const attemptQuerySchema = z.strictObject({
   cluster: text.default("default"),
   controller: text.optional(),
-  /** A kind of a controller (`NodePool`), a plural, or `plural.group`. */
+  /** A kind of a controller (`NodePool`), a plural name, or `plural.group`. */
   kind: text.optional(),
   /** `_` for cluster-scoped objects. */
   namespace: text.optional(),
-  /** Any part of the object's name. */
+  /** Substring of the object name. */
   name: text.optional(),
   outcome: attemptOutcome.optional(),
-  /** Code of the error. */
+  /** Error code. */
   error: text.optional(),
-  /** A field manager that won against the attempt. */
+  /** Field manager that caused a conflict. */
   manager: text.optional(),
-  /** Code of a hint. */
-  hint: z.enum(HINT_CODES, `write one of ${HINT_CODES.join(", ")}`).optional(),
-  limit: whole("limit", MOST_LISTED).default(50),
-  /** `next` of an earlier answer. */
+  /** Hint code. */
+  hint: z.enum(HINT_CODES, oneOf(HINT_CODES)).optional(),
+  limit: wholeNumber(MOST_LISTED).default(50),
+  /** `next` of an earlier response. */
   cursor: text.optional(),
 });
 
-/** An attempt as a line in lists. */
+/** An attempt in lists. */
 export const attemptSummarySchema = z.object({
   id: z.string(),
   key: z.string(),
@@ -58,52 +57,62 @@ export const attemptSummarySchema = z.object({
   worker: z.string(),
 });
 
-/** Answer of `GET /v1/attempts`, newest first. A page may be short and still have a `next`. */
+/** Response of `GET /v1/attempts`, newest first. A short page can still have a `next`. */
 export const attemptPageSchema = z.object({
   items: z.array(attemptSummarySchema),
   next: z.string().optional(),
 });
 
-/** Answer of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/contention`: who fights over the object. */
+/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/attempts`, newest first. */
+export const objectAttemptsSchema = z.object({ items: z.array(attemptRecordSchema) });
+
+/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}`. */
+export const objectHistorySchema = z.object({
+  ...keyFields,
+  /** Newest first. */
+  attempts: z.array(attemptRecordSchema),
+});
+
+/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/contention`. */
 export const contentionSchema = z.object({
   resource: z.string(),
   namespace: z.string().optional(),
   name: z.string(),
-  /** Latest first. */
+  /** Most recent first. */
   competingWriters: z.array(
     z.object({
-      /** `lost`: the manager's write won against one of ours. `taken`: we took the field from it. */
+      /** `lost`: a write of the manager caused a conflict. `taken`: the controller took the field over. */
       kind: z.enum(["conflict", "takeover"]),
       manager: z.string(),
       path: z.string(),
       count: z.number(),
-      /** Since the last pause of 10 minutes. */
+      /** The count since the last 10 quiet minutes. */
       inEpisode: z.number(),
       firstAt: z.string(),
       lastAt: z.string(),
     }),
   ),
-  /** Set while the key is slowed down. */
+  /** Set while the key is throttled. */
   loop: loopStateSchema.optional(),
 });
 
 /** Query of `GET /v1/contention`. */
 export const contentionQuerySchema = z.strictObject({
   cluster: text.default("default"),
-  /** How far back, in whole hours. */
-  hours: whole("hours", 24).default(1),
+  /** Length of the period in hours. */
+  hours: wholeNumber(24).default(1),
 });
 
 const object = { resource: z.string(), namespace: z.string().optional(), name: z.string() };
 
-/** Answer of `GET /v1/contention`: the objects most fought over, the fields that go to and fro, the keys that are slowed down. */
+/** Response of `GET /v1/contention`: contended objects, ownership flips and throttled keys. */
 export const contentionReportSchema = z.object({
   contendedObjects: z.array(z.object({ ...object, conflicts: z.number() })),
   ownershipFlips: z.array(
     z.object({ ...object, manager: z.string(), path: z.string(), count: z.number() }),
   ),
   loops: z.array(loopStateSchema.extend({ key: z.string() })),
-  /** Whose attempts lost to which manager, of the last 1,000 that lost within the hours; most first. */
+  /** Attempts with conflicts by controller and manager, most first; from the last 1,000 such attempts of the period. */
   competingManagers: z.array(
     z.object({ controller: z.string(), manager: z.string(), attempts: z.number() }),
   ),
@@ -113,10 +122,10 @@ export const contentionReportSchema = z.object({
 export const rollupsQuerySchema = z.strictObject({
   cluster: text.default("default"),
   controller: text,
-  minutes: whole("minutes", 1_440).default(60),
+  minutes: wholeNumber(1_440).default(60),
 });
 
-/** Answer of `GET /v1/rollups`: what a controller did per minute, newest first. Minutes without attempts are left out. */
+/** Response of `GET /v1/rollups`: counts of a controller per minute, newest first. Minutes without attempts are omitted. */
 export const rollupsSchema = z.object({
   items: z.array(
     z.object({
@@ -127,7 +136,7 @@ export const rollupsSchema = z.object({
       conflicts: z.number(),
       writes: z.number(),
       calls: z.number(),
-      /** Running, summed. */
+      /** Total run time. */
       ms: z.number(),
     }),
   ),
@@ -139,3 +148,5 @@ export type AttemptPage = z.infer<typeof attemptPageSchema>;
 export type Contention = z.infer<typeof contentionSchema>;
 export type ContentionReport = z.infer<typeof contentionReportSchema>;
 export type Rollups = z.infer<typeof rollupsSchema>;
+export type ObjectAttempts = z.infer<typeof objectAttemptsSchema>;
+export type ObjectHistory = z.infer<typeof objectHistorySchema>;

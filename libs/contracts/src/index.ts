@@ -9,6 +9,8 @@ export {
   contentionSchema,
   contentionQuerySchema,
   contentionReportSchema,
+  objectAttemptsSchema,
+  objectHistorySchema,
   rollupsQuerySchema,
   rollupsSchema,
 } from "./history-api.ts";
@@ -18,6 +20,8 @@ export type {
   AttemptSummary,
   Contention,
   ContentionReport,
+  ObjectAttempts,
+  ObjectHistory,
   Rollups,
 } from "./history-api.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
@@ -88,33 +92,29 @@ export type {
   WorkerList,
 } from "./queue-api.ts";
 export {
+  guardActionSchema,
+  guardListSchema,
+  guardRateSchema,
+  guardViewSchema,
+} from "./guard-api.ts";
+export type { GuardAction, GuardList, GuardView } from "./guard-api.ts";
+export { problemSchema } from "./problem.ts";
+export type { Problem } from "./problem.ts";
+export {
   acceptedReconcileSchema,
   createReconcilesSchema,
   createReconcileSchema,
-  reconcileResultsSchema,
-  guardListSchema,
-  guardActionSchema,
-  guardRateSchema,
-  guardViewSchema,
-  objectAttemptsSchema,
-  objectHistorySchema,
-  problemSchema,
   reconcileNowSchema,
+  reconcileResultsSchema,
   reconcileStateSchema,
   waitQuerySchema,
-} from "./http-api.ts";
+} from "./reconcile-api.ts";
 export type {
   AcceptedReconcile,
   CreateReconcile,
-  GuardList,
-  GuardAction,
-  GuardView,
-  ObjectAttempts,
-  ObjectHistory,
-  Problem,
   ReconcileResults,
   ReconcileState,
-} from "./http-api.ts";
+} from "./reconcile-api.ts";
 export {
   newTokenSchema,
   ROLES,

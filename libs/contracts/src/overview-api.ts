@@ -1,7 +1,8 @@
 import { RUN_STATUSES } from "@konverge/core";
 import { z } from "zod";
+import { text } from "./query-fields.ts";
 
-/** What can be wrong with a cluster's work, worst first. */
+/** The codes of problems, most severe first. */
 export const OVERVIEW_PROBLEMS = [
   "no_workers",
   "breaker_open",
@@ -19,33 +20,31 @@ export const OVERVIEW_PROBLEMS = [
   "paused",
 ] as const;
 
-const sayCluster = "write a text of 1 to 253 characters";
-
 /** Query of `GET /v1/overview`. */
 export const overviewQuerySchema = z.strictObject({
-  /** Default: the one that the API was started for. */
-  cluster: z.string(sayCluster).min(1, sayCluster).max(253, sayCluster).optional(),
+  /** Default: the cluster of the API process. */
+  cluster: text.optional(),
 });
 
 const problem = z.object({
   code: z.enum(OVERVIEW_PROBLEMS),
-  /** `note` is worth knowing and no fault, such as a pause that a person ordered. */
+  /** `note` is not a fault, for example a pause. */
   level: z.enum(["error", "warning", "info"]),
-  /** One clause for people. */
+  /** One clause. */
   message: z.string(),
   controller: z.string().optional(),
   /** `controller/cluster/resource.group/namespace/name`. */
   key: z.string().optional(),
   workflow: z.string().optional(),
-  /** Id of the workflow's run. */
+  /** Run ID. */
   run: z.string().optional(),
 });
 
 const minute = z.object({
-  /** Attempts of the minute by how they ended. */
+  /** Attempts of the minute that ended well. */
   ok: z.number(),
   failed: z.number(),
-  /** Lost a race for good; the key runs again at once. */
+  /** Attempts that ended with a conflict; their keys run again immediately. */
   conflict: z.number(),
 });
 
@@ -59,36 +58,36 @@ const controllerRow = z.object({
   waiting: z.number(),
   active: z.number(),
   delayed: z.number(),
-  /** How long the oldest waits, of the first and last 20 in the queue; absent when nothing waits. */
+  /** Age of the oldest among the first and last 20 requests in the queue. */
   oldestRequestAgeMs: z.number().optional(),
   /** Live workers that run it. */
   workers: z.number(),
-  /** Of its attempts among the last 1,000 of the cluster; absent when there are none. */
+  /** Durations of the attempts among the last 1,000 of the cluster. */
   p50Ms: z.number().optional(),
   p99Ms: z.number().optional(),
-  /** Dead letters; 100 says that there may be more. */
+  /** Dead-lettered keys, counted up to 100. */
   deadLetters: z.number(),
-  /** The last 60 minutes, oldest first; the last one is not over yet. */
+  /** The last 60 minutes, oldest first. The last one is incomplete. */
   minutes: z.array(minute),
 });
 
 const workflowRow = z.object({
   name: z.string(),
-  /** In which new runs start. */
+  /** The version of new runs. */
   version: z.number(),
   /** Live workers that run it. */
   workers: z.number(),
-  /** Runs by status; those that ended as long as they are kept. */
+  /** Runs by status. Ended runs count until they are deleted. */
   runs: z.record(z.enum(RUN_STATUSES), z.number()),
 });
 
-/** Answer of `GET /v1/overview`: one sentence, what is wrong, and a row per controller and workflow. */
+/** Response of `GET /v1/overview`. */
 export const overviewSchema = z.object({
   cluster: z.string(),
   clusters: z.array(z.string()),
   at: z.string(),
   summary: z.string(),
-  /** Worst first; empty when all is well. */
+  /** Most severe first. */
   problems: z.array(problem),
   controllers: z.array(controllerRow),
   workflows: z.array(workflowRow),

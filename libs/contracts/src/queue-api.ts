@@ -1,7 +1,8 @@
 import { KEY_PHASES, WORKER_ROLES } from "@konverge/core";
 import { z } from "zod";
+import { oneOf, text, wholeNumber } from "./query-fields.ts";
 
-/** Who holds back what, why and since when. */
+/** A pause with its author, reason and time. */
 export const pauseSchema = z.object({
   scope: z.discriminatedUnion("kind", [
     z.object({ kind: z.literal("controller") }),
@@ -13,14 +14,14 @@ export const pauseSchema = z.object({
   since: z.string(),
 });
 
-/** How a key stands. */
+/** The state of a key. */
 export const keyFields = {
   key: z.string(),
   phase: z.enum(KEY_PHASES),
   failures: z.number(),
   conflicts: z.number(),
   lastOutcome: z.string().optional(),
-  /** Id of the last request, as long as it has not ended: what can be cancelled. */
+  /** ID of the last request, if it has not ended and can be cancelled. */
   pending: z.string().optional(),
   nextAt: z.string().optional(),
   paused: pauseSchema.optional(),
@@ -32,51 +33,45 @@ export const keyFields = {
     .optional(),
 };
 
-const sayText = "write a text of 1 to 253 characters";
-const text = z.string(sayText).min(1, sayText).max(253, sayText);
-const sayWho = "say who, in at most 200 characters";
-const sayWhy = "say why, in at most 200 characters";
-const sayLimit = "write a whole number from 1 to 1000";
+const BAD_NOTE = "must have 1 to 200 characters";
+const note = z.string(BAD_NOTE).trim().min(1, BAD_NOTE).max(200, BAD_NOTE);
 
 /**
- * Body of `POST /v1/reconciles/{id}/cancel`: every order is kept with who gave it and why. Of a request with a token the
- * author is the token's name, whatever `by` says, and it may be left out.
+ * Body of `POST /v1/reconciles/{id}/cancel`: the author and reason of an action. With a token, the author is the name of
+ * the token, and `by` is optional and ignored.
  */
-export const operatorActionSchema = z.strictObject({
-  by: z.string(sayWho).trim().min(1, sayWho).max(200, sayWho),
-  reason: z.string(sayWhy).trim().min(1, sayWhy).max(200, sayWhy),
-});
+export const operatorActionSchema = z.strictObject({ by: note, reason: note });
 
-/** Answer of the same. The state is that of a moment later, so an aborted attempt may still run. */
+/** Response of the same. With `aborting`, the attempt may still run for a moment. */
 export const cancelResponseSchema = z.object({
   id: z.string(),
   result: z.enum(["alreadyFinished", "cancelled", "detached", "aborting"]),
 });
 
-/** Query of `GET /v1/keys` and `GET /v1/dead-letters`; all that is given must hold. */
+/** Query of `GET /v1/keys` and `GET /v1/dead-letters`; filters are combined with AND. */
 export const keyQuerySchema = z.strictObject({
   cluster: text.default("default"),
   controller: text.optional(),
-  phase: z.enum(KEY_PHASES, `write one of ${KEY_PHASES.join(", ")}`).optional(),
+  phase: z.enum(KEY_PHASES, oneOf(KEY_PHASES)).optional(),
   /** `_` for cluster-scoped objects. */
   namespace: text.optional(),
-  /** Any part of the object's name. */
+  /** Substring of the object name. */
   name: text.optional(),
-  limit: z.coerce.number(sayLimit).int(sayLimit).min(1, sayLimit).max(1_000, sayLimit).default(100),
-  /** `next` of an earlier answer. */
+  limit: wholeNumber(1_000).default(100),
+  /** `next` of an earlier response. */
   cursor: z.string().max(2_000).optional(),
 });
 export const deadLetterQuerySchema = keyQuerySchema.omit({ phase: true });
 
-/** Answer of both, by key. A page may be short and still have a `next`. */
+/** Response of both, by key. A short page can still have a `next`. */
 export const keyListSchema = z.object({
   items: z.array(z.object(keyFields)),
   next: z.string().optional(),
 });
 
 /**
- * Body of `POST /v1/pauses` and `POST /v1/pauses/resume`: an object (controller, namespace where it has one, name), a
- * namespace (of one controller, or of all that are known), or a controller.
+ * Body of `POST /v1/pauses` and `POST /v1/pauses/resume`. Selects an object (controller, namespace if any, name), a
+ * namespace (of one controller or of all existing ones), or a controller.
  */
 export const pauseActionSchema = z
   .strictObject({
@@ -89,17 +84,17 @@ export const pauseActionSchema = z
   .superRefine(({ controller, namespace, name }, context) => {
     if (controller !== undefined || (namespace !== undefined && name === undefined)) return;
     const message =
-      name === undefined ? "name a controller, a namespace, or both" : "say whose key it is";
+      name === undefined ? "a controller or a namespace is required" : "required with a name";
     context.addIssue({ code: "custom", path: ["controller"], message });
   });
 
-/** Answer of `GET /v1/pauses` and `POST /v1/pauses`, with the controller of each. */
+/** Response of `GET /v1/pauses` and `POST /v1/pauses`. */
 export const pauseListSchema = z.object({
   items: z.array(z.object({ controller: z.string(), ...pauseSchema.shape })),
 });
 /** Query of `GET /v1/pauses`. */
 export const pausesQuerySchema = z.strictObject({ cluster: text.default("default") });
-/** Answer of `POST /v1/pauses/resume`: keys that were waiting for it. */
+/** Response of `POST /v1/pauses/resume`: the number of keys with pending requests. */
 export const resumeResponseSchema = z.object({ resumed: z.number() });
 
 /** Body of `POST /v1/dead-letters/release`: one object by `name`, or all that match. */
@@ -109,15 +104,15 @@ export const releaseActionSchema = z
     controller: text,
     namespace: text.optional(),
     name: text.optional(),
-    /** Any part of the name. */
+    /** Substring of the object name. */
     contains: text.optional(),
-    /** Only says how many there are. */
-    dryRun: z.boolean("write true or false").default(false),
+    /** Only counts the matching keys. */
+    dryRun: z.boolean("must be true or false").default(false),
     ...operatorActionSchema.shape,
   })
   .superRefine(({ name, contains }, context) => {
     if (name === undefined || contains === undefined) return;
-    const message = "give either name or contains";
+    const message = "cannot be combined with name";
     context.addIssue({ code: "custom", path: ["contains"], message });
   });
 export const releaseResponseSchema = z.object({ count: z.number(), dryRun: z.boolean() });
@@ -127,7 +122,7 @@ export const operatorActionsQuerySchema = z.strictObject({
   cluster: text.default("default"),
   controller: text,
 });
-/** Answer of the same: what people ordered, newest first, at most 200. */
+/** Response of the same: operator actions, newest first, at most 200. */
 export const operatorActionListSchema = z.object({
   items: z.array(
     z.object({
@@ -141,10 +136,10 @@ export const operatorActionListSchema = z.object({
   ),
 });
 
-/** Query of `GET /v1/controllers`, `GET /v1/workers` and `GET /v1/queues`; left out, the cluster of the API's own configuration. */
+/** Query of `GET /v1/controllers`, `GET /v1/workers` and `GET /v1/queues`. Default: the cluster of the API process. */
 export const clusterQuerySchema = z.strictObject({ cluster: text.optional() });
 
-/** Answer of `GET /v1/controllers`: what workers have announced. */
+/** Response of `GET /v1/controllers`: the controllers that workers have announced. */
 export const controllerListSchema = z.object({
   items: z.array(
     z.object({
@@ -153,22 +148,22 @@ export const controllerListSchema = z.object({
       group: z.string(),
       version: z.string(),
       kind: z.string(),
-      /** Plural. */
+      /** Plural name. */
       resource: z.string(),
       scope: z.enum(["Namespaced", "Cluster"]),
     }),
   ),
 });
 
-/** Answer of `GET /v1/workers`: those that gave a sign of life within the last 15 s. */
+/** Response of `GET /v1/workers`: the workers with a heartbeat in the last 15 s. */
 export const workerListSchema = z.object({
   items: z.array(
     z.object({
       workerId: z.string(),
       controllers: z.array(z.string()).readonly(),
-      /** By controller: what it reconciles, and which version of its code. */
+      /** The kind and code digest of each controller. */
       definitions: z.record(z.string(), z.object({ kind: z.string(), digest: z.string() })),
-      /** Versions of the workflows that it runs, by name. */
+      /** Versions of the workflows, by name. */
       workflows: z.record(z.string(), z.number()).optional(),
       role: z.enum(WORKER_ROLES),
       version: z.string(),
@@ -178,7 +173,7 @@ export const workerListSchema = z.object({
   ),
 });
 
-/** Answer of `GET /v1/queues`: how much of each controller waits. */
+/** Response of `GET /v1/queues`: queue lengths by controller and workflow. */
 export const queueListSchema = z.object({
   items: z.array(
     z.object({
@@ -192,7 +187,7 @@ export const queueListSchema = z.object({
       pauses: z.array(pauseSchema),
     }),
   ),
-  /** Executions of runs: those that are to come, run, and are put off until their time. */
+  /** Executions of runs: waiting, active, and delayed until their time. */
   workflows: z.array(
     z.object({
       cluster: z.string(),

@@ -1,74 +1,72 @@
 import { RUN_STATUSES } from "@konverge/core";
 import { z } from "zod";
-import { waitQuerySchema } from "./http-api.ts";
+import { oneOf, text, wholeNumber } from "./query-fields.ts";
 import { operatorActionSchema } from "./queue-api.ts";
+import { waitQuerySchema } from "./reconcile-api.ts";
 
-const sayWorkflow = "write the name of a workflow";
-const workflow = z.string(sayWorkflow).min(1, sayWorkflow).max(63, sayWorkflow);
-const sayCluster = "write a text of 1 to 253 characters";
-const cluster = z.string(sayCluster).min(1, sayCluster).max(253, sayCluster).default("default");
-const sayId = "write 1 to 500 characters without spaces";
-const id = z.string(sayId).regex(/^\S{1,500}$/, sayId);
-const saySignal = "write the signal's name, 1 to 200 characters";
-const sayText = "write a text of 1 to 200 characters";
-const text = z.string(sayText).min(1, sayText).max(200, sayText);
-const saySeen = "write status and number of steps of an earlier answer, such as waiting/2";
-const sayCursor = "take the cursor of an earlier answer";
-const sayLimit = "write a whole number from 1 to 500";
+const BAD_WORKFLOW = "must be a workflow name of 1 to 63 characters";
+const workflow = z.string(BAD_WORKFLOW).min(1, BAD_WORKFLOW).max(63, BAD_WORKFLOW);
+const cluster = text.default("default");
+const BAD_ID = "must have 1 to 500 characters without spaces";
+const id = z.string(BAD_ID).regex(/^\S{1,500}$/, BAD_ID);
+const BAD_SHORT_TEXT = "must have 1 to 200 characters";
+const shortText = z.string(BAD_SHORT_TEXT).min(1, BAD_SHORT_TEXT).max(200, BAD_SHORT_TEXT);
+const BAD_SEEN = "must be the status and number of steps of an earlier response, such as waiting/2";
+const BAD_CURSOR = "must be the cursor of an earlier response";
 
 /** Body of `POST /v1/runs`. */
 export const startRunSchema = z.strictObject({
   workflow,
   cluster,
-  /** What the function gets. Checked by the worker: what does not fit fails the run. */
+  /** Input of the function. The worker validates it; invalid input fails the run. */
   input: z.unknown().optional(),
-  /** Starting the same again answers the run that is there. Default: a UUID. */
+  /** Starting the same ID again returns the existing run. Default: a UUID. */
   id: id.optional(),
-  /** At most one run with this key goes on at a time. */
+  /** At most one run per key is active. */
   key: id.optional(),
-  /** Who starts it; kept in the run. With a token it is the token's name. */
+  /** Author, stored in the run. With a token, the name of the token. */
   by: operatorActionSchema.shape.by.optional(),
-  /** When another one does: answer that, refuse, or cancel it and begin when it has ended. */
+  /** If another run has the key: return that run, fail, or cancel it and start when it has ended. */
   onExisting: z
-    .enum(["attach", "reject", "supersede"], "write attach, reject or supersede")
+    .enum(["attach", "reject", "supersede"], "must be attach, reject or supersede")
     .default("attach"),
 });
 
-/** Answer of the same. */
+/** Response of `POST /v1/runs`. */
 export const startRunResponseSchema = z.object({
   /** `<workflow>/<cluster>/<id>`. */
   id: z.string(),
-  /** False when the answer is a run that was there. */
+  /** False if the run already existed. */
   created: z.boolean(),
 });
 
 /** Query of `GET /v1/runs`. */
 export const runQuerySchema = z.strictObject({
   cluster,
-  /** Left out: of all workflows. */
+  /** Default: all workflows. */
   workflow: workflow.optional(),
-  status: z.enum(RUN_STATUSES, `write one of ${RUN_STATUSES.join(", ")}`).optional(),
+  status: z.enum(RUN_STATUSES, oneOf(RUN_STATUSES)).optional(),
   key: id.optional(),
-  /** Who started it. */
-  by: text.optional(),
-  /** Part of the id, the key or who started it. */
-  search: text.optional(),
-  limit: z.coerce.number(sayLimit).int(sayLimit).min(1, sayLimit).max(500, sayLimit).default(100),
-  /** `next` of an earlier answer. */
+  /** Author. */
+  by: shortText.optional(),
+  /** Substring of the ID, key or author. */
+  search: shortText.optional(),
+  limit: wholeNumber(500).default(100),
+  /** `next` of an earlier response. */
   cursor: z
     .string()
-    .max(600, sayCursor)
-    .regex(/^\d{1,15}\/[-a-z0-9]{1,63}\/\S+$/, sayCursor)
+    .max(600, BAD_CURSOR)
+    .regex(/^\d{1,15}\/[-a-z0-9]{1,63}\/\S+$/, BAD_CURSOR)
     .optional(),
 });
 
 /** Query of `GET /v1/runs/{id}`. */
 export const runWaitQuerySchema = z.strictObject({
   ...waitQuerySchema.shape,
-  /** With `wait`: answer as well once the run does not stand like this, `<status>/<number of steps>`. */
+  /** With `wait`: also return once `<status>/<number of steps>` differs from this value. */
   lastState: z
-    .string(saySeen)
-    .regex(/^[a-z]{1,20}\/\d{1,4}$/, saySeen)
+    .string(BAD_SEEN)
+    .regex(/^[a-z]{1,20}\/\d{1,4}$/, BAD_SEEN)
     .optional(),
 });
 
@@ -78,21 +76,21 @@ const runFields = {
   id: z.string(),
   workflow: z.string(),
   cluster: z.string(),
-  /** Of the code that it was started for. */
+  /** Version of the workflow code. */
   version: z.number(),
   status: z.enum(RUN_STATUSES),
-  /** How it failed, or was cancelled. */
+  /** The failure or cancellation. */
   error: failure.optional(),
-  /** Why it is stuck, and what to do. */
+  /** Why the run is blocked, with a suggested fix. */
   blockedReason: z.string().optional(),
   key: z.string().optional(),
-  /** Id of the run that started it. */
+  /** ID of the parent run. */
   parent: z.string().optional(),
-  /** Who started it: a token, `controller <name>/<object>`, `schedule <name>`. */
+  /** Author: a token name, `controller <name>/<object>` or `schedule <name>`. */
   by: z.string().optional(),
-  /** The order to cancel it. */
+  /** Author and reason of the cancellation. */
   cancel: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
-  /** That it is another try, of which run, or that it went on where it had failed; on whose order. */
+  /** Set for a retry: the original run, unless the same run resumed, with author and reason. */
   retry: z
     .object({
       originalRun: z.string().optional(),
@@ -103,60 +101,60 @@ const runFields = {
   createdAt: z.string(),
   startedAt: z.string().optional(),
   endedAt: z.string().optional(),
-  /** Bounds that it has reached half of; at the whole it fails. */
+  /** Limits that the run has reached half of. It fails at the limit. */
   warnings: z.array(z.object({ code: z.string(), message: z.string() })).optional(),
-  /** What it waits for while it is parked. */
+  /** The current waits. */
   waits: z
     .array(
       z.object({
         step: z.string(),
         kind: stepKind,
         since: z.string().optional(),
-        /** When it ends by itself. */
+        /** Time at which the wait ends by itself. */
         until: z.string().optional(),
-        /** Of a wait for objects: what they lacked at the last look. */
+        /** For a wait for objects: the unmet condition at the last check. */
         message: z.string().optional(),
-        /** Id of the child's run. */
+        /** Run ID of the child. */
         child: z.string().optional(),
       }),
     )
     .optional(),
 };
 
-/** Answer of `GET /v1/runs`, newest first. A page may be short, even empty, while there is a `next`. */
+/** Response of `GET /v1/runs`, newest first. A short or empty page can still have a `next`. */
 export const runListSchema = z.object({
   items: z.array(z.object(runFields)),
   next: z.string().optional(),
 });
 
-/** Answer of `GET /v1/runs/{id}`, and of orders to it: how it stands then. */
+/** Response of `GET /v1/runs/{id}` and of each action on a run. */
 export const runSchema = z.object({
   ...runFields,
   input: z.unknown().optional(),
   result: z.unknown().optional(),
-  /** What is recorded, in the order of recording. */
+  /** The recorded steps, oldest first. */
   steps: z.array(
     z.object({
       name: z.string(),
       kind: stepKind,
-      /** When its first try or its wait began; absent where that is `at`. */
+      /** Start of the first try or of the wait, if it differs from `at`. */
       startedAt: z.string().optional(),
-      /** True for the first record behind the loss of a worker, which may have begun this step before. */
+      /** True for the first record after a worker was lost; that worker may have started the step before. */
       workerLost: z.boolean().optional(),
-      /** When it was recorded. */
+      /** Time of the record. */
       at: z.string(),
-      /** Of a sleep. */
+      /** End of a sleep. */
       until: z.string().optional(),
       attempts: z.number().optional(),
-      /** Who sent the signal. */
+      /** Sender of the signal. */
       by: z.string().optional(),
-      /** Id of the child's run. */
+      /** Run ID of the child. */
       child: z.string().optional(),
       value: z.unknown().optional(),
       error: failure.optional(),
     }),
   ),
-  /** Signals that it has not taken: not come to yet, or of a name that it never waits for. The first 20. */
+  /** The first 20 signals that the run has not consumed: no wait has reached them, or no wait has their name. */
   unconsumedSignals: z
     .array(
       z.object({ name: z.string(), id: z.string(), by: z.string().optional(), at: z.string() }),
@@ -167,21 +165,21 @@ export const runSchema = z.object({
 /** Query of `GET /v1/schedules`. */
 export const scheduleQuerySchema = z.strictObject({ cluster });
 
-/** Answer of the same: what starts runs by the clock, as the workers that do so have told. */
+/** Response of the same: the schedules that workers have announced. */
 export const scheduleListSchema = z.object({
   items: z.array(
     z.object({
       name: z.string(),
       workflow: z.string(),
       cluster: z.string(),
-      /** When it is due: `cron 0 3 * * * UTC` or `every 3600000 ms`. */
+      /** The schedule: `cron 0 3 * * * UTC` or `every 3600000 ms`. */
       schedule: z.string(),
-      /** False once no worker has it any more: it starts nothing. */
+      /** False if no worker has the schedule; it then starts no runs. */
       active: z.boolean(),
       seenAt: z.string(),
-      /** While it is live. */
+      /** Set while the schedule is active. */
       nextAt: z.string().optional(),
-      /** Id of the run that stands for the last time. */
+      /** ID of the last run. */
       run: z.string().optional(),
     }),
   ),
@@ -189,18 +187,18 @@ export const scheduleListSchema = z.object({
 
 /** Body of `POST /v1/runs/{id}/signal`. */
 export const signalRunSchema = z.strictObject({
-  name: z.string(saySignal).min(1, saySignal).max(200, saySignal),
-  /** Checked by the run: what does not fit the schema of its wait is dropped, with a line among its steps. */
+  name: shortText,
+  /** The run validates it. A payload that does not match the schema of the wait is dropped and recorded as a step. */
   payload: z.unknown().optional(),
-  /** The same id is delivered once. Default: a UUID. */
+  /** Each ID is delivered once. Default: a UUID. */
   id: id.optional(),
   by: operatorActionSchema.shape.by,
 });
 
 /** Body of `POST /v1/runs/{id}/retry`. */
 export const retryRunSchema = operatorActionSchema.extend({
-  /** The same run goes on behind what succeeded, in place of a new one from the start. */
-  fromFailed: z.boolean("write true or false").default(false),
+  /** Resume the same run after its completed steps instead of starting a new run. */
+  fromFailed: z.boolean("must be true or false").default(false),
 });
 
 export type StartRun = z.output<typeof startRunSchema>;

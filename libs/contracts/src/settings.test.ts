@@ -15,7 +15,7 @@ function issuesOf(run: () => unknown): readonly string[] {
   return [];
 }
 
-test("nothing set gives the defaults; REDIS_URL is enough for Redis", () => {
+test("returns defaults and reads REDIS_URL", () => {
   expect(readSettings({ env: {} })).toMatchObject({
     redisUrl: "redis://127.0.0.1:6379",
     shutdownGrace: 30_000,
@@ -25,7 +25,7 @@ test("nothing set gives the defaults; REDIS_URL is enough for Redis", () => {
   expect(readSettings({ env: { REDIS_URL: "redis://r:1" } }).redisUrl).toBe("redis://r:1");
 });
 
-test("the environment wins over the file", () => {
+test("prefers the environment over the file", () => {
   const settings = readSettings({
     file: { concurrency: 4, shutdownGrace: "5s" },
     env: { KONVERGE_CONCURRENCY: "8" },
@@ -33,10 +33,10 @@ test("the environment wins over the file", () => {
   expect(settings).toMatchObject({ concurrency: 8, shutdownGrace: 5_000 });
 });
 
-test("every wrong key is told at once, by the name it was given under, with the cure", () => {
+test("reports all invalid keys together, by name and with a fix", () => {
   const issues = issuesOf(() =>
     readSettings({
-      // @ts-expect-error an unknown key, as a typo in a file would be
+      // @ts-expect-error an unknown key, such as a typo
       file: { concurency: 4 },
       env: {
         KONVERGE_API_PORT: "seven",
@@ -47,12 +47,12 @@ test("every wrong key is told at once, by the name it was given under, with the 
     }),
   );
   expect(issues).toHaveLength(5);
-  expect(issues.join("\n")).toMatch(/KONVERGE_TYPO: is not a setting; known are/);
-  expect(issues.join("\n")).toMatch(/KONVERGE_SHUTDOWN_GRACE: write a number and a unit/);
-  expect(issues.join("\n")).toMatch(/concurency: is not a setting/);
+  expect(issues.join("\n")).toMatch(/KONVERGE_TYPO: unknown setting; known settings: /);
+  expect(issues.join("\n")).toMatch(/KONVERGE_SHUTDOWN_GRACE: must be a number and a unit/);
+  expect(issues.join("\n")).toMatch(/concurency: unknown setting/);
 });
 
-test("P12: a password that the Redis client cannot read is told by the setting's name, without it", () => {
+test("P12: reports an unreadable Redis password without its value", () => {
   const env = { KONVERGE_REDIS_URL: "redis://:s3cret%@r:1" };
   expect(issuesOf(() => readSettings({ env }))).toEqual([
     "KONVERGE_REDIS_URL: write a % that is meant as such as %25",
@@ -61,7 +61,7 @@ test("P12: a password that the Redis client cannot read is told by the setting's
   expect(readSettings({ env: fine }).redisUrl).toBe(fine.KONVERGE_REDIS_URL);
 });
 
-test("secrets come from files too, and not from both at once", () => {
+test("reads secrets from a file or from the environment, but not from both", () => {
   const folder = mkdtempSync(join(tmpdir(), "konverge-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, "token");
@@ -76,12 +76,12 @@ test("secrets come from files too, and not from both at once", () => {
   );
 });
 
-test("P12: a wrong secret is not quoted", () => {
+test("P12: does not quote an invalid secret", () => {
   const issues = issuesOf(() => readSettings({ env: { KONVERGE_TOKEN: "short-canary" } }));
   expect(issues.join()).not.toContain("short-canary");
 });
 
-test("every setting has a name in the environment and a description", () => {
+test("every setting has an environment variable and a description", () => {
   for (const { env, description } of describeSettings()) {
     expect(env).toMatch(/^KONVERGE_[A-Z_]+$/);
     expect(description.length).toBeGreaterThan(10);

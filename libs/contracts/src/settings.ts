@@ -9,7 +9,7 @@ import {
 import { z } from "zod";
 import { duration } from "./duration.ts";
 
-/** Where a setting comes from in the environment, and whether it must not be shown. */
+/** The environment variable of a setting, and whether its value is a secret. */
 interface SettingMeta {
   readonly env: string;
   readonly secret?: boolean;
@@ -18,21 +18,21 @@ interface SettingMeta {
 const meta = (env: string, description: string, secret = false): Record<string, unknown> =>
   ({ env, description, secret }) satisfies SettingMeta;
 
-/** Wrong forms are told here, by the setting's name, and not by the Redis client. */
+/** Reports an invalid URL under the name of the setting, before the Redis client sees it. */
 function checkRedisUrl({ value, issues }: z.core.ParsePayload<string>): void {
   try {
     parseRedisUrl(value);
   } catch (error) {
-    // Without the value, which may hold a password.
+    // Without the value, which may contain a password.
     issues.push({ code: "custom", message: ensureError(error).message, input: "", path: [] });
   }
 }
 
-const port = z.coerce.number().int("write a whole number").min(0).max(65_535);
+const port = z.coerce.number().int("must be a whole number").min(0).max(65_535);
 
 /**
- * Every setting of every process. One definition gives the type, the default, the name in the environment and the docs
- * (docs/configuration.md). The environment wins over the file.
+ * The settings of all processes. One definition gives the type, the default, the environment variable and the docs
+ * (docs/configuration.md). The environment takes precedence over the file.
  */
 export const settingsSchema = z.strictObject({
   redisUrl: z
@@ -48,7 +48,10 @@ export const settingsSchema = z.strictObject({
     ),
   prefix: z
     .string()
-    .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "write lower-case letters, digits and dashes")
+    .regex(
+      /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
+      "must consist of lower-case letters, digits and dashes",
+    )
     .default("konverge")
     .meta(meta("KONVERGE_PREFIX", "Separates installations on one Redis or cluster.")),
   cluster: z
@@ -57,11 +60,11 @@ export const settingsSchema = z.strictObject({
     .default("default")
     .meta(meta("KONVERGE_CLUSTER", "Cluster of the configuration that this worker serves.")),
   server: z
-    .url({ protocol: /^https?$/, error: "write http:// or https:// and a host" })
-    // It is shown in errors and by `konverge config print`.
+    .url({ protocol: /^https?$/, error: "must be an http:// or https:// URL" })
+    // Errors and `konverge config print` show the URL.
     .refine(
       (url) => !URL.canParse(url) || `${new URL(url).username}${new URL(url).password}` === "",
-      "leave out name and password; the token comes from KONVERGE_TOKEN",
+      "must not contain a user name or password; set KONVERGE_TOKEN instead",
     )
     .optional()
     .meta(
@@ -100,7 +103,7 @@ export const settingsSchema = z.strictObject({
     ),
   concurrency: z.coerce
     .number()
-    .int("write a whole number")
+    .int("must be a whole number")
     .min(1)
     .optional()
     .meta(meta("KONVERGE_CONCURRENCY", "Concurrent attempts per controller in this process.")),
@@ -115,7 +118,7 @@ export const settingsSchema = z.strictObject({
     ),
   maxQueueLength: z.coerce
     .number()
-    .int("write a whole number")
+    .int("must be a whole number")
     .min(1)
     .default(100_000)
     .meta(
@@ -137,8 +140,8 @@ export const settingsSchema = z.strictObject({
     ),
   historyLimitMiB: z.coerce
     .number()
-    .int("write a whole number")
-    .min(1, "write a whole number from 1")
+    .int("must be a whole number")
+    .min(1, "must be a whole number >= 1")
     .default(256)
     .meta(
       meta(
@@ -162,7 +165,7 @@ export const settingsSchema = z.strictObject({
     .string()
     .min(1)
     .default("127.0.0.1")
-    .meta(meta("KONVERGE_METRICS_HOST", "Address of a worker's /metrics, /livez and /readyz.")),
+    .meta(meta("KONVERGE_METRICS_HOST", "Address of the worker's /metrics, /livez and /readyz.")),
   metricsPort: port
     .default(9090)
     .meta(meta("KONVERGE_METRICS_PORT", "Port of a worker's /metrics; 0 selects a free one.")),
@@ -178,7 +181,7 @@ export const settingsSchema = z.strictObject({
     .meta(meta("KONVERGE_API_PORT", "Port of the HTTP API; 0 selects a free one.")),
   apiRateLimit: z.coerce
     .number()
-    .min(1, "write a number from 1")
+    .min(1, "must be a number >= 1")
     .default(1_000)
     .meta(
       meta(
@@ -188,7 +191,7 @@ export const settingsSchema = z.strictObject({
     ),
   token: z
     .string()
-    .min(16, "a token needs at least 16 characters")
+    .min(16, "must have at least 16 characters")
     .optional()
     .meta(
       meta(
@@ -211,7 +214,7 @@ export interface SettingDoc {
   readonly secret: boolean;
 }
 
-/** The settings as a table, for help texts and docs. */
+/** Returns the settings as a table, for help texts and docs. */
 export function describeSettings(): SettingDoc[] {
   return Object.entries(settingsSchema.shape).map(([key, schema]) => {
     const { env, description, secret } = (schema as z.ZodType).meta() as unknown as SettingMeta;
@@ -220,9 +223,9 @@ export function describeSettings(): SettingDoc[] {
 }
 
 /**
- * Reads the settings from what a configuration file says and from the environment. `NAME_FILE` reads the value of
- * `NAME` from a file, which is how secrets should come.
- * @throws KonvergeError `invalid_config` with every wrong key at once; an unknown `KONVERGE_*` name is wrong too.
+ * Reads the settings from a configuration file and from the environment. `NAME_FILE` reads the value of `NAME` from a
+ * file, which is the recommended way for secrets.
+ * @throws KonvergeError `invalid_config` with all invalid keys together, including unknown `KONVERGE_*` names
  */
 export function readSettings(options: {
   readonly file?: SettingsInput | undefined;
@@ -250,14 +253,14 @@ export function readSettings(options: {
   return parsed.data;
 }
 
-/** What is wrong with the settings of a configuration file, before the environment is looked at. */
+/** Returns the issues of the settings in a configuration file, without the environment. */
 export function findSettingsIssues(file: unknown): ErrorIssue[] {
   return namedIssues(settingsSchema.safeParse(file).error, new Map()).map(
     ({ pointer, detail }) => ({ pointer: `/settings${pointer}`, detail: `settings.${detail}` }),
   );
 }
 
-/** By the name under which each was written: a variable's, or the file's key. */
+/** Names each issue by its environment variable or its key in the file. */
 function namedIssues(
   error: z.ZodError | undefined,
   source: ReadonlyMap<string, string>,
@@ -268,7 +271,7 @@ function namedIssues(
     const where = unknown ?? source.get(key) ?? key;
     return {
       pointer: `/${unknown ?? key}`,
-      detail: `${where}: ${unknown === undefined ? issue.message : "is not a setting; see docs/configuration.md"}`,
+      detail: `${where}: ${unknown === undefined ? issue.message : "unknown setting; see docs/configuration.md"}`,
     };
   });
 }
@@ -303,6 +306,6 @@ function unknownVariables(env: Environment, docs: readonly SettingDoc[]): ErrorI
     )
     .map((name) => ({
       pointer: `/${name}`,
-      detail: `${name}: is not a setting; known are ${docs.map((doc) => doc.env).join(", ")}`,
+      detail: `${name}: unknown setting; known settings: ${docs.map((doc) => doc.env).join(", ")}`,
     }));
 }

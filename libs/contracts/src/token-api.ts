@@ -1,33 +1,33 @@
 import { z } from "zod";
+import { oneOf, text } from "./query-fields.ts";
 
-/** What a token may do; each may do what those before it may. */
+/** The roles of tokens. Each role includes the permissions of the roles before it. */
 export const ROLES = ["viewer", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
-const sayName = "write a name of 1 to 100 letters, digits, dots, dashes or underscores";
-const sayPart = "write a name of 1 to 253 characters";
+const BAD_NAME = "must be 1 to 100 letters, digits, dots, dashes or underscores";
 const names = z
-  .array(z.string(sayPart).min(1, sayPart).max(253, sayPart))
-  .min(1, "name at least one, or leave it out for all")
-  .max(100, "name at most 100");
+  .array(text)
+  .min(1, "must not be empty; omit the field to allow all")
+  .max(100, "must have at most 100 entries");
 
-/** What a token reaches. What is left out is not restricted; `_` among the namespaces stands for cluster-scoped objects. */
+/** The scope of a token. An omitted field is unrestricted; the namespace `_` stands for cluster-scoped objects. */
 export const scopeSchema = z.strictObject({
   clusters: names.optional(),
   controllers: names.optional(),
   namespaces: names.optional(),
 });
 
-/** What a new token is to be. */
+/** The properties of a new token. */
 export const newTokenSchema = z.strictObject({
-  name: z.string(sayName).regex(/^[\w.-]{1,100}$/, sayName),
-  role: z.enum(ROLES, `write one of ${ROLES.join(", ")}`),
+  name: z.string(BAD_NAME).regex(/^[\w.-]{1,100}$/, BAD_NAME),
+  role: z.enum(ROLES, oneOf(ROLES)),
   scope: scopeSchema.default({}),
-  /** Lifetime in ms; left out, until it is revoked. */
-  ttlMs: z.number().int().min(1_000, "write at least 1s").optional(),
+  /** Lifetime in ms. Default: unlimited. */
+  ttlMs: z.number().int().min(1_000, "must be at least 1s").optional(),
 });
 
-/** A token as it may be shown: never itself, nor its hash. */
+/** The metadata of a token, without the token and its hash. */
 export const tokenViewSchema = z.object({
   id: z.string(),
   name: z.string(),
@@ -36,21 +36,21 @@ export const tokenViewSchema = z.object({
   createdAt: z.string(),
   createdBy: z.string(),
   expiresAt: z.string().optional(),
-  /** To the minute. */
+  /** Accurate to the minute. */
   lastUsedAt: z.string().optional(),
 });
 
-/** Body of `POST /v1/session`: a browser logs in with a token. */
+/** Body of `POST /v1/session`. */
 export const sessionSchema = z.strictObject({
-  token: z.string("write the token").min(1, "write the token").max(500, "this is no token"),
+  token: z.string("is missing").min(1, "is missing").max(500, "is not a token"),
 });
 
-/** Answer of `POST /v1/session` and `GET /v1/whoami`. */
+/** Response of `POST /v1/session` and `GET /v1/whoami`. */
 export const whoamiSchema = z.object({
   name: z.string(),
   role: z.enum(ROLES),
   scope: scopeSchema,
-  /** `local` needed no token, since it came over loopback; `process` is the command line without a server. */
+  /** `local` is a loopback request without a token; `process` is the command line without a server. */
   via: z.enum(["token", "session", "local", "process"]),
 });
 
