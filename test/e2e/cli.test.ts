@@ -234,17 +234,21 @@ const BAD: readonly (readonly [args: readonly string[], code: number, why: RegEx
   ],
   [["queue", "lst"], 2, /Did you mean list/],
   [["object", "list", "--phse", "dead"], 2, /Did you mean --phase/],
-  [["object", "list", "--limit", "0"], 2, /--limit: write a whole number/],
+  [["object", "list", "--limit", "0"], 2, /--limit: must be a whole number/],
   [["object", "list", "-o", "xml"], 2, /table, json, jsonl, yaml, name/],
-  [["reconcile", "enqueue", "node-pool", "blue"], 2, /--namespace: .*namespaced; say which/],
+  [["reconcile", "enqueue", "node-pool", "blue"], 2, /--namespace: is required, because NodePool/],
   [
     ["reconcile", "enqueue", "node-pool", "blue", "--dry-run"],
     2,
-    /--namespace: required, because NodePool is/,
+    /--namespace: is required, because NodePool/,
   ],
   [["reconcile", "enqueue", ...BLUE, "--wait", "--timeout", "soon"], 2, /30s, 10m/],
-  [["queue", "list", "--server", "konverge.example"], 2, /KONVERGE_SERVER: write http/],
-  [["queue", "list", "--server", "http://ada:s3cret@x"], 2, /^(?!.*s3cret).*leave out name/],
+  [["queue", "list", "--server", "konverge.example"], 2, /KONVERGE_SERVER: must be an http/],
+  [
+    ["queue", "list", "--server", "http://ada:s3cret@x"],
+    2,
+    /^(?!.*s3cret).*must not contain a user name/,
+  ],
   [["reconcile", "enqueue", "nobody", "blue", "-n", "demo"], 3, /no controller "nobody"; known: /],
   [["object", "get", "node-pool", "never", "-n", "demo"], 3, /nothing was ever requested/],
   [["object", "history", ...BLUE, "--attempt", "999"], 3, /no attempt 999; available: 1 to|to 1/],
@@ -270,7 +274,7 @@ test("many are asked for at once; a name that cannot be is told as it was typed"
   expect(asked.stdout).toMatch(/^.*\/demo\/a@\d+\n.*\/demo\/b@\d+\n$/);
   const wrong = await run([...many, "..", "-n", "demo"]);
   expect(wrong).toMatchObject({ code: 2, stdout: "" });
-  expect(wrong.stderr).toMatch(/^konverge: "\.\.": no object has this name/);
+  expect(wrong.stderr).toMatch(/^konverge: "\.\.": is not an object name/);
   const nobody = await run(["reconcile", "enqueue", "nobody", "a", "b", "-n", "demo"]);
   expect(nobody).toMatchObject({ code: 3, stdout: "" });
   expect(nobody.stderr).toMatch(/^konverge: a: .*no controller.*\nkonverge: b: /);

@@ -71,9 +71,13 @@ test("dead letters are listed, counted and released", async () => {
 });
 
 test.each([
-  [["dead-letter", "release", "node-pool", ...WHY], 2, "--all: required if no other filter is set"],
-  [["queue", "pause", ...WHY], 2, "<controller>: name a controller, a namespace, or both"],
-  [["object", "list", "--phase", "ded"], 2, "--phase: write one of idle, waiting"],
+  [
+    ["dead-letter", "release", "node-pool", ...WHY],
+    2,
+    "--all: is required if no other filter is set",
+  ],
+  [["queue", "pause", ...WHY], 2, "<controller>: a controller or a namespace is required"],
+  [["object", "list", "--phase", "ded"], 2, "--phase: must be one of idle, waiting"],
   [["queue", "resume", "node-pool", ...WHY], 3, "the controller is not paused"],
   [["queue", "actions", "other"], 3, 'has no controller "other"; known: node-pool'],
 ])("%j ends with %i: %s", async (args, code, line) => {

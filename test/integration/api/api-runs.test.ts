@@ -255,7 +255,7 @@ test("runs are found by status, key, who started them, and a part of their name"
   const refused = await call("/v1/runs?status=asleep&cursor=7");
   const { errors } = await problemIn(refused);
   expect(errors).toMatchObject([
-    { pointer: "/status", detail: expect.stringMatching(/write one of queued, running/) },
+    { pointer: "/status", detail: expect.stringMatching(/must be one of queued, running/) },
     { pointer: "/cursor", detail: "take the cursor of an earlier answer" },
   ]);
 });

@@ -9,7 +9,7 @@ export function systemUser(): string {
     // The user ID of a container may have no name.
     throw new KonvergeError(
       "invalid_request",
-      "--by: required, because the system user has no name",
+      "--by: is required, because the system user has no name",
       {
         cause: error,
       },

@@ -23,7 +23,7 @@ export function targetsOf(
     });
   }
   if (names.length === 0) {
-    throw new KonvergeError("invalid_request", "<name>: required, unless <controller> is a key");
+    throw new KonvergeError("invalid_request", "<name>: is required, unless <controller> is a key");
   }
   const place = namespace === undefined ? { cluster } : { cluster, namespace };
   return names.map((name) => ({ controller, ...place, name }));

@@ -96,6 +96,6 @@ function checkNarrowed({ namespace, name, contains, all = false }: ReleaseFlags)
   if (narrowed !== all) return;
   const fix = all
     ? "cannot be combined with other filters; omit one of them"
-    : "required if no other filter is set";
+    : "is required if no other filter is set";
   throw new KonvergeError("invalid_request", `--all: ${fix}`);
 }

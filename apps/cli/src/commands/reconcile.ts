@@ -221,8 +221,8 @@ async function checkTarget(
   const isNamespaced = known.scope === "Namespaced";
   if (isNamespaced === (namespace !== undefined)) return;
   const detail = isNamespaced
-    ? `required, because ${known.kind} is namespaced`
-    : `not allowed, because ${known.kind} is cluster-scoped`;
+    ? `is required, because ${known.kind} is namespaced`
+    : `is not allowed, because ${known.kind} is cluster-scoped`;
   const issues = [{ pointer: "/namespace", detail }];
   throw new KonvergeError("invalid_request", detail, { issues });
 }

@@ -28,12 +28,12 @@ test.each([
 
 test("wrong fields are named as they are typed, all in one line", () => {
   const issues = [
-    { pointer: "/by", detail: "say who" },
+    { pointer: "/by", detail: "is missing" },
     { pointer: "/ratePerSecond", detail: "is 0" },
-    { pointer: "/prefix", detail: "KONVERGE_PREFIX: write\nletters" },
+    { pointer: "/prefix", detail: "KONVERGE_PREFIX: invalid\nletters" },
   ];
   const wanted = {
-    line: "--by: say who; <rate>: is 0; KONVERGE_PREFIX: write letters",
+    line: "--by: is missing; <rate>: is 0; KONVERGE_PREFIX: invalid letters",
     exitCode: 2,
   };
   const context = { redisUrl: undefined, options };

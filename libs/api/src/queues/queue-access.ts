@@ -246,10 +246,10 @@ export function keyFor(
       issues: [{ pointer: "/namespace", detail }],
     });
   if (scope === "Namespaced" && namespace === undefined) {
-    throw wrong(`is missing: ${kind} is namespaced; say which`);
+    throw wrong(`is required, because ${kind} is namespaced`);
   }
   if (scope === "Cluster" && namespace !== undefined) {
-    throw wrong(`is too much: ${kind} is cluster-scoped; leave it out`);
+    throw wrong(`is not allowed, because ${kind} is cluster-scoped`);
   }
   return {
     controller,
