@@ -2,7 +2,7 @@ import { defineScript, runScript } from "@konverge/redis";
 import { Worker, type Queue } from "bullmq";
 import * as fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
-import { addJobLua, BACKOFF_TYPE } from "../../libs/queue/src/scripts/add-job.ts";
+import { addJobPart, BACKOFF_TYPE } from "../../libs/queue/src/scripts/add-job.ts";
 import { useBull } from "./bull.ts";
 
 /** Our script adds jobs as BullMQ's `add` does: both do the same to a queue each, and both queues are the same then. */
@@ -17,10 +17,16 @@ const LAST_ADD_MS = PAST_MS + 9;
 const LATER_MS = 4_000_000_000_000;
 
 const addScript = defineScript(
-  "add-job-alone",
-  `${addJobLua}
-addJob(KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', false, ARGV[4], 1)
-announceJobs(KEYS[1])`,
+  {
+    name: "add-job-alone",
+    keys: ["bull"],
+    args: { member: "text", priority: "number", wake: "flag", now: "text" },
+  } as const,
+  {
+    lua: "addJob(bull, member, priority, wake, false, now, 1)\nannounceJobs(bull)",
+    include: [addJobPart],
+    answer: (reply) => reply,
+  },
 );
 
 interface Add {
@@ -73,7 +79,10 @@ const openTheirs = (name: string) =>
   );
 const openOurs = (name: string) =>
   openSide(name, ({ queue }, { key, priority, wake, atMs }) =>
-    runScript(bull.redis, addScript, [queue.toKey("")], [key, priority, wake ? 1 : 0, atMs]),
+    runScript(bull.redis, addScript, {
+      keys: { bull: queue.toKey("") },
+      args: { member: key, priority, wake, now: atMs },
+    }),
   );
 
 /** All that the queue holds, with keys in place of job ids: a request that joins a waiting job costs BullMQ an id. */

@@ -1,4 +1,4 @@
-import { ensureError, KonvergeError } from "@konverge/core";
+import { ensureError } from "@konverge/core";
 import {
   clusterRoot,
   openProducer,
@@ -7,25 +7,14 @@ import {
   runScript,
   withRedis,
 } from "@konverge/redis";
-import { leaveLaneScript, takeLaneScript } from "./scripts/lane.ts";
-
-/** What one holder of a lane hands to the next: our last write of the object, and how old that knowledge is. */
-export interface PassedObject {
-  readonly text: string;
-  readonly ageMs: number;
-}
+import { leaveLaneScript } from "./scripts/leave-lane.ts";
+import { takeLaneScript, type PassedObject, type LaneAnswer } from "./scripts/take-lane.ts";
 
 interface LaneLeft {
   readonly carry: PassedObject | undefined;
   /** Somebody who takes no turns wrote the object meanwhile. */
   readonly stranger: boolean;
 }
-
-type LaneAnswer =
-  | { readonly kind: "held"; readonly carry: PassedObject | undefined }
-  /** Another process holds it, for so long at most unless it prolongs. */
-  | { readonly kind: "wait"; readonly ms: number }
-  | { readonly kind: "lost" };
 
 /** The lanes of one cluster in Redis, as one process sees them. */
 export interface LaneStore {
@@ -58,7 +47,10 @@ export function createLaneStore(options: LaneStoreOptions): LaneStore {
   const redis = openProducer(options.redis);
   const subscriber = openSubscriber(options.redis);
   const channels = `${root}/lanes/`;
-  const keysOf = (lane: string) => [`${root}/lane/${lane}`, `${root}/lane-waiting/${lane}`];
+  const keysOf = (lane: string) => ({
+    lane: `${root}/lane/${lane}`,
+    waiting: `${root}/lane-waiting/${lane}`,
+  });
   for (const connection of [redis, subscriber]) connection.on("error", onError);
   subscriber.on("message", (_channel: string, lane: string) => onHanded(lane));
   const subscribed = subscriber.subscribe(`${channels}${processId}`).then(
@@ -70,32 +62,26 @@ export function createLaneStore(options: LaneStoreOptions): LaneStore {
   const ask = async (lane: string, mode: "take" | "renew"): Promise<LaneAnswer> => {
     await withRedis(redis, () => subscribed);
     const { carryMs, contestedCarryMs, strangerMs } = options;
-    const args = [processId, holdMs, carryMs, mode, contestedCarryMs, strangerMs];
-    const answer = (await withRedis(redis, () =>
-      runScript(redis, takeLaneScript, keysOf(lane), args),
-    )) as readonly [string, string | number | undefined, number | undefined];
-    switch (answer[0]) {
-      case "held": {
-        const text = String(answer[1] ?? "");
-        const carry = text === "" ? undefined : { text, ageMs: Number(answer[2]) };
-        return { kind: "held", carry };
-      }
-      case "wait":
-        return { kind: "wait", ms: Number(answer[1]) };
-      case "lost":
-        return { kind: "lost" };
-      default:
-        throw new KonvergeError("internal", `script take-lane answered ${String(answer[0])}`);
-    }
+    const args = { process: processId, holdMs, carryMs, mode, contestedCarryMs, strangerMs };
+    return await withRedis(redis, () =>
+      runScript(redis, takeLaneScript, { keys: keysOf(lane), args }),
+    );
   };
 
   return {
     take: (lane) => ask(lane, "take"),
     renew: (lane) => ask(lane, "renew"),
     async leave(lane, { carry, stranger }) {
-      const known = [carry?.text ?? "", carry?.ageMs ?? 0];
-      const args = [processId, holdMs, ...known, channels, lane, stranger ? 1 : 0];
-      await runScript(redis, leaveLaneScript, keysOf(lane), args);
+      const args = {
+        process: processId,
+        holdMs,
+        carry: carry?.text ?? "",
+        ageMs: carry?.ageMs ?? 0,
+        channels,
+        message: lane,
+        stranger,
+      };
+      await runScript(redis, leaveLaneScript, { keys: keysOf(lane), args });
     },
     close() {
       redis.disconnect();

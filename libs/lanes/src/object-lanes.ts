@@ -1,5 +1,6 @@
 import { ensureError, parseJson, type JsonObject } from "@konverge/core";
-import { createLaneStore, type PassedObject, type LaneStore } from "./lane-store.ts";
+import { createLaneStore, type LaneStore } from "./lane-store.ts";
+import type { PassedObject } from "./scripts/take-lane.ts";
 import { DEFAULT_PREFIX, type RedisTarget } from "@konverge/redis";
 
 /** An object as the last holder of its lane left it; never older than 2 s. */

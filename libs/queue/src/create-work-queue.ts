@@ -154,17 +154,21 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = counted;
       return { waiting: wait + prioritized, active, delayed };
     },
-    headAgeMs: async () =>
-      Number(
-        await withRedis(redis, () =>
-          runScript(redis, headAgeScript, [names.bullWaiting], [names.keyRoot, names.bullRoot]),
-        ),
+    headAgeMs: () =>
+      withRedis(redis, () =>
+        runScript(redis, headAgeScript, {
+          keys: { waiting: names.bullWaiting },
+          args: { hashes: names.keyRoot, bull: names.bullRoot },
+        }),
       ),
     async incarnation() {
       const { incarnation } = names;
-      const [marker, info] = (await withRedis(redis, () =>
-        runScript(redis, incarnationScript, [incarnation], [crypto.randomUUID()]),
-      )) as [string, string];
+      const { marker, info } = await withRedis(redis, () =>
+        runScript(redis, incarnationScript, {
+          keys: { incarnation },
+          args: { fresh: crypto.randomUUID() },
+        }),
+      );
       return `${marker}@${runIdOf(info)}`;
     },
     work(work) {

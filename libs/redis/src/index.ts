@@ -18,7 +18,7 @@ export {
 } from "./reply.ts";
 export type { Reply } from "./reply.ts";
 export { defineScript, readLua, runScript } from "./script.ts";
-export type { Script, ScriptArgument, TypedScript } from "./script.ts";
+export type { Script } from "./script.ts";
 export type { ScriptCall, ScriptSignature } from "./script-signature.ts";
 export { readClockUs, readServerInfo, runIdOf } from "./server-of.ts";
 export { closeRedis, withRedis } from "./with-redis.ts";

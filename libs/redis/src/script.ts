@@ -5,26 +5,8 @@ import type { RedisClient } from "./redis-target.ts";
 import type { Reply } from "./reply.ts";
 import type { ArgumentKinds, ScriptCall, ScriptSignature } from "./script-signature.ts";
 
-/** A script that is called by position: until every package has named its keys and arguments. */
-export interface PlainScript {
-  readonly name: string;
-  readonly lua: string;
-  readonly sha: string;
-}
-
-export type ScriptArgument = string | number;
-
-export type Script<Signature = never, Answer = unknown> = [Signature] extends [never]
-  ? PlainScript
-  : Signature extends ScriptSignature
-    ? TypedScript<Signature, Answer>
-    : never;
-
 /** A Lua script with a typed call and answer. The clock is that of Redis (TIME). */
-export interface TypedScript<
-  Signature extends ScriptSignature = ScriptSignature,
-  Answer = unknown,
-> {
+export interface Script<Signature extends ScriptSignature = ScriptSignature, Answer = unknown> {
   readonly name: string;
   readonly signature: Signature;
   readonly body: LuaPart;
@@ -41,18 +23,8 @@ export interface TypedScript<
  */
 export function defineScript<Signature extends ScriptSignature, Answer>(
   signature: Signature,
-  body: LuaPart & { readonly answer: (reply: Reply) => Answer },
-): TypedScript<Signature, Answer>;
-export function defineScript(name: string, lua: string): PlainScript;
-export function defineScript(
-  signature: ScriptSignature | string,
-  definition: (LuaPart & { readonly answer: (reply: Reply) => unknown }) | string,
-): TypedScript | PlainScript {
-  if (typeof definition === "string") {
-    const sha = createHash("sha1").update(definition).digest("hex");
-    return { name: String(signature), lua: definition, sha };
-  }
-  if (typeof signature === "string") throw new TypeError("a text has no answer");
+  definition: LuaPart & { readonly answer: (reply: Reply) => Answer },
+): Script<Signature, Answer> {
   const { answer, ...body } = definition;
   const lua = composeLua(signature, body);
   const { name } = signature;
@@ -71,30 +43,16 @@ export function readLua(file: URL): string {
  */
 export async function runScript<Signature extends ScriptSignature, Answer>(
   redis: RedisClient,
-  script: TypedScript<Signature, Answer>,
+  script: Script<Signature, Answer>,
   call: ScriptCall<Signature>,
-): Promise<Answer>;
-export async function runScript(
-  redis: RedisClient,
-  script: PlainScript,
-  keys: readonly string[],
-  args: readonly ScriptArgument[],
-): Promise<unknown>;
-export async function runScript(
-  redis: RedisClient,
-  script: TypedScript | PlainScript,
-  call: unknown,
-  args: readonly ScriptArgument[] = [],
-): Promise<unknown> {
-  if (Array.isArray(call)) return await evaluate(redis, script, call.length, [...call, ...args]);
-  if (!("signature" in script)) throw new TypeError(`script ${script.name} is called by position`);
+): Promise<Answer> {
   const { count, values } = flatten(script.signature, call as AnyCall);
   return script.answer((await evaluate(redis, script, count, values)) as Reply);
 }
 
 async function evaluate(
   redis: RedisClient,
-  { sha, lua }: Pick<PlainScript, "sha" | "lua">,
+  { sha, lua }: Script,
   count: number,
   values: readonly (string | number)[],
 ): Promise<unknown> {

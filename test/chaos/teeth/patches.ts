@@ -6,19 +6,19 @@ export interface Change {
   readonly to: string;
 }
 
-const END = "libs/queue/src/scripts/end.ts";
+const END = "libs/queue/src/scripts/end.lua";
 
 /** Test builds, each without one protection, whatever stands behind it included. */
 export const PATCHES = {
   /** An attempt whose key was taken over commits all the same. */
   fencing: [
     { file: END, from: "if h[1] ~= epoch then return { 'fenced', 0 } end", to: "" },
-    { file: END, from: "if h[2] ~= ARGV[at + 1] then", to: "if false then" },
+    { file: END, from: "if h[2] ~= attempt.owner then", to: "if false then" },
   ],
   /** A key is handed out while another attempt of it runs. */
   lease: [
     {
-      file: "libs/queue/src/scripts/begin.ts",
+      file: "libs/queue/src/scripts/begin-attempt.lua",
       from: "if leftMs > 0 then return { 'busy', leftMs } end",
       to: "",
     },
@@ -26,7 +26,7 @@ export const PATCHES = {
   /** Nobody waits for the turn of others. */
   lane: [
     {
-      file: "libs/lanes/src/scripts/lane.ts",
+      file: "libs/lanes/src/scripts/take-lane.lua",
       from: "if holder ~= '' and holder ~= process and untilMs > nowMs then",
       to: "if false then",
     },

@@ -1,9 +1,4 @@
-import {
-  defineScript,
-  type LuaPart,
-  type TypedScript,
-  type ScriptSignature,
-} from "@konverge/redis";
+import { defineScript, type LuaPart, type Script, type ScriptSignature } from "@konverge/redis";
 
 const CLOCK = "redis.call('TIME')";
 
@@ -21,8 +16,8 @@ type WithClock<Signature extends ScriptSignature> = Signature & {
 
 /** The same script with the clock as its last arguments, for a real Redis. */
 export function withInjectedClock<Signature extends ScriptSignature, Answer>(
-  script: TypedScript<Signature, Answer>,
-): TypedScript<WithClock<Signature>, Answer> {
+  script: Script<Signature, Answer>,
+): Script<WithClock<Signature>, Answer> {
   const { signature, body, lua, answer } = script;
   if (!lua.includes(CLOCK)) throw new RangeError(`script ${signature.name} reads no clock`);
   const inject = (part: LuaPart): LuaPart => ({

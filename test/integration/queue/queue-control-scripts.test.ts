@@ -1,8 +1,9 @@
-import { runScript } from "@konverge/redis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { cancelScript } from "../../../libs/queue/src/scripts/cancel.ts";
-import { pauseScript, resumeScript } from "../../../libs/queue/src/scripts/pause.ts";
+import { pauseScript } from "../../../libs/queue/src/scripts/pause.ts";
+import { resumeScript } from "../../../libs/queue/src/scripts/resume.ts";
 import { unparkScript } from "../../../libs/queue/src/scripts/unpark.ts";
+import { runRaw } from "../run-raw.ts";
 import { useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();
@@ -30,12 +31,17 @@ const note = '{"by":"ada","reason":"why"}';
 describe("cancel", () => {
   // Requests 1..finished have ended, ..covered have begun, ..number wait.
   const cancel = (number: number) =>
-    runScript(
-      harness.redis,
-      cancelScript,
-      [at.hash, at.cancelled, at.aborts, at.parked, at.ageing, at.actions],
-      [MEMBER, number, note, action, 60_000],
-    );
+    runRaw(harness.redis, cancelScript, {
+      keys: {
+        key: at.hash,
+        cancelled: at.cancelled,
+        aborts: at.aborts,
+        parked: at.parked,
+        ageing: at.ageing,
+        actions: at.actions,
+      },
+      args: { member: MEMBER, asked: number, note, action, retentionMs: 60_000 },
+    });
   test.each([
     { name: "a number never given", key: { number: 2 }, cancels: [3], answers: ["unknown"] },
     {
@@ -132,21 +138,20 @@ describe("cancel", () => {
 
 describe("pause, resume and unpark", () => {
   const pause = (field: string) =>
-    runScript(harness.redis, pauseScript, [at.pauses, at.actions], [field, note, action]);
+    runRaw(harness.redis, pauseScript, {
+      keys: { pauses: at.pauses, actions: at.actions },
+      args: { field, note, action },
+    });
   const resume = (field: string) =>
-    runScript(
-      harness.redis,
-      resumeScript,
-      [at.pauses, at.actions, at.parked, at.resuming],
-      [field, action, 60_000],
-    );
+    runRaw(harness.redis, resumeScript, {
+      keys: { pauses: at.pauses, actions: at.actions, parked: at.parked, resuming: at.resuming },
+      args: { field, action, claimMs: 60_000 },
+    });
   const unpark = (limit: number, claimMs = 60_000) =>
-    runScript(
-      harness.redis,
-      unparkScript,
-      [at.resuming, at.parked, at.pauses, at.timers],
-      [limit, claimMs],
-    );
+    runRaw(harness.redis, unparkScript, {
+      keys: { resuming: at.resuming, parked: at.parked, pauses: at.pauses, timers: at.timers },
+      args: { limit, claimMs },
+    });
   const keys = ["c/k8s/r.g/_/z", "c/k8s/r.g/a/x", "c/k8s/r.g/a/y", "c/k8s/r.g/b/x"];
   beforeEach(async () => {
     await harness.redis.zadd(at.parked, ...keys.flatMap((key) => [0, key]));

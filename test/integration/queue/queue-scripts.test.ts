@@ -5,7 +5,7 @@ import { endScript } from "../../../libs/queue/src/scripts/end.ts";
 import { fireScript } from "../../../libs/queue/src/scripts/fire.ts";
 import { renewScript } from "../../../libs/queue/src/scripts/renew.ts";
 import { requestScript } from "../../../libs/queue/src/scripts/request.ts";
-import { runScript } from "@konverge/redis";
+import { runRaw } from "../run-raw.ts";
 import { until, useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();
@@ -61,12 +61,20 @@ const requestAll = async (
   hashes: readonly string[],
   calls: readonly (readonly (string | number)[])[],
 ) =>
-  (await runScript(
-    harness.redis,
-    requestScript,
-    [fair, ageing, index, deadSet, parked, `${bull}prioritized`, ...hashes],
-    [bull, 3, ...calls.flat()],
-  )) as unknown[];
+  (await runRaw(harness.redis, requestScript, {
+    keys: { fair, ageing, index, dead: deadSet, parked, bullWaiting: `${bull}prioritized` },
+    args: { bull, cap: 3 },
+    each: calls.map(([rank, news, trigger, version, generation, member, most], at) => ({
+      key: hashes[at] ?? "",
+      class: Number(rank),
+      news: news === 1,
+      trigger: trigger ?? "",
+      version: version ?? "",
+      generation: generation ?? "",
+      member: member ?? "",
+      most: most ?? "",
+    })),
+  })) as unknown[];
 /** The place of the key's job among those that wait, or when it is due. */
 const job = async () => {
   const id = (await harness.redis.get(`${bull}de:${MEMBER}`)) ?? "";
@@ -81,13 +89,11 @@ const job = async () => {
 };
 /** What `begin` answers: of a run its class, floor and triggers, and the counters, as one would say them. */
 const begin = async (owner: string, leaseMs = LONG_MS) => {
-  const args = [leaseMs, "w", 50, LONG_MS, owner];
-  const [answer] = (await runScript(
-    harness.redis,
-    beginScript,
-    [fair, ageing, pauses, parked, aborts, hash],
-    args,
-  )) as (string | number)[][];
+  const [answer] = (await runRaw(harness.redis, beginScript, {
+    keys: { fair, ageing, pauses, parked, aborts },
+    args: { leaseMs, worker: "w", kept: 50, retentionMs: LONG_MS },
+    each: [{ key: hash, owner }],
+  })) as (string | number)[][];
   const [kind, first, run, trace] = answer ?? [];
   if (kind !== "run") return answer;
   const [epoch, attempt, failures, conflicts, covered] = String(first).split(" ").map(Number);
@@ -122,16 +128,26 @@ const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
   } = args;
   const rest = [attempts, failures, conflicts, final, hold, 10, args.timerMs ?? "", args.dead ?? 0];
   const entry = '[1,1,1,"done","w","",""]\nrecord';
-  const each = [epoch, owner, args.outcome ?? "done", args.covered ?? 1, entry, rest.join(",")];
-  const [answer] = (await runScript(
-    harness.redis,
-    endScript,
-    [timers, fair, ageing, index, deadSet, aborts, hash, stream],
-    [50, LONG_MS, ...each],
-  )) as unknown[];
+  const [answer] = (await runRaw(harness.redis, endScript, {
+    keys: { timers, fair, ageing, index, dead: deadSet, aborts },
+    args: { kept: 50, retentionMs: LONG_MS },
+    each: [
+      {
+        key: hash,
+        list: stream,
+        epoch,
+        owner,
+        outcome: args.outcome ?? "done",
+        covered: args.covered ?? 1,
+        entry,
+        rest: rest.join(","),
+      },
+    ],
+  })) as unknown[];
   return answer;
 };
-const renew = (epoch: number) => runScript(harness.redis, renewScript, [hash], [LONG_MS, epoch]);
+const renew = (epoch: number) =>
+  runRaw(harness.redis, renewScript, { args: { leaseMs: LONG_MS }, each: [{ key: hash, epoch }] });
 const fields = (...names: string[]) => harness.redis.hmget(hash, ...names);
 /** Redis's clock has passed a lease of 1 ms. */
 const leaseIsOver = () =>
@@ -455,12 +471,10 @@ test("renew prolongs its own epoch alone", async () => {
 
 test("fire claims what is due, again when a claim is not acknowledged, and never more than asked", async () => {
   const fire = (limit: number, claimMs: number) =>
-    runScript(
-      harness.redis,
-      fireScript,
-      [timers, firing, resuming, aborts],
-      [limit, claimMs],
-    ) as Promise<[number, number, ...string[]]>;
+    runRaw(harness.redis, fireScript, {
+      keys: { timers, firing, resuming, aborts },
+      args: { limit, claimMs },
+    }) as Promise<[number, number, ...string[]]>;
   const far = Date.now() + 3_600_000;
   for (const [due, member] of [
     [1, "a"],

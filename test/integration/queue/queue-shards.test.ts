@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { bindCluster, createControllerRegistry } from "@konverge/queue";
-import { runScript } from "@konverge/redis";
+import { runRaw } from "../run-raw.ts";
 import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
 import { beginScript } from "../../../libs/queue/src/scripts/begin.ts";
 import { CLUSTER, CONTROLLER, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
@@ -119,10 +119,13 @@ test("a worker that lives tells the binding again to a Redis that lost it, befor
 
 test("an attempt that died in a shard leaves its record there, and what it was to the worker that finds out, not to an index that nobody reads", async () => {
   const home = queueNames(harness.prefix, CLUSTER, CONTROLLER, 2);
-  const keys = [home.fair, home.ageing, home.pauses, home.parked, home.aborts, home.keyHash("k")];
+  const { fair, ageing, pauses, parked, aborts } = home;
   const beginAs = async (owner: string, leaseMs: number) => {
-    const args = [leaseMs, "w", 50, 60_000, owner];
-    const [begun] = (await runScript(harness.redis, beginScript, keys, args)) as unknown[][];
+    const [begun] = (await runRaw(harness.redis, beginScript, {
+      keys: { fair, ageing, pauses, parked, aborts },
+      args: { leaseMs, worker: "w", kept: 50, retentionMs: 60_000 },
+      each: [{ key: home.keyHash("k"), owner }],
+    })) as unknown[][];
     return begun?.slice(0, 2);
   };
   await harness.redis.hset(home.keyHash("k"), { number: 1, pending: 1, class: 2, since: 1 });

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { TypedScript } from "@konverge/redis";
+import type { Script } from "@konverge/redis";
 import { afterEach, expect, test } from "vitest";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { claimScript } from "../../../libs/workflow/src/store/scripts/claim.ts";
@@ -21,7 +21,7 @@ import { begunList, makeTour } from "./workflow-samples.ts";
 
 interface Point extends Pick<DeathPoint, "when" | "having"> {
   readonly name: string;
-  readonly script: TypedScript;
+  readonly script: Script;
   /** The body that was in flight, and runs once more. */
   readonly again?: string;
 }

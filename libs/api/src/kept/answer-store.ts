@@ -1,8 +1,9 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { KonvergeError } from "@konverge/core";
-import { defineScript, runScript, withRedis, type RedisClient, type Script } from "@konverge/redis";
+import { runScript, withRedis, type RedisClient } from "@konverge/redis";
 import { digest } from "../access/digest.ts";
+import { keepAnswerScript } from "./keep-answer.ts";
 
 /** An answer as it was given. */
 interface KeptAnswer {
@@ -40,33 +41,6 @@ const AGAIN_MS = 1_000;
 
 const pack = promisify(gzip);
 const unpack = promisify(gunzip);
-
-/**
- * KEYS: 1 answer, 2 order (sorted set of "name bytes" by time), 3 bytes kept. ARGV: 1 root of answers, 2 name, 3 answer,
- * 4 its bytes, 5 ms to keep it, 6 budget in bytes. Answers that have expired leave the order when they are the oldest.
- */
-const keepScript: Script = defineScript(
-  "keep-answer",
-  String.raw`
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[5])
-if redis.call('ZADD', KEYS[2], now, ARGV[2] .. ' ' .. ARGV[4]) == 0 then return 0 end
-local sum = redis.call('INCRBY', KEYS[3], ARGV[4])
-local dropped = 0
-while dropped < 100 do
-  local oldest = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-  if not oldest[1] then break end
-  if sum <= tonumber(ARGV[6]) and tonumber(oldest[2]) + tonumber(ARGV[5]) > now then break end
-  local name, bytes = string.match(oldest[1], '^(%S+) (%d+)$')
-  redis.call('UNLINK', ARGV[1] .. name)
-  redis.call('ZREM', KEYS[2], oldest[1])
-  sum = redis.call('DECRBY', KEYS[3], bytes)
-  dropped = dropped + 1
-end
-return dropped
-`,
-);
 
 export function createAnswerStore(
   redis: RedisClient,
@@ -109,12 +83,17 @@ export function createAnswerStore(
       const value = `${hash(request)}\n${head}\n${text}`;
       const name = nameOf(callerId, key);
       await withRedis(redis, () =>
-        runScript(
-          redis,
-          keepScript,
-          [`${root}${name}`, `${home}/order`, `${home}/bytes`],
-          [root, name, value, value.length + OVERHEAD_BYTES, KEPT_MS, budgetBytes],
-        ),
+        runScript(redis, keepAnswerScript, {
+          keys: { answer: `${root}${name}`, order: `${home}/order`, kept: `${home}/bytes` },
+          args: {
+            root,
+            name,
+            value,
+            size: value.length + OVERHEAD_BYTES,
+            keptMs: KEPT_MS,
+            budget: budgetBytes,
+          },
+        }),
       );
     },
     async forget(callerId, key) {

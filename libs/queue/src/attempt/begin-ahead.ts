@@ -1,5 +1,6 @@
 import type { Job } from "bullmq";
-import type { AttemptStore, Begun } from "./attempt-store.ts";
+import type { AttemptStore } from "./attempt-store.ts";
+import type { Begun } from "../scripts/begun.ts";
 import type { JobPayload } from "../keys/job-payload.ts";
 
 /** A job whose attempt began before BullMQ handed it out. */

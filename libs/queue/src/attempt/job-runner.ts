@@ -8,7 +8,9 @@ import {
 } from "@konverge/core";
 import type { Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
-import type { AttemptStore, Begun, EndCall, Ended, RunningAttempt } from "./attempt-store.ts";
+import type { AttemptStore, EndCall } from "./attempt-store.ts";
+import type { Begun, RunningAttempt } from "../scripts/begun.ts";
+import type { Ended } from "../scripts/end.ts";
 import { createBeginAhead, type BegunAhead } from "./begin-ahead.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "../keys/job-payload.ts";

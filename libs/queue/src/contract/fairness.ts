@@ -45,13 +45,17 @@ export function checkedFairness({
   return fairness;
 }
 
-/** In the order in which the script `age` reads them. Namespaces stand as in keys. */
-export function fairnessArguments({ ageingMs, weights }: Fairness): (string | number)[] {
+/** What the script `age` reads. Namespaces are encoded as in keys. */
+export function fairnessArguments({ ageingMs, weights }: Fairness): {
+  readonly ageMs: number;
+  readonly weights: string;
+  readonly tenants: readonly { readonly name: string; readonly weight: number }[];
+} {
   const pairs = Object.entries(weights).toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return [
+  return {
     // Somewhat early, since the pump that looks after the aged comes by every so often.
-    Math.floor(ageingMs * 0.9),
-    JSON.stringify(pairs),
-    ...pairs.flatMap(([namespace, weight]) => [encodeURIComponent(namespace), weight]),
-  ];
+    ageMs: Math.floor(ageingMs * 0.9),
+    weights: JSON.stringify(pairs),
+    tenants: pairs.map(([namespace, weight]) => ({ name: encodeURIComponent(namespace), weight })),
+  };
 }

@@ -7,16 +7,13 @@ import { createDeadLetterRelease } from "./release-dead-letters.ts";
 import { createKeyIndex } from "./key-index.ts";
 import { decodePause, fieldOfScope } from "../contract/pause-scope.ts";
 import type { PauseScope } from "../contract/pause.ts";
-import type {
-  CancelResult,
-  OperatorActionRecord,
-  QueueControl,
-} from "../contract/queue-control.ts";
+import type { OperatorActionRecord, QueueControl } from "../contract/queue-control.ts";
 import type { OperatorAction } from "../contract/pause.ts";
 import { assertOwnKey } from "../keys/job-payload.ts";
 import { parseRequestId } from "../keys/request-id.ts";
 import { cancelScript } from "../scripts/cancel.ts";
-import { pauseScript, resumeScript } from "../scripts/pause.ts";
+import { pauseScript } from "../scripts/pause.ts";
+import { resumeScript } from "../scripts/resume.ts";
 import { RESUME_CLAIM_MS, unpark } from "../request/unpark.ts";
 
 const ACTIONS_KEPT = 200;
@@ -39,15 +36,28 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
     async pause(scope, given) {
       const field = checkScope(scope);
       const action = checkOperatorAction(given);
-      const args = [field, JSON.stringify(action), actionText("pause", scopeText(scope), action)];
-      await call(() => runScript(redis, pauseScript, [names.pauses, names.actions], args));
+      await call(() =>
+        runScript(redis, pauseScript, {
+          keys: { pauses: names.pauses, actions: names.actions },
+          args: {
+            field,
+            note: JSON.stringify(action),
+            action: actionText("pause", scopeText(scope), action),
+          },
+        }),
+      );
     },
     async resume(scope, given) {
       const field = checkScope(scope);
-      const keys = [names.pauses, names.actions, names.parked, names.resuming];
+      const { pauses, actions, parked, resuming } = names;
       const action = actionText("resume", scopeText(scope), checkOperatorAction(given));
-      const args = [field, action, RESUME_CLAIM_MS];
-      if ((await call(() => runScript(redis, resumeScript, keys, args))) === 0) {
+      const wasPaused = await call(() =>
+        runScript(redis, resumeScript, {
+          keys: { pauses, actions, parked, resuming },
+          args: { field, action, claimMs: RESUME_CLAIM_MS },
+        }),
+      );
+      if (!wasPaused) {
         throw new KonvergeError("not_found", `${scopeText(scope)} is not paused`);
       }
       // Any worker would do the rest too, if this process ended here.
@@ -68,21 +78,29 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
       const { key, number } = parseRequestId(requestId);
       assertOwnKey(parseRequestKey(requestId, key), { controller, cluster });
       const action = checkOperatorAction(given);
-      const keys = [
-        names.keyHash(key),
-        names.cancelled(key),
-        names.aborts,
-        names.parked,
-        names.ageing,
-        names.actions,
-      ];
-      const log = actionText("cancel", requestId, action);
-      const args = [key, number, JSON.stringify(action), log, RETENTION_MS];
-      const result = await call(() => runScript(redis, cancelScript, keys, args));
+      const result = await call(() =>
+        runScript(redis, cancelScript, {
+          keys: {
+            key: names.keyHash(key),
+            cancelled: names.cancelled(key),
+            aborts: names.aborts,
+            parked: names.parked,
+            ageing: names.ageing,
+            actions: names.actions,
+          },
+          args: {
+            member: key,
+            asked: number,
+            note: JSON.stringify(action),
+            action: actionText("cancel", requestId, action),
+            retentionMs: RETENTION_MS,
+          },
+        }),
+      );
       if (result === "unknown") {
         throw new KonvergeError("not_found", `there is no request "${requestId}"`);
       }
-      return result as CancelResult;
+      return result;
     },
     listKeys: (query = {}) => call(() => index.list(query)),
     release: createDeadLetterRelease({ ...options, index }),

@@ -3,7 +3,7 @@ import type { RedisClient } from "@konverge/redis";
 import { decodeAttempt } from "../attempt/attempt-entry.ts";
 import { decodePause, pauseFieldsOf } from "../contract/pause-scope.ts";
 import type { OperatorAction } from "../contract/pause.ts";
-import { decodeTriggers } from "../attempt/attempt-store.ts";
+import { decodeTriggers } from "../scripts/begun.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { parseRequestId } from "../keys/request-id.ts";
 import type { KeyState } from "../contract/key-state.ts";

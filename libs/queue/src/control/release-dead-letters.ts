@@ -6,7 +6,7 @@ import type { KeyIndex } from "./key-index.ts";
 import type { DeadLetterSelector, QueueControl } from "../contract/queue-control.ts";
 import type { OperatorAction } from "../contract/pause.ts";
 import { assertOwnKey } from "../keys/job-payload.ts";
-import { logActionScript } from "../scripts/pause.ts";
+import { logActionScript } from "../scripts/log-action.ts";
 
 /** Requests that are on their way at once. */
 const AT_ONCE = 100;
@@ -38,7 +38,12 @@ export function createDeadLetterRelease(
     const scope =
       "key" in selection ? formatKey(selection.key) : `all dead keys${withWhat(selection.match)}`;
     const given = JSON.stringify({ kind: "release", scope, ...action, count });
-    await withRedis(redis, () => runScript(redis, logActionScript, [names.actions], [given]));
+    await withRedis(redis, () =>
+      runScript(redis, logActionScript, {
+        keys: { actions: names.actions },
+        args: { action: given },
+      }),
+    );
   };
 
   return async (selection, given, { dryRun = false, via = "cli" } = {}) => {

@@ -48,17 +48,23 @@ export async function bindCluster(binding: ClusterBinding): Promise<void> {
 
 /**
  * Writes the binding where it is missing, and holds it to what is written. Throws as `bindCluster` does. `controllers` are
- * fields and values to announce with it.
+ * announced with it.
  */
 export async function claimBinding(
   redis: RedisClient,
   { cluster, uid, shards = 1, prefix = DEFAULT_PREFIX }: Omit<ClusterBinding, "redis">,
-  controllers: readonly string[] = [],
+  controllers: readonly { readonly field: string; readonly value: string }[] = [],
 ): Promise<void> {
   const uidKey = `${clusterRoot(prefix, cluster)}/uid`;
-  const keys = [uidKey, shardsKey(prefix, cluster), controllersKey(prefix, cluster)];
-  const args = [uid, shards, ...controllers];
-  const [known, split] = (await runScript(redis, claimBindingScript, keys, args)) as string[];
+  const { uid: known, shards: split } = await runScript(redis, claimBindingScript, {
+    keys: {
+      uidKey,
+      shardsKey: shardsKey(prefix, cluster),
+      controllers: controllersKey(prefix, cluster),
+    },
+    args: { uid, shards },
+    each: controllers,
+  });
   if (known !== uid) {
     throw new KonvergeError(
       "cluster_mismatch",

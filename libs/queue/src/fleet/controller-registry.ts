@@ -123,12 +123,12 @@ export function createControllerRegistry(options: ControllerRegistryOptions): Co
   const announcedWorkflows = new Map<string, number>();
 
   const store = async () => {
-    const fields = [...announced].flatMap(([name, rest]) => [name, JSON.stringify(rest)]);
+    const fields = [...announced].map(([field, rest]) => ({ field, value: JSON.stringify(rest) }));
     if (options.binding !== undefined) {
       // Together: whoever finds a controller must find how its queue is split.
       await claimBinding(redis, { prefix, cluster, ...options.binding }, fields);
     } else if (announced.size > 0) {
-      await redis.hset(announcedKey, ...fields);
+      await redis.hset(announcedKey, ...fields.flatMap(({ field, value }) => [field, value]));
     }
     if (announcedWorkflows.size > 0) await redis.hset(announcedWorkflowsKey, announcedWorkflows);
     if (announced.size + announcedWorkflows.size === 0) return;

@@ -1,7 +1,6 @@
 import { ensureError, namespaceSegment } from "@konverge/core";
 import {
   closeRedis,
-  defineScript,
   openProducer,
   runScript,
   withRedis,
@@ -11,6 +10,7 @@ import {
 } from "@konverge/redis";
 import { dropAttemptsScript } from "../scripts/drop-attempts.ts";
 import { indexAttemptsScript } from "../scripts/index-attempts.ts";
+import { memoryScript } from "../scripts/memory-of.ts";
 import { noteContentionScript } from "../scripts/note-contention.ts";
 import { decodeRow, encodeRow, type AttemptRow } from "./attempt-row.ts";
 import { HOUR_MS, historyNames, MINUTE_MS } from "./history-names.ts";
@@ -125,14 +125,19 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     }
   };
   const indexPart = async (rows: HistoryBatch["rows"], beyond: number): Promise<void> => {
-    const texts = rows.flatMap(({ row, recordBytes }) => {
-      const text = encodeRow(row);
-      return [text, Buffer.byteLength(text) + recordBytes + 2 * ENTRY_OVERHEAD_BYTES];
+    const over = await runScript(redis, indexAttemptsScript, {
+      keys: { index: names.index },
+      args: {
+        budget: budgetBytes,
+        most: Math.max(DROPPED_AT_LEAST, 2 * rows.length),
+        beyond,
+      },
+      each: rows.map(({ row, recordBytes }) => {
+        const text = encodeRow(row);
+        const bytes = Buffer.byteLength(text) + recordBytes + 2 * ENTRY_OVERHEAD_BYTES;
+        return { text, bytes };
+      }),
     });
-    const most = Math.max(DROPPED_AT_LEAST, 2 * rows.length);
-    const args = [budgetBytes, most, beyond, ...texts];
-    const answer = await runScript(redis, indexAttemptsScript, [names.index], args);
-    const [, ...over] = answer as [number, ...string[]];
     await drop(pairsOf(over));
   };
   /** Reading and trimming are allowed even to a Redis that is full. */
@@ -147,8 +152,11 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     const newest = new Map(over.map(({ id, text }) => [decodeRow(text).key, id]));
     await Promise.all(
       [...newest].map(([key, id]) => {
-        const untilMs = id.slice(0, id.indexOf("-"));
-        return runScript(redis, dropAttemptsScript, [names.attempts(key)], [untilMs]);
+        const untilMs = Number(id.slice(0, id.indexOf("-")));
+        return runScript(redis, dropAttemptsScript, {
+          keys: { attempts: names.attempts(key) },
+          args: { untilMs },
+        });
       }),
     );
     await redis.xtrim(names.index, "MINID", after(last.id));
@@ -160,21 +168,23 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     const hour = Math.floor(Date.now() / HOUR_MS);
     const noted = await Promise.all(
       contention.map(async ({ object, conflicts, pairs }) => {
-        const counts = await runScript(
-          redis,
-          noteContentionScript,
-          [names.contention(object), names.contended(hour), names.ownershipFlips(hour)],
-          [
+        const counts = await runScript(redis, noteContentionScript, {
+          keys: {
+            contention: names.contention(object),
+            hot: names.contended(hour),
+            flips: names.ownershipFlips(hour),
+          },
+          args: {
             object,
-            EPISODE_PAUSE_MS,
-            CONTENTION_KEPT_MS,
-            PAIRS_KEPT,
-            MEMBERS_KEPT,
-            conflicts,
-            ...pairs.flatMap(({ kind, manager, path, count }) => [kind, manager, path, count]),
-          ],
-        );
-        return pairs.map((pair, at) => ({ object, pair, count: (counts as number[])[at] ?? 0 }));
+            pauseMs: EPISODE_PAUSE_MS,
+            retentionMs: CONTENTION_KEPT_MS,
+            most: PAIRS_KEPT,
+            members: MEMBERS_KEPT,
+            lost: conflicts,
+          },
+          each: pairs,
+        });
+        return pairs.map((pair, at) => ({ object, pair, count: counts[at] ?? 0 }));
       }),
     );
     return noted.flat();
@@ -245,8 +255,6 @@ export function contentionObject(target: {
   return [resource, namespaceSegment(namespace), name].map(encodeURIComponent).join("/");
 }
 
-const memoryScript = defineScript("memory-of", "return redis.call('INFO', 'memory')");
-
 /** Looks at most every 10 s, where `key` lies. A Redis without a limit is never tight. */
 function watchMemory(redis: RedisClient, key: string): () => Promise<boolean> {
   let lookedAtMs = -Infinity;
@@ -254,7 +262,7 @@ function watchMemory(redis: RedisClient, key: string): () => Promise<boolean> {
   return async () => {
     if (performance.now() - lookedAtMs < MEMORY_LOOKED_AT_MS) return tight;
     lookedAtMs = performance.now();
-    const info = String(await runScript(redis, memoryScript, [key], []));
+    const info = await runScript(redis, memoryScript, { keys: { _key: key } });
     const read = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
     const limit = read("maxmemory");
     tight = limit > 0 && read("used_memory") > TIGHT_SHARE * limit;

@@ -29,7 +29,7 @@ export interface AgeingPumpOptions {
 export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
   const { redis, names, fairness, onError, rebaseAfter = REBASE_AFTER } = options;
   const everyMs = Math.min(MAX_SLEEP_MS, Math.max(1, fairness.ageingMs / 20));
-  const settings = fairnessArguments(fairness);
+  const { ageMs, weights, tenants } = fairnessArguments(fairness);
   let stopped = false;
   let running: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
@@ -37,15 +37,18 @@ export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
   const round = async () => {
     let more = false;
     try {
-      const roots = [names.keyRoot, names.bullRoot, AT_ONCE];
-      const looked = await runScript(
-        redis,
-        ageScript,
-        [names.fair, names.ageing],
-        [...roots, ...settings],
-      );
-      const rest = await runScript(redis, rebaseScript, [names.fair], [...roots, rebaseAfter]);
-      more = looked === AT_ONCE || rest === 1;
+      const { fair, ageing } = names;
+      const args = { hashes: names.keyRoot, bull: names.bullRoot, limit: AT_ONCE };
+      const examined = await runScript(redis, ageScript, {
+        keys: { fair, ageing },
+        args: { ...args, ageMs, weights },
+        each: tenants,
+      });
+      const isRebasing = await runScript(redis, rebaseScript, {
+        keys: { fair },
+        args: { ...args, after: rebaseAfter },
+      });
+      more = examined === AT_ONCE || isRebasing;
     } catch (error) {
       // Nothing is lost: what was due stays due.
       if (!stopped) onError(ensureError(error));

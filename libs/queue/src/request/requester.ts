@@ -6,11 +6,17 @@ import {
   type ObjectKey,
   type Trigger,
 } from "@konverge/core";
-import { explainRedisError, type RedisClient, runScript, withRedis } from "@konverge/redis";
-import { isNewEventByDefault, rankOf } from "./request-class.ts";
+import {
+  explainRedisError,
+  type RedisClient,
+  runScript,
+  type ScriptCall,
+  withRedis,
+} from "@konverge/redis";
+import { isNewEventByDefault, rankOf } from "../contract/request-class.ts";
 import { formatRequestId } from "../keys/request-id.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
-import { requestScript } from "../scripts/request.ts";
+import { requestScript, type RequestAnswer } from "../scripts/request.ts";
 import { createTickBatch } from "./tick-batch.ts";
 import type { AcceptedRequest, RequestOptions } from "../contract/work-queue.ts";
 
@@ -24,9 +30,7 @@ const MAX_VERSION = 100;
 /** Requests per script call: with all of them new, Redis does nothing else for half a millisecond. */
 const BATCH = 32;
 
-/** The arguments of one request, and what the script answers; see there. */
-type RequestCall = readonly [number, number, string, string, number | "", string, number | ""];
-type RequestAnswer = readonly [number, number] | Error;
+type RequestCall = ScriptCall<typeof requestScript.signature>["each"][number];
 
 export type Requester = (
   key: ObjectKey,
@@ -49,22 +53,17 @@ export function createRequester(
   names: QueueNames,
   maxQueueLength: number = Infinity,
 ): Requester {
-  const common = [
-    names.fair,
-    names.ageing,
-    names.index,
-    names.dead,
-    names.parked,
-    names.bullWaiting,
-  ];
+  const { fair, ageing, index, dead, parked, bullWaiting } = names;
   const batch = createTickBatch<RequestCall, RequestAnswer>(
     BATCH,
-    async (calls) => {
-      const keys = [...common, ...calls.map(([, , , , , id]) => names.keyHash(id))];
-      const args = [names.bullRoot, TRIGGERS_KEPT, ...calls.flat()];
-      const answers = await withRedis(redis, () => runScript(redis, requestScript, keys, args));
-      return answers as RequestAnswer[];
-    },
+    (each) =>
+      withRedis(redis, () =>
+        runScript(redis, requestScript, {
+          keys: { fair, ageing, index, dead, parked, bullWaiting },
+          args: { bull: names.bullRoot, cap: TRIGGERS_KEPT },
+          each,
+        }),
+      ),
     setImmediate,
   );
   return async (key, trigger, options = {}) => {
@@ -77,25 +76,26 @@ export function createRequester(
       FROM_OUTSIDE.has(trigger.kind);
     const isNews = news ?? isNewEventByDefault(requestClass);
     const told = clipped(trigger);
-    const answer = await batch([
-      rankOf(requestClass),
-      isNews ? 1 : 0,
-      JSON.stringify(told),
-      told.resourceVersion ?? "",
-      told.generation ?? "",
-      id,
-      bounded ? maxQueueLength : "",
-    ]).answer;
-    if (answer instanceof Error) throw explainRedisError(answer, FAILED_RETRY_MS);
-    const [number, joined] = answer;
-    if (number === 0) {
+    const answer = await batch({
+      key: names.keyHash(id),
+      class: rankOf(requestClass),
+      news: isNews,
+      trigger: JSON.stringify(told),
+      version: told.resourceVersion ?? "",
+      generation: told.generation ?? "",
+      member: id,
+      most: bounded ? maxQueueLength : "",
+    }).answer;
+    if (answer.kind === "failed") throw explainRedisError(answer.error, FAILED_RETRY_MS);
+    if (answer.kind === "full") {
       throw new KonvergeError(
         "queue_full",
-        `${joined} keys wait for controller "${key.controller}", and at most ${maxQueueLength} may; try again later`,
+        `${answer.waiting} keys wait for controller "${key.controller}", and at most ${maxQueueLength} may; try again later`,
         { retryAfterMs: FULL_RETRY_MS },
       );
     }
-    return { id: formatRequestId(id, number), key: id, number, coalesced: joined === 1 };
+    const { number, joined } = answer;
+    return { id: formatRequestId(id, number), key: id, number, coalesced: joined };
   };
 }
 

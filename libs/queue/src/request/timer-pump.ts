@@ -51,13 +51,12 @@ export function startTimerPump(options: TimerPumpOptions): TimerPump {
     if (stopped) return;
     let sleepMs = MAX_SLEEP_MS;
     try {
-      const [waitMs, ordered, ...due] = (await runScript(
-        redis,
-        fireScript,
-        [names.timers, names.firing, names.resuming, names.aborts],
-        [CLAIMED_AT_ONCE, CLAIM_MS],
-      )) as [number, number, ...string[]];
-      if (ordered > 0) await carryOut();
+      const { timers, firing, resuming, aborts } = names;
+      const { waitMs, ordered, due } = await runScript(redis, fireScript, {
+        keys: { timers, firing, resuming, aborts },
+        args: { limit: CLAIMED_AT_ONCE, claimMs: CLAIM_MS },
+      });
+      if (ordered) await carryOut();
       await Promise.all(
         due.map(async (id) => {
           await fire(id).catch((error: unknown) => {

@@ -14,11 +14,9 @@ export async function unpark(
   names: QueueNames,
   claimMs: number,
 ): Promise<{ readonly resumed: number; readonly more: boolean }> {
-  const [resumed, more] = (await runScript(
-    redis,
-    unparkScript,
-    [names.resuming, names.parked, names.pauses, names.timers],
-    [AT_ONCE, claimMs],
-  )) as [number, number];
-  return { resumed, more: more === 1 };
+  const { resuming, parked, pauses, timers } = names;
+  return await runScript(redis, unparkScript, {
+    keys: { resuming, parked, pauses, timers },
+    args: { limit: AT_ONCE, claimMs },
+  });
 }

@@ -1,20 +1,9 @@
+import { readLua, type LuaPart } from "@konverge/redis";
+
 /**
- * What is requested of a key and not yet covered by an attempt, in one field of its hash: as Lua that other scripts
- * include. One text instead of seven fields, since every reconcile writes and reads all of it. Its first line is
+ * `readAsk` and `writeAsk`: what is requested of a key and not yet covered by an attempt, in one field of its hash. One text
+ * instead of seven fields, since every reconcile writes and reads all of it. Its first line is
  * `class since tag news floor count` (floor `-` when there is none, count of triggers), the others are triggers as JSON.
  * It is valid while `pending` is above 0.
  */
-export const askLua: string = String.raw`
--- Class, since, tag, floor and triggers alone, for those who need no table.
-local ASK_OF_RUN = '^(%d) (%d+) (%S+) %d (%S+) %d+\n(.*)$'
-local function readAsk(text)
-  local class, since, tag, news, floor, count, triggers =
-    string.match(text or '', '^(%d) (%d+) (%S+) (%d) (%S+) (%d+)\n(.*)$')
-  return { class = tonumber(class) or 3, since = since or '0', tag = tonumber(tag) or 0, news = news or '0',
-    floor = floor or '-', count = tonumber(count) or 0, triggers = triggers or '' }
-end
-
-local function writeAsk(a)
-  return a.class .. ' ' .. a.since .. ' ' .. a.tag .. ' ' .. a.news .. ' ' .. a.floor .. ' ' .. a.count .. '\n' .. a.triggers
-end
-`;
+export const askPart: LuaPart = { lua: readLua(new URL("ask.lua", import.meta.url)) };

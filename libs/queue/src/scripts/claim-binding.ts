@@ -1,25 +1,28 @@
-import { defineScript, type Script } from "@konverge/redis";
+import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+
+interface BindingAnswer {
+  /** The uid that holds the name. */
+  readonly uid: string;
+  /** The number of shards; undefined if the uid is another cluster's. */
+  readonly shards: string | undefined;
+}
+
+const signature = {
+  name: "claim-binding",
+  keys: ["uidKey", "shardsKey", "controllers"],
+  args: { uid: "text", shards: "text" },
+  /** Of the hash of controllers. */
+  each: { args: { field: "text", value: "text" } },
+} as const;
 
 /**
- * Claims a cluster's name and its number of shards where they are free, and announces controllers when both are as the
- * caller says: at once, so that a Redis that loses its data in between never has controllers without their binding.
- *
- * KEYS: 1 uid (text), 2 shards (text), 3 controllers (hash). ARGV: 1 uid, 2 shards, then fields and values of the hash.
- * Answer: the uid that holds the name, and the number of shards; that is absent when the uid is another's.
+ * Claims a cluster's name and its number of shards where they are free, and announces controllers when both are as given: in
+ * one step, so that a Redis that loses its data in between never has controllers without their binding.
  */
-export const claimBindingScript: Script = defineScript(
-  "claim-binding",
-  String.raw`
-local function claim(key, value)
-  redis.call('SETNX', key, value)
-  return redis.call('GET', key)
-end
-local uid = claim(KEYS[1], ARGV[1])
-if uid ~= ARGV[1] then return { uid } end
-local shards = claim(KEYS[2], ARGV[2])
-if shards == ARGV[2] then
-  for at = 3, #ARGV, 2 do redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 1]) end
-end
-return { uid, shards }
-`,
-);
+export const claimBindingScript: Script<typeof signature, BindingAnswer> = defineScript(signature, {
+  lua: readLua(new URL("claim-binding.lua", import.meta.url)),
+  answer: (reply) => {
+    const [uid = "", shards] = replyTexts(reply);
+    return { uid, shards };
+  },
+});

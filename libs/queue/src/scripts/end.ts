@@ -1,120 +1,66 @@
-import { defineScript, type Script } from "@konverge/redis";
-import { askLua } from "./ask.ts";
-import { fairTagLua } from "./fair-tag.ts";
+import {
+  defineScript,
+  readLua,
+  replyList,
+  replyNumber,
+  replyWord,
+  type Reply,
+  type Script,
+} from "@konverge/redis";
+import { askPart } from "./ask.ts";
+import { fairTagPart } from "./fair-tag.ts";
+
+export interface Ended {
+  readonly fenced: boolean;
+  /** The priority of the job that waits from now on, or 0 if there is none. */
+  readonly priority: number;
+}
+
+const signature = {
+  name: "end",
+  keys: ["timers", "fair", "ageing", "index", "dead", "aborts"],
+  args: {
+    /** Attempts kept per key. */
+    kept: "number",
+    retentionMs: "text",
+  },
+  each: {
+    /** `list`: of the attempts of the key. */
+    keys: ["key", "list"],
+    args: {
+      epoch: "text",
+      owner: "text",
+      outcome: "text",
+      /** Number of the last request that it covers. */
+      covered: "text",
+      /** For the list of attempts; its head is put before it. */
+      entry: "text",
+      /**
+       * Empty for an attempt that succeeded and left nothing to reset or arm. Otherwise, with commas: the attempts, the new
+       * failures and conflicts (empty for unchanged), final (1 or 0), hold (empty, backoff, deferred), delay in ms, timer in ms
+       * or empty, dead (1 or 0).
+       */
+      rest: "text",
+    },
+  },
+} as const;
 
 /**
- * Stores how attempts ended and gives their leases back. Fenced: when another epoch has taken over, nothing is changed.
- * What the attempt itself knows (its counters, the number it covers) comes with it, since its lease kept others from
- * changing it.
- *
- * KEYS: 1 timers (sorted set), 2 fair (hash), 3 ageing, 4 index, 5 dead (sorted sets), 6 aborts (hash); then per attempt
- * key hash and attempt list.
- * ARGV: 1 attempts kept per key, 2 retention in ms; then per attempt 6: epoch, owner, outcome, number covered, entry for
- * the list of attempts (its head is put before it), and "" for an attempt that succeeded and left nothing to reset or arm;
- * else, with commas: the attempts, the new failures and conflicts (empty for unchanged), final (1 or 0), hold (empty, backoff,
- * deferred), delay in ms, timer in ms or empty, dead (1 or 0).
- * Answer, per attempt: { "stored" or "fenced", priority of the job that waits from now on, or 0 }. The same end twice is
- * stored once. An attempt that a person cancelled is the last of its requests, however it ended.
+ * Stores how attempts ended and releases their leases. Fenced: when another epoch has taken over, nothing is changed.
+ * What the attempt itself has (its counters, the number it covers) comes with it, since its lease kept others from
+ * changing it. The same end twice is stored once. An attempt that a user cancelled is the last of its requests, however it
+ * ended.
  */
-export const endScript: Script = defineScript(
-  "end",
-  askLua +
-    fairTagLua +
-    String.raw`
-local WIDTH = 6
-local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d)$'
--- Lists are cut now and then, and live on now and then; each time would cost as much as the entry itself.
-local SLACK, REFRESH_EVERY = 8, 8
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local fair, ageing = KEYS[2], KEYS[3]
-local kept, retentionMs = tonumber(ARGV[1]), ARGV[2]
+export const endScript: Script<typeof signature, Ended[]> = defineScript(signature, {
+  lua: readLua(new URL("end.lua", import.meta.url)),
+  include: [askPart, fairTagPart],
+  answer: (reply) => replyList(reply).map(decode),
+});
 
--- A full Redis refuses what needs memory, unless the script has written already: a command that needs none, and here does
--- nothing, lets attempts end, and that makes room (redis.io, "Eval scripts with memory limits").
-redis.call('PERSIST', KEYS[1])
-
-local anyAbort = redis.call('EXISTS', KEYS[6]) == 1
-local STORED = { 'stored', 0 }
-local nowText = string.format('%d', now)
-
-local function memberOf(key) return string.match(key, '^.-}/key/(.*)$') end
-local function askOf(key, pending)
-  if not pending or pending == '0' then return nil end
-  return readAsk(redis.call('HGET', key, 'ask'))
-end
-local function place(key, base, ask)
-  if ask then return priorityOf(ask.tag, base, ask.class) end
-  return priorityOf(tonumber(redis.call('HGET', key, 'retryTag')) or 0, base, 3)
-end
-
--- Where a key waits for its retry. What was requested meanwhile has its place already; without, the retry takes one.
-local function wait(key, member, pending, hold, delayMs)
-  if hold ~= '' then redis.call('HSET', key, 'hold', hold, 'nextAt', now + delayMs) end
-  local state, ask = readFair(fair, 3, member), askOf(key, pending)
-  if not ask then redis.call('HSET', key, 'retryTag', takeTag(fair, state)) end
-  redis.call('ZADD', ageing, now + delayMs, member)
-  return place(key, state.base, ask)
-end
-
-local function bury(key, entry)
-  local h = redis.call('HMGET', key, 'run', 'generation')
-  local generation = string.match(h[1] or '', '^%d+\n[^\n]*\n%d\n%d+\n[^\n]*\n([^\n]*)\n') or ''
-  redis.call('HSET', key, 'deadGeneration', generation)
-  if (h[2] or '') ~= generation then return end
-  local meta = string.match(entry, '^[^\n]*')
-  redis.call('HSET', key, 'dead', '1', 'death', nowText .. '\n' .. meta)
-  redis.call('ZADD', KEYS[5], 0, memberOf(key))
-end
-
-local function finish(key, list, at)
-  local epoch, outcome, rest = ARGV[at], ARGV[at + 2], ARGV[at + 5]
-  local attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead = '0', '', '', '1', '', '0', '', '0'
-  if rest ~= '' then
-    attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead = string.match(rest, REST)
-  end
-  local final = isFinal == '1'
-  local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost')
-  if h[1] ~= epoch then return { 'fenced', 0 } end
-  if anyAbort and redis.call('HGET', KEYS[6], memberOf(key)) == epoch then
-    redis.call('HDEL', KEYS[6], memberOf(key))
-    final = true
-  end
-  -- Closed already: by this same end, or by a begin that took the attempt for lost.
-  if h[2] ~= ARGV[at + 1] then
-    if h[2] ~= '' or redis.call('HGET', key, 'outcome') == 'lost' then return { 'fenced', 0 } end
-    if final then return STORED end
-    return { 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])) }
-  end
-
-  local priority = 0
-  if final then
-    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts, 'finished',
-      ARGV[at + 3])
-  else
-    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts)
-    priority = wait(key, memberOf(key), h[3], hold, tonumber(delayMs))
-  end
-  if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
-  if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
-  if h[4] and h[4] ~= '0' then redis.call('HSET', key, 'lost', '0') end
-  if isDead == '1' then bury(key, ARGV[at + 4]) end
-  local length = redis.call('LPUSH', list, nowText .. '\n' .. ARGV[at + 4])
-  if length > kept + SLACK then redis.call('LTRIM', list, 0, kept - 1) end
-  if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 then redis.call('PEXPIRE', list, retentionMs) end
-  if timerMs ~= '' then redis.call('ZADD', KEYS[1], 'LT', now + tonumber(timerMs), memberOf(key)) end
-  if outcome == 'gone' then
-    redis.call('HSET', key, 'gone', '1')
-    if h[3] == '0' then
-      redis.call('PEXPIRE', key, retentionMs)
-      redis.call('ZREM', KEYS[4], memberOf(key))
-    end
-  end
-  return final and STORED or { 'stored', priority }
-end
-
-local answers = {}
-for i = 1, (#KEYS - 6) / 2 do answers[i] = finish(KEYS[2 * i + 5], KEYS[2 * i + 6], 3 + (i - 1) * WIDTH) end
-return answers
-`,
-);
+function decode(reply: Reply): Ended {
+  const [state, priority] = replyList(reply);
+  return {
+    fenced: replyWord(state, ["stored", "fenced"]) === "fenced",
+    priority: replyNumber(priority),
+  };
+}

@@ -1,39 +1,14 @@
+import { readLua, type LuaPart } from "@konverge/redis";
+
 /**
- * Start-time fair queueing (Goyal, Vin, Cheng: "Start-time Fair Queueing", SIGCOMM 1996), as Lua that other scripts
- * include. A tenant is a namespace. Each tenant has one flow per class; a request's tag is one place behind the last of its
- * flow, and at least where the queue is now (`v`, the highest tag that has started). A tenant with a hundred thousand
- * waiting requests has tags far ahead, so one request of another tenant comes next.
+ * Start-time fair queueing (Goyal, Vin, Cheng: "Start-time Fair Queueing", SIGCOMM 1996). A tenant is a namespace. Each tenant
+ * has one flow per class; a request's tag is one place behind the last of its flow, and at least where the queue is now (`v`,
+ * the highest tag that has started). A tenant with a hundred thousand waiting requests has tags far ahead, so one request of
+ * another tenant comes next.
  *
  * The classes are kept apart by a distance in tags, not by rank: a resync yields to the next 1,024 places, no more.
  *
  * The hash `fair` holds: v, base (tags below it are the past; BullMQ's priorities count from it), rebasedAt, `w:<tenant>`
  * (weights), and `<class>:<tenant>` (the last tag of a flow). Tags only grow.
  */
-export const fairTagLua: string = String.raw`
-local CLASS_DISTANCE = { [0] = 0, 0, 16, 64, 1024 }
-local MAX_PRIORITY = 2097151
--- Places behind v from which a request counts as waiting in a backlog.
-local AGEING_BACKLOG = 64
-
-local function tenantOf(member) return string.match(member, '^[^/]*/[^/]*/[^/]*/([^/]*)/') or '_' end
-
-local function readFair(fair, class, member)
-  local tenant = tenantOf(member)
-  local flow = class .. ':' .. tenant
-  local h = redis.call('HMGET', fair, 'v', 'base', flow, 'w:' .. tenant)
-  return { v = tonumber(h[1]) or 0, base = tonumber(h[2]) or 0, flow = flow, last = tonumber(h[3]) or 0,
-    cost = 1 / (tonumber(h[4]) or 1) }
-end
-
-local function tagOf(state) return math.max(state.v, state.last) + state.cost end
-
-local function takeTag(fair, state)
-  state.last = tagOf(state)
-  redis.call('HSET', fair, state.flow, state.last)
-  return state.last
-end
-
-local function priorityOf(tag, base, class)
-  return math.max(1, math.min(MAX_PRIORITY, math.floor(tag - base) + CLASS_DISTANCE[class]))
-end
-`;
+export const fairTagPart: LuaPart = { lua: readLua(new URL("fair-tag.lua", import.meta.url)) };

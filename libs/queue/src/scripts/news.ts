@@ -1,23 +1,8 @@
-/**
- * Decides whether news may start a key before its backoff is over, as Lua that other scripts include. A bucket per key
- * (5, then one every 10 s) bounds how often: else whatever changes fast near a failing key would defeat its ladder. News
- * that is not let through stays pending and is covered when the backoff ends. `woken` marks that this wait was paid for.
- */
-export const newsLua: string = String.raw`
-local NEWS_BURST = 5
-local NEWS_REFILL_MS = 10000
+import { readLua, type LuaPart } from "@konverge/redis";
 
-local function wakes(key, hold, class, now)
-  if hold == '' then return true end
-  if hold ~= 'backoff' then return false end
-  local h = redis.call('HMGET', key, 'woken', 'newsTokens', 'newsAt')
-  if class == 1 or h[1] == '1' then
-    redis.call('HSET', key, 'woken', '1')
-    return true
-  end
-  local tokens = math.min(NEWS_BURST, (tonumber(h[2]) or NEWS_BURST) + (now - (tonumber(h[3]) or now)) / NEWS_REFILL_MS)
-  if tokens < 1 then return false end
-  redis.call('HSET', key, 'woken', '1', 'newsTokens', tokens - 1, 'newsAt', now)
-  return true
-end
-`;
+/**
+ * `wakes` decides whether a new event may start a key before its backoff is over. A bucket per key (5, then one every 10 s)
+ * bounds how often: otherwise frequent changes near a failing key would defeat its ladder. Events that may not stay pending and
+ * are covered when the backoff ends. `woken` marks that a token was taken for this wait.
+ */
+export const newsPart: LuaPart = { lua: readLua(new URL("news.lua", import.meta.url)) };

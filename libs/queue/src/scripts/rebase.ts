@@ -1,80 +1,31 @@
-import { askLua } from "./ask.ts";
-import { fairTagLua } from "./fair-tag.ts";
-import { defineScript, type Script } from "@konverge/redis";
-import { waitingJobLua } from "./waiting-job.ts";
+import { defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
+import { askPart } from "./ask.ts";
+import { fairTagPart } from "./fair-tag.ts";
+import { waitingJobPart } from "./waiting-job.ts";
+
+const signature = {
+  name: "rebase",
+  keys: ["fair"],
+  args: {
+    /** Prefix of the key hashes. */
+    hashes: "text",
+    /** Prefix of BullMQ's keys. */
+    bull: "text",
+    /** Most jobs at once. */
+    limit: "number",
+    /** Tags from the base after which a new one is due. */
+    after: "number",
+  },
+} as const;
 
 /**
  * Keeps BullMQ's priorities below their limit of 2,097,151: when the queue has come far, tags count from a later base, and
- * the priorities of waiting jobs are formed anew, some at a time, the most urgent first, so that order holds. Jobs that
+ * the priorities of waiting jobs are computed anew, some at a time, the most urgent first, so that order holds. Jobs that
  * come in with a priority of the old base (a follow-up parked before, a retry) are found at the far end for an hour.
- *
- * KEYS: 1 fair (hash). ARGV: 1 root of the key hashes, 2 root of BullMQ's keys, 3 most jobs at once, 4 tags from the base
- * after which a new one is due.
- * Answer: 1 while there is more to do at once, else 0.
+ * Returns true while there is more to do at once.
  */
-export const rebaseScript: Script = defineScript(
-  "rebase",
-  askLua +
-    fairTagLua +
-    waitingJobLua +
-    String.raw`
-local SWEEP_MS = 3600000
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local fair, hashes, bull, limit = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
-local h = redis.call('HMGET', fair, 'v', 'base', 'next', 'rebasedAt')
-local v, base, goal = tonumber(h[1]) or 0, tonumber(h[2]) or 0, tonumber(h[3])
-local prioritized = bull .. 'prioritized'
-
--- The priority that a waiting job should have, counted from "from"; nil for a job that is not ours.
-local function shouldBe(jobId, from)
-  local member = redis.call('HGET', bull .. jobId, 'deid')
-  if not member then return nil end
-  local k = redis.call('HMGET', hashes .. member, 'pending', 'ask', 'retryTag')
-  if (tonumber(k[1]) or 0) == 0 then return priorityOf(tonumber(k[3]) or 0, from, 3) end
-  local ask = readAsk(k[2])
-  return priorityOf(ask.tag, from, ask.class)
-end
-
-if not goal then
-  if v - base > tonumber(ARGV[4]) then
-    goal = math.floor(v) - CLASS_DISTANCE[4]
-    redis.call('HSET', fair, 'next', goal)
-  end
-end
-if goal then
-  -- Those that were moved lie below the distance by which the base moves, those that were not above it.
-  local jobs = redis.call('ZRANGEBYSCORE', prioritized, string.format('%.0f', (goal - base) * PRIORITY_UNIT), '+inf',
-    'LIMIT', 0, limit)
-  local moved = 0
-  for _, jobId in ipairs(jobs) do
-    local priority = shouldBe(jobId, goal)
-    if priority then
-      setPriority(bull, jobId, priority)
-      if priority < goal - base then moved = moved + 1 end
-    end
-  end
-  if #jobs == limit and moved > 0 then return 1 end
-  -- Flows that the queue has passed say nothing any more.
-  local passed, flat = { 'HDEL', fair, 'next' }, redis.call('HGETALL', fair)
-  for i = 1, #flat, 2 do
-    if string.find(flat[i], '^%d+:') and tonumber(flat[i + 1]) <= v and #passed < 5000 then passed[#passed + 1] = flat[i] end
-  end
-  redis.call(unpack(passed))
-  redis.call('HSET', fair, 'base', goal, 'rebasedAt', now)
-  return 1
-end
-if now - (tonumber(h[4]) or -SWEEP_MS) < SWEEP_MS then
-  local mended = 0
-  for _, jobId in ipairs(redis.call('ZREVRANGE', prioritized, 0, limit - 1)) do
-    local priority = shouldBe(jobId, base)
-    if priority and priority < tonumber(redis.call('HGET', bull .. jobId, 'priority') or 0) then
-      setPriority(bull, jobId, priority)
-      mended = mended + 1
-    end
-  end
-  return mended > 0 and 1 or 0
-end
-return 0
-`,
-);
+export const rebaseScript: Script<typeof signature, boolean> = defineScript(signature, {
+  lua: readLua(new URL("rebase.lua", import.meta.url)),
+  include: [askPart, fairTagPart, waitingJobPart],
+  answer: replyFlag,
+});

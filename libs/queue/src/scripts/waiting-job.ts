@@ -1,23 +1,10 @@
+import { readLua, type LuaPart } from "@konverge/redis";
+
 /**
- * Changes the priority of a job that waits, or ends its delay, as Lua that other scripts include: what BullMQ's
- * changePriority does, for many jobs in one script. It relies on BullMQ's layout (score = priority * 2^32 + counter; hash
- * field `priority`; delayed jobs by the time when they are due); the contract tests hold it. `bull` is the root of the queue's keys, with its colon.
+ * `setPriority` and `hasten` change the priority of a job that waits, and end its delay: what BullMQ's changePriority does,
+ * for many jobs in one script. They rely on BullMQ's layout (score = priority * 2^32 + counter; hash field `priority`; delayed
+ * jobs by the time when they are due); the contract tests compare it. `bull` is the prefix of the queue's keys, with its colon.
  */
-export const waitingJobLua: string = String.raw`
-local PRIORITY_UNIT = 4294967296
-
--- Lets a delayed job go: any worker's clock finds it due, also one that is behind. BullMQ moves it, woken by its marker.
-local function hasten(bull, jobId, priority)
-  if not redis.call('ZSCORE', bull .. 'delayed', jobId) then return end
-  redis.call('HSET', bull .. jobId, 'priority', priority)
-  redis.call('ZADD', bull .. 'delayed', 0, jobId)
-  redis.call('ZADD', bull .. 'marker', 0, '0')
-end
-
-local function setPriority(bull, jobId, priority)
-  local score = tonumber(redis.call('ZSCORE', bull .. 'prioritized', jobId))
-  if not score then return end
-  redis.call('ZADD', bull .. 'prioritized', string.format('%.0f', priority * PRIORITY_UNIT + score % PRIORITY_UNIT), jobId)
-  redis.call('HSET', bull .. jobId, 'priority', priority)
-end
-`;
+export const waitingJobPart: LuaPart = {
+  lua: readLua(new URL("waiting-job.lua", import.meta.url)),
+};

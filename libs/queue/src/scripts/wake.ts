@@ -1,26 +1,20 @@
-import { askLua } from "./ask.ts";
-import { fairTagLua } from "./fair-tag.ts";
-import { newsLua } from "./news.ts";
-import { defineScript, type Script } from "@konverge/redis";
+import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
+import { askPart } from "./ask.ts";
+import { fairTagPart } from "./fair-tag.ts";
+import { newsPart } from "./news.ts";
+
+const signature = {
+  name: "wake",
+  keys: ["key", "fair"],
+  args: { member: "text" },
+} as const;
 
 /**
- * Asks whether a key that has just begun to back off may start at once, because of news that came while it ran.
- *
- * KEYS: 1 key hash, 2 fair (hash). ARGV: 1 key.
- * Answer: the priority to wake its job with, or 0.
+ * Checks whether a key that has just begun to back off may start at once, because of a new event that came while it ran.
+ * Returns the priority to wake its job with, or 0.
  */
-export const wakeScript: Script = defineScript(
-  "wake",
-  askLua +
-    fairTagLua +
-    newsLua +
-    String.raw`
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local h = redis.call('HMGET', KEYS[1], 'pending', 'ask', 'hold')
-if (tonumber(h[1]) or 0) == 0 or not h[3] or h[3] == '' then return 0 end
-local ask = readAsk(h[2])
-if ask.news ~= '1' or not wakes(KEYS[1], h[3], ask.class, now) then return 0 end
-return priorityOf(ask.tag, readFair(KEYS[2], ask.class, ARGV[1]).base, ask.class)
-`,
-);
+export const wakeScript: Script<typeof signature, number> = defineScript(signature, {
+  lua: readLua(new URL("wake.lua", import.meta.url)),
+  include: [askPart, fairTagPart, newsPart],
+  answer: replyNumber,
+});

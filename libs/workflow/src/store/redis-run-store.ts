@@ -3,7 +3,7 @@ import {
   runScript,
   type ScriptCall,
   type ScriptSignature,
-  type TypedScript,
+  type Script,
 } from "@konverge/redis";
 import { compareIds, fits } from "./list-runs.ts";
 import type { RunPlace } from "./run-store.ts";
@@ -59,7 +59,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
     return names;
   };
   const evaluate = async <Signature extends ScriptSignature, Answer>(
-    script: TypedScript<Signature, Answer>,
+    script: Script<Signature, Answer>,
     inputs: ScriptCall<Signature>,
   ): Promise<Answer> => await call((redis) => runScript(redis, script, inputs));
 

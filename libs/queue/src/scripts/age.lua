@@ -1,0 +1,44 @@
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Producers read the weights that workers are configured to; a Redis that lost them is told again.
+if redis.call('HGET', fair, 'weights') ~= weights then
+  for _, field in ipairs(redis.call('HKEYS', fair)) do
+    if string.sub(field, 1, 2) == 'w:' then redis.call('HDEL', fair, field) end
+  end
+  for _, tenant in ipairs(each) do redis.call('HSET', fair, 'w:' .. tenant.name, tenant.weight) end
+  redis.call('HSET', fair, 'weights', weights)
+end
+
+local due = redis.call('ZRANGEBYSCORE', ageing, '-inf', now - ageMs, 'LIMIT', 0, limit)
+for _, member in ipairs(due) do
+  local key = hashes .. member
+  local h = redis.call('HMGET', key, 'owner', 'pending', 'hold', 'nextAt', 'dead', 'woken', 'ask')
+  local pending, nextAt = tonumber(h[2]) or 0, tonumber(h[4]) or 0
+  local runs = h[1] and h[1] ~= ''
+  local backsOff = h[3] and h[3] ~= '' and h[6] ~= '1' and nextAt > now
+  local waits = h[5] ~= '1' and (pending > 0 or (not runs and h[3] and h[3] ~= ''))
+  local state = readFair(fair, 0, member)
+  -- What backs off, and what is parked behind a running attempt, begins to wait when that is over.
+  if waits and (runs or backsOff) then
+    redis.call('ZADD', ageing, runs and now or nextAt, member)
+  else
+    redis.call('ZREM', ageing, member)
+  end
+  if waits and not runs and not backsOff then
+    local jobId = redis.call('GET', bull .. 'de:' .. member)
+    -- Where the queue is now, and there before what came later.
+    local tag = takeTag(fair, state) - state.cost - CLASS_DISTANCE[2]
+    if pending > 0 then
+      local ask = readAsk(h[7])
+      ask.tag, ask.class = tag, math.min(ask.class, 2)
+      redis.call('HSET', key, 'ask', writeAsk(ask))
+    end
+    if jobId then
+      local priority = priorityOf(tag, state.base, 2)
+      setPriority(bull, jobId, priority)
+      -- Its delay is over by our clock; by that of the worker which delayed it, it may last for hours.
+      hasten(bull, jobId, priority)
+    end
+  end
+end
+return #due

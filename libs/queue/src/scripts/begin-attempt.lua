@@ -1,0 +1,137 @@
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowText, leaseUntil = string.format('%d', now), string.format('%d', now + leaseMs)
+local aged, highest = {}, 0
+-- Root of the cluster's or shard's names, and key.
+local KEY_HASH = '^(.-}/)key/(.*)$'
+local anyPause = redis.call('EXISTS', pauses) == 1
+
+local function int(text) return tonumber(text) or 0 end
+local function memberOf(key) return select(2, string.match(key, KEY_HASH)) end
+local function readRun(text)
+  local startedAt, by, since, generation, triggers =
+    string.match(text or '', '^(%d+)\n([^\n]*)\n%d\n(%d+)\n[^\n]*\n([^\n]*)\n(.*)$')
+  return { startedAt = startedAt or '0', worker = by or '', since = since or '0', generation = generation or '',
+    triggers = triggers or '' }
+end
+
+-- A run leaves its trace context for its retries, with its number: one that is finished left it for nobody.
+local function traceOf(left, finished)
+  local number, trace = string.match(left or '', '^(%d+) (.+)$')
+  if number and int(number) > finished then return trace end
+end
+
+-- Of a caller where there is one, since callers look for their trace; else of the oldest that has one.
+local function findTrace(triggers, kinds)
+  for _, kind in ipairs(kinds) do
+    local trace = string.match(triggers, '"kind":"' .. kind .. '"[^\n]-"traceparent":"([%x-]+)"')
+    if trace then return trace end
+  end
+end
+
+local function recordLost(key, epoch, covered)
+  local root, id = string.match(key, KEY_HASH)
+  local list = root .. 'attempts/' .. id
+  local run = readRun(redis.call('HGET', key, 'run'))
+  local by = cjson.encode(run.worker)
+  local record = '{"outcome":"lost","epoch":' .. epoch .. ',"worker":' .. by .. ',"attempt":' ..
+    (redis.call('HGET', key, 'attempts') or '1') .. ',"requestedAtMs":' .. run.since .. ',"startedAtMs":' .. run.startedAt ..
+    ',"triggers":[' .. string.gsub(run.triggers, '\n', ',') .. ']}'
+  local meta = '[' .. epoch .. ',' .. covered .. ',' .. run.startedAt .. ',"lost",' .. by .. ',"",""]'
+  redis.call('LPUSH', list, nowText .. '\n' .. meta .. '\n' .. record)
+  redis.call('LTRIM', list, 0, kept - 1)
+  redis.call('PEXPIRE', list, retentionMs)
+  -- The search index is the stream "records" under the same root; attempts that end are added by their workers.
+  -- Of a shard, whose tag has a slash before it, the index is elsewhere: there the record of the key must do.
+  if string.find(root, '{[^}]*/[^}]*}') then return end
+  local index = root .. 'records'
+  local row = '[' .. cjson.encode(id) .. ',' .. epoch .. ',"lost","",[],[],' .. run.startedAt .. ',' ..
+    math.max(0, now - run.startedAt) .. ',0,0,0,' .. by .. ']'
+  local last = redis.call('XREVRANGE', index, '+', '-', 'COUNT', 1)[1]
+  local sum = (last and tonumber(last[2][4]) or 0) + #row + #record + 300
+  redis.call('XADD', index, '*', 'r', row, 's', string.format('%.0f', sum))
+end
+
+local function begin(key, owner)
+  local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
+    'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'generation')
+  local open = h[1] and h[1] ~= ''
+  local failures, conflicts, covered, lost = h[7] or '0', h[8] or '0', h[13] or '0', 0
+  if open then
+    if h[1] == owner then
+      local past = redis.call('HMGET', key, 'run', 'runTrace')
+      return { 'run', h[5] .. ' ' .. h[6] .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. covered, past[1],
+        traceOf(past[2], int(h[4])) }
+    end
+    local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
+    if leftMs > 0 then return { 'busy', leftMs } end
+    failures = string.format('%d', int(failures) + 1)
+    lost = int(h[11]) + 1
+    recordLost(key, h[5], covered)
+    redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost)
+    if redis.call('HGET', aborts, memberOf(key)) == h[5] then
+      -- Cancelled while it was dying: nobody is left to run it for.
+      redis.call('HDEL', aborts, memberOf(key))
+      redis.call('HSET', key, 'finished', covered)
+      h[4], open = covered, false
+    elseif lost >= 2 then
+      redis.call('HSET', key, 'hold', 'backoff')
+      redis.call('ZADD', ageing, 'NX', now, memberOf(key))
+      return { 'backoff', failures, nowText, lost }
+    end
+  end
+  if h[12] == '1' then return { 'dead' } end
+  local number, finished, pending = h[2] or '0', int(h[4]), h[3] and h[3] ~= '0'
+  -- The number is higher when what waited was withdrawn.
+  if not pending and h[2] and finished >= int(covered) and not open then
+    if finished < int(number) then redis.call('HSET', key, 'covered', number, 'finished', number) end
+    return { 'covered' }
+  end
+  if anyPause then
+    local member = memberOf(key)
+    if isPaused(pauses, member) then
+      redis.call('ZADD', parked, 0, member)
+      redis.call('ZREM', ageing, member)
+      return { 'paused' }
+    end
+  end
+
+  local class, since, tag, floor, triggers
+  if pending then
+    class, since, tag, floor, triggers = string.match(h[9] or '', ASK_OF_RUN)
+  else
+    tag = redis.call('HGET', key, 'retryTag')
+  end
+  -- A retry is as old as what it tries to fulfil.
+  local trace
+  if finished < int(covered) then
+    local past = redis.call('HMGET', key, 'run', 'runTrace')
+    since, trace = readRun(past[1]).since, traceOf(past[2], finished)
+  end
+  tag = int(tag)
+  if tag > highest then highest = tag end
+  if not class or class > '2' then aged[#aged + 1] = memberOf(key) end
+  if failures ~= '0' and readRun(redis.call('HGET', key, 'run')).generation ~= (h[14] or '') then
+    failures = '0'
+    redis.call('HSET', key, 'failures', failures)
+  end
+  local epoch, attempts = string.format('%d', int(h[5]) + 1), string.format('%d', int(h[6]) + 1)
+  local run = nowText .. '\n' .. worker .. '\n' .. (class or '3') .. '\n' .. (since or nowText) .. '\n' .. (floor or '-') ..
+    '\n' .. (h[14] or '') .. '\n' .. (triggers or '')
+  redis.call('HSET', key, 'owner', owner, 'leaseUntil', leaseUntil, 'epoch', epoch, 'covered', number, 'attempts',
+    attempts, 'run', run, 'pending', '0')
+  if h[10] and h[10] ~= '' then redis.call('HSET', key, 'hold', '', 'nextAt', '', 'woken', '') end
+  if triggers and string.find(triggers, '"traceparent"', 1, true) then
+    local left = trace
+    trace = findTrace(triggers, { 'http', 'cli', 'signal' }) or left or findTrace(triggers, { '%l+' })
+    if trace and trace ~= left then redis.call('HSET', key, 'runTrace', number .. ' ' .. trace) end
+  end
+  local counters = epoch .. ' ' .. attempts .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. number
+  return { 'run', lost > 0 and counters .. ' ' .. lost or counters, run, trace }
+end
+
+-- Places and ages of what began.
+local function settle()
+  if #aged > 0 then redis.call('ZREM', ageing, unpack(aged)) end
+  if highest > (tonumber(redis.call('HGET', fair, 'v')) or 0) then redis.call('HSET', fair, 'v', highest) end
+end

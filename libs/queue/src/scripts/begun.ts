@@ -1,0 +1,86 @@
+import type { Trigger } from "@konverge/core";
+import { replyNumber, replyTagged, replyText, replyWord, type Reply } from "@konverge/redis";
+import { classOf } from "../contract/request-class.ts";
+import type { RequestClass } from "../contract/work-queue.ts";
+
+/** The state of a key whose job BullMQ handed out. */
+export type Begun =
+  | {
+      readonly kind: "run";
+      readonly epoch: number;
+      readonly attempt: number;
+      readonly failures: number;
+      readonly conflicts: number;
+      readonly triggers: readonly Trigger[];
+      readonly floor: string;
+      readonly requestedAtMs: number;
+      readonly startedAtMs: number;
+      readonly class: RequestClass;
+      /** Number of the last request that it covers. */
+      readonly covered: number;
+      readonly traceparent: string | undefined;
+      /** Attempts in a row, up to this one, that never ended; 0 unless the last of them was found now. */
+      readonly lost: number;
+    }
+  /** Another epoch runs. */
+  | { readonly kind: "busy"; readonly waitMs: number }
+  /** Attempts of this key die with their workers; it waits before the next. */
+  | {
+      readonly kind: "backoff";
+      readonly failures: number;
+      readonly nowMs: number;
+      readonly lost: number;
+    }
+  | { readonly kind: "dead" }
+  | { readonly kind: "covered" }
+  /** Parked until the pause is ended. */
+  | { readonly kind: "paused" };
+
+export type RunningAttempt = Extract<Begun, { kind: "run" }>;
+
+/** Decodes what `begin` in scripts/begin-attempt.lua returns. */
+export function decodeBegun(reply: Reply): Begun {
+  const [kind, first, run, last] = replyTagged(reply);
+  switch (kind) {
+    case "busy":
+      return { kind, waitMs: replyNumber(first) };
+    case "backoff":
+      return {
+        kind,
+        failures: replyNumber(first),
+        nowMs: replyNumber(run),
+        lost: replyNumber(last),
+      };
+    case "run":
+      return decodeRun(replyText(first), replyText(run), last);
+    default:
+      return { kind: replyWord(kind, ["dead", "covered", "paused"]) };
+  }
+}
+
+function decodeRun(counters: string, run: string, traceparent: Reply | undefined): RunningAttempt {
+  const [epoch = 0, attempt = 0, failures = 0, conflicts = 0, covered = 0, lost = 0] = counters
+    .split(" ")
+    .map(Number);
+  const [startedAt, , rank, since, floor = "-", , ...triggers] = run.split("\n");
+  return {
+    kind: "run",
+    epoch,
+    attempt,
+    failures,
+    conflicts,
+    covered,
+    triggers: decodeTriggers(triggers),
+    floor: floor === "-" ? "" : floor,
+    requestedAtMs: Number(since),
+    startedAtMs: Number(startedAt),
+    class: classOf(Number(rank)),
+    traceparent: traceparent == null ? undefined : replyText(traceparent),
+    lost,
+  };
+}
+
+/** Triggers are kept as lines of JSON, so that a script can add and cut without parsing. */
+export function decodeTriggers(lines: readonly string[]): Trigger[] {
+  return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as Trigger);
+}

@@ -1,0 +1,35 @@
+local h = redis.call('HMGET', key, 'number', 'covered', 'finished', 'owner', 'epoch')
+local number, covered, finished = tonumber(h[1]) or 0, tonumber(h[2]) or 0, tonumber(h[3]) or 0
+if asked > number then return 'unknown' end
+if asked <= finished or redis.call('HEXISTS', cancelled, asked) == 1 then return 'alreadyFinished' end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local stamped = noteAt(note, now)
+redis.call('HSET', cancelled, asked, stamped)
+redis.call('PEXPIRE', cancelled, retentionMs)
+redis.call('HSET', key, 'cancels', '1')
+logAction(actions, noteAt(action, now))
+
+-- Of those that an attempt has begun for, and of those that none has.
+local begun, waiting = 0, 0
+for _, field in ipairs(redis.call('HKEYS', cancelled)) do
+  local each = tonumber(field)
+  if each > finished and each <= covered then begun = begun + 1 end
+  if each > covered and each <= number then waiting = waiting + 1 end
+end
+local noneBegun, noneWaits = begun == covered - finished, waiting == number - covered
+
+if h[4] and h[4] ~= '' and asked <= covered then
+  if not noneBegun then return 'detached' end
+  redis.call('HSET', aborts, member, h[5])
+  redis.call('HSET', cancelled, asked, '{"epoch":' .. h[5] .. ',' .. string.sub(stamped, 2))
+  return 'aborting'
+end
+if noneWaits then redis.call('HSET', key, 'pending', '0') end
+if h[4] and h[4] ~= '' then return noneWaits and 'cancelled' or 'detached' end
+if not (noneWaits and noneBegun) then return 'detached' end
+redis.call('HSET', key, 'covered', number, 'finished', number, 'hold', '', 'nextAt', '', 'woken', '')
+redis.call('ZREM', parked, member)
+redis.call('ZREM', ageing, member)
+return 'cancelled'

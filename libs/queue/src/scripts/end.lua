@@ -1,0 +1,92 @@
+local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d)$'
+-- Lists are cut now and then, and live on now and then; each time would cost as much as the entry itself.
+local SLACK, REFRESH_EVERY = 8, 8
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- A full Redis refuses what needs memory, unless the script has written already: a command that needs none, and here does
+-- nothing, lets attempts end, and that makes room (redis.io, "Eval scripts with memory limits").
+redis.call('PERSIST', timers)
+
+local anyAbort = redis.call('EXISTS', aborts) == 1
+local STORED = { 'stored', 0 }
+local nowText = string.format('%d', now)
+
+local function memberOf(key) return string.match(key, '^.-}/key/(.*)$') end
+local function askOf(key, pending)
+  if not pending or pending == '0' then return nil end
+  return readAsk(redis.call('HGET', key, 'ask'))
+end
+local function place(key, base, ask)
+  if ask then return priorityOf(ask.tag, base, ask.class) end
+  return priorityOf(tonumber(redis.call('HGET', key, 'retryTag')) or 0, base, 3)
+end
+
+-- Where a key waits for its retry. What was requested meanwhile has its place already; without, the retry takes one.
+local function wait(key, member, pending, hold, delayMs)
+  if hold ~= '' then redis.call('HSET', key, 'hold', hold, 'nextAt', now + delayMs) end
+  local state, ask = readFair(fair, 3, member), askOf(key, pending)
+  if not ask then redis.call('HSET', key, 'retryTag', takeTag(fair, state)) end
+  redis.call('ZADD', ageing, now + delayMs, member)
+  return place(key, state.base, ask)
+end
+
+local function bury(key, entry)
+  local h = redis.call('HMGET', key, 'run', 'generation')
+  local generation = string.match(h[1] or '', '^%d+\n[^\n]*\n%d\n%d+\n[^\n]*\n([^\n]*)\n') or ''
+  redis.call('HSET', key, 'deadGeneration', generation)
+  if (h[2] or '') ~= generation then return end
+  local meta = string.match(entry, '^[^\n]*')
+  redis.call('HSET', key, 'dead', '1', 'death', nowText .. '\n' .. meta)
+  redis.call('ZADD', dead, 0, memberOf(key))
+end
+
+local function finish(attempt)
+  local key, list, epoch, outcome, rest = attempt.key, attempt.list, attempt.epoch, attempt.outcome, attempt.rest
+  local attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead = '0', '', '', '1', '', '0', '', '0'
+  if rest ~= '' then
+    attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead = string.match(rest, REST)
+  end
+  local final = isFinal == '1'
+  local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost')
+  if h[1] ~= epoch then return { 'fenced', 0 } end
+  if anyAbort and redis.call('HGET', aborts, memberOf(key)) == epoch then
+    redis.call('HDEL', aborts, memberOf(key))
+    final = true
+  end
+  -- Closed already: by this same end, or by a begin that took the attempt for lost.
+  if h[2] ~= attempt.owner then
+    if h[2] ~= '' or redis.call('HGET', key, 'outcome') == 'lost' then return { 'fenced', 0 } end
+    if final then return STORED end
+    return { 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])) }
+  end
+
+  local priority = 0
+  if final then
+    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts, 'finished',
+      attempt.covered)
+  else
+    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts)
+    priority = wait(key, memberOf(key), h[3], hold, tonumber(delayMs))
+  end
+  if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
+  if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
+  if h[4] and h[4] ~= '0' then redis.call('HSET', key, 'lost', '0') end
+  if isDead == '1' then bury(key, attempt.entry) end
+  local length = redis.call('LPUSH', list, nowText .. '\n' .. attempt.entry)
+  if length > kept + SLACK then redis.call('LTRIM', list, 0, kept - 1) end
+  if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 then redis.call('PEXPIRE', list, retentionMs) end
+  if timerMs ~= '' then redis.call('ZADD', timers, 'LT', now + tonumber(timerMs), memberOf(key)) end
+  if outcome == 'gone' then
+    redis.call('HSET', key, 'gone', '1')
+    if h[3] == '0' then
+      redis.call('PEXPIRE', key, retentionMs)
+      redis.call('ZREM', index, memberOf(key))
+    end
+  end
+  return final and STORED or { 'stored', priority }
+end
+
+local answers = {}
+for i, attempt in ipairs(each) do answers[i] = finish(attempt) end
+return answers

@@ -1,0 +1,6 @@
+local marker = redis.call('GET', incarnation)
+if not marker then
+  marker = fresh
+  redis.call('SET', incarnation, marker)
+end
+return { marker, redis.call('INFO', 'server') }

@@ -1,0 +1,18 @@
+local claimed, cursor = string.match(redis.call('GET', resuming) or '', '^(%d+) (.*)$')
+if not claimed then return { 0, 0 } end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if claimMs == 0 and now < tonumber(claimed) then return { 0, 0 } end
+local from = cursor == '' and '-' or '(' .. cursor
+local members = redis.call('ZRANGEBYLEX', parked, from, '+', 'LIMIT', 0, limit)
+local resumed = 0
+for _, member in ipairs(members) do
+  if not isPaused(pauses, member) then
+    redis.call('ZADD', timers, 'LT', now, member)
+    redis.call('ZREM', parked, member)
+    resumed = resumed + 1
+  end
+end
+local more = #members == limit
+if more then redis.call('SET', resuming, string.format('%d %s', now + claimMs, members[limit])) else redis.call('DEL', resuming) end
+return { resumed, more and 1 or 0 }

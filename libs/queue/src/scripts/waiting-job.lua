@@ -1,0 +1,16 @@
+local PRIORITY_UNIT = 4294967296
+
+-- Lets a delayed job go: any worker's clock finds it due, also one that is behind. BullMQ moves it, woken by its marker.
+local function hasten(bull, jobId, priority)
+  if not redis.call('ZSCORE', bull .. 'delayed', jobId) then return end
+  redis.call('HSET', bull .. jobId, 'priority', priority)
+  redis.call('ZADD', bull .. 'delayed', 0, jobId)
+  redis.call('ZADD', bull .. 'marker', 0, '0')
+end
+
+local function setPriority(bull, jobId, priority)
+  local score = tonumber(redis.call('ZSCORE', bull .. 'prioritized', jobId))
+  if not score then return end
+  redis.call('ZADD', bull .. 'prioritized', string.format('%.0f', priority * PRIORITY_UNIT + score % PRIORITY_UNIT), jobId)
+  redis.call('HSET', bull .. jobId, 'priority', priority)
+end
