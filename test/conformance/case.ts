@@ -50,7 +50,7 @@ export interface SendStep {
 }
 
 /** Opens a watch that later steps read. */
-interface WatchStep {
+export interface WatchStep {
   readonly watch: string;
   readonly path: string | ((seen: Seen) => string);
 }

@@ -1,113 +1,148 @@
-import { isJsonObject, parseJson, type JsonObject, type JsonValue } from "@konverge/core";
+import { defined, isJsonObject, parseJson, type JsonObject, type JsonValue } from "@konverge/core";
 import { checkAnswer, missingMembers } from "./check-answer.ts";
 import type { EventStream } from "./api-connection.ts";
-import type { Answer, Case, EventsStep, SendStep, Step } from "./case.ts";
+import type { Answer, Case, EventsStep, SendStep, Step, WatchStep } from "./case.ts";
 import { Normaliser } from "./normalise.ts";
 import type { TestedServer } from "./servers.ts";
 
-/** How one server did in one case. */
+/** The result of one case on one server. */
 export interface CaseResult {
-  /** What each step was answered, normalised, to be compared with another server's. */
+  /** The normalised response of each step, for comparison with another server. */
   readonly record: readonly JsonValue[];
-  /** What was not as expected. */
+  /** Deviations from the expected responses. */
   readonly problems: readonly string[];
 }
 
 const EVENT_LIMIT_MS = 10_000;
 const RETRY_LIMIT_MS = 10_000;
 const RETRY_EVERY_MS = 20;
-/** Headers that are part of the answer; the rest is the transport's. */
+/** Headers that are compared; the others belong to the transport. */
 const COMPARED_HEADERS = ["content-type", "retry-after", "warning"];
 
-/** Runs the steps of a case one after the other. `id` names its objects, the same on every server. */
+interface CaseNames {
+  /** Names the objects of the case, the same on every server. */
+  readonly id: string;
+  readonly namespace: string;
+}
+
+/** Runs the steps of a case in order. */
 export async function runCase(
   { steps }: Case,
   server: TestedServer,
-  names: { readonly id: string; readonly namespace: string },
+  names: CaseNames,
 ): Promise<CaseResult> {
-  const seen: Record<string, Answer> = {};
-  const streams = new Map<string, EventStream>();
-  const record: JsonValue[] = [];
-  const problems: string[] = [];
-  const normaliser = new Normaliser();
-  const fill = (text: string) =>
-    text.replaceAll("{o}", names.id).replaceAll("{ns}", names.namespace);
-  const resolve = (path: string | ((answers: typeof seen) => string)) =>
-    fill(typeof path === "string" ? path : path(seen));
+  const run = new CaseRun(server, names);
+  try {
+    for (const [index, step] of steps.entries()) await run.step(step, `step ${index + 1}`);
+  } finally {
+    run.closeStreams();
+  }
+  return { record: run.record, problems: run.problems };
+}
 
-  const send = async (step: SendStep, place: string) => {
+class CaseRun {
+  readonly record: JsonValue[] = [];
+  readonly problems: string[] = [];
+  readonly #server: TestedServer;
+  readonly #names: CaseNames;
+  readonly #seen: Record<string, Answer> = {};
+  readonly #streams = new Map<string, EventStream>();
+  readonly #normaliser = new Normaliser();
+
+  constructor(server: TestedServer, names: CaseNames) {
+    this.#server = server;
+    this.#names = names;
+  }
+
+  async step(step: Step, place: string): Promise<void> {
+    if ("send" in step) await this.#send(step, place);
+    else if ("watch" in step) await this.#openStream(step);
+    else if ("events" in step) await this.#readEvents(step, place);
+    else this.#server.act?.(step.act);
+  }
+
+  closeStreams(): void {
+    for (const stream of this.#streams.values()) stream.close();
+  }
+
+  async #send(step: SendStep, place: string): Promise<void> {
     const deadline = Date.now() + RETRY_LIMIT_MS;
-    let answer = await sendOnce(step);
+    let answer = await this.#sendOnce(step);
     while (step.retry === true && answer.code !== step.expect.code && Date.now() < deadline) {
       await new Promise((wake) => setTimeout(wake, RETRY_EVERY_MS));
-      answer = await sendOnce(step);
+      answer = await this.#sendOnce(step);
     }
-    if (step.as !== undefined) seen[step.as] = answer;
-    const expected = JSON.parse(fill(JSON.stringify(step.expect))) as typeof step.expect;
+    if (step.as !== undefined) this.#seen[step.as] = answer;
     const { message, headers } = step.expect;
-    const filled = {
-      ...expected,
-      ...(message === undefined
-        ? {}
-        : { message: typeof message === "string" ? fill(message) : message }),
-      ...(headers === undefined ? {} : { headers }),
+    const expected = {
+      ...this.#fillJson(step.expect),
+      ...defined({
+        message: typeof message === "string" ? this.#fill(message) : message,
+        headers,
+      }),
     };
-    for (const problem of checkAnswer(answer, filled, seen)) problems.push(`${place}: ${problem}`);
-    const kept = without(answer.body, step.ignore ?? []);
-    record.push(
-      normaliser.value({ code: answer.code, headers: comparedHeaders(answer), body: kept }),
+    this.#note(place, checkAnswer(answer, expected, this.#seen));
+    const body = without(answer.body, step.ignore ?? []);
+    this.record.push(
+      this.#normaliser.value({ code: answer.code, headers: comparedHeaders(answer), body }),
     );
-  };
-  const sendOnce = async (step: SendStep): Promise<Answer> => {
-    const [method = "", path = ""] = resolve(step.send).split(/ (.*)/);
-    const body = step.text ?? bodyText(step, seen);
+  }
+
+  async #sendOnce(step: SendStep): Promise<Answer> {
+    const [method = "", path = ""] = this.#resolve(step.send).split(/ (.*)/);
+    const body = step.text ?? bodyText(step, this.#seen);
     const type = step.type ?? (body === undefined ? undefined : "application/json");
-    const { code, headers, text } = await server.api.send({
+    const { code, headers, text } = await this.#server.api.send({
       method,
       path,
-      ...(body === undefined ? {} : { body: fill(body) }),
-      headers: { ...(type === undefined ? {} : { "Content-Type": type }), ...step.headers },
+      ...(body === undefined ? {} : { body: this.#fill(body) }),
+      headers: { ...defined({ "Content-Type": type }), ...step.headers },
     });
     return { code, headers, body: parseBody(text) };
-  };
-  const readEvents = async (step: EventsStep, place: string) => {
-    const stream = streams.get(step.events);
+  }
+
+  async #openStream(step: WatchStep): Promise<void> {
+    const path = this.#resolve(step.path);
+    const stream = await this.#server.api.stream({ method: "GET", path });
+    this.#streams.set(step.watch, stream);
+    this.record.push({ code: stream.code });
+  }
+
+  async #readEvents(step: EventsStep, place: string): Promise<void> {
+    const stream = this.#streams.get(step.events);
     if (stream === undefined) throw new Error(`${place}: no watch ${step.events}`);
     const lines = await stream.take(step.count, EVENT_LIMIT_MS);
     let found = lines.map((line) => parseBody(line));
     if (step.unordered === true) found = found.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
-    const wanted = JSON.parse(fill(JSON.stringify(step.expect))) as JsonObject[];
+    const wanted = this.#fillJson(step.expect);
     if (found.length !== wanted.length) {
-      problems.push(
-        `${place}: ${found.length} events, not ${wanted.length}: ${lines.join("").slice(0, 500)}`,
-      );
+      const text = lines.join("").slice(0, 500);
+      this.#note(place, [`${found.length} events, expected ${wanted.length}: ${text}`]);
     }
     for (const [index, one] of wanted.entries()) {
-      for (const problem of missingMembers(found[index], one, `event ${index}`)) {
-        problems.push(`${place}: ${problem}`);
-      }
+      this.#note(place, missingMembers(found[index], one, `event ${index}`));
     }
     if (step.ends === true && (await stream.take(1, EVENT_LIMIT_MS)).length > 0) {
-      problems.push(`${place}: the stream goes on`);
+      this.#note(place, ["the stream does not end"]);
     }
-    record.push(normaliser.value({ events: found }));
-  };
-  const run = async (step: Step, index: number) => {
-    if ("send" in step) await send(step, `step ${index + 1}`);
-    else if ("watch" in step) {
-      const stream = await server.api.stream({ method: "GET", path: resolve(step.path) });
-      streams.set(step.watch, stream);
-      record.push({ code: stream.code });
-    } else if ("events" in step) await readEvents(step, `step ${index + 1}`);
-    else server.act?.(step.act);
-  };
-
-  try {
-    for (const [index, step] of steps.entries()) await run(step, index);
-  } finally {
-    for (const stream of streams.values()) stream.close();
+    this.record.push(this.#normaliser.value({ events: found }));
   }
-  return { record, problems };
+
+  #note(place: string, problems: Iterable<string>): void {
+    for (const problem of problems) this.problems.push(`${place}: ${problem}`);
+  }
+
+  #fill(text: string): string {
+    return text.replaceAll("{o}", this.#names.id).replaceAll("{ns}", this.#names.namespace);
+  }
+
+  #fillJson<T>(value: T): T {
+    return JSON.parse(this.#fill(JSON.stringify(value))) as T;
+  }
+
+  #resolve(path: SendStep["send"]): string {
+    return this.#fill(typeof path === "string" ? path : path(this.#seen));
+  }
 }
 
 function bodyText({ body }: SendStep, seen: Record<string, Answer>): string | undefined {

@@ -72,10 +72,13 @@ export type {
   ReplaceOptions,
   ServerVersion,
 } from "./contract/kube-client.ts";
+export { conflictRecord } from "./mutate/conflict-record.ts";
 export { untracked } from "./mutate/field-tracker.ts";
 export { isServed } from "./client/is-served.ts";
-export { LEASE, startLeaderElection } from "./reflector/leader-election.ts";
-export type { LeaderElection, LeaderElectionOptions, Lease } from "./reflector/leader-election.ts";
+export { startLeaderElection } from "./reflector/leader-election.ts";
+export type { LeaderElection, LeaderElectionOptions } from "./reflector/leader-election.ts";
+export { LEASE } from "./reflector/lease.ts";
+export type { Lease } from "./reflector/lease.ts";
 export { loadKubeCredentials } from "./credentials/kube-credentials.ts";
 export type { Authorization, KubeCredentials } from "./credentials/kube-credentials.ts";
 export type { KubeconfigOptions } from "./credentials/kubeconfig.ts";

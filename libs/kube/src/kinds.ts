@@ -27,8 +27,8 @@ import type {
 import type { ApiObject, ResourceType } from "@konverge/core";
 
 /**
- * A type of `@kubernetes/client-node` as its JSON is: times are text, and names that JavaScript reserves have no underscore.
- * What that client decodes we leave as the API server sent it.
+ * The JSON form of a type of `@kubernetes/client-node`: times are text, and names reserved in JavaScript have no
+ * underscore. Konverge keeps the values as the API server sent them.
  */
 export type Wire<T> = T extends Date
   ? string

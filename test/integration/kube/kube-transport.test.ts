@@ -195,7 +195,7 @@ test("a server that speaks something else is named, not parsed", async () => {
     response.writeHead(200, { "content-type": "text/html" }).end("<html>log in</html>");
   });
   await using client = clientFor(server);
-  await expect(client.get(CONFIG_MAP, target)).rejects.toThrow("is this an API server?");
+  await expect(client.get(CONFIG_MAP, target)).rejects.toThrow("check the server URL");
 });
 
 test("scopes nest: signals add up, the rest is replaced", async () => {

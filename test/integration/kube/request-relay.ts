@@ -1,5 +1,6 @@
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import { text } from "node:stream/consumers";
 import type { KubeClient, KubeCredentials } from "@konverge/kube";
 import { clientFor, sendStatus, startWireServer, type Exchange } from "./kube-wire-server.ts";
 
@@ -33,51 +34,9 @@ export async function startRequestRelay(credentials: KubeCredentials): Promise<R
   const rules = new Set<Rule>();
   const passed: string[] = [];
 
-  const pass = async (
-    exchange: Exchange,
-  ): Promise<{ status: number; type: string; body: string }> => {
-    const { request, url, body } = exchange;
-    const { headers, tls } = await credentials.authorize();
-    const target = new URL(url.pathname + url.search, `${credentials.server}/`);
-    const send = target.protocol === "https:" ? requestHttps : requestHttp;
-    passed.push(`${request.method ?? ""} ${url.pathname}`);
-    const { promise, resolve, reject } = Promise.withResolvers<{
-      status: number;
-      type: string;
-      body: string;
-    }>();
-    const kept = ["content-type", "accept", "user-agent"].flatMap((name) => {
-      const value = request.headers[name];
-      return typeof value === "string" ? [[name, value] as const] : [];
-    });
-    const forwarded = send(
-      target,
-      {
-        method: request.method,
-        headers: {
-          ...Object.fromEntries(kept),
-          ...headers,
-          "content-length": Buffer.byteLength(body),
-        },
-        ...tls,
-        agent: false,
-      },
-      (answer) => {
-        const chunks: Buffer[] = [];
-        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-        answer.on("end", () =>
-          resolve({
-            status: answer.statusCode ?? 0,
-            type: String(answer.headers["content-type"]),
-            body: Buffer.concat(chunks).toString(),
-          }),
-        );
-        answer.on("error", reject);
-      },
-    );
-    forwarded.on("error", reject);
-    forwarded.end(body);
-    return await promise;
+  const pass = (exchange: Exchange): Promise<Forwarded> => {
+    passed.push(`${exchange.request.method ?? ""} ${exchange.url.pathname}`);
+    return forward(exchange, credentials);
   };
   const serve = (exchange: Exchange) => {
     const { response } = exchange;
@@ -126,4 +85,52 @@ export async function startRequestRelay(credentials: KubeCredentials): Promise<R
       await server[Symbol.asyncDispose]();
     },
   };
+}
+
+interface Forwarded {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+const FORWARDED_HEADERS = ["content-type", "accept", "user-agent"];
+
+async function forward(
+  { request, url, body }: Exchange,
+  credentials: KubeCredentials,
+): Promise<Forwarded> {
+  const { headers, tls } = await credentials.authorize();
+  const target = new URL(url.pathname + url.search, `${credentials.server}/`);
+  const send = target.protocol === "https:" ? requestHttps : requestHttp;
+  const kept = FORWARDED_HEADERS.map((name) => [name, request.headers[name]] as const).filter(
+    ([, value]) => typeof value === "string",
+  );
+  const { promise, resolve, reject } = Promise.withResolvers<Forwarded>();
+  const forwarded = send(
+    target,
+    {
+      method: request.method,
+      headers: {
+        ...Object.fromEntries(kept),
+        ...headers,
+        "content-length": Buffer.byteLength(body),
+      },
+      ...tls,
+      agent: false,
+    },
+    (answer) => {
+      text(answer).then(
+        (received) =>
+          resolve({
+            status: answer.statusCode ?? 0,
+            type: String(answer.headers["content-type"]),
+            body: received,
+          }),
+        reject,
+      );
+    },
+  );
+  forwarded.on("error", reject);
+  forwarded.end(body);
+  return promise;
 }

@@ -133,7 +133,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const ref = await create();
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
-    await says(workflow, begun, "has no condition Ready");
+    await says(workflow, begun, "has no Ready condition");
     await report(1);
     const { value } = await comesTo(workflow, begun);
     expect(value).toMatchObject({ ...ref, resourceVersion: expect.any(String) as string });
@@ -202,7 +202,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await patch({ spec: { size: 2 } });
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
-    await says(workflow, begun, "its controller has seen generation 1 of 2");
+    await says(workflow, begun, "its controller has observed generation 1 of 2");
     await report(2);
     expect((await comesTo(workflow, begun)).value).toMatchObject({ generation: 2 });
   });
@@ -303,9 +303,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const workflow = waiting((target) => complete(target));
     const begun = await begin(workflow, refOf(job));
     const parked = await inStatus(begun.runs, workflow, begun.id, "waiting");
-    expect(parked.waits?.[0]?.message).toBe(
-      `Job ${NAMESPACE}/${name}: 0 pods have succeeded, 1 run`,
-    );
+    expect(parked.waits?.[0]?.message).toBe(`Job ${NAMESPACE}/${name}: 0 Pods succeeded, 1 active`);
     const conditions = ["SuccessCriteriaMet", "Complete"].map((type) => ({
       type,
       status: "True",

@@ -1,5 +1,5 @@
 import { defined, type ApiObject, type ResourceType } from "@konverge/core";
-import { findOwners, ignoreNotFound } from "@konverge/kube";
+import { conflictRecord, findOwners, ignoreNotFound } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import { buildObject, type ObjectDraft } from "../define/new-object.ts";
 import { handOut, noteSecrets } from "./attempt-reads.ts";
@@ -73,13 +73,7 @@ function noteOwners(
 ): void {
   const competingWriters = findOwners(error);
   if (competingWriters.length === 0) return;
-  trace.noteConflict({
-    ref: { ...type, ...nameOf(object) },
-    atMs: Date.now(),
-    try: 1,
-    readVersion: object.metadata.resourceVersion ?? "",
-    competingWriters,
-    isThrown: true,
-    waitedMs: 0,
-  });
+  const ref = { ...type, ...nameOf(object) };
+  const { resourceVersion: readVersion = "" } = object.metadata;
+  trace.noteConflict(conflictRecord({ ref, readVersion, competingWriters }));
 }

@@ -8,15 +8,15 @@ import {
 import { isNotFound } from "../errors/kube-api-error.ts";
 import type { DiscoveredResource } from "../contract/kube-client.ts";
 
-/** What the server serves, remembered per apiVersion. */
+/** The served resources, cached per apiVersion. */
 export interface Discovery {
   discover(apiVersion: string, fetch: FetchResources): Promise<readonly DiscoveredResource[]>;
   resolveType(apiVersion: string, kind: string, fetch: FetchResources): Promise<DiscoveredResource>;
-  /** After an answer that says that a resource does not exist: what is remembered of its group and version is wrong. */
+  /** Drops a group version from the cache, after a response that a resource does not exist. */
   forget(group: string, version: string): void;
 }
 
-/** Gets the APIResourceList of an apiVersion. */
+/** Fetches the APIResourceList of an apiVersion. */
 export type FetchResources = (apiVersion: string) => Promise<JsonValue>;
 
 export function createDiscovery(): Discovery {
@@ -28,7 +28,7 @@ export function createDiscovery(): Discovery {
   ): Promise<readonly DiscoveredResource[]> => {
     const loading = fetch(apiVersion).then((list) => toResources(list, apiVersion));
     known.set(apiVersion, loading);
-    // A failure is not remembered; whoever asked gets it.
+    // Failures are not cached; the caller receives the error.
     loading.catch(() => {
       if (known.get(apiVersion) === loading) known.delete(apiVersion);
     });
@@ -39,7 +39,7 @@ export function createDiscovery(): Discovery {
     async resolveType(apiVersion, kind, fetch) {
       try {
         const remembered = known.get(apiVersion);
-        // Installed since, perhaps: only a fresh answer may say no.
+        // The kind may have been installed since; only a fresh response proves that it is missing.
         const found =
           (remembered === undefined ? undefined : await find(remembered, kind)) ??
           (await find(load(apiVersion, fetch), kind));

@@ -3,8 +3,8 @@ import { isNotFound, isTooManyRequests } from "../errors/kube-api-error.ts";
 import type { KubeClient } from "../contract/kube-client.ts";
 
 /**
- * True once the API server answers for objects of the type, and its discovery knows the kind. A definition that has just been
- * installed is `Established` before either, and both come in any order, usually within a second.
+ * Returns true once the API server serves the type's objects and discovery lists its kind. A new definition is
+ * `Established` before both; they follow in any order, usually within a second.
  */
 export async function isServed(
   client: Pick<KubeClient, "list" | "resolveType">,
@@ -15,7 +15,7 @@ export async function isServed(
     await client.resolveType(formatApiVersion(type.group, type.version), type.kind);
     return true;
   } catch (error) {
-    // 429: its storage is being made ready.
+    // 429: the storage is still being initialized.
     if (isNotFound(error) || isTooManyRequests(error)) return false;
     if (isKonvergeError(error) && error.code === "not_found") return false;
     throw error;

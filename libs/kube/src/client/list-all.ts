@@ -8,8 +8,8 @@ import type {
 } from "../contract/kube-client.ts";
 
 /**
- * Reads all pages. A continue token lives about five minutes (etcd compaction); when it expires half-way everything is read
- * again in one piece, since what the server offers instead, going on at the newest state, is no consistent list.
+ * Reads all pages. A continue token lives about five minutes (etcd compaction). If it expires, everything is read again
+ * in one request: continuing at the newest state, which the server offers, gives no consistent list.
  */
 export async function listAll<T>(
   readPage: (options: ListPageOptions) => Promise<ObjectPage<T>>,
@@ -39,7 +39,10 @@ async function inOnePiece<T>(
 ): Promise<ObjectList<T>> {
   const { items, resourceVersion, continueToken } = await readPage({ ...options, limit: 0 });
   if (continueToken !== undefined) {
-    throw new KonvergeError("kube_unreachable", "the server pages a list that asked for no pages");
+    throw new KonvergeError(
+      "kube_unreachable",
+      "the server paged a list that was requested without pages",
+    );
   }
   return { items, resourceVersion };
 }

@@ -1,7 +1,7 @@
 import { formatApiVersion, isJsonObject, type JsonObject, type ResourceType } from "@konverge/core";
 import type { ObjectPage } from "../contract/kube-client.ts";
 
-/** Reads a list answer. Its items get the apiVersion and kind that servers leave out in lists. */
+/** Parses a list response. Adds the apiVersion and kind that servers omit from list items. */
 export function toPage<T>(list: JsonObject, type: ResourceType): ObjectPage<T> {
   const rawItems = list["items"];
   const metadata = isJsonObject(list["metadata"]) ? list["metadata"] : {};

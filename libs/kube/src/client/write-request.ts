@@ -10,18 +10,18 @@ import {
 import type { ApplyOptions, Patch, PatchOptions, ReplaceOptions } from "../contract/kube-client.ts";
 import { collectionPath, objectPath, type NamespacedName } from "../names/resource-path.ts";
 
-/** A write, checked before it costs a token. */
+/** A write, validated before it costs a token. */
 export interface WriteRequest {
   readonly verb: CallVerb;
   readonly method: "POST" | "PUT" | "PATCH";
   readonly path: string;
   readonly contentType: string;
   readonly body: JsonValue;
-  /** Undefined for a create with generateName. */
+  /** Has no name for a create with generateName. */
   readonly target: Partial<NamespacedName>;
   readonly subresource?: string | undefined;
   readonly force?: boolean | undefined;
-  /** The version that the write insists on. */
+  /** The version that the write requires. */
   readonly expectedVersion?: string | undefined;
 }
 
@@ -36,18 +36,14 @@ const JSON_TYPE = "application/json";
 export function prepareCreate(type: ResourceType, object: object): WriteRequest {
   const { body, metadata } = complete(type, object);
   if (metadata["resourceVersion"] !== undefined) {
-    throw refused(
-      type,
-      "metadata.resourceVersion",
-      "must not be set on an object to be created; remove it",
-    );
+    throw refused(type, "metadata.resourceVersion", "must not be set on a new object; remove it");
   }
   const target = targetOf(metadata);
   if (target.name === undefined && typeof metadata["generateName"] !== "string") {
     throw refused(type, "metadata.name", "is missing; set it, or metadata.generateName");
   }
   if (type.scope === "Namespaced" && target.namespace === undefined) {
-    throw refused(type, "metadata.namespace", "is missing; name one");
+    throw refused(type, "metadata.namespace", "is missing; set it");
   }
   return {
     verb: "create",
@@ -70,7 +66,7 @@ export function prepareReplace(
     throw refused(
       type,
       "metadata.resourceVersion",
-      "is missing, so the write could erase changes that nobody read; replace what was read, or say unguarded",
+      "is missing, so the write could overwrite unread changes; replace the object that was read, or set unguarded",
     );
   }
   const target = namedTarget(type, metadata);
@@ -101,19 +97,15 @@ export function preparePatch(
     );
   }
   if (force !== undefined && patch.type !== "apply") {
-    throw refused(
-      type,
-      "force",
-      `goes with an apply patch only, not with "${patch.type}"; remove it`,
-    );
+    throw refused(type, "force", `requires an apply patch (got "${patch.type}"); remove it`);
   }
   if (unguarded !== true && !isGuarded(patch)) {
     throw refused(
       type,
       "body",
       patch.type === "json"
-        ? "tests nothing; add a test, or replace /metadata/resourceVersion by the version read, or say unguarded"
-        : "carries no metadata.resourceVersion; add the version read, or say unguarded",
+        ? "has no test; add a test, or replace /metadata/resourceVersion with the version that was read, or set unguarded"
+        : "has no metadata.resourceVersion; add the version that was read, or set unguarded",
     );
   }
   const metadata = isJsonObject(patch.body) ? patch.body["metadata"] : undefined;
@@ -141,7 +133,7 @@ export function prepareApply(
     throw refused(
       type,
       "metadata.managedFields",
-      "must not be applied; apply only the fields you want to own, not an object as it was read",
+      "must not be applied; apply only the fields to own, not an object that was read",
     );
   }
   return preparePatch(type, namedTarget(type, metadata), {
@@ -151,8 +143,8 @@ export function prepareApply(
 }
 
 /**
- * JSON as the server spells it: a `test` of a JSON Patch compares texts byte by byte with what Go's encoder makes of the
- * object, and that escapes these five.
+ * JSON as the server encodes it: a `test` of a JSON Patch compares text byte by byte with the output of Go's encoder,
+ * which escapes these five characters.
  */
 export function bodyText({ contentType, body }: WriteRequest): string {
   const text = JSON.stringify(body);
@@ -164,7 +156,7 @@ export function bodyText({ contentType, body }: WriteRequest): string {
     : text;
 }
 
-/** Ownership guards an apply; the others need a version or a test (P3). */
+/** An apply is guarded by field ownership; the others need a version or a test (P3). */
 function isGuarded({ type, body }: Patch): boolean {
   if (type === "apply") return true;
   if (type === "json") {
@@ -192,7 +184,7 @@ function complete(
     ...object,
   } as JsonObject;
   const metadata = body["metadata"];
-  if (!isJsonObject(metadata)) throw refused(type, "metadata", "is missing; give it a name");
+  if (!isJsonObject(metadata)) throw refused(type, "metadata", "is missing; set metadata.name");
   return { body, metadata };
 }
 

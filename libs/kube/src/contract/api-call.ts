@@ -2,15 +2,15 @@ import type { CallVerb } from "@konverge/core";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
 import type { CallScope } from "./call-record.ts";
 
-/** One call of the API, ready to be sent. */
+/** An API call, ready to be sent. */
 export interface ApiCall {
   readonly verb: CallVerb;
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** With its query. */
+  /** With the query. */
   readonly path: string;
   readonly body?: string | undefined;
   readonly contentType?: string | undefined;
-  /** What it is about; undefined for paths without a resource. */
+  /** The target; undefined for paths without a resource. */
   readonly ref?: ErrorRef | undefined;
   readonly subresource?: string | undefined;
   readonly scope: CallScope;

@@ -1,26 +1,26 @@
 import type { CallPriority, CallVerb, ResourceRef } from "@konverge/core";
 
-/** How one attempt, or one part of a program, calls. */
+/** How one attempt, or one part of a program, makes its calls. */
 export interface CallScope {
   /** Aborts every call. */
   readonly signal?: AbortSignal;
   /** Default `event`. */
   readonly priority?: CallPriority;
-  /** True once the work that calls has been granted calls: it is finished before other work is begun. */
+  /** True once the calling work has been granted calls: running work is finished before other work starts. */
   readonly isRunning?: () => boolean;
-  /** True when the call is a guard's own look at whether the server is back. */
+  /** True for the guard's own probe of the server. */
   readonly isProbe?: boolean;
-  /** Looks on at a call from the moment in which it is sent. Must not throw. */
+  /** Observes a call from the moment it is sent. Must not throw. */
   readonly onSend?: (call: SentCall) => CallObserver;
-  /** Told of every call that was sent, when it has ended. Must not throw. */
+  /** Called after each call that was sent. Must not throw. */
   readonly observe?: (call: CallRecord) => void;
-  /** Told of each optimistic conflict, also of those that `mutate` settles itself. Must not throw. */
+  /** Called for each optimistic conflict, including those that `mutate` resolves. Must not throw. */
   readonly onConflict?: (conflict: ConflictRecord) => void;
-  /** Who writes, for managedFields. At most 128 bytes. */
+  /** The manager in managedFields. At most 128 bytes. */
   readonly fieldManager?: string;
 }
 
-/** A call that has its connection and its token. */
+/** A call that has a connection and a token. */
 export interface SentCall {
   readonly verb: CallVerb;
   readonly method: string;
@@ -29,13 +29,13 @@ export interface SentCall {
   readonly subresource?: string;
   readonly namespace?: string;
   readonly name?: string;
-  /** For a connection and for the gate, in ms. */
+  /** Time spent waiting for a connection and for the gate, in ms. */
   readonly waitedMs: number;
 }
 
-/** What looks on at one call. */
+/** The observer of one call. */
 export interface CallObserver {
-  /** Sent along, such as `traceparent`. */
+  /** Additional request headers, such as `traceparent`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly ended: (record: CallRecord) => void;
 }
@@ -47,38 +47,38 @@ export interface CallRecord {
   readonly subresource?: string;
   readonly namespace?: string;
   readonly name?: string;
-  /** HTTP status; 0 when there was no answer. */
+  /** HTTP status; 0 without a response. */
   readonly status: number;
-  /** Reason of the error that was answered. */
+  /** Reason of the error response. */
   readonly reason?: string;
   /** Unix time in ms. */
   readonly startedAtMs: number;
-  /** From sending to the last byte. A watch counts until its answer began. */
+  /** From sending to the last byte. For a watch, until its response starts. */
   readonly durationMs: number;
-  /** For a connection and for the gate, before it was sent. */
+  /** Time spent waiting for a connection and for the gate before the call was sent, in ms. */
   readonly waitedMs: number;
-  /** Version of the object that was answered. */
+  /** Version of the returned object. */
   readonly resourceVersion?: string;
   readonly fieldManager?: string;
 }
 
-/** One lost race for an object. */
+/** One write that lost an optimistic race. */
 export interface ConflictRecord {
   readonly ref: ResourceRef;
   readonly subresource?: string;
-  /** Unix time in ms at which the conflict was answered. */
+  /** Unix time of the conflict response, in ms. */
   readonly atMs: number;
-  /** Which try of the mutation lost, from 1. */
+  /** Number of the mutation's try that failed, from 1. */
   readonly try: number;
-  /** Version on which the lost write was built. */
+  /** Version on which the failed write was based. */
   readonly readVersion: string;
-  /** Version found by the next read; absent when there was none. */
+  /** Version returned by the next read; absent without one. */
   readonly foundVersion?: string;
-  /** Who wrote in between, by managedFields. Empty when nothing was read afterwards or the server does not say. */
+  /** The writers in between, by managedFields. Empty without a later read, or if the server does not report them. */
   readonly competingWriters: readonly CompetingWriter[];
-  /** True when it was not tried again: the caller has it as an error. */
+  /** True if it was not retried and the caller receives the error. */
   readonly isThrown: boolean;
-  /** Before the next try, in ms. */
+  /** Delay before the next try, in ms. */
   readonly waitedMs: number;
 }
 
@@ -86,6 +86,6 @@ export interface CompetingWriter {
   readonly manager: string;
   readonly operation: string;
   readonly subresource?: string;
-  /** Fields that the manager's write touched, for example `spec.replicas`. */
+  /** Fields that the manager's write changed, for example `spec.replicas`. */
   readonly paths: readonly string[];
 }

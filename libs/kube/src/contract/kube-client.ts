@@ -11,14 +11,17 @@ import type { NamespacedName } from "../names/resource-path.ts";
 import type { ReadBasis } from "./read-basis.ts";
 import type { WatchEvent, WatchOptions } from "./watch-event.ts";
 
-/** What all calls may say. */
+/** Options of all calls. */
 export interface CallOptions {
-  /** Aborts this call, beside the scope's own signal. */
+  /** Aborts this call, in addition to the scope's own signal. */
   readonly signal?: AbortSignal;
 }
 
 export interface GetOptions extends CallOptions {
-  /** Not older than this, from the server's watch cache; cheaper than the newest. Only a version of the same resource. */
+  /**
+   * Minimum version, read from the server's watch cache; cheaper than the newest. Must be a version of the same
+   * resource.
+   */
   readonly resourceVersion?: string;
   readonly subresource?: string;
 }
@@ -28,32 +31,32 @@ export interface ListOptions extends CallOptions {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Objects per page. Default 500. Small pages cost calls; huge ones cost memory on both sides. */
+  /** Objects per page. Default 500. Small pages cost calls; large pages cost memory on both sides. */
   readonly limit?: number;
-  /** `0`: any state that the server has at hand; else not older than this. Default: the newest. */
+  /** `0`: any cached state of the server; otherwise the minimum version. Default: the newest. */
   readonly resourceVersion?: string;
 }
 
 export interface ObjectList<T> {
-  /** Each with its apiVersion and kind, which servers leave out in lists. */
+  /** Each with its apiVersion and kind, which servers omit from lists. */
   readonly items: T[];
-  /** Version at which to begin a watch. */
+  /** Version at which to start a watch. */
   readonly resourceVersion: string;
 }
 
 export interface ListPageOptions extends ListOptions {
-  /** From the page before. */
+  /** From the previous page. */
   readonly continueToken?: string;
 }
 
 export interface ObjectPage<T> extends ObjectList<T> {
   /** Absent on the last page. */
   readonly continueToken?: string;
-  /** Estimate; servers leave it out with selectors. */
+  /** An estimate; servers omit it with selectors. */
   readonly remainingItemCount?: number;
 }
 
-/** An object to create: apiVersion and kind come from its type, and the server fills in the rest. */
+/** An object to create. Its type provides apiVersion and kind; the server adds the rest. */
 export type NewObject<T extends ApiObject> = DeepPartial<Omit<T, "metadata">> & {
   readonly metadata: Partial<ObjectMeta>;
 };
@@ -65,7 +68,7 @@ export type DeepPartial<T> = T extends readonly unknown[]
 
 export interface ReplaceOptions extends CallOptions {
   readonly subresource?: string;
-  /** Overwrite whatever is there, changes that nobody read included (P3). */
+  /** Overwrite the object, including changes that were not read (P3). */
   readonly unguarded?: boolean;
 }
 
@@ -79,8 +82,8 @@ export interface PatchOptions extends CallOptions {
   /** `apply` only: take fields from other managers. */
   readonly force?: boolean;
   /**
-   * Write without having read. Else a merge or strategic patch must carry `metadata.resourceVersion`, and a JSON Patch a
-   * `test`, or a `replace` of `/metadata/resourceVersion` (P3).
+   * Write without a preceding read. Otherwise a merge or strategic patch must contain `metadata.resourceVersion`, and a
+   * JSON Patch a `test`, or a `replace` of `/metadata/resourceVersion` (P3).
    */
   readonly unguarded?: boolean;
 }
@@ -91,9 +94,9 @@ export interface ApplyOptions extends CallOptions {
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Delete this object only, not a successor of the same name. */
+  /** Delete only the object with this uid, not a successor with the same name. */
   readonly uid?: string;
-  /** Delete only what was read. */
+  /** Delete only this version. */
   readonly resourceVersion?: string;
   readonly propagationPolicy?: "Background" | "Foreground" | "Orphan";
   readonly gracePeriodSeconds?: number;
@@ -102,44 +105,45 @@ export interface DeleteOptions extends CallOptions {
 export interface MutateOptions extends CallOptions {
   readonly subresource?: "status" | "scale";
   /**
-   * How lost updates are prevented. `guarded` (default): a merge patch of the difference that carries version and uid, so any
-   * other write in between is a conflict. `fields`: a JSON Patch that tests what the function read and wrote, so only a
-   * change of just that is one. A list is one value, and so is an object whose members were enumerated (keys, spread, JSON).
+   * How lost updates are prevented. `guarded` (default): a merge patch of the difference with version and uid, so any
+   * concurrent write is a conflict. `fields`: a JSON Patch that tests the fields that the function read or wrote, so
+   * only a change to them is a conflict. A list is one value, and so is an object whose members were enumerated (keys,
+   * spread, JSON).
    */
   readonly strategy?: "guarded" | "fields";
   /** What the first try starts from. Default: the newest version. */
   readonly basis?: ReadBasis;
   /**
-   * Tries after a conflict, inside this call. Default: again at once, then full jitter around the measured time from read
-   * to commit, 8 tries in all. `none` throws the first conflict.
+   * Retries after a conflict, inside this call. Default: once immediately, then full jitter around the measured time
+   * from read to commit, 8 tries in total. `none` throws the first conflict.
    */
   readonly retry?: BackoffPolicy | "none";
-  /** Refuse a successor of the same name. */
+  /** Reject a successor with the same name. */
   readonly uid?: string;
 }
 
 export interface MutateResult<T> {
-  /** `unchanged`: nothing was written, or the server had it so already. */
+  /** `unchanged`: nothing was written, or the server already had the same content. */
   readonly kind: "updated" | "unchanged";
   readonly object: T;
-  /** Times that the change was made, at least 1. */
+  /** Number of times that the change ran, at least 1. */
   readonly tries: number;
-  /** Of them, those that lost a race. */
+  /** Number of tries that lost a race. */
   readonly lost: number;
-  /** Version on which the change was built. */
+  /** Version on which the change was based. */
   readonly beforeVersion: string;
-  /** The object on which the change was built; absent when nothing was written. */
+  /** The object on which the change was based; absent if nothing was written. */
   readonly before?: T;
-  /** The merge patch that landed, without its preconditions; for sensitive kinds its values are redacted (P12). */
+  /** The merge patch that was written, without its preconditions. Values of sensitive kinds are redacted (P12). */
   readonly patch?: JsonObject;
 }
 
-/** A draft is changed in place; it may run many times and must depend on nothing decided before. */
+/** Changes a draft in place. It may run several times and must not depend on earlier decisions. */
 export type ChangeDraft<T> = (draft: T) => void | Promise<void>;
 
 export interface RawRequest extends CallOptions {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** From the server's root, for example `/version`. */
+  /** Absolute path on the server, for example `/version`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: JsonValue;
@@ -149,7 +153,7 @@ export interface RawRequest extends CallOptions {
 
 export interface RawResponse {
   readonly status: number;
-  /** JSON where the server says so, else the text. */
+  /** Parsed if the content type is JSON, otherwise the text. */
   readonly body: JsonValue;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
@@ -171,9 +175,10 @@ export interface ServerVersion {
 }
 
 /**
- * Calls one API server. Every call asks the gate first. Objects are raw JSON: unknown fields and 64-bit integers are there.
- * All calls throw KubeApiError for what the server refuses, KonvergeError `kube_unreachable` or `kube_timeout` without an
- * answer, `deferred` when the gate says no, `invalid_request` for what could never be sent, and the signal's reason.
+ * Calls one API server. Every call passes the gate first. Objects are raw JSON, with unknown fields and 64-bit integers
+ * intact. All calls throw a KubeApiError for an error response, KonvergeError `kube_unreachable` or `kube_timeout`
+ * without a response, `deferred` if the gate rejects the call, `invalid_request` for a call that cannot be sent, and
+ * the signal's reason.
  */
 export interface KubeClient {
   /** URL of the API server. */
@@ -183,9 +188,9 @@ export interface KubeClient {
     target: NamespacedName,
     options?: GetOptions,
   ): Promise<T>;
-  /** All pages. */
+  /** Reads all pages. */
   list<T extends ApiObject>(type: ResourceType<T>, options?: ListOptions): Promise<ObjectList<T>>;
-  /** One page. */
+  /** Reads one page. */
   listPage<T extends ApiObject>(
     type: ResourceType<T>,
     options?: ListPageOptions,
@@ -195,7 +200,7 @@ export interface KubeClient {
     object: T | NewObject<T>,
     options?: CallOptions,
   ): Promise<T>;
-  /** PUT. Refuses an object without resourceVersion unless `unguarded`. */
+  /** PUT. Rejects an object without resourceVersion unless `unguarded`. */
   replace<T extends ApiObject>(
     type: ResourceType<T>,
     object: T,
@@ -207,7 +212,7 @@ export interface KubeClient {
     patch: Patch,
     options?: PatchOptions,
   ): Promise<T>;
-  /** Server-side apply under the field manager of the scope, else of the client. */
+  /** Server-side apply under the field manager of the scope, or else of the client. */
   apply<T extends ApiObject>(
     type: ResourceType<T>,
     object: T | NewObject<T>,
@@ -215,9 +220,9 @@ export interface KubeClient {
   ): Promise<T>;
   delete(type: ResourceType, target: NamespacedName, options?: DeleteOptions): Promise<void>;
   /**
-   * Read, change, write under optimistic concurrency (P3, P4).
-   * @throws KubeApiError `isConflict` when all tries lost; KonvergeError `object_replaced`; `invalid_draft` for a draft that
-   * cannot be written; whatever `change` throws
+   * Reads, changes and writes the object under optimistic concurrency (P3, P4).
+   * @throws KubeApiError `isConflict` if all tries conflict; KonvergeError `object_replaced`; `invalid_draft` for a
+   * draft that cannot be written; any error of `change`
    */
   mutate<T extends ApiObject>(
     type: ResourceType<T>,
@@ -225,22 +230,28 @@ export interface KubeClient {
     change: ChangeDraft<T>,
     options?: MutateOptions,
   ): Promise<MutateResult<T>>;
-  /** One watch, until the server ends it. What lasts longer is a reflector's. */
+  /** Opens one watch, until the server ends it. Use a reflector for longer. */
   watch<T extends ApiObject>(
     type: ResourceType<T>,
     options?: WatchOptions,
   ): AsyncIterable<WatchEvent<T>>;
-  /** Any other call, through the gate as well. */
+  /** Sends any other call, through the same gate. */
   raw(request: RawRequest): Promise<RawResponse>;
-  /** What the server serves under an apiVersion; remembered until it answers that a resource does not exist. */
+  /**
+   * Returns the resources that the server serves under an apiVersion. Cached until a response reports that a resource
+   * does not exist.
+   */
   discover(apiVersion: string): Promise<readonly DiscoveredResource[]>;
-  /** @throws KonvergeError `not_found` when the server does not serve the kind */
+  /** @throws KonvergeError `not_found` if the server does not serve the kind */
   resolveType(apiVersion: string, kind: string): Promise<DiscoveredResource>;
   serverVersion(): Promise<ServerVersion>;
-  /** True when objects of the type hold secrets, so that none of their content may be recorded (P12). */
+  /** Returns true if objects of the type hold secrets, so that none of their content may be recorded (P12). */
   isSensitive(type: Pick<ResourceType, "group" | "resource" | "sensitive">): boolean;
-  /** The same client, calling in another way. Scopes nest: what is given replaces, signals add up. */
+  /**
+   * Returns the same client with other call options. Scopes nest: given options replace outer ones, signals are
+   * combined.
+   */
   scoped(scope: CallScope): KubeClient;
-  /** Ends all calls and watches, of all scopes. */
+  /** Ends all calls and watches, in all scopes. */
   close(): Promise<void>;
 }

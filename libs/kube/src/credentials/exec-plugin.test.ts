@@ -41,9 +41,9 @@ test("one that asks for input gets none, instead of waiting for it", async () =>
 });
 
 test.each([
-  ["no JSON", "echo hunter2-is-my-token", "what it printed is not JSON"],
-  ["no status", `echo '{"token":"hunter2"}'`, "what it printed is not an ExecCredential"],
-  ["nothing, and fails", "exit 1", "it ended without a word"],
+  ["no JSON", "echo hunter2-is-my-token", "the output is not JSON"],
+  ["no status", `echo '{"token":"hunter2"}'`, "the output is not an ExecCredential"],
+  ["nothing, and fails", "exit 1", "it failed without a message"],
 ])("P12: one that prints %s is named, and its answer is not", async (_what, script, told) => {
   const kubeconfigText = JSON.stringify({
     "current-context": "main",

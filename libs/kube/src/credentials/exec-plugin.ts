@@ -5,13 +5,13 @@ import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js
 import { ExecAuth } from "@kubernetes/client-node/dist/exec_auth.js";
 import { readCa } from "./tls-material.ts";
 
-/** A plugin that hangs would hold up every call for ever. Long enough for one that asks a slow identity provider. */
+/** Time limit of a plugin, so that a hanging one does not block all calls. Long enough for a slow identity provider. */
 const PLUGIN_MS = 60_000;
 const API_VERSION = "client.authentication.k8s.io/v1";
 
 /**
- * client-node's plugins, without a standard input that they could wait for, and ended after a minute. They are run anew when
- * the credential has expired.
+ * Returns client-node's authenticator for plugins, with a closed standard input and a time limit. A plugin runs again
+ * when its credential has expired.
  */
 export function createExecAuthenticator(limitMs: number = PLUGIN_MS): Authenticator {
   const plugin = new ExecAuth();
@@ -22,12 +22,12 @@ export function createExecAuthenticator(limitMs: number = PLUGIN_MS): Authentica
       timeout: limitMs,
       killSignal: "SIGKILL",
     });
-  // Private in its types; tests of client-node itself put another function there.
+  // The property is private in its types; client-node's own tests replace it in the same way.
   Object.assign(plugin, { execFn: start });
   return plugin;
 }
 
-/** Plugins are promised KUBERNETES_EXEC_INFO (client.authentication.k8s.io), which client-node does not set. */
+/** Adds KUBERNETES_EXEC_INFO (client.authentication.k8s.io), which plugins require and client-node does not set. */
 export function withExecInfo(user: User, cluster: Cluster): User {
   const exec = user.exec as
     | {
@@ -60,10 +60,10 @@ export function withExecInfo(user: User, cluster: Cluster): User {
   return { ...user, exec: { ...exec, env } };
 }
 
-/** Never what the plugin printed as its answer, which is the credential, and which a parser quotes. */
+/** Omits the plugin's output, which is the credential and which a parser error quotes. */
 export function describePluginFailure(error: unknown): string {
   const { name, message } = ensureError(error);
-  if (name === "SyntaxError") return "what it printed is not JSON";
-  if (name === "TypeError") return "what it printed is not an ExecCredential with a status";
-  return message.trim() === "" ? "it ended without a word, or took longer than 60 s" : message;
+  if (name === "SyntaxError") return "the output is not JSON";
+  if (name === "TypeError") return "the output is not an ExecCredential with a status";
+  return message.trim() === "" ? "it failed without a message, or took longer than 60 s" : message;
 }

@@ -70,7 +70,7 @@ describe("finding the kubeconfig", () => {
     [
       "a context that is not there",
       () => loadKubeCredentials({ kubeconfigText: config(), context: "other" }),
-      'no context "other"; it has: main',
+      'no context "other"; available: main',
     ],
     ["no server URL", () => load({ server: "api.example.com" }), 'server "api.example.com"'],
     [

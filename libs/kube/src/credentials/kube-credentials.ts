@@ -14,27 +14,27 @@ export interface Authorization {
   readonly tls: TlsMaterial;
 }
 
-/** Where an API server is and how to be let in. */
+/** The address of an API server and the credentials for it. */
 export interface KubeCredentials {
   /** URL without a trailing slash. */
   readonly server: string;
-  /** Name of the kubeconfig's context. */
+  /** Name of the kubeconfig context. */
   readonly context: string;
   /** Namespace of the context. */
   readonly namespace?: string;
   readonly proxyUrl?: string;
   /**
-   * Credentials for the next request: tokens are read again, plugins run again, when they are due.
-   * @throws KonvergeError `kube_unreachable` when they cannot be had
+   * Returns the credentials for the next request. Tokens are read again and plugins run again when they are due.
+   * @throws KonvergeError `kube_unreachable` if they cannot be obtained
    */
   authorize(): Promise<Authorization>;
-  /** Drops what is cached, after the API server answered 401. */
+  /** Clears the cache, after a 401 response of the API server. */
   forget(): void;
 }
 
 /**
- * Reads a kubeconfig with the authenticators of client-node: exec plugins, token files, auth providers, client certificates.
- * They are imported one by one, because client-node as a whole costs 75 MiB of memory in each process.
+ * Reads a kubeconfig with the authenticators of client-node: exec plugins, token files, auth providers, client
+ * certificates. They are imported one by one, because client-node as a whole costs 75 MiB of memory per process.
  * @throws KonvergeError `invalid_config`
  */
 export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCredentials {
@@ -45,7 +45,7 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
   const tls = createTlsReader(cluster, user);
   let authenticator = selectAuthenticator(user);
   let pending: Promise<Authorization> | undefined;
-  /** Without an authenticator only files can change, and those are looked at once in a while. */
+  /** Without an authenticator only files can change; they are checked periodically. */
   let steady: Promise<Authorization> | undefined;
   let steadyUntilMs = 0;
 
@@ -72,7 +72,7 @@ export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCreden
     ...defined({ namespace: context.namespace, proxyUrl }),
     authorize: () => {
       if (steady !== undefined && performance.now() < steadyUntilMs) return steady;
-      // Calls at the same time share one run of a plugin.
+      // Concurrent calls share one run of a plugin.
       pending ??= authorize().finally(() => {
         pending = undefined;
       });
@@ -98,7 +98,7 @@ function serverOf({ name, server }: Cluster): URL {
   if (url !== null && (url.protocol === "https:" || url.protocol === "http:")) return url;
   throw new KonvergeError(
     "invalid_config",
-    `server "${server}" of cluster "${name}" in the kubeconfig is not a URL of http or https`,
+    `server "${server}" of cluster "${name}" in the kubeconfig is not an http or https URL`,
   );
 }
 
@@ -116,16 +116,16 @@ function selectAuthenticator(user: User): Authenticator | Promise<Authenticator>
   if (provider === "oidc") return lazyOidc();
   throw new KonvergeError(
     "invalid_config",
-    `auth-provider "${provider}" of user "${user.name}" in the kubeconfig is not supported; use exec`,
+    `auth-provider "${provider}" of user "${user.name}" in the kubeconfig is not supported; use an exec plugin`,
   );
 }
 
-/** The only authenticator that drags in all of client-node, and hardly anybody has it. */
+/** Imported on demand: the only authenticator that loads all of client-node, and a rarely used one. */
 function lazyOidc(): Promise<Authenticator> {
   const loaded = import("@kubernetes/client-node/dist/oidc_auth.js").then(
     ({ OpenIDConnectAuth }): Authenticator => new OpenIDConnectAuth(),
   );
-  // Whoever authorizes gets the failure; until then nobody listens.
+  // The call that authorizes receives the failure; until then there is no listener.
   loaded.catch(() => undefined);
   return loaded;
 }
@@ -136,9 +136,9 @@ function basic(username: string, password: string): string {
 
 function credentialsFailed(user: User, error: unknown): KonvergeError {
   const command = (user.exec as { readonly command?: string } | null | undefined)?.command;
-  const by = command === undefined ? "" : ` by the plugin "${command}"`;
+  const by = command === undefined ? "" : ` by plugin "${command}"`;
   const why = command === undefined ? ensureError(error).message : describePluginFailure(error);
-  // The cause is left out: what a plugin wrote may hold the credential itself, beyond its first line.
+  // The cause is omitted: the plugin's output may contain the credential after its first line.
   return new KonvergeError(
     "kube_unreachable",
     `no credentials for user "${user.name}"${by}: ${why.trim().split("\n", 1)[0] ?? ""}`,

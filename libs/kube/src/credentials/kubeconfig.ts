@@ -5,7 +5,7 @@ import { newClusters, newContexts, newUsers } from "@kubernetes/client-node/dist
 import type { Cluster, Context, User } from "@kubernetes/client-node/dist/config_types.js";
 import { load } from "js-yaml";
 
-/** One context of a kubeconfig with what it names, all file paths absolute. */
+/** One context of a kubeconfig and the entries that it references, with absolute file paths. */
 export interface KubeconfigContext {
   readonly context: Context;
   readonly cluster: Cluster;
@@ -13,25 +13,31 @@ export interface KubeconfigContext {
 }
 
 export interface KubeconfigOptions {
-  /** Path of one file, or several joined as in `KUBECONFIG`. Default: `KUBECONFIG`, else `~/.kube/config`, else in-cluster. */
+  /**
+   * Path of one file, or several joined as in `KUBECONFIG`. Default: `KUBECONFIG`, else `~/.kube/config`, else
+   * in-cluster.
+   */
   readonly kubeconfigPath?: string;
-  /** The YAML itself; relative paths in it count from the working directory. */
+  /** The YAML text; relative paths in it are resolved against the working directory. */
   readonly kubeconfigText?: string;
   /** Name of a context. Default: `current-context`. */
   readonly context?: string;
-  /** Default `process.env`. Read are KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and the proxy variables. */
+  /** Default `process.env`. Reads KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and the proxy variables. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Where a pod has its account's token, CA and namespace. Default: where the kubelet mounts them. */
+  /** Directory of the service account's token, CA and namespace in a Pod. Default: where the kubelet mounts them. */
   readonly serviceAccount?: string;
 }
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Of impersonation client-node reads `as` alone. To drop the rest would act as somebody else than was asked for. */
+/**
+ * Impersonation fields other than `as`, the only one that client-node reads. Dropping them would impersonate a
+ * different identity.
+ */
 const UNREAD = ["as-groups", "as-uid", "as-user-extra"];
 
 interface ReadUser extends User {
-  /** Fields that say something and cannot be heeded. */
+  /** Returns the set fields that cannot be honored. */
   readonly unread: readonly string[];
 }
 
@@ -43,8 +49,8 @@ interface Kubeconfig {
 }
 
 /**
- * Finds the context to use, by kubectl's rules: files of a list are merged, the first to name a thing wins.
- * @throws KonvergeError `invalid_config`, saying which file or name is wrong
+ * Finds the context to use by kubectl's rules: the files of a list are merged, and the first entry of a name wins.
+ * @throws KonvergeError `invalid_config` with the file or name
  */
 export function loadKubeconfig(options: KubeconfigOptions = {}): KubeconfigContext {
   const { kubeconfigPath, kubeconfigText, env = process.env } = options;
@@ -53,7 +59,7 @@ export function loadKubeconfig(options: KubeconfigOptions = {}): KubeconfigConte
   const list = kubeconfigPath ?? env["KUBECONFIG"];
   if (list !== undefined && list !== "") {
     const files = list.split(delimiter).filter((file) => file !== "");
-    // kubectl skips absent files of a list, but one asked for by name must be there.
+    // kubectl skips missing files of a list, but an explicitly named file must exist.
     const present = files.length === 1 ? files : files.filter((file) => existsSync(file));
     if (present.length === 0) throw invalid(`none of the kubeconfig files ${list} exists`);
     return pick(merge(present.map(readConfig)), options.context);
@@ -64,7 +70,7 @@ export function loadKubeconfig(options: KubeconfigOptions = {}): KubeconfigConte
   const inCluster = fromServiceAccount(env, options.serviceAccount ?? SERVICE_ACCOUNT);
   if (inCluster !== undefined) return inCluster;
   throw invalid(
-    "no kubeconfig: neither KUBECONFIG nor ~/.kube/config exists and this is not a pod; set KUBECONFIG",
+    "no kubeconfig found: no KUBECONFIG, no ~/.kube/config and not in a Pod; set KUBECONFIG",
   );
 }
 
@@ -73,7 +79,7 @@ function readConfig(file: string): Kubeconfig {
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
-    throw invalid(`kubeconfig ${file} cannot be read: ${ensureError(error).message}`, error);
+    throw invalid(`cannot read kubeconfig ${file}: ${ensureError(error).message}`, error);
   }
   return parse(text, file, dirname(file));
 }
@@ -82,7 +88,7 @@ function parse(text: string, source: string, directory: string): Kubeconfig {
   try {
     const document = load(text) as Record<string, unknown> | null | undefined;
     if (typeof document !== "object" || document === null || Array.isArray(document))
-      throw new Error("it holds no YAML mapping");
+      throw new Error("it is not a YAML mapping");
     const rawUsers = Array.isArray(document["users"]) ? document["users"] : [];
     const current = document["current-context"];
     return {
@@ -97,13 +103,16 @@ function parse(text: string, source: string, directory: string): Kubeconfig {
       current: typeof current === "string" && current !== "" ? current : undefined,
     };
   } catch (error) {
-    // A YAML error quotes the lines around it, which may be a key or a token.
+    // A YAML error quotes the surrounding lines, which may be a key or a token.
     const [reason] = ensureError(error).message.split("\n", 1);
     throw invalid(`${source} is not a kubeconfig: ${reason ?? ""}`);
   }
 }
 
-/** client-node does not know `tokenFile`, and starts a plugin with a relative path from the working directory. */
+/**
+ * Completes what client-node lacks: it ignores `tokenFile`, and resolves a relative plugin path against the working
+ * directory.
+ */
 function adaptUser(entry: unknown, directory: string): unknown {
   const { user, ...rest } = entry as { user?: Record<string, unknown> | null };
   if (user === undefined || user === null) return entry;
@@ -157,15 +166,15 @@ function pick(
   wanted: string | undefined,
 ): KubeconfigContext {
   const name = wanted ?? current;
-  if (name === undefined) throw invalid("the kubeconfig has no current-context; name a context");
+  if (name === undefined) throw invalid("the kubeconfig has no current-context; set a context");
   const context = named(contexts, name, "context");
   const cluster = named(clusters, context.cluster, "cluster");
-  // A cluster that asks for no credentials, as a local one over http, has contexts without a user.
+  // Contexts without a user exist for clusters without credentials, such as a local one over http.
   if (!context.user) return { context, cluster, user: { name: "" } };
   const { unread, ...user } = named(users, context.user, "user");
   if (unread.length === 0) return { context, cluster, user };
   throw invalid(
-    `${unread.join(", ")} of user "${user.name}" in the kubeconfig cannot be used: only as (a user's name) is; take the rest out, or use a context without it`,
+    `${unread.join(", ")} of user "${user.name}" in the kubeconfig is not supported: only "as" (a user name) is; remove the rest, or use another context`,
   );
 }
 
@@ -178,7 +187,7 @@ function named<T extends { readonly name: string }>(
   if (found !== undefined) return found;
   const known = entries.map((entry) => entry.name).join(", ");
   throw invalid(
-    `the kubeconfig has no ${kind} "${name}"; it has: ${known === "" ? "none" : known}`,
+    `the kubeconfig has no ${kind} "${name}"; available: ${known === "" ? "none" : known}`,
   );
 }
 

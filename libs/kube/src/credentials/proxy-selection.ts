@@ -1,6 +1,6 @@
 /**
- * The proxy for a server by the usual variables, upper or lower case: HTTPS_PROXY or HTTP_PROXY, then ALL_PROXY, unless
- * NO_PROXY names the host. Loopback is never proxied, as in Go's net/http.
+ * Selects the proxy for a server by the usual variables, in upper or lower case: HTTPS_PROXY or HTTP_PROXY, then
+ * ALL_PROXY, unless NO_PROXY contains the host. Loopback is never proxied, as in Go's net/http.
  */
 export function selectProxy(server: URL, env: NodeJS.ProcessEnv): string | undefined {
   const read = (name: string) => env[name.toLowerCase()] || env[name] || undefined;

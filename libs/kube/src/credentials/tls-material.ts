@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
 
-/** What TLS needs. The same object comes back as long as nothing in it changed. */
+/** TLS options. The same object is returned until one of them changes. */
 export interface TlsMaterial {
   readonly ca?: string | Buffer;
   readonly cert?: string | Buffer;
@@ -12,24 +12,24 @@ export interface TlsMaterial {
   readonly rejectUnauthorized?: boolean;
 }
 
-/** Certificates on disk are looked at again after this time, as client-go does with tokens. */
+/** Interval between checks of certificate files, as in client-go for tokens. */
 export const REREAD_MS = 60_000;
-/** After which a pair that does not match is looked at again: its other half is being written. */
+/** Interval between checks of a pair that does not match: one of its files is still being written. */
 const HALF_WRITTEN_MS = 1_000;
 
 interface Files {
   readonly ca: Buffer | undefined;
   readonly cert: Buffer | undefined;
   readonly key: Buffer | undefined;
-  /** False while a new pair is not complete. */
+  /** False while a new pair is incomplete. */
   readonly isWhole?: boolean;
 }
 
 export interface TlsReader {
   read(issued: { readonly cert?: string; readonly key?: string }): TlsMaterial;
-  /** How long what was read is good for. */
+  /** How long the result stays valid. */
   readonly againMs: number;
-  /** The next `read` looks at the files. */
+  /** Makes the next `read` check the files. */
   forget(): void;
 }
 
@@ -73,13 +73,13 @@ export function createTlsReader(cluster: Cluster, user: User): TlsReader {
   };
 }
 
-/** What is on disk now; or what was there before, for as long as that is being replaced. */
+/** Returns the files on disk, or the previous ones while these are being replaced. */
 function renewed(before: Files, readFiles: () => Files): Files {
   let now: Files;
   try {
     now = readFiles();
   } catch {
-    // Taken away, to be put there anew. The old one is good for a while yet.
+    // Removed, to be replaced. The previous certificate is still valid for a while.
     return { ...before, isWhole: false };
   }
   const isSame = sameBytes(before.cert, now.cert) && sameBytes(before.key, now.key);
@@ -101,7 +101,7 @@ function isPair({ cert, key }: Files): boolean {
   try {
     return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
   } catch {
-    // Cut off in the middle, or nothing that we can judge; TLS will say what is wrong with it, if it stays.
+    // Truncated, or of an unknown format. If it stays so, TLS reports the reason.
     return false;
   }
 }

@@ -7,18 +7,18 @@ import {
   type ResourceRef,
 } from "@konverge/core";
 
-/** One reason among several why the API server refused. Its type is called `reason` on the wire. */
+/** One cause of an error response. Its type is called `reason` on the wire. */
 export interface StatusCause {
   readonly type: string;
   readonly message: string;
-  /** Field path, for example `spec.replicas`; empty when the cause concerns no field. */
+  /** Field path, for example `spec.replicas`; empty if the cause concerns no field. */
   readonly field: string;
 }
 
 export interface KubeApiErrorFields {
   /** HTTP status, or the code of a Status inside a watch. */
   readonly status: number;
-  /** Machine-readable reason, for example `Conflict`; empty when the server gave none. */
+  /** Machine-readable reason, for example `Conflict`; empty if the server sent none. */
   readonly reason: string;
   readonly causes?: readonly StatusCause[];
   /** `details` of the Status without its causes. */
@@ -30,8 +30,8 @@ export interface KubeApiErrorFields {
 }
 
 /**
- * What only the server's message tells. It is read before the message is redacted, so that the predicates also work for
- * sensitive kinds.
+ * A property that only the server's message reveals. It is detected before the message is redacted, so that the
+ * predicates also work for sensitive kinds.
  */
 export type ErrorTrait =
   | "replaced"
@@ -41,13 +41,13 @@ export type ErrorTrait =
   | "extension"
   /** The watch cache is being filled. */
   | "cacheNotReady"
-  /** An eviction that a disruption budget forbids. */
+  /** A disruption budget forbids the eviction. */
   | "disruptionBudget";
 
-/** The object that a failed call was about; without a name for a collection. */
+/** The target of a failed call; without a name for a collection. */
 export type ErrorRef = Omit<ResourceRef, "name"> & { readonly name?: string };
 
-/** The API server answered a call with an error. Tell the kinds apart by the predicates, never by the message. */
+/** An error response of the API server. Distinguish kinds by the predicates, never by the message. */
 export class KubeApiError extends KonvergeError {
   override readonly name = "KubeApiError";
   readonly status: number;
@@ -74,12 +74,15 @@ export class KubeApiError extends KonvergeError {
   }
 }
 
-/** True for a {@link KubeApiError}, also from another copy of this package. Does not look at causes. */
+/** Returns true for a {@link KubeApiError}, also from another copy of this package. Ignores causes. */
 export function isKubeApiError(error: unknown): error is KubeApiError {
   return isKonvergeError(error) && error.code === "kube_api";
 }
 
-/** Reasons that decide alone; with any other the HTTP status decides (apimachinery `api/errors`, `ReasonAndCodeForError`). */
+/**
+ * Reasons that are conclusive; with any other, the HTTP status decides (apimachinery `api/errors`,
+ * `ReasonAndCodeForError`).
+ */
 const KNOWN_REASONS: ReadonlySet<string> = new Set([
   "Unauthorized",
   "Forbidden",
@@ -102,7 +105,7 @@ const KNOWN_REASONS: ReadonlySet<string> = new Set([
   "ServiceUnavailable",
 ]);
 
-/** The first API error in `error` and its causes. */
+/** Returns the first API error in `error` and its causes. */
 function apiError(error: unknown): KubeApiError | undefined {
   return findCause(error, isKubeApiError);
 }
@@ -111,7 +114,7 @@ function byReason(error: unknown, reason: string): boolean {
   return apiError(error)?.reason === reason;
 }
 
-/** Reason equal, or the reason says nothing and the status is equal. */
+/** Returns true if the reason is equal, or if it is inconclusive and the status is equal. */
 function byReasonOrStatus(error: unknown, reason: string, status: number): boolean {
   const found = apiError(error);
   if (found === undefined) return false;
@@ -123,8 +126,9 @@ function hasCause(error: unknown, type: string): boolean {
 }
 
 /**
- * 409 `Conflict`: a stale version, a failed precondition, or a field that another manager owns. As in client-go it is
- * false for {@link isAlreadyExists}; ask {@link isFieldManagerConflict} and {@link isReplaced} first, since trying again helps with neither.
+ * 409 `Conflict`: a stale version, a failed precondition, or a field that another manager owns. False for {@link
+ * isAlreadyExists}, as in client-go. Check {@link isFieldManagerConflict} and {@link isReplaced} first, because a retry
+ * helps with neither.
  */
 export function isConflict(error: unknown): boolean {
   return byReasonOrStatus(error, "Conflict", 409);
@@ -137,7 +141,7 @@ export function isFieldManagerConflict(error: unknown): boolean {
 export function isOptimisticConflict(error: unknown): boolean {
   return isConflict(error) && !isFieldManagerConflict(error) && !isReplaced(error);
 }
-/** The object was deleted and created again: another uid lives under the name. */
+/** The object was deleted and recreated: the name has another uid. */
 export function isReplaced(error: unknown): boolean {
   if (findCause(error, isObjectReplaced) !== undefined) return true;
   const found = apiError(error);
@@ -157,11 +161,14 @@ export function isNotFound(error: unknown): boolean {
 export function isAlreadyExists(error: unknown): boolean {
   return byReason(error, "AlreadyExists");
 }
-/** 422. With causes the object is wrong; without any, a JSON Patch did not apply (its `test` failed, a path is absent). */
+/**
+ * 422. With causes, the object is invalid; without causes, a JSON Patch did not apply (a `test` failed or a path is
+ * missing).
+ */
 export function isInvalid(error: unknown): boolean {
   return byReasonOrStatus(error, "Invalid", 422);
 }
-/** 422 of a JSON Patch that does not apply: a `test` failed or a path is absent, the server does not say which. */
+/** 422 of a JSON Patch that does not apply. The server does not report whether a `test` failed or a path is missing. */
 export function isInapplicable(error: unknown): boolean {
   return isInvalid(error) && apiError(error)?.causes.length === 0;
 }
@@ -181,7 +188,7 @@ export function isExpired(error: unknown): boolean {
 export function isTooManyRequests(error: unknown): boolean {
   return byReason(error, "TooManyRequests") || apiError(error)?.status === 429;
 }
-/** 504: the write may have happened; read again before repeating it. */
+/** 504: the write may have succeeded; read again before repeating it. */
 export function isTimeout(error: unknown): boolean {
   return byReasonOrStatus(error, "Timeout", 504);
 }
@@ -222,13 +229,13 @@ export function isNamespaceTerminating(error: unknown): boolean {
   return isForbidden(error) && hasCause(error, "NamespaceTerminating");
 }
 
-/** For `catch`: undefined when the object does not exist; throws anything else again. */
+/** For `catch`: returns undefined if the object does not exist; rethrows any other error. */
 export function ignoreNotFound(error: unknown): undefined {
   if (isNotFound(error)) return undefined;
   throw error;
 }
 
-/** How long the server asks to wait, in ms; undefined when it does not say (apimachinery `SuggestsClientDelay`). */
+/** The delay that the server requests, in ms; undefined if there is none (apimachinery `SuggestsClientDelay`). */
 export function suggestsDelayMs(error: unknown): number | undefined {
   const found = apiError(error);
   if (found === undefined) return undefined;

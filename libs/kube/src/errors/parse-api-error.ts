@@ -15,7 +15,7 @@ import {
   type StatusCause,
 } from "./kube-api-error.ts";
 
-/** An answer of the API server, or of a proxy before it, that is not a success. */
+/** An error response of the API server, or of a proxy in front of it. */
 export interface FailedAnswer {
   readonly status: number;
   readonly body: string;
@@ -23,11 +23,11 @@ export interface FailedAnswer {
   readonly retryAfter?: string | undefined;
   readonly verb: CallVerb;
   readonly ref?: ErrorRef | undefined;
-  /** The answer may quote secret data: nothing of its text may survive. */
+  /** The response may quote secret data; its text must be dropped. */
   readonly sensitive: boolean;
 }
 
-/** Longest message kept. A 422 quotes the whole object, which may have more than a megabyte. */
+/** Longest message kept. A 422 quotes the whole object, which may exceed a megabyte. */
 const MAX_MESSAGE = 2_000;
 
 const REASONS: Readonly<Record<number, string>> = {
@@ -45,13 +45,13 @@ const REASONS: Readonly<Record<number, string>> = {
   504: "Timeout",
 };
 
-/** Makes the error of any body: a Status object, plain text of a proxy, or nothing at all. */
+/** Creates the error for any body: a Status object, a proxy's plain text, or nothing. */
 export function parseApiError(answer: FailedAnswer): KubeApiError {
   const status = parseStatus(answer.body);
   return status === undefined ? withoutStatus(answer) : fromStatus(status, answer);
 }
 
-/** The error of a Status object, which inside of a watch comes without an HTTP answer of its own. */
+/** Creates the error for a Status object; inside a watch it comes without an HTTP response of its own. */
 export function fromStatus(
   status: JsonObject,
   answer: Omit<FailedAnswer, "body" | "status"> & { readonly status?: number },
@@ -84,7 +84,7 @@ function withoutStatus(answer: FailedAnswer): KubeApiError {
   return build(answer, {
     status,
     reason,
-    // client-go marks such answers so, to tell a proxy's word from the API server's.
+    // The mark that client-go uses to distinguish a proxy's text from the API server's.
     causes: [{ type: "UnexpectedServerResponse", message, field: "" }],
     details: {},
     message,
@@ -102,8 +102,8 @@ interface ErrorParts {
 }
 
 /**
- * The only place where the text of an API server becomes text of ours (P12). For sensitive kinds nothing that the server
- * wrote survives but its code, its reason, the types of the causes and their field paths.
+ * The only place where text of an API server becomes text of ours (P12). For sensitive kinds, only the code, the
+ * reason, and the types and field paths of the causes are kept.
  */
 function build(
   { verb, ref, sensitive }: Pick<FailedAnswer, "verb" | "ref" | "sensitive">,
@@ -158,11 +158,11 @@ function traitOf({ status, reason, message, causes }: ErrorParts): ErrorTrait | 
   return undefined;
 }
 
-/** Words of admission and conversion webhooks, and of the aggregator about a service behind it. */
+/** Texts of admission and conversion webhooks, and of the aggregator about a service behind it. */
 const EXTENSION =
   /failed calling webhook|conversion webhook for|error trying to reach service|^service unavailable$/;
 
-/** PUT, storage, DELETE and apply each say it in their own words. */
+/** PUT, storage, DELETE and apply use different texts. */
 const REPLACED = /UID in (?:the )?precondition|StorageError: invalid object|uid mismatch/;
 
 function parseStatus(body: string): JsonObject | undefined {
@@ -171,7 +171,7 @@ function parseStatus(body: string): JsonObject | undefined {
   try {
     value = parseJson(body);
   } catch (error) {
-    // Half a document is a body like any other: its text goes into the message.
+    // A truncated document is treated as text, which goes into the message.
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
@@ -196,12 +196,15 @@ function safeDetails(details: JsonObject): JsonObject {
   return safe;
 }
 
-/** A field path may quote the content of a set or map, as in `finalizers[0]` or `data[pass word]`; a long one quotes more. */
+/**
+ * A field path may quote the content of a set or map, as in `finalizers[0]` or `data[pass word]`; a long one quotes
+ * more.
+ */
 function fieldPath(field: string): string {
   return field.length <= 200 ? field : `${field.slice(0, 200)}…`;
 }
 
-/** Only whole seconds count, as in client-go; a date would need equal clocks. */
+/** Accepts only whole seconds, as in client-go; a date would need synchronized clocks. */
 function retryAfterMs(header: string | undefined): number | undefined {
   return header !== undefined && /^\d+$/.test(header.trim()) ? Number(header) * 1_000 : undefined;
 }

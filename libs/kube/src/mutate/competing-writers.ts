@@ -15,25 +15,27 @@ import {
   type PathElement,
 } from "./managed-fields.ts";
 
-/** Enough to see what a fight is about; a record is no copy of the object. */
+/** Enough to show the contended fields; a record is not a copy of the object. */
 const MAX_PATHS = 20;
 
 interface Candidate {
   readonly entry: ManagedFieldsEntry;
-  /** The entry is not as it was. Its time has a granularity of seconds, so two writes within one may look the same. */
+  /**
+   * The entry has changed. Its time has a granularity of seconds, so two writes within one second may look the same.
+   */
   readonly moved: boolean;
-  /** It is new, or has a new time. */
+  /** The entry is new, or has a new time. */
   readonly isNewer: boolean;
   readonly owned: readonly PathElement[][];
-  /** Changed fields that it owns now, else fields that it did not own before. */
+  /** Changed fields that it owns now, or else fields that it did not own before. */
   readonly paths: readonly PathElement[][];
-  /** Changed fields that it owned before and nobody owns now. */
+  /** Changed fields that it owned before and that have no owner now. */
   readonly removed: readonly PathElement[][];
 }
 
 /**
- * Names who wrote between two reads of one object: the managers that own now what has another value than before. A field
- * that was removed has no owner any more; there it is who owned it last, unless somebody's entry has a new time.
+ * Finds the writers between two reads of one object: the managers that now own the changed values. A removed field has
+ * no owner; its last owner counts then, unless an entry has a new time.
  */
 export function findWinners(
   before: JsonObject,
@@ -43,7 +45,7 @@ export function findWinners(
   const changed = changedPaths(content(before), content(found));
   const known = entriesOf(before);
   const now = entriesOf(found).map((entry) => ({ entry, owned: ownedPaths(entry.fieldsV1) }));
-  // Who owns a map need not own what is in it (`"f:data":{}`), so for each change only the closest owners count.
+  // The owner of a map need not own its content (`"f:data":{}`), so for each change only the closest owners count.
   const closest = changed.map((change) => ({
     change,
     depth: Math.max(0, ...now.flatMap(({ owned }) => owned.map((path) => closeness(path, change)))),
@@ -70,7 +72,7 @@ export function findWinners(
       removed: ownedBefore.filter((path) => isChanged(path) && !isOwned(path)),
     };
   });
-  // An entry that only shrank lost its fields to a winner.
+  // An entry that only shrank lost its fields to another writer.
   const movers = candidates.filter(
     ({ moved, isNewer, paths }) => moved && (isNewer || paths.length > 0),
   );
@@ -92,7 +94,7 @@ export function findWinners(
   }));
 }
 
-/** What managers own; the rest of the metadata changes with every write. */
+/** The content that managers own; the rest of the metadata changes with every write. */
 function content(object: JsonObject): JsonObject {
   const { metadata, ...rest } = object;
   const meta = isJsonObject(metadata) ? metadata : {};
@@ -119,12 +121,12 @@ function isSameEntry(left: ManagedFieldsEntry, right: ManagedFieldsEntry): boole
   );
 }
 
-/** How much of the change's path an owned path names; 0 when it is about something else. */
+/** Length of the common path of an owned field and a change; 0 if they do not overlap. */
 function closeness(owned: readonly PathElement[], change: readonly PathElement[]): number {
   return overlaps(owned, change) ? Math.min(owned.length, change.length) : 0;
 }
 
-/** Paths that were not owned before; a map that is left of its former members is nothing new. */
+/** Returns the paths that were not owned before. A map that remains of its former members is not new. */
 function difference(
   paths: readonly PathElement[][],
   known: readonly PathElement[][],

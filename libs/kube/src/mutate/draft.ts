@@ -12,26 +12,29 @@ import {
 } from "@konverge/core";
 import { escapePointer } from "../names/json-pointer.ts";
 
-/** One read of an object and the copy of it that a change function may edit. */
+/** An object as it was read, and the copy of it that a change function may edit. */
 export interface Draft {
   readonly before: JsonObject;
   readonly draft: JsonObject;
 }
 
-/** Copies what was read. With subresource `status` the draft has a status, if empty. */
+/** Copies the object that was read. With subresource `status`, the draft always has a status. */
 export function makeDraft(read: JsonObject, subresource: string | undefined): Draft {
-  // Absent and empty are one, so that a status which stays empty is not a change.
+  // Absent and empty are equivalent, so that a status which stays empty is not a change.
   const before =
     subresource === "status" && !isJsonObject(read["status"]) ? { ...read, status: {} } : read;
   return { before, draft: cloneJson(before) };
 }
 
-/** What the server owns or the call's address says; a draft that differs there would go elsewhere or be refused. */
+/**
+ * Fields owned by the server or given by the address of the call. A draft that differs there would be written elsewhere
+ * or rejected.
+ */
 const IDENTITY = ["name", "namespace", "uid", "resourceVersion", "managedFields"];
 const MAX_ISSUES = 20;
 
 /**
- * The merge patch of what the draft changed, or undefined when nothing did.
+ * Returns the merge patch of the draft's changes, or undefined without changes.
  * @throws KonvergeError `invalid_draft` with a pointer for each field that cannot be written
  */
 export function patchOf(
@@ -54,7 +57,10 @@ export function patchOf(
   return diffMergePatch(before, draft);
 }
 
-/** They were found equal and are often the largest part of an object: one and the same need not be compared again. */
+/**
+ * Avoids a second comparison of managedFields: they are already known to be equal, and often the largest part of an
+ * object.
+ */
 function shareManagedFields(before: JsonObject, draft: JsonObject): void {
   const known = objectOf(before["metadata"])["managedFields"];
   const metadata = draft["metadata"];
@@ -68,18 +74,18 @@ function checkIdentity(before: JsonObject, draft: JsonObject, issues: ErrorIssue
     if (!jsonEquals(was[field], is[field])) {
       issues.push({
         pointer: `/metadata/${field}`,
-        detail: "may not be changed; leave it as it was read",
+        detail: "is read-only; keep the value that was read",
       });
     }
   }
   for (const field of ["apiVersion", "kind"]) {
     if (draft[field] !== before[field]) {
-      issues.push({ pointer: `/${field}`, detail: "may not be changed; leave it as it was read" });
+      issues.push({ pointer: `/${field}`, detail: "is read-only; keep the value that was read" });
     }
   }
 }
 
-/** Servers answer 200 and drop what is not status, so a silent loss is made loud here. */
+/** Servers respond with 200 and drop other fields than status; this check makes that silent loss an error. */
 function checkOnlyStatus(before: JsonObject, draft: JsonObject, issues: ErrorIssue[]): void {
   for (const field of new Set([...Object.keys(before), ...Object.keys(draft)])) {
     if (field === "status" || jsonEquals(getOwn(before, field), getOwn(draft, field))) continue;
@@ -87,18 +93,18 @@ function checkOnlyStatus(before: JsonObject, draft: JsonObject, issues: ErrorIss
     issues.push({
       pointer: `/${field}`,
       detail:
-        "was changed, but the status subresource writes only status; use a mutate without subresource for it",
+        "was changed, but the status subresource writes only status; use mutate without a subresource",
     });
   }
 }
 
 interface Checking {
   readonly issues: ErrorIssue[];
-  /** The objects and lists around the one that is looked at. */
+  /** The objects and lists that contain the value. */
   readonly within: Set<object>;
 }
 
-/** `known` is the value as read: what did not change is not judged, whatever it is. */
+/** `known` is the value as read: unchanged values are not checked. */
 function checkValue(
   value: unknown,
   known: JsonValue | undefined,
@@ -116,11 +122,14 @@ function checkValue(
   if (typeof value === "string" || typeof value === "boolean" || isRawNumber(value)) return;
   if (typeof value === "number") {
     if (!Number.isFinite(value))
-      issues.push({ pointer, detail: `is ${value}, which JSON cannot say; use a finite number` });
+      issues.push({
+        pointer,
+        detail: `is ${value}, which is not valid in JSON; use a finite number`,
+      });
   } else if (typeof value !== "object" || !(Array.isArray(value) || isPlain(value))) {
     issues.push({ pointer, detail: fixFor(value) });
   } else if (within.has(value)) {
-    issues.push({ pointer, detail: "is what it lies in, without end; write a copy" });
+    issues.push({ pointer, detail: "is a circular reference; assign a copy" });
   } else {
     within.add(value);
     if (Array.isArray(value)) checkList(value, known, pointer, checking);
@@ -153,7 +162,7 @@ function checkList(
   if (Array.isArray(known) && jsonEquals(known, value)) return;
   for (const [index, entry] of value.entries()) {
     const at = `${pointer}/${index}`;
-    // In a list undefined has no place: JSON would say null.
+    // JSON would write null for undefined in a list.
     if (entry === undefined)
       checking.issues.push({
         pointer: at,
@@ -175,7 +184,7 @@ function isPlain(value: object): boolean {
 function fixFor(value: unknown): string {
   if (typeof value === "bigint") return "is a bigint; write JSON.rawJSON(String(value))";
   if (value instanceof Date) return "is a Date; write value.toISOString()";
-  return `is a ${typeof value === "object" ? "class instance" : typeof value}, which JSON cannot say; write plain data`;
+  return `is a ${typeof value === "object" ? "class instance" : typeof value}, which is not valid in JSON; use plain data`;
 }
 
 function objectOf(value: JsonValue | undefined): JsonObject {

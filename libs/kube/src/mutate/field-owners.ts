@@ -1,20 +1,20 @@
 import { defined, type ApiObject } from "@konverge/core";
 import { formatFieldPath, ownedPaths } from "./managed-fields.ts";
 
-/** Who owns a field of an object, as the API server tells. */
+/** The owner of a field, as reported by the API server. */
 export interface FieldOwner {
   /** For example `spec.ports[name=web].port`. */
   readonly path: string;
   readonly manager: string;
   /** `Apply` or `Update`. */
   readonly operation: string;
-  /** Left out for the object itself. */
+  /** Absent for the object itself. */
   readonly subresource?: string;
   /** Last write of the manager under this entry, not of this field alone. ISO 8601, to the second. */
   readonly at?: string;
 }
 
-/** By path; a field that several own comes several times. Selectors of sensitive kinds are left out (P12). */
+/** Returns the owners by path; a shared field has several entries. Selectors of sensitive kinds are omitted (P12). */
 export function listFieldOwners(
   object: ApiObject,
   { sensitive }: { readonly sensitive: boolean },

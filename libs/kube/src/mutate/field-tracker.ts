@@ -1,30 +1,30 @@
 import { isJsonObject, setOwn, type JsonObject, type JsonValue } from "@konverge/core";
 
-/** What was read or written at one place of an object. A place is here because it, or one below it, was touched. */
+/** The reads and writes at one path of an object. A path exists here if it, or a path below it, was touched. */
 export interface TouchedField {
-  /** Its value as a whole counts, not only what was touched below. */
+  /** True if the value as a whole counts, not only the touched members. */
   whole: boolean;
   readonly members: Map<string, TouchedField>;
 }
 
 export interface TrackedDraft {
-  /** Behaves as the object does, and remembers what is done with it. */
+  /** Behaves like the object and records accesses to it. */
   readonly draft: JsonObject;
-  /** What was touched until now. */
+  /** The accesses so far. */
   readonly touched: TouchedField;
 }
 
 const objectBehind = new WeakMap<object, JsonObject>();
 
-/** The object behind a tracked draft, for whoever must look at all of it without that counting as a read. */
+/** Returns the object behind a tracked draft, to inspect it without recording a read. */
 export function untracked<T extends object>(draft: T): T {
   return (objectBehind.get(draft) ?? draft) as T;
 }
 
 /**
- * Lets a function change `object` while it is remembered what it reads and writes: members, members that are absent, and
- * wholes. A list is one value, so is an object whose members are enumerated (keys, spread, JSON). What is taken from the draft
- * and put elsewhere in it still tracks there: whoever compares the result with what was read enumerates it.
+ * Wraps `object` and records which parts a function reads and writes: members, missing members and whole values. A list
+ * is one value, and so is an object whose members are enumerated (keys, spread, JSON). A value moved within the draft
+ * is still tracked: comparing the result with the object that was read enumerates it.
  */
 export function trackFields(object: JsonObject): TrackedDraft {
   const root: TouchedField = { whole: false, members: new Map() };
@@ -38,7 +38,7 @@ export function trackFields(object: JsonObject): TrackedDraft {
   };
   const read = (raw: JsonObject, touched: TouchedField, key: string): unknown => {
     const value: unknown = Object.hasOwn(raw, key) ? raw[key] : undefined;
-    // Of what is frozen nothing can change, and a proxy may not stand in for its members.
+    // A frozen object cannot change, and a proxy may not replace its members.
     const isOpen = isPlainObject(value) && !Object.isFrozen(value);
     const member = touch(touched, key, !isOpen);
     return isOpen ? track(value, member) : value;
@@ -94,10 +94,10 @@ export function trackFields(object: JsonObject): TrackedDraft {
   return { draft: track(object, root), touched: root };
 }
 
-/** Asked of every object by `await` and by `JSON.stringify`. */
+/** Read from every object by `await` and by `JSON.stringify`. */
 const PROBES = new Set(["then", "toJSON"]);
 
-/** What every object inherits, such as `hasOwnProperty`, is no member. */
+/** Inherited properties, such as `hasOwnProperty`, are not members. */
 function isMember(target: JsonObject, key: string | symbol): key is string {
   if (typeof key !== "string") return false;
   return Object.hasOwn(target, key) || !(key in target || PROBES.has(key));

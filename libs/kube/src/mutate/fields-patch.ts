@@ -11,15 +11,16 @@ import { jsonPointer } from "../names/json-pointer.ts";
 interface FieldsPatchParts {
   readonly read: JsonObject;
   readonly touched: TouchedField;
-  /** The merge patch of what is to be written. */
+  /** The merge patch to write. */
   readonly patch: JsonObject;
 }
 
 /**
- * The JSON Patch that writes `patch` if everything that was touched is still as it was read, whatever else has changed. An
- * absent member is tested against null at the topmost place that is absent, since a test below it fails (the server's library
- * wants the parent). Whoever looks at the metadata as a whole, or at the version itself, has read the version. So has who
- * read a list with a null in it: to test one ends in a panic of that library, and with it the connection.
+ * Returns the JSON Patch that writes `patch` if all touched fields still have the values that were read, whatever else
+ * has changed. A missing member is tested against null at its topmost missing parent, since a test below it fails (the
+ * server's library requires the parent). Reading the metadata as a whole, or the version itself, counts as reading the
+ * version. So does reading a list with a null in it: testing one causes a panic in that library, which closes the
+ * connection.
  */
 export function fieldsPatch({ read, touched, patch }: FieldsPatchParts): JsonObject[] {
   const operations: JsonObject[] = [];
@@ -30,7 +31,7 @@ export function fieldsPatch({ read, touched, patch }: FieldsPatchParts): JsonObj
   const tests = testsOf(read, touched);
   const needsVersion = isVersionRead(touched) || tests.some(({ value }) => hasNullItem(value));
   if (needsVersion && metadata["resourceVersion"] !== undefined) {
-    // To test it would be answered as any failed test is; to replace it by a stale one is a conflict.
+    // A failed test has no specific response; replacing the version with a stale one is a conflict.
     operations.push({
       op: "replace",
       path: "/metadata/resourceVersion",
@@ -43,7 +44,7 @@ export function fieldsPatch({ read, touched, patch }: FieldsPatchParts): JsonObj
   return operations;
 }
 
-/** Tested by other means, or cannot change as long as the uid is the same. */
+/** Tested by other means, or constant for one uid. */
 const NOT_TESTED = new Set([
   "/apiVersion",
   "/kind",
@@ -53,7 +54,7 @@ const NOT_TESTED = new Set([
   "/metadata/uid",
   "/metadata/creationTimestamp",
 ]);
-/** What changes with every write. */
+/** Fields that change with every write. */
 const VERSIONS = ["resourceVersion", "managedFields"];
 
 function isVersionRead({ whole, members }: TouchedField): boolean {
@@ -88,7 +89,7 @@ function addTests(operations: JsonObject[], { value, touched, path }: TestsAt): 
     for (const [key, member] of touched.members) {
       addTests(operations, { value: getOwn(value, key), touched: member, path: [...path, key] });
     }
-    // That there is an object can be said by what is not in it: the test fails where there is none.
+    // An absent member proves that the object exists: the test fails without the object.
     if (touched.members.size === 0 && !NOT_TESTED.has(pointer) && pointer !== "") {
       operations.push({ op: "test", path: `${pointer}/${absentKey(value)}`, value: null });
     }
@@ -119,7 +120,7 @@ function addWrites(operations: JsonObject[], { patch, before, path }: WritesAt):
       operations.push({ op: "remove", path: jsonPointer(at) });
     } else {
       const op = previous === undefined ? "add" : "replace";
-      // As the merge patch says it: a null in an object is nothing.
+      // As in a merge patch, a null in an object means absence.
       operations.push({ op, path: jsonPointer(at), value: applyMergePatch(undefined, next) });
     }
   }

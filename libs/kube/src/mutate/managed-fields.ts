@@ -1,11 +1,11 @@
 import { isJsonObject, parseJson, type JsonObject, type JsonValue } from "@konverge/core";
 
-/** One element of a field's path: a member, or an element of a list by key, value or index. */
+/** One element of a field path: a member, or a list element by key, value or index. */
 export type PathElement =
   | { readonly kind: "member"; readonly name: string }
   | { readonly kind: "element"; readonly selector: string };
 
-/** All leaves of a FieldsV1 tree. */
+/** Returns the leaves of a FieldsV1 tree. */
 export function ownedPaths(fields: JsonValue | undefined): PathElement[][] {
   const found: PathElement[][] = [];
   walk(fields, [], found);
@@ -19,7 +19,7 @@ function walk(
 ): void {
   const entries = isJsonObject(fields) ? Object.entries(fields).filter(([key]) => key !== ".") : [];
   if (entries.length === 0) {
-    // A map that is owned without its members (`.` alone) says nothing about what is in it.
+    // A map owned without its members (`.` alone) does not imply ownership of its content.
     const isBareMap = isJsonObject(fields) && "." in fields && path.at(-1)?.kind === "member";
     if (path.length > 0 && !isBareMap) found.push([...path]);
     return;
@@ -52,7 +52,7 @@ function keySelector(text: string): string {
     const value = parseJson(text);
     keys = isJsonObject(value) ? value : {};
   } catch (error) {
-    // It is shown to people only, so what cannot be read is shown as it is.
+    // Only displayed, so an unknown format is shown as is.
     if (error instanceof SyntaxError) return text;
     throw error;
   }
@@ -61,7 +61,9 @@ function keySelector(text: string): string {
     .join(",");
 }
 
-/** `spec.ports[name=web].port`. Selectors quote values, so for sensitive kinds they are left out (P12). */
+/**
+ * Formats a path as `spec.ports[name=web].port`. Selectors quote values, so they are omitted for sensitive kinds (P12).
+ */
 export function formatFieldPath(
   path: readonly PathElement[],
   { sensitive }: { readonly sensitive: boolean },
@@ -74,7 +76,7 @@ export function formatFieldPath(
   return text;
 }
 
-/** Paths of all members that are no objects. */
+/** Returns the paths of all members that are not objects. */
 export function memberPaths(
   value: JsonValue | undefined,
   path: readonly PathElement[] = [],
@@ -85,7 +87,7 @@ export function memberPaths(
   );
 }
 
-/** Paths of members that differ; a list that differs counts as one. */
+/** Returns the paths of members that differ; a list that differs counts as one. */
 export function changedPaths(
   before: JsonValue | undefined,
   after: JsonValue | undefined,
@@ -110,7 +112,7 @@ function compare(
   }
 }
 
-/** True when one path lies inside of the other, or they are one. */
+/** Returns true if one path contains the other, or if they are equal. */
 export function overlaps(left: readonly PathElement[], right: readonly PathElement[]): boolean {
   const length = Math.min(left.length, right.length);
   for (let index = 0; index < length; index++) {

@@ -11,6 +11,7 @@ import {
   type ResourceRef,
 } from "@konverge/core";
 import type { ConflictRecord } from "../contract/call-record.ts";
+import { conflictRecord } from "./conflict-record.ts";
 import { findWinners } from "./competing-writers.ts";
 import { makeDraft, patchOf } from "./draft.ts";
 import { trackFields } from "./field-tracker.ts";
@@ -29,7 +30,7 @@ import type { ChangeDraft, MutateOptions, MutateResult, Patch } from "../contrac
 import { MUST_READ, type ReadBasis, type ServerRead } from "../contract/read-basis.ts";
 import { redactValues } from "../names/sensitive-kinds.ts";
 
-/** How a mutation reaches its object. */
+/** Access of a mutation to its object. */
 export interface MutateAccess {
   readonly ref: ResourceRef;
   readonly sensitive: boolean;
@@ -42,21 +43,24 @@ export interface MutateAccess {
   write(patch: Patch): Promise<JsonObject>;
 }
 
-/** Tries without a ladder. The last ones draw from twice the time that a write needs, so eight lose only in a real fight. */
+/**
+ * Number of tries without a retry policy. The last delays are drawn from twice the write time, so all eight fail only
+ * under heavy contention.
+ */
 const DEFAULT_TRIES = 8;
 
 interface LostTry {
   readonly error: unknown;
-  /** A patch that could not be applied: lost only if the object has another version by now. */
+  /** A patch did not apply. This is a conflict only if the object has another version by now. */
   readonly isUnsure: boolean;
   readonly read: JsonObject;
   readonly number: number;
   readonly atMs: number;
-  /** Before the next try; undefined when there is none. */
+  /** Delay before the next try; undefined if there is none. */
   readonly delayMs: number | undefined;
 }
 
-/** Read, change, write until it lands. */
+/** Reads, changes and writes the object, with retries on conflict. */
 export async function mutateObject<T extends ApiObject>(
   access: MutateAccess,
   change: ChangeDraft<T>,
@@ -102,7 +106,7 @@ export async function mutateObject<T extends ApiObject>(
           ? { type: "merge", body: guard(patch, read) }
           : { type: "json", body: fieldsPatch({ read, touched: tracked.touched, patch }) },
       );
-      // The server had it so already, for example a default that the draft removed.
+      // The server already had the same content, for example a default that the draft removed.
       if (textOf(written, "resourceVersion") === beforeVersion)
         return unchanged(written, { tries: number, lost: losses }, beforeVersion);
       return {
@@ -117,7 +121,7 @@ export async function mutateObject<T extends ApiObject>(
     } catch (error) {
       const isUnsure = tracked !== undefined && isInapplicable(error);
       const isLost = isUnsure || isOptimisticConflict(error);
-      // What is refused may be the fault of what was not read.
+      // The rejection may be caused by the outdated copy.
       if (isGiven && !isLost && isRefused(error)) continue;
       if (isReplaced(error)) throw replaced(access.ref, error);
       if (!isLost) throw error;
@@ -130,7 +134,7 @@ export async function mutateObject<T extends ApiObject>(
   }
 }
 
-/** Code without types could misspell it, and would write as if nothing had been said. */
+/** Untyped code could misspell it, and would silently use another strategy. */
 function assertStrategy(strategy: NonNullable<MutateOptions["strategy"]>): void {
   if (strategy === "guarded" || strategy === "fields") return;
   const detail = `is "${String(strategy)}"; use "guarded" or "fields"`;
@@ -139,12 +143,12 @@ function assertStrategy(strategy: NonNullable<MutateOptions["strategy"]>): void 
   });
 }
 
-/** A version that has not changed cannot be why the patch did not apply, and the same value may have come back since. */
+/** An unchanged version cannot explain why the patch did not apply. An equal value may have been restored since. */
 function assertLost({ isUnsure, error, read }: LostTry, found: JsonObject): void {
   if (isUnsure && textOf(read, "resourceVersion") === textOf(found, "resourceVersion")) throw error;
 }
 
-/** The error of the last try. */
+/** Returns the error of the last try. */
 async function giveUp(
   access: MutateAccess,
   lost: LostTry,
@@ -161,7 +165,7 @@ async function giveUp(
   assertLost(lost, found);
   report(access, lost, { found, subresource });
   return new KubeApiError(
-    `Operation cannot be fulfilled on ${access.ref.resource} "${access.ref.name}": what was read of it has been modified; please apply your changes to the latest version and try again`,
+    `Operation cannot be fulfilled on ${access.ref.resource} "${access.ref.name}": fields that were read have been modified; please apply your changes to the latest version and try again`,
     { status: 409, reason: "Conflict", ref: access.ref, verb: "patch" },
   );
 }
@@ -186,7 +190,7 @@ interface ReadFor {
   readonly lost: LostTry | undefined;
 }
 
-/** Reads the object, and refuses one that took its name. */
+/** Reads the object and rejects a successor with the same name. */
 async function readFor(access: MutateAccess, { how, uid, lost }: ReadFor): Promise<JsonObject> {
   try {
     if (how.kind === "atLeast" && isComparable(how.version)) {
@@ -198,7 +202,7 @@ async function readFor(access: MutateAccess, { how, uid, lost }: ReadFor): Promi
     if (uid !== undefined && textOf(read, "uid") !== uid) throw replaced(access.ref);
     return read;
   } catch (error) {
-    // The record of the lost race must not be lost with it.
+    // Without this the record of the conflict would be lost.
     if (lost !== undefined) report(access, lost, {});
     throw error;
   }
@@ -219,7 +223,7 @@ function isComparable(version: string): boolean {
   return compareResourceVersions(version, version) === 0;
 }
 
-/** The preconditions that make a patch a guarded one. */
+/** Adds the preconditions of a guarded patch. */
 function guard(patch: JsonObject, read: JsonObject): JsonObject {
   const metadata = isJsonObject(patch["metadata"]) ? patch["metadata"] : {};
   const resourceVersion = textOf(read, "resourceVersion");
@@ -227,7 +231,7 @@ function guard(patch: JsonObject, read: JsonObject): JsonObject {
   if (resourceVersion === undefined) {
     throw new KonvergeError(
       "invalid_draft",
-      "/metadata/resourceVersion is missing in what the server answered, so the write cannot be guarded",
+      "/metadata/resourceVersion is missing in the response, so the write cannot be guarded",
     );
   }
   return {
@@ -237,8 +241,8 @@ function guard(patch: JsonObject, read: JsonObject): JsonObject {
 }
 
 /**
- * At once after the first conflict, for whoever won has usually finished; then full jitter within the time that a write
- * takes here, and twice that. Undefined when the tries are used up.
+ * Immediate after the first conflict, because the competing writer has usually finished; then full jitter within the
+ * time of a write here, and twice that time. Returns undefined without tries left.
  */
 function delayAfter(
   number: number,
@@ -267,24 +271,25 @@ function report(
 ): void {
   if (onConflict === undefined) return;
   const foundVersion = found === undefined ? undefined : textOf(found, "resourceVersion");
-  onConflict({
-    ref,
-    ...defined({ subresource }),
-    atMs,
-    try: number,
-    readVersion: textOf(read, "resourceVersion") ?? "",
-    ...defined({ foundVersion }),
-    competingWriters: found === undefined ? [] : findWinners(read, found, { sensitive }),
-    isThrown: found === undefined || delayMs === undefined,
-    waitedMs: delayMs ?? 0,
-  });
+  onConflict(
+    conflictRecord({
+      ref,
+      atMs,
+      try: number,
+      readVersion: textOf(read, "resourceVersion") ?? "",
+      competingWriters: found === undefined ? [] : findWinners(read, found, { sensitive }),
+      isThrown: found === undefined || delayMs === undefined,
+      waitedMs: delayMs ?? 0,
+      ...defined({ subresource, foundVersion }),
+    }),
+  );
 }
 
 function replaced(ref: ResourceRef, cause?: unknown): KonvergeError {
   const path = ref.namespace === undefined ? ref.name : `${ref.namespace}/${ref.name}`;
   return new KonvergeError(
     "object_replaced",
-    `${ref.kind} ${path} was deleted and created again; read its successor and decide anew`,
+    `${ref.kind} ${path} was deleted and recreated; read the new object first`,
     cause === undefined ? {} : { cause },
   );
 }

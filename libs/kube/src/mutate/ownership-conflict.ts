@@ -2,10 +2,10 @@ import { defined, findCause } from "@konverge/core";
 import type { CompetingWriter } from "../contract/call-record.ts";
 import { isFieldManagerConflict, isKubeApiError } from "../errors/kube-api-error.ts";
 
-/** What the server says of each field: `conflict with "hpa" with subresource "scale" using apps/v1`. */
+/** The server's text for each field: `conflict with "hpa" with subresource "scale" using apps/v1`. */
 const OWNER = /^conflict with "((?:[^"\\]|\\.)*)"(?: with subresource "([^"]*)")?/;
 
-/** The owners of the fields that a server-side apply was refused for; empty for any other error. */
+/** Returns the owners of the fields that caused a conflict of server-side apply; empty for any other error. */
 export function findOwners(error: unknown): CompetingWriter[] {
   if (!isFieldManagerConflict(error)) return [];
   const owners = new Map<string, { owner: Omit<CompetingWriter, "paths">; paths: string[] }>();
@@ -16,7 +16,7 @@ export function findOwners(error: unknown): CompetingWriter[] {
     const known = owners.get(`${manager}\n${subresource}`);
     const { paths, owner } = known ?? {
       paths: [],
-      // The server does not say by which operation it came to own the field.
+      // The server does not report the operation that made it the owner.
       owner: { manager, operation: "", ...defined({ subresource }) },
     };
     paths.push(field.replace(/^\./, ""));

@@ -9,10 +9,10 @@ export interface RetryOnConflictOptions {
 }
 
 /**
- * Calls `attempt` again while it loses optimistic races, as client-go's `retry.RetryOnConflict`: `attempt` must read
- * again each time and let the conflict through, bare or as a cause. Other errors end it at once, also a field that
- * another manager owns and an object that was replaced, for trying again helps with neither.
- * @throws the last conflict when the ladder ends or the wait is aborted
+ * Calls `attempt` again on optimistic conflicts, like client-go's `retry.RetryOnConflict`. `attempt` must read again
+ * each time and throw the conflict, bare or as a cause. Other errors are thrown immediately, including a field owned by
+ * another manager and a replaced object, because a retry helps with neither.
+ * @throws the last conflict when the retries are used up or the wait is aborted
  */
 export async function retryOnConflict<T>(
   policy: BackoffPolicy,

@@ -7,10 +7,10 @@ import {
   ownedPaths,
 } from "./managed-fields.ts";
 
-/** Enough to see what a fight is about. */
+/** Enough to show the contended fields. */
 const MAX_TAKEN = 10;
 
-/** Each is compared with every field that others own; a write that changes more is no fight about a field. */
+/** Each is compared with every field that others own; a larger write is not contention about a field. */
 const MAX_CHANGED = 50;
 
 /** A field that a write took from another manager. */
@@ -23,11 +23,17 @@ export interface TakenField {
 export interface TakenFieldsOptions {
   readonly manager: string;
   readonly sensitive: boolean;
-  /** The merge patch that was written. What changed beside it was others' work: between read and write, or in the same write. */
+  /**
+   * The merge patch that was written. Other changes belong to other writers, between read and write or in the same
+   * write.
+   */
   readonly patch: JsonObject;
 }
 
-/** Fields that `manager` has given another value although somebody else owned them. Shared ownership counts as the other's. */
+/**
+ * Returns the fields whose value `manager` changed although another manager owned them. A shared field counts as owned
+ * by the other.
+ */
 export function findTakenFields(
   before: ApiObject,
   after: ApiObject,
@@ -46,7 +52,7 @@ export function findTakenFields(
   for (const entry of others) {
     for (const owned of ownedPaths(entry.fieldsV1)) {
       if (taken.size >= MAX_TAKEN) return [...taken.values()];
-      // A parent of what changed says nothing: only the field itself, or what lies in it, was taken.
+      // Only the changed field itself, or fields in it, were taken; a parent says nothing.
       if (!changed.some((path) => owned.length >= path.length && overlaps(owned, path))) continue;
       const path = formatFieldPath(owned, { sensitive });
       taken.set(`${entry.manager}\n${path}`, { manager: entry.manager ?? "", path });
@@ -55,7 +61,7 @@ export function findTakenFields(
   return [...taken.values()];
 }
 
-/** What managers own; the rest of the metadata changes with every write. */
+/** The content that managers own; the rest of the metadata changes with every write. */
 function content(object: ApiObject): JsonObject {
   const { metadata, ...rest } = object as unknown as JsonObject;
   const { labels = null, annotations = null } = isJsonObject(metadata) ? metadata : {};

@@ -1,9 +1,9 @@
-/** The JSON Pointer (RFC 6901) of a path. */
+/** Returns the JSON Pointer (RFC 6901) of a path. */
 export function jsonPointer(path: readonly string[]): string {
   return path.map((part) => `/${escapePointer(part)}`).join("");
 }
 
-/** One part of a pointer. */
+/** Escapes one part of a pointer. */
 export function escapePointer(part: string): string {
   return /[~/]/.test(part) ? part.replaceAll("~", "~0").replaceAll("/", "~1") : part;
 }

@@ -1,4 +1,4 @@
-/** `?name=value&...`, or nothing when all are undefined. */
+/** Returns `?name=value&...`, or an empty text if all values are undefined. */
 export function query(
   parameters: Readonly<Record<string, string | number | boolean | undefined>>,
 ): string {

@@ -2,17 +2,17 @@ import { defined, KonvergeError, type ResourceType } from "@konverge/core";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
 
 export interface NamespacedName {
-  /** Left out for cluster-scoped objects. */
+  /** Absent for cluster-scoped objects. */
   readonly namespace?: string;
   readonly name: string;
 }
 
-/** `/api/v1` or `/apis/{group}/{version}`. */
+/** Returns `/api/v1` or `/apis/{group}/{version}`. */
 export function groupVersionPath(group: string, version: string): string {
   return group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
 }
 
-/** Path of all objects of a type, in one namespace or in all. @throws KonvergeError `invalid_request` */
+/** Returns the path of a type's objects, in one namespace or in all. @throws KonvergeError `invalid_request` */
 export function collectionPath(
   { group, version, kind, resource, scope }: ResourceType,
   namespace?: string,
@@ -22,13 +22,13 @@ export function collectionPath(
   if (scope === "Cluster") {
     throw new KonvergeError(
       "invalid_request",
-      `namespace "${namespace}": ${kind} is cluster-scoped; leave the namespace out`,
+      `namespace "${namespace}": ${kind} is cluster-scoped; remove the namespace`,
     );
   }
   return `${base}/namespaces/${segment(namespace, "namespace", kind)}/${resource}`;
 }
 
-/** Path of one object or of its subresource. @throws KonvergeError `invalid_request`, naming the field */
+/** Returns the path of one object or of its subresource. @throws KonvergeError `invalid_request` with the field */
 export function objectPath(
   type: ResourceType,
   { namespace, name }: NamespacedName,
@@ -37,7 +37,7 @@ export function objectPath(
   if (type.scope === "Namespaced" && namespace === undefined) {
     throw new KonvergeError(
       "invalid_request",
-      `namespace is missing: ${type.kind} "${name}" is namespaced; name one`,
+      `namespace is missing: ${type.kind} "${name}" is namespaced; set one`,
     );
   }
   const path = `${collectionPath(type, namespace)}/${segment(name, "name", type.kind)}`;
@@ -46,7 +46,7 @@ export function objectPath(
     : `${path}/${segment(subresource, "subresource", type.kind)}`;
 }
 
-/** What a path of an API call is about; undefined for paths such as `/version`. */
+/** Returns the target of an API path; undefined for paths such as `/version`. */
 export function parsePath(
   path: string,
 ): (ErrorRef & { readonly subresource?: string }) | undefined {
@@ -88,7 +88,7 @@ function segment(value: string, field: string, kind: string): string {
   if (value === "" || value === "." || value === ".." || /[/%]/.test(value)) {
     throw new KonvergeError(
       "invalid_request",
-      `${field} "${value}" of ${kind} cannot be part of a path; it must be a name without "/" and "%"`,
+      `${field} "${value}" of ${kind} is not a valid path segment; remove "/" and "%"`,
     );
   }
   return encodeURIComponent(value);

@@ -10,8 +10,8 @@ import {
 export type IsSensitive = (type: Pick<ResourceType, "group" | "resource" | "sensitive">) => boolean;
 
 /**
- * Secrets are sensitive, what `resources` names as `plural.group`, and every type that says so itself (P12). The latter is
- * remembered: the same objects are also found by names alone, as in errors and owner references.
+ * Sensitive are Secrets, the given `resources` (as `plural.group`) and every type marked as sensitive (P12). The mark
+ * is remembered, because errors and owner references identify the same objects by name alone.
  */
 export function makeIsSensitive(resources: readonly string[] = []): IsSensitive {
   const names = new Set(["secrets", ...resources]);
@@ -24,7 +24,10 @@ export function makeIsSensitive(resources: readonly string[] = []): IsSensitive 
 
 const REDACTED = "<redacted>";
 
-/** The same shape without its values; deletions stay visible. Labels and annotations go too, for they leak as well. */
+/**
+ * Returns the same shape without its values; deletions stay visible. Labels and annotations are redacted too, because
+ * they can leak as well.
+ */
 export function redactValues(patch: JsonObject): JsonObject {
   const redacted: JsonObject = {};
   for (const [key, value] of Object.entries(patch)) setOwn(redacted, key, redact(value));

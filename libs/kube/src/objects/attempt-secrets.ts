@@ -1,24 +1,27 @@
-/** The texts that an attempt has seen in sensitive objects, so that none of them gets out with an error or a log line (P12). */
+/**
+ * The texts that an attempt has read from sensitive objects, so that none of them leaks through an error or a log line
+ * (P12).
+ */
 export interface AttemptSecrets {
   readonly isEmpty: boolean;
-  /** Remembers every text of an object but those that name it. */
+  /** Records every text of an object except its names. */
   note(object: object): void;
-  /** Replaces what was noted: as it was, base64-encoded or decoded, or escaped as in JSON. */
+  /** Replaces the recorded texts in every form: plain, base64-encoded or decoded, or escaped as in JSON. */
   scrub(text: string): string;
 }
 
 const REDACTED = "(redacted)";
-/** Shorter texts hold nothing and are everywhere. */
+/** Shorter texts carry no secret and occur everywhere. */
 const MIN_CHARS = 3;
-/** Shorter ones count only as whole words. */
+/** Shorter texts count only as whole words. */
 const WORD_CHARS = 6;
-/** Of a value in several lines each line alone may get out. */
+/** Each line of a multi-line value may leak on its own. */
 const MIN_LINE_CHARS = 8;
-/** From here on a text is withheld as a whole: to look for everything would take too long. */
+/** Longer texts are withheld as a whole: searching them for every value would take too long. */
 const MAX_VALUES = 20_000;
-/** A draft may hold a cycle until it is checked. */
+/** A draft may contain a cycle until it is checked. */
 const MAX_DEPTH = 64;
-/** What names an object, or is the server's own. */
+/** Fields that name an object or belong to the server. */
 const PUBLIC = new Set(["apiVersion", "kind", "type", "immutable"]);
 const METADATA = ["labels", "annotations"];
 
@@ -60,7 +63,7 @@ export function createAttemptSecrets(): AttemptSecrets {
     scrub(text) {
       if (values.size === 0) return text;
       if (values.size > MAX_VALUES) return REDACTED;
-      // The longest first: one value may be a part of another.
+      // Longest first: one value may be a part of another.
       const found = [...values].filter((value) => text.includes(value));
       return found
         .toSorted((one, other) => other.length - one.length)
@@ -76,7 +79,7 @@ function replaceValue(text: string, value: string): string {
   return text.replaceAll(word, REDACTED);
 }
 
-/** What a base64 text says, if it is one and says text. */
+/** Returns the decoded text of a base64 text; undefined if it is not one. */
 function decoded(text: string): string | undefined {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
   const plain = Buffer.from(text, "base64").toString("utf8");

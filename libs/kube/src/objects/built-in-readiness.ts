@@ -9,7 +9,7 @@ import { CURRENT, failed, inProgress, type Readiness } from "./readiness-state.t
 import { findCondition, objectAt, specOf, statusOf } from "./reported-conditions.ts";
 import { workloadRules } from "./workload-readiness.ts";
 
-/** Groups that the API server itself serves: their kinds need no condition Ready to be current. */
+/** Groups that the API server itself serves. Their kinds are current without a Ready condition. */
 export const BUILT_IN_GROUPS: ReadonlySet<string> = new Set([
   "",
   "admissionregistration.k8s.io",
@@ -37,12 +37,12 @@ export const BUILT_IN_GROUPS: ReadonlySet<string> = new Set([
   "storagemigration.k8s.io",
 ]);
 
-/** How long a pod may find no node before that is a failure, in ms (kstatus `ScheduleWindow`). */
+/** How long a Pod may stay unschedulable before it counts as failed, in ms (kstatus `ScheduleWindow`). */
 const SCHEDULE_WINDOW_MS = 15_000;
 
 type Rule = (object: ApiObject, nowMs: number) => Readiness;
 
-/** Rules by kind and group, where a kind has one of its own. */
+/** Rules by kind and group, for kinds with a rule of their own. */
 const RULES: Readonly<Record<string, Rule>> = {
   ...workloadRules,
   "Job.batch": jobStarted,
@@ -57,14 +57,14 @@ const RULES: Readonly<Record<string, Rule>> = {
   "Secret.": () => CURRENT,
 };
 
-/** What the rule of its kind says; undefined for a kind without. */
+/** Applies the rule of the object's kind; returns undefined for a kind without one. */
 export function builtInReadiness(object: ApiObject, nowMs: number): Readiness | undefined {
   const { group } = parseApiVersion(object.apiVersion);
   const id = `${object.kind}.${group}`;
   return Object.hasOwn(RULES, id) ? RULES[id]?.(object, nowMs) : undefined;
 }
 
-/** For kstatus a Job that was started is current; whether it has come to its end is another question (`completionOf`). */
+/** For kstatus a started Job is current; `completionOf` reports whether it has completed. */
 function jobStarted(job: ApiObject): Readiness {
   const failure = findCondition(job, "Failed");
   if (failure?.status === "True") return failed(failure.message ?? "has failed");
@@ -72,35 +72,35 @@ function jobStarted(job: ApiObject): Readiness {
   if (specOf(job)["suspend"] === true && findCondition(job, "Suspended")?.status === "True") {
     return CURRENT;
   }
-  return statusOf(job)["startTime"] === undefined ? inProgress("is not started") : CURRENT;
+  return statusOf(job)["startTime"] === undefined ? inProgress("has not started") : CURRENT;
 }
 
 function podReadiness(pod: ApiObject, nowMs: number): Readiness {
   const status = statusOf(pod);
   switch (status["phase"]) {
-    // Ran to its end, one way or the other: nothing further will come of it.
+    // Terminal in either case.
     case "Succeeded":
     case "Failed":
       return CURRENT;
     case "Running": {
       if (findCondition(pod, "Ready")?.status === "True") return CURRENT;
       const crashing = crashingContainers(status["containerStatuses"]);
-      if (crashing.length > 0) return failed(`${crashing.join(", ")} crash again and again`);
-      return inProgress("runs, but is not ready");
+      if (crashing.length > 0) return failed(`${crashing.join(", ")} in CrashLoopBackOff`);
+      return inProgress("is running, but is not ready");
     }
     case "Pending": {
       const scheduled = findCondition(pod, "PodScheduled");
       if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") {
-        return inProgress("has not begun to run");
+        return inProgress("has not started to run");
       }
       const since = scheduled.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "";
       const overAtMs = (Date.parse(since) || nowMs) + SCHEDULE_WINDOW_MS;
-      const message = `finds no node: ${scheduled.message ?? "unschedulable"}`;
+      const message = `is unschedulable: ${scheduled.message ?? "no node fits"}`;
       if (nowMs >= overAtMs) return failed(message);
       return { ...inProgress(message), againAtMs: overAtMs };
     }
     default:
-      return inProgress("has not begun to run");
+      return inProgress("has not started to run");
   }
 }
 
@@ -120,7 +120,7 @@ function phaseIs(object: ApiObject, wanted: string): Readiness {
   return inProgress(typeof phase === "string" ? `is ${phase}, not ${wanted}` : `is not ${wanted}`);
 }
 
-/** As kstatus has it. Whether a balancer has an address is a wait for the field. */
+/** As in kstatus. To wait for a load balancer's address, wait for the field. */
 function serviceReadiness(service: ApiObject): Readiness {
   const { type, clusterIP } = specOf(service);
   if (type !== "LoadBalancer" || (typeof clusterIP === "string" && clusterIP !== "")) {

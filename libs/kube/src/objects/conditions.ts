@@ -4,16 +4,16 @@ import { KonvergeError } from "@konverge/core";
 export interface Condition {
   type: string;
   status: "True" | "False" | "Unknown";
-  /** One word in CamelCase for machines. */
+  /** One CamelCase word for machines. */
   reason: string;
   message?: string;
-  /** Generation that was looked at. */
+  /** The observed generation. */
   observedGeneration?: number;
   /** When `status` last changed; RFC 3339. */
   lastTransitionTime?: string;
 }
 
-/** A condition as it may stand in a draft, whoever declared its type. */
+/** A condition in a draft, regardless of its declared type. */
 interface StoredCondition {
   type: string;
   status: string;
@@ -32,9 +32,9 @@ const REASON = /^[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?$/;
 const STATUSES: ReadonlySet<string> = new Set(["True", "False", "Unknown"]);
 
 /**
- * Sets a condition of a draft, as apimachinery's `SetStatusCondition`: the transition time moves only when `status`
- * changes, so that setting the same again changes nothing and writes nothing. Returns whether anything changed.
- * @throws KonvergeError `invalid_draft` for what the API server would refuse
+ * Sets a condition of a draft, like apimachinery's `SetStatusCondition`: the transition time moves only if `status`
+ * changes, so setting an equal condition changes and writes nothing. Returns whether anything changed.
+ * @throws KonvergeError `invalid_draft` for values that the API server would reject
  */
 export function setCondition(
   draft: WithConditions,
@@ -81,8 +81,7 @@ function checkCondition({ type, status, reason, message = "" }: Condition): void
     new KonvergeError("invalid_draft", `condition "${type}": ${field} ${detail}`, {
       issues: [{ pointer: `/status/conditions/${field}`, detail }],
     });
-  if (type === "")
-    throw problem("type", "is empty; name what the condition is about, for example Ready");
+  if (type === "") throw problem("type", "is empty; set a type, for example Ready");
   if (!STATUSES.has(status)) throw problem("status", `is "${status}"; use True, False or Unknown`);
   if (!REASON.test(reason) || reason.length > 1_024) {
     throw problem("reason", `is "${reason}"; use one CamelCase word of at most 1024 characters`);
@@ -91,7 +90,7 @@ function checkCondition({ type, status, reason, message = "" }: Condition): void
     throw problem("message", "has more than 32768 characters; shorten it");
 }
 
-/** Whole seconds, as metav1.Time is written. */
+/** Whole seconds, the format of metav1.Time. */
 function toTime(date: Date): string {
   return date.toISOString().replace(/\.\d+Z$/, "Z");
 }

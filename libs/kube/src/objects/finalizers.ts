@@ -6,8 +6,8 @@ interface Finalized {
 }
 
 /**
- * Adds a finalizer to a draft: the object stays until it is removed again. Add it before creating anything outside of the
- * cluster; a terminating object takes none (422). Returns whether the list changed.
+ * Adds a finalizer to a draft: the object stays until it is removed again. Add it before creating anything outside the
+ * cluster; a terminating object accepts none (422). Returns whether the list changed.
  */
 export function addFinalizer(draft: Finalized, finalizer: string): boolean {
   const finalizers = (draft.metadata.finalizers ??= []);
@@ -16,7 +16,10 @@ export function addFinalizer(draft: Finalized, finalizer: string): boolean {
   return true;
 }
 
-/** Removes a finalizer from a draft; removing the last one of a terminating object deletes it. Returns whether the list changed. */
+/**
+ * Removes a finalizer from a draft. Removing the last one of a terminating object deletes it. Returns whether the list
+ * changed.
+ */
 export function removeFinalizer(draft: Finalized, finalizer: string): boolean {
   const { finalizers = [] } = draft.metadata;
   const rest = finalizers.filter((entry) => entry !== finalizer);

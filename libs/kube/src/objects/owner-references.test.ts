@@ -61,7 +61,7 @@ describe("owner references", () => {
     [
       "an owner in another namespace",
       () => setControllerReference(owned(), owner({ namespace: "other" })),
-      "share a namespace",
+      "in the same namespace",
     ],
     [
       "a namespaced owner of a cluster-scoped object",
@@ -80,7 +80,7 @@ describe("owner references", () => {
         setControllerReference(object, owner());
         setControllerReference(object, owner({ name: "red" }));
       },
-      'Pool "blue" controls it already',
+      'Pool "blue" already controls it',
     ],
   ])("refuses %s", (_title, run, message) => {
     expect(run).toThrow(message);

@@ -6,16 +6,17 @@ import {
   type OwnerReference,
 } from "@konverge/core";
 
-/** An object that is owned: a draft, or one to be created. */
+/** An owned object: a draft, or one to be created. */
 export interface Owned {
   readonly kind?: string;
   metadata: Partial<ObjectMeta>;
 }
 
 /**
- * Makes `owner` the controller of an object: it is reconciled when the object changes, and its deletion deletes the
- * object. A reference to the same owner by another version or uid is refreshed in place. Returns whether anything changed.
- * @throws KonvergeError `invalid_owner` when another controller owns it, or the owner lives in another namespace
+ * Makes `owner` the controller of an object: the owner is reconciled when the object changes, and the object is deleted
+ * with it. A reference to the same owner with another version or uid is updated in place. Returns whether anything
+ * changed.
+ * @throws KonvergeError `invalid_owner` if another controller owns it, or the owner is in another namespace
  */
 export function setControllerReference(object: Owned, owner: ApiObject): boolean {
   const other = object.metadata.ownerReferences?.find(
@@ -25,18 +26,18 @@ export function setControllerReference(object: Owned, owner: ApiObject): boolean
     throw invalid(
       object,
       owner,
-      `${other.kind} "${other.name}" controls it already; an object has one controller, use setOwnerReference for more owners`,
+      `${other.kind} "${other.name}" already controls it; an object has one controller, use setOwnerReference for other owners`,
     );
   }
   return setReference(object, owner, { controller: true, blockOwnerDeletion: true });
 }
 
-/** As {@link setControllerReference}, for an owner that does not control the object. */
+/** Like {@link setControllerReference}, for an owner that does not control the object. */
 export function setOwnerReference(object: Owned, owner: ApiObject): boolean {
   return setReference(object, owner, {});
 }
 
-/** The reference to the controller of an object, if it has one. */
+/** Returns the reference to the object's controller, if it has one. */
 export function ownerOf(object: Owned): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find(({ controller }) => controller === true);
 }
@@ -56,7 +57,7 @@ function setReference(
       owner,
       object.metadata.namespace === undefined
         ? `a cluster-scoped object cannot have an owner in namespace "${namespace}"`
-        : `owner and object must share a namespace: "${namespace}" and "${object.metadata.namespace}"`,
+        : `owner and object must be in the same namespace (got "${namespace}" and "${object.metadata.namespace}")`,
     );
   }
   const references = (object.metadata.ownerReferences ??= []);
@@ -79,7 +80,7 @@ function setReference(
   return changed;
 }
 
-/** By group, kind and name: a version or uid that changed is the same owner, to be refreshed. */
+/** Compares group, kind and name: the same owner may have another version or uid, which is then updated. */
 function isSameOwner(reference: OwnerReference, owner: ApiObject): boolean {
   return (
     parseApiVersion(reference.apiVersion).group === parseApiVersion(owner.apiVersion).group &&

@@ -1,10 +1,10 @@
-/** How far an object has come, in the words of kstatus. */
+/** The readiness of an object, with the states of kstatus. */
 export interface Readiness {
-  /** `failed` may heal: a Deployment past its deadline can still come up. */
+  /** `failed` may recover: a Deployment past its deadline can still become available. */
   readonly status: "current" | "inProgress" | "failed" | "terminating" | "notFound";
-  /** What it lacks, for people; empty when it is current. Conditions' own words are in it, so not for sensitive kinds. */
+  /** The missing step, for users; empty if current. Quotes conditions, so it must not be used for sensitive kinds. */
   readonly message: string;
-  /** The answer changes by itself then, epoch ms, without a change of the object. */
+  /** Unix time in ms at which the result changes without a change of the object. */
   readonly againAtMs?: number;
 }
 

@@ -51,7 +51,7 @@ table("apps/v1", "Deployment", [
     what: "no status",
     parts: { metadata: meta, spec: {} },
     status: "inProgress",
-    says: "has not seen",
+    says: "has not observed",
   },
   {
     what: "not created",
@@ -69,7 +69,7 @@ table("apps/v1", "Deployment", [
     what: "old pods",
     parts: deployment({ ...rolled, replicas: 4 }),
     status: "inProgress",
-    says: "1 old pods to end",
+    says: "1 old Pods remaining",
   },
   {
     what: "not available",
@@ -90,7 +90,7 @@ table("apps/v1", "Deployment", [
       conditions: [cond("Progressing", "True", { reason: "ReplicaSetUpdated" }), cond("Available")],
     }),
     status: "inProgress",
-    says: "new replica set",
+    says: "new ReplicaSet",
   },
   {
     what: "without a deadline",
@@ -138,7 +138,7 @@ table("apps/v1", "StatefulSet", [
     what: "of 0, unseen",
     parts: { metadata: meta, spec: { replicas: 0 } },
     status: "inProgress",
-    says: "has not seen",
+    says: "has not observed",
   },
   { what: "OnDelete", parts: set({}, { updateStrategy: { type: "OnDelete" } }), status: "current" },
   {
@@ -157,7 +157,7 @@ table("apps/v1", "StatefulSet", [
     what: "too many",
     parts: set({ ...full, replicas: 3 }),
     status: "inProgress",
-    says: "1 pods too many",
+    says: "1 Pods too many",
   },
   {
     what: "partition reached",
@@ -180,7 +180,7 @@ table("apps/v1", "StatefulSet", [
     what: "old revision",
     parts: set({ ...full, currentReplicas: 1 }),
     status: "inProgress",
-    says: "1 of 2 of its current",
+    says: "1 of 2 at its current",
   },
   {
     what: "two revisions",
@@ -202,12 +202,12 @@ const daemon = (status: Parts): Parts => ({
 });
 table("apps/v1", "DaemonSet", [
   { what: "everywhere", parts: daemon({}), status: "current" },
-  { what: "unseen", parts: { metadata: meta }, status: "inProgress", says: "has not seen" },
+  { what: "unseen", parts: { metadata: meta }, status: "inProgress", says: "has not observed" },
   {
     what: "uncounted",
     parts: { metadata: meta, status: seen },
     status: "inProgress",
-    says: "how many nodes",
+    says: "number of nodes",
   },
   {
     what: "no nodes",
@@ -276,7 +276,7 @@ table("apps/v1", "ReplicaSet", [
     what: "too many",
     parts: replicaSet({ replicas: 3 }),
     status: "inProgress",
-    says: "1 pods too many",
+    says: "1 Pods too many",
   },
 ]);
 
@@ -418,13 +418,13 @@ table("shop.example.com/v1", "Shop", [
     what: "nobody has looked at it",
     parts: { metadata: meta },
     status: "inProgress",
-    says: "no condition Ready",
+    says: "no Ready condition",
   },
   {
     what: "a status without Ready",
     parts: { metadata: meta, status: seen },
     status: "inProgress",
-    says: "no condition Ready",
+    says: "no Ready condition",
   },
   {
     what: "Ready of this generation",
@@ -446,7 +446,7 @@ table("shop.example.com/v1", "Shop", [
       status: { conditions: [cond("Ready", "True", { observedGeneration: 1 })] },
     },
     status: "inProgress",
-    says: "as of generation 1",
+    says: "for generation 1",
   },
   {
     what: "Ready False",

@@ -5,23 +5,21 @@ import { findCondition, statusOf, type ReportedCondition } from "./reported-cond
 
 export interface ReadinessOptions {
   /**
-   * What a custom resource without a condition Ready is. `inProgress` (default) waits until its controller says so; `ready` is for
-   * those whose controller never does.
+   * The result for a custom resource without a Ready condition. `inProgress` (default) waits until its controller sets
+   * one; `ready` is for controllers that never do.
    */
   readonly none?: "ready" | "inProgress";
-  /**
-   * Version that one's own write has left behind. A condition that does not say which generation it is about counts only once the
-   * status was written since.
-   */
+  /** Version after one's own write. A condition without a generation counts only if the status was written after it. */
   readonly writtenVersion?: string;
   /** Epoch ms. */
   readonly nowMs?: number;
 }
 
 /**
- * Judges an object by kstatus (cli-utils `pkg/kstatus/status`: generic.go, core.go), and stricter where that is known to say Current
- * too early: a custom resource that nobody has looked at yet (kustomize-controller#387, cluster-api#9299), and a condition Ready from
- * before the last change of the spec (flux2#5855).
+ * Evaluates an object by kstatus (cli-utils `pkg/kstatus/status`: generic.go, core.go). It is stricter where kstatus is
+ * known to report Current too early: for a custom resource that no controller has observed yet
+ * (kustomize-controller#387, cluster-api#9299), and for a Ready condition from before the last change of the spec
+ * (flux2#5855).
  */
 export function readinessOf(
   object: ApiObject | undefined,
@@ -46,16 +44,16 @@ export function readinessOf(
   return fromReadyCondition(object, none, writtenVersion);
 }
 
-/** Why what its status says is about an older generation; undefined when it is not. */
+/** Returns why the status describes an older generation; undefined if it does not. */
 export function findUnseenGeneration(object: ApiObject): string | undefined {
   const { generation } = object.metadata;
   const { observedGeneration } = statusOf(object);
   if (generation === undefined || typeof observedGeneration !== "number") return undefined;
   if (observedGeneration === generation) return undefined;
-  return `its controller has seen generation ${observedGeneration} of ${generation}`;
+  return `its controller has observed generation ${observedGeneration} of ${generation}`;
 }
 
-/** Of a condition that says which generation it is about. */
+/** Returns true if the condition names an older generation than the object's. */
 export function isAboutOlderGeneration(
   { observedGeneration }: ReportedCondition,
   { metadata }: ApiObject,
@@ -78,23 +76,25 @@ function fromReadyCondition(
     const isCustom = !BUILT_IN_GROUPS.has(parseApiVersion(object.apiVersion).group);
     if (!isCustom || none === "ready") return CURRENT;
     return inProgress(
-      'has no condition Ready; if its controller never sets one, wait with none: "ready", or for one of its fields',
+      'has no Ready condition; if its controller never sets one, wait with none: "ready", or for one of its fields',
     );
   }
   if (ready.status !== "True") return inProgress(statusTextOf(ready, "is not ready"));
   if (isAboutOlderGeneration(ready, object)) {
-    return inProgress(`is ready as of generation ${ready.observedGeneration}`);
+    return inProgress(`is ready for generation ${ready.observedGeneration} only`);
   }
   const saysGeneration =
     ready.observedGeneration !== undefined ||
     typeof statusOf(object)["observedGeneration"] === "number";
   if (saysGeneration || hasNewStatus(object, ready, writtenVersion)) return CURRENT;
   return inProgress(
-    "was ready before its last change, and its status does not say of which generation it is",
+    "was ready before its last change, and its status does not report a generation",
   );
 }
 
-/** Whether the status was written behind the last change of the spec. Times of the API server are whole seconds. */
+/**
+ * Returns true if the status was written after the last change of the spec. Times of the API server are whole seconds.
+ */
 function hasNewStatus(
   { metadata }: ApiObject,
   ready: ReportedCondition,
@@ -118,7 +118,7 @@ function hasNewStatus(
   return isUntouched ? statusAtMs > specAtMs : statusAtMs >= specAtMs;
 }
 
-/** Whether a Job has run to its end, as Flux's and Helm's readers have it: that it was started is not enough. */
+/** Returns whether a Job has completed, as in Flux and Helm: a started Job is not enough. */
 export function completionOf(job: ApiObject): Readiness {
   if (job.metadata.deletionTimestamp !== undefined) {
     return { status: "terminating", message: "is being deleted" };
@@ -128,7 +128,7 @@ export function completionOf(job: ApiObject): Readiness {
   if (findCondition(job, "Complete")?.status === "True") return CURRENT;
   const { active, succeeded } = statusOf(job);
   if (isSuspended(job)) return inProgress("is suspended");
-  return inProgress(`${countOf(succeeded)} pods have succeeded, ${countOf(active)} run`);
+  return inProgress(`${countOf(succeeded)} Pods succeeded, ${countOf(active)} active`);
 }
 
 function isSuspended(job: ApiObject): boolean {

@@ -10,25 +10,25 @@ const EVENTS: ResourceType = {
   scope: "Namespaced",
 };
 const MAX_MESSAGE = 1_024;
-/** Names of objects may have 253 characters; room for the rest of the event's name. */
+/** Object names may have 253 characters; this leaves room for the rest of the event's name. */
 const MAX_BASE = 200;
 
 export interface ObjectEventInput {
-  /** What the event is about. */
+  /** The object that the event is about. */
   readonly regarding: ResourceRef & { readonly uid?: string };
   readonly type: "Normal" | "Warning";
-  /** One word in CamelCase for machines. */
+  /** One CamelCase word for machines. */
   readonly reason: string;
-  /** For people; cut at 1024 characters. Must hold nothing secret. */
+  /** For users; truncated at 1024 characters. Must not contain secrets. */
   readonly message: string;
-  /** Who says it, for example `konverge/node-pool`. */
+  /** The reporting component, for example `konverge/node-pool`. */
   readonly component: string;
   readonly at?: Date;
 }
 
 /**
- * Records a Kubernetes Event, as `kubectl describe` shows it. About a cluster-scoped object it stands in `default`, as
- * client-go's recorder puts it.
+ * Records a Kubernetes Event, as shown by `kubectl describe`. For a cluster-scoped object it is created in `default`,
+ * as in client-go's recorder.
  */
 export async function recordEvent(client: KubeClient, input: ObjectEventInput): Promise<void> {
   const { regarding, type, reason, component, at = new Date() } = input;
@@ -59,7 +59,7 @@ export async function recordEvent(client: KubeClient, input: ObjectEventInput): 
   try {
     await client.create(EVENTS, event);
   } catch (error) {
-    // A repeated call of a create whose answer was lost.
+    // A repeated create whose first response was lost.
     if (!isAlreadyExists(error)) throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { isJsonObject, type ApiObject, type JsonObject, type JsonValue } from "@konverge/core";
 
-/** A condition as somebody's controller wrote it: nothing but type and status can be relied on. */
+/** A condition written by any controller: only type and status are reliable. */
 export interface ReportedCondition {
   readonly type: string;
   readonly status: string;
@@ -10,7 +10,7 @@ export interface ReportedCondition {
   readonly lastTransitionTime?: string;
 }
 
-/** The status of an object; empty when there is none. */
+/** Returns the status of an object; empty if there is none. */
 export function statusOf(object: ApiObject): JsonObject {
   return objectAt(object as unknown as JsonObject, "status");
 }
@@ -24,7 +24,7 @@ export function objectAt(parent: JsonObject, field: string): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** The first condition of that type. */
+/** Returns the first condition of the type. */
 export function findCondition(object: ApiObject, type: string): ReportedCondition | undefined {
   const { conditions } = statusOf(object);
   if (!Array.isArray(conditions)) return undefined;

@@ -2,10 +2,10 @@ import type { ApiObject, JsonObject } from "@konverge/core";
 import { CURRENT, failed, inProgress, type Readiness } from "./readiness-state.ts";
 import { findCondition, objectAt, specOf, statusOf } from "./reported-conditions.ts";
 
-/** `progressDeadlineSeconds` that means none. */
+/** The value of `progressDeadlineSeconds` for no deadline. */
 const NO_DEADLINE = 2_147_483_647;
 
-/** The rules of kstatus for what runs replicas (core.go), by kind and group. */
+/** kstatus rules for workloads with replicas (core.go), by kind and group. */
 export const workloadRules: Readonly<Record<string, (object: ApiObject) => Readiness>> = {
   "Deployment.apps": onceSeen(deployment),
   "StatefulSet.apps": onceSeen(statefulSet),
@@ -13,15 +13,17 @@ export const workloadRules: Readonly<Record<string, (object: ApiObject) => Readi
   "ReplicaSet.apps": onceSeen(replicaSet),
 };
 
-/** Stricter than kstatus, to which a StatefulSet of 0 replicas is current before its controller has seen it. */
+/**
+ * Stricter than kstatus, which reports a StatefulSet of 0 replicas as current before its controller has observed it.
+ */
 function onceSeen(rule: (object: ApiObject) => Readiness): (object: ApiObject) => Readiness {
   return (object) =>
     statusOf(object)["observedGeneration"] === undefined
-      ? inProgress("its controller has not seen it")
+      ? inProgress("its controller has not observed it")
       : rule(object);
 }
 
-/** One count that must reach another: what is lacking, in words. */
+/** One count that must reach another, and the message if it has not. */
 type Step = readonly [holds: boolean, message: string];
 
 function firstMissing(steps: readonly Step[]): Readiness {
@@ -41,13 +43,13 @@ function deployment(object: ApiObject): Readiness {
   return firstMissing([
     [wanted <= replicas, `${replicas} of ${wanted} created`],
     [wanted <= updatedReplicas, `${updatedReplicas} of ${wanted} updated`],
-    [replicas <= wanted, `${replicas - wanted} old pods to end`],
+    [replicas <= wanted, `${replicas - wanted} old Pods remaining`],
     [updatedReplicas <= availableReplicas, `${availableReplicas} of ${updatedReplicas} available`],
     [wanted <= readyReplicas, `${readyReplicas} of ${wanted} ready`],
     [
       deadline === NO_DEADLINE ||
         (progressing?.status === "True" && progressing.reason === "NewReplicaSetAvailable"),
-      "its new replica set is not available",
+      "its new ReplicaSet is not available",
     ],
     [findCondition(object, "Available")?.status === "True", "is not available"],
   ]);
@@ -62,7 +64,7 @@ function statefulSet(object: ApiObject): Readiness {
   const steps: Step[] = [
     [wanted <= replicas, `${replicas} of ${wanted} created`],
     [wanted <= readyReplicas, `${readyReplicas} of ${wanted} ready`],
-    [replicas <= wanted, `${replicas - wanted} pods too many`],
+    [replicas <= wanted, `${replicas - wanted} Pods too many`],
   ];
   const { partition } = objectAt(strategy, "rollingUpdate");
   if (typeof partition === "number" && partition > 0) {
@@ -73,7 +75,7 @@ function statefulSet(object: ApiObject): Readiness {
   const { currentRevision, updateRevision } = statusOf(object);
   return firstMissing([
     ...steps,
-    [wanted <= currentReplicas, `${currentReplicas} of ${wanted} of its current revision`],
+    [wanted <= currentReplicas, `${currentReplicas} of ${wanted} at its current revision`],
     [currentRevision === updateRevision, "its new revision is not rolled out"],
   ]);
 }
@@ -81,7 +83,7 @@ function statefulSet(object: ApiObject): Readiness {
 function daemonSet(object: ApiObject): Readiness {
   const status = statusOf(object);
   if (typeof status["desiredNumberScheduled"] !== "number") {
-    return inProgress("it is not counted yet on how many nodes it belongs");
+    return inProgress("its number of nodes is not counted yet");
   }
   const wanted = status["desiredNumberScheduled"];
   const of = (field: string) => numberAt(status, field, 0);
@@ -101,14 +103,14 @@ function daemonSet(object: ApiObject): Readiness {
 
 function replicaSet(object: ApiObject): Readiness {
   const failure = findCondition(object, "ReplicaFailure");
-  if (failure?.status === "True") return inProgress(failure.message ?? "cannot create its pods");
+  if (failure?.status === "True") return inProgress(failure.message ?? "cannot create its Pods");
   const wanted = numberAt(specOf(object), "replicas", 1);
   const { replicas, fullyLabeledReplicas, availableReplicas, readyReplicas } = counts(object);
   return firstMissing([
     [wanted <= fullyLabeledReplicas, `${fullyLabeledReplicas} of ${wanted} labelled`],
     [wanted <= availableReplicas, `${availableReplicas} of ${wanted} available`],
     [wanted <= readyReplicas, `${readyReplicas} of ${wanted} ready`],
-    [replicas <= wanted, `${replicas - wanted} pods too many`],
+    [replicas <= wanted, `${replicas - wanted} Pods too many`],
   ]);
 }
 
@@ -121,7 +123,7 @@ const COUNTS = [
   "fullyLabeledReplicas",
 ] as const;
 
-/** What the status counts; what it leaves out is 0. */
+/** The counts of the status; a missing count is 0. */
 function counts(object: ApiObject): Record<(typeof COUNTS)[number], number> {
   const status = statusOf(object);
   return Object.fromEntries(COUNTS.map((name) => [name, numberAt(status, name, 0)])) as Record<

@@ -1,25 +1,6 @@
-import { ensureError, sleepMs, type ApiObject, type ResourceType } from "@konverge/core";
+import { ensureError, sleepMs } from "@konverge/core";
 import type { KubeClient } from "../contract/kube-client.ts";
-import { isAlreadyExists, isConflict, isNotFound } from "../errors/kube-api-error.ts";
-
-interface LeaseSpec {
-  holderIdentity?: string;
-  leaseDurationSeconds?: number;
-  acquireTime?: string;
-  renewTime?: string;
-  leaseTransitions?: number;
-}
-export interface Lease extends ApiObject {
-  spec?: LeaseSpec;
-}
-
-export const LEASE: ResourceType<Lease> = {
-  group: "coordination.k8s.io",
-  version: "v1",
-  kind: "Lease",
-  resource: "leases",
-  scope: "Namespaced",
-};
+import { LeaseRecord } from "./lease-record.ts";
 
 export interface LeaderElectionOptions {
   readonly client: KubeClient;
@@ -28,13 +9,15 @@ export interface LeaderElectionOptions {
   readonly name: string;
   /** Unique per process. */
   readonly identity: string;
-  /** Called each time leadership is gained; the signal is aborted when it is lost or given up. */
+  /** Called each time leadership is acquired; the signal is aborted when it ends. */
   readonly onStartedLeading: (leading: AbortSignal) => void;
-  /** Told of a try that failed for another reason than that somebody else leads. */
+  /** Called for a failed try, except when another candidate leads. */
   readonly onError: (error: Error) => void;
-  /** A lease not renewed for this long may be taken. Default 15 s. Shorter fails over sooner and writes more often. */
+  /**
+   * A Lease not renewed for this long may be taken over. Default 15 s. Shorter fails over sooner and writes more often.
+   */
   readonly leaseDurationMs?: number;
-  /** A leader that could not renew for this long stops leading. Default 10 s; below the lease duration. */
+  /** A leader that could not renew for this long stops leading. Default 10 s; must be below the lease duration. */
   readonly renewDeadlineMs?: number;
   /** Between tries. Default 2 s. */
   readonly retryPeriodMs?: number;
@@ -46,9 +29,9 @@ export interface LeaderElectionOptions {
 export interface LeaderElection {
   readonly isLeader: boolean;
   /**
-   * Stops trying and releases the Lease, so that the next one need not wait for its end. The signal ends the call that
-   * releases it.
-   * @throws what the API server or the way to it said; the Lease then runs out by itself
+   * Stops trying and releases the Lease, so that the next leader need not wait for its expiry. The signal aborts the
+   * release call.
+   * @throws the error of the release call; the Lease then expires
    */
   stop(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
@@ -57,169 +40,97 @@ export interface LeaderElection {
 const JITTER_FACTOR = 1.2;
 
 /**
- * Leader election on a Lease, by client-go's algorithm and constants: only local time since the record was last seen to
- * change counts, so clocks may differ. It elects, it does not fence: two may believe to lead for a moment.
+ * Starts leader election on a Lease, with client-go's algorithm and constants. Only the local time since the record was
+ * last seen to change counts, so clocks may differ. It does not fence: two candidates may briefly both act as leader.
  */
 export function startLeaderElection(options: LeaderElectionOptions): LeaderElection {
   const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2_000 } = options;
-  const { clock = () => performance.now(), random = Math.random } = options;
   if (!(leaseDurationMs > renewDeadlineMs && renewDeadlineMs > retryPeriodMs * JITTER_FACTOR)) {
     throw new RangeError(
-      `wanted leaseDurationMs > renewDeadlineMs > retryPeriodMs * ${JITTER_FACTOR}, got ${leaseDurationMs}, ${renewDeadlineMs}, ${retryPeriodMs}`,
+      `leaseDurationMs > renewDeadlineMs > retryPeriodMs * ${JITTER_FACTOR} must hold (got ${leaseDurationMs}, ${renewDeadlineMs}, ${retryPeriodMs})`,
     );
   }
-  const stopping = new AbortController();
-  const record = createLeaseRecord(options, { leaseDurationMs, clock });
-  let leading: AbortController | undefined;
+  return new LeaseElection(options, { leaseDurationMs, renewDeadlineMs, retryPeriodMs });
+}
 
-  const run = async () => {
-    while (!stopping.signal.aborted) {
-      const triedAtMs = clock();
-      if (await attempt()) await lead(triedAtMs);
-      else await pause(retryPeriodMs * (1 + random() * JITTER_FACTOR));
+type Periods = Required<
+  Pick<LeaderElectionOptions, "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs">
+>;
+
+class LeaseElection implements LeaderElection {
+  readonly #options: LeaderElectionOptions;
+  readonly #periods: Periods;
+  readonly #clock: () => number;
+  readonly #record: LeaseRecord;
+  readonly #stopping: AbortController = new AbortController();
+  readonly #running: Promise<void>;
+  #leading: AbortController | undefined;
+
+  constructor(options: LeaderElectionOptions, periods: Periods) {
+    const { client, namespace, name, identity, clock = () => performance.now() } = options;
+    const { leaseDurationMs } = periods;
+    this.#options = options;
+    this.#periods = periods;
+    this.#clock = clock;
+    this.#record = new LeaseRecord({ client, namespace, name, identity, leaseDurationMs, clock });
+    this.#running = this.#run();
+  }
+
+  get isLeader(): boolean {
+    return this.#leading !== undefined;
+  }
+
+  async stop({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    this.#stopping.abort(new Error("election stopped"));
+    await this.#running;
+    await this.#record.release(signal);
+  }
+
+  async #run(): Promise<void> {
+    const { random = Math.random } = this.#options;
+    while (!this.#stopping.signal.aborted) {
+      const triedAtMs = this.#clock();
+      if (await this.#attempt()) await this.#lead(triedAtMs);
+      else await this.#pause(this.#periods.retryPeriodMs * (1 + random() * JITTER_FACTOR));
     }
-  };
-  const attempt = async (atMostMs = Infinity): Promise<boolean> => {
-    const timeoutMs = Math.ceil(Math.min(renewDeadlineMs / 2, atMostMs));
+  }
+
+  async #attempt(atMostMs = Infinity): Promise<boolean> {
+    const timeoutMs = Math.ceil(Math.min(this.#periods.renewDeadlineMs / 2, atMostMs));
+    const stopping = this.#stopping.signal;
     try {
-      return await record.tryToHold(
-        AbortSignal.any([stopping.signal, AbortSignal.timeout(timeoutMs)]),
+      return await this.#record.tryToHold(
+        AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]),
       );
     } catch (error) {
-      if (!stopping.signal.aborted) options.onError(ensureError(error));
+      if (!stopping.aborted) this.#options.onError(ensureError(error));
       return false;
     }
-  };
-  const lead = async (sinceMs: number) => {
-    const mine = new AbortController();
-    leading = mine;
-    options.onStartedLeading(mine.signal);
-    // From before each try, since others count from when they see what it wrote.
+  }
+
+  async #lead(sinceMs: number): Promise<void> {
+    const leading = new AbortController();
+    this.#leading = leading;
+    this.#options.onStartedLeading(leading.signal);
+    // Counted from before each try, because other candidates count from when they see its write.
     let renewedAtMs = sinceMs;
-    const leftMs = () => renewedAtMs + renewDeadlineMs - clock();
+    const leftMs = () => renewedAtMs + this.#periods.renewDeadlineMs - this.#clock();
     for (;;) {
-      // Neither a pause nor a call that hangs may last beyond the deadline.
-      await pause(Math.min(retryPeriodMs, Math.max(0, leftMs())));
-      if (stopping.signal.aborted || leftMs() <= 0) break;
-      const triedAtMs = clock();
-      if (await attempt(leftMs())) renewedAtMs = triedAtMs;
+      // Neither a pause nor a hanging call may exceed the deadline.
+      await this.#pause(Math.min(this.#periods.retryPeriodMs, Math.max(0, leftMs())));
+      if (this.#stopping.signal.aborted || leftMs() <= 0) break;
+      const triedAtMs = this.#clock();
+      if (await this.#attempt(leftMs())) renewedAtMs = triedAtMs;
     }
-    leading = undefined;
-    mine.abort(new Error("leadership ended"));
-  };
-  const pause = (ms: number) =>
-    sleepMs(ms, stopping.signal).catch((error: unknown) => {
-      if (!stopping.signal.aborted) throw error;
-    });
+    this.#leading = undefined;
+    leading.abort(new Error("leadership ended"));
+  }
 
-  const running = run();
-  return {
-    get isLeader() {
-      return leading !== undefined;
-    },
-    async stop({ signal } = {}) {
-      stopping.abort(new Error("election stopped"));
-      await running;
-      await record.release(signal);
-    },
-  };
-}
-
-interface LeaseRecord {
-  /** Takes or renews the Lease; false when somebody else holds it or won the race. */
-  tryToHold(signal: AbortSignal): Promise<boolean>;
-  release(signal: AbortSignal | undefined): Promise<void>;
-}
-
-function createLeaseRecord(
-  { client, namespace, name, identity }: LeaderElectionOptions,
-  { leaseDurationMs, clock }: { readonly leaseDurationMs: number; readonly clock: () => number },
-): LeaseRecord {
-  const target = { namespace, name };
-  let seen: { readonly text: string; readonly atMs: number } | undefined;
-  let held: Lease | undefined;
-  /** Also after a write of which nobody knows whether it arrived: who never held the Lease has nothing to give back. */
-  let mayBeOurs = false;
-
-  const specOf = (previous: LeaseSpec | undefined): LeaseSpec => {
-    const renewTime = microTime(new Date());
-    const keeps = previous?.holderIdentity === identity;
-    return {
-      holderIdentity: identity,
-      leaseDurationSeconds: Math.max(1, Math.round(leaseDurationMs / 1_000)),
-      acquireTime: keeps ? (previous.acquireTime ?? renewTime) : renewTime,
-      renewTime,
-      leaseTransitions:
-        (previous?.leaseTransitions ?? 0) + (keeps || previous === undefined ? 0 : 1),
-    };
-  };
-  const write = async (run: () => Promise<Lease>): Promise<boolean> => {
+  async #pause(ms: number): Promise<void> {
     try {
-      mayBeOurs = true;
-      held = await run();
-      seen = { text: JSON.stringify(held.spec), atMs: clock() };
-      return true;
+      await sleepMs(ms, this.#stopping.signal);
     } catch (error) {
-      held = undefined;
-      if (isConflict(error) || isAlreadyExists(error)) return false;
-      throw error;
+      if (!this.#stopping.signal.aborted) throw error;
     }
-  };
-
-  return {
-    async tryToHold(signal) {
-      const bound = client.scoped({ signal, priority: "critical" });
-      const known = held;
-      if (
-        known !== undefined &&
-        (await write(() => bound.replace(LEASE, { ...known, spec: specOf(known.spec) })))
-      ) {
-        return true;
-      }
-      const found = await bound.get(LEASE, target).catch((error: unknown) => {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      });
-      if (found === undefined) {
-        return write(() =>
-          bound.create(LEASE, {
-            apiVersion: "coordination.k8s.io/v1",
-            kind: "Lease",
-            metadata: target,
-            spec: specOf(undefined),
-          }),
-        );
-      }
-      const text = JSON.stringify(found.spec);
-      if (seen?.text !== text) seen = { text, atMs: clock() };
-      const holder = found.spec?.holderIdentity ?? "";
-      const lastsMs = (found.spec?.leaseDurationSeconds ?? 0) * 1_000;
-      mayBeOurs = holder === identity;
-      if (holder !== "" && holder !== identity && clock() - seen.atMs < lastsMs) return false;
-      return write(() => bound.replace(LEASE, { ...found, spec: specOf(found.spec) }));
-    },
-    async release(signal) {
-      if (!mayBeOurs) return;
-      const bound = signal === undefined ? client : client.scoped({ signal });
-      const found = await bound.get(LEASE, target).catch((error: unknown) => {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      });
-      mayBeOurs = found?.spec?.holderIdentity === identity;
-      if (!mayBeOurs || found === undefined) return;
-      const spec: LeaseSpec = {
-        ...found.spec,
-        holderIdentity: "",
-        leaseDurationSeconds: 1,
-        renewTime: microTime(new Date()),
-      };
-      await write(() => bound.replace(LEASE, { ...found, spec }));
-      mayBeOurs = false;
-    },
-  };
-}
-
-/** MicroTime wants exactly six fractional digits. */
-function microTime(date: Date): string {
-  return date.toISOString().replace("Z", "000Z");
+  }
 }

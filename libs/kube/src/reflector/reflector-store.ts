@@ -2,33 +2,37 @@ import { deepFreeze, type ApiObject } from "@konverge/core";
 import type { NamespacedName } from "../names/resource-path.ts";
 import type { WatchEvent } from "../contract/watch-event.ts";
 
-/** One object as it was and as it is. */
+/** A change of one object, with its previous and its new state. */
 export interface ObjectEvent<T> {
   readonly kind: "added" | "changed" | "deleted";
-  /** Frozen. Of a deleted object the last known state. */
+  /** Frozen. For a deleted object, the last known state. */
   readonly object: T;
-  /** What was known before; absent for `added`. */
+  /** The previous known state; absent for `added`. */
   readonly previous?: T;
 }
 
-/** What a reflector knows of its objects. Nothing enters the store but through `commit`, so that a change can be told first. */
+/** The known objects of a reflector. Only `commit` changes the store, so that a change can be delivered first. */
 export interface ReflectorStore<T extends ApiObject> {
   get(target: NamespacedName): T | undefined;
   list(): T[];
-  /** The changes that an event of a watch means here; none for what is known already. */
+  /** Returns the changes that a watch event implies; none if they are already known. */
   eventsOf(event: Extract<WatchEvent<T>, { readonly object: T }>): ObjectEvent<T>[];
-  /** The changes from what is known to a whole list, one group per name; within a group the order counts. */
+  /**
+   * Returns the changes between the known objects and a whole list, one group per name. Order matters within a group.
+   */
   eventsOfList(items: readonly T[]): ObjectEvent<T>[][];
   commit(event: ObjectEvent<T>): void;
 }
 
-/** @param trim what is kept of an object, and told; its name, uid and version must stay */
+/** @param trim keeps a part of an object; its name, uid and version must stay */
 export function createReflectorStore<T extends ApiObject>(
   trim: (object: T) => T = (object) => object,
 ): ReflectorStore<T> {
   const objects = new Map<string, T>();
 
-  /** Another uid under the same name is another object: the old one is gone, even if nobody saw it go. */
+  /**
+   * A different uid under the same name is a different object: the old one was deleted, even if no event reported it.
+   */
   const compare = (object: T): ObjectEvent<T>[] => {
     const known = objects.get(keyOf(object.metadata));
     const next = deepFreeze(trim(object));
@@ -49,7 +53,7 @@ export function createReflectorStore<T extends ApiObject>(
     eventsOf({ kind, object }) {
       if (kind !== "deleted") return compare(object);
       const known = objects.get(keyOf(object.metadata));
-      // Of an older namesake, whose end was told when its successor came.
+      // Belongs to an older object of the same name, whose deletion was reported when its successor appeared.
       if (known === undefined || known.metadata.uid !== object.metadata.uid) return [];
       return [{ kind: "deleted", object: deepFreeze(trim(object)), previous: known }];
     },

@@ -1,23 +1,23 @@
 import {
-  defined,
   nextDelay,
+  defined,
   ensureError,
-  isKonvergeError,
   KonvergeError,
   sleepMs,
   type ApiObject,
   type BackoffPolicy,
   type ResourceType,
 } from "@konverge/core";
-import type { KubeClient } from "../contract/kube-client.ts";
-import { createReflectorStore, type ObjectEvent } from "./reflector-store.ts";
-import type { NamespacedName } from "../names/resource-path.ts";
+import type { KubeClient, ListOptions } from "../contract/kube-client.ts";
+import type { WatchEvent } from "../contract/watch-event.ts";
+import { createReflectorStore, type ObjectEvent, type ReflectorStore } from "./reflector-store.ts";
+import { WatchBackoff } from "./watch-backoff.ts";
 import { recoverList, recoverWatch, type WatchRecovery } from "./watch-failure.ts";
 
 export interface ReflectorEvent<T> extends ObjectEvent<T> {
-  /** From the first list, so nothing happened just now. */
+  /** True for the first list: nothing changed just now. */
   readonly initial: boolean;
-  /** The change is in any state at this version or later; also a deletion that only a list told. */
+  /** Any state at this version or later contains the change, including a deletion that only a list revealed. */
   readonly version: string;
 }
 
@@ -29,19 +29,21 @@ export interface ReflectorOptions<T extends ApiObject> {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   /**
-   * Told of each change, in order per object. It is awaited: a change is seen only when this resolves, and told again
-   * until it does (P1). Must not wait for the reflector's own `stop`.
+   * Called for each change, in order per object. It is awaited: a change counts as delivered when it resolves, and is
+   * delivered again until then (P1). Must not wait for the reflector's own `stop`.
    */
   readonly onEvent: (event: ReflectorEvent<T>) => void | Promise<void>;
-  /** What is kept of each object, and told; name, uid and version must stay. Default: all of it. */
+  /**
+   * Keeps a part of each object, which is stored and delivered; name, uid and version must stay. Default: all of it.
+   */
   readonly trim?: (object: T) => T;
-  /** After the first list. */
+  /** Called after the first list. */
   readonly onSynced?: () => void;
-  /** Told of each failure that is more than the daily life of a watch. The reflector goes on by itself. */
+  /** Called for each failure outside the normal life of a watch. The reflector recovers by itself. */
   readonly onError?: (error: Error) => void;
   /** When the server ends each watch. Default: random in [300, 600). */
   readonly timeoutSeconds?: number;
-  /** A watch that says nothing for this long is cut. Default: 5 s after the server should have ended it. */
+  /** A watch without data for this long is aborted. Default: 5 s after the server should have ended it. */
   readonly silentMs?: number;
   readonly random?: () => number;
   /** Monotonic, in ms. */
@@ -52,191 +54,225 @@ export interface ReflectorOptions<T extends ApiObject> {
 /** A local copy of all objects of a type, kept up to date by list and watch. */
 export interface Reflector<T extends ApiObject> {
   start(): void;
-  /** Resolves when the first list has been told; rejects when stopped before. */
+  /** Resolves when the first list has been delivered; rejects if stopped before. */
   readonly synced: Promise<void>;
-  /** Ends the watch; waits for the change that is being told. */
+  /** Ends the watch and waits for the delivery in progress. */
   stop(): Promise<void>;
-  /** Frozen; undefined when there is none. */
+  /** Frozen; undefined if it does not exist. */
   get(namespace: string | undefined, name: string): T | undefined;
   list(): T[];
-  /** Everything up to this version has been seen; undefined before the first list. */
+  /** Everything up to this version has been delivered; undefined before the first list. */
   readonly lastVersion: string | undefined;
-  /** Since the server last said anything, in ms; `Infinity` before it did. Bookmarks come about once a minute. */
+  /** Time since the server last sent anything, in ms; `Infinity` before. Bookmarks arrive about once a minute. */
   readonly ageMs: number;
 }
 
-/** client-go's reflector backoff: 800 ms to 30 s, each up to twice as long. */
-const BACKOFF: BackoffPolicy = {
-  baseMs: 800,
-  factor: 2,
-  capMs: 30_000,
-  steps: Infinity,
-  jitter: { kind: "proportional", share: 1 },
-};
-/** Without a failure for this long the backoff begins anew. */
-const BACKOFF_RESET_MS = 120_000;
-/** Between tries to tell one change. Short: while it lasts nothing else is seen. */
-const EMIT_AGAIN: BackoffPolicy = {
+/** Delays between deliveries of one change. Short, because later changes wait for it. */
+const REDELIVERY: BackoffPolicy = {
   baseMs: 100,
   factor: 2,
   capMs: 10_000,
   steps: Infinity,
   jitter: { kind: "equal" },
 };
-/** A watch that ends sooner without an event is as good as refused. */
+/** A watch that ends earlier without an event counts as refused. */
 const SHORT_WATCH_MS = 1_000;
-/** Changes of one list told at once; they are about different objects. */
-const TOLD_AT_ONCE = 16;
+/** Changes of one list that are delivered concurrently; they concern different objects. */
+const CONCURRENT_DELIVERIES = 16;
 
 export function createReflector<T extends ApiObject>(options: ReflectorOptions<T>): Reflector<T> {
-  const { client, type, onEvent, onSynced, onError = () => undefined } = options;
-  const { random = Math.random, clock = () => performance.now(), sleep = sleepMs } = options;
-  const { namespace, labelSelector, fieldSelector } = options;
-  const selection = {
-    ...defined({ namespace, labelSelector, fieldSelector }),
-  };
-  const store = createReflectorStore<T>(options.trim);
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const firstList = Promise.withResolvers<void>();
-  // Not everybody waits for it, and to stop early is no mistake.
-  firstList.promise.catch(() => undefined);
-  let synced = false;
-  let lastVersion: string | undefined;
-  let heardAtMs = -Infinity;
-  let failures = { count: 0, lastAtMs: -Infinity };
-  let running: Promise<void> | undefined;
+  return new ListWatchReflector(options);
+}
 
-  const emit = async (
-    event: ObjectEvent<T>,
-    { initial, version }: Pick<ReflectorEvent<T>, "initial" | "version">,
-  ): Promise<void> => {
-    store.commit(event);
-    for (let retry = 0; ; retry++) {
-      try {
-        await onEvent({ ...event, initial, version });
-        return;
-      } catch (error) {
-        signal.throwIfAborted();
-        onError(ensureError(error));
-        const step = nextDelay(EMIT_AGAIN, retry, random);
-        await sleep(step.kind === "wait" ? step.afterMs : EMIT_AGAIN.capMs, signal);
-      }
-    }
-  };
-  const backOff = async (error: unknown): Promise<void> => {
-    const nowMs = clock();
-    if (nowMs - failures.lastAtMs > BACKOFF_RESET_MS) failures = { count: 0, lastAtMs: nowMs };
-    const step = nextDelay(BACKOFF, failures.count, random);
-    failures = { count: failures.count + 1, lastAtMs: nowMs };
-    const wishMs = isKonvergeError(error) ? (error.retryAfterMs ?? 0) : 0;
-    await sleep(Math.max(step.kind === "wait" ? step.afterMs : BACKOFF.capMs, wishMs), signal);
-  };
-  const recover = async (error: unknown, recovery: WatchRecovery): Promise<WatchRecovery> => {
-    signal.throwIfAborted();
-    if (!recovery.quiet) onError(ensureError(error));
-    if (recovery.backOff) await backOff(error);
-    return recovery;
-  };
+class ListWatchReflector<T extends ApiObject> implements Reflector<T> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #store: ReflectorStore<T>;
+  readonly #backoff: WatchBackoff;
+  readonly #random: () => number;
+  readonly #clock: () => number;
+  readonly #stopping: AbortController = new AbortController();
+  readonly #firstList: PromiseWithResolvers<void> = Promise.withResolvers<void>();
+  #isSynced = false;
+  #lastVersion: string | undefined;
+  #heardAtMs = -Infinity;
+  #running: Promise<void> | undefined;
 
-  const listOnce = async (resourceVersion: string): Promise<void> => {
-    const { items, resourceVersion: listedAt } = await client.list(type, {
-      ...selection,
-      signal,
-      // At a version the whole list comes from the watch cache in one piece; only the newest state is paged.
-      ...(resourceVersion === "" ? {} : { resourceVersion, limit: 0 }),
+  constructor(options: ReflectorOptions<T>) {
+    const { random = Math.random, clock = () => performance.now() } = options;
+    this.#options = options;
+    this.#store = createReflectorStore<T>(options.trim);
+    this.#backoff = new WatchBackoff({ random, clock });
+    this.#random = random;
+    this.#clock = clock;
+    // Callers need not wait for it, and an early stop is not an error.
+    this.#firstList.promise.catch(() => undefined);
+  }
+
+  start(): void {
+    this.#running ??= this.#run().catch((error: unknown) => {
+      if (!this.#signal.aborted) this.#reportError(error);
+      this.#firstList.reject(error);
     });
-    heardAtMs = clock();
-    const groups = store.eventsOfList(items)[Symbol.iterator]();
-    const initial = !synced;
-    const teller = async (): Promise<void> => {
-      for (const group of groups) {
-        for (const event of group) await emit(event, { initial, version: listedAt });
-      }
-    };
-    await Promise.all(Array.from({ length: TOLD_AT_ONCE }, teller));
-    lastVersion = listedAt;
-    if (synced) return;
-    synced = true;
-    firstList.resolve();
-    onSynced?.();
-  };
-  const list = async (versionLost: boolean): Promise<void> => {
-    let version = versionLost ? "" : (lastVersion ?? "0");
+  }
+
+  get synced(): Promise<void> {
+    return this.#firstList.promise;
+  }
+
+  async stop(): Promise<void> {
+    const { resource } = this.#options.type;
+    const reason = new KonvergeError("cancelled", `the reflector of ${resource} is stopped`);
+    this.#stopping.abort(reason);
+    this.#firstList.reject(reason);
+    await this.#running;
+  }
+
+  get(namespace: string | undefined, name: string): T | undefined {
+    return this.#store.get({ name, ...defined({ namespace }) });
+  }
+
+  list(): T[] {
+    return this.#store.list();
+  }
+
+  get lastVersion(): string | undefined {
+    return this.#lastVersion;
+  }
+
+  get ageMs(): number {
+    return this.#clock() - this.#heardAtMs;
+  }
+
+  get #signal(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  get #selection(): Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector"> {
+    const { namespace, labelSelector, fieldSelector } = this.#options;
+    return defined({ namespace, labelSelector, fieldSelector });
+  }
+
+  async #run(): Promise<void> {
+    await this.#list(false);
+    for (let fresh = true; ;) {
+      this.#signal.throwIfAborted();
+      const recovery = await this.#watchOnce(fresh);
+      fresh = recovery?.next === "list";
+      if (fresh) await this.#list(recovery?.versionLost ?? false);
+    }
+  }
+
+  async #list(versionLost: boolean): Promise<void> {
+    let version = versionLost ? "" : (this.#lastVersion ?? "0");
     for (;;) {
       try {
-        await listOnce(version);
+        await this.#listOnce(version);
         return;
       } catch (error) {
-        const recovery = await recover(error, recoverList(error, version));
+        const recovery = await this.#recover(error, recoverList(error, version));
         if (recovery.versionLost) version = "";
       }
     }
-  };
-  const watchOnce = async (fresh: boolean): Promise<WatchRecovery | undefined> => {
-    const beganAtMs = clock();
+  }
+
+  async #listOnce(resourceVersion: string): Promise<void> {
+    const { client, type, onSynced } = this.#options;
+    const { items, resourceVersion: listedAt } = await client.list(type, {
+      ...this.#selection,
+      signal: this.#signal,
+      // At a version, the whole list comes from the watch cache in one piece; only the newest state is paged.
+      ...(resourceVersion === "" ? {} : { resourceVersion, limit: 0 }),
+    });
+    this.#heardAtMs = this.#clock();
+    const groups = this.#store.eventsOfList(items)[Symbol.iterator]();
+    const initial = !this.#isSynced;
+    const deliverGroups = async (): Promise<void> => {
+      for (const group of groups) {
+        for (const event of group) await this.#deliver({ ...event, initial, version: listedAt });
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENT_DELIVERIES }, deliverGroups));
+    this.#lastVersion = listedAt;
+    if (this.#isSynced) return;
+    this.#isSynced = true;
+    this.#firstList.resolve();
+    onSynced?.();
+  }
+
+  async #watchOnce(fresh: boolean): Promise<WatchRecovery | undefined> {
+    const beganAtMs = this.#clock();
     let events = 0;
     try {
-      const watch = client.watch(type, {
-        ...selection,
-        signal,
-        timeoutSeconds: options.timeoutSeconds ?? 300 + Math.floor(random() * 300),
-        ...defined({ silentMs: options.silentMs, resourceVersion: lastVersion }),
-      });
-      for await (const event of watch) {
+      for await (const event of this.#openWatch()) {
         events += 1;
-        heardAtMs = clock();
-        if (event.kind === "bookmark") {
-          if (event.resourceVersion !== "") lastVersion = event.resourceVersion;
-          continue;
-        }
-        const version = event.object.metadata.resourceVersion ?? lastVersion ?? "";
-        for (const change of store.eventsOf(event)) await emit(change, { initial: false, version });
-        lastVersion = version;
+        this.#heardAtMs = this.#clock();
+        await this.#take(event);
       }
-      if (events === 0 && clock() - beganAtMs < SHORT_WATCH_MS) await backOff(undefined);
+      if (events === 0 && this.#clock() - beganAtMs < SHORT_WATCH_MS)
+        await this.#backOff(undefined);
       return undefined;
     } catch (error) {
-      const lived = events > 0 || clock() - beganAtMs >= SHORT_WATCH_MS;
-      return recover(error, recoverWatch(error, { lived, fresh }));
+      const lived = events > 0 || this.#clock() - beganAtMs >= SHORT_WATCH_MS;
+      return this.#recover(error, recoverWatch(error, { lived, fresh }));
     }
-  };
-  const run = async (): Promise<void> => {
-    await list(false);
-    for (let fresh = true; ;) {
-      signal.throwIfAborted();
-      const recovery = await watchOnce(fresh);
-      fresh = recovery?.next === "list";
-      if (fresh) await list(recovery?.versionLost ?? false);
-    }
-  };
+  }
 
-  return {
-    start() {
-      running ??= run().catch((error: unknown) => {
-        if (!signal.aborted) onError(ensureError(error));
-        firstList.reject(error);
-      });
-    },
-    synced: firstList.promise,
-    async stop() {
-      const reason = new KonvergeError("cancelled", `the reflector of ${type.resource} is stopped`);
-      stopping.abort(reason);
-      firstList.reject(reason);
-      await running;
-    },
-    get: (inNamespace, name) =>
-      store.get(
-        inNamespace === undefined
-          ? { name }
-          : ({ namespace: inNamespace, name } satisfies NamespacedName),
-      ),
-    list: () => store.list(),
-    get lastVersion() {
-      return lastVersion;
-    },
-    get ageMs() {
-      return clock() - heardAtMs;
-    },
-  };
+  #openWatch(): AsyncIterable<WatchEvent<T>> {
+    const { client, type, silentMs } = this.#options;
+    const { timeoutSeconds = 300 + Math.floor(this.#random() * 300) } = this.#options;
+    return client.watch(type, {
+      ...this.#selection,
+      signal: this.#signal,
+      timeoutSeconds,
+      ...defined({ silentMs, resourceVersion: this.#lastVersion }),
+    });
+  }
+
+  async #take(event: WatchEvent<T>): Promise<void> {
+    if (event.kind === "bookmark") {
+      if (event.resourceVersion !== "") this.#lastVersion = event.resourceVersion;
+      return;
+    }
+    const version = event.object.metadata.resourceVersion ?? this.#lastVersion ?? "";
+    for (const change of this.#store.eventsOf(event)) {
+      await this.#deliver({ ...change, initial: false, version });
+    }
+    this.#lastVersion = version;
+  }
+
+  /** Calls `onEvent` until it resolves. */
+  async #deliver(event: ReflectorEvent<T>): Promise<void> {
+    this.#store.commit(event);
+    for (let retry = 0; ; retry++) {
+      try {
+        await this.#options.onEvent(event);
+        return;
+      } catch (error) {
+        this.#signal.throwIfAborted();
+        this.#reportError(error);
+        const step = nextDelay(REDELIVERY, retry, this.#random);
+        await this.#sleep(step.kind === "wait" ? step.afterMs : REDELIVERY.capMs);
+      }
+    }
+  }
+
+  async #recover(error: unknown, recovery: WatchRecovery): Promise<WatchRecovery> {
+    this.#signal.throwIfAborted();
+    if (!recovery.quiet) this.#reportError(error);
+    if (recovery.backOff) await this.#backOff(error);
+    return recovery;
+  }
+
+  async #backOff(error: unknown): Promise<void> {
+    await this.#sleep(this.#backoff.nextDelayMs(error));
+  }
+
+  #sleep(ms: number): Promise<void> {
+    const { sleep = sleepMs } = this.#options;
+    return sleep(ms, this.#signal);
+  }
+
+  #reportError(error: unknown): void {
+    this.#options.onError?.(ensureError(error));
+  }
 }

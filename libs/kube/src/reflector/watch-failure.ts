@@ -8,45 +8,45 @@ import {
   isTooManyRequests,
 } from "../errors/kube-api-error.ts";
 
-/** How a reflector goes on after a list or a watch failed. */
+/** How a reflector continues after a failed list or watch. */
 export interface WatchRecovery {
   readonly next: "watch" | "list";
-  /** Wait first; what failed would fail again. */
+  /** Wait first; an immediate retry would fail too. */
   readonly backOff: boolean;
-  /** Belongs to the life of a watch; nobody needs to hear of it. */
+  /** A normal event in the life of a watch; not reported. */
   readonly quiet: boolean;
-  /** The version to resume at is lost to the server: only its newest state will do. */
+  /** The server no longer has the version to resume at; only its newest state can be read. */
   readonly versionLost: boolean;
 }
 
 export interface WatchHistory {
-  /** The watch had delivered something, or lasted a second. */
+  /** The watch had delivered an event, or lasted a second. */
   readonly lived: boolean;
-  /** It was the first one after a list. */
+  /** It was the first watch after a list. */
   readonly fresh: boolean;
 }
 
-/** The rules of client-go's reflector (tools/cache/reflector.go). */
+/** Follows the rules of client-go's reflector (tools/cache/reflector.go). */
 export function recoverWatch(error: unknown, { lived, fresh }: WatchHistory): WatchRecovery {
   const base = { quiet: false, versionLost: false };
   if (isExpired(error) || isGone(error)) {
-    // At once, unless the version expired that was listed just now: then the server is in trouble.
+    // Immediately, unless the version from the list just before has expired: then the server has a problem.
     return { ...base, next: "list", backOff: fresh && !lived, quiet: true };
   }
   if (isResourceVersionTooLarge(error))
     return { ...base, next: "list", backOff: true, versionLost: true };
   if (isTooManyRequests(error) || isInternalError(error))
     return { ...base, next: "watch", backOff: true };
-  // No answer, a cut stream, or a gate that says not now: what was seen is still true, so there is nothing to list.
+  // No response, a broken stream, or a gate that defers: the known state is still valid, so no list is needed.
   if (isKonvergeError(error) && !isKubeApiError(error)) {
     return { ...base, next: "watch", backOff: !lived || error.code === "deferred" };
   }
   return { ...base, next: "list", backOff: true };
 }
 
-/** As {@link recoverWatch}, for a list at version `version`. */
+/** Like {@link recoverWatch}, for a list at version `version`. */
 export function recoverList(error: unknown, version: string): WatchRecovery {
   const lost = isExpired(error) || isGone(error) || isResourceVersionTooLarge(error);
-  // At once, but not for ever: the newest state cannot be too new.
+  // Immediately, but only once: the newest state cannot be too new.
   return { next: "list", backOff: !lost || version === "", quiet: lost, versionLost: lost };
 }

@@ -9,9 +9,9 @@ interface CallEnd {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** One sent call, as those who look on see it. */
+/** The report of one sent call to its observers. */
 export interface CallReport {
-  /** The headers with those that an observer wants sent along. */
+  /** Adds the headers that an observer requests. */
   readonly withTrace: (headers: Headers) => Headers;
   readonly ended: (end: CallEnd) => void;
 }
@@ -20,7 +20,7 @@ const WRITES: ReadonlySet<CallVerb> = new Set(["create", "update", "patch", "app
 
 const NOBODY_LOOKS: CallReport = { withTrace: (headers) => headers, ended: () => undefined };
 
-/** Starts the clock of one sent call, and tells the scope's observers how it ended. */
+/** Starts the clock of one sent call and reports its end to the scope's observers. */
 export function startCallReport(
   {
     verb,

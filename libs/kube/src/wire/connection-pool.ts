@@ -5,20 +5,20 @@ import type { TlsMaterial } from "../credentials/tls-material.ts";
 
 export interface ConnectionPoolOptions {
   readonly credentials: Pick<KubeCredentials, "server" | "proxyUrl">;
-  /** Connections at most; undefined for no limit. */
+  /** Maximum number of connections; undefined for no limit. */
   readonly connections?: number;
 }
 
-/** Kept-alive connections to one API server; new ones when the client certificate changes. */
+/** Kept-alive connections to one API server, replaced when the client certificate changes. */
 export interface ConnectionPool {
   readonly origin: string;
-  /** Path before the API's own, when the server is behind another. */
+  /** Path prefix of the API, if the server is behind another one. */
   readonly basePath: string;
   for(tls: TlsMaterial): Dispatcher;
   close(): Promise<void>;
 }
 
-/** An idle connection is closed before the API server does it (90 s, Go's default there) and a write would be lost. */
+/** Idle connections are closed before the API server closes them (90 s, Go's default) and a write is lost. */
 const IDLE_MS = 60_000;
 const CONNECT_MS = 10_000;
 
@@ -28,7 +28,7 @@ export function createConnectionPool({
 }: ConnectionPoolOptions): ConnectionPool {
   const { origin, pathname } = new URL(credentials.server);
   let current: { readonly tls: TlsMaterial; readonly dispatcher: Dispatcher } | undefined;
-  /** Of an older certificate; each ends with its last call. */
+  /** Dispatchers of older certificates; each ends with its last call. */
   const retired = new Set<Dispatcher>();
 
   const retire = (dispatcher: Dispatcher) => {
@@ -70,7 +70,7 @@ function open(
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
     connectTimeout: CONNECT_MS,
-    // 0 means none: the deadline of each call is kept by us, and a watch has its own.
+    // 0 means none: the transport enforces the deadline of each call, and a watch has its own.
     headersTimeout: 0,
     bodyTimeout: 0,
   };

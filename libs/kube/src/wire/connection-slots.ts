@@ -1,11 +1,11 @@
-/** Who may use a connection: a call takes its slot before its token, so that a token never waits for a connection. */
+/** Slots for connections. A call takes its slot before its token, so that a token never waits for a connection. */
 export interface ConnectionSlots {
-  /** Resolves in order of asking. @throws the signal's reason when aborted first. */
+  /** Resolves in FIFO order. @throws the signal's reason if aborted first */
   take(signal?: AbortSignal): Promise<void> | undefined;
   give(): void;
 }
 
-/** `slots` calls at once; the others wait in line. Returns undefined from `take` when there is nothing to wait for. */
+/** Allows `slots` concurrent calls; others wait in order. `take` returns undefined if there is no need to wait. */
 export function createConnectionSlots(slots: number): ConnectionSlots {
   let free = slots;
   const waiting = new Set<() => void>();

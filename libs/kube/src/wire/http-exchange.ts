@@ -18,7 +18,7 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
-/** The server went away in the middle of the exchange, so that a read may be sent again at once. */
+/** The server closed the connection during the exchange, so a read may be repeated immediately. */
 export class ConnectionBroken extends KonvergeError {
   constructor(message: string, cause: Error) {
     super("kube_unreachable", message, { cause });
@@ -28,8 +28,8 @@ export class ConnectionBroken extends KonvergeError {
 const BROKEN = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "HPE_INVALID_EOF_STATE"]);
 
 /**
- * One exchange on the bare dispatcher: no body stream is built, which costs more than parsing a small object.
- * `onEnd` is called once, when the connection is not used any more; that may be after the promise settled.
+ * Sends one request on the bare dispatcher: a body stream would cost more than parsing a small object.
+ * `onEnd` is called once, when the connection is free again; that may be after the promise settled.
  * @throws KonvergeError `kube_timeout` or `kube_unreachable`
  * @throws the signal's reason when aborted
  */
@@ -38,95 +38,110 @@ export function exchange(
   request: HttpRequest,
   onEnd: () => void,
 ): Promise<HttpAnswer> {
-  const { signal, deadlineMs } = request;
-  if (signal?.aborted === true) {
+  if (request.signal?.aborted === true) {
     onEnd();
-    return Promise.reject(ensureError(signal.reason));
+    return Promise.reject(ensureError(request.signal.reason));
   }
-  return new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | undefined;
-    let given: { readonly reason: unknown } | undefined;
-    let status = 0;
-    let headers: HttpAnswer["headers"] = {};
-    const chunks: Buffer[] = [];
-
-    const giveUp = (reason: unknown) => {
-      if (given !== undefined) return;
-      given = { reason };
-      settle();
-      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason is the caller's own
-      reject(reason);
-      controller?.abort(ensureError(reason));
-    };
-    const onAbort = () => giveUp(signal?.reason);
-    const timer = setTimeout(
-      () =>
-        giveUp(
-          new KonvergeError(
-            "kube_timeout",
-            `${origin(request)} did not answer within ${deadlineMs} ms`,
-          ),
-        ),
-      deadlineMs,
-    );
-    const settle = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-    };
-    signal?.addEventListener("abort", onAbort, { once: true });
-
-    dispatcher.dispatch(
-      {
-        origin: request.origin,
-        method: request.method,
-        path: request.path,
-        headers: request.headers,
-        body: request.body ?? null,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      },
-      {
-        onRequestStart(started) {
-          controller = started;
-          // Given up while it waited for its connection: never send it.
-          if (given !== undefined) started.abort(ensureError(given.reason));
-        },
-        onResponseStart(_controller, statusCode, responseHeaders) {
-          status = statusCode;
-          headers = responseHeaders;
-        },
-        onResponseData(_controller, chunk) {
-          chunks.push(chunk);
-        },
-        onResponseEnd() {
-          onEnd();
-          settle();
-          const [only] = chunks;
-          const body = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
-          resolve({ status, headers, body: body.toString("utf8") });
-        },
-        onResponseError(_controller, error) {
-          onEnd();
-          settle();
-          if (given === undefined) reject(networkError(request, error));
-        },
-      },
-    );
-  });
+  const pending = new Exchange(request, onEnd);
+  const { origin, method, path, headers, body = null } = request;
+  dispatcher.dispatch(
+    { origin, method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 },
+    pending,
+  );
+  return pending.answer;
 }
 
-/** Turns what undici throws into ours. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #request: HttpRequest;
+  readonly #onEnd: () => void;
+  readonly #answer: PromiseWithResolvers<HttpAnswer> = Promise.withResolvers<HttpAnswer>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #onAbort: () => void;
+  readonly #chunks: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+  #aborted: { readonly reason: unknown } | undefined;
+  #status = 0;
+  #headers: HttpAnswer["headers"] = {};
+
+  constructor(request: HttpRequest, onEnd: () => void) {
+    const { signal, deadlineMs } = request;
+    this.#request = request;
+    this.#onEnd = onEnd;
+    this.#timer = setTimeout(() => {
+      const message = `${nameServer(request)} did not respond within ${deadlineMs} ms`;
+      this.#abort(new KonvergeError("kube_timeout", message));
+    }, deadlineMs);
+    this.#onAbort = () => this.#abort(signal?.reason);
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  get answer(): Promise<HttpAnswer> {
+    return this.#answer.promise;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // Aborted while it waited for its connection: never send it.
+    if (this.#aborted !== undefined) controller.abort(ensureError(this.#aborted.reason));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: HttpAnswer["headers"],
+  ): void {
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#onEnd();
+    this.#settle();
+    const [first] = this.#chunks;
+    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks);
+    this.#answer.resolve({
+      status: this.#status,
+      headers: this.#headers,
+      body: body.toString("utf8"),
+    });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#onEnd();
+    this.#settle();
+    if (this.#aborted === undefined) this.#answer.reject(networkError(this.#request, error));
+  }
+
+  #abort(reason: unknown): void {
+    if (this.#aborted !== undefined) return;
+    this.#aborted = { reason };
+    this.#settle();
+    this.#answer.reject(reason);
+    this.#controller?.abort(ensureError(reason));
+  }
+
+  #settle(): void {
+    clearTimeout(this.#timer);
+    this.#request.signal?.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+/** Converts an error of undici. */
 export function networkError(
   request: Pick<HttpRequest, "origin" | "method">,
   thrown: unknown,
 ): KonvergeError {
   const error = ensureError(thrown);
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  const message = `${origin(request)} cannot be reached: ${error.message || code}`;
+  const message = `${nameServer(request)} cannot be reached: ${error.message || code}`;
   if (BROKEN.has(code)) return new ConnectionBroken(message, error);
   return new KonvergeError("kube_unreachable", message, { cause: error });
 }
 
-function origin(request: Pick<HttpRequest, "origin">): string {
+function nameServer(request: Pick<HttpRequest, "origin">): string {
   return `API server ${request.origin}`;
 }

@@ -7,14 +7,14 @@ export type OpenedStream =
   | { readonly kind: "refused"; readonly answer: HttpAnswer };
 
 export interface StreamOptions {
-  /** A stream that sends nothing for this long is broken. */
+  /** A stream without data for this long is broken. */
   readonly silentMs: number;
-  /** Ends the stream as the request's own signal does. */
+  /** Ends the stream, like the request's own signal. */
   readonly closed: AbortSignal;
 }
 
 /**
- * Opens an answer that keeps coming. `deadlineMs` of the request covers its beginning only.
+ * Opens a streaming response. The request's `deadlineMs` covers only its start.
  * @throws KonvergeError `kube_timeout` or `kube_unreachable`, also while reading the chunks
  * @throws the signal's reason when aborted
  */
@@ -32,7 +32,7 @@ export async function openStream(
       late.abort(
         new KonvergeError(
           "kube_timeout",
-          `API server ${origin} began no answer within ${deadlineMs} ms`,
+          `API server ${origin} sent no response headers within ${deadlineMs} ms`,
         ),
       ),
     deadlineMs,

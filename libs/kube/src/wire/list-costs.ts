@@ -1,10 +1,10 @@
-/** What lists cost, in tokens, by what the last one of a resource weighed. */
+/** The cost of lists in tokens, by the size of the last list of each resource. */
 export interface ListCosts {
   of(resource: string): number;
   note(resource: string, bytes: number): void;
 }
 
-/** Priority and fairness counts a list as a seat per 100 kB, ten at most (apiserver `list_work_estimator.go`). */
+/** Priority and fairness counts one seat per 100 kB of a list, at most ten (apiserver `list_work_estimator.go`). */
 const BYTES_PER_TOKEN = 100_000;
 const MOST = 10;
 

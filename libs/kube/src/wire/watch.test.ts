@@ -1,7 +1,8 @@
 import { parseJson } from "@konverge/core";
 import { expect, test } from "vitest";
 import { isExpired } from "../errors/kube-api-error.ts";
-import { readWatch, type WatchEvent } from "./watch.ts";
+import type { WatchEvent } from "../contract/watch-event.ts";
+import { readWatch } from "./watch.ts";
 
 const type = {
   group: "",

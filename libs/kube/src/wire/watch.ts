@@ -10,9 +10,12 @@ import type { WatchEvent } from "../contract/watch-event.ts";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
 import { fromStatus } from "../errors/parse-api-error.ts";
 
-/** A watch is silent on a quiet resource; the server ends it by `timeoutSeconds`, and this much later we do. */
+/**
+ * A watch is silent on a quiet resource. The server ends it after `timeoutSeconds`; the client aborts it this much
+ * later.
+ */
 export const SILENCE_MARGIN_MS = 5_000;
-/** One event is one object, which the server keeps below 3 MiB; JSON text escapes at most sixfold. */
+/** An event holds one object, which the server keeps below 3 MiB; JSON text escapes at most sixfold. */
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
 
 const KINDS: Readonly<Record<string, "added" | "changed" | "deleted">> = {
@@ -28,9 +31,9 @@ export interface WatchSource {
 }
 
 /**
- * Reads the events of a watch. Ends when the stream ends.
- * @throws KubeApiError for an ERROR event, which the server sends inside of a stream that began with 200
- * @throws KonvergeError `kube_unreachable` for anything that is no event
+ * Parses the events of a watch. Ends when the stream ends.
+ * @throws KubeApiError for an ERROR event, which the server sends inside a stream that began with 200
+ * @throws KonvergeError `kube_unreachable` for anything that is not an event
  */
 export async function* readWatch<T extends ApiObject>(
   chunks: AsyncIterable<Uint8Array>,
@@ -41,7 +44,7 @@ export async function* readWatch<T extends ApiObject>(
   }
 }
 
-/** Lines of a stream; an unfinished last line is a cut, not an event. */
+/** Splits a stream into lines; an unfinished last line is a broken stream, not an event. */
 async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
@@ -58,7 +61,7 @@ async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<str
     if (rest.length > MAX_LINE_CHARS) {
       throw new KonvergeError(
         "kube_unreachable",
-        `watch sent ${rest.length} characters without a line end`,
+        `watch sent ${rest.length} characters without a newline`,
       );
     }
   }
@@ -98,7 +101,7 @@ function parseEvent(line: string): JsonObject | undefined {
     const value = parseJson(line);
     return isJsonObject(value) ? value : undefined;
   } catch (error) {
-    // The text is not quoted: it may be half of a Secret.
+    // The text is not quoted: it may be a part of a Secret.
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
