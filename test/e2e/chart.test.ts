@@ -90,7 +90,7 @@ const scenarios = globSync(`${CHART}/ci/*-values.yaml`);
 
 test.for([
   { what: "alone", args: ["--replicas", "3"] },
-  { what: "with watchers and the API", args: ["--watchers", "2", "--api-secret", "api"] },
+  { what: "with watchers and the API", args: ["--watch-replicas", "2", "--api-secret", "api"] },
 ])(
   "with printed values, $what, the chart makes the objects of konverge manifests",
   async ({ args }, context) => {

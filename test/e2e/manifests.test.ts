@@ -111,7 +111,7 @@ test("a restricted namespace admits the pod as printed, and would not with less"
 
 test.for([
   { what: "two workers", args: [] },
-  { what: "a watcher and a worker that only works", args: ["--watchers", "1"] },
+  { what: "a watcher and a worker that only works", args: ["--watch-replicas", "1"] },
 ])(
   "$what with the account's own token play the demo's story, and nothing is forbidden to them",
   async ({ args }, context) => {
@@ -349,7 +349,7 @@ test("wrong options are told at once, and a secret is asked for by name", async 
 });
 
 test("watchers and workers come apart, and the API with them, without an account for the cluster", async () => {
-  const apart = await printManifests("--watchers", "2", "--api-secret", "api", "-o", "json");
+  const apart = await printManifests("--watch-replicas", "2", "--api-secret", "api", "-o", "json");
   const deployments = apart.filter(({ kind }) => kind === "Deployment") as Deployment[];
   const shown = deployments.map(({ metadata: { name }, spec: { replicas, template } }) => {
     const { automountServiceAccountToken: token } = template.spec as {

@@ -11,7 +11,7 @@ import { runCommand } from "./cli-runner.ts";
 
 const harness = useQueues();
 
-test("a cancelled run goes on by retry --from-failed, approved with a token whose name is kept, while watch prints each step", async () => {
+test("a cancelled run goes on by retry --from-failed-step, approved with a token whose name is kept, while watch prints each step", async () => {
   const cleanup = new AsyncDisposableStack();
   onTestFinished(() => cleanup.disposeAsync());
   const folder = await mkdtemp(join(tmpdir(), "konverge-watch-"));
@@ -59,10 +59,10 @@ test("a cancelled run goes on by retry --from-failed, approved with a token whos
     "cancelled: cancelled: the run was cancelled by ann: the wrong day",
   ]);
 
-  const dry = await konverge("run", "retry", id, "--from-failed", ...why, "--dry-run");
+  const dry = await konverge("run", "retry", id, "--from-failed-step", ...why, "--dry-run");
   expect(dry.stderr).toMatch(/nothing was retried/);
   const action = ["--reason", "the right day", "--by", "bob"];
-  const retried = await konverge("run", "retry", id, "--from-failed", ...action, "-o", "name");
+  const retried = await konverge("run", "retry", id, "--from-failed-step", ...action, "-o", "name");
   expect(retried).toEqual({ code: 0, stdout: `${id}\n`, stderr: "" });
   const shown = await konverge("run", "get", id);
   expect(shown.stdout).toMatch(/^started by +ann$/m);

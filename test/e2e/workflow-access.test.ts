@@ -19,7 +19,14 @@ interface Role extends ApiObject {
 }
 
 async function printManifests(): Promise<ApiObject[]> {
-  const args = ["--config", CONFIG, "--image", "registry.example/operator:1", "--watchers", "1"];
+  const args = [
+    "--config",
+    CONFIG,
+    "--image",
+    "registry.example/operator:1",
+    "--watch-replicas",
+    "1",
+  ];
   const { stdout } = await runCommand(["manifests", ...args, "-o", "json"], {});
   return (JSON.parse(stdout) as { items: ApiObject[] }).items;
 }

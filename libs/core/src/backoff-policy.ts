@@ -78,7 +78,7 @@ export function defineBackoff(policy: BackoffPolicy): BackoffPolicy {
   const issues = findBackoffPolicyIssues(policy);
   if (issues.length === 0) return policy;
   const list = issues.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`).join("; ");
-  throw new RangeError(`ladder cannot climb: ${list}`);
+  throw new RangeError(`invalid backoff policy: ${list}`);
 }
 
 /** client-go's `retry.DefaultRetry`: 5 attempts, so 4 sleeps of 10 to 11 ms. */

@@ -98,7 +98,7 @@ test("what failed is tried again: the same run goes on live, its child is a link
   mending = () => held;
   await page.getByRole("button", { name: "Go on from what failed" }).click();
   const dialog = page.getByRole("dialog", { name: "Go on from what failed" });
-  await dialog.getByText("konverge run retry mend/default/vase --from-failed").waitFor();
+  await dialog.getByText("konverge run retry mend/default/vase --from-failed-step").waitFor();
   await dialog.getByLabel("Who you are").fill("ann");
   const why = dialog.getByRole("textbox", { name: "Why" });
   await why.fill("glue was bought");

@@ -243,7 +243,7 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
     {
       code: "run_blocked",
       run: "release/default/old",
-      message: expect.stringMatching(/^release: old is stuck: .* version 9/),
+      message: expect.stringMatching(/^release: old is blocked: .* version 9/),
     },
     {
       code: "run_failed",
@@ -259,7 +259,7 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
   expect((await overview()).problems[0]).toEqual({
     code: "run_blocked",
     level: "error",
-    message: "release: 4 runs are stuck",
+    message: "release: 4 runs are blocked",
     workflow: "release",
   });
 });

@@ -122,7 +122,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
       controllers: [CONTROLLER],
       keys: [{ namespace, name: "blocks" }],
     });
-    expect(Number(line["blockedMs"])).toBeGreaterThan(2 * LEASE_MS);
+    expect(Number(line["eventLoopBlockedMs"])).toBeGreaterThan(2 * LEASE_MS);
     expect(Number(line["cpuMs"])).toBeGreaterThan(LEASE_MS);
     // The blocked process may be the one that runs it once more afterwards.
     const lost = (await records("blocks")).filter(({ outcome }) => outcome === "lost");
@@ -177,6 +177,6 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     const record = await until("it is recorded", async () =>
       (await records("short").catch(() => [])).at(-1),
     );
-    expect(Number(record.parsed["blockedMs"])).toBeGreaterThan(1_000);
+    expect(Number(record.parsed["eventLoopBlockedMs"])).toBeGreaterThan(1_000);
   });
 });

@@ -241,7 +241,7 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
         () => store.leave(held, { kind: "done", result: 1 }),
         () => store.leave(held, { kind: "waiting" }),
       ]) {
-        await expect(late()).rejects.toThrow(/another activation holds/);
+        await expect(late()).rejects.toThrow(/another execution holds/);
       }
     }
     expect(lost.length).toBeGreaterThan(3);

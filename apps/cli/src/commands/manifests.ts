@@ -13,7 +13,7 @@ interface ManifestsFlags {
   readonly namespace: string;
   readonly name: string;
   readonly replicas: string;
-  readonly watchers?: string;
+  readonly watchReplicas?: string;
   readonly redisSecret: string;
   readonly apiSecret?: string;
   readonly output: "yaml" | "json" | "values";
@@ -32,7 +32,7 @@ export function addManifestsCommand(program: Command): void {
     .option("--namespace <name>", "Namespace of the workers", "konverge")
     .option("--name <name>", "Name of the ServiceAccount and prefix of the Deployments", "konverge")
     .option("--replicas <n>", "Number of worker Pods", "2")
-    .option("--watchers <n>", "Number of watch-only Pods (others then only work)")
+    .option("--watch-replicas <n>", "Number of watch-only Pods (others then only work)")
     .option("--redis-secret <name>", "Secret with the Redis URL in its key url", "konverge-redis")
     .option("--api-secret <name>", "Secret with an API token in its key token; adds the HTTP API")
     .addOption(
@@ -49,7 +49,7 @@ export function addManifestsCommand(program: Command): void {
         installation: { name: flags.name, namespace: flags.namespace, image: flags.image },
         configInImage: flags.configInImage ?? pathInImage(flags.config),
         replicas: Number(flags.replicas),
-        watchers: flags.watchers === undefined ? undefined : Number(flags.watchers),
+        watchers: flags.watchReplicas === undefined ? undefined : Number(flags.watchReplicas),
         redisSecret: flags.redisSecret,
         apiSecret: flags.apiSecret,
       };
@@ -84,7 +84,7 @@ function checkFlags(flags: ManifestsFlags): void {
     const what = value === undefined ? "" : ` ${JSON.stringify(value)}`;
     if (!isGood) issues.push({ pointer: `/${flag}`, detail: `--${flag}${what}: ${fix}` });
   };
-  const { image, namespace, name, replicas, watchers, redisSecret, apiSecret } = flags;
+  const { image, namespace, name, replicas, watchReplicas, redisSecret, apiSecret } = flags;
   const label = "must consist of lower-case letters, digits and dashes";
   // A secret passed by mistake must not appear in a log.
   const secret = "must be the name of a Secret, not its value";
@@ -99,10 +99,10 @@ function checkFlags(flags: ManifestsFlags): void {
   check("name", isName, `${label}, at most ${MAX_NAME} characters`, name);
   check("replicas", /^\d{1,5}$/.test(replicas), "must be a whole number", replicas);
   check(
-    "watchers",
-    /^[1-9]\d{0,4}$/.test(watchers ?? "1"),
+    "watch-replicas",
+    /^[1-9]\d{0,4}$/.test(watchReplicas ?? "1"),
     "must be a whole number from 1",
-    watchers,
+    watchReplicas,
   );
   check("redis-secret", DNS_SUBDOMAIN.test(redisSecret), secret);
   check("api-secret", DNS_SUBDOMAIN.test(apiSecret ?? "api"), secret);

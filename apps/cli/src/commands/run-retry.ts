@@ -10,7 +10,7 @@ import {
 import { RUN_ID, showRun, showWhenEnded, withWait, type WaitFlags } from "../ask/show-run.ts";
 
 interface RetryFlags extends ActionFlags, WaitFlags {
-  readonly fromFailed?: boolean;
+  readonly fromFailedStep?: boolean;
 }
 
 export function addRunRetryCommand(group: Command): void {
@@ -25,7 +25,7 @@ export function addRunRetryCommand(group: Command): void {
     ),
   )
     .option(
-      "--from-failed",
+      "--from-failed-step",
       "Resume the same run after its completed steps; not if it was compensated",
     )
     .action((id: string, flags: RetryFlags) =>
@@ -35,7 +35,7 @@ export function addRunRetryCommand(group: Command): void {
           return printNote("dry run; showing the current state, nothing was retried");
         }
         const { action, write } = actionOf(flags);
-        const { fromFailed = false, wait } = flags;
+        const { fromFailedStep: fromFailed = false, wait } = flags;
         const run = await client.runs.retry(id, { ...action, fromFailed }, write);
         if (wait === true) return await showWhenEnded(client, run.id, flags);
         showRun(flags, run);

@@ -56,7 +56,7 @@ const HELP = `
   konverge run list --status blocked --search web
   konverge run watch release/default/6f1b
   konverge run cancel release/default/6f1b --reason "wrong version"
-  konverge run retry release/default/6f1b --from-failed --reason "quota raised"`;
+  konverge run retry release/default/6f1b --from-failed-step --reason "quota raised"`;
 
 export function addRunCommand(program: Command): void {
   const group = program
@@ -139,7 +139,7 @@ export function addRunCommand(program: Command): void {
             limit: Number(flags.limit),
             ...defined({ workflow }),
             ...pick(flags, ["cursor", "status", "key", "by"]),
-            ...defined({ q: flags.search }),
+            ...defined({ search: flags.search }),
           });
           return showPages(flags, list, {
             nameOf: ({ id }) => id,

@@ -25,7 +25,7 @@ export function keyItem(state: KeySummary): KeyItem {
     ...(requested > finished ? { pending: formatRequestId(key, requested) } : {}),
     ...defined({ nextAt }),
     ...(paused === undefined ? {} : { paused: pauseView(paused) }),
-    ...defined({ dead: deadLetter }),
+    ...defined({ deadLetter }),
   };
 }
 

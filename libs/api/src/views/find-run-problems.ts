@@ -27,8 +27,8 @@ export function findRunProblems({
     ...told(blocked, {
       code: "run_blocked",
       level: "error",
-      one: ({ blockedReason = "" }) => `is stuck: ${blockedReason}`,
-      many: (count) => (count === 1 ? "1 run is stuck" : `${count} runs are stuck`),
+      one: ({ blockedReason = "" }) => `is blocked: ${blockedReason}`,
+      many: (count) => (count === 1 ? "1 run is blocked" : `${count} runs are blocked`),
     }),
     ...told(failed, {
       code: "run_failed",

@@ -20,7 +20,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     cluster,
     version,
     status,
-    ...defined({ error, reason: blockedReason, key }),
+    ...defined({ error, blockedReason, key }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
     ...defined({ by, cancel }),
     ...(retry === undefined

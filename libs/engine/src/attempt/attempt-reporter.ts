@@ -133,7 +133,7 @@ export function createAttemptReporter(options: AttemptReporterOptions): AttemptR
 
 function buildRecord(
   attempt: AttemptLease,
-  { outcome, trace, object, blockedMs }: AttemptRun,
+  { outcome, trace, object, eventLoopBlockedMs }: AttemptRun,
   {
     controller,
     worker,
@@ -192,7 +192,7 @@ function buildRecord(
       })),
     ...(trace.runs.length === 0 ? {} : { runs: [...trace.runs] }),
     calls: { count: trace.calls.count, durationMs: Math.round(trace.calls.durationMs) },
-    ...optional("blockedMs", blockedMs),
+    ...optional("eventLoopBlockedMs", eventLoopBlockedMs),
     ...(hints.length === 0 ? {} : { hints: [...hints] }),
   };
 }

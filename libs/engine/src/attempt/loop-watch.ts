@@ -26,17 +26,17 @@ export function watchLoop(log: Log, clock: () => number = () => performance.now(
     return overdueMs >= REPORTED_MS ? overdueMs : 0;
   };
   const timer = setInterval(() => {
-    const blockedMs = standstillMs();
+    const eventLoopBlockedMs = standstillMs();
     const used = process.cpuUsage(cpu);
     tickedAtMs = clock();
     cpu = process.cpuUsage();
     const keys = [...suspects, ...running];
     suspects = new Set();
-    if (blockedMs === 0) return;
-    totalMs += blockedMs;
+    if (eventLoopBlockedMs === 0) return;
+    totalMs += eventLoopBlockedMs;
     log.warn(
       {
-        blockedMs: Math.round(blockedMs),
+        eventLoopBlockedMs: Math.round(eventLoopBlockedMs),
         cpuMs: Math.round((used.user + used.system) / 1_000),
         controllers: [...new Set(keys.map(({ controller }) => controller))],
         keys: keys.slice(0, MAX_NAMED).map(({ namespace, name }) => ({ namespace, name })),

@@ -16,7 +16,7 @@ export interface AttemptRun {
   /** The object as read at the start; undefined if it does not exist or could not be read. */
   readonly object: ApiObject | undefined;
   /** Time during which the event loop of this process was blocked, in ms. */
-  readonly blockedMs?: number;
+  readonly eventLoopBlockedMs?: number;
 }
 
 /**
@@ -34,12 +34,12 @@ export async function runAttempt(attempt: Attempt, loop: LoopWatch): Promise<Att
       signal.aborted ? abortOutcome(attempt, outcome) : outcome,
     );
     const outcome = await Promise.race([ending, leftBehind(attempt)]);
-    const blockedMs = Math.round(watched.ended());
+    const eventLoopBlockedMs = Math.round(watched.ended());
     return {
       outcome: withSafeError(afterwards(outcome, trace), redact),
       trace,
       object: attempt.object,
-      ...(blockedMs > 0 ? { blockedMs } : {}),
+      ...(eventLoopBlockedMs > 0 ? { eventLoopBlockedMs } : {}),
     };
   } finally {
     clearTimeout(timer);

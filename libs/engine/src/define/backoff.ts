@@ -37,7 +37,7 @@ export function completeBackoffs({ conflict, failure, rejected }: Backoff = {}):
 export function findBackoffIssues(backoff: unknown): ErrorIssue[] {
   if (backoff === undefined) return [];
   if (!isObject(backoff)) {
-    return [{ pointer: "/backoff", detail: `backoff: write an object of ladders` }];
+    return [{ pointer: "/backoff", detail: `backoff: write an object of backoff policies` }];
   }
   return Object.entries(backoff).flatMap(([name, policy]) => {
     const issue = (pointer: string, detail: string): ErrorIssue => ({
@@ -47,7 +47,8 @@ export function findBackoffIssues(backoff: unknown): ErrorIssue[] {
     if (!isBackoffName(name)) {
       return [issue("", `is not known; known are ${Object.keys(DEFAULTS).join(", ")}`)];
     }
-    if (!isObject(policy)) return [issue("", "write a ladder, for example { capMs: 60_000 }")];
+    if (!isObject(policy))
+      return [issue("", "write a backoff policy, for example { capMs: 60_000 }")];
     const unknown = Object.keys(policy).filter((part) => !Object.hasOwn(DEFAULTS[name], part));
     const known = Object.keys(DEFAULTS[name]).join(", ");
     return [

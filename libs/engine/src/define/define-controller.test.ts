@@ -45,7 +45,7 @@ test.each([
   ["cleanup", true, "/cleanup", '"abandon"'],
   ["reconsile", 1, "/reconsile", "is not known"],
   ["backoff", { failures: {} }, "/backoff/failures", "known are conflict, failure, rejected"],
-  ["backoff", { failure: 30 }, "/backoff/failure", "write a ladder"],
+  ["backoff", { failure: 30 }, "/backoff/failure", "write a backoff policy"],
   ["backoff", { failure: { base: 1 } }, "/backoff/failure/base", "known are baseMs"],
   ["backoff", { failure: { baseMs: 0 } }, "/backoff/failure/baseMs", "above 0"],
   ["backoff", { failure: { capMs: 1 } }, "/backoff/failure/capMs", "at least baseMs (250)"],

@@ -164,10 +164,10 @@ async function block(
 async function suspend(
   journal: RunJournal,
   leave: (how: Leave) => Promise<Followers>,
-  parked: Extract<Leave, { kind: "waiting" }>,
+  waiting: Extract<Leave, { kind: "waiting" }>,
 ): Promise<ExecutionEnd> {
-  const { untilMs } = parked;
-  await leave(parked);
+  const { untilMs } = waiting;
+  await leave(waiting);
   if (untilMs === undefined) return { kind: "waiting" };
   return { kind: "waiting", afterMs: Math.max(0, untilMs - journal.nowMs()) };
 }

@@ -209,7 +209,7 @@ export function createRunJournal(options: RunJournalOptions): RunJournal {
     },
     async assertHeld() {
       if (await store.holds(held)) return;
-      throw new FencedError(`another activation holds the run ${held.workflow}/${held.id}`);
+      throw new FencedError(`another execution holds the run ${held.workflow}/${held.id}`);
     },
     interruptOf(error) {
       if (error instanceof FencedError || stopped.aborted) return { kind: "lost" };

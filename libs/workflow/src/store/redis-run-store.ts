@@ -312,7 +312,7 @@ export function createRedisRunStore(options: RedisRunStoreOptions): RunStore {
 }
 
 function fenced({ workflow, id }: RunRef): FencedError {
-  return new FencedError(`another activation holds the run ${workflow}/${id}`);
+  return new FencedError(`another execution holds the run ${workflow}/${id}`);
 }
 
 function followersOf(workflow: string, names: FollowerNames): Followers {

@@ -55,7 +55,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
   };
   const own = (held: Held): StoredRun => {
     const run = runs.get(keyOf(held));
-    if (run?.epoch !== held.epoch) throw new FencedError(`another activation holds ${held.id}`);
+    if (run?.epoch !== held.epoch) throw new FencedError(`another execution holds ${held.id}`);
     return run;
   };
   const followersOf = (run: StoredRun): Followers => {
@@ -177,7 +177,7 @@ export function createMemoryRunStore(now: () => number): RunStore {
       if (known !== undefined) return known;
       if (taken !== undefined) {
         if (!run.signals.some(({ id }) => id === taken.id)) {
-          throw new FencedError(`signal ${taken.id} was taken by another activation`);
+          throw new FencedError(`signal ${taken.id} was taken by another execution`);
         }
         run.signals = run.signals.filter(({ id }) => id !== taken.id);
       }

@@ -194,7 +194,7 @@ export function testWorkflow<I>(
         woken.push(which);
         return;
       case "lost":
-        throw new Error(`two activations of ${key} met in one test`);
+        throw new Error(`two executions of ${key} met in one test`);
     }
   };
   const rest = async () => {

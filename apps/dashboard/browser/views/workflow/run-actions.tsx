@@ -99,7 +99,7 @@ function RetryButtons(props: RunActionsProps) {
             <>
               The same run goes on. What was recorded before the first failure is kept; the rest
               runs again.
-              <CliLine line={`konverge run retry ${quote(id)} --from-failed --reason WHY`} />
+              <CliLine line={`konverge run retry ${quote(id)} --from-failed-step --reason WHY`} />
             </>
           }
           run={(action) => retry(props, { ...action, fromFailed: true })}
