@@ -1,9 +1,7 @@
 import type { ArgumentKind, ScriptSignature } from "./script-signature.ts";
 
 /** Values that Lua and TypeScript share, by the name of the local that holds each. */
-export type LuaConstants = Readonly<
-  Record<string, number | string | Readonly<Record<string, number>>>
->;
+type LuaConstants = Readonly<Record<string, number | string | Readonly<Record<string, number>>>>;
 
 /** Lua text, with the constants and the parts whose locals it uses. */
 export interface LuaPart {
