@@ -53,9 +53,11 @@ async function write<T extends ApiObject>(
   const retry = retryOf(attempt.runtime.conflictRetry);
   // A scale is another object. If each lost race costs an attempt, none is risked to save a call.
   const mayUseRead = subresource !== "scale" && retry !== "none";
+  // The write tests the values that the change has read, so the age of the object does not matter.
+  const maxAgeMs = strategy === "fields" ? Infinity : undefined;
   const writeOnce: WriteOnce = (changes, basis) =>
     attempt.client.mutate<ApiObject>(type, name, changes, {
-      basis: mayUseRead ? preferNewer(basis, attempt.freshReads.take(target)) : basis,
+      basis: mayUseRead ? preferNewer(basis, attempt.freshReads.take(target, maxAgeMs)) : basis,
       ...defined({ subresource, strategy, retry, uid }),
     });
   const noted = noting(attempt, type, change) as ChangeDraft<ApiObject>;

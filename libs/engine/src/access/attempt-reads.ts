@@ -55,7 +55,7 @@ export function createAttemptReads(attempt: Attempt): Pick<AttemptKube, "get" | 
         const owner = ownedBy?.metadata.uid;
         const found = items.filter((item) => owner === undefined || isOwnedBy(item, owner));
         for (const item of found) noteSecrets(attempt, type, item);
-        return found.map((item) => deepFreeze(item));
+        return found.map((item) => attempt.freshReads.noteListed(deepFreeze(item)));
       }),
   };
 }

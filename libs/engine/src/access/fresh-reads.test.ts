@@ -31,3 +31,10 @@ test("starts from the newer of the passed object and the read one", () => {
   const strange = object("x") as unknown as JsonObject;
   expect(preferNewer(startFrom(strange), newer)).toEqual(startFrom(strange));
 });
+
+test("returns an object of a list for a write that accepts any age", () => {
+  const reads = createFreshReads(() => 0);
+  const listed = reads.noteListed(object("5"));
+  expect(reads.take(listed, Infinity)).toBe(listed);
+  expect(reads.take(reads.noteListed(object("5")))).toBeUndefined();
+});

@@ -7,8 +7,10 @@ import { startFrom, type ReadBasis } from "@konverge/kube";
  */
 export interface FreshReads {
   note<T extends ApiObject | undefined>(object: T): T;
-  /** Returns the object once per read: after a lost race or a write it is outdated. */
-  take(target: object): JsonObject | undefined;
+  /** Notes an object of a list, which may come from a cache: its age is unknown. */
+  noteListed<T extends ApiObject>(object: T): T;
+  /** Returns an object read at most `maxAgeMs` ago (default: 100 ms), once per read: after a lost race or a write it is outdated. */
+  take(target: object, maxAgeMs?: number): JsonObject | undefined;
 }
 
 /** Longest age, in ms. The older a read, the likelier its write conflicts, which costs a call instead of saving one. */
@@ -21,10 +23,14 @@ export function createFreshReads(clock: () => number = () => performance.now()):
       if (object !== undefined) readAtMs.set(object, clock());
       return object;
     },
-    take(target) {
+    noteListed(object) {
+      readAtMs.set(object, -Infinity);
+      return object;
+    },
+    take(target, maxAgeMs = FRESH_MS) {
       const atMs = readAtMs.get(target);
       readAtMs.delete(target);
-      return atMs !== undefined && clock() - atMs <= FRESH_MS
+      return atMs !== undefined && clock() - atMs <= maxAgeMs
         ? (target as unknown as JsonObject)
         : undefined;
     },

@@ -69,31 +69,38 @@ test("a type that nobody watches is not answered from the cache", async () => {
 describe("find", () => {
   const a = { namespace: "n", name: "a" };
 
-  test("answers from the watch what is not older than the floor", () => {
+  test("answers from the watch what is not older than the floor", async () => {
     const { cache, store } = setUp([machine("a", "9")], "9");
-    expect(cache.find(type, a, "9")).toBe(store.objects[0]);
-    expect(cache.find(type, a, "10")).toBeUndefined();
-    expect(cache.find(type, { ...a, name: "b" }, "1")).toBeUndefined();
-    expect(cache.find({ ...type, version: "v2" }, a, "9")).toBeUndefined();
-    expect(cache.find(type, a, "not a number")).toBeUndefined();
+    expect(await cache.find(type, a, "9")).toBe(store.objects[0]);
+    expect(await cache.find(type, a, "10")).toBeUndefined();
+    expect(await cache.find(type, { ...a, name: "b" }, "1")).toBeUndefined();
+    expect(await cache.find({ ...type, version: "v2" }, a, "9")).toBeUndefined();
+    expect(await cache.find(type, a, "not a number")).toBeUndefined();
   });
 
-  test("never answers what is older than an own write", () => {
+  test("never answers what is older than an own write", async () => {
     const { cache, store } = setUp([machine("a", "9")], "9");
     cache.noteWrite(type, machine("a", "11"));
-    expect(cache.find(type, a, "9")).toBeUndefined();
+    expect(await cache.find(type, a, "9")).toBeUndefined();
     store.objects = [machine("a", "11")];
     store.lastVersion = "11";
-    expect(cache.find(type, a, "9")).toBe(store.objects[0]);
+    expect(await cache.find(type, a, "9")).toBe(store.objects[0]);
   });
 
-  test("leaves a contested object to the API server for five seconds", () => {
+  test("waits for a watch that is a few milliseconds behind", async () => {
+    const { cache, store } = setUp([machine("a", "9")], "9");
+    const found = cache.find(type, a, "10");
+    store.objects = [machine("a", "10")];
+    expect(await found).toBe(store.objects[0]);
+  });
+
+  test("leaves a contested object to the API server for five seconds", async () => {
     const { cache, clock } = setUp([machine("a", "9")], "9");
     cache.noteConflict({ ...type, ...a });
     clock.ms = 4_999;
-    expect(cache.find(type, a, "9")).toBeUndefined();
+    expect(await cache.find(type, a, "9")).toBeUndefined();
     clock.ms = 5_000;
-    expect(cache.find(type, a, "9")).toBeDefined();
+    expect(await cache.find(type, a, "9")).toBeDefined();
   });
 });
 

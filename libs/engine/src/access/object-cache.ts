@@ -41,6 +41,7 @@ export interface ObjectCache {
   list<T extends ApiObject>(type: ResourceType<T>, scope: ListScope): Promise<T[] | undefined>;
   /**
    * The object, if the cache has it at version `atLeast` or later and with all own writes of this worker. Otherwise undefined.
+   * Waits up to 31 ms for a watch that is behind: the watch of the leader may have been faster.
    * Also undefined for some time after a conflict on the object: while others write it, the watch is behind, and a write based
    * on it costs a call instead of saving one.
    */
@@ -48,7 +49,7 @@ export interface ObjectCache {
     type: ResourceType<T>,
     name: NamespacedName,
     atLeast: string,
-  ): T | undefined;
+  ): Promise<T | undefined>;
   noteWrite(type: ResourceType, object: ApiObject): void;
   noteDelete(type: ResourceType, object: ApiObject): void;
   noteConflict(ref: ResourceRef): void;
@@ -56,6 +57,8 @@ export interface ObjectCache {
 
 /** Longest time that a list waits for a watch to reach the requested version, in ms. */
 const CATCH_UP_MS = 1_000;
+/** Pauses between looks for an object in a watch that is behind, in ms. A longer wait would cost more than a read. */
+const CATCH_UP_PAUSES_MS = [0, 1, 2, 4, 8, 16];
 /** Time after a conflict during which an object is read from the API server, in ms. */
 const CONTESTED_MS = 5_000;
 /** Maximum of contested objects in memory; the oldest are dropped. */
@@ -110,24 +113,28 @@ export function createObjectCache(
       );
       return found as T[];
     },
-    find<T extends ApiObject>(type: ResourceType<T>, name: NamespacedName, atLeast: string) {
+    async find<T extends ApiObject>(type: ResourceType<T>, name: NamespacedName, atLeast: string) {
       const id = resourceId(type);
       // Never starts a watch: it would save one call, whereas a list saves one per page.
       const store = stores.has(id) ? stores.get(id) : undefined;
-      const object = store?.get(name.namespace, name.name);
-      if (store === undefined || object === undefined) return undefined;
-      // There is one watch per resource; its objects have the API version of the watch.
-      if (object.apiVersion !== formatApiVersion(type.group, type.version)) return undefined;
-      const order = compareResourceVersions(object.metadata.resourceVersion ?? "", atLeast);
-      if (order === undefined || order < 0) return undefined;
-      if (clock() - (contestedAtMs.get(objectId(type, name)) ?? -Infinity) < CONTESTED_MS) {
-        return undefined;
+      const contestedMs = clock() - (contestedAtMs.get(objectId(type, name)) ?? -Infinity);
+      if (store === undefined || contestedMs < CONTESTED_MS) return undefined;
+      for (const pauseMs of CATCH_UP_PAUSES_MS) {
+        if (pauseMs > 0) await sleepMs(pauseMs);
+        const object = store.get(name.namespace, name.name);
+        // There is one watch per resource; its objects have the API version of the watch.
+        if (object?.apiVersion !== formatApiVersion(type.group, type.version)) return undefined;
+        const order = compareResourceVersions(object.metadata.resourceVersion ?? "", atLeast);
+        if (order === undefined) return undefined;
+        const uid = object.metadata.uid ?? "";
+        const write = ownWrites.get(id)?.get(uid);
+        if (order < 0 || (write !== undefined && !isSeen(write, object, store.lastVersion))) {
+          continue;
+        }
+        ownWrites.get(id)?.delete(uid);
+        return object as T;
       }
-      const uid = object.metadata.uid ?? "";
-      const write = ownWrites.get(resourceId(type))?.get(uid);
-      if (write !== undefined && !isSeen(write, object, store.lastVersion)) return undefined;
-      ownWrites.get(resourceId(type))?.delete(uid);
-      return object as T;
+      return undefined;
     },
     noteConflict(ref) {
       const id = objectId(ref, ref);

@@ -100,7 +100,7 @@ function foreignKind({ lease: { key }, runtime: { controller } }: Attempt): Outc
 
 async function readObject(attempt: Attempt): Promise<ApiObject | undefined> {
   const { client, target, runtime } = attempt;
-  const basis = basisOf(attempt);
+  const basis = await basisOf(attempt);
   switch (basis.kind) {
     case "from":
       return basis.object as unknown as ApiObject;
@@ -114,12 +114,16 @@ async function readObject(attempt: Attempt): Promise<ApiObject | undefined> {
 }
 
 /** A conflict requires the newest version, and a user request an answer from the API server. */
-function basisOf({ lease, target, runtime: { cache, controller } }: Attempt): ReadBasis {
+async function basisOf({
+  lease,
+  target,
+  runtime: { cache, controller },
+}: Attempt): Promise<ReadBasis> {
   const { floor, conflicts, class: requestClass } = lease;
   // The competing write is newer than every version in the requests.
   if (floor === undefined || conflicts > 0) return MUST_READ;
   const known =
-    requestClass === "interactive" ? undefined : cache.find(controller.for, target, floor);
+    requestClass === "interactive" ? undefined : await cache.find(controller.for, target, floor);
   if (known === undefined) return atLeast(floor);
   return startFrom(known as unknown as JsonObject, atLeast(floor));
 }

@@ -51,8 +51,11 @@ const duration =
     }
   };
 const watchSource: Check = (value) => {
-  const { type, map } = (value ?? {}) as Record<string, unknown>;
+  const { type, map, predicate } = (value ?? {}) as Record<string, unknown>;
   if (isType(type) !== undefined) return `type ${isType(type)}`;
+  if (predicate !== undefined && !isFunction(predicate)) {
+    return "predicate must be a function (change) => boolean";
+  }
   return isFunction(map) ? undefined : "map must be a function (object) => names to reconcile";
 };
 

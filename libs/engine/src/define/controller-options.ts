@@ -11,6 +11,8 @@ export type ConflictRetry = "inline" | "job" | "both";
 /** Objects of another kind whose changes affect the controller's objects. */
 export interface WatchSource {
   readonly type: ResourceType;
+  /** Which changes count (default: all). New and deleted objects always count. */
+  readonly predicate?: Predicate;
   /** Returns the objects to reconcile when `object` changes. Also called with the previous state, so that no object is missed. */
   readonly map: (object: ApiObject) => readonly NamespacedName[];
 }

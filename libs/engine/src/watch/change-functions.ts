@@ -1,14 +1,15 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
-import { generationChanged, type ObjectChange } from "../define/predicate.ts";
+import { generationChanged, type ObjectChange, type Predicate } from "../define/predicate.ts";
 import type { WatchSource } from "../define/controller-options.ts";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
 
-/** A controller's `when` and `map`, made safe to call. */
+/** The predicates of a controller and of its watches, and `map`, made safe to call. */
 export interface ChangeFunctions {
   readonly isWanted: (change: ObjectChange) => boolean;
+  readonly isWatchWanted: (source: WatchSource, change: ObjectChange) => boolean;
   readonly namesOf: (source: WatchSource, object: ApiObject) => readonly NamespacedName[];
 }
 
@@ -33,18 +34,21 @@ export function createChangeFunctions(
     const { namespace, name: object } = metadata;
     return { controller: controller.name, kind: type.kind, namespace, object, err };
   };
+  const judge = (predicate: Predicate, type: ResourceType, change: ObjectChange) => {
+    try {
+      return predicate(change);
+    } catch (error) {
+      log.error(fieldsOf(error, type, change.object), "predicate threw, change accepted");
+      return true;
+    }
+  };
   return {
-    isWanted(change) {
-      try {
-        return when(change);
-      } catch (error) {
-        log.error(
-          fieldsOf(error, controller.for, change.object),
-          "predicate threw, change accepted",
-        );
-        return true;
-      }
-    },
+    isWanted: (change) => judge(when, controller.for, change),
+    isWatchWanted: ({ type, predicate }, change) =>
+      predicate === undefined ||
+      change.kind === "deleted" ||
+      change.previous === undefined ||
+      judge(predicate, type, change),
     namesOf({ type, map }, object) {
       try {
         return checkNames(map(object));

@@ -1,9 +1,10 @@
-import type { ApiObject, ObjectMeta } from "@konverge/core";
+import type { ApiObject, ObjectMeta, Trigger } from "@konverge/core";
 import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { expect, test } from "vitest";
 import { defineController } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
-import { createRequestSource } from "./request-source.ts";
+import { generationChanged } from "../define/predicate.ts";
+import { createRequestSource, type SeenChange } from "./request-source.ts";
 
 const Pool = {
   group: "demo.konverge.dev",
@@ -29,10 +30,12 @@ const silent: Log = {
 /** Only asks are of interest here; what the queue makes of them is tested on a real Redis. */
 function setUp() {
   const asked: (RequestOptions | undefined)[] = [];
+  const triggers: Trigger[] = [];
   const queue: Pick<WorkQueue, "cluster" | "request"> = {
     cluster: "default",
-    request: async (_key, _trigger, how) => {
+    request: async (_key, trigger, how) => {
       asked.push(how);
+      triggers.push(trigger);
       return { id: "", key: "", number: 1, coalesced: false };
     },
   };
@@ -40,7 +43,7 @@ function setUp() {
     log: silent,
     isSensitive: () => false,
   });
-  return { source, asked };
+  return { source, asked, triggers };
 }
 const pool = (metadata: Partial<ObjectMeta> = {}): ApiObject => ({
   apiVersion: "demo.konverge.dev/v1",
@@ -77,4 +80,33 @@ test("the own finalizer is no news when it comes, and news when somebody takes i
   expect(await change(own, bare)).toBe(1);
   expect(await change(bare, foreign)).toBe(1);
   expect(await change(own, pool({ ...own.metadata, ...deleted }))).toBe(1);
+});
+
+test("requests for a changed child carry the owner's version in the leader's watch", async () => {
+  const { source, triggers } = setUp();
+  const owner = { apiVersion: "demo.konverge.dev/v1", kind: "Pool", name: "a", uid: "1" };
+  const child = pool({ name: "child", ownerReferences: [{ ...owner, controller: true }] });
+  const change = { kind: "added", initial: false, object: child, seen: {} } as const;
+  await source.onOwned(change, ({ name }) => (name === "a" ? "7" : undefined));
+  await source.onOwned(change, () => undefined);
+  expect(triggers.map(({ resourceVersion }) => resourceVersion)).toEqual(["7", undefined]);
+});
+
+test("the predicate of a watch filters changes, but neither new nor deleted objects", async () => {
+  const { source, asked } = setUp();
+  const watch = {
+    type: Pool,
+    predicate: generationChanged,
+    map: () => [{ namespace: "demo", name: "a" }],
+  };
+  const [first, same, next] = [pool(), pool({ labels: { a: "b" } }), pool({ generation: 2 })];
+  const count = async (change: Pick<SeenChange, "kind" | "object" | "previous">) => {
+    asked.length = 0;
+    await source.onWatched(watch, { ...change, initial: false, seen: {} }, () => undefined);
+    return asked.length;
+  };
+  expect(await count({ kind: "added", object: first })).toBe(1);
+  expect(await count({ kind: "changed", object: same, previous: first })).toBe(0);
+  expect(await count({ kind: "changed", object: next, previous: same })).toBe(1);
+  expect(await count({ kind: "deleted", object: next, previous: next })).toBe(1);
 });

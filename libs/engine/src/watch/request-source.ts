@@ -21,13 +21,23 @@ export interface SeenChange extends ObjectChange {
 }
 
 /**
+ * The version of a reconciled object in this process's watch. Requests for a change of another object carry it, so that the
+ * attempt may start from its own watch instead of a read.
+ */
+export type KnownVersion = (name: NamespacedName) => string | undefined;
+
+/**
  * Turns what a controller's watches see into requests. Each function resolves only when every request is acknowledged,
  * so that a change counts as seen only then (P1).
  */
 export interface RequestSource {
   readonly onOwnKind: (change: SeenChange) => Promise<void>;
-  readonly onOwned: (change: SeenChange) => Promise<void>;
-  readonly onWatched: (source: WatchSource, change: SeenChange) => Promise<void>;
+  readonly onOwned: (change: SeenChange, known: KnownVersion) => Promise<void>;
+  readonly onWatched: (
+    source: WatchSource,
+    change: SeenChange,
+    known: KnownVersion,
+  ) => Promise<void>;
   /** Requests one object because its turn has come. */
   readonly resync: (
     object: ApiObject,
@@ -40,7 +50,7 @@ export function createRequestSource(
   queue: WorkQueue,
   options: ChangeFunctionsOptions,
 ): RequestSource {
-  const { isWanted, namesOf } = createChangeFunctions(controller, options);
+  const { isWanted, isWatchWanted, namesOf } = createChangeFunctions(controller, options);
   const { group, resource, kind } = controller.for;
 
   const keyOf = ({ namespace, name }: NamespacedName): ObjectKey => ({
@@ -56,13 +66,16 @@ export function createRequestSource(
   const requestAll = async (
     names: readonly NamespacedName[],
     change: SeenChange,
+    known: KnownVersion,
     trigger: Trigger,
   ) => {
     const distinct = new Map(names.map((name) => [`${name.namespace ?? ""}/${name.name}`, name]));
     await Promise.all(
-      [...distinct.values()].map((name) =>
-        request(name, trigger, { class: change.initial ? "resync" : "event" }),
-      ),
+      [...distinct.values()].map((name) => {
+        const resourceVersion = known(name);
+        const versioned = resourceVersion === undefined ? trigger : { ...trigger, resourceVersion };
+        return request(name, versioned, { class: change.initial ? "resync" : "event" });
+      }),
     );
   };
 
@@ -81,11 +94,11 @@ export function createRequestSource(
         initial ? classOfKnown(object) : { class: person ? "interactive" : "event" },
       );
     },
-    async onOwned(change) {
+    async onOwned(change, known) {
       const owners = [change.object, change.previous].flatMap((object) =>
         object === undefined ? [] : ownersOf(object, group, kind),
       );
-      await requestAll(owners, change, {
+      await requestAll(owners, change, known, {
         kind: "owner",
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
@@ -93,11 +106,12 @@ export function createRequestSource(
         seen: change.seen,
       });
     },
-    async onWatched(watch, change) {
+    async onWatched(watch, change, known) {
+      if (!change.initial && !isWatchWanted(watch, change)) return;
       const names = [change.object, change.previous].flatMap((object) =>
         object === undefined ? [] : namesOf(watch, object),
       );
-      await requestAll(names, change, {
+      await requestAll(names, change, known, {
         kind: "watch",
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,

@@ -4,7 +4,7 @@ import type { Metrics } from "@konverge/telemetry";
 import type { WatchSource } from "../define/controller-options.ts";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
-import type { RequestSource, SeenChange } from "./request-source.ts";
+import type { KnownVersion, RequestSource, SeenChange } from "./request-source.ts";
 
 /** A controller that receives the changes of the watches. */
 export interface Watcher {
@@ -55,7 +55,8 @@ export function startReflectors(
     const reflector = createReflector<ApiObject>({
       client,
       type,
-      onEvent: (change) => dispatch(parts, id, { ...change, seen: { [id]: change.version } }),
+      onEvent: (change) =>
+        dispatch(parts, reflectors, id, { ...change, seen: { [id]: change.version } }),
       onError: (error) => {
         metrics.watchInterrupted(id);
         log.warn({ err: error, resource: id }, "watch interrupted");
@@ -90,15 +91,24 @@ function typeOf({ type }: WatchSource): ResourceType {
 }
 
 /** Only the leader enqueues; other processes keep their caches current. */
-async function dispatch(parts: readonly Watcher[], id: string, change: SeenChange): Promise<void> {
+async function dispatch(
+  parts: readonly Watcher[],
+  reflectors: ReadonlyMap<string, Reflector<ApiObject>>,
+  id: string,
+  change: SeenChange,
+): Promise<void> {
   const requests: Promise<void>[] = [];
   for (const { controller, source, leading } of parts) {
     if (!leading) continue;
-    if (resourceId(controller.for) === id) requests.push(source.onOwnKind(change));
-    if (controller.owns.some((type) => resourceId(type) === id))
-      requests.push(source.onOwned(change));
+    const ownId = resourceId(controller.for);
+    if (ownId === id) requests.push(source.onOwnKind(change));
+    const known: KnownVersion = ({ namespace, name }) =>
+      reflectors.get(ownId)?.get(namespace, name)?.metadata.resourceVersion;
+    if (controller.owns.some((type) => resourceId(type) === id)) {
+      requests.push(source.onOwned(change, known));
+    }
     for (const watch of controller.watches) {
-      if (resourceId(watch.type) === id) requests.push(source.onWatched(watch, change));
+      if (resourceId(watch.type) === id) requests.push(source.onWatched(watch, change, known));
     }
   }
   await Promise.all(requests);
