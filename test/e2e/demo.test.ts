@@ -9,6 +9,7 @@ interface Act {
   readonly conflicts: number;
   readonly callsPerWrite: number;
   readonly jobRetries: number;
+  readonly gaveUp: number;
   readonly lostUpdates: number;
   readonly converged: boolean;
   readonly outage?: {
@@ -31,18 +32,20 @@ const DEMO_MS = 240_000;
 const real = process.env["KUBEBUILDER_ASSETS"] !== undefined || process.env["CI"] === "true";
 
 function expectGoodStory({ acts }: DemoDocument): void {
-  expect(acts.map(({ name }) => name)).toEqual(["lazy", "pro"]);
-  for (const act of acts) {
-    expect(act).toMatchObject({ converged: true, lostUpdates: 0 });
-    expect(act.conflicts, "conflicts really happen").toBeGreaterThanOrEqual(50);
-    expect(act.conflicts / act.writes, "one conflict per ten writes").toBeGreaterThanOrEqual(0.1);
+  expect(acts.map(({ name }) => name)).toEqual(["naive", "lazy", "konverge"]);
+  const [, lazy, konverge] = acts;
+  for (const act of [lazy, konverge]) {
+    expect(act).toMatchObject({ converged: true, lostUpdates: 0, gaveUp: 0 });
   }
-  const [lazy, pro] = acts;
-  expect(pro?.callsPerWrite).toBeLessThan(lazy?.callsPerWrite ?? 0);
+  const { conflicts = 0, callsPerWrite = 0 } = lazy ?? {};
+  expect(conflicts, "the lazy act has conflicts").toBeGreaterThanOrEqual(10);
+  // Far from the figures of an idle machine, so that a busy one passes too.
+  expect(konverge?.conflicts).toBeLessThan(conflicts / 2);
+  expect(konverge?.callsPerWrite).toBeLessThan(callsPerWrite / 2);
 }
 
 test(
-  "the demo on the embedded API server converges, loses nothing, and pro needs fewer calls per write",
+  "on the embedded API server, the konverge act has fewer conflicts and calls per write and loses nothing",
   { timeout: DEMO_MS },
   async () => {
     const demo = startDemo<DemoDocument>();
@@ -53,7 +56,7 @@ test(
   },
 );
 
-test("the same on a real API server", { timeout: DEMO_MS }, async ({ skip }) => {
+test("the same on kube-apiserver", { timeout: DEMO_MS }, async ({ skip }) => {
   if (!real)
     skip(
       "no real API server: neither KUBEBUILDER_ASSETS nor CI=true; `npm run envtest -- --build` makes one",
@@ -66,15 +69,15 @@ test("the same on a real API server", { timeout: DEMO_MS }, async ({ skip }) => 
 });
 
 test(
-  "P1: kill -9 of a worker in the middle of act 2 loses nothing",
+  "P1: kill -9 of a worker in the middle of act 3 loses nothing",
   { timeout: DEMO_MS },
   async () => {
     const demo = startDemo<DemoDocument>("--workers", "2");
-    const [, pids = ""] = await demo.line(/act 2.*pids ([\d, ]+)/);
-    await demo.line(/act 2.*load step 3/);
+    const [, pids = ""] = await demo.line(/act 3.*pids ([\d, ]+)/);
+    await demo.line(/act 3.*load step 3/);
     process.kill(Number(pids.split(",")[0]), "SIGKILL");
     const { acts } = await demo.document();
-    expect(acts[1]).toMatchObject({ name: "pro", converged: true, lostUpdates: 0 });
+    expect(acts[2]).toMatchObject({ name: "konverge", converged: true, lostUpdates: 0 });
     expect(await demo.exited).toBe(0);
   },
 );
@@ -85,28 +88,25 @@ test(
   async () => {
     const demo = startDemo<DemoDocument>("--blind-writer");
     const { acts } = await demo.document();
-    expect(acts.reduce((sum, { lostUpdates }) => sum + lostUpdates, 0)).toBeGreaterThan(0);
+    const lost = acts.slice(1).reduce((sum, { lostUpdates }) => sum + lostUpdates, 0);
+    expect(lost).toBeGreaterThan(0);
     expect(await demo.exited).toBe(1);
   },
 );
 
-test(
-  "P5, P6: the API server stands still in the middle of act 2",
-  { timeout: DEMO_MS },
-  async () => {
-    const demo = startDemo<DemoDocument>("--outage");
-    const { acts } = await demo.document();
-    expect(await demo.exited).toBe(0);
-    expect(acts[0]?.outage).toBeUndefined();
-    expect(acts[1]).toMatchObject({
-      converged: true,
-      lostUpdates: 0,
-      outage: { seconds: 20, lost: 0 },
-    });
-    const { callsSent = Infinity, deferred = 0, probes = 0 } = acts[1]?.outage ?? {};
-    expect(probes).toBeGreaterThanOrEqual(1);
-    expect(deferred, "work was put off").toBeGreaterThan(0);
-    // Before the fault it is more than a hundred in each second.
-    expect(callsSent).toBeLessThan(200);
-  },
-);
+test("P5, P6: the API server is frozen during act 3", { timeout: DEMO_MS }, async () => {
+  const demo = startDemo<DemoDocument>("--outage");
+  const { acts } = await demo.document();
+  expect(await demo.exited).toBe(0);
+  expect(acts[1]?.outage).toBeUndefined();
+  expect(acts[2]).toMatchObject({
+    converged: true,
+    lostUpdates: 0,
+    outage: { seconds: 20, lost: 0 },
+  });
+  const { callsSent = Infinity, deferred = 0, probes = 0 } = acts[2]?.outage ?? {};
+  expect(probes).toBeGreaterThanOrEqual(1);
+  expect(deferred, "calls are deferred").toBeGreaterThan(0);
+  // Before the fault it is more than a hundred in each second.
+  expect(callsSent).toBeLessThan(200);
+});

@@ -1,30 +1,37 @@
 import { defined, KonvergeError, sleepMs } from "@konverge/core";
 import { startProcess, type LocalProcess, type LocalStack } from "@konverge/local-stack";
+import type { ActControllers, ApiCalls } from "./act-controllers.ts";
 import { countAuditedCalls } from "./call-counter.ts";
 import { requestReconcile } from "./http-requests.ts";
-import { planLoad, replicasFor, type LoadStep } from "./load-plan.ts";
-import { findLostUpdates, isConverged, type LostUpdate } from "./lost-updates.ts";
+import { planLoad, type LoadStep } from "./load-plan.ts";
+import { findLostUpdates, type LostUpdate } from "./lost-updates.ts";
+import { NodePool } from "./kinds.ts";
 import { readControllerWrites } from "./object-history.ts";
 import type { WriterReport } from "./outside-writer.ts";
 import { playOutage, type OutageFigures } from "./outage.ts";
-import { pollUntil } from "./poll-until.ts";
-import { readWorkerTotals } from "./worker-metrics.ts";
 import { DEMO_SCRIPT } from "./scripts.ts";
-import { MACHINES, POOLS, SCALERS, type World } from "./world.ts";
+import { waitForAgreement } from "./wait-for-agreement.ts";
+import type { World } from "./world.ts";
 
-export interface ActOptions {
-  readonly name: "lazy" | "pro";
-  readonly stack: LocalStack;
-  readonly world: World;
-  readonly workers: number;
-  /** One configuration file per operator; every operator gets its own workers. */
-  readonly configs: readonly string[];
+export const ACTS = ["naive", "lazy", "konverge"] as const;
+export type ActName = (typeof ACTS)[number];
+
+/** The load of an act: the same for the same seed, whatever happens while it is played. */
+interface LoadOptions {
   readonly seed: number;
   readonly pools: number;
   readonly steps: number;
   readonly stepMs: number;
   readonly blindWriter: boolean;
+}
+
+export interface ActOptions {
+  readonly name: ActName;
+  readonly stack: LocalStack;
+  readonly world: World;
+  readonly load: LoadOptions;
   readonly outage: boolean;
+  readonly startControllers: () => Promise<ActControllers>;
   readonly logs: string | undefined;
   readonly print: (line: string) => void;
   /** Aborted by Ctrl-C. */
@@ -33,121 +40,85 @@ export interface ActOptions {
 
 /** One act of the demo's JSON document. */
 export interface ActFigures {
-  readonly name: string;
-  readonly reconciles: number;
-  readonly apiCalls: number;
-  readonly writes: number;
-  readonly conflicts: number;
+  readonly name: ActName;
   readonly callsPerWrite: number;
-  readonly jobRetries: number;
+  readonly conflicts: number;
   /** From the last change of the load until every controller agrees. */
   readonly convergedMs: number;
-  readonly lostUpdates: number;
   readonly converged: boolean;
+  readonly lostUpdates: number;
+  /** Updates dropped after the last retry. */
+  readonly gaveUp: number;
+  readonly apiCalls: number;
+  readonly writes: number;
+  readonly reconciles: number;
+  readonly jobRetries: number;
   readonly outage?: OutageFigures;
 }
 
 export interface PlayedAct {
   readonly figures: ActFigures;
   readonly lost: readonly LostUpdate[];
-  readonly outsideConflicts: number;
   readonly pools: readonly string[];
-  /** Takes the act's objects away, then its workers: in this order, so that the workers see the deletions. */
+  /** Removes the act's objects, then its workers, in this order: the workers are to see the deletions. */
   end(): Promise<void>;
 }
 
-const WORKER_AGENT = "konverge-worker";
-const CONVERGE_MS = 30_000;
+const AGREEMENT_MS = 30_000;
 
 export async function playAct(options: ActOptions): Promise<PlayedAct> {
-  const { name, stack, world, print } = options;
+  const { name, stack, world, load, print } = options;
   const pools = Array.from(
-    { length: options.pools },
+    { length: load.pools },
     (_, n) => `${name}-${String(n).padStart(2, "0")}`,
   );
-  const plan = planLoad(
-    pools.map((pool) => pool.slice(name.length)),
-    { seed: options.seed, steps: options.steps, intervalMs: options.stepMs },
-  ).map((step) => withPrefix(step, name));
-  const first = plan[0];
-  const last = plan.at(-1);
-  if (first === undefined || last === undefined) {
-    throw new KonvergeError("demo_failed", "the load plan is empty; ask for at least one step");
-  }
-
-  const workers = startWorkers(options);
+  const plan = planLoad(pools, { ...load, intervalMs: load.stepMs });
+  const controllers = await options.startControllers();
   let writer: LocalProcess | undefined;
-  /** The objects go first, so that the workers see the deletions. */
   const end = async () => {
     await writer?.stop();
     await world.clear();
-    await Promise.all(workers.map((worker) => worker.stop()));
+    await controllers.stop();
   };
   try {
-    const metrics = await Promise.all(
-      workers.map(async (worker) => String((await worker.logged("worker ready"))["metricsUrl"])),
-    );
-    print(`${workers.length} workers are up (pids ${workers.map(({ pid }) => pid).join(", ")})`);
+    print(`started ${processesText(controllers.pids)}`);
     const fromMs = Date.now();
+    const first = firstOf(plan);
     await world.populate(pools, first.loads);
-    await waitConverged(options, pools, first);
-
-    writer = startProcess({
-      script: DEMO_SCRIPT,
-      args: [
-        "outside-writer",
-        `--namespace=${world.namespace}`,
-        `--pools=${pools.join(",")}`,
-        `--seed=${options.seed}`,
-        ...(options.blindWriter ? ["--blind"] : []),
-      ],
-      env: { KUBECONFIG: stack.apiServer.kubeconfigPath },
-      logs: options.logs,
-    });
+    await waitForAgreement(options, { pools, step: first, deadlineMs: AGREEMENT_MS });
+    writer = startWriter(options, pools);
     await writer.logged("writer started");
-    let startedMs = performance.now();
-    let outage: Awaited<ReturnType<typeof playOutage>> | undefined;
-    for (const [index, step] of plan.entries()) {
-      await sleepMs(Math.max(0, startedMs + step.atMs - performance.now()), options.signal);
-      await Promise.all([world.setLoads(step.loads), requestOverHttp(options, step)]);
-      print(`load step ${index + 1} of ${plan.length}`);
-      if (!options.outage || index !== Math.floor(plan.length / 2)) continue;
-      outage = await playOutage({ ...options, pools, metrics, writer });
-      startedMs += outage.tookMs;
-    }
-    const lastStepMs = performance.now();
-    // The fight goes on for one more step, then the outside writer leaves.
-    await sleepMs(options.stepMs, options.signal);
-    const report = await stopWriter(writer);
-    const converged = await waitConverged(options, pools, last);
-    const convergedMs = Math.round(performance.now() - lastStepMs);
+    const { agreedMs, report, outage } = await playLoad(options, {
+      pools,
+      plan,
+      writer,
+      controllers,
+    });
+    const converged = agreedMs !== undefined;
     const lost = await checkLost(options, pools, report);
     const outageFigures = await outage?.settle();
-    const totals = await readWorkerTotals(metrics.filter((_, index) => workers[index]?.alive));
-    const apiCalls =
-      stack.apiServer.auditLog === undefined
-        ? totals.apiCalls
-        : await countAuditedCalls(stack.apiServer.auditLog, {
-            agent: WORKER_AGENT,
-            fromMs,
-            toMs: Date.now(),
-          });
+    const { reconciles, jobRetries, gaveUp, calls } = await controllers.totals();
+    const counted = await countCalls(stack, {
+      agent: controllers.agent,
+      fromMs,
+      clientSide: calls,
+    });
     return {
       figures: {
         name,
-        reconciles: totals.reconciles,
-        apiCalls,
-        writes: totals.writes,
-        conflicts: totals.conflicts,
-        callsPerWrite: Math.round((apiCalls / Math.max(1, totals.writes)) * 100) / 100,
-        jobRetries: totals.jobRetries,
-        convergedMs,
-        lostUpdates: lost.length,
+        callsPerWrite: Math.round((counted.calls / Math.max(1, counted.writes)) * 100) / 100,
+        conflicts: counted.conflicts,
+        convergedMs: agreedMs ?? AGREEMENT_MS,
         converged,
+        lostUpdates: lost.length,
+        gaveUp,
+        apiCalls: counted.calls,
+        writes: counted.writes,
+        reconciles,
+        jobRetries,
         ...defined({ outage: outageFigures }),
       },
       lost,
-      outsideConflicts: report.conflicts,
       pools,
       end,
     };
@@ -157,44 +128,57 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
   }
 }
 
-function startWorkers({
-  name,
-  stack,
-  world,
-  workers,
-  configs,
-  outage,
-}: ActOptions): LocalProcess[] {
-  return configs.flatMap((config) =>
-    Array.from({ length: workers }, () =>
-      stack.start(["worker", "--config", config], {
-        KONVERGE_METRICS_PORT: "0",
-        KONVERGE_CONFLICT_RETRY: name === "lazy" ? "job" : "both",
-        KONVERGE_LEASE_NAMESPACE: world.namespace,
-        // A worker that is killed must be missed soon in a story of a minute.
-        KONVERGE_LEASE_DURATION: "4s",
-        ...(outage ? { KONVERGE_REQUEST_TIMEOUT: "2s" } : {}),
-      }),
-    ),
-  );
+interface Playing {
+  readonly pools: readonly string[];
+  readonly plan: readonly LoadStep[];
+  readonly writer: LocalProcess;
+  readonly controllers: ActControllers;
 }
 
-function withPrefix(step: LoadStep, name: string): LoadStep {
-  return {
-    ...step,
-    loads: Object.fromEntries(
-      Object.entries(step.loads).map(([pool, load]) => [`${name}${pool}`, load]),
-    ),
-    httpRequests: step.httpRequests.map((pool) => `${name}${pool}`),
-  };
+interface PlayedLoad {
+  /** Undefined if the controllers did not agree in time. */
+  readonly agreedMs: number | undefined;
+  readonly report: WriterReport;
+  readonly outage: Awaited<ReturnType<typeof playOutage>> | undefined;
 }
 
-async function requestOverHttp({ stack, world }: ActOptions, step: LoadStep): Promise<void> {
-  await Promise.all(
-    step.httpRequests.map((name) =>
-      requestReconcile(stack.apiUrl, { namespace: world.namespace, name }),
-    ),
-  );
+/** Plays the load beside the outside writer, which writes for one more step after the last change. */
+async function playLoad(options: ActOptions, playing: Playing): Promise<PlayedLoad> {
+  const { world, load, print, signal } = options;
+  const { pools, plan, writer, controllers } = playing;
+  let startedMs = performance.now();
+  let outage: PlayedLoad["outage"];
+  for (const [index, step] of plan.entries()) {
+    await sleepMs(Math.max(0, startedMs + step.atMs - performance.now()), signal);
+    await Promise.all([world.setLoads(step.loads), requestOverHttp(options, step)]);
+    print(`load step ${index + 1} of ${plan.length}`);
+    if (!options.outage || index !== Math.floor(plan.length / 2)) continue;
+    outage = await playOutage({ ...options, pools, metrics: controllers.metricsUrls, writer });
+    startedMs += outage.tookMs;
+  }
+  const agreement = { pools, step: lastOf(plan), deadlineMs: AGREEMENT_MS };
+  const [agreedMs, report] = await Promise.all([
+    waitForAgreement(options, agreement),
+    sleepMs(load.stepMs, signal).then(() => stopWriter(writer)),
+  ]);
+  // The writer may have undone it.
+  const isStable = (await waitForAgreement(options, agreement)) !== undefined;
+  return { agreedMs: isStable ? agreedMs : undefined, report, outage };
+}
+
+function startWriter({ stack, world, load, logs }: ActOptions, pools: readonly string[]) {
+  return startProcess({
+    script: DEMO_SCRIPT,
+    args: [
+      "outside-writer",
+      `--namespace=${world.namespace}`,
+      `--pools=${pools.join(",")}`,
+      `--seed=${load.seed}`,
+      ...(load.blindWriter ? ["--blind"] : []),
+    ],
+    env: { KUBECONFIG: stack.apiServer.kubeconfigPath },
+    logs,
+  });
 }
 
 async function stopWriter(writer: LocalProcess): Promise<WriterReport> {
@@ -204,50 +188,49 @@ async function stopWriter(writer: LocalProcess): Promise<WriterReport> {
   return { edits, labels, conflicts } as WriterReport;
 }
 
-async function waitConverged(
-  { stack, world, signal }: ActOptions,
-  pools: readonly string[],
-  { loads }: LoadStep,
-): Promise<boolean> {
-  const { client } = stack;
+/** Other systems ask for reconciles; nobody can ask the naive controllers. */
+async function requestOverHttp({ name, stack, world }: ActOptions, step: LoadStep): Promise<void> {
+  if (name === "naive") return;
   const { namespace } = world;
-  const check = async () => {
-    const [found, scalers, machines] = await Promise.all([
-      client.list(POOLS, { namespace }),
-      client.list(SCALERS, { namespace }),
-      client.list(MACHINES, { namespace }),
-    ]);
-    const counts = new Map<string, number>();
-    for (const { metadata } of machines.items) {
-      const owner = metadata.ownerReferences?.[0]?.name ?? "";
-      counts.set(owner, (counts.get(owner) ?? 0) + 1);
-    }
-    return (
-      found.items.length === pools.length &&
-      isConverged({ pools: found.items, scalers: scalers.items, machines: counts }, (pool) =>
-        replicasFor(Number(loads[pool] ?? 0)),
-      )
-    );
-  };
-  try {
-    await pollUntil("all pools are as the load asks", check, {
-      signal,
-      deadlineMs: CONVERGE_MS,
-      everyMs: 200,
-    });
-    return true;
-  } catch (error) {
-    if (error instanceof KonvergeError && error.code === "demo_failed") return false;
-    throw error;
-  }
+  await Promise.all(
+    step.httpRequests.map((pool) => requestReconcile(stack.apiUrl, { namespace, name: pool })),
+  );
+}
+
+/** Counts in the audit log of the API server, or takes the client's own count where the server is not ours. */
+async function countCalls(
+  { apiServer }: LocalStack,
+  {
+    agent,
+    fromMs,
+    clientSide,
+  }: { readonly agent: string; readonly fromMs: number; readonly clientSide: ApiCalls },
+): Promise<ApiCalls> {
+  if (apiServer.auditLog === undefined) return clientSide;
+  return await countAuditedCalls(apiServer.auditLog, { agent, fromMs, toMs: Date.now() });
 }
 
 async function checkLost(
-  { stack, world }: ActOptions,
+  { name, stack, world }: ActOptions,
   pools: readonly string[],
   report: WriterReport,
 ): Promise<LostUpdate[]> {
-  const { items } = await stack.client.list(POOLS, { namespace: world.namespace });
-  const writes = await readControllerWrites(stack.apiUrl, world.namespace, pools);
+  const { items } = await stack.client.list(NodePool, { namespace: world.namespace });
+  const writes =
+    name === "naive" ? new Map() : await readControllerWrites(stack.apiUrl, world.namespace, pools);
   return findLostUpdates(items, report, writes);
+}
+
+function processesText(pids: readonly number[]): string {
+  return `${pids.length} process${pids.length === 1 ? "" : "es"} (pids ${pids.join(", ")})`;
+}
+
+function firstOf(plan: readonly LoadStep[]): LoadStep {
+  const [first] = plan;
+  if (first === undefined) throw new KonvergeError("internal", "the load plan is empty");
+  return first;
+}
+
+function lastOf(plan: readonly LoadStep[]): LoadStep {
+  return plan.at(-1) ?? firstOf(plan);
 }

@@ -13,13 +13,16 @@ const event = (over: object) => ({
   ...over,
 });
 
-test("counts completed calls of the agent, without watches, Leases, Events and other times", async () => {
+test("counts calls, writes and conflicts of the agent, without watches, Leases, Events and other times", async () => {
   const folder = await mkdtemp(join(tmpdir(), "konverge-test-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, "audit.log");
   const events = [
     event({}),
-    event({ verb: "patch" }),
+    event({ verb: "patch", responseStatus: { code: 200 } }),
+    event({ verb: "update", responseStatus: { code: 409 } }),
+    event({ verb: "patch", responseStatus: { code: 422 } }),
+    event({ verb: "create", responseStatus: { code: 409 } }),
     event({ verb: "watch" }),
     event({ stage: "RequestReceived" }),
     event({ userAgent: "outside-writer" }),
@@ -32,5 +35,5 @@ test("counts completed calls of the agent, without watches, Leases, Events and o
   const at = (second: number) => Date.UTC(2026, 0, 1, 0, 0, second);
   expect(
     await countAuditedCalls(path, { agent: "konverge-worker", fromMs: at(0), toMs: at(5) }),
-  ).toBe(2);
+  ).toEqual({ calls: 5, writes: 1, conflicts: 2 });
 });

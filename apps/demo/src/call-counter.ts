@@ -1,48 +1,56 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import type { ApiCalls } from "./act-controllers.ts";
 
-/** What of an audit event (audit.k8s.io/v1) is counted. */
+/** The part of an audit event (audit.k8s.io/v1) that is counted. */
 interface AuditEvent {
   readonly stage?: string;
   readonly verb?: string;
   readonly userAgent?: string;
   readonly objectRef?: { readonly resource?: string };
+  readonly responseStatus?: { readonly code?: number };
   readonly stageTimestamp?: string;
 }
 
-/** Bookkeeping of the watches and elections, the same in both acts and none of the story. */
+interface Counted {
+  /** Prefix of the user agent. */
+  readonly agent: string;
+  /** Completed in this interval, in epoch ms. */
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Bookkeeping of watches and elections, the same in all acts. */
 const LEFT_OUT = new Set(["leases", "events"]);
+const WRITES = new Set(["create", "update", "patch", "delete"]);
+/** Verbs that can lose against an earlier write. A create that finds its name taken does not. */
+const GUARDED = new Set(["update", "patch", "delete"]);
 
 /**
- * Counts API calls in an audit log: those of user agents that start with `agent`, completed in [fromMs, toMs]. Watches,
- * Leases and Events are left out. The log of a real API server and of the embedded one have one format.
+ * Counts API calls in an audit log, without watches, Leases and Events. The log of a real API server and of the embedded one have
+ * one format. A JSON Patch whose tests fail is rejected with 422; it is a conflict too.
  */
-export async function countAuditedCalls(
-  path: string,
-  {
-    agent,
-    fromMs,
-    toMs,
-  }: { readonly agent: string; readonly fromMs: number; readonly toMs: number },
-): Promise<number> {
-  let calls = 0;
+export async function countAuditedCalls(path: string, counted: Counted): Promise<ApiCalls> {
+  const total = { calls: 0, writes: 0, conflicts: 0 };
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Infinity });
   for await (const line of lines) {
-    if (isCounted(line, { agent, fromMs, toMs })) calls += 1;
+    if (line === "") continue;
+    const event = JSON.parse(line) as AuditEvent;
+    if (!isCounted(event, counted)) continue;
+    const { verb = "", responseStatus: { code = 0 } = {} } = event;
+    total.calls += 1;
+    if (WRITES.has(verb) && code >= 200 && code < 300) total.writes += 1;
+    if (GUARDED.has(verb) && (code === 409 || (verb === "patch" && code === 422))) {
+      total.conflicts += 1;
+    }
   }
-  return calls;
+  return total;
 }
 
 function isCounted(
-  line: string,
-  {
-    agent,
-    fromMs,
-    toMs,
-  }: { readonly agent: string; readonly fromMs: number; readonly toMs: number },
+  { stage, verb, userAgent, objectRef, stageTimestamp }: AuditEvent,
+  { agent, fromMs, toMs }: Counted,
 ): boolean {
-  if (line === "") return false;
-  const { stage, verb, userAgent, objectRef, stageTimestamp } = JSON.parse(line) as AuditEvent;
   if (stage !== "ResponseComplete" || verb === "watch" || !userAgent?.startsWith(agent))
     return false;
   // Discovery and health have no object.

@@ -93,6 +93,13 @@ function addProcesses(program: Command): void {
       await runWriterProcess(flags);
     });
   program
+    .command("naive-controllers", { hidden: true })
+    .requiredOption("--namespace <name>")
+    .action(async ({ namespace }: { readonly namespace: string }) => {
+      const { runNaiveProcess } = await import("./naive/naive-process.ts");
+      await runNaiveProcess(namespace);
+    });
+  program
     .command("control-plane", { hidden: true })
     .requiredOption("--audit-log <file>")
     .action(async ({ auditLog }: { readonly auditLog: string }) => {

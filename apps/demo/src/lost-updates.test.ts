@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { findLostUpdates, isConverged } from "./lost-updates.ts";
 import { COUNTER } from "./outside-writer.ts";
-import type { PoolObject } from "./world.ts";
+import type { PoolObject } from "./kinds.ts";
 
 const pool = (replicas: number, machines: number, counter: number): PoolObject => ({
   apiVersion: "demo.konverge.dev/v1",

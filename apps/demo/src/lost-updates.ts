@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonValue } from "@konverge/core";
 import { COUNTER, type WriterReport } from "./outside-writer.ts";
-import type { PoolObject, ScalerObject } from "./world.ts";
+import type { PoolObject, ScalerObject } from "./kinds.ts";
 
 /** The last value each controller wrote to a pool, by its own records. */
 export interface ControllerWrites {

@@ -1,9 +1,9 @@
 import type { ContentionReport } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
-import { POOLS } from "./world.ts";
+import { NodePool } from "./kinds.ts";
 
-/** The dashboard's page of the pool that was fought over most; undefined when nobody was in anybody's way. */
-export async function findMostFought(apiUrl: string): Promise<string | undefined> {
+/** Returns the dashboard's page of the most contended pool; undefined without contention. */
+export async function findMostContended(apiUrl: string): Promise<string | undefined> {
   const response = await fetch(`${apiUrl}/v1/contention`, { signal: AbortSignal.timeout(10_000) });
   if (!response.ok) {
     const detail = `GET /v1/contention answered ${response.status}: ${await response.text()}`;
@@ -11,7 +11,7 @@ export async function findMostFought(apiUrl: string): Promise<string | undefined
   }
   const { contendedObjects } = (await response.json()) as ContentionReport;
   const found = contendedObjects.find(
-    ({ resource }) => resource === `${POOLS.resource}.${POOLS.group}`,
+    ({ resource }) => resource === `${NodePool.resource}.${NodePool.group}`,
   );
   if (found === undefined) return undefined;
   const path = ["default", "node-pool", found.namespace ?? "_", found.name];

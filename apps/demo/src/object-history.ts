@@ -3,7 +3,7 @@ import { defined, KonvergeError } from "@konverge/core";
 import type { ControllerWrites } from "./lost-updates.ts";
 
 /** The attempts of one object, newest first, as any client of the HTTP API reads them. */
-export async function readHistory(
+async function readHistory(
   apiUrl: string,
   {
     controller,

@@ -1,7 +1,7 @@
 import { sleepMs } from "@konverge/core";
 import { isConflict, type KubeClient } from "@konverge/kube";
 import { seededRandom } from "./seeded-random.ts";
-import { POOLS, type PoolObject } from "./world.ts";
+import { NodePool, type PoolObject } from "./kinds.ts";
 
 export const COUNTER = "outside.example.com/edits";
 const LABEL = "outside.example.com/last";
@@ -68,7 +68,7 @@ async function tryEdit(
 ): Promise<boolean> {
   const { client, namespace, thinkMs, blind } = options;
   const target = { namespace, name: pool };
-  const read = await client.get(POOLS, target);
+  const read = await client.get(NodePool, target);
   await sleepMs(thinkMs);
   const count = Number(read.metadata.annotations?.[COUNTER] ?? 0) + 1;
   const edited: PoolObject = {
@@ -80,11 +80,11 @@ async function tryEdit(
     },
   };
   if (blind) {
-    const { resourceVersion } = (await client.get(POOLS, target)).metadata;
+    const { resourceVersion } = (await client.get(NodePool, target)).metadata;
     if (resourceVersion !== undefined) edited.metadata.resourceVersion = resourceVersion;
   }
   try {
-    await client.replace(POOLS, edited);
+    await client.replace(NodePool, edited);
     return true;
   } catch (error) {
     if (isConflict(error)) return false;

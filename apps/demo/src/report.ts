@@ -1,47 +1,41 @@
 import type { ActFigures } from "./act.ts";
+import { textTable } from "./text-table.ts";
 
-const ROWS: readonly (readonly [label: string, value: (act: ActFigures) => string])[] = [
-  ["reconciles", ({ reconciles }) => String(reconciles)],
-  ["API calls", ({ apiCalls }) => String(apiCalls)],
-  ["writes that changed an object", ({ writes }) => String(writes)],
-  ["conflicts", ({ conflicts }) => String(conflicts)],
+type Row = readonly [label: string, value: (act: ActFigures) => string];
+
+/** What the acts are compared by comes first. */
+const ROWS: readonly Row[] = [
   ["API calls per write", ({ callsPerWrite }) => callsPerWrite.toFixed(2)],
-  ["job retries", ({ jobRetries }) => String(jobRetries)],
-  ["ms from the last change to agreement", ({ convergedMs }) => String(convergedMs)],
+  ["conflicts", ({ conflicts }) => String(conflicts)],
+  ["time to agreement", ({ converged, convergedMs }) => (converged ? seconds(convergedMs) : "-")],
   ["lost updates", ({ lostUpdates }) => String(lostUpdates)],
-  ["converged", ({ converged }) => (converged ? "yes" : "NO")],
+  ["dropped updates", ({ gaveUp }) => String(gaveUp)],
+  ["API calls", ({ apiCalls }) => String(apiCalls)],
+  ["successful writes", ({ writes }) => String(writes)],
+  ["reconciles", ({ reconciles }) => String(reconciles)],
+  ["job retries", ({ jobRetries }) => String(jobRetries)],
 ];
 
-const OUTAGE_ROWS: typeof ROWS = [
-  ["outage in s", ({ outage }) => shown(outage?.seconds)],
-  ["  API calls sent in it", ({ outage }) => shown(outage?.callsSent)],
-  ["  of them probes", ({ outage }) => shown(outage?.probes)],
-  ["  calls put off", ({ outage }) => shown(outage?.deferred)],
-  ["  requests taken and lost", ({ outage }) => shown(outage?.lost)],
+const OUTAGE_ROWS: readonly Row[] = [
+  ["outage", ({ outage }) => (outage === undefined ? "-" : `${outage.seconds} s`)],
+  ["  API calls sent during it", ({ outage }) => shown(outage?.callsSent)],
+  ["  half-open periods (probes)", ({ outage }) => shown(outage?.probes)],
+  ["  deferred calls", ({ outage }) => shown(outage?.deferred)],
+  ["  lost requests", ({ outage }) => shown(outage?.lost)],
 ];
-const shown = (value: number | undefined) => (value === undefined ? "-" : String(value));
 
-/** Both acts side by side, as plain text. */
+/** Renders the acts side by side. */
 export function renderTable(acts: readonly ActFigures[]): string {
   const hasOutage = acts.some(({ outage }) => outage !== undefined);
-  const rows = [
-    ["", ...acts.map(({ name }) => name)],
-    ...[...ROWS, ...(hasOutage ? OUTAGE_ROWS : [])].map(([label, value]) => [
-      label,
-      ...acts.map(value),
-    ]),
-  ];
-  const widths =
-    rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) =>
-          column === 0
-            ? cell.padEnd(widths[column] ?? 0)
-            : cell.padStart((widths[column] ?? 0) + 3),
-        )
-        .join(""),
-    )
-    .join("\n");
+  const rows = [...ROWS, ...(hasOutage ? OUTAGE_ROWS : [])];
+  return textTable(
+    [
+      ["", ...acts.map(({ name }) => name)],
+      ...rows.map(([label, value]) => [label, ...acts.map(value)]),
+    ],
+    { alignRight: acts.map((_, index) => index + 1) },
+  );
 }
+
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
+const shown = (value: number | undefined) => (value === undefined ? "-" : String(value));

@@ -1,22 +1,23 @@
 import { createInterface } from "node:readline/promises";
 import { KonvergeError } from "@konverge/core";
-import { playAct, type ActFigures, type PlayedAct } from "./act.ts";
-import { findMostFought } from "./most-contended.ts";
-import { reportConflict } from "./conflict-timeline.ts";
-import { exampleFile } from "./example-file.ts";
-import { createProgress } from "./progress.ts";
-import { renderTable } from "./report.ts";
 import {
   apiServerOf,
   embeddedApiServer,
   startLocalStack,
   type LocalStack,
 } from "@konverge/local-stack";
+import { ACTS, playAct, type ActFigures, type ActName, type PlayedAct } from "./act.ts";
 import { envtestApiServer } from "./envtest-api-server.ts";
+import { exampleFile } from "./example-file.ts";
 import { isolatedEnv } from "./isolated-env.ts";
-import { CLI_SCRIPT } from "./scripts.ts";
+import { startKonvergeWorkers } from "./konverge-workers.ts";
+import { findMostContended } from "./most-contended.ts";
+import { startNaiveProcess } from "./naive/start-naive-process.ts";
+import { createProgress, type DemoProgress } from "./progress.ts";
+import { renderTable } from "./report.ts";
+import { CLI_SCRIPT, lazyFile } from "./scripts.ts";
 import { INTERRUPTED, stayUp } from "./stay-up.ts";
-import { createWorld, type Installable } from "./world.ts";
+import { createWorld, type Installable, type World } from "./world.ts";
 
 export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
 
@@ -36,134 +37,158 @@ export interface DemoOptions {
   readonly signal: AbortSignal;
 }
 
-const POOLS = 20;
-const STEPS = 8;
-const STEP_MS = 1_250;
-/** About what a server in the next region takes; in memory nobody would ever be in anybody's way. */
+const LOAD = { pools: 20, steps: 6, stepMs: 1_250 };
+/** About that of a server in the next region. An in-memory server alone answers too fast for conflicts. */
 const LATENCY_MS = 20;
 
-/** Plays the story and returns the exit code: 0 when both acts converged and nothing was lost. */
+/** Plays the three acts and returns the exit code: 0 if both Konverge acts converged without a lost update. */
 export async function runDemo(options: DemoOptions): Promise<number> {
   if (options.outage && options.cluster === "kubeconfig") {
     throw new KonvergeError(
       "invalid_config",
-      "--outage: the demo stops only an API server of its own; use --cluster embedded or envtest",
+      "--outage freezes the demo's own API server; use --cluster embedded or envtest",
     );
   }
-  const resourcesFile = exampleFile("resources.ts");
   const progress = createProgress(process.stderr);
-  const apiServers = {
-    embedded: () => embeddedApiServer({ latencyMs: LATENCY_MS }),
-    envtest: () => envtestApiServer(progress.print),
-    kubeconfig: () => apiServerOf(options.kubeconfig),
-  };
-  await using stack = await startLocalStack({
-    name: "demo",
-    cli: CLI_SCRIPT,
-    startApiServer: apiServers[options.cluster](),
-    env: isolatedEnv(),
-    logs: options.logs,
-    log: progress.print,
-    apiPort: 0,
-  });
+  const { print } = progress;
+  await using stack = await startStack(options, print);
   await assertMayWrite(options, stack);
-  progress.print(`API server ${stack.serverVersion} (${options.cluster}), ${stack.redis.version}`);
-  progress.print(`watch it at ${stack.apiUrl}/ (the dashboard) as it happens`);
+  print(`API server ${stack.serverVersion} (${options.cluster}), ${stack.redis.version}`);
+  print(`dashboard: ${stack.apiUrl}/`);
   const world = createWorld(stack.client, stack.installation);
-  const resources = (await import(resourcesFile)) as Record<string, Installable>;
   const played: PlayedAct[] = [];
   try {
+    const resources = (await import(exampleFile("resources.ts"))) as Record<string, Installable>;
     await world.install(Object.values(resources));
-    for (const name of ["lazy", "pro"] as const) {
+    for (const name of ACTS) {
       options.signal.throwIfAborted();
       await played.at(-1)?.end();
-      progress.begin(`act ${played.length + 1}, ${name}`);
-      played.push(
-        await playAct({
-          ...options,
-          name,
-          outage: options.outage && name === "pro",
-          stack,
-          world,
-          configs: options.split
-            ? [exampleFile("node-pool.config.ts"), exampleFile("autoscaler.config.ts")]
-            : [exampleFile("konverge.config.ts")],
-          pools: POOLS,
-          steps: STEPS,
-          stepMs: STEP_MS,
-          print: progress.update,
-        }),
-      );
+      played.push(await playNext(name, { options, stack, world, progress }));
     }
     progress.end();
-    await describeRun(options, stack, world.namespace, played);
+    printResult(options, stack, played);
     if (!options.exit) {
-      const fought = await findMostFought(stack.apiUrl);
-      if (fought !== undefined) progress.print(`the most fought object: ${fought}`);
-      await stayUp(`${stack.apiUrl}/`, { signal: options.signal, print: progress.print });
+      const contended = await findMostContended(stack.apiUrl);
+      if (contended !== undefined) print(`most contended object: ${contended}`);
+      await stayUp(`${stack.apiUrl}/`, { signal: options.signal, print });
     }
     return played.every(({ figures }) => isGood(figures)) ? 0 : 1;
   } catch (error) {
     if (!options.signal.aborted) throw error;
-    progress.print("interrupted");
+    print("interrupted");
     return INTERRUPTED;
   } finally {
     progress.end();
-    progress.print("removing what the demo made");
+    print("removing the demo's objects");
     await played.at(-1)?.end();
     await world.remove(["node-pool", "autoscaler"].map((name) => `${stack.installation}-${name}`));
   }
 }
 
-function isGood({ converged, lostUpdates, outage }: ActFigures): boolean {
+async function startStack(options: DemoOptions, log: (line: string) => void): Promise<LocalStack> {
+  const apiServers = {
+    embedded: () => embeddedApiServer({ latencyMs: LATENCY_MS }),
+    envtest: () => envtestApiServer(log),
+    kubeconfig: () => apiServerOf(options.kubeconfig),
+  };
+  return await startLocalStack({
+    name: "demo",
+    cli: CLI_SCRIPT,
+    startApiServer: apiServers[options.cluster](),
+    env: isolatedEnv(),
+    logs: options.logs,
+    log,
+    apiPort: 0,
+  });
+}
+
+interface Playing {
+  readonly options: DemoOptions;
+  readonly stack: LocalStack;
+  readonly world: World;
+  readonly progress: DemoProgress;
+}
+
+async function playNext(
+  name: ActName,
+  { options, stack, world, progress }: Playing,
+): Promise<PlayedAct> {
+  progress.begin(`act ${ACTS.indexOf(name) + 1} of ${ACTS.length}, ${name}`);
+  const { seed, blindWriter, logs, signal } = options;
+  const { namespace } = world;
+  const outage = options.outage && name === "konverge";
+  return await playAct({
+    name,
+    stack,
+    world,
+    load: { ...LOAD, seed, blindWriter },
+    outage,
+    startControllers: () => {
+      if (name === "naive") return startNaiveProcess({ stack, namespace, logs });
+      const file = name === "lazy" ? lazyFile : exampleFile;
+      const configs = options.split ? ["node-pool", "autoscaler"] : ["konverge"];
+      return startKonvergeWorkers({
+        stack,
+        namespace,
+        configs: configs.map((config) => file(`${config}.config.ts`)),
+        workers: options.workers,
+        env: {
+          ...(name === "lazy" ? { KONVERGE_CONFLICT_RETRY: "job" } : {}),
+          ...(outage ? { KONVERGE_REQUEST_TIMEOUT: "2s" } : {}),
+        },
+      });
+    },
+    logs,
+    print: progress.update,
+    signal,
+  });
+}
+
+/** The naive act may lose updates: that is what it shows. */
+function isGood({ name, converged, lostUpdates, outage }: ActFigures): boolean {
+  if (name === "naive") return true;
   return converged && lostUpdates === 0 && (outage?.lost ?? 0) === 0;
 }
 
-async function describeRun(
-  options: DemoOptions,
-  stack: LocalStack,
-  namespace: string,
-  played: readonly PlayedAct[],
-): Promise<void> {
+function printResult(options: DemoOptions, stack: LocalStack, played: readonly PlayedAct[]): void {
   const acts = played.map(({ figures }) => figures);
   if (options.output === "json") {
-    const { redis, serverVersion } = stack;
-    const cluster = { kind: options.cluster, version: serverVersion };
+    const cluster = { kind: options.cluster, version: stack.serverVersion };
+    const redis = { version: stack.redis.version };
     const workers = options.workers * (options.split ? 2 : 1);
-    process.stdout.write(
-      `${JSON.stringify({ cluster, redis: { version: redis.version }, workers, acts }, null, 2)}\n`,
-    );
+    process.stdout.write(`${JSON.stringify({ cluster, redis, workers, acts }, null, 2)}\n`);
     return;
   }
-  const counted =
-    stack.apiServer.auditLog === undefined
-      ? "calls counted by our own transport"
-      : "calls counted by the API server, without watches, leases, events and the outside writer";
-  const lines = ["", renderTable(acts), "", `  (${counted})`];
+  const lines = ["", renderTable(acts), "", ...explain(stack)];
   for (const { figures, lost } of played) {
+    if (figures.name === "naive") continue;
     for (const { pool, field, wrote, found } of lost.slice(0, 5)) {
-      lines.push(`  LOST in ${figures.name}: ${pool} ${field}: wrote ${wrote}, found ${found}`);
+      lines.push(`LOST in ${figures.name}: ${pool} ${field}: wrote ${wrote}, found ${found}`);
     }
   }
-  const last = played.at(-1);
-  const told =
-    last === undefined ? undefined : await reportConflict(stack.apiUrl, namespace, last.pools);
-  if (told !== undefined) lines.push("", "One conflict:", ...told);
   process.stdout.write(`${lines.join("\n")}\n`);
 }
 
-/** A cluster that is not on this machine is somebody's; ask before writing to it. */
-async function assertMayWrite(
-  { cluster, yes }: DemoOptions,
-  { client }: LocalStack,
-): Promise<void> {
+function explain({ apiServer }: LocalStack): string[] {
+  const counted =
+    apiServer.auditLog === undefined ? "counted by the clients" : "counted by the API server";
+  return [
+    "naive     one process with @kubernetes/client-node: informer, PUT, three tries",
+    "lazy      Konverge with live reads, one try per attempt, conflicts retried by the queue",
+    "konverge  Konverge with reads from watches, field-level writes and object lanes",
+    `The load is the same in all acts. Calls, writes and conflicts are ${counted}.`,
+  ];
+}
+
+/** Asks before it writes to a cluster that is not on this machine. */
+async function assertMayWrite({ cluster, yes }: DemoOptions, { client }: LocalStack) {
   if (cluster !== "kubeconfig" || yes) return;
   const { hostname } = new URL(client.server);
   if (hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.")) return;
   if (!process.stdin.isTTY) {
     throw new KonvergeError(
       "invalid_config",
-      `the demo would create CRDs and a namespace on ${client.server}; say --yes to allow it`,
+      `the demo would create CRDs and a namespace on ${client.server}; pass --yes to allow it`,
     );
   }
   const ask = createInterface({ input: process.stdin, output: process.stderr });

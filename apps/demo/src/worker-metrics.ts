@@ -4,6 +4,8 @@ export interface WorkerTotals {
   readonly writes: number;
   readonly conflicts: number;
   readonly jobRetries: number;
+  /** Attempts that ended for good with an error. */
+  readonly gaveUp: number;
   readonly apiCalls: number;
   /** Calls that the guard let through, and that it put off. */
   readonly permits: number;
@@ -15,6 +17,7 @@ const NAMES = {
   writes: "konverge_writes_total",
   conflicts: "konverge_conflicts_total",
   jobRetries: "konverge_workqueue_retries_total",
+  gaveUp: "konverge_terminal_reconcile_errors_total",
   apiCalls: "konverge_attempt_api_calls_total",
   permits: "konverge_guard_admitted_calls_total",
   deferred: "konverge_guard_deferred_calls_total",
@@ -43,6 +46,7 @@ export async function readWorkerTotals(urls: readonly string[]): Promise<WorkerT
     writes: sum(NAMES.writes),
     conflicts: sum(NAMES.conflicts),
     jobRetries: sum(NAMES.jobRetries),
+    gaveUp: sum(NAMES.gaveUp),
     apiCalls: sum(NAMES.apiCalls),
     permits: sum(NAMES.permits),
     deferred: sum(NAMES.deferred),

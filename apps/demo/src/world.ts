@@ -6,28 +6,11 @@ import {
   type ResourceType,
 } from "@konverge/core";
 import { ignoreNotFound, isAlreadyExists, isServed, type KubeClient } from "@konverge/kube";
+import { ConfigMap, Namespace } from "konverge/kinds";
+import { Autoscaler, Machine, NodePool } from "./kinds.ts";
 import { MAX_REPLICAS, MIN_REPLICAS, TARGET_LOAD } from "./load-plan.ts";
 import { pollUntil } from "./poll-until.ts";
 
-const builtIn = (
-  version: string,
-  kind: string,
-  resource: string,
-  scope: "Namespaced" | "Cluster",
-) => ({
-  group: "",
-  version,
-  kind,
-  resource,
-  scope,
-});
-const Namespace: ResourceType = builtIn("v1", "Namespace", "namespaces", "Cluster");
-const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = builtIn(
-  "v1",
-  "ConfigMap",
-  "configmaps",
-  "Namespaced",
-);
 const CustomResourceDefinition: ResourceType<ApiObject & { status?: JsonObject }> = {
   group: "apiextensions.k8s.io",
   version: "v1",
@@ -35,32 +18,6 @@ const CustomResourceDefinition: ResourceType<ApiObject & { status?: JsonObject }
   resource: "customresourcedefinitions",
   scope: "Cluster",
 };
-
-export interface PoolObject extends ApiObject {
-  spec: { replicas: number };
-  status?: {
-    machines?: number;
-    observedGeneration?: number;
-    conditions?: { type: string; status: string }[];
-  };
-}
-export interface ScalerObject extends ApiObject {
-  spec: { poolRef: string };
-  status?: { desiredReplicas?: number };
-}
-
-const custom = { group: "demo.konverge.dev", version: "v1", scope: "Namespaced" } as const;
-export const POOLS: ResourceType<PoolObject> = {
-  ...custom,
-  kind: "NodePool",
-  resource: "nodepools",
-};
-export const SCALERS: ResourceType<ScalerObject> = {
-  ...custom,
-  kind: "Autoscaler",
-  resource: "autoscalers",
-};
-export const MACHINES: ResourceType = { ...custom, kind: "Machine", resource: "machines" };
 
 /** ConfigMaps that the handlers read, beside the load. */
 const SETTINGS = {
@@ -102,7 +59,7 @@ export function createWorld(client: KubeClient, namespace: string): World {
       if (!isAlreadyExists(error)) throw error;
     });
   };
-  const deleteAll = async (type: ResourceType): Promise<void> => {
+  const deleteAll = async <T extends ApiObject>(type: ResourceType<T>): Promise<void> => {
     const { items } = await client.list(type, { namespace });
     await Promise.all(
       items.map(({ metadata: { name } }) =>
@@ -128,7 +85,7 @@ export function createWorld(client: KubeClient, namespace: string): World {
       });
       await pollUntil("the CRDs are served", async () => {
         try {
-          const types = [POOLS, SCALERS, MACHINES];
+          const types: readonly ResourceType[] = [NodePool, Autoscaler, Machine];
           return (await Promise.all(types.map((type) => isServed(client, type)))).every(Boolean);
         } catch (error) {
           if (isKonvergeError(error)) return false;
@@ -137,17 +94,17 @@ export function createWorld(client: KubeClient, namespace: string): World {
       });
     },
     async populate(pools, loads) {
-      await make(ConfigMap, { metadata: load, data: loads });
       for (const [name, data] of Object.entries(SETTINGS)) {
         await make(ConfigMap, { metadata: { namespace, name }, data });
       }
       for (const name of pools) {
-        await make(POOLS, { metadata: { namespace, name }, spec: { replicas: MIN_REPLICAS } });
-        await make(SCALERS, {
+        await make(NodePool, { metadata: { namespace, name }, spec: { replicas: MIN_REPLICAS } });
+        await make(Autoscaler, {
           metadata: { namespace, name },
           spec: { poolRef: name, min: MIN_REPLICAS, max: MAX_REPLICAS, targetLoad: TARGET_LOAD },
         });
       }
+      await make(ConfigMap, { metadata: load, data: loads });
     },
     async setLoads(loads) {
       await client.mutate(ConfigMap, load, (draft) => {
@@ -156,7 +113,8 @@ export function createWorld(client: KubeClient, namespace: string): World {
     },
     async clear() {
       // Scalers first: they would write to pools that are going.
-      for (const type of [SCALERS, POOLS, MACHINES]) {
+      const types: readonly ResourceType[] = [Autoscaler, NodePool, Machine];
+      for (const type of types) {
         await pollUntil(`no ${type.resource} are left`, async () => {
           await deleteAll(type);
           return (await client.list(type, { namespace })).items.length === 0;

@@ -1,37 +1,64 @@
-import { defineController, ignoreNotFound } from "konverge";
-import { ConfigMap } from "./config-map.ts";
+import { defineController, generationChanged, resourceVersionChanged } from "konverge";
+import { ConfigMap, dataOf } from "./config-map.ts";
 import { Autoscaler, NodePool } from "./resources.ts";
 
 /**
  * Reads the load from a ConfigMap named `load`, the most that one pool may have from one named `quota`, and writes the
- * pool's replicas: another operator's object. Without the ConfigMaps there is no load, and no quota.
+ * pool's replicas: another operator's object. An autoscaler has the name of its pool. Without the ConfigMaps there is no
+ * load, and no quota.
  */
 export const autoscaler = defineController({
   name: "autoscaler",
   for: Autoscaler,
-  permissions: [
-    { type: ConfigMap, verbs: ["get"] },
-    { type: NodePool, verbs: ["get", "patch"] },
+  predicate: resourceVersionChanged,
+  watches: [
+    {
+      type: ConfigMap,
+      map: (object) => {
+        const { namespace = "" } = object.metadata;
+        return Object.keys(dataOf([object], "load")).map((name) => ({ namespace, name }));
+      },
+    },
+    // What the handler reads, it watches: a change of spec.replicas by anyone starts it again.
+    {
+      type: NodePool,
+      predicate: generationChanged,
+      map: ({ metadata: { namespace = "", name } }) => [{ namespace, name }],
+    },
   ],
-  // It looks at the load once a second on purpose.
-  loopProtection: "report",
-  async reconcile({ object: scaler, kube, requeueAfter }) {
+  permissions: [{ type: NodePool, verbs: ["patch"] }],
+  // A changed quota applies within a minute.
+  resync: "1m",
+  async reconcile({ object: scaler, kube }) {
     const { poolRef, min, max, targetLoad } = scaler.spec;
-    const loads = await kube.get(ConfigMap, "load").catch(ignoreNotFound);
-    const load = Number(loads?.data?.[poolRef] ?? 0);
-    const quota = await kube.get(ConfigMap, "quota").catch(ignoreNotFound);
-    const most = Math.min(max, Number(quota?.data?.["machinesPerPool"] ?? max));
+    const maps = await kube.list(ConfigMap);
+    const load = Number(dataOf(maps, "load")[poolRef] ?? 0);
+    const most = Math.min(max, Number(dataOf(maps, "quota")["machinesPerPool"] ?? max));
     const replicas = Math.min(most, Math.max(min, Math.ceil(load / targetLoad)));
 
-    await kube.mutate({ type: NodePool, name: poolRef }, (pool) => {
-      pool.spec.replicas = replicas;
-    });
+    const pools = await kube.list(NodePool);
+    const pool = pools.find(({ metadata }) => metadata.name === poolRef);
+    if (pool === undefined) return;
+    if (pool.spec.replicas !== replicas) {
+      await kube.mutate(
+        pool,
+        (draft) => {
+          draft.spec.replicas = replicas;
+        },
+        // Tests only the replicas: other programs write the pool too.
+        { strategy: "fields" },
+      );
+      // The change of the pool starts the handler again, and the status follows.
+      return;
+    }
+    const { generation: observedGeneration = 0 } = scaler.metadata;
+    const { status } = scaler;
+    if (status?.desiredReplicas === replicas && status.observedGeneration === observedGeneration) {
+      return;
+    }
     await kube.mutateStatus(scaler, (draft) => {
       draft.status.desiredReplicas = replicas;
-      if (scaler.metadata.generation !== undefined) {
-        draft.status.observedGeneration = scaler.metadata.generation;
-      }
+      draft.status.observedGeneration = observedGeneration;
     });
-    return requeueAfter("1s");
   },
 });

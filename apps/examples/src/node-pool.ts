@@ -1,35 +1,47 @@
-import { defineController, ignoreNotFound, setCondition } from "konverge";
-import { ConfigMap } from "./config-map.ts";
+import { anyOf, defineController, generationChanged, setCondition } from "konverge";
+import { ConfigMap, dataOf } from "./config-map.ts";
 import { Machine, NodePool } from "./resources.ts";
+import { statusChanged } from "./status-changed.ts";
 
-/** Keeps as many machines as the pool's spec says, and tells in its status how many there are. */
+/** Keeps as many machines as the pool's spec says, and reports their number in the status. */
 export const nodePool = defineController({
   name: "node-pool",
   for: NodePool,
+  predicate: anyOf(generationChanged, statusChanged),
   owns: [Machine],
-  permissions: [{ type: ConfigMap, verbs: ["get"] }],
+  // Read from the watch; a new image applies to new machines only.
+  watches: [{ type: ConfigMap, map: () => [] }],
   async reconcile({ object: pool, kube }) {
     const wanted = Array.from(
       { length: pool.spec.replicas },
       (_, n) => `${pool.metadata.name}-${n}`,
     );
-    const settings = await kube.get(ConfigMap, "machine").catch(ignoreNotFound);
-    const image = settings?.data?.["image"] ?? "";
     const machines = await kube.list(Machine, { ownedBy: pool });
     const present = new Set(machines.map(({ metadata }) => metadata.name));
+    const missing = wanted.filter((name) => !present.has(name));
+    const surplus = machines.filter(({ metadata }) => !wanted.includes(metadata.name));
+    const { image = "" } = dataOf(await kube.list(ConfigMap), "machine");
 
-    for (const name of wanted) {
-      if (!present.has(name)) await kube.create(Machine, { name, ownedBy: pool, spec: { image } });
+    for (const name of missing)
+      await kube.create(Machine, { name, ownedBy: pool, spec: { image } });
+    for (const machine of surplus) await kube.delete(machine);
+    // The changed machines start the handler again, and the status follows.
+    if (missing.length > 0 || surplus.length > 0) return;
+
+    const { generation: observedGeneration = 0 } = pool.metadata;
+    const { status } = pool;
+    if (status?.machines === wanted.length && status.observedGeneration === observedGeneration) {
+      return;
     }
-    for (const machine of machines) {
-      if (!wanted.includes(machine.metadata.name)) await kube.delete(machine);
-    }
-    await kube.mutateStatus(pool, (draft) => {
-      draft.status.machines = wanted.length;
-      if (pool.metadata.generation !== undefined) {
-        draft.status.observedGeneration = pool.metadata.generation;
-      }
-      setCondition(draft, { type: "Ready", status: "True", reason: "MachinesCounted" });
-    });
+    // Other programs write labels and annotations of the pool: no conflict, since only the status is tested.
+    await kube.mutateStatus(
+      pool,
+      (draft) => {
+        draft.status.machines = wanted.length;
+        draft.status.observedGeneration = observedGeneration;
+        setCondition(draft, { type: "Ready", status: "True", reason: "MachinesCounted" });
+      },
+      { strategy: "fields" },
+    );
   },
 });

@@ -30,7 +30,7 @@ export interface DemoStage {
 
 /** Plays `npm run demo` to its end and leaves it up, in a temporary folder of its own. */
 export async function startDemoStage(): Promise<DemoStage> {
-  const demo = await startDemo([], /the most fought object: (\S+)/);
+  const demo = await startDemo([], /most contended object: (\S+)/);
   const { page } = demo;
   return { ...demo, apiUrl: page.origin, mostFought: page };
 }

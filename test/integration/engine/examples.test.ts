@@ -40,7 +40,7 @@ async function loadReadme(): Promise<Config> {
   const [, block = ""] =
     /```ts\n(const nodePool = .*?)```/s.exec(readFileSync("README.md", "utf8")) ?? [];
   const file = new URL(`.readme-${process.pid}-${Date.now()}.ts`, import.meta.url);
-  const kinds = new URL("../../apps/examples/src/resources.ts", import.meta.url);
+  const kinds = new URL("../../../apps/examples/src/resources.ts", import.meta.url);
   await writeFile(
     file,
     `import { defineConfig, defineController } from "konverge";

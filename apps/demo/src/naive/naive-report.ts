@@ -1,0 +1,6 @@
+import type { ActTotals } from "../act-controllers.ts";
+
+export const NAIVE_AGENT = "naive-controllers";
+
+/** What the process logs when it stops. */
+export type NaiveReport = Omit<ActTotals, "jobRetries">;
