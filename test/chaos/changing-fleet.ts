@@ -15,7 +15,7 @@ import {
   type FleetWord,
   type Parent,
 } from "./changing-fleet-child.ts";
-import { pollUntil } from "./poll-until.ts";
+import { until } from "../support/until.ts";
 
 const CHILD = fileURLToPath(new URL("./changing-fleet-child.ts", import.meta.url));
 const namespace = SETTING.namespace;
@@ -122,7 +122,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
     },
     async leader(other) {
       let found: FleetWorker | undefined;
-      await pollUntil(
+      await until(
         `somebody ${other === undefined ? "" : `other than ${other.workerId} `}leads`,
         async () => {
           const identity = await holder();

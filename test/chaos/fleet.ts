@@ -25,9 +25,9 @@ import {
 } from "./fleet-contract.ts";
 import { nowUs } from "./fleet-journal.ts";
 import type { FleetPlane } from "./fleet-plane.ts";
-import { pollUntil } from "./poll-until.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 import type { PatchName } from "./teeth/patches.ts";
+import { until } from "../support/until.ts";
 
 const WORKER = fileURLToPath(new URL("fleet-worker.ts", import.meta.url));
 const CLOCK = new URL("fleet-clock.ts", import.meta.url).href;
@@ -232,7 +232,7 @@ async function prepareObjects({ admin }: FleetPlane, namespace: string): Promise
     await admin.create(CRDS, resource.crd()).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;
     });
-    await pollUntil(`${resource.kind} is served`, () => isServed(admin, resource), 30_000);
+    await until(`${resource.kind} is served`, () => isServed(admin, resource), 30_000);
   }
   for (const mode of MODES) {
     await admin.create(CONFIG_MAP, {

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { keepChanging, openFleet, V1, type FleetWorker } from "./changing-fleet.ts";
-import { pollUntil } from "./poll-until.ts";
+import { until } from "../support/until.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const ROUNDS = process.env["KONVERGE_TEST_LONG"] === "1" ? 10 : 1;
@@ -23,7 +23,7 @@ test(
       await how(leader);
       await stopChanging();
       let differences: string[] = [];
-      await pollUntil(
+      await until(
         "everything is as the last change wants it",
         async () => (differences = await fleet.differences(V1)).length === 0,
         HEALED_MS,

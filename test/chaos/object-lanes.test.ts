@@ -14,8 +14,8 @@ import {
 } from "../bench/contention-child.ts";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
-import { until } from "../integration/queue/queue-harness.ts";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { until } from "../support/until.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));

@@ -1,6 +1,6 @@
 import { nextDelay, failureBackoff, isKonvergeError, type Gate, type Permit } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { pollUntil } from "./poll-until.ts";
+import { until } from "../support/until.ts";
 
 /** One arm of the experiment: how calls are let through, and nothing else. */
 export interface Arm {
@@ -183,7 +183,7 @@ export async function untilSteady(
   perSecond: number,
   what: string,
 ): Promise<number> {
-  await pollUntil(
+  await until(
     what,
     () => load.now() > 8_000 && load.okRate(load.now() - 1_000, load.now()) >= 0.8 * perSecond,
     90_000,

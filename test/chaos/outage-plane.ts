@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createLocalGate } from "@konverge/core";
 import { startControlPlane, type ControlPlane } from "@konverge/infra-envtest";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { pollUntil } from "./poll-until.ts";
+import { until } from "../support/until.ts";
 
 /** A real API server that may be hurt, with a user whose calls have a priority level of their own. */
 export interface OutagePlane extends AsyncDisposable {
@@ -127,7 +127,7 @@ export async function startOutagePlane(): Promise<OutagePlane> {
     async startServer() {
       const [program = "", ...args] = command;
       restarted = spawn(program, args, { stdio: "ignore" });
-      await pollUntil("the new API server answers", () => answers(admin), 60_000);
+      await until("the new API server answers", () => answers(admin), 60_000);
     },
     async [Symbol.asyncDispose]() {
       process.kill(plane.pids.etcd, "SIGCONT");

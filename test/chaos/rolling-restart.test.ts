@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { keepChanging, openFleet } from "./changing-fleet.ts";
-import { pollUntil } from "./poll-until.ts";
+import { until } from "../support/until.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const V2 = { controllerVersion: "v2", childPrefix: "new-", concurrency: 3 } as const;
@@ -24,7 +24,7 @@ test(
       expect(await worker.exited).toBe(0);
     }
     let differences: string[] = [];
-    await pollUntil(
+    await until(
       "everything is as the new version writes it",
       async () => (differences = await fleet.differences(V2)).length === 0,
       60_000,

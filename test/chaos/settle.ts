@@ -12,7 +12,7 @@ import { nowUs, readJournals } from "./fleet-journal.ts";
 import type { Fleet } from "./fleet.ts";
 import { findLeftovers } from "./fleet-leftovers.ts";
 import type { FleetLoad } from "./fleet-load.ts";
-import { pollUntil } from "./poll-until.ts";
+import { until } from "../support/until.ts";
 
 /**
  * Longest wait of any key once everything has healed: its ladder's cap and the ageing bound; a lease to run out and BullMQ's
@@ -58,7 +58,7 @@ export async function settleFirstRuns(fleet: Fleet, load: FleetLoad): Promise<st
   const keys = COUNTER_NAMES.length + PLAIN_NAMES.length;
   const begun = () =>
     new Set(readJournals(fleet.journals).flatMap(({ kind, id }) => (kind === "begin" ? [id] : [])));
-  await pollUntil("every key has run", () => begun().size === keys, LONGEST_WAIT_MS);
+  await until("every key has run", () => begun().size === keys, LONGEST_WAIT_MS);
   return await settle(fleet, load);
 }
 

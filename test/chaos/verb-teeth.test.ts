@@ -7,11 +7,11 @@ import { createApiServer } from "@konverge/apiserver";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { pollUntil } from "./poll-until.ts";
 import { COUNTER, makeCounting, type Counter, type Disturbance } from "./teeth/counting.ts";
 import { VERB_PATCHES, type VerbPatchName } from "./teeth/verb-patches.ts";
 import type { ToothConfig } from "./teeth/verb-worker.ts";
 import { CONFIG_MAPS } from "./verb-invariants.ts";
+import { until } from "../support/until.ts";
 
 /** Each protection of the verbs is taken away in a test build: a counter must go wrong then, and only then. */
 
@@ -131,11 +131,11 @@ async function play(scenario: Scenario, patch?: VerbPatchName) {
     async ended(id) {
       const isOver = async () =>
         (await workflows.get({ workflow: "counting", id }))?.endedAtMs !== undefined;
-      await pollUntil(`${id} ends`, isOver, DEADLINE_MS);
+      await until(`${id} ends`, isOver, DEADLINE_MS);
     },
     async told(event) {
       const isThere = async () => (await redis.lrange(`${prefix}:events`, 0, -1)).includes(event);
-      await pollUntil(event, isThere, DEADLINE_MS);
+      await until(event, isThere, DEADLINE_MS);
     },
   });
   const { data }: Counter = await admin.get(CONFIG_MAPS, { namespace, name });

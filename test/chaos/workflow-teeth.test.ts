@@ -4,10 +4,10 @@ import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { afterEach, expect, test } from "vitest";
 import { openWorkflows } from "@konverge/workflow";
-import { pollUntil } from "./poll-until.ts";
 import { WORKFLOW_PATCHES } from "./teeth/workflow-patches.ts";
 import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, traceNames, type Program } from "./workflow-programs.ts";
+import { until } from "../support/until.ts";
 
 /** The checks of `workflows.test.ts` can fail: without its fence, or without "the first record stays", a run is found wrong. */
 
@@ -70,7 +70,7 @@ async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
 
   await workflows.start(makeInterpreter(redis, prefix), program, { id: ref.id });
   const zombie = await startWorker("zombie");
-  await pollUntil(
+  await until(
     "the second body has begun",
     () => redis.hexists(names.tries, "r/n1").then(Boolean),
     DEADLINE_MS,
@@ -78,9 +78,9 @@ async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
   zombie.kill("SIGSTOP");
   const doneBefore = await redis.hget(names.did, "zombie");
   await startWorker("successor");
-  await pollUntil("the successor is beyond that body", () => isRecorded("n2"), DEADLINE_MS);
+  await until("the successor is beyond that body", () => isRecorded("n2"), DEADLINE_MS);
   zombie.kill("SIGCONT");
-  await pollUntil(
+  await until(
     "the body of the zombie ends",
     async () => (await redis.hget(names.did, "zombie")) !== doneBefore,
     DEADLINE_MS,
@@ -98,7 +98,7 @@ async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
     },
     async ended() {
       const hasEnded = async () => (await workflows.get(ref))?.endedAtMs !== undefined;
-      await pollUntil("the run ends", hasEnded, DEADLINE_MS);
+      await until("the run ends", hasEnded, DEADLINE_MS);
     },
   };
 }

@@ -4,7 +4,6 @@ import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { startEmbeddedPlane, startRealPlane } from "./fleet-plane.ts";
 import { canRestart } from "./outage-plane.ts";
-import { pollUntil } from "./poll-until.ts";
 import { startVerbFleet, type VerbFleet } from "./verb-fleet.ts";
 import { makeVerbInterpreter } from "./verb-interpreter.ts";
 import { findWrongState } from "./verb-invariants.ts";
@@ -15,6 +14,7 @@ import {
   type VerbProgram,
 } from "./verb-programs.ts";
 import { checkWaits } from "./wait-invariants.ts";
+import { until } from "../support/until.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
@@ -161,7 +161,7 @@ async function allOf(
   describe: (id: string) => Promise<string>,
 ): Promise<void> {
   const open = new Set(ids);
-  await pollUntil(
+  await until(
     "all runs end",
     async () => {
       for (const id of open) if (await holds(id)) open.delete(id);

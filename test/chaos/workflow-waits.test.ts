@@ -7,8 +7,8 @@ import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
 import { openWorkflows, type ObjectRef, type RunView } from "@konverge/workflow";
 import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 import { installWidgets, removeWidgets, testServers } from "../integration/kube/kube-servers.ts";
-import { pollUntil } from "./poll-until.ts";
 import { makeReadiness, type WaitWorkerConfig } from "./wait-worker.ts";
+import { until } from "../support/until.ts";
 
 const RUNS = 200;
 const WORKERS = 3;
@@ -98,7 +98,7 @@ test.each(testServers())(
       await Promise.all(refs.map((_, at) => runs.get({ workflow: "readiness", id: String(at) })));
     const countOf = async (status: RunView["status"]) =>
       (await views()).filter((view) => view?.status === status).length;
-    await pollUntil("all wait", async () => (await countOf("waiting")) === RUNS, HEALED_MS);
+    await until("all wait", async () => (await countOf("waiting")) === RUNS, HEALED_MS);
     const { apiVersion, kind } = refs[0] ?? { apiVersion: "", kind: "" };
     expect(await runs.waitedKinds()).toEqual([
       { cluster: "default", apiVersion, kind, waits: RUNS },
@@ -109,7 +109,7 @@ test.each(testServers())(
     expect(await redis.zadd(rechecks, "XX", ...never)).toBe(0);
 
     let leader: Worker | undefined;
-    await pollUntil(
+    await until(
       "one of them watches",
       async () => (leader = await leaderOf(client, leaseAt, workers)) !== undefined,
       HEALED_MS,
@@ -121,13 +121,13 @@ test.each(testServers())(
     // Nobody watches; who comes next finds these in its first list.
     await makeReady(RUNS / 4, RUNS / 2);
     const left = workers.filter((worker) => worker !== leader);
-    await pollUntil(
+    await until(
       "another one watches",
       async () => (await leaderOf(client, leaseAt, left)) !== undefined,
       HEALED_MS,
     );
     await makeReady(RUNS / 2, RUNS);
-    await pollUntil("all have ended", async () => (await countOf("done")) === RUNS, HEALED_MS);
+    await until("all have ended", async () => (await countOf("done")) === RUNS, HEALED_MS);
     expect((await views()).map((view) => view?.result)).toEqual(refs.map(({ uid }) => uid));
     expect(await redis.exists(rechecks, waitKinds)).toBe(0);
     expect(await redis.keys(`${waitRoot}*`)).toEqual([]);

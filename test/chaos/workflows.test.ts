@@ -11,10 +11,10 @@ import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 import { keyOfRun, queueOfWorkflow } from "../../libs/workflow/src/define/run-ref.ts";
-import { pollUntil } from "./poll-until.ts";
 import { retryJobsOfRuns } from "./rogue-queue.ts";
 import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, makeProgram, predict, traceNames } from "./workflow-programs.ts";
+import { until } from "../support/until.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
@@ -101,7 +101,7 @@ test(
     await sending;
 
     const open = new Set(programs.map(({ id }) => id));
-    await pollUntil(
+    await until(
       "I1: all runs end",
       async () => {
         for (const id of open) {
@@ -181,7 +181,7 @@ async function expectLively(
   const step = { kind: "step", name, value: 1, failures: 0, takesMs: 20, undo: false } as const;
   const before = await Promise.all(slots.map(bodiesOf));
   const ids: string[] = [];
-  await pollUntil(
+  await until(
     `every worker does ${TAIL} bodies more`,
     async () => {
       // More than one of them can do at once.
@@ -196,7 +196,7 @@ async function expectLively(
     HEAL_MS,
   );
   for (const id of ids) {
-    await pollUntil(
+    await until(
       `${id} ends`,
       async () => (await workflows.get({ workflow: "program", id }))?.result === 1,
       HEAL_MS,

@@ -8,7 +8,7 @@ import {
 } from "bullmq";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll } from "vitest";
-import { until } from "../integration/queue/queue-harness.ts";
+import { until } from "../support/until.ts";
 
 /** What `v` of a job's data tells apart: which request it came from. */
 export interface Payload {

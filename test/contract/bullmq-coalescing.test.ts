@@ -1,7 +1,8 @@
 import { DelayedError, FlowProducer } from "bullmq";
 import { expect, test } from "vitest";
-import { hold, until } from "../integration/queue/queue-harness.ts";
+import { hold } from "../integration/queue/queue-harness.ts";
 import { DEDUPED, KEY, shape, useBull } from "./bull.ts";
+import { until } from "../support/until.ts";
 
 /** Deduplication while a job waits, runs, backs off: what promises P1 and P2 stand on. */
 

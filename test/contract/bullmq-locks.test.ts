@@ -7,9 +7,10 @@ import { fileURLToPath } from "node:url";
 import { startRedis } from "@konverge/infra-redis";
 import { Queue, Worker } from "bullmq";
 import { afterEach, expect, test } from "vitest";
-import { hold, until } from "../integration/queue/queue-harness.ts";
+import { hold } from "../integration/queue/queue-harness.ts";
 import type { BullChildConfig } from "./bull-child.ts";
 import { DEDUPED, shape, useBull } from "./bull.ts";
+import { until } from "../support/until.ts";
 
 /** Locks, stalled jobs, shutdown, a Redis that crashes: what is left to us when a worker dies (P1, P8). */
 

@@ -1,9 +1,10 @@
 import type { JobsOptions } from "bullmq";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { hold, until } from "../integration/queue/queue-harness.ts";
+import { hold } from "../integration/queue/queue-harness.ts";
 import { DEDUPED, KEY, shape, useBull } from "./bull.ts";
 import { watchCommands } from "./watch-commands.ts";
+import { until } from "../support/until.ts";
 
 /** Order, layout in Redis, connections, texts of errors: what our scripts and our error handling know of BullMQ. */
 

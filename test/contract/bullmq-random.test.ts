@@ -1,8 +1,8 @@
 import { DelayedError, type Job, type JobsOptions } from "bullmq";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
-import { until } from "../integration/queue/queue-harness.ts";
 import { DEDUPED, useBull, type Payload } from "./bull.ts";
+import { until } from "../support/until.ts";
 
 /**
  * Random adds, failures and delays against BullMQ alone: of a key one job runs at a time, and after the last add of a key

@@ -6,8 +6,9 @@ import {
   WaitingError,
 } from "bullmq";
 import { expect, test } from "vitest";
-import { hold, until } from "../integration/queue/queue-harness.ts";
+import { hold } from "../integration/queue/queue-harness.ts";
 import { KEY, shape, useBull } from "./bull.ts";
+import { until } from "../support/until.ts";
 
 /** How attempts fail and jobs are put back: what promise P7 and our ladders stand on. */
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { hold, until } from "../integration/queue/queue-harness.ts";
+import { hold } from "../integration/queue/queue-harness.ts";
 import { KEY, shape, useBull } from "./bull.ts";
+import { until } from "../support/until.ts";
 
 /** What breaks "one job of a key at a time" in BullMQ alone: the reasons for the key lease and for what we do not offer. */
 

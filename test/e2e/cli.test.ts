@@ -11,8 +11,9 @@ import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
 import { Redis } from "ioredis";
 import { load, loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until, workOn, type TestWorker } from "../integration/queue/queue-harness.ts";
+import { workOn, type TestWorker } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
+import { until } from "../support/until.ts";
 
 const REDIS_URL = process.env["REDIS_URL"] ?? "";
 const PREFIX = `test-cli-${process.pid}`;

@@ -6,7 +6,7 @@ import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { Greeting } from "../../apps/cli/templates/project/src/greeting.ts";
-import { until } from "../integration/queue/queue-harness.ts";
+import { until } from "../support/until.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const MAIN = resolve("apps/cli/src/main.ts");

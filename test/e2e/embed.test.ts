@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
-import { until } from "../integration/queue/queue-harness.ts";
+import { until } from "../support/until.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const SNIPPET = /```ts\n(.*?)```/s.exec(readFileSync("docs/embedding.md", "utf8"))?.[1] ?? "";

@@ -14,9 +14,10 @@ import { alertWebhook } from "../../apps/examples/src/alert-webhook.ts";
 import { nodePool } from "../../apps/examples/src/node-pool.ts";
 import { Machine, NodePool } from "../../apps/examples/src/resources.ts";
 import { isOnPath } from "../../infra/host/run.js";
-import { memoryLog } from "../integration/engine/engine-harness.ts";
 import { startEmbeddedServer, type EmbeddedServer } from "../integration/kube/embedded-server.ts";
-import { until, useQueues } from "../integration/queue/queue-harness.ts";
+import { useQueues } from "../integration/queue/queue-harness.ts";
+import { keepLog } from "../../apps/cli/src/testing/kept-log.ts";
+import { until } from "../support/until.ts";
 
 const queues = useQueues();
 const run = promisify(execFile);
@@ -52,7 +53,7 @@ beforeEach(async () => {
     config: defineConfig({ controllers: [nodePool], settings: { prefix, leaseDuration: "3s" } }),
     redis: url,
     kubeconfig: { text: readFileSync(server.kubeconfig, "utf8") },
-    log: memoryLog([]),
+    log: keepLog([]),
   });
   onTestFinished(() => worker.kill());
   api = await startApi({

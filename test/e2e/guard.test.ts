@@ -10,8 +10,9 @@ import { guardListSchema, guardViewSchema } from "@konverge/contracts";
 import type { ApiObject } from "@konverge/core";
 import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { until, useQueues } from "../integration/queue/queue-harness.ts";
+import { useQueues } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
+import { until } from "../support/until.ts";
 
 const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
 const CONFIG = "apps/examples/src/node-pool.config.ts";

@@ -13,10 +13,10 @@ import { loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ConfigMap } from "../../apps/examples/src/config-map.ts";
 import { Autoscaler, Machine, NodePool } from "../../apps/examples/src/resources.ts";
-import { pollUntil } from "../chaos/poll-until.ts";
 import { runCommand } from "./cli-runner.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
+import { until } from "../support/until.ts";
 
 const run = promisify(execFile);
 const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
@@ -188,7 +188,7 @@ async function playStory(admin: KubeClient, namespace: string): Promise<void> {
       told.every(({ status }) => status?.machines === perPool)
     );
   };
-  await pollUntil("two machines a pool", () => machines(2), 30_000);
+  await until("two machines a pool", () => machines(2), 30_000);
   for (const [step, load] of [40, 10, 30].entries()) {
     await admin.mutate(ConfigMap, { namespace, name: "load" }, (draft) => {
       draft.data = loadOf(load);
@@ -198,7 +198,7 @@ async function playStory(admin: KubeClient, namespace: string): Promise<void> {
         (draft.metadata.labels ??= {})["demo.konverge.dev/step"] = String(step);
       });
     }
-    await pollUntil(`${load / 10} machines a pool`, () => machines(load / 10), 30_000);
+    await until(`${load / 10} machines a pool`, () => machines(load / 10), 30_000);
   }
   for (const { metadata } of (await admin.list(Autoscaler, { namespace })).items) {
     await admin.delete(Autoscaler, { namespace, name: metadata.name });
@@ -263,7 +263,7 @@ test("a call of a handler that nobody said is refused, and what is told names it
     worker.lines.filter(
       (line) => line.includes("cannot get resource") && line.includes("/default/unsaid"),
     );
-  await pollUntil("it is told", () => told().length > 0, 30_000);
+  await until("it is told", () => told().length > 0, 30_000);
   expect(JSON.parse(told()[0] ?? "")).toMatchObject({
     outcome: "rejected",
     err: {

@@ -10,8 +10,8 @@ import { load } from "js-yaml";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../integration/queue/queue-harness.ts";
 import { removePrefix } from "./remove-prefix.ts";
+import { until } from "../support/until.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const redisUrl = process.env["REDIS_URL"] ?? "";

@@ -4,8 +4,9 @@ import { promisify } from "node:util";
 import { keyListSchema } from "@konverge/contracts";
 import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
 import { beforeEach, expect, test } from "vitest";
-import { keyOf, until, useQueues, workOn } from "../integration/queue/queue-harness.ts";
+import { keyOf, useQueues, workOn } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
+import { until } from "../support/until.ts";
 
 const harness = useQueues();
 const run = promisify(execFile);

@@ -6,7 +6,7 @@ import { createLocalGate, isJsonObject, type ApiObject, type ResourceType } from
 import { startControlPlane, type ControlPlane } from "@konverge/infra-envtest";
 import { createKubeClient, isServed, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { load } from "js-yaml";
-import { pollUntil } from "../chaos/poll-until.ts";
+import { until } from "../support/until.ts";
 
 /** One line of the API server's audit log, as far as tests look at it. */
 interface AuditedCall {
@@ -136,7 +136,7 @@ async function served(admin: KubeClient, crd: ApiObject): Promise<void> {
   const { group, names, scope, versions } = (crd as never as { spec: CrdSpec }).spec;
   const { plural: resource, kind } = names;
   const version = versions[0]?.name ?? "";
-  await pollUntil(
+  await until(
     `${resource}.${group} is served`,
     () => isServed(admin, { group, version, kind, resource, scope }),
     20_000,

@@ -7,9 +7,9 @@ import { startRedis } from "@konverge/infra-redis";
 import { loadAll } from "js-yaml";
 import { expect, onTestFinished, test } from "vitest";
 import { NodePool } from "../../apps/examples/src/resources.ts";
-import { pollUntil } from "../chaos/poll-until.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster } from "./rbac-cluster.ts";
+import { until } from "../support/until.ts";
 
 const run = promisify(execFile);
 const ACCOUNT = { namespace: "konverge", name: "konverge" };
@@ -60,7 +60,7 @@ test("a token that the API server takes back is replaced from its file, and the 
   const target = { namespace: "default", name: "blue" };
   await admin.create(NodePool, { metadata: target, spec: { replicas: 1 } });
   const machines = async () => (await admin.get(NodePool, target)).status?.machines;
-  await pollUntil("one machine", async () => (await machines()) === 1, 30_000);
+  await until("one machine", async () => (await machines()) === 1, 30_000);
   await rotate("second");
   await admin.delete(SECRET, { namespace: ACCOUNT.namespace, name: "first" });
   // The API server remembers a token for some seconds; only then it refuses it.
@@ -71,7 +71,7 @@ test("a token that the API server takes back is replaced from its file, and the 
       draft.spec.replicas = replicas;
     });
   };
-  await pollUntil(
+  await until(
     "a call was refused",
     async () => {
       if ((await machines()) === replicas) await scale();
@@ -80,6 +80,6 @@ test("a token that the API server takes back is replaced from its file, and the 
     30_000,
   );
   await scale();
-  await pollUntil("what came after is done", async () => (await machines()) === replicas, 30_000);
+  await until("what came after is done", async () => (await machines()) === replicas, 30_000);
   expect(await worker.stop()).toBe(0);
 });

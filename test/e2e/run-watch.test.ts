@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
-import { until, useQueues } from "../integration/queue/queue-harness.ts";
+import { useQueues } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
+import { until } from "../support/until.ts";
 
 const harness = useQueues();
 

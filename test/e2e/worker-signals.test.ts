@@ -3,7 +3,8 @@ import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
-import { until, useQueues } from "../integration/queue/queue-harness.ts";
+import { useQueues } from "../integration/queue/queue-harness.ts";
+import { until } from "../support/until.ts";
 
 const harness = useQueues();
 

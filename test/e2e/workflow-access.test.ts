@@ -4,10 +4,10 @@ import { openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { Deployment as Deployments, Pod } from "konverge/kinds";
 import { ConfigMap } from "../../apps/examples/src/config-map.ts";
-import { pollUntil } from "../chaos/poll-until.ts";
 import { runCommand } from "./cli-runner.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster } from "./rbac-cluster.ts";
+import { until } from "../support/until.ts";
 
 const CONFIG = "test/e2e/gated-setting.config.ts";
 const ACCOUNT = { namespace: "konverge", name: "konverge" };
@@ -63,7 +63,7 @@ test("what a workflow writes and waits for is granted by its kinds; without them
   const ref = { workflow: "gated", id: "first" };
   const gated = { name: "gated", version: 1 };
   const says = async (words: string) =>
-    await pollUntil(
+    await until(
       `the run says ${words}`,
       async () => {
         const { waits } = (await runs.get(ref)) ?? {};
@@ -77,7 +77,7 @@ test("what a workflow writes and waits for is granted by its kinds; without them
     await cluster.admin.patch(ConfigMap, target, { type: "merge", body }, { unguarded: true });
   };
   const ended = async () =>
-    await pollUntil(
+    await until(
       "the run has ended",
       async () => (await runs.get(ref))?.endedAtMs !== undefined,
       HEALED_MS,
@@ -87,7 +87,7 @@ test("what a workflow writes and waits for is granted by its kinds; without them
   await says("does not meet its predicate");
   const told = () =>
     workers.flatMap(({ lines }) => lines.filter((line) => line.includes("cannot be watched")));
-  await pollUntil("the log tells it", () => told().length > 0, HEALED_MS);
+  await until("the log tells it", () => told().length > 0, HEALED_MS);
   expect(told()[0]).toContain("Name the kind under kinds of the workflow");
   await cluster.apply([withRules(without)]);
   await answer();
@@ -117,7 +117,7 @@ test("what a workflow writes and waits for is granted by its kinds; without them
   await cluster.admin.create(Deployments, { metadata, spec });
   const resized = { workflow: "resized", id: "first" };
   await runs.start({ name: "resized", version: 1 }, NAME, { id: resized.id });
-  await pollUntil(
+  await until(
     "the other run has ended",
     async () => (await runs.get(resized))?.endedAtMs !== undefined,
     HEALED_MS,

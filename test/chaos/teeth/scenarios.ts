@@ -3,10 +3,10 @@ import type { Fleet } from "../fleet.ts";
 import { readJournals, type Journaled } from "../fleet-journal.ts";
 import type { FleetLoad } from "../fleet-load.ts";
 import { formatKey } from "@konverge/core";
-import { pollUntil } from "../poll-until.ts";
 import { FORGOTTEN, openRogue, ROGUE_JOB } from "../rogue-queue.ts";
 import { contend } from "../settle.ts";
 import type { PatchName } from "./patches.ts";
+import { until } from "../../support/until.ts";
 
 /** Does to a calm fleet what one protection is for. Answers what was wrong already while it did. */
 type Scenario = (fleet: Fleet, load: FleetLoad) => Promise<string[]>;
@@ -26,7 +26,7 @@ async function waitForLine<Kind extends Journaled["kind"]>(
   type Line = Extract<Journaled, { kind: Kind }>;
   const isIt = (line: Journaled): line is Line => line.kind === kind && fits(line as Line);
   let found: Line | undefined;
-  await pollUntil(
+  await until(
     what,
     () => {
       found = readJournals(fleet.journals).find(isIt);
@@ -81,7 +81,7 @@ const lease: Scenario = async (fleet, load) => {
   try {
     const job = await rogue.add(ROGUE_JOB, { key: id }, FORGOTTEN);
     const isGone = async () => (await rogue.getJob(job.id ?? "")) === undefined;
-    await pollUntil("the second job is done", isGone, DEADLINE_MS);
+    await until("the second job is done", isGone, DEADLINE_MS);
   } finally {
     await rogue.close();
   }
@@ -99,7 +99,7 @@ const carry: Scenario = async (fleet, load) => {
     await load.request("counter", name, "interactive");
     const wrote = () =>
       readJournals(fleet.journals).filter(({ kind }) => kind === "wrote").length > stamped;
-    await pollUntil(`${name} has written`, wrote, DEADLINE_MS);
+    await until(`${name} has written`, wrote, DEADLINE_MS);
     await load.writeAsStranger();
   }
   return [];

@@ -7,10 +7,11 @@ import { createGuard } from "@konverge/guard";
 import { createHistoryWriter } from "@konverge/queue";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import { keyOf, until, useQueues, workOn } from "../../integration/queue/queue-harness.ts";
+import { keyOf, useQueues, workOn } from "../../integration/queue/queue-harness.ts";
 import { createProgram } from "../../../apps/cli/src/create-program.ts";
 import { findBarriers, useChromium } from "./chromium.ts";
 import { startOwnApi, startProxy } from "./own-api.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const open = useChromium();

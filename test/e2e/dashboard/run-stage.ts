@@ -9,8 +9,9 @@ import {
 } from "@konverge/workflow";
 import type { Locator, Page } from "playwright-core";
 import { onTestFinished } from "vitest";
-import { until, type QueueHarness } from "../../integration/queue/queue-harness.ts";
+import { type QueueHarness } from "../../integration/queue/queue-harness.ts";
 import { startOwnApi, type OwnApi } from "./own-api.ts";
+import { until } from "../../support/until.ts";
 
 const approval = {
   parse(value: unknown): { readonly by: string } {

@@ -9,7 +9,8 @@ import {
 } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { until, useQueues } from "../queue/queue-harness.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const TYPE = { cluster: "default", group: "demo.konverge.dev", version: "v1" } as const;

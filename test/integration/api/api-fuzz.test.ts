@@ -10,7 +10,8 @@ import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { useApi } from "./api-harness.ts";
 import { requestFor, type Json, type Operation } from "./api-request-arbitrary.ts";
-import { until, workOn } from "../queue/queue-harness.ts";
+import { workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useApi();
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));

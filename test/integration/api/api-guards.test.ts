@@ -10,7 +10,8 @@ import { createGuard, openGuardControl, type Guard } from "@konverge/guard";
 import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { expect, onTestFinished, test } from "vitest";
-import { until, useQueues } from "../queue/queue-harness.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const ORDER = { by: "ada", reason: "etcd is being defragmented" };

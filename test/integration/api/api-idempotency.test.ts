@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { problemIn, useApi, type Call } from "./api-harness.ts";
-import { until, workOn } from "../queue/queue-harness.ts";
+import { workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useApi({ answerBudgetBytes: 10_000 });
 const BLUE = { controller: "node-pool", namespace: "demo", name: "blue" };

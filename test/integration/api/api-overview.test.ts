@@ -8,7 +8,8 @@ import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { NODE_POOL } from "../queue/announce.ts";
 import { useApi } from "./api-harness.ts";
-import { until, workOn } from "../queue/queue-harness.ts";
+import { workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const api = useApi({ announces: false });
 const harness = api.queues;

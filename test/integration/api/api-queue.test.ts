@@ -10,7 +10,8 @@ import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { until, useQueues, workOn } from "../queue/queue-harness.ts";
+import { useQueues, workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 let access: QueueAccess;

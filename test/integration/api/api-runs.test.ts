@@ -10,7 +10,7 @@ import { createControllerRegistry } from "@konverge/queue";
 import { defineWorkflow, openWorkflows, type AnyWorkflow } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { problemIn, useApi, type Call, type Sent } from "./api-harness.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useApi();
 const names = {

@@ -8,7 +8,8 @@ import {
 } from "@konverge/contracts";
 import { expect, test } from "vitest";
 import { useApi, type Call, type Sent } from "./api-harness.ts";
-import { until, workOn } from "../queue/queue-harness.ts";
+import { workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const api = useApi();
 const ADMIN_TOKEN = "the-token-of-the-configuration";

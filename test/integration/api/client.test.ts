@@ -5,7 +5,8 @@ import type { WorkQueue } from "@konverge/queue";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { startTcpProxy, type TcpProxy } from "../../chaos/tcp-proxy.ts";
 import { announce } from "../queue/announce.ts";
-import { keyOf, until, useQueues, workOn } from "../queue/queue-harness.ts";
+import { keyOf, useQueues, workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const TOKEN = "a-token-of-the-test";
 const harness = useQueues();

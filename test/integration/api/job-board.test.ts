@@ -5,7 +5,8 @@ import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { announce, NODE_POOL } from "../queue/announce.ts";
-import { keyOf, until, useQueues } from "../queue/queue-harness.ts";
+import { keyOf, useQueues } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 let access: QueueAccess;

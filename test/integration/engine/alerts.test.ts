@@ -11,7 +11,8 @@ import { afterAll, beforeAll, expect, onTestFinished, test, type TestContext } f
 import { findPromql } from "../../../infra/prometheus/find-promql.js";
 import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
 import { installWidgets, type Widget } from "../kube/kube-servers.ts";
-import { hold, until, useQueues } from "../queue/queue-harness.ts";
+import { hold, useQueues } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const FILES = "infra/helm/konverge/files";

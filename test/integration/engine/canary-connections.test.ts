@@ -11,7 +11,8 @@ import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ended, useWorkflows } from "../workflow/workflow-harness.ts";
-import { keyOf, until } from "../queue/queue-harness.ts";
+import { keyOf } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** P12: what connects to Redis and to API servers never gets into errors, logs, or the journal of a run. */
 

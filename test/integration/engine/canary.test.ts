@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { watchCommands } from "../../contract/watch-commands.ts";
 import { eager, namespace, useEngines, type StartedEngine } from "./engine-harness.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 interface Secret extends ApiObject {
   data?: Record<string, string>;

@@ -4,7 +4,7 @@ import { isConflict } from "@konverge/kube";
 import { describe, expect, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers, type Widget } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 class Mine {
   readonly kind = "requeueAfter";

@@ -3,7 +3,7 @@ import { createKubeClient, ignoreNotFound, loadKubeCredentials } from "@konverge
 import { describe, expect, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers, type Widget } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const FOREIGN = "example.com/foreign";
 

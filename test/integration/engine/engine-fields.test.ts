@@ -2,7 +2,7 @@ import type { ResourceType } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const CONFIG_MAP: ResourceType<any> = {
   group: "",

@@ -2,7 +2,7 @@ import type { ApiObject } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import { namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const WRITERS = 24;
 const HOT = "hot";

@@ -13,13 +13,15 @@ import { isAlreadyExists, type KubeClient, type KubeconfigOptions } from "@konve
 import { createObjectLanes } from "@konverge/lanes";
 import { createWorkQueue, type StoredAttempt, type WorkQueue } from "@konverge/queue";
 import { createMetrics, type Metrics } from "@konverge/telemetry";
+import { keepLog, type LogLine } from "../../../apps/cli/src/testing/kept-log.ts";
 import {
   installWidgets,
   removeWidgets,
   type TestServer,
   type Widget,
 } from "../kube/kube-servers.ts";
-import { until, useQueues, type QueueHarness } from "../queue/queue-harness.ts";
+import { useQueues, type QueueHarness } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** The file's own: files run side by side, and share the real server. */
 export const namespace = `engine-${process.pid}`;
@@ -33,26 +35,6 @@ const NAMESPACES: ResourceType = {
   resource: "namespaces",
   scope: "Cluster",
 };
-
-export interface LogLine {
-  readonly level: "debug" | "info" | "warn" | "error";
-  readonly message: string;
-  readonly fields: Record<string, unknown>;
-}
-
-/** Remembers lines, with the fields of the loggers that they came through. */
-export function memoryLog(lines: LogLine[], bindings: Record<string, unknown> = {}): Log {
-  const write = (level: LogLine["level"]) => (fields: object, message: string) => {
-    lines.push({ level, message, fields: { ...bindings, ...fields } });
-  };
-  return {
-    debug: write("debug"),
-    info: write("info"),
-    warn: write("warn"),
-    error: write("error"),
-    child: (more) => memoryLog(lines, { ...bindings, ...more }),
-  };
-}
 
 export interface StartedEngine {
   readonly engine: Engine;
@@ -191,7 +173,7 @@ export function useEngines(
       lanes: lanesOf(workerId),
       queueFor,
       workerId,
-      log: memoryLog(lines),
+      log: keepLog(lines),
       metrics,
       installation: `${workerId}-${Date.now()}`,
       leaseNamespace: namespace,

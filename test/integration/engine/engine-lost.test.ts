@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import { LEASE_MS, namespace, useEngines } from "./engine-harness.ts";
 import { eventsAbout } from "../queue/history-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { hold, until, workOn } from "../queue/queue-harness.ts";
+import { hold, workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 describe.each(testServers())("attempts that never end, on $name", (target) => {
   const group = "lost.test.konverge.dev";

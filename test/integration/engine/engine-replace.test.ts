@@ -3,7 +3,7 @@ import { ignoreNotFound, type KubeClient } from "@konverge/kube";
 import { describe, expect, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** Tells of each object that is read at which version, also by clients made of this one. */
 function withReads(

@@ -10,7 +10,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 describe.each(testServers())("runs started by controllers on $name", (target) => {
   const engines = useEngines(target, "runs.test.konverge.dev");

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { EngineChildConfig } from "./engine-child.ts";
 import { LEASE_MS, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const CHILD = fileURLToPath(new URL("engine-child.ts", import.meta.url));
 const CONTROLLER = "careless";

@@ -4,7 +4,7 @@ import type { KubeClient } from "@konverge/kube";
 import { describe, expect, test } from "vitest";
 import { namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 describe.each(testServers())("engine on $name", (target) => {
   const engines = useEngines(target, "engine.test.konverge.dev", { leaseMs: 30_000 });

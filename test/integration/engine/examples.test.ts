@@ -13,7 +13,7 @@ import { nodePool } from "../../../apps/examples/src/node-pool.ts";
 import { Autoscaler, Machine, NodePool } from "../../../apps/examples/src/resources.ts";
 import { namespace, useEngines, type StartedEngine } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const cluster = (kind: string, resource: string, group: string): ResourceType => ({
   group,

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { namespace } from "./engine-harness.ts";
 import { eventsAbout, useHistory } from "../queue/history-harness.ts";
 import { testServers, type Widget } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 type Reconcile = ControllerOptions<Widget>["reconcile"];
 

@@ -23,8 +23,8 @@ import {
 import { describe, expect, onTestFinished, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
 import { usualBreaker } from "../guard/usual-breaker.ts";
+import { until } from "../../support/until.ts";
 
 const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = {
   group: "",

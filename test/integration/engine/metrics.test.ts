@@ -8,7 +8,8 @@ import { load } from "js-yaml";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
 import { installWidgets, type Widget } from "../kube/kube-servers.ts";
-import { until, useQueues } from "../queue/queue-harness.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 let server: EmbeddedServer;

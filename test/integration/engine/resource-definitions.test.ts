@@ -11,7 +11,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const GROUP = "definitions.test.konverge.dev";
 const CRD: ResourceType<ApiObject & { spec: JsonObject }> = {

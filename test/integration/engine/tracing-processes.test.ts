@@ -6,9 +6,10 @@ import { createMetrics, loadTracing, observeRequests } from "@konverge/telemetry
 import { expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer } from "../kube/embedded-server.ts";
 import { installWidgets } from "../kube/kube-servers.ts";
-import { until, useQueues } from "../queue/queue-harness.ts";
+import { useQueues } from "../queue/queue-harness.ts";
 import { captureSpans, type SeenSpan } from "./trace-capture.ts";
 import type { ChildConfig } from "./tracing-child.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const spans = captureSpans();

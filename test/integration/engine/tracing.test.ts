@@ -13,8 +13,9 @@ import { type WorkQueue } from "@konverge/queue";
 import { createMetrics, loadTracing, observeRequests, type Tracing } from "@konverge/telemetry";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { installWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
-import { until, useQueues } from "../queue/queue-harness.ts";
+import { useQueues } from "../queue/queue-harness.ts";
 import { captureSpans, type SeenSpan } from "./trace-capture.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const spans = captureSpans();

@@ -6,7 +6,6 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { openGuardControl } from "@konverge/guard";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
-import { until } from "../queue/queue-harness.ts";
 import {
   eventsOf,
   excessFrom,
@@ -16,6 +15,7 @@ import {
   startCountingServer,
   type CountingServer,
 } from "./guard-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** What happens to a fleet when the Redis that keeps its guard fails: a server of these tests, never the shared one. */
 

@@ -1,7 +1,6 @@
 import { randomInt } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openGuardControl } from "@konverge/guard";
-import { until } from "../queue/queue-harness.ts";
 import {
   eventsOf,
   expectBound,
@@ -13,6 +12,7 @@ import {
   type FleetWorker,
 } from "./guard-harness.ts";
 import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { until } from "../../support/until.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";

@@ -11,7 +11,7 @@ import { createApiServer } from "@konverge/apiserver";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
 import { testServers } from "./kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const namespace = "default";
 const SHORT = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 900 };

@@ -2,7 +2,7 @@ import type { ResourceType } from "@konverge/core";
 import { createReflector, type KubeClient, type ReflectorEvent } from "@konverge/kube";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
-import { until } from "./kube-wire-server.ts";
+import { until } from "../../support/until.ts";
 
 const GROUP = "reflector.test.konverge.dev";
 const namespace = "default";

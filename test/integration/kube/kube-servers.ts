@@ -14,7 +14,7 @@ import {
   type KubeconfigOptions,
 } from "@konverge/kube";
 import { createApiServer } from "@konverge/apiserver";
-import { until } from "./kube-wire-server.ts";
+import { until } from "../../support/until.ts";
 
 export interface TestServer {
   readonly name: string;

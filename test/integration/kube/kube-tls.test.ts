@@ -17,13 +17,8 @@ import {
   vi,
 } from "vitest";
 import { createCertificateAuthority } from "./certificate-authority.ts";
-import {
-  sendJson,
-  startWireServer,
-  until,
-  watchfulGate,
-  type WireServer,
-} from "./kube-wire-server.ts";
+import { sendJson, startWireServer, watchfulGate, type WireServer } from "./kube-wire-server.ts";
+import { until } from "../../support/until.ts";
 
 const CONFIG_MAP: ResourceType = {
   group: "",

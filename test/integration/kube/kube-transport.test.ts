@@ -12,9 +12,9 @@ import {
   sendJson,
   sendStatus,
   startWireServer,
-  until,
   watchfulGate,
 } from "./kube-wire-server.ts";
+import { until } from "../../support/until.ts";
 
 const CONFIG_MAP: ResourceType = {
   group: "",

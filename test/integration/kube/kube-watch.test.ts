@@ -7,10 +7,10 @@ import {
   sendJson,
   sendStatus,
   startWireServer,
-  until,
   watchfulGate,
   type Exchange,
 } from "./kube-wire-server.ts";
+import { until } from "../../support/until.ts";
 
 const CONFIG_MAP: ResourceType = {
   group: "",

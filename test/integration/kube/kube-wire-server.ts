@@ -126,16 +126,3 @@ export function clientFor(
   });
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() });
 }
-
-/** Waits for a condition that something else brings about. */
-export async function until(
-  what: string,
-  holds: () => boolean,
-  deadlineMs = 15_000,
-): Promise<void> {
-  const endMs = performance.now() + deadlineMs;
-  while (!holds()) {
-    if (performance.now() > endMs) throw new Error(`never came true: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { formatKey } from "@konverge/core";
 import { Redis } from "ioredis";
 import { afterEach, expect, onTestFinished, test } from "vitest";
-import { CLUSTER, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { CLUSTER, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const ends: (() => Promise<unknown>)[] = [];

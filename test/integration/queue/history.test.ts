@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { namespace } from "../engine/engine-harness.ts";
 import { eventsAbout, useHistory } from "./history-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const QUICK = {
   baseMs: 1,

@@ -2,7 +2,8 @@ import { randomInt } from "node:crypto";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { afterEach, expect, test } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
-import { until, useQueues } from "./queue-harness.ts";
+import { useQueues } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));

@@ -10,10 +10,10 @@ import {
   CONTROLLER,
   expectNothingLeft,
   keyOf,
-  until,
   useQueues,
   workOn,
 } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** Processes whose clocks are wrong. Redis's clock decides about requests, leases and timers; about backoffs BullMQ asks the workers'. */
 

@@ -4,7 +4,8 @@ import type { RequestClass, WorkQueue } from "@konverge/queue";
 import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
 import { rebaseScript } from "../../../libs/queue/src/scripts/rebase.ts";
 import { runScript } from "@konverge/redis";
-import { CLUSTER, CONTROLLER, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const BACKLOG = process.env["KONVERGE_TEST_LONG"] === undefined ? 10_000 : 100_000;

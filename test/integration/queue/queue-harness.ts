@@ -11,6 +11,7 @@ import {
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
+import { until } from "../../support/until.ts";
 
 export const CONTROLLER = "node-pool";
 export const CLUSTER = "default";
@@ -83,24 +84,6 @@ export function useQueues(): QueueHarness {
       return queue;
     },
   };
-}
-
-/** Long enough for a machine that does ten other things; below what a test may take, so that it says what did not happen. */
-const DEADLINE_MS = 40_000;
-
-/** Polls until `probe` answers something, and fails with `what` when it never does. */
-export async function until<T>(
-  what: string,
-  probe: () => T | undefined | false | Promise<T | undefined | false>,
-  deadlineMs = DEADLINE_MS,
-): Promise<T> {
-  const endMs = performance.now() + deadlineMs;
-  for (;;) {
-    const found = await probe();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > endMs) throw new Error(`never happened: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 interface Closed extends AttemptClosed {

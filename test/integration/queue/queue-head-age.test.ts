@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const watch = { kind: "watch" } as const;

@@ -6,7 +6,8 @@ import { afterEach, expect, test } from "vitest";
 import { formatKey, type Outcome } from "@konverge/core";
 import { AttemptCancelledError } from "@konverge/queue";
 import type { ChildConfig } from "./queue-child.ts";
-import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { expectNothingLeft, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const done: Outcome = { kind: "done" };

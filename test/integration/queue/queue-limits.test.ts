@@ -1,6 +1,7 @@
 import type { BackoffPolicy, ObjectKey, Outcome, Trigger } from "@konverge/core";
 import { expect, test } from "vitest";
-import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { expectNothingLeft, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** Names, texts and settings at and beyond what anybody should use: a clear refusal, or it works; never a lost request. */
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { BackoffPolicy, Outcome } from "@konverge/core";
 import type { RequestClass, WorkQueue } from "@konverge/queue";
-import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { expectNothingLeft, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const done: Outcome = { kind: "done" };

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import type { BackoffPolicy, Outcome } from "@konverge/core";
 import type { AttemptCancelledError, PauseScope } from "@konverge/queue";
 import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
-import { expectNothingLeft, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { expectNothingLeft, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const KEYS = 12;

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { startRedis, type RunningRedis } from "@konverge/infra-redis";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
-import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "./queue-harness.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "konverge-queue-"));
 const queues: WorkQueue[] = [];

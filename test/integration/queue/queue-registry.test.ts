@@ -8,7 +8,8 @@ import {
   type ControllerRegistry,
 } from "@konverge/queue";
 import { checkRedis } from "@konverge/redis";
-import { CLUSTER, CONTROLLER, keyOf, until, useQueues } from "./queue-harness.ts";
+import { CLUSTER, CONTROLLER, keyOf, useQueues } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const open: ControllerRegistry[] = [];

@@ -8,10 +8,10 @@ import {
   expectNothingLeft,
   hold,
   keyOf,
-  until,
   useQueues,
   workOn,
 } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** Neighbours who write to the queue behind our back: dashboards, scripts, people with redis-cli. */
 

@@ -6,7 +6,8 @@ import { fireScript } from "../../../libs/queue/src/scripts/fire.ts";
 import { renewScript } from "../../../libs/queue/src/scripts/renew.ts";
 import { requestScript } from "../../../libs/queue/src/scripts/request.ts";
 import { runRaw } from "../run-raw.ts";
-import { until, useQueues } from "./queue-harness.ts";
+import { useQueues } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const LONG_MS = 60_000;

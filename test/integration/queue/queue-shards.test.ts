@@ -3,7 +3,8 @@ import { bindCluster, createControllerRegistry } from "@konverge/queue";
 import { runRaw } from "../run-raw.ts";
 import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
 import { beginScript } from "../../../libs/queue/src/scripts/begin.ts";
-import { CLUSTER, CONTROLLER, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const SHARDS = 4;

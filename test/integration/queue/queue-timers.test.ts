@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Outcome } from "@konverge/core";
-import { expectNothingLeft, hold, keyOf, until, useQueues, workOn } from "./queue-harness.ts";
+import { expectNothingLeft, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const done: Outcome = { kind: "done" };

@@ -7,8 +7,8 @@ import { defineConfig, startWorkerProcess } from "@konverge/worker";
 import { defineController } from "@konverge/engine";
 import { startEmbeddedServer } from "../kube/embedded-server.ts";
 import { installWidgets } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
 import { startRedisCluster } from "./redis-cluster-fixture.ts";
+import { until } from "../../support/until.ts";
 
 const namespace = "default";
 const OBJECTS = 30;

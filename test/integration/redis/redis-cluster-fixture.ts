@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** How long a node is silent before the others call it dead, in ms. The default of 15 s is for networks. */
 const NODE_TIMEOUT_MS = 1_000;

@@ -11,8 +11,9 @@ import {
 import { checkRedis } from "@konverge/redis";
 import { createObjectLanes } from "@konverge/lanes";
 import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
-import { CONTROLLER, hold, keyOf, until, workOn, type TestWorker } from "../queue/queue-harness.ts";
+import { CONTROLLER, hold, keyOf, workOn, type TestWorker } from "../queue/queue-harness.ts";
 import { startRedisCluster, type RunningRedisCluster } from "./redis-cluster-fixture.ts";
+import { until } from "../../support/until.ts";
 
 /** Kubernetes clusters whose names lie on the first, the second and the third node. */
 const KUBES = ["prod", "default", "us"];

@@ -5,7 +5,8 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
-import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "../queue/queue-harness.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** A Redis that is there and refuses: nothing acknowledged is lost, callers are told the cure, workers come back by themselves. */
 

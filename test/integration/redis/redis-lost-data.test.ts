@@ -11,7 +11,8 @@ import { createWorkQueue } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { installWidgets, removeWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
-import { hold, until } from "../queue/queue-harness.ts";
+import { hold } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** A Redis that comes back with less than it had acknowledged: what the API server knows is requested again. */
 

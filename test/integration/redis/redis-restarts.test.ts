@@ -6,7 +6,8 @@ import { createWorkQueue } from "@konverge/queue";
 import { startRedis } from "@konverge/apiserver";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
-import { CLUSTER, CONTROLLER, keyOf, until, workOn } from "../queue/queue-harness.ts";
+import { CLUSTER, CONTROLLER, keyOf, workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const KEYS = 12;
 const RESTARTS = 5;

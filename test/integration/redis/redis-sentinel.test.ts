@@ -10,7 +10,8 @@ import { createWorkQueue } from "@konverge/queue";
 import { guard as dieWithUs, startRedis } from "@konverge/apiserver";
 import { openConsumer } from "@konverge/redis";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
-import { CLUSTER, CONTROLLER, hold, keyOf, until, workOn } from "../queue/queue-harness.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const http = { kind: "http" } as const;
 

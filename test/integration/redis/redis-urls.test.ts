@@ -6,7 +6,8 @@ import { createGuard, openGuardControl } from "@konverge/guard";
 import { checkRedis } from "@konverge/redis";
 import { createWorkQueue } from "@konverge/queue";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
-import { CLUSTER, CONTROLLER, keyOf, until, workOn } from "../queue/queue-harness.ts";
+import { CLUSTER, CONTROLLER, keyOf, workOn } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 let dir: string;
 let redis: RunningRedis;

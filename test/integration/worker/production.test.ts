@@ -13,8 +13,9 @@ import { load } from "js-yaml";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { nodePool } from "../../../apps/examples/src/node-pool.ts";
 import { Machine, NodePool } from "../../../apps/examples/src/resources.ts";
-import { memoryLog, type LogLine } from "../engine/engine-harness.ts";
-import { until, useQueues } from "../queue/queue-harness.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
+import { until } from "../../support/until.ts";
 
 const queues = useQueues();
 const NAME = "konverge-node-pool";
@@ -78,7 +79,7 @@ test("docs/production.md: the role that it shows is all that a worker needs", as
     config: defineConfig({ controllers: [nodePool], settings: { prefix: queues.prefix } }),
     redis: queues.url,
     kubeconfig: { text },
-    log: memoryLog(lines),
+    log: keepLog(lines),
   });
   onTestFinished(() => worker.kill());
   await client.create(NodePool, { metadata: { namespace, name: "blue" }, spec: { replicas: 2 } });

@@ -7,8 +7,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { connectCluster, readClusterUid } from "../../../libs/worker/src/connect-cluster.ts";
 import { openClusters } from "../../../libs/worker/src/open-clusters.ts";
 import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
-import { memoryLog, type LogLine } from "../engine/engine-harness.ts";
-import { until, useQueues } from "../queue/queue-harness.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
+import { until } from "../../support/until.ts";
 
 const ConfigMap: ResourceType = {
   group: "",
@@ -55,7 +56,7 @@ async function openEast() {
     }),
     version: "1",
     workerId: "worker-1",
-    log: memoryLog(lines),
+    log: keepLog(lines),
     metrics,
     env: {},
   };

@@ -13,9 +13,9 @@ import {
 import { type Controller, type Log } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
-import { memoryLog, type LogLine } from "../engine/engine-harness.ts";
 import { installWidgets, type Widget } from "../kube/kube-servers.ts";
 import { useQueues, type QueueHarness } from "../queue/queue-harness.ts";
+import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 
 export interface WorkerHarness {
   readonly queues: QueueHarness;
@@ -89,7 +89,7 @@ export function useWorkers(group: string): WorkerHarness {
     },
     async start(controllers, options = {}) {
       const lines: LogLine[] = [];
-      const log: Log = memoryLog(lines);
+      const log: Log = keepLog(lines);
       const worker = await startWorker({
         config:
           options.config ??

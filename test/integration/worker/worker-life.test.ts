@@ -5,9 +5,10 @@ import { LEASE } from "@konverge/kube";
 import { createApiServer } from "@konverge/apiserver";
 import { expect, test } from "vitest";
 import { CONFIG_MAP } from "../../bench/config-map.ts";
-import { memoryLog, type LogLine } from "../engine/engine-harness.ts";
-import { hold, until } from "../queue/queue-harness.ts";
+import { hold } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
+import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
+import { until } from "../../support/until.ts";
 
 const workers = useWorkers("life.test.konverge.dev");
 const namespace = "default";
@@ -59,7 +60,7 @@ test("a worker that starts while the fleet's breaker is open waits for it, and w
   await guards.isolate("default", { by: "test", reason: "the server is away" });
   await make("waits");
   const lines: LogLine[] = [];
-  const starting = workers.start(controllers, { log: memoryLog(lines) });
+  const starting = workers.start(controllers, { log: keepLog(lines) });
   await until("it says that it waits", () =>
     lines.some(({ message }) => message === "waiting for the API server"),
   );

@@ -3,8 +3,8 @@ import { LEASE } from "@konverge/kube";
 import { createControllerRegistry } from "@konverge/queue";
 import { expect, test } from "vitest";
 import type { Widget } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
+import { until } from "../../support/until.ts";
 
 const workers = useWorkers("roles.test.konverge.dev");
 const namespace = "default";

@@ -4,10 +4,10 @@ import { LEASE } from "@konverge/kube";
 import { createHistoryReader } from "@konverge/queue";
 import { defineSchedule, defineWorkflow, gone, openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
-import { pollUntil } from "../../chaos/poll-until.ts";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
-import { hold, until } from "../queue/queue-harness.ts";
+import { hold } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
+import { until } from "../../support/until.ts";
 
 const workers = useWorkers("away.test.konverge.dev");
 const namespace = "default";
@@ -79,7 +79,7 @@ async function stopInTime(worker: Awaited<ReturnType<typeof startBusy>>["worker"
     stopped = true;
   };
   const stopping = stop();
-  await pollUntil("the worker has stopped", () => stopped, GRACE_MS + POD_MS);
+  await until("the worker has stopped", () => stopped, GRACE_MS + POD_MS);
   await stopping;
   return worker.lines
     .filter(({ message }) => message === "resource not released at shutdown")

@@ -2,8 +2,8 @@ import { defineController, type Controller, type ReconcileContext } from "@konve
 import { createWorkQueue } from "@konverge/queue";
 import { afterEach, expect, test } from "vitest";
 import { CONFIG_MAP } from "../../bench/config-map.ts";
-import { until } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
+import { until } from "../../support/until.ts";
 
 const workers = useWorkers("versions.test.konverge.dev");
 const namespace = "default";

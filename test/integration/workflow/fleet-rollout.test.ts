@@ -5,7 +5,7 @@ import { standInForDeployments } from "../../../apps/demo/src/rollout/stand-in-d
 import { fleetRollout, ROLLOUTS } from "../../../apps/examples/src/fleet-rollout.ts";
 import { Deployment, Namespace } from "konverge/kinds";
 import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 const APP = { namespace: "shop", name: "web" };
 let servers: Record<string, EmbeddedServer> = {};

@@ -11,9 +11,10 @@ import {
   type ScheduleBook,
 } from "../../../libs/workflow/src/schedules/schedule-book.ts";
 import { startDue } from "../../../libs/workflow/src/schedules/start-scheduler.ts";
-import { until, useQueues } from "../queue/queue-harness.ts";
+import { useQueues } from "../queue/queue-harness.ts";
 import { useWorkers } from "../worker/worker-harness.ts";
 import { useWorkflows } from "./workflow-harness.ts";
+import { until } from "../../support/until.ts";
 
 const at = (text: string) => Date.parse(`2026-11-21T${text}Z`);
 const report = defineWorkflow("report", { version: 1 }, async (_w, day: string) => day);

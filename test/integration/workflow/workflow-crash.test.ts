@@ -6,9 +6,9 @@ import type { WorkflowChildConfig } from "./workflow-child.ts";
 import { defineWorkflow } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
-import { until } from "../queue/queue-harness.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 import { begunList, makeThreeSteps, resumedList } from "./workflow-samples.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useWorkflows();
 const CHILD = fileURLToPath(new URL("workflow-child.ts", import.meta.url));

@@ -7,7 +7,7 @@ import { standInForDeployments } from "../../../apps/demo/src/rollout/stand-in-d
 import { coldBackup } from "../../../apps/examples/src/cold-backup.ts";
 import { nodeDrain } from "../../../apps/examples/src/node-drain.ts";
 import { testServers } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 /** Jobs, pods and nodes are of the real API server alone. */
 const [real] = testServers().filter(({ name }) => name === "kube-apiserver");

@@ -6,7 +6,8 @@ import {
   type Workflows,
   type WorkflowsOptions,
 } from "@konverge/workflow";
-import { until, useQueues, type QueueHarness } from "../queue/queue-harness.ts";
+import { useQueues, type QueueHarness } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 
 export interface WorkflowHarness extends QueueHarness {
   openRuns(options?: Partial<WorkflowsOptions>): Workflows;

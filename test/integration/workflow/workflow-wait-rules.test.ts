@@ -17,8 +17,8 @@ import { runExecution } from "../../../libs/workflow/src/execution/run-execution
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { installWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
-import { until } from "../queue/queue-harness.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
+import { until } from "../../support/until.ts";
 
 const GROUP = "wait-rules.test.konverge.dev";
 const NAMESPACE = "default";

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { TerminalError } from "@konverge/core";
 import { defineWorkflow, StepFailedError, type AnyWorkflow } from "@konverge/workflow";
-import { until } from "../queue/queue-harness.ts";
 import { startRedisCluster } from "../redis/redis-cluster-fixture.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useWorkflows();
 const quick = {
