@@ -7,7 +7,6 @@ import {
   type ControllerOptions,
   type Engine,
   type EngineOptions,
-  type Log,
 } from "@konverge/engine";
 import { isAlreadyExists, type KubeClient, type KubeconfigOptions } from "@konverge/kube";
 import { createObjectLanes } from "@konverge/lanes";
