@@ -27,6 +27,8 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "konverge-envtest-"));
   vi.stubEnv("XDG_CACHE_HOME", join(folder, "cache"));
   vi.stubEnv("PATH", "/usr/bin:/bin");
+  vi.stubEnv("KUBEBUILDER_ASSETS", undefined);
+  vi.stubEnv("CI", undefined);
   vi.stubGlobal("fetch", () => Promise.reject(new Error("no network")));
 });
 afterEach(() => {
@@ -45,13 +47,9 @@ function installFakeGo(): { readonly calls: () => string[] } {
   return { calls: () => readFileSync(file, "utf8").trim().split("\n") };
 }
 
-function envWithout(...names: string[]): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !names.includes(name)));
-}
-
 async function resolve(build?: boolean, ci = "") {
   const lines: string[] = [];
-  const env = { ...envWithout("KUBEBUILDER_ASSETS"), CI: ci };
+  const env = { ...process.env, CI: ci };
   const assets = await resolveAssets({ log: (line) => lines.push(line), build, env });
   return { assets, lines };
 }
@@ -94,13 +92,11 @@ test("without network and Go the error suggests both fixes", async () => {
 
 test("--build builds, prints the folder and exits", () => {
   installFakeGo();
-  const env = envWithout("KUBEBUILDER_ASSETS", "CI");
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ["infra/envtest/main.js", "--build"],
     {
       encoding: "utf8",
-      env,
     },
   );
   expect(stderr).toContain("control plane built in");
