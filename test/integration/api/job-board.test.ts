@@ -108,7 +108,7 @@ test("jobs lead to the page of their object, and the board to the dashboard", as
   await waitingJob();
   const path = "/jobs/api/queues?activeQueue=node-pool&status=latest&page=1&jobsPerPage=10";
   expect(await (await call(path)).json()).toMatchObject({
-    queues: [{ jobs: [{ externalUrl: { href: "../o/default/node-pool/demo/blue" } }] }],
+    queues: [{ jobs: [{ externalUrl: { href: "../objects/default/node-pool/demo/blue" } }] }],
   });
   expect(await (await call("/jobs")).text()).toContain('"url":"../"');
 });
@@ -128,7 +128,7 @@ test("queues of workflows are there too: a job leads to its run, and is not retr
     queues: { name: string; jobs: { id: string; externalUrl: { href: string } }[] }[];
   };
   const [job] = queues.find((queue) => queue.name === name)?.jobs ?? [];
-  expect(job?.externalUrl.href).toBe("../w/release/default/team-a%2Fweb");
+  expect(job?.externalUrl.href).toBe("../runs/release/default/team-a%2Fweb");
   const retry = `/jobs/api/queues/${name}/${encodeURIComponent(job?.id ?? "")}/promote`;
   const refusal = await call(retry, { method: "PUT" });
   expect(problemSchema.parse(await refusal.json())).toMatchObject({
