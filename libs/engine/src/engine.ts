@@ -7,7 +7,7 @@ import { createShutdown } from "./create-shutdown.ts";
 import type { Controller } from "./define/define-controller.ts";
 import type { Log } from "./define/log.ts";
 import type { EngineOptions } from "./engine-options.ts";
-import { createAttemptHistory, type AttemptHistory } from "./history/attempt-history.ts";
+import { AttemptHistory } from "./history/attempt-history.ts";
 import { checkServed } from "./watch/check-served.ts";
 import { followWorkable } from "./watch/follow-workable.ts";
 import { warnOfLeftFinalizers } from "./watch/left-finalizers.ts";
@@ -123,7 +123,7 @@ async function startWatches(
 function openHistory(options: EngineOptions): AttemptHistory | undefined {
   const { history: writer, client, workerId, log, metrics } = options;
   if (writer === undefined) return undefined;
-  return createAttemptHistory({ writer, client, workerId, log, metrics });
+  return new AttemptHistory({ writer, client, workerId, log, metrics });
 }
 
 interface Started {

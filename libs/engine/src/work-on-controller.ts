@@ -4,7 +4,7 @@ import type { ControllerRuntime } from "./access/attempt.ts";
 import type { ObjectCache } from "./access/object-cache.ts";
 import { createWriteGroups } from "./access/write-group.ts";
 import { createAttemptHandler } from "./attempt/attempt-handler.ts";
-import { createAttemptReporter } from "./attempt/attempt-reporter.ts";
+import { AttemptReporter } from "./attempt/attempt-reporter.ts";
 import type { LoopWatch } from "./attempt/loop-watch.ts";
 import type { Controller } from "./define/define-controller.ts";
 import { withMiddleware } from "./define/middleware.ts";
@@ -29,12 +29,12 @@ export function workOnController(
 ): QueueWorker {
   const { log, metrics, workerId, ratePerSecond, tracing } = options;
   const past = history?.of(controller, queue);
-  const report = createAttemptReporter({
+  const report = new AttemptReporter({
     controller,
     log,
     metrics,
     workerId,
-    ...defined({ hintsOf: past?.hintsOf, onRecord: past?.note }),
+    history: past,
   });
   const handle = createAttemptHandler({
     runtime: runtimeOf(controller, cache, options),
@@ -51,7 +51,7 @@ export function workOnController(
     ...defined({ maxFailures: controller.maxFailures }),
     fairness: controller.fairness,
     handle,
-    onClosed: report.closed,
+    onClosed: (attempt, end, closed) => report.closed(attempt, end, closed),
     onLost: (lost) => {
       report.lost(lost);
       past?.noteLost(lost);

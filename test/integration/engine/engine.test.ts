@@ -68,7 +68,7 @@ describe.each(testServers())("engine on $name", (target) => {
       ),
     );
     expect(firsts).toMatchObject(names.map(() => ({ outcome: "done" })));
-    expect(Math.min(...firsts.map(({ calls }) => (calls as { n: number }).n))).toBe(1);
+    expect(Math.min(...firsts.map(({ calls }) => (calls as { count: number }).count))).toBe(1);
 
     await engines.client.mutate(engines.Widgets, { namespace, name: "f" }, (draft) => {
       draft.spec = { ...draft.spec, round: 2 };

@@ -30,7 +30,7 @@ export function createAttemptHandler(
     // A plain number is not awaited, since most attempts start at once.
     const delay = putOffMs?.(lease) ?? 0;
     const afterMs = typeof delay === "number" ? delay : await delay;
-    const log = report.logFor(lease, span?.traceId);
+    const log = report.started(lease, span?.traceId);
     const run =
       afterMs > 0
         ? deferredRun(afterMs)
