@@ -1,4 +1,4 @@
-/** An embedded API server in a process of its own, to be killed by a test. Prints its URL. */
+/** An embedded API server in a separate process, to be killed by a test. Prints its URL. */
 import { createApiServer } from "@konverge/apiserver";
 
 const [, , dataDir = ""] = process.argv;

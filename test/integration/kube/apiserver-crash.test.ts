@@ -38,7 +38,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-/** Counts one object up until the server is gone; returns the last count that was acknowledged. */
+/** Increments a counter until the server is gone; returns the last acknowledged count. */
 async function countUp(
   url: string,
   name: string,
@@ -55,7 +55,7 @@ async function countUp(
       expect(response.status).toBe(200);
       await response.arrayBuffer();
     } catch (error) {
-      // A refused expectation is no lost connection.
+      // A failed expectation is not a lost connection.
       if (error instanceof Error && error.name === "AssertionError") throw error;
       return count - 1;
     }
@@ -63,7 +63,7 @@ async function countUp(
   }
 }
 
-test("kill -9 in the middle of writes loses nothing that was acknowledged", async () => {
+test("kill -9 during writes loses no acknowledged write", async () => {
   const names = Array.from({ length: WRITERS }, (_, index) => `counter-${index}`);
   let counts = names.map(() => 0);
   let version = 0;
@@ -102,7 +102,7 @@ test("kill -9 in the middle of writes loses nothing that was acknowledged", asyn
       Number(list.items.find(({ metadata }) => metadata.name === name)?.data.count),
     );
     for (const [index, count] of found.entries()) {
-      // The write that was under way may have landed without its answer.
+      // The write in flight may have been stored without its response.
       expect([reached[index], (reached[index] ?? 0) + 1]).toContain(count);
     }
     expect(Number(list.metadata.resourceVersion)).toBeGreaterThan(version);

@@ -7,7 +7,9 @@ interface Certificate {
 
 export interface CertificateAuthority {
   readonly ca: string;
-  /** For a server under these names (one that begins with a digit is an IPv4 address), or for a client of this name. */
+  /**
+   * For a server with these names (one that begins with a digit is an IPv4 address), or for a client with this name.
+   */
   issue(commonName: string, names?: readonly string[]): Certificate;
 }
 
@@ -17,7 +19,10 @@ const COMMON_NAME = "2.5.4.3";
 const BASIC_CONSTRAINTS = "2.5.29.19";
 const ALTERNATIVE_NAMES = "2.5.29.17";
 
-/** A certificate authority for tests: X.509 v3 (RFC 5280) on P-256, as far as TLS needs it, since Node makes no certificates. */
+/**
+ * A certificate authority for tests: X.509 v3 (RFC 5280) on P-256, reduced to what TLS needs, because Node cannot
+ * create certificates.
+ */
 export function createCertificateAuthority(): CertificateAuthority {
   const own = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const make = (commonName: string, publicKey: KeyObject, extension: Buffer) =>
@@ -54,7 +59,7 @@ interface Parts {
 
 function certificate({ commonName, publicKey, extension, issuer, signer }: Parts): string {
   const algorithm = sequence(objectId(ECDSA_SHA256));
-  // Positive whatever its first bit is.
+  // Positive regardless of its first bit.
   const serial = Buffer.concat([Buffer.from([1]), randomBytes(8)]);
   const toSign = sequence(
     tagged(0xa0, tagged(0x02, Buffer.from([2]))),

@@ -6,13 +6,13 @@ import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverg
 import { createApiServer } from "@konverge/apiserver";
 
 export interface EmbeddedServer extends AsyncDisposable {
-  /** Of the test itself: nothing holds it back. */
+  /** The test's own client, without a rate limit. */
   readonly client: KubeClient;
   /** Path of a file, for other processes. */
   readonly kubeconfig: string;
 }
 
-/** An API server of the test's own, for programs that find it by a kubeconfig. */
+/** An API server for one test, for programs that find it by a kubeconfig. */
 export async function startEmbeddedServer(): Promise<EmbeddedServer> {
   await using cleanup = new AsyncDisposableStack();
   const server = await createApiServer({});

@@ -19,11 +19,11 @@ let serial = 0;
 
 interface Candidate {
   readonly election: LeaderElection;
-  /** What became of it, in order over all candidates of the test. */
+  /** The events of all candidates of the test, in order. */
   readonly identity: string;
 }
 
-/** Candidates for one Lease, and in which order they led. */
+/** Candidates for one Lease and the order in which they led. */
 function openElection(client: KubeClient) {
   const name = `election-${process.pid}-${Date.now()}-${++serial}`;
   const history: string[] = [];
@@ -37,7 +37,7 @@ function openElection(client: KubeClient) {
         history.push(`${identity} leads`);
         leading.addEventListener("abort", () => history.push(`${identity} ends`));
       },
-      // A try that fails is no news here.
+      // A failed try is irrelevant here.
       onError: () => undefined,
       ...times,
     });
@@ -63,9 +63,9 @@ describe.each(testServers())("leader election on $name", (target) => {
   });
   afterAll(() => opened.close());
 
-  test("one leads; when it stops, the next does without waiting for the lease to end", async () => {
+  test("when the leader stops, the next one takes over without waiting for the Lease to expire", async () => {
     const { history, stand, lease } = openElection(opened.client);
-    // With the usual times a lease that is not given back lasts 15 s.
+    // By default, a Lease that is not released lasts 15 s.
     const hour = { leaseDurationMs: 3_600_000, renewDeadlineMs: 1_800_000, retryPeriodMs: 100 };
     const first = stand("first", undefined, hour);
     await until("the first leads", () => first.election.isLeader);
@@ -85,7 +85,7 @@ describe.each(testServers())("leader election on $name", (target) => {
     });
   });
 
-  test("of many that stand at once one leads", async () => {
+  test("exactly one of many simultaneous candidates leads", async () => {
     const { history, stand } = openElection(opened.client);
     const all = Array.from({ length: 8 }, (_, n) => stand(`candidate-${n}`));
     await until("somebody leads", () => all.some(({ election }) => election.isLeader));
@@ -95,13 +95,13 @@ describe.each(testServers())("leader election on $name", (target) => {
     expect(history).toHaveLength(1);
   });
 
-  test("a Lease that is deleted is made anew by whoever leads", async () => {
+  test("the leader recreates a deleted Lease", async () => {
     const { history, stand, lease, name } = openElection(opened.client);
     const quick = { leaseDurationMs: 60_000, renewDeadlineMs: 30_000, retryPeriodMs: 50 };
     const only = stand("only", undefined, quick);
     await until("it leads", () => only.election.isLeader);
     await opened.client.delete(LEASE, { namespace, name });
-    await until("it is there again", async () => {
+    await until("it exists again", async () => {
       const found = await lease().catch(() => undefined);
       return found?.spec?.holderIdentity === "only";
     });
@@ -109,7 +109,7 @@ describe.each(testServers())("leader election on $name", (target) => {
   });
 });
 
-test("a leader that is cut off ends before its lease does, so that no two lead", async () => {
+test("a leader without connection stops leading before its Lease expires, so that no two lead", async () => {
   const server = await createApiServer({});
   onTestFinished(() => server.close());
   const proxy = await startTcpProxy(Number(new URL(server.url).port));
@@ -129,7 +129,7 @@ test("a leader that is cut off ends before its lease does, so that no two lead",
   );
   const first = stand("first", lonely);
   await until("the first leads", () => first.election.isLeader);
-  // Tries so often that it takes over in the moment that it may.
+  // Tries so often that it takes over as soon as it may.
   const second = stand("second", undefined, { ...SHORT, retryPeriodMs: 20 });
   proxy.hold();
   await until("the second leads", () => second.election.isLeader, 30_000);
@@ -140,7 +140,7 @@ test("a leader that is cut off ends before its lease does, so that no two lead",
 test.each([
   { leaseDurationMs: 10_000, renewDeadlineMs: 10_000 },
   { renewDeadlineMs: 2_400, retryPeriodMs: 2_000 },
-])("times that do not fit are refused: %o", (times) => {
+])("rejects inconsistent periods: %o", (times) => {
   const client = {} as KubeClient;
   const options = { client, namespace, name: "x", identity: "x", ...times };
   expect(() =>

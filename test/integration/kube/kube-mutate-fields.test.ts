@@ -32,7 +32,7 @@ const DEPLOYMENT: ResourceType<any> = {
   resource: "deployments",
   scope: "Namespaced",
 };
-/** Neither server gives up a fight of twenty before this ladder does. */
+/** More retries than twenty contending writers need on either server. */
 const PATIENT = {
   baseMs: 5,
   factor: 2,
@@ -41,7 +41,7 @@ const PATIENT = {
   jitter: { kind: "full" },
 } as const;
 
-/** Of an object that was put into itself. */
+/** For an object assigned into itself. */
 const ignoreInvalid = (error: unknown): undefined => {
   if (!isKonvergeError(error) || error.code !== "invalid_draft") throw error;
 };
@@ -49,7 +49,7 @@ const ignoreInvalid = (error: unknown): undefined => {
 const given = process.env["KONVERGE_TEST_SEED"];
 const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
 
-/** A spec without types, as handlers of foreign kinds have it. */
+/** An untyped spec, as in handlers of foreign kinds. */
 const specOf = (widget: Widget): any => widget.spec;
 
 describe.each(testServers().map((server) => [server.name, server] as const))(
@@ -99,7 +99,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       };
     };
 
-    test("writers of different fields do not meet", async () => {
+    test("writers of different fields do not conflict", async () => {
       await Promise.all(
         Array.from({ length: 20 }, (_, n) =>
           client.mutate(widgets, target, (draft) => void (specOf(draft)[`by${n}`] = n), FIELDS),
@@ -110,7 +110,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(Object.keys((await spec()) ?? {})).toHaveLength(24);
     });
 
-    test("increments of one field are all counted (P3)", async () => {
+    test("counts all increments of one field (P3)", async () => {
       const results = await Promise.all(
         Array.from({ length: 20 }, () =>
           client.mutate(widgets, target, (draft) => void specOf(draft).n++, {
@@ -124,7 +124,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(conflicts.length).toBeGreaterThan(0);
     });
 
-    test("a change of what was read is a conflict, settled by a fresh read", async () => {
+    test("a change of a field that was read is a conflict, resolved by a fresh read", async () => {
       const interfere = once((other) => (other.mode = "b"));
       const result = await client.mutate(
         widgets,
@@ -143,15 +143,15 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     });
 
     test.each<[string, (own: any) => void, (other: any) => void]>([
-      ["an absent member that appears", (own) => (own.x ??= 1), (other) => (other.x = 7)],
-      ["a member below an absent one", (own) => (own.y ??= { z: 1 }), (other) => (other.y = {})],
+      ["a missing member that appears", (own) => (own.x ??= 1), (other) => (other.x = 7)],
+      ["a member below a missing one", (own) => (own.y ??= { z: 1 }), (other) => (other.y = {})],
       ["a list", (own) => (own.n = own.list.length), (other) => other.list.push(2)],
       ["a new key", (own) => (own.n = Object.keys(own.deep).length), (other) => (other.deep.x = 1)],
-      ["an object that goes", (own) => own.deep && (own.n = 1), (other) => delete other.deep],
-      ["a value that is overwritten", (own) => (own.n = 5), (other) => (other.n = 9)],
+      ["a removed object", (own) => own.deep && (own.n = 1), (other) => delete other.deep],
+      ["an overwritten value", (own) => (own.n = 5), (other) => (other.n = 9)],
       ["a removed value", (own) => delete own.n, (other) => (other.n = 9)],
       [
-        "a value that stays",
+        "an unchanged value",
         (own) => ((own.mode = "a"), (own.n = 1)),
         (other) => (other.mode = "z"),
       ],
@@ -169,7 +169,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(lost).toBe(1);
     });
 
-    test("a change of what was not read is kept, and no conflict", async () => {
+    test("keeps a change of a field that was not read, without a conflict", async () => {
       const interfere = once((other) => {
         other.mode = "theirs";
         other.list = [];
@@ -196,7 +196,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       });
     });
 
-    test("who has read the version is in conflict with every change", async () => {
+    test("a change that reads the version conflicts with every other change", async () => {
       const interfere = once((other) => (other.mode = "theirs"));
       const { lost } = await client.mutate(
         widgets,
@@ -211,7 +211,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(verbs()).toEqual(["get 200", "patch 409", "get 200", "patch 200"]);
     });
 
-    test("a value that came back meanwhile: the patch was refused, but it is a conflict", async () => {
+    test("reports a conflict if the patch failed although the value has been restored", async () => {
       const there = once((other) => (other.mode = "b"));
       const gate = createLocalGate({ ratePerSecond: 2_000, burst: 2_000 });
       let gets = 0;
@@ -220,7 +220,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         userAgent: "konverge-test/1",
         gate: {
           async admit(call, options) {
-            // Before the read that looks whether the object has changed.
+            // Before the read that checks whether the object has changed.
             if (call.verb === "get" && ++gets === 2) {
               await rival.mutate(widgets, target, (draft) => void (specOf(draft).mode = "a"));
             }
@@ -241,7 +241,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(result).toMatchObject({ tries: 2, lost: 1, object: { spec: { chosen: "a" } } });
     });
 
-    test("retry none throws a conflict that names itself, after one look at who won", async () => {
+    test("retry none throws a conflict that names the object, after one read for the competing writers", async () => {
       const lost = client.mutate(
         widgets,
         target,
@@ -258,7 +258,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     });
 
     test.each(["status", undefined] as const)(
-      "an object that was replaced meanwhile is not touched (%s)",
+      "does not write to a replaced object (%s)",
       async (subresource) => {
         const during = client.mutate(
           widgets,
@@ -276,7 +276,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       },
     );
 
-    test("what the server refuses is refused at once, and is no conflict", async () => {
+    test("throws the rejection of the server at once, not as a conflict", async () => {
       const refused = client.mutate(
         widgets,
         target,
@@ -288,9 +288,9 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(conflicts).toEqual([]);
     });
 
-    test("a patch that does not apply although nothing changed is refused, not tried for ever", async () => {
+    test("throws if a patch does not apply to an unchanged object, instead of retrying", async () => {
       const read = await opened.client.get(widgets, target);
-      // The given object has the newest version but another content.
+      // The given object has the newest version but different content.
       const outdated = { ...read, spec: { ...read.spec, mode: "wrong" } } as unknown as JsonObject;
       const refused = client.mutate(
         widgets,
@@ -303,7 +303,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(conflicts).toEqual([]);
     });
 
-    test("texts and numbers are tested as the server spells them (P4)", async () => {
+    test("texts and numbers are tested in the server's encoding (P4)", async () => {
       const values = parseJson(
         String.raw`{"text":"<a href='x'>&\u2028\u2029\"\\\/\u00e4\ud83d\ude00\u0001\b\f\u007f","big":9007199254740993,
           "numbers":[1.5,1e21,1e-7,0.1,-3,100000000000000000000,1e300],"null":null,"a/b~c":{"<k>":"<v>"}}`,
@@ -324,7 +324,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect((await spec())?.["big"]).toBe(values["text"]);
     });
 
-    test(`random changes end as if each had been made on the newest object (KONVERGE_TEST_SEED=${seed})`, async () => {
+    test(`random changes end as if each had been based on the newest object (KONVERGE_TEST_SEED=${seed})`, async () => {
       const cases = fc.sample(fc.tuple(specs, changes, foreignChanges), { numRuns: 60, seed });
       let lost = 0;
       for (const [index, [content, own, foreign]] of cases.entries()) {
@@ -407,7 +407,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       await opened.client.delete(DEPLOYMENT, target);
     });
 
-    test("a word that is no strategy is refused before anything is called", async () => {
+    test("rejects an unknown strategy before any call", async () => {
       const options = { strategy: "field" } as unknown as typeof FIELDS;
       await expect(client.mutate(widgets, target, () => undefined, options)).rejects.toMatchObject({
         code: "invalid_request",

@@ -24,7 +24,7 @@ const SECRET: ResourceType<any> = {
   scope: "Namespaced",
 };
 
-/** A spec without types, as handlers of foreign kinds have it. */
+/** An untyped spec, as in handlers of foreign kinds. */
 const specOf = (widget: Widget): any => (widget.spec ??= {});
 
 describe.each(testServers().map((server) => [server.name, server] as const))(
@@ -129,7 +129,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         '{"apiVersion":"x","kind":"Widget","metadata":{"name":"big"},"spec":{"odd":{"serial":0,"deep":[{"serial":0}]},"n":1}}',
       );
       body.apiVersion = `${GROUP}/v1`;
-      // Beyond 2^53 there is no number in JavaScript, so the text is made by JSON.rawJSON.
+      // JavaScript has no number beyond 2^53, so JSON.rawJSON creates the text.
       const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
       body.spec.odd.serial = rawJSON("9007199254740993");
       body.spec.odd.deep[0].serial = rawJSON("-9223372036854775808");
@@ -147,7 +147,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(JSON.stringify(stored.spec)).toBe(JSON.stringify(object.spec));
     });
 
-    test("no update is lost between writers, and each conflict names who won (P3)", async () => {
+    test("no update is lost between writers, and each conflict names the competing writer (P3)", async () => {
       const writers = Array.from({ length: 6 }, (_, n) =>
         opened.client.scoped({
           fieldManager: `writer-${n}`,
@@ -175,7 +175,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       }
     });
 
-    test("a lost race is settled inside: read again at once, written on the new version", async () => {
+    test("resolves a lost race: reads again at once and writes on the new version", async () => {
       let interfere = true;
       const result = await client.mutate(widgets, target, async (draft) => {
         specOf(draft).mine = true;
@@ -203,7 +203,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       ]);
     });
 
-    test("retry none throws the first conflict, and tells of it once", async () => {
+    test("retry none throws the first conflict and reports it once", async () => {
       const lost = client.mutate(
         widgets,
         target,
@@ -218,7 +218,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(conflicts).toMatchObject([{ try: 1, competingWriters: [] }]);
     });
 
-    test("nothing changed, nothing written", async () => {
+    test("writes nothing without a change", async () => {
       const result = await client.mutate(widgets, target, (draft) => {
         specOf(draft).n = 0;
       });
@@ -246,7 +246,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(verbs()).toEqual(["get 504", "get 200", "patch 200"]);
     });
 
-    test("the status subresource writes status alone, into a status that was not there", async () => {
+    test("the status subresource writes status alone, even if it did not exist", async () => {
       const before = await client.get(widgets, target);
       const result = await client.mutate(
         widgets,
@@ -271,7 +271,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     });
 
     test.each(["status", undefined] as const)(
-      "an object that was replaced meanwhile is not touched (%s)",
+      "does not write to a replaced object (%s)",
       async (subresource) => {
         const replace = async () => {
           await opened.client.delete(widgets, target);
@@ -300,7 +300,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       },
     );
 
-    test("the four patches, PUT and apply, each with its own kind of refusal", async () => {
+    test("the four patches, PUT and apply, each with its own rejection", async () => {
       const read = await client.get(widgets, target);
       const stale = { ...read, spec: { n: 5 } };
       await client.patch(
@@ -338,7 +338,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       await client.delete(widgets, target, { uid: read.metadata.uid ?? "" });
     });
 
-    test("lists come in pages and whole, with apiVersion and kind", async () => {
+    test("lists are paged or whole, with apiVersion and kind", async () => {
       const labels = { page: `p${counter}` };
       for (const n of [1, 2, 3, 4, 5])
         await client.create(widgets, {
@@ -357,7 +357,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect(verbs()).toEqual(["list 200", "list 200", "list 200"]);
     });
 
-    test("types are found by discovery, and what is not served is named", async () => {
+    test("discovery finds types, and a missing kind is named", async () => {
       expect(await client.resolveType(`${GROUP}/v1`, "Widget")).toMatchObject({
         resource: "widgets",
         scope: "Namespaced",
@@ -376,7 +376,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       expect((await client.serverVersion()).gitVersion).toMatch(/^v1\./);
     });
 
-    test("a Secret's data is in no error and no record (P12)", async () => {
+    test("no error or record contains the data of a Secret (P12)", async () => {
       const secret = { namespace, name: `s${counter}` };
       const data = { password: Buffer.from("hunter2-canary").toString("base64"), label: "" };
       await client.create(SECRET, { metadata: secret, data });

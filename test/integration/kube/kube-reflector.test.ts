@@ -26,7 +26,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       await opened.close();
     });
 
-    test("tells what was there, what came, what changed and what went", async () => {
+    test("reports the initial objects, additions, changes and deletions", async () => {
       const target = { namespace, name: "told" };
       await client.create(widgets, { metadata: target, spec: { n: 1 } });
       const told: string[] = [];
@@ -45,7 +45,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       await client.mutate(widgets, target, (draft) => void (draft.spec = { n: 2 }));
       await client.delete(widgets, target);
       await client.create(widgets, { metadata: target, spec: { n: 3 } });
-      await until("four changes are told", () => told.length === 4);
+      await until("four changes are reported", () => told.length === 4);
       expect(told.slice(1)).toEqual([
         "changed 2 after 1",
         "deleted 2 after 2",
@@ -56,7 +56,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       await client.delete(widgets, target);
     });
 
-    test("misses nothing while its watch ends every second", async () => {
+    test("misses nothing if its watch ends every second", async () => {
       const events: ReflectorEvent<Widget>[] = [];
       const errors: Error[] = [];
       let lists = 0;
@@ -80,19 +80,20 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       const endMs = performance.now() + 3_500;
       let writes = 0;
       while (performance.now() < endMs) {
-        // The number does not depend on how often the draft is made: a write whose answer is lost is tried again.
+        // The number does not depend on how often the draft runs: a write whose response is lost is repeated.
         const n = ++writes;
         await client.mutate(widgets, target, (draft) => void (draft.spec = { n }));
       }
       await until(
-        "the last write is seen",
+        "the last write is delivered",
         () => reflector.get(namespace, "steady")?.spec?.["n"] === writes,
       );
       const told = events.map(({ object }) => Number(object.spec?.["n"]));
       expect(told, "none twice, and in order").toEqual(
         [...new Set(told)].toSorted((a, b) => a - b),
       );
-      // A server that has lost its history says so (410), as kube-apiserver may soon after a CRD came; a list knows only the newest.
+      // A server that has lost its history responds with 410, as kube-apiserver may soon after a CRD was created; a
+      // list has only the newest state.
       if (lists === 1) expect(told).toEqual(Array.from({ length: writes + 1 }, (_, n) => n));
       else expect(server.name).toBe("kube-apiserver");
       expect(errors).toEqual([]);
@@ -100,7 +101,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       await client.delete(widgets, target);
     });
 
-    test("a label that is taken away is a deletion to who selects it", async () => {
+    test("a removed label is a deletion for a selector", async () => {
       const target = { namespace, name: "labelled" };
       await client.create(widgets, { metadata: { ...target, labels: { team: "red" } } });
       const told: string[] = [];
@@ -117,7 +118,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         target,
         (draft) => void (draft.metadata.labels = { team: "blue" }),
       );
-      await until("it is gone", () => told.length === 2);
+      await until("it is deleted", () => told.length === 2);
       expect(told).toEqual(["added labelled", "deleted labelled"]);
       expect(reflector.list()).toEqual([]);
       await reflector.stop();

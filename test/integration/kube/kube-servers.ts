@@ -18,7 +18,7 @@ import { until } from "../../support/until.ts";
 
 export interface TestServer {
   readonly name: string;
-  /** A client and what ends it; both servers are spoken to alike. */
+  /** A client and its close function, equal for both servers. */
   open(): Promise<{
     readonly client: KubeClient;
     /** For another process. */
@@ -56,7 +56,7 @@ const embedded: TestServer = {
   },
 };
 
-/** The embedded server always, the real one when the runner started it. */
+/** The embedded server always, the real one if the runner started it. */
 export function testServers(): TestServer[] {
   const path = process.env["KONVERGE_TEST_KUBECONFIG"];
   if (path === undefined || path === "") return [embedded];
@@ -91,7 +91,7 @@ const CRD: ResourceType = {
   scope: "Cluster",
 };
 
-/** A custom resource that keeps unknown fields and has a status; each test file has a group of its own. */
+/** A custom resource that keeps unknown fields and has a status; each test file has its own group. */
 export async function installWidgets(
   client: KubeClient,
   group: string,

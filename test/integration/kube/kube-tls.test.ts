@@ -30,7 +30,7 @@ const CONFIG_MAP: ResourceType = {
 const target = { namespace: "n", name: "a" };
 const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { ...target, uid: "u" } };
 const authority = createCertificateAuthority();
-/** Calls for each state of the credentials. */
+/** Called for each state of the credentials. */
 const CALLS = 10;
 
 interface Seen {
@@ -41,14 +41,14 @@ interface Seen {
 
 let folder: string;
 let server: WireServer;
-/** TLS connections that were made, and what came over them. */
+/** TLS connections that were opened, and the requests on them. */
 let handshakes = 0;
 let seen: Seen[] = [];
 let skewMs = 0;
 
 beforeAll(async () => {
   const { cert, key } = authority.issue("api", ["127.0.0.1", "api.internal"]);
-  // As kube-apiserver does: a client may have a certificate.
+  // As in kube-apiserver: client certificates are optional.
   const mayAuthenticate = { requestCert: true, rejectUnauthorized: false };
   const tls = createServer({ cert, key, ca: authority.ca, ...mayAuthenticate });
   tls.on("secureConnection", () => {
@@ -79,7 +79,7 @@ const write = (name: string, text: string): string => {
   writeFileSync(path, text);
   return path;
 };
-/** Later, for whoever looks at a clock. */
+/** A later time, for code that reads the clock. */
 function pass(ms: number): void {
   skewMs += ms;
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms });
@@ -103,7 +103,7 @@ async function call(client: KubeClient): Promise<Seen[]> {
 }
 const all = (value: Partial<Seen>) =>
   Array.from({ length: CALLS }, () => expect.objectContaining(value) as Seen);
-// undici gives a socket a turn of the event loop before it is used again, and takes another meanwhile.
+// undici reuses a socket only after a turn of the event loop, and opens another one until then.
 const KEPT = 2;
 
 const kubeconfig = (user: object, address = server.url) =>
@@ -114,7 +114,7 @@ const kubeconfig = (user: object, address = server.url) =>
     contexts: [{ name: "main", context: { cluster: "main", user: "main" } }],
   });
 
-test("in a pod: a rotated token is sent within a minute, over the connections that there are", async () => {
+test("in a Pod: a rotated token is sent within a minute, over the existing connections", async () => {
   const { hostname, port } = new URL(server.url);
   write("ca.crt", authority.ca);
   write("token", "first\n");
@@ -129,7 +129,7 @@ test("in a pod: a rotated token is sent within a minute, over the connections th
   expect(handshakes).toBeLessThanOrEqual(KEPT);
 });
 
-test("an exec plugin runs again when its credential has expired, and the connections stay", async () => {
+test("an exec plugin runs again when its credential has expired, and connections are kept", async () => {
   const answer = (token: string, expiresInMs: number) =>
     write(
       "answer",
@@ -165,7 +165,7 @@ test("a rotated client certificate gets new connections, and the old ones are cl
   const client = open({ kubeconfigPath: write("config", kubeconfig(user)), env: {} });
   expect(await call(client)).toEqual(all({ client: "first" }));
 
-  // Whoever rotates writes two files: for a moment they do not match, and the old pair goes on.
+  // A rotation writes two files. They do not match for a moment, and the old pair stays in use.
   const { key } = put("second", ["cert"]);
   pass(61_000);
   expect(await call(client)).toEqual(all({ client: "first" }));
@@ -199,7 +199,7 @@ test("a plugin's certificate is renewed in the same way", async () => {
   expect(handshakes).toBeLessThanOrEqual(2 * KEPT);
 });
 
-test("KUBECONFIG lists files: cluster, user and context may come from three, and the first to name a thing wins", async () => {
+test("KUBECONFIG lists files: cluster, user and context may come from three, and the first entry of a name wins", async () => {
   write("ca.crt", authority.ca);
   const { contexts, clusters, users, ...rest } = JSON.parse(
     kubeconfig({ token: "listed" }),
@@ -208,14 +208,14 @@ test("KUBECONFIG lists files: cluster, user and context may come from three, and
     write("contexts", JSON.stringify({ contexts, ...rest })),
     write("absent-soon", JSON.stringify({ users })),
     write("clusters", JSON.stringify({ clusters })),
-    // Too late for a name that is taken.
+    // Ignored: the name exists already.
     write("others", kubeconfig({ token: "other" }, "https://127.0.0.1:1")),
   ];
   const client = open({ env: { KUBECONFIG: [...files, join(folder, "none")].join(delimiter) } });
   expect(await call(client)).toEqual(all({ token: "listed" }));
 });
 
-test("HTTPS_PROXY: calls share tunnels through the proxy, and NO_PROXY goes around it", async () => {
+test("HTTPS_PROXY: calls share tunnels through the proxy, and NO_PROXY bypasses it", async () => {
   const { port } = new URL(server.url);
   const asked: string[] = [];
   const proxy = createTcpServer((socket) => {
@@ -247,7 +247,7 @@ test("HTTPS_PROXY: calls share tunnels through the proxy, and NO_PROXY goes arou
   expect(around.proxyUrl).toBeUndefined();
 });
 
-test("a server that nobody vouches for is refused before a token is sent", async () => {
+test("rejects a server with an untrusted certificate before sending a token", async () => {
   write("ca.crt", createCertificateAuthority().ca);
   const client = open({
     kubeconfigPath: write("config", kubeconfig({ token: "secret" })),

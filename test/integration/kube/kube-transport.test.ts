@@ -31,12 +31,12 @@ const object = {
   metadata: { ...target, resourceVersion: "7", uid: "u" },
 };
 
-test("connections are kept: many calls in turn need no more than two", async () => {
+test("keeps connections: many sequential calls need no more than two", async () => {
   await using server = await startWireServer(({ response }) => sendJson(response, 200, object));
   await using client = clientFor(server);
   for (let n = 0; n < 10; n++) await client.get(CONFIG_MAP, target);
   expect(server.requests).toHaveLength(10);
-  // undici gives a socket a turn of the event loop before it is used again, and takes another meanwhile.
+  // undici reuses a socket only after a turn of the event loop, and opens another one until then.
   expect(server.sockets.size).toBeLessThanOrEqual(2);
 });
 
@@ -58,7 +58,7 @@ test("a call takes its connection slot before its token, so a token never waits"
   expect(asked).toHaveLength(5);
 });
 
-test("a critical call is not stuck behind ordinary ones", async () => {
+test("a critical call does not wait behind ordinary ones", async () => {
   await using server = await startWireServer(({ response, url }) => {
     if (url.pathname.endsWith("/lease")) sendJson(response, 200, object);
   });
@@ -70,7 +70,7 @@ test("a critical call is not stuck behind ordinary ones", async () => {
   expect(await stuck).toMatchObject({ code: "cancelled" });
 });
 
-test("an observer's headers are sent along, and it is told how each call ended", async () => {
+test("sends an observer's headers and reports the end of each call to it", async () => {
   const seen: unknown[] = [];
   await using server = await startWireServer(({ response, request }) => {
     seen.push(request.headers["traceparent"]);
@@ -91,7 +91,7 @@ test("an observer's headers are sent along, and it is told how each call ended",
   expect(seen).toEqual([sent, "t", [200, undefined], sent, "t", [404, "NotFound"]]);
 });
 
-test("each permit is settled once, by how the call ended", async () => {
+test("settles each permit once, with the result of the call", async () => {
   await using server = await startWireServer(({ response, url, request }) => {
     if (url.pathname.endsWith("/ok")) sendJson(response, 200, object);
     else if (url.pathname.endsWith("/busy"))
@@ -125,7 +125,7 @@ test("each permit is settled once, by how the call ended", async () => {
   ]);
 });
 
-test("a read is sent again when its connection breaks, a write is not", async () => {
+test("repeats a read if its connection breaks, but not a write", async () => {
   let breaks = 1;
   await using server = await startWireServer(({ request, response }) => {
     if (breaks-- > 0) request.socket.destroy();
@@ -142,7 +142,7 @@ test("a read is sent again when its connection breaks, a write is not", async ()
   expect(server.requests).toHaveLength(3);
 });
 
-test("what the gate refuses is never sent and holds no connection", async () => {
+test("a call that the gate rejects is not sent and holds no connection", async () => {
   await using server = await startWireServer(({ response }) => sendJson(response, 200, object));
   let open = false;
   const { gate: passing } = watchfulGate();
@@ -164,7 +164,7 @@ test("what the gate refuses is never sent and holds no connection", async () => 
   await client.get(CONFIG_MAP, target);
 });
 
-test("every sent call is told to the scope, with what the records need", async () => {
+test("reports every sent call to the scope, with the fields of a record", async () => {
   await using server = await startWireServer(({ response, request }) => {
     if (request.method === "GET") sendJson(response, 200, object);
     else sendStatus(response, 409, "Conflict", { message: "modified" });
@@ -190,7 +190,7 @@ test("every sent call is told to the scope, with what the records need", async (
   expect(server.requests[1]?.url.searchParams.get("fieldManager")).toBe("me");
 });
 
-test("a server that speaks something else is named, not parsed", async () => {
+test("names a server that sends no JSON", async () => {
   await using server = await startWireServer(({ response }) => {
     response.writeHead(200, { "content-type": "text/html" }).end("<html>log in</html>");
   });
@@ -198,7 +198,7 @@ test("a server that speaks something else is named, not parsed", async () => {
   await expect(client.get(CONFIG_MAP, target)).rejects.toThrow("check the server URL");
 });
 
-test("scopes nest: signals add up, the rest is replaced", async () => {
+test("scopes nest: signals are combined, other options are replaced", async () => {
   await using server = await startWireServer(() => undefined);
   await using client = clientFor(server);
   const [outer, inner] = [new AbortController(), new AbortController()];
@@ -209,7 +209,7 @@ test("scopes nest: signals add up, the rest is replaced", async () => {
   expect(await call).toBe(outer.signal.reason);
 });
 
-test("a closed client ends its calls and takes no more", async () => {
+test("a closed client ends its calls and rejects new ones", async () => {
   await using server = await startWireServer(() => undefined);
   const client = clientFor(server);
   const call = client.get(CONFIG_MAP, target).catch((error: unknown) => error);
@@ -220,7 +220,7 @@ test("a closed client ends its calls and takes no more", async () => {
   await until("no connection is left", () => server.sockets.size === 0);
 });
 
-test("calls go through the proxy that the kubeconfig names", async () => {
+test("calls use the proxy of the kubeconfig", async () => {
   const asked: (string | undefined)[] = [];
   await using proxy = await startWireServer(({ request, response }) => {
     asked.push(request.url);
@@ -243,7 +243,7 @@ test("calls go through the proxy that the kubeconfig names", async () => {
   expect(asked).toEqual(["http://api.invalid:8080/k8s/api/v1/namespaces/n/configmaps/a"]);
 });
 
-test("a new client certificate means new connections, while calls on the old ones end in peace", async () => {
+test("a new client certificate gets new connections, while calls on the old ones finish", async () => {
   const held: (() => void)[] = [];
   await using server = await startWireServer(({ response }) => {
     held.push(() => sendJson(response, 200, object));
@@ -271,7 +271,7 @@ test("a new client certificate means new connections, while calls on the old one
   await client.close();
 });
 
-test("credentials that were refused are fetched anew for the next call", async () => {
+test("fetches new credentials after a 401", async () => {
   let token = 1;
   await using server = await startWireServer(({ request, response }) => {
     if (request.headers.authorization === "Bearer 2") sendJson(response, 200, object);

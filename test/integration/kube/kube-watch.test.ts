@@ -35,7 +35,7 @@ const beginWatch = (response: ServerResponse) => {
 const sendEvent = (response: ServerResponse, type: string, object: object) =>
   response.write(`${JSON.stringify({ type, object })}\n`);
 
-/** The n-th list and the n-th watch are answered by the n-th script; the last one stays. */
+/** The n-th script answers the n-th list and the n-th watch; the last one repeats. */
 async function reflect(
   scripts: {
     readonly lists: readonly ((exchange: Exchange) => void)[];
@@ -100,10 +100,10 @@ const answerList =
   ({ response }: Exchange) =>
     sendJson(response, 200, listOf(version, ...items));
 
-test("lists any state, tells it as initial, then watches from there with bookmarks, and asks the gate for both", async () => {
+test("lists any state, reports it as initial, then watches from there with bookmarks, through the gate", async () => {
   await using run = await reflect({ lists: [answerList("5", make("a", "3"))], watches: [idle] });
   await run.reflector.synced;
-  await until("the watch begins", () => run.watches.length === 1);
+  await until("the watch starts", () => run.watches.length === 1);
   expect(run.events).toMatchObject([
     { kind: "added", initial: true, object: { kind: "ConfigMap", apiVersion: "v1" } },
   ]);
@@ -117,7 +117,7 @@ test("lists any state, tells it as initial, then watches from there with bookmar
   expect(run.asked.map(({ verb }) => verb)).toEqual(["list", "watch"]);
 });
 
-test("a cut stream is resumed at the last version seen, bookmarks included, without a list", async () => {
+test("resumes a broken stream at the last version, including bookmarks, without a list", async () => {
   await using run = await reflect({
     lists: [answerList("5")],
     watches: [
@@ -137,7 +137,7 @@ test("a cut stream is resumed at the last version seen, bookmarks included, with
   expect(run.sleeps).toEqual([]);
 });
 
-test("a normal end is resumed at once and in silence", async () => {
+test("resumes immediately and silently after a normal end", async () => {
   await using run = await reflect({
     lists: [answerList("5")],
     watches: [
@@ -153,7 +153,7 @@ test("a normal end is resumed at once and in silence", async () => {
   expect([run.watches[1]?.get("resourceVersion"), run.errors, run.sleeps]).toEqual(["7", [], []]);
 });
 
-describe("410 leads to a list at once,", () => {
+describe("lists immediately after a 410,", () => {
   const expired = {
     kind: "Status",
     code: 410,
@@ -162,7 +162,7 @@ describe("410 leads to a list at once,", () => {
   };
   test.each<[string, (exchange: Exchange) => void]>([
     [
-      "as an ERROR event inside of a 200 stream",
+      "as an ERROR event inside a 200 stream",
       ({ response }) => {
         beginWatch(response);
         sendEvent(response, "ADDED", make("b", "6"));
@@ -171,7 +171,7 @@ describe("410 leads to a list at once,", () => {
       },
     ],
     [
-      "as an answer",
+      "as a response",
       ({ response, url }) => {
         if (url.searchParams.get("resourceVersion") === "6") sendStatus(response, 410, "Expired");
         else {
@@ -192,7 +192,7 @@ describe("410 leads to a list at once,", () => {
       ],
     });
     await until(
-      "the watch goes on from the second list",
+      "the watch continues from the second list",
       () => run.watches.at(-1)?.get("resourceVersion") === "90",
     );
     expect(run.told()).toEqual([
@@ -208,18 +208,18 @@ describe("410 leads to a list at once,", () => {
   });
 });
 
-test("a server that expires what it listed just now is asked with growing pauses", async () => {
+test("waits with growing delays if the server expires the version of its latest list", async () => {
   await using run = await reflect({
     lists: [answerList("5")],
     watches: [({ response }) => sendStatus(response, 410, "Expired")],
   });
-  await until("it was asked five times", () => run.watches.length >= 5);
+  await until("five requests", () => run.watches.length >= 5);
   expect(run.sleeps.slice(0, 4)).toEqual([800, 1_600, 3_200, 6_400]);
 });
 
-test("a silent stream is cut and resumed", async () => {
+test("aborts a silent stream and resumes it", async () => {
   await using run = await reflect({ lists: [answerList("5")], watches: [idle] }, { silentMs: 300 });
-  await until("the watch begins anew", () => run.watches.length >= 2);
+  await until("the watch restarts", () => run.watches.length >= 2);
   expect(run.watches[1]?.get("resourceVersion")).toBe("5");
   expect(run.lists).toHaveLength(1);
   expect(run.errors[0]).toMatchObject({ code: "kube_unreachable" });
@@ -239,7 +239,7 @@ test("a list at a lost version falls back to the newest state, in pages", async 
     ],
     watches: [({ response }) => sendStatus(response, 410, "Expired"), idle],
   });
-  await until("the second watch begins", () => run.watches.length === 2);
+  await until("the second watch starts", () => run.watches.length === 2);
   expect(
     run.lists.map((query) => [
       query.get("resourceVersion"),
@@ -255,7 +255,7 @@ test("a list at a lost version falls back to the newest state, in pages", async 
   expect(run.told()).toEqual(["added a@3", "added b@80"]);
 });
 
-test("a first list that fails is tried until it comes, each failure told", async () => {
+test("retries a failing first list and reports each failure", async () => {
   await using run = await reflect({
     lists: [unavailable, unavailable, answerList("5")],
     watches: [idle],
@@ -264,7 +264,7 @@ test("a first list that fails is tried until it comes, each failure told", async
   expect([run.errors.length, run.sleeps]).toEqual([2, [800, 1_600]]);
 });
 
-test("Retry-After is honoured and nothing is listed again", async () => {
+test("honors Retry-After and does not list again", async () => {
   await using run = await reflect({
     lists: [answerList("5")],
     watches: [
@@ -272,11 +272,11 @@ test("Retry-After is honoured and nothing is listed again", async () => {
       idle,
     ],
   });
-  await until("the watch is tried again", () => run.watches.length === 2);
+  await until("the watch is retried", () => run.watches.length === 2);
   expect([run.sleeps, run.lists.length]).toEqual([[7_000], 1]);
 });
 
-test("an object replaced under its name is deleted and added", async () => {
+test("a replaced object is reported as deleted and added", async () => {
   await using run = await reflect({
     lists: [answerList("5", make("a", "3", "old"))],
     watches: [
@@ -286,11 +286,11 @@ test("an object replaced under its name is deleted and added", async () => {
       },
     ],
   });
-  await until("both are told", () => run.events.length === 3);
+  await until("both are reported", () => run.events.length === 3);
   expect(run.told()).toEqual(["added old@3", "deleted old@3", "added new@6"]);
 });
 
-test("an event is seen only once its handler resolved: told again after a failure, and the version waits", async () => {
+test("an event counts as delivered once its handler resolves: it is delivered again after a failure, and the version waits", async () => {
   let fails = 2;
   const seen: string[] = [];
   const held = Promise.withResolvers<void>();
@@ -308,21 +308,24 @@ test("an event is seen only once its handler resolved: told again after a failur
     {
       onEvent: async ({ object }) => {
         seen.push(object.metadata.name);
-        if (fails-- > 0) throw new Error("Redis is away");
+        if (fails-- > 0) throw new Error("Redis is unavailable");
         if (object.metadata.name === "b") await held.promise;
       },
     },
   );
-  await until("the second event is being told", () => seen.at(-1) === "b");
+  await until("the second event is being delivered", () => seen.at(-1) === "b");
   expect(seen).toEqual(["a", "a", "a", "b"]);
-  expect(run.errors.map(({ message }) => message)).toEqual(["Redis is away", "Redis is away"]);
+  expect(run.errors.map(({ message }) => message)).toEqual([
+    "Redis is unavailable",
+    "Redis is unavailable",
+  ]);
   expect(run.reflector.lastVersion).toBe("6");
   expect(run.reflector.get("n", "b")).toBeDefined();
   held.resolve();
-  await until("the version moves on", () => run.reflector.lastVersion === "7");
+  await until("the version advances", () => run.reflector.lastVersion === "7");
 });
 
-test("stop ends the watch and leaves no connection; a reflector stopped early says so", async () => {
+test("stop ends the watch and closes its connection; `synced` rejects after an early stop", async () => {
   const run = await reflect({ lists: [() => undefined], watches: [idle] });
   await until("the list arrives", () => run.lists.length === 1);
   await run.reflector.stop();
@@ -332,7 +335,7 @@ test("stop ends the watch and leaves no connection; a reflector stopped early sa
   await run[Symbol.asyncDispose]();
 });
 
-test("watches do not use up the connections of ordinary calls", async () => {
+test("watches do not use the connections of ordinary calls", async () => {
   await using server = await startWireServer(({ response, url }) => {
     if (url.searchParams.has("watch")) beginWatch(response);
     else sendJson(response, 200, listOf("5"));

@@ -15,7 +15,7 @@ export interface Exchange {
   readonly body: string;
 }
 
-/** A server that answers exactly what a test says, byte for byte: for what no well-behaved API server can be made to do. */
+/** A server that returns exactly the bytes that a test specifies, for behavior that no conforming API server shows. */
 export interface WireServer extends AsyncDisposable {
   readonly url: string;
   readonly requests: readonly Pick<Exchange, "url" | "body">[];
@@ -86,7 +86,7 @@ export function sendStatus(
   });
 }
 
-/** A gate that lets everything pass and remembers what was asked and how it ended. */
+/** A gate that admits every call and records requests and results. */
 export function watchfulGate(): {
   readonly gate: Gate;
   readonly asked: GateCall[];

@@ -4,24 +4,24 @@ import { text } from "node:stream/consumers";
 import type { KubeClient, KubeCredentials } from "@konverge/kube";
 import { clientFor, sendStatus, startWireServer, type Exchange } from "./kube-wire-server.ts";
 
-/** Which request is met: the next one of this method whose path ends so. */
+/** Matches the next request of this method whose path matches. */
 export interface Match {
   readonly method: string;
   readonly path: RegExp;
 }
 
-/** Stands between a client and an API server, and makes the network fail at exactly one request. */
+/** A relay between a client and an API server that makes the network fail at exactly one request. */
 export interface RequestRelay extends AsyncDisposable {
   readonly client: KubeClient;
-  /** Method and path of what was passed on, in order. */
+  /** Method and path of the forwarded requests, in order. */
   readonly passed: readonly string[];
-  /** The next such request does not arrive. */
+  /** The next matching request does not arrive. */
   loseRequest(match: Match): void;
-  /** The next such request is answered so, and does not arrive. */
+  /** The next matching request gets this response and does not arrive. */
   refuse(match: Match, status: number, reason: string): void;
-  /** The next such request is served, and nobody hears of it. */
+  /** The next matching request is served, but its response is lost. */
   loseAnswer(match: Match): void;
-  /** The next such request is on its way until it is released. */
+  /** The next matching request is delayed until it is released. */
   hold(match: Match): { readonly arrived: Promise<void>; release(): void };
 }
 

@@ -184,7 +184,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const ref = await create(row.finalizers);
     const workflow = waiting((target) => ready(target), row.options);
     const begun = await begin(workflow, ref);
-    await says(workflow, begun, "has no condition Ready");
+    await says(workflow, begun, "has no Ready condition");
     await row.change();
     const came = await comesTo(workflow, begun);
     expect(came).toMatchObject({ code: row.code });
@@ -241,7 +241,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const ref = await create();
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref, { isWatched: false });
-    await says(workflow, begun, "has no condition Ready");
+    await says(workflow, begun, "has no Ready condition");
     await report(1);
     const { rechecks } = runNames(harness.prefix, "default", workflow.name);
     const dueMs = Number(await harness.redis.zscore(rechecks, begun.id));
@@ -254,7 +254,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const ref = await create();
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
-    await says(workflow, begun, "has no condition Ready");
+    await says(workflow, begun, "has no Ready condition");
     await begun.runs.cancel({ workflow: workflow.name, id: begun.id });
     expect(await ended(begun.runs, workflow, begun.id)).toMatchObject({ status: "cancelled" });
     await expectNobodyWaits(workflow);

@@ -31,7 +31,7 @@ test("a kind is served once its objects and its discovery are", async () => {
   expect(await served({ discovery: new KonvergeError("not_found", "no such kind") })).toBe(false);
 });
 
-test("what says nothing about the kind is the caller's to handle", async () => {
+test("rethrows errors that say nothing about the kind", async () => {
   await expect(served({ list: refusal(403, "Forbidden") })).rejects.toThrow("Forbidden");
   const away = new KonvergeError("kube_unreachable", "nobody is there");
   await expect(served({ discovery: away })).rejects.toThrow(away);

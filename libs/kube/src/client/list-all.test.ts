@@ -8,13 +8,13 @@ const script = (pages: readonly (ObjectPage<string> | Error)[]) => {
   const asked: ListPageOptions[] = [];
   const readPage = (options: ListPageOptions) => {
     const page = pages[asked.push(options) - 1];
-    if (page === undefined) throw new Error("asked for more pages than there are");
+    if (page === undefined) throw new Error("more pages were requested than exist");
     return page instanceof Error ? Promise.reject(page) : Promise.resolve(page);
   };
   return { asked, readPage };
 };
 
-test("gathers all pages at the version of the first, which later pages must not repeat", async () => {
+test("collects all pages at the version of the first page", async () => {
   const { asked, readPage } = script([
     { items: ["a"], resourceVersion: "5", continueToken: "t" },
     { items: ["b"], resourceVersion: "5" },
@@ -28,7 +28,7 @@ test("gathers all pages at the version of the first, which later pages must not 
     { limit: 1, continueToken: "t" },
   ]);
 });
-test("a token that expires half-way leads to one consistent list, not to a mended one", async () => {
+test("reads the list again in one piece if a continue token expires", async () => {
   const { asked, readPage } = script([
     { items: ["old"], resourceVersion: "5", continueToken: "t" },
     expired,
@@ -37,6 +37,6 @@ test("a token that expires half-way leads to one consistent list, not to a mende
   expect(await listAll(readPage, {})).toEqual({ items: ["a", "b"], resourceVersion: "9" });
   expect(asked[2]).toEqual({ limit: 0 });
 });
-test("a first page that fails is the caller's", async () => {
+test("throws the error of the first page", async () => {
   await expect(listAll(script([expired]).readPage, {})).rejects.toBe(expired);
 });

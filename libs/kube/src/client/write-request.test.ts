@@ -34,14 +34,10 @@ describe("paths", () => {
     expect(objectPath(node, { name: "a:b" })).toBe("/api/v1/nodes/a%3Ab");
   });
   test.each<[string, () => unknown, string]>([
+    ["a missing namespace", () => objectPath(deployment, { name: "web" }), "namespace is missing"],
+    ["a superfluous namespace", () => objectPath(node, target), "cluster-scoped"],
     [
-      "a namespace that is missing",
-      () => objectPath(deployment, { name: "web" }),
-      "namespace is missing",
-    ],
-    ["a namespace too many", () => objectPath(node, target), "cluster-scoped"],
-    [
-      "a name that climbs",
+      "a name with dot segments",
       () => objectPath(deployment, { namespace: "n", name: ".." }),
       'name ".."',
     ],
@@ -62,10 +58,10 @@ describe("paths", () => {
     ["/api/v1/namespaces/n/secrets?limit=1", { group: "", resource: "secrets", namespace: "n" }],
     ["/api/v1/namespaces/n/status", { resource: "namespaces", name: "n", subresource: "status" }],
     ["/api/v1/namespaces/n", { resource: "namespaces", name: "n" }],
-  ])("of raw calls are understood: %s", (path, expected) => {
+  ])("parses the path of a raw call: %s", (path, expected) => {
     expect(parsePath(path)).toMatchObject(expected);
   });
-  test("of other calls are nobody's", () => {
+  test("has no target for other paths", () => {
     expect([parsePath("/version"), parsePath("/apis/apps/v1"), parsePath("/api")]).toEqual([
       undefined,
       undefined,
@@ -74,7 +70,7 @@ describe("paths", () => {
   });
 });
 
-describe("writes that could erase unread changes need the word unguarded", () => {
+describe("requires unguarded for writes that could overwrite unread changes", () => {
   const web = { metadata: { ...target } };
   test.each<[string, () => unknown]>([
     ["replace without a version", () => prepareReplace(deployment, web, {})],
@@ -84,7 +80,7 @@ describe("writes that could erase unread changes need the word unguarded", () =>
   ])("%s", (_title, run) => {
     expect(run).toThrow("unguarded");
   });
-  test("with the word or a guard they pass", () => {
+  test("accepts these writes with unguarded or a guard", () => {
     expect(prepareReplace(deployment, web, { unguarded: true }).method).toBe("PUT");
     expect(patch("merge", { spec: {} }, { unguarded: true })().contentType).toBe(
       "application/merge-patch+json",
@@ -98,7 +94,7 @@ describe("writes that could erase unread changes need the word unguarded", () =>
   });
 });
 
-describe("bad input is named with its cure", () => {
+describe("names the field of invalid input and a fix", () => {
   test.each<[string, () => unknown, string]>([
     ["no metadata", () => prepareCreate(deployment, {}), "metadata is missing"],
     [
@@ -132,7 +128,7 @@ describe("bad input is named with its cure", () => {
   });
 });
 
-test("apiVersion and kind come from the type", () => {
+test("takes apiVersion and kind from the type", () => {
   expect(prepareCreate(deployment, { metadata: target }).body).toEqual({
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -140,7 +136,7 @@ test("apiVersion and kind come from the type", () => {
   });
 });
 
-test("sensitive are Secrets and what is named, and their patches lose all values", () => {
+test("treats Secrets and configured resources as sensitive and redacts all values of their patches", () => {
   const isSensitive = makeIsSensitive(["databases.example.com"]);
   const types = [
     { group: "", resource: "secrets" },

@@ -19,7 +19,7 @@ const plugin = (script: string): string => {
   return path;
 };
 
-test("one that hangs is ended, and the next call runs it anew", async () => {
+test("stops a hanging plugin and runs it again for the next call", async () => {
   const command = plugin(
     `test -e "${directory}/again" && echo '{"status":{"token":"late"}}' && exit; touch "${directory}/again"; exec sleep 600`,
   );
@@ -32,7 +32,7 @@ test("one that hangs is ended, and the next call runs it anew", async () => {
   expect(issued.headers).toEqual({ Authorization: "Bearer late" });
 });
 
-test("one that asks for input gets none, instead of waiting for it", async () => {
+test("gives no input to a plugin that asks for it", async () => {
   const command = plugin(`read answer; echo "{\\"status\\":{\\"token\\":\\"got-$answer\\"}}"`);
   const issued = { headers: {} };
   const user: User = { name: "main", exec: { command } };
@@ -44,7 +44,7 @@ test.each([
   ["no JSON", "echo hunter2-is-my-token", "the output is not JSON"],
   ["no status", `echo '{"token":"hunter2"}'`, "the output is not an ExecCredential"],
   ["nothing, and fails", "exit 1", "it failed without a message"],
-])("P12: one that prints %s is named, and its answer is not", async (_what, script, told) => {
+])("P12: names a plugin that prints %s, but not its output", async (_what, script, told) => {
   const kubeconfigText = JSON.stringify({
     "current-context": "main",
     clusters: [{ name: "main", cluster: { server: "https://127.0.0.1:1" } }],

@@ -40,7 +40,7 @@ const load = (parts: Parts) => loadKubeCredentials({ kubeconfigText: config(part
 const data = (text: string): string => Buffer.from(text).toString("base64");
 
 describe("finding the kubeconfig", () => {
-  test("a list of files is merged, the first to name a thing wins, absent files are skipped", () => {
+  test("merges a list of files, the first entry of a name wins, missing files are skipped", () => {
     const env = {
       KUBECONFIG: [
         join(directory, "absent"),
@@ -55,7 +55,7 @@ describe("finding the kubeconfig", () => {
     });
     expect(loadKubeCredentials({ env, context: "b" })).toMatchObject({ context: "b" });
   });
-  test("the home directory comes next", () => {
+  test("then looks in the home directory", () => {
     mkdirSync(join(directory, ".kube"));
     write(".kube/config", config({ name: "home" }));
     expect(loadKubeCredentials({ env: { HOME: directory } }).context).toBe("home");
@@ -63,12 +63,12 @@ describe("finding the kubeconfig", () => {
   test.each<[string, () => unknown, string]>([
     ["nothing anywhere", () => loadKubeCredentials({ env: { HOME: directory } }), "set KUBECONFIG"],
     [
-      "a file that is not there",
+      "a missing file",
       () => loadKubeCredentials({ kubeconfigPath: "/absent/file" }),
       "/absent/file",
     ],
     [
-      "a context that is not there",
+      "a missing context",
       () => loadKubeCredentials({ kubeconfigText: config(), context: "other" }),
       'no context "other"; available: main',
     ],
@@ -84,14 +84,14 @@ describe("finding the kubeconfig", () => {
       'auth-provider "magic"',
     ],
     [
-      "an impersonation of more than a name",
+      "an impersonation with other fields than a name",
       () => load({ user: { as: "jane", "as-groups": ["ops"], "as-uid": "7" } }),
       'as-groups, as-uid of user "main"',
     ],
-  ])("%s is named", (_title, run, message) => {
+  ])("names %s", (_title, run, message) => {
     expect(run).toThrow(message);
   });
-  test("broken YAML is not quoted, for it may be a key", () => {
+  test("does not quote invalid YAML, which may be a key", () => {
     const text = "users:\n- name: a\n  user: {token: hunter2, client-key-data: [";
     expect(() => loadKubeCredentials({ kubeconfigText: text })).toThrow(
       expect.objectContaining({
@@ -107,7 +107,7 @@ describe("credentials", () => {
     const { headers } = await load({ user: { token: "secret", as: "jane" } }).authorize();
     expect(headers).toEqual({ Authorization: "Bearer secret", "Impersonate-User": "jane" });
   });
-  test("an impersonation that cannot be done stands in nobody's way but its own user's", () => {
+  test("an unsupported impersonation affects only its own user", () => {
     const other = { name: "other", user: { token: "t", "as-groups": ["ops"] } };
     const users = [other, { name: "main", user: {} }];
     const text = JSON.stringify({ ...(JSON.parse(config()) as object), users });
@@ -119,7 +119,7 @@ describe("credentials", () => {
     const { headers } = await load({ user: { username: "a", password: "b" } }).authorize();
     expect(headers).toEqual({ Authorization: `Basic ${Buffer.from("a:b").toString("base64")}` });
   });
-  test("a token file is trimmed, found beside its kubeconfig, and read again when the server refuses it", async () => {
+  test("trims a token file, finds it beside its kubeconfig, and reads it again after a 401", async () => {
     const file = write("config", config({ user: { tokenFile: "token" } }));
     write("token", "one\n");
     const credentials = loadKubeCredentials({ kubeconfigPath: file, env: {} });
@@ -129,7 +129,7 @@ describe("credentials", () => {
     credentials.forget();
     expect((await credentials.authorize()).headers).toEqual({ Authorization: "Bearer two" });
   });
-  test("TLS material is one object as long as nothing changes", async () => {
+  test("returns the same TLS object until something changes", async () => {
     const credentials = load({
       cluster: { "certificate-authority-data": data("ca"), "tls-server-name": "inner" },
       user: { "client-certificate-data": data("cert"), "client-key-data": data("key") },
@@ -143,7 +143,7 @@ describe("credentials", () => {
     });
     expect((await credentials.authorize()).tls).toBe(tls);
   });
-  test("the proxy comes from the cluster, else from the environment", () => {
+  test("takes the proxy from the cluster, or else from the environment", () => {
     const env = { HTTPS_PROXY: "http://outer:1" };
     expect(loadKubeCredentials({ kubeconfigText: config(), env }).proxyUrl).toBe("http://outer:1");
     const kubeconfigText = config({ cluster: { "proxy-url": "http://own:2" } });
@@ -151,7 +151,7 @@ describe("credentials", () => {
   });
 });
 
-/** A plugin that notes each run and what it was told. */
+/** A plugin that records each run and its input. */
 const plugin = (status: string, exit = 0): Parts => {
   const script = `#!/bin/sh
 echo run >> "${directory}/runs"
@@ -171,7 +171,7 @@ exit ${exit}
 const runs = () => readFileSync(join(directory, "runs"), "utf8").split("\n").length - 1;
 
 describe("exec plugins", () => {
-  test("run once for many calls at once, and are told the protocol", async () => {
+  test("run once for concurrent calls, with KUBERNETES_EXEC_INFO", async () => {
     const credentials = load(plugin('{"token":"from-plugin"}'));
     const all = await Promise.all([
       credentials.authorize(),
@@ -188,7 +188,7 @@ describe("exec plugins", () => {
       spec: { interactive: false },
     });
   });
-  test("run again when the credential has expired, and when the server refused it", async () => {
+  test("run again when the credential has expired, and after a 401", async () => {
     const expired = load(plugin('{"token":"a","expirationTimestamp":"2020-01-01T00:00:00Z"}'));
     await expired.authorize();
     await expired.authorize();
@@ -199,13 +199,13 @@ describe("exec plugins", () => {
     await fresh.authorize();
     expect(runs()).toBe(4);
   });
-  test("may bring a client certificate", async () => {
+  test("can return a client certificate", async () => {
     const { tls } = await load(
       plugin('{"clientCertificateData":"CERT","clientKeyData":"KEY"}'),
     ).authorize();
     expect(tls).toEqual({ cert: "CERT", key: "KEY" });
   });
-  test("that fail are named with their first line and nothing more", async () => {
+  test("report a failure with the first line of its output only", async () => {
     const failed = load(plugin("{}", 3)).authorize();
     await expect(failed).rejects.toMatchObject({
       code: "kube_unreachable",

@@ -5,9 +5,9 @@ const HTTPS = { HTTPS_PROXY: "http://proxy:3128" };
 test.each<[string, string, NodeJS.ProcessEnv, string | undefined]>([
   ["no variable", "https://api.example.com", {}, undefined],
   ["https", "https://api.example.com", HTTPS, "http://proxy:3128"],
-  ["http is another variable", "http://api.example.com", HTTPS, undefined],
+  ["another variable for http", "http://api.example.com", HTTPS, undefined],
   [
-    "lower case wins",
+    "lower case takes precedence",
     "https://api.example.com",
     { ...HTTPS, https_proxy: "http://lower:1" },
     "http://lower:1",
@@ -28,7 +28,7 @@ test.each<[string, string, NodeJS.ProcessEnv, string | undefined]>([
     undefined,
   ],
   [
-    "not a domain but its end",
+    "a domain, not a suffix of it",
     "https://badexample.com",
     { ...HTTPS, NO_PROXY: "example.com" },
     "http://proxy:3128",

@@ -64,7 +64,7 @@ interface Row {
   readonly status: number;
   readonly body: string | object;
   readonly verb?: "create" | "get";
-  /** Exactly these predicates hold. */
+  /** Asserts that exactly these predicates return true. */
   readonly holds: readonly Predicate[];
 }
 
@@ -144,7 +144,7 @@ const ROWS: readonly Row[] = [
     body: { kind: "Status", reason: "Invalid", code: 422, details: {} },
     holds: ["isInvalid"],
   },
-  { title: "an absent object", status: 404, body: plain("NotFound", 404), holds: ["isNotFound"] },
+  { title: "a missing object", status: 404, body: plain("NotFound", 404), holds: ["isNotFound"] },
   { title: "an unknown group", status: 404, body: "404 page not found", holds: ["isNotFound"] },
   {
     title: "an unknown reason with a known status",
@@ -190,7 +190,7 @@ const ROWS: readonly Row[] = [
     holds: ["isForbidden", "isQuotaExceeded"],
   },
   {
-    title: "a dying namespace",
+    title: "a terminating namespace",
     status: 403,
     body: {
       ...plain("Forbidden", 403),
@@ -224,7 +224,7 @@ const ROWS: readonly Row[] = [
     holds: ["isRequestEntityTooLarge"],
   },
   {
-    title: "too large, says a proxy",
+    title: "too large, from a proxy",
     status: 413,
     body: "<html>",
     holds: ["isRequestEntityTooLarge"],
@@ -272,14 +272,14 @@ const ROWS: readonly Row[] = [
     holds: ["isConflict", "isOptimisticConflict"],
   },
   {
-    title: "half a Status",
+    title: "a truncated Status",
     status: 409,
     body: '{"kind":"Status","reason":"AlreadyEx',
     holds: ["isConflict", "isOptimisticConflict"],
   },
 ];
 
-describe("exactly the right predicates hold for", () => {
+describe("exactly the matching predicates return true", () => {
   for (const sensitive of [false, true]) {
     test.each(ROWS.map((row) => [row.title, row] as const))(
       `%s (${sensitive ? "sensitive" : "ordinary"} kind)`,
@@ -294,7 +294,7 @@ describe("exactly the right predicates hold for", () => {
   }
 });
 
-test("predicates look through causes and ignore strangers", () => {
+test("predicates search causes and return false for other errors", () => {
   const inner = parseApiError({ status: 404, body: "", verb: "get", sensitive: false });
   expect(isNotFound(new Error("outer", { cause: inner }))).toBe(true);
   expect(ALL.filter((name) => PREDICATES[name](new Error("no")))).toEqual([]);
@@ -302,7 +302,7 @@ test("predicates look through causes and ignore strangers", () => {
   expect(isReplaced(new KonvergeError("object_replaced", "x"))).toBe(true);
 });
 
-test("ignoreNotFound swallows 404 alone", () => {
+test("ignoreNotFound ignores 404 only", () => {
   expect(
     ignoreNotFound(parseApiError({ status: 404, body: "", verb: "get", sensitive: false })),
   ).toBeUndefined();

@@ -12,7 +12,7 @@ const ref = {
 };
 const CANARY = "hunter2-canary";
 
-/** Everything that could end in a log, a record or a dashboard. */
+/** All texts that could reach a log, a record or a dashboard. */
 const everythingOf = (error: Error): string =>
   `${inspect(error, { depth: 10, showHidden: true })} ${JSON.stringify(error)} ${error.stack}`;
 
@@ -40,19 +40,16 @@ const LEAKS: readonly (readonly [string, number, string])[] = [
     }),
   ],
   ["plain text", 400, `cannot parse ${CANARY}`],
-  ["half a document", 500, `{"kind":"Status","message":"${CANARY}`],
+  ["a truncated document", 500, `{"kind":"Status","message":"${CANARY}`],
 ];
 
-test.each(LEAKS)(
-  "nothing of the text survives for a sensitive kind: %s",
-  (_title, status, body) => {
-    const error = parseApiError({ status, body, verb: "patch", ref, sensitive: true });
-    expect(everythingOf(error)).not.toContain(CANARY);
-    expect(error.message).toContain(`patch secrets demo/db: ${status}`);
-  },
-);
+test.each(LEAKS)("keeps no text for a sensitive kind: %s", (_title, status, body) => {
+  const error = parseApiError({ status, body, verb: "patch", ref, sensitive: true });
+  expect(everythingOf(error)).not.toContain(CANARY);
+  expect(error.message).toContain(`patch secrets demo/db: ${status}`);
+});
 
-test("a sensitive kind keeps code, reason, cause types and field paths", () => {
+test("keeps code, reason, cause types and field paths for a sensitive kind", () => {
   const error = parseApiError({
     status: 422,
     body: LEAKS[0]?.[2] ?? "",
@@ -69,14 +66,14 @@ test("a sensitive kind keeps code, reason, cause types and field paths", () => {
   });
 });
 
-test("an ERROR event of a watch is redacted in the same place", () => {
+test("redacts an ERROR event of a watch in the same way", () => {
   const status = { kind: "Status", reason: "InternalError", code: 500, message: CANARY };
   expect(everythingOf(fromStatus(status, { verb: "watch", ref, sensitive: true }))).not.toContain(
     CANARY,
   );
 });
 
-test("other kinds keep the server's words, cut when they quote an object", () => {
+test("keeps the server's text for other kinds, truncated when it quotes an object", () => {
   const body = JSON.stringify({
     kind: "Status",
     reason: "Invalid",

@@ -43,7 +43,7 @@ test("names the manager that owns the changed field", () => {
   expect(winnersOf(before, found)).toEqual([["hpa", ["spec.replicas"]]]);
 });
 
-test("also when the write came within the same second and its entry looks the same", () => {
+test("also if the write happened within the same second and its entry looks the same", () => {
   const entries = [{ manager: "hpa", fields: replicas }];
   expect(
     winnersOf(
@@ -53,7 +53,7 @@ test("also when the write came within the same second and its entry looks the sa
   ).toEqual([["hpa", ["spec.replicas"]]]);
 });
 
-test("names a new manager with its subresource and leaves the idle ones out", () => {
+test("names a new manager with its subresource and omits idle ones", () => {
   const mine = { manager: "me", fields: replicas };
   const status = { manager: "op", subresource: "status", fields: { "f:status": { "f:n": {} } } };
   const before = object({ spec: { replicas: 1 } }, [mine]);
@@ -67,7 +67,7 @@ test.each([
   ["a bare map", { "f:spec": {} }],
   ["a map and its existence", { "f:spec": { ".": {} } }],
   ["nothing", {}],
-])("who lost a field to the winner and keeps %s is not named", (_title, fields) => {
+])("omits a manager that lost a field and keeps %s", (_title, fields) => {
   const before = object({ spec: { replicas: 1 } }, [{ manager: "victim", fields: replicas }]);
   const found = object({ spec: { replicas: 2 } }, [
     { manager: "victim", fields },
@@ -76,12 +76,12 @@ test.each([
   expect(winnersOf(before, found)).toEqual([["winner", ["spec.replicas"]]]);
 });
 
-describe("of a removed field, which nobody owns any more,", () => {
+describe("for a removed field, which has no owner any more,", () => {
   const both = { "f:spec": { "f:a": {}, "f:b": {} } };
   const one = { "f:spec": { "f:a": {} } };
   test.each([
     ["the manager that wrote later", LATER],
-    ["the last owner, if nothing else tells", AT],
+    ["the last owner, without other evidence", AT],
   ])("%s", (_title, time) => {
     const before = object({ spec: { a: 1, b: 1 } }, [{ manager: "x", fields: both }]);
     const found = object({ spec: { a: 1 } }, [{ manager: "x", fields: one, time }]);
@@ -89,7 +89,7 @@ describe("of a removed field, which nobody owns any more,", () => {
   });
 });
 
-test("list elements are named by key, and for sensitive kinds only as elements", () => {
+test("names list elements by key, and for sensitive kinds only as elements", () => {
   const fields = { "f:metadata": { "f:finalizers": { ".": {}, 'v:"a/b"': {} } } };
   const before = object({}, []);
   const found = object({ metadata: { finalizers: ["a/b"] } }, [{ manager: "x", fields }]);
@@ -97,6 +97,6 @@ test("list elements are named by key, and for sensitive kinds only as elements",
   expect(winnersOf(before, found, true)).toEqual([["x", ["metadata.finalizers[…]"]]]);
 });
 
-test("nobody is accused when the server says nothing", () => {
+test("names no writer without managedFields", () => {
   expect(winnersOf({ metadata: {}, spec: { a: 1 } }, { metadata: {}, spec: { a: 2 } })).toEqual([]);
 });

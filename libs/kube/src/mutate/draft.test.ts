@@ -8,7 +8,7 @@ const read = (): JsonObject =>
       "spec":{"replicas":1,"serial":9007199254740993,"list":[{"x":1},{"x":2}]}}`,
   ) as JsonObject;
 
-/** Changes a draft by path, as code without types would. */
+/** Changes a draft by path, like untyped code. */
 const edit = (change: (draft: any) => void, subresource?: string) => {
   const edited = makeDraft(read(), subresource);
   change(edited.draft);
@@ -25,24 +25,24 @@ const pointersOf = (run: () => unknown): string[] => {
   return [];
 };
 
-test("an untouched draft is no patch", () => {
+test("an untouched draft gives no patch", () => {
   expect(edit(() => undefined)()).toBeUndefined();
 });
-test("the patch holds the difference alone", () => {
+test("the patch contains only the difference", () => {
   expect(edit((draft) => (draft.spec.replicas = 2))()).toEqual({ spec: { replicas: 2 } });
   expect(edit((draft) => delete draft.spec.list)()).toEqual({ spec: { list: null } });
 });
-test("what was read is out of the draft's reach", () => {
+test("the object that was read cannot be changed through the draft", () => {
   const edited = makeDraft(read(), undefined);
   (edited.draft as any).spec.list[0].x = 9;
   expect((edited.before as any).spec.list[0].x).toBe(1);
 });
-test("a list that changes is written whole, with its 64-bit integers", () => {
+test("a changed list is written as a whole, with its 64-bit integers", () => {
   const patch = edit((draft) => (draft.spec.list = [draft.spec.serial]))();
   expect(JSON.stringify(patch)).toBe('{"spec":{"list":[9007199254740993]}}');
 });
 
-describe("refused, with a pointer to each field:", () => {
+describe("rejects with a pointer to each field:", () => {
   test.each<[string, (draft: any) => void, string[]]>([
     ["name", (draft) => (draft.metadata.name = "b"), ["/metadata/name"]],
     ["namespace", (draft) => (draft.metadata.namespace = "b"), ["/metadata/namespace"]],
@@ -71,7 +71,7 @@ describe("refused, with a pointer to each field:", () => {
     ["a function under an odd key", (draft) => (draft.spec["a/b~c"] = () => 1), ["/spec/a~1b~0c"]],
     ["a Map", (draft) => (draft.spec.map = new Map()), ["/spec/map"]],
     [
-      "what holds itself, directly or by a list",
+      "a circular reference, direct or through a list",
       (draft) => {
         draft.spec.self = draft.spec;
         draft.spec.list.push(draft.spec.list);
@@ -79,20 +79,20 @@ describe("refused, with a pointer to each field:", () => {
       ["/spec/list/2", "/spec/self"],
     ],
     ["undefined in a list", (draft) => draft.spec.list.push(undefined), ["/spec/list/2"]],
-    ["Infinity inside of a list", (draft) => (draft.spec.list[1].x = Infinity), ["/spec/list/1/x"]],
+    ["Infinity inside a list", (draft) => (draft.spec.list[1].x = Infinity), ["/spec/list/1/x"]],
   ])("%s", (_title, change, pointers) => {
     expect(pointersOf(edit(change))).toEqual(pointers);
   });
 });
 
 describe("subresource status", () => {
-  test("the draft has a status, and one that stays empty is no change", () => {
+  test("the draft has a status, and an unchanged empty one is not a change", () => {
     expect(edit((draft) => expect(draft.status).toEqual({}), "status")()).toBeUndefined();
     expect(edit((draft) => (draft.status.ready = true), "status")()).toEqual({
       status: { ready: true },
     });
   });
-  test("refuses what the server would drop in silence", () => {
+  test("rejects changes that the server would drop silently", () => {
     const edited = edit((draft) => {
       draft.spec.replicas = 2;
       draft.metadata.labels = { a: "b" };

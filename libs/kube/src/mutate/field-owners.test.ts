@@ -30,7 +30,7 @@ const POOL: ApiObject = {
   },
 };
 
-test("each owned field is listed by its path, with who owns it and through what", () => {
+test("lists each owned field by path, with its owner and operation", () => {
   expect(listFieldOwners(POOL, { sensitive: false })).toEqual([
     { path: "spec.a", manager: "old", operation: "Update" },
     {
@@ -43,7 +43,7 @@ test("each owned field is listed by its path, with who owns it and through what"
   ]);
 });
 
-test("P12: selectors of sensitive kinds are not shown; an object without owners has none", () => {
+test("P12: omits selectors of sensitive kinds; an object without owners has none", () => {
   const [, port] = listFieldOwners(POOL, { sensitive: true });
   expect(port?.path).toBe("spec.ports[…].port");
   expect(listFieldOwners({ ...POOL, metadata: { name: "a" } }, { sensitive: false })).toEqual([]);

@@ -13,7 +13,10 @@ const object = (): JsonObject =>
       "odd":{"deep":[{"x":[1,null]}]}}`,
   ) as JsonObject;
 
-/** The patch of a change by code without types: `test` as `? path value`, the rest by its first letter. Without the uid's. */
+/**
+ * The patch for a change by untyped code: `test` as `? path value`, other operations by their first letter, without the
+ * test of the uid.
+ */
 async function patchAfter(
   change: (draft: any) => unknown,
   subresource?: string,
@@ -35,22 +38,22 @@ async function patchAfter(
 const all =
   '{"replicas":1,"serial":9007199254740993,"none":null,"list":[{"x":1},{"x":2}],"deep":{"er":{"n":1}},"empty":{}}';
 
-describe("tests what was touched, writes the difference:", () => {
+describe("tests the touched fields and writes the difference:", () => {
   test.each<[string, (draft: any) => unknown, string[]]>([
     ["a blind write", (o) => (o.spec.replicas = 2), ["? /spec/replicas 1", "= /spec/replicas 2"]],
     ["an increment", (o) => o.spec.replicas++, ["? /spec/replicas 1", "= /spec/replicas 2"]],
     [
-      "a write because of another field",
+      "a write that depends on another field",
       (o) => o.spec.deep.er.n === 1 && (o.spec.replicas = 2),
       ["? /spec/deep/er/n 1", "? /spec/replicas 1", "= /spec/replicas 2"],
     ],
     [
-      "an absent member",
+      "a missing member",
       (o) => (o.metadata.labels.team ??= "t"),
       ["? /metadata/labels/team null", '+ /metadata/labels/team "t"'],
     ],
     [
-      "a member below an absent one is tested where the first is absent",
+      "a member below a missing one is tested at the topmost missing parent",
       (o) => ((o.status ??= {}).conditions ??= []).push({ type: "Ready" }),
       ["? /status null", '+ /status {"conditions":[{"type":"Ready"}]}'],
     ],
@@ -70,12 +73,12 @@ describe("tests what was touched, writes the difference:", () => {
       ['? /spec/list [{"x":1},{"x":2}]', '= /spec/list [{"x":1},{"x":3}]'],
     ],
     [
-      "an item that is looked for",
+      "an item that is searched for",
       (o) => o.spec.list.find((item: any) => item.x === 2) && (o.spec.replicas = 0),
       ['? /spec/list [{"x":1},{"x":2}]', "? /spec/replicas 1", "= /spec/replicas 0"],
     ],
     [
-      "an object that is gone",
+      "a removed object",
       (o) => delete o.spec.deep,
       ['? /spec/deep {"er":{"n":1}}', "- /spec/deep"],
     ],
@@ -108,7 +111,7 @@ describe("tests what was touched, writes the difference:", () => {
       ['? /spec/deep {"er":{"n":1}}', "? /spec/copy null", '+ /spec/copy "{\\"er\\":{\\"n\\":1}}"'],
     ],
     [
-      "that an object is there",
+      "the existence of an object",
       (o) => o.spec.deep && o.spec.empty && (o.spec.replicas = 2),
       ["? /spec/deep/- null", "? /spec/empty/- null", "? /spec/replicas 1", "= /spec/replicas 2"],
     ],
@@ -123,7 +126,7 @@ describe("tests what was touched, writes the difference:", () => {
       ],
     ],
     [
-      "an object that is put elsewhere is read as a whole",
+      "an object assigned elsewhere is read as a whole",
       (o) => {
         o.spec.copy = o.spec.deep;
         o.spec.boxed = { list: [o.spec.empty] };
@@ -138,7 +141,7 @@ describe("tests what was touched, writes the difference:", () => {
       ],
     ],
     [
-      "what was written and taken back",
+      "a write that is reverted",
       (o) => {
         o.spec.deep.er.n = 5;
         o.spec.deep.er.n = 1;
@@ -147,7 +150,7 @@ describe("tests what was touched, writes the difference:", () => {
       ["? /spec/deep/er/n 1", "? /spec/replicas 1", "= /spec/replicas 2"],
     ],
     [
-      "the same value again is what it must still be",
+      "an equal value must stay equal",
       (o) => {
         o.spec.deep.er.n = 1;
         o.spec.replicas = 2;
@@ -155,7 +158,7 @@ describe("tests what was touched, writes the difference:", () => {
       ["? /spec/deep/er/n 1", "? /spec/replicas 1", "= /spec/replicas 2"],
     ],
     [
-      "a null is nothing, as in a merge patch",
+      "a null means absence, as in a merge patch",
       (o) => {
         o.spec.replicas = null;
         o.spec.none = 1;
@@ -171,12 +174,12 @@ describe("tests what was touched, writes the difference:", () => {
       ],
     ],
     [
-      "what cannot change is not tested",
+      "constant fields are not tested",
       (o) => (o.spec.replicas = `${o.kind} ${o.metadata.name} ${o.metadata.uid}`.length),
       ["? /spec/replicas 1", "= /spec/replicas 8"],
     ],
     [
-      "what every object inherits is no member",
+      "inherited properties are not members",
       (o) => o.spec.hasOwnProperty("x") || (o.spec.replicas = String(o.spec.deep).length),
       ["? /spec/x null", "? /spec/deep/- null", "? /spec/replicas 1", "= /spec/replicas 15"],
     ],
@@ -210,7 +213,7 @@ test.each<[string, (draft: any) => unknown]>([
   ["everything", (o) => Object.entries(o)],
   ["everything, as text", (o) => JSON.stringify(o)],
   ["a list with a null in it", (o) => o.odd.deep],
-])("who reads %s carries the version, for nothing less would do", async (_name, look) => {
+])("reading %s counts as reading the version", async (_name, look) => {
   const patch = await patchAfter((draft) => {
     look(draft);
     draft.spec.replicas = 2;
@@ -218,17 +221,17 @@ test.each<[string, (draft: any) => unknown]>([
   expect(patch).toEqual(['= /metadata/resourceVersion "7"', "= /spec/replicas 2"]);
 });
 
-test("a status that was not there is tested to be absent", async () => {
+test("a missing status is tested for absence", async () => {
   const patch = await patchAfter((draft) => (draft.status.ready = draft.spec.replicas), "status");
   expect(patch).toEqual(["? /status null", "? /spec/replicas 1", '+ /status {"ready":1}']);
   expect(await patchAfter((draft) => draft.status.ready, "status")).toBeUndefined();
 });
 
-test("what is only read is no write", async () => {
+test("reading alone is not a write", async () => {
   expect(await patchAfter((draft) => JSON.stringify(draft))).toBeUndefined();
 });
 
-test("a whole object is tested as the server has it, nulls included", async () => {
+test("tests a whole object as the server has it, including nulls", async () => {
   const patch = await patchAfter((draft) => {
     Object.keys(draft.spec);
     draft.spec.replicas = 2;
@@ -236,7 +239,7 @@ test("a whole object is tested as the server has it, nulls included", async () =
   expect(patch).toEqual([`? /spec ${all}`, "= /spec/replicas 2"]);
 });
 
-test("who looks at the object behind a draft reads nothing", async () => {
+test("inspecting the object behind a draft records no read", async () => {
   const patch = await patchAfter((draft) => {
     JSON.stringify(untracked(draft));
     draft.spec.replicas = 2;
@@ -246,7 +249,7 @@ test("who looks at the object behind a draft reads nothing", async () => {
   expect(untracked(plain)).toBe(plain);
 });
 
-test("a draft is one object to whoever compares", async () => {
+test("a draft is the same object in comparisons", async () => {
   await patchAfter((draft) => {
     expect(draft.spec).toBe(draft.spec);
     expect(Array.isArray(draft.spec.list)).toBe(true);

@@ -8,7 +8,7 @@ const cause = (message: string, field: string) => ({
   field,
 });
 
-test("each owner is named with its fields, as the server lists them", () => {
+test("names each owner with its fields, in the server's order", () => {
   const error = new KubeApiError("Apply failed with 3 conflicts", {
     status: 409,
     reason: "Conflict",
@@ -27,7 +27,7 @@ test("each owner is named with its fields, as the server lists them", () => {
   ]);
 });
 
-test("a stale version is no question of owners", () => {
+test("has no owners for a stale version", () => {
   expect(findOwners(new KubeApiError("x", { status: 409, reason: "Conflict" }))).toEqual([]);
   expect(findOwners(new Error("x"))).toEqual([]);
 });

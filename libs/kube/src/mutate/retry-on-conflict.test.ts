@@ -10,21 +10,21 @@ const recordSleeps = () => {
   return { slept, sleep: (ms: number) => Promise.resolve(void slept.push(ms)), random: () => 0 };
 };
 
-test("returns what the first success returns", async () => {
+test("returns the result of the first success", async () => {
   let tries = 0;
   const { slept, ...injected } = recordSleeps();
   const attempt = () => (++tries < 3 ? Promise.reject(conflict("no")) : Promise.resolve("yes"));
   expect(await retryOnConflict(defaultRetry, attempt, injected)).toBe("yes");
   expect(slept).toEqual([10, 10]);
 });
-test("throws the last conflict when the ladder ends, after client-go's number of attempts", async () => {
+test("throws the last conflict when the retries are used up, after client-go's number of attempts", async () => {
   let tries = 0;
   const { slept, ...injected } = recordSleeps();
   const attempt = () => Promise.reject(conflict(`try ${++tries}`));
   await expect(retryOnConflict(defaultBackoff, attempt, injected)).rejects.toThrow("try 4");
   expect(slept).toEqual([10, 50, 250]);
 });
-test("a conflict inside of another error counts", async () => {
+test("detects a conflict inside another error", async () => {
   let tries = 0;
   const attempt = () =>
     ++tries === 1
@@ -53,7 +53,7 @@ test.each([
   await expect(retryOnConflict(defaultRetry, attempt, recordSleeps())).rejects.toBe(error);
   expect(tries).toBe(1);
 });
-test("an abort during the wait throws the conflict, which says more than the abort", async () => {
+test("throws the conflict, not the abort, if aborted during the wait", async () => {
   const abort = new AbortController();
   const sleep = (_ms: number, signal?: AbortSignal) => {
     abort.abort(new Error("stop"));

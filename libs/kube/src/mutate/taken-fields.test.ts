@@ -22,7 +22,7 @@ const us = {
   patch: { spec: { replicas: 3, fresh: true } },
 };
 
-test("a field that another manager owned and that has another value now was taken", () => {
+test("reports a field of another manager whose value changed", () => {
   const before = widget({ replicas: 5, image: "a" }, [
     entry("hpa", { "f:replicas": {} }),
     entry("kubectl", { "f:image": {} }),
@@ -31,7 +31,7 @@ test("a field that another manager owned and that has another value now was take
   expect(findTakenFields(before, after, us)).toEqual([{ manager: "hpa", path: "spec.replicas" }]);
 });
 
-test("our own fields, new fields and fields of others that stayed were not taken", () => {
+test("ignores own fields, new fields and unchanged fields of others", () => {
   const before = widget({ replicas: 5, other: 1 }, [
     entry("konverge/pool", { "f:replicas": {} }),
     entry("kubectl", { ".": {}, "f:other": {} }),
@@ -40,7 +40,7 @@ test("our own fields, new fields and fields of others that stayed were not taken
   expect(findTakenFields(before, after, us)).toEqual([]);
 });
 
-test("what others changed between read and write, or in the same write, was not taken by it", () => {
+test("ignores changes by others between read and write, or in the same write", () => {
   const before = widget({ replicas: 5, image: "a", deep: { er: 1 } }, [
     entry("hpa", { "f:replicas": {} }),
     entry("kubectl", { "f:image": {}, "f:deep": { "f:er": {} } }),
@@ -54,7 +54,7 @@ test("what others changed between read and write, or in the same write, was not 
   expect(taken({ spec: { deep: { er: 2, more: {} } } })).toEqual(["spec.deep.er"]);
 });
 
-test("P12: of sensitive kinds no list key is told", () => {
+test("P12: omits list keys of sensitive kinds", () => {
   const before = widget({ ports: 1 }, [entry("x", { "f:ports": { 'k:{"name":"hush"}': {} } })]);
   const [taken] = findTakenFields(before, widget({ ports: 2 }, []), {
     ...us,

@@ -35,28 +35,28 @@ test.each([
     "secrets shop/db of kind Secret, type Opaque, ab",
     "secrets shop/db of kind Secret, type Opaque, ab",
   ],
-])("%j becomes %j", (text, expected) => {
+])("redacts %j as %j", (text, expected) => {
   expect(scrubbed(text, secret)).toBe(expected);
 });
 
-test("of a sensitive custom resource spec and status count, numbers too", () => {
+test("redacts spec and status of a sensitive custom resource, including numbers", () => {
   const object = { metadata: { name: "a" }, spec: { keys: [{ pin: 123_456 }] }, status: "leaked!" };
   expect(scrubbed("123456 and leaked! of a", object)).toBe("(redacted) and (redacted) of a");
 });
 
-test("the longest value goes first, and nothing in a value is a pattern", () => {
+test("redacts the longest value first and uses no value as a pattern", () => {
   const object = { stringData: { a: "pass", b: "pass.*word(" } };
   expect(scrubbed("pass.*word( pass passes", object)).toBe("(redacted) (redacted) passes");
 });
 
-test("with too many values to look for a text is withheld as a whole", () => {
+test("withholds a whole text if there are too many values to search for", () => {
   const stringData = Object.fromEntries(
     Array.from({ length: 20_001 }, (_, index) => [`k${index}`, `value-${index}`]),
   );
   expect(scrubbed("anything", { stringData })).toBe("(redacted)");
 });
 
-test("a draft with a cycle is no trouble", () => {
+test("accepts a draft with a cycle", () => {
   const draft: Record<string, unknown> = { stringData: { a: "hidden-value" } };
   draft["spec"] = draft;
   expect(scrubbed("hidden-value", draft)).toBe("(redacted)");

@@ -21,14 +21,14 @@ test("adds a condition to a draft without a status", () => {
     },
   ]);
 });
-test("setting the same again changes nothing", () => {
+test("changes nothing for an equal condition", () => {
   const draft: WithConditions = {};
   setCondition(draft, ready("True"), at(1));
   const before = structuredClone(draft);
   expect(setCondition(draft, ready("True"), at(9))).toBe(false);
   expect(draft).toEqual(before);
 });
-test("reason, message and generation are copied without moving the transition time", () => {
+test("copies reason, message and generation without moving the transition time", () => {
   const draft: WithConditions = {};
   setCondition(draft, ready("True"), at(1));
   const next = ready("True", { reason: "Other", message: "m", observedGeneration: 4 });
@@ -37,7 +37,7 @@ test("reason, message and generation are copied without moving the transition ti
     { ...next, lastTransitionTime: "2026-01-01T00:00:01Z" },
   ]);
 });
-test("the transition time moves when the status changes, and others stay as they are", () => {
+test("moves the transition time when the status changes, and keeps other conditions", () => {
   const draft: WithConditions = {};
   setCondition(draft, { ...ready("True"), type: "Synced" }, at(1));
   setCondition(draft, ready("True"), at(1));
@@ -58,7 +58,7 @@ test.each([
   ["status", { status: "Yes" as Condition["status"] }],
   ["reason", { reason: "two words" }],
   ["message", { message: "x".repeat(32_769) }],
-])("refuses a bad %s by name, before the API server does", (field, bad) => {
+])("rejects an invalid %s by name, before the API server does", (field, bad) => {
   const draft: WithConditions = {};
   expect(() => setCondition(draft, { ...ready("True"), ...bad })).toThrow(field);
   expect(draft).toEqual({});

@@ -32,7 +32,7 @@ describe("owner references", () => {
     expect(b.metadata.ownerReferences).toEqual([reference]);
     expect([ownerOf(a)?.name, ownerOf(b)]).toEqual(["blue", undefined]);
   });
-  test("the same owner again changes nothing; a new version or uid is refreshed in place", () => {
+  test("changes nothing for the same owner; updates a new version or uid in place", () => {
     const object = owned();
     setControllerReference(object, owner());
     expect(setControllerReference(object, owner())).toBe(false);
@@ -47,11 +47,11 @@ describe("owner references", () => {
       },
     ]);
   });
-  test("a cluster-scoped owner may own anything", () => {
+  test("a cluster-scoped owner may own any object", () => {
     const { namespace: _none, ...metadata } = owner().metadata;
     expect(setControllerReference(owned(), { ...owner(), metadata })).toBe(true);
   });
-  test("a second owner of the same name in another group is another owner", () => {
+  test("an owner of the same name in another group is a different owner", () => {
     const object = owned();
     setOwnerReference(object, owner());
     expect(setOwnerReference(object, owner({}, "other.dev/v1"))).toBe(true);
@@ -69,7 +69,7 @@ describe("owner references", () => {
       "cluster-scoped",
     ],
     [
-      "an owner that was never read",
+      "an owner that was not read from the server",
       () => setOwnerReference(owned(), owner({ uid: "" })),
       "no uid",
     ],

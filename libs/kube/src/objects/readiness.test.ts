@@ -342,7 +342,7 @@ table("v1", "Pod", [
   { what: "succeeded", parts: { status: { phase: "Succeeded" } }, status: "current" },
   { what: "failed", parts: { status: { phase: "Failed" } }, status: "current" },
 ]);
-test("a pod without a node says when that becomes a failure", () => {
+test("an unschedulable Pod reports when that becomes a failure", () => {
   const { againAtMs } = is(make("v1", "Pod", { status: unschedulable(46) }));
   expect(againAtMs).toBe(Date.parse(at(61)));
 });
@@ -361,9 +361,9 @@ table("v1", "Namespace", [
   { what: "new", parts: {}, status: "inProgress" },
 ]);
 table("v1", "Service", [
-  { what: "without a balancer", parts: { spec: { type: "ClusterIP" } }, status: "current" },
+  { what: "without a load balancer", parts: { spec: { type: "ClusterIP" } }, status: "current" },
   {
-    what: "balancer without an address",
+    what: "load balancer without an address",
     parts: { spec: { type: "LoadBalancer" } },
     status: "inProgress",
   },
@@ -401,7 +401,7 @@ table("policy/v1", "PodDisruptionBudget", [
   { what: "seen", parts: { metadata: meta, status: seen }, status: "current" },
   { what: "changed", parts: { metadata: { generation: 2 }, status: seen }, status: "inProgress" },
 ]);
-describe("kinds that are current as they are", () => {
+describe("kinds that are always current", () => {
   test.each([
     ["v1", "ConfigMap"],
     ["v1", "Secret"],
@@ -415,7 +415,7 @@ describe("kinds that are current as they are", () => {
 
 table("shop.example.com/v1", "Shop", [
   {
-    what: "nobody has looked at it",
+    what: "not observed yet",
     parts: { metadata: meta },
     status: "inProgress",
     says: "no Ready condition",
@@ -432,7 +432,7 @@ table("shop.example.com/v1", "Shop", [
     status: "current",
   },
   {
-    what: "Ready that tells its generation",
+    what: "Ready with its generation",
     parts: {
       metadata: meta,
       status: { conditions: [cond("Ready", "True", { observedGeneration: 1 })] },
@@ -488,13 +488,13 @@ table("shop.example.com/v1", "Shop", [
   },
 ]);
 
-test("a custom resource whose controller never says Ready is ready where the caller says so, and seen", () => {
+test("a custom resource without a Ready condition is ready if the caller opts in and it has been observed", () => {
   expect(is(make("shop.example.com/v1", "Shop"), { none: "ready" }).status).toBe("current");
   const unseen = make("shop.example.com/v1", "Shop", { metadata: { generation: 2 }, status: seen });
   expect(is(unseen, { none: "ready" }).status).toBe("inProgress");
 });
 
-describe("Ready without any generation counts once the status was written behind the spec", () => {
+describe("Ready without a generation counts once the status was written after the spec", () => {
   const shop = (readySecond: number, statusSecond?: number) =>
     make("shop.example.com/v1", "Shop", {
       metadata: {
@@ -523,7 +523,7 @@ describe("Ready without any generation counts once the status was written behind
     const options = version === undefined ? {} : { writtenVersion: version };
     expect(is(shop(ready, status), options).status).toBe(expected);
   });
-  test("without managedFields a version behind one's own write is evidence enough", () => {
+  test("without managedFields a version after one's own write suffices", () => {
     const bare = make("shop.example.com/v1", "Shop", {
       metadata: { generation: 2, resourceVersion: "7" },
       status: { conditions: [cond("Ready")] },
@@ -533,7 +533,7 @@ describe("Ready without any generation counts once the status was written behind
   });
 });
 
-describe("a Job has run to its end", () => {
+describe("a Job is complete at its end", () => {
   test.each([
     { what: "started", parts: { status: { startTime: at(0), active: 1 } }, status: "inProgress" },
     { what: "suspended", parts: { spec: { suspend: true } }, status: "inProgress" },
@@ -549,7 +549,7 @@ describe("a Job has run to its end", () => {
   });
 });
 
-test("what is not there is not found; what an object lacks is never read as a number", () => {
+test("a missing object is not found; a missing number is not misread", () => {
   expect(readinessOf(undefined).status).toBe("notFound");
   for (const status of [null, [], "x", { conditions: "x" }, { conditions: [null, 1] }]) {
     const odd = make("apps/v1", "Deployment", { metadata: meta, spec: null, status });

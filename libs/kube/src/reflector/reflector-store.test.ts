@@ -15,7 +15,7 @@ const told = (events: readonly ObjectEvent<ApiObject>[]) =>
       ? undefined
       : `${previous.metadata.uid}@${previous.metadata.resourceVersion}`,
   ]);
-/** Applies what a store says, as the reflector does. */
+/** Applies the events of a store, as the reflector does. */
 const apply = (store: ReflectorStore<ApiObject>, events: readonly ObjectEvent<ApiObject>[]) => {
   for (const event of events) store.commit(event);
   return told(events);
@@ -26,7 +26,7 @@ const seeded = (): ReflectorStore<ApiObject> => {
   return store;
 };
 
-test("a watch tells added, changed and deleted, each with what was known", () => {
+test("a watch reports added, changed and deleted with the previous state", () => {
   const store = seeded();
   expect(apply(store, store.eventsOf({ kind: "added", object: make("c", "2") }))).toEqual([
     ["added", "c@2", undefined],
@@ -39,7 +39,7 @@ test("a watch tells added, changed and deleted, each with what was known", () =>
   ]);
   expect(store.list().map(({ metadata }) => metadata.name)).toEqual(["b", "c"]);
 });
-test("what is known already is not told again", () => {
+test("a known state is not reported again", () => {
   const store = seeded();
   expect(store.eventsOf({ kind: "added", object: make("a", "1") })).toEqual([]);
   expect(store.eventsOf({ kind: "deleted", object: make("x", "9") })).toEqual([]);
@@ -60,12 +60,12 @@ test("another uid under the name is a deletion and an addition, in a watch and i
     ),
   ).toEqual(expected);
 });
-test("the end of an older namesake does not delete its successor", () => {
+test("the deletion of an older object of the same name does not delete its successor", () => {
   const store = seeded();
   apply(store, store.eventsOf({ kind: "added", object: make("a", "5", "a2") }));
   expect(store.eventsOf({ kind: "deleted", object: make("a", "4", "a") })).toEqual([]);
 });
-test("a list tells what came, what changed, and what vanished with its last known state", () => {
+test("a list reports additions, changes, and deletions with the last known state", () => {
   const store = seeded();
   expect(apply(store, store.eventsOfList([make("b", "7"), make("c", "8")]).flat())).toEqual([
     ["changed", "b@7", "b@1"],
@@ -74,7 +74,7 @@ test("a list tells what came, what changed, and what vanished with its last know
   ]);
   expect(store.eventsOfList([make("b", "7"), make("c", "8")])).toEqual([]);
 });
-test("stored objects are frozen to the bottom", () => {
+test("freezes stored objects in depth", () => {
   const store = createReflectorStore<any>();
   apply(
     store,

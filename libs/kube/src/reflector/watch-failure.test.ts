@@ -27,7 +27,7 @@ test.each([
     { next: "list", backOff: true, quiet: true },
   ],
   [
-    "a version from the future",
+    "a future version",
     api(504, "Timeout", "resourceVersionTooLarge"),
     lived,
     { next: "list", backOff: true, versionLost: true },
@@ -53,11 +53,11 @@ test.each([
     lived,
     { next: "watch", backOff: true },
   ],
-])("a watch that ends by %s", (_title, error, history, expected) => {
+])("recovers from a watch that ends with %s", (_title, error, history, expected) => {
   expect(recoverWatch(error, history)).toMatchObject(expected);
 });
 
-test("a list at a lost version is read at once at the newest state, which is not tried without a pause", () => {
+test("a list at a lost version is repeated immediately at the newest state, which is retried with a delay", () => {
   expect(recoverList(api(410, "Expired"), "7")).toMatchObject({
     backOff: false,
     versionLost: true,

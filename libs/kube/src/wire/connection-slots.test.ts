@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createConnectionSlots } from "./connection-slots.ts";
 
-test("a free slot is taken without waiting, the rest wait in order", async () => {
+test("takes a free slot without waiting; the rest wait in order", async () => {
   const slots = createConnectionSlots(1);
   const order: string[] = [];
   expect(slots.take()).toBeUndefined();
@@ -14,7 +14,7 @@ test("a free slot is taken without waiting, the rest wait in order", async () =>
   await Promise.all(waiting);
   expect(order).toEqual(["a", "b"]);
 });
-test("whoever is aborted in line leaves its place to the next", async () => {
+test("passes an aborted waiter's slot to the next waiter", async () => {
   const slots = createConnectionSlots(1);
   void slots.take();
   const abort = new AbortController();
@@ -27,7 +27,7 @@ test("whoever is aborted in line leaves its place to the next", async () => {
   slots.give();
   expect(slots.take()).toBeUndefined();
 });
-test("an aborted signal takes nothing", () => {
+test("takes no slot for an aborted signal", () => {
   const slots = createConnectionSlots(1);
   expect(() => slots.take(AbortSignal.abort(new Error("before")))).toThrow("before");
   expect(slots.take()).toBeUndefined();

@@ -26,7 +26,7 @@ const line = (eventType: string, object: string) => `{"type":"${eventType}","obj
 const named = (name: string, extra = "") =>
   `{"metadata":{"name":"${name}","resourceVersion":"5"}${extra}}`;
 
-test("events come whole, however the bytes are cut", async () => {
+test("events are complete, regardless of how the bytes are split", async () => {
   const text =
     line("ADDED", named("ä", ',"n":9007199254740993')) +
     line("MODIFIED", named("b")) +
@@ -42,10 +42,10 @@ test("events come whole, however the bytes are cut", async () => {
   expect(expected[3]).toEqual({ kind: "bookmark", resourceVersion: "9" });
   for (const size of [1, 2, 3, 7, 64]) expect(await readAll(text, size)).toEqual(expected);
 });
-test("a last line without an end is a cut, not an event", async () => {
+test("an unterminated last line is a broken stream, not an event", async () => {
   expect(await readAll(line("ADDED", named("a")) + '{"type":"ADD')).toHaveLength(1);
 });
-test("an ERROR event is thrown as the error it holds", async () => {
+test("throws the error of an ERROR event", async () => {
   const status = '{"kind":"Status","code":410,"reason":"Expired","message":"too old"}';
   const reading = readAll(line("ERROR", status));
   await expect(reading).rejects.toSatisfy(isExpired);
@@ -55,7 +55,7 @@ test.each([
   ["no event", '{"password":"hunter2"}'],
   ["an unknown type", '{"type":"RENAMED","object":{"metadata":{"name":"hunter2"}}}'],
   ["an object without a name", '{"type":"ADDED","object":{"metadata":{"labels":{"a":"hunter2"}}}}'],
-])("a line that is %s breaks the watch without quoting it", async (_title, text) => {
+])("a line that is %s breaks the watch and is not quoted", async (_title, text) => {
   const error: unknown = await readAll(`${text}\n`).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "kube_unreachable" });
   expect(String(error)).not.toContain("hunter2");
