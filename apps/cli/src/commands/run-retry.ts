@@ -26,7 +26,7 @@ export function addRunRetryCommand(group: Command): void {
   )
     .option(
       "--from-failed-step",
-      "Resume the same run after its completed steps; not if it was compensated",
+      "Resume the same run after its completed steps; not if steps were undone",
     )
     .action((id: string, flags: RetryFlags) =>
       runWithClient(flags, async ({ client }) => {
