@@ -59,7 +59,7 @@ function waitTimeout(id: string, phase: string, timeoutMs: number): ProblemError
   return new ProblemError({
     code: "wait_timeout",
     status: 504,
-    title: "The wait ended before the work did",
+    title: "The wait timed out; the work continues",
     detail: `${id} is still ${phase} after ${Number((timeoutMs / 1_000).toPrecision(2))} s; it goes on, ask again or wait longer`,
   });
 }

@@ -51,7 +51,7 @@ export function unexpected(status: number, what: string, retryAfterMs?: number):
   return new ProblemError({
     code: "unexpected_response",
     status,
-    title: "Something else answered in place of the API",
+    title: "The response is not from a Konverge API",
     detail: `the answer is ${what}; check the server's address, and what stands between`,
     retryAfterMs,
   });

@@ -3,16 +3,16 @@
  * a section for each, with the cure.
  */
 export const HINTS: Readonly<Record<HintCode, string>> = {
-  already_exists: "a create failed since the object exists; look for it first, or take it over",
-  cached_object_mutated: "a read object was changed in place; change it inside of kube.mutate",
-  not_found_as_failure: "an object that is gone was treated as a failure; ask with kube.find",
+  already_exists: "create failed because the object exists; look for it first, or use apply",
+  cached_object_mutated: "a read object was changed in place; change it inside kube.mutate",
+  not_found_as_failure: "a missing object was treated as a failure; use kube.find",
   own_spec_written:
-    "the handler writes the spec of the kind that it reconciles; that is for people",
-  own_status_trigger: "the handler's own status writes start it again and again",
-  own_write_trigger: "the handler's own writes start it again and again",
-  ownership_flip: "a field goes to and fro between this controller and another manager",
-  endless_requeue: "the handler asks to run again and again, and nothing changes",
-  swallowed_conflict: "the handler caught a conflict and went on; let it pass",
+    "the handler writes the spec of its own kind; write the status instead",
+  own_status_trigger: "the handler's own status writes trigger it repeatedly",
+  own_write_trigger: "the handler's own writes trigger it repeatedly",
+  ownership_flip: "this controller and another manager overwrite a field in turn",
+  endless_requeue: "the handler requeues without end and without a change",
+  swallowed_conflict: "the handler caught a conflict; let the error pass",
 };
 
 export type HintCode =
