@@ -47,7 +47,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     warnOfLeftFinalizers(controller, objects, log);
   }
   const elections = candidates.map((part) => ({
-    what: `the Lease of controller ${part.controller.name}`,
+    what: `the leader Lease of ${part.controller.name}`,
     election: startLeader(part, { ...options, reflectors }),
   }));
   const history = openHistory(options);

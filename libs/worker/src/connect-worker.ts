@@ -1,0 +1,113 @@
+import {
+  bindCluster,
+  createControllerRegistry,
+  createHistoryWriter,
+  type ControllerRegistry,
+  type HistoryWriter,
+} from "@konverge/queue";
+import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
+import { checkRedis } from "@konverge/redis";
+import { connectCluster, readClusterUid, type ClusterConnection } from "./connect-cluster.ts";
+import { onceAdmitted } from "./once-admitted.ts";
+import { openClusters, type OpenClusters } from "./open-clusters.ts";
+import { createWorkflowRunner, type WorkflowRunner } from "./run-workflows.ts";
+import type { WorkerSetup } from "./worker-setup.ts";
+
+const BYTES_PER_MIB = 1_048_576;
+
+/** What a worker uses of Redis and its API servers. */
+export interface WorkerConnections {
+  readonly home: ClusterConnection;
+  /** All clusters of the configuration. */
+  readonly clusters: OpenClusters;
+  readonly registry: ControllerRegistry;
+  readonly lanes: ObjectLanes;
+  readonly history: HistoryWriter;
+  readonly runner: WorkflowRunner;
+}
+
+/** Connects the cluster that the worker serves; no call is sent. @throws KonvergeError `redis_unavailable`, `redis_unsupported` */
+export async function connectHome(setup: WorkerSetup): Promise<ClusterConnection> {
+  const { cluster, place, options } = setup;
+  const { settings, log, kubeconfigText } = options;
+  const facts = await checkRedis(place.redis);
+  for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
+  const home = await connectCluster(connectorOf(setup), {
+    name: place.cluster,
+    cluster,
+    kubeconfigText,
+    context: cluster.context ?? settings.context,
+  });
+  setup.atEnd("connections to the cluster", () => home.close());
+  return home;
+}
+
+/** Binds the cluster in Redis and announces the controllers and workflows, before any work is taken. */
+export async function connectWorker(
+  setup: WorkerSetup,
+  home: ClusterConnection,
+): Promise<WorkerConnections> {
+  const { config, place, shards, options } = setup;
+  const { log, kubeconfigText } = options;
+  const { client } = home;
+  const uid = await onceAdmitted(
+    () => readClusterUid(client),
+    (error) => log.warn({ err: error }, "waiting for the API server"),
+  );
+  const binding = { uid, shards };
+  await bindCluster({ ...place, ...binding });
+  const clusters = openClusters({
+    home: { name: place.cluster, client, uid },
+    clusters: config.clusters,
+    kubeconfigText,
+    connector: connectorOf(setup),
+  });
+  setup.atEnd("connections to other clusters", () => clusters.close());
+  const registry = createControllerRegistry({
+    ...place,
+    binding,
+    onError: (error) => log.warn({ err: error }, "registry error"),
+  });
+  setup.atEnd("the entry in the list of workers", () => registry.close());
+  await registry.announce(announcedControllers(setup), config.workflows);
+  return { home, clusters, registry, ...openStores(setup) };
+}
+
+/** In the order in which they open; they close in reverse. */
+function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "history" | "runner"> {
+  const { place, shards, workerId, shutdown, options } = setup;
+  const { log, settings } = options;
+  const lanes = createObjectLanes({
+    ...place,
+    processId: workerId,
+    onError: (error) => log.debug({ err: error }, "object lane degraded, Redis unavailable"),
+  });
+  setup.atEnd("object lanes", async () => lanes.close());
+  const history = createHistoryWriter({
+    ...place,
+    shards,
+    budgetBytes: settings.historyLimitMiB * BYTES_PER_MIB,
+    onError: (error) => log.debug({ err: error }, "history without Redis"),
+  });
+  setup.atEnd("the connection of the history", () => history.close());
+  const runner = createWorkflowRunner({ queues: { ...place, shards }, log, release: shutdown });
+  setup.atEnd("connections of the workflows", () => runner.close());
+  return { lanes, history, runner };
+}
+
+function connectorOf({ options, workerId }: WorkerSetup) {
+  const { settings, version, log, metrics, env } = options;
+  return { settings, version, workerId, log, metrics, env };
+}
+
+function announcedControllers({ config, place }: WorkerSetup) {
+  return config.controllers.map(({ name, for: type }) => ({
+    name,
+    cluster: place.cluster,
+    group: type.group,
+    version: type.version,
+    kind: type.kind,
+    resource: type.resource,
+    scope: type.scope,
+  }));
+}

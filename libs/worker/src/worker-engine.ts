@@ -1,0 +1,103 @@
+import { hostname } from "node:os";
+import { defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
+import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
+import { createWorkQueue } from "@konverge/queue";
+import { observeRequests } from "@konverge/telemetry";
+import { clusterLimits } from "./config/cluster-options.ts";
+import type { WorkerConnections } from "./connect-worker.ts";
+import { electionTimes } from "./election-times.ts";
+import { defineVersion, followFleet } from "./follow-fleet.ts";
+import { createRunStarter } from "./run-starter.ts";
+import type { WorkerSetup } from "./worker-setup.ts";
+
+/** Shortest time between two explanations of missing permissions, in ms; each asks the API server. */
+const FORBIDDEN_AGAIN_MS = 60_000;
+
+/** Runs the controllers. Resolves after the first lists. */
+export async function startWorkerEngine(
+  setup: WorkerSetup,
+  connections: WorkerConnections,
+): Promise<Engine> {
+  let engine: Engine | undefined;
+  // Before the engine, so that other workers notice when this one leaves.
+  announceWorker(setup, connections, (controller) =>
+    engine?.requestAgain(controller, "the last worker of another version has gone"),
+  );
+  engine = await startEngine(engineOptions(setup, connections));
+  return engine;
+}
+
+function announceWorker(
+  { config, workerId, options }: WorkerSetup,
+  { registry }: WorkerConnections,
+  onOnlyOurs: (controller: string) => void,
+): void {
+  const { settings, version, log } = options;
+  const { controllers, workflows } = config;
+  const definitions = Object.fromEntries(
+    controllers.map((controller) => [controller.name, defineVersion(controller, settings.buildId)]),
+  );
+  registry.heartbeat(
+    {
+      workerId,
+      controllers: controllers.map(({ name }) => name),
+      definitions,
+      workflows: Object.fromEntries(workflows.map(({ name, version: of }) => [name, of])),
+      role: settings.role,
+      version,
+      startedAt: new Date().toISOString(),
+      host: hostname(),
+    },
+    { onOthers: followFleet({ definitions, log, onOnlyOurs }) },
+  );
+}
+
+function engineOptions(
+  setup: WorkerSetup,
+  { home, lanes, history, runner }: WorkerConnections,
+): EngineOptions {
+  const { config, cluster, place, shards, workerId, tracing, shutdown } = setup;
+  const { settings, log, metrics } = setup.options;
+  return {
+    controllers: config.controllers,
+    use: config.use,
+    client: home.client,
+    lanes,
+    history,
+    runs: () => createRunStarter(runner.runs()),
+    queueFor: ({ name }) =>
+      createWorkQueue({
+        ...place,
+        controller: name,
+        shards,
+        onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
+        observe: observeRequests(metrics, tracing),
+      }),
+    workerId,
+    role: settings.role,
+    log,
+    metrics,
+    ...defined({ tracing, concurrency: settings.concurrency }),
+    ratePerSecond: { ...DEFAULT_GUARD_LIMITS, ...clusterLimits(cluster) }.ratePerSecond,
+    conflictRetry: settings.conflictRetry,
+    onWorkable: (listener) => home.guard.onWorkable(listener),
+    onForbidden: atMostEvery(FORBIDDEN_AGAIN_MS, async (error) => {
+      const err = await setup.explain(error, home.client);
+      log.error({ err }, "Kubernetes permissions missing");
+    }),
+    installation: place.prefix,
+    leaseNamespace: settings.leaseNamespace,
+    election: electionTimes(settings.leaseDuration),
+    release: shutdown,
+  };
+}
+
+/** Limits reports of an error that every try repeats. */
+function atMostEvery(ms: number, report: (error: Error) => Promise<void>): (error: Error) => void {
+  let againAtMs = -Infinity;
+  return (error) => {
+    if (performance.now() < againAtMs) return;
+    againAtMs = performance.now() + ms;
+    void report(error);
+  };
+}

@@ -1,0 +1,106 @@
+import { hostname } from "node:os";
+import type { Settings } from "@konverge/contracts";
+import { KonvergeError } from "@konverge/core";
+import { createShutdown, type Log, type Shutdown } from "@konverge/engine";
+import { loadTracing, type Metrics, type Tracing } from "@konverge/telemetry";
+import { requiredAccess } from "./config/controller-access.ts";
+import type { ClusterOptions } from "./config/cluster-options.ts";
+import { defineConfig, type Config } from "./config/define-config.ts";
+import { explainForbidden } from "./explain-forbidden.ts";
+import type { KubeClient } from "@konverge/kube";
+
+export interface OpenWorkerOptions {
+  readonly config: Config;
+  readonly settings: Settings;
+  readonly version: string;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly kubeconfigText?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** Distinguishes the workers of one process. */
+let serial = 0;
+
+/** The validated input of a worker, and the stack of what it must release. */
+export class WorkerSetup {
+  readonly options: OpenWorkerOptions;
+  readonly config: Config;
+  readonly cluster: ClusterOptions;
+  readonly workerId: string;
+  readonly tracing: Tracing | undefined;
+  readonly shutdown: Shutdown;
+  readonly #cleanup = new AsyncDisposableStack();
+
+  private constructor(
+    options: OpenWorkerOptions,
+    parts: {
+      readonly config: Config;
+      readonly cluster: ClusterOptions;
+      readonly tracing: Tracing | undefined;
+    },
+  ) {
+    serial += 1;
+    this.options = options;
+    this.config = parts.config;
+    this.cluster = parts.cluster;
+    this.tracing = parts.tracing;
+    this.workerId = `${hostname()}-${process.pid}${serial === 1 ? "" : `-${serial}`}`;
+    this.shutdown = createShutdown(options.log);
+  }
+
+  /** @throws KonvergeError `invalid_config` */
+  static async from(options: OpenWorkerOptions): Promise<WorkerSetup> {
+    const { settings, version } = options;
+    // Validated again, for a configuration that did not come from defineConfig.
+    const config = defineConfig(options.config);
+    const cluster = config.clusters[settings.cluster];
+    if (cluster === undefined) {
+      const names = Object.keys(config.clusters).join(", ");
+      throw new KonvergeError(
+        "invalid_config",
+        `KONVERGE_CLUSTER: "${settings.cluster}" is not in the clusters of the configuration: ${names}`,
+      );
+    }
+    const setup = new WorkerSetup(options, {
+      config,
+      cluster,
+      tracing: await loadTracing(version),
+    });
+    const { tracing } = setup;
+    if (tracing !== undefined) setup.atEnd("the last spans", () => tracing.flush());
+    return setup;
+  }
+
+  /** The addresses that all parts of the worker share in Redis. */
+  get place(): {
+    readonly redis: { readonly url: string };
+    readonly prefix: string;
+    readonly cluster: string;
+  } {
+    const { redisUrl, prefix, cluster } = this.options.settings;
+    return { redis: { url: redisUrl }, prefix, cluster };
+  }
+
+  get shards(): number {
+    return this.cluster.shards ?? 1;
+  }
+
+  /** Registers what `dispose` releases, last first. */
+  atEnd(what: string, run: () => Promise<void>): void {
+    this.#cleanup.defer(() => this.shutdown.step(what, run));
+  }
+
+  async dispose(): Promise<void> {
+    await this.#cleanup.disposeAsync();
+  }
+
+  /** Adds the missing permissions to an error of a forbidden call. */
+  explain(error: unknown, client: KubeClient): Promise<unknown> {
+    const { prefix, leaseNamespace } = this.options.settings;
+    return explainForbidden(error, client, {
+      access: requiredAccess(this.config, prefix),
+      leaseNamespace,
+    });
+  }
+}

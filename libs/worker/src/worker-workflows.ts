@@ -1,0 +1,36 @@
+import { defined } from "@konverge/core";
+import { leaseName } from "@konverge/engine";
+import { WAITS_LEASE } from "./config/controller-access.ts";
+import type { WorkerConnections } from "./connect-worker.ts";
+import { electionTimes } from "./election-times.ts";
+import type { WorkerSetup } from "./worker-setup.ts";
+
+/** Runs the workflows and their schedules, and watches what runs wait for, as the role of the worker requires. */
+export function startWorkerWorkflows(
+  { config, place, workerId, options }: WorkerSetup,
+  { runner, clusters }: Pick<WorkerConnections, "runner" | "clusters">,
+): void {
+  const { settings, metrics } = options;
+  const { workflows, schedules } = config;
+  for (const { name } of workflows) {
+    metrics.observeRuns(name, { counts: () => runner.runs().counts(name) });
+  }
+  runner.work({
+    workflows: settings.role === "watch" ? [] : workflows,
+    clusters,
+    observer: metrics,
+    workerId,
+    ...defined({ concurrency: settings.concurrency }),
+  });
+  if (settings.role === "work") return;
+  if (workflows.length > 0) {
+    runner.watch({
+      clusters,
+      namespace: settings.leaseNamespace,
+      name: leaseName(place.prefix, WAITS_LEASE),
+      identity: workerId,
+      ...electionTimes(settings.leaseDuration),
+    });
+  }
+  runner.schedule(schedules);
+}
