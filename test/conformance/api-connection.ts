@@ -2,7 +2,7 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node";
 
-/** One answer of an API server, as it came. */
+/** One raw response of an API server. */
 interface RawResponse {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -11,34 +11,36 @@ interface RawResponse {
 
 interface RawRequest {
   readonly method: string;
-  /** With its query. */
+  /** With the query. */
   readonly path: string;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A stream of watch events that is being read. */
+/** An open stream of watch events. */
 export interface EventStream {
-  /** The next events, at most `count`; fewer when the stream ends or `withinMs` passes. */
+  /** Returns the next events, at most `count`; fewer if the stream ends or `withinMs` passes. */
   take(count: number, withinMs: number): Promise<string[]>;
   readonly code: number;
   close(): void;
 }
 
-/** Plain HTTP to one API server: nothing of our own client, which the suite must not depend on. */
+/** Plain HTTP to one API server, so that the suite does not depend on Konverge's own client. */
 export interface ApiConnection {
   send(request: RawRequest): Promise<RawResponse>;
   stream(request: RawRequest): Promise<EventStream>;
   close(): void;
 }
 
-/** Every request says so; field managers are named after it. */
+/** User agent of every request, from which field managers are derived. */
 const USER_AGENT = "conformance/1.0 (konverge)";
 
-/** Longer than any wait of the server itself: a far version takes 3 s, a slow create on a new definition 2 s. */
+/**
+ * Longer than any wait of the server itself: 3 s for a future version, 2 s for the first create on a new definition.
+ */
 const ANSWER_LIMIT_MS = 30_000;
 
-/** Connects by a kubeconfig's YAML: over plain HTTP, or with a client certificate. */
+/** Connects by a kubeconfig in YAML: over plain HTTP, or with a client certificate. */
 export async function connect(kubeconfigText: string): Promise<ApiConnection> {
   const config = new KubeConfig();
   config.loadFromString(kubeconfigText);
@@ -46,7 +48,7 @@ export async function connect(kubeconfigText: string): Promise<ApiConnection> {
   if (server === undefined) throw new Error("the kubeconfig has no current cluster");
   const credentials: RequestOptions = {};
   const isTls = server.startsWith("https:");
-  // The embedded server has no credentials to apply, and the library refuses plain HTTP.
+  // The embedded server has no credentials to apply, and the library rejects plain HTTP.
   if (isTls) await config.applyToHTTPSOptions(credentials);
   const { ca, cert, key, headers: authorization } = credentials;
   const agent = isTls
@@ -60,16 +62,17 @@ export async function connect(kubeconfigText: string): Promise<ApiConnection> {
         agent,
         headers: {
           "User-Agent": USER_AGENT,
-          // Node sends a DELETE's body without any framing, unless it is told the length.
+          // Node sends a DELETE body without framing unless its length is set.
           ...(body === undefined ? {} : { "Content-Length": String(Buffer.byteLength(body)) }),
           ...authorization,
           ...headers,
         },
       };
       const request = send(`${server}${path}`, options, resolve);
-      // Only silence is limited: a watch is read with limits of its own.
+      // Limits only the time without data: a watch is read with its own limits.
       const silence = setTimeout(
-        () => request.destroy(new Error(`${method} ${path}: no answer in ${ANSWER_LIMIT_MS} ms`)),
+        () =>
+          request.destroy(new Error(`${method} ${path}: no response within ${ANSWER_LIMIT_MS} ms`)),
         ANSWER_LIMIT_MS,
       );
       request.once("error", reject);

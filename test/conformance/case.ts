@@ -1,29 +1,29 @@
 import type { JsonObject, JsonValue } from "@konverge/core";
 
-/** One answer, parsed. A body that is not JSON is its text. */
+/** One parsed response. A body that is not JSON is its text. */
 export interface Answer {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: JsonValue;
 }
 
-/** Answers of earlier steps, by the name that the step gave them. */
+/** Responses of earlier steps, by the name in `as`. */
 export type Seen = Readonly<Record<string, Answer>>;
 
 type Body = JsonValue | ((seen: Seen) => JsonValue);
 
-/** What every server must answer: written down from facts, so that two servers cannot be wrong alike. */
+/** The expected response of every server, written down independently, so that two servers cannot share an error. */
 export interface Expectation {
   readonly code: number;
   readonly reason?: string;
   readonly message?: RegExp | string;
   /** All causes of a Status in any order, each with at least these members. */
   readonly causes?: readonly JsonObject[];
-  /** Members that the body has, at any depth. */
+  /** Members that the body must have, at any depth. */
   readonly body?: JsonObject;
-  /** Dotted paths that the body has not. */
+  /** Dotted paths that the body must not have. */
   readonly absent?: readonly string[];
-  /** Against an earlier answer about the same object. */
+  /** Compared with an earlier response for the same object. */
   readonly version?: { readonly sameAs: string } | { readonly newSince: string };
   readonly generation?: number;
   /** Names of a list's items, in order. */
@@ -32,20 +32,22 @@ export interface Expectation {
   readonly headers?: Readonly<Record<string, RegExp>>;
 }
 
-/** A request and what must come back. `{ns}` and `{o}` are the namespace of the run and an object name of the case. */
+/**
+ * A request and its expected response. `{ns}` and `{o}` are the namespace of the run and an object name of the case.
+ */
 export interface SendStep {
   readonly send: string | ((seen: Seen) => string);
   readonly body?: Body;
-  /** Sent as it is, for bodies that are no JSON. */
+  /** Sent unchanged, for bodies that are not JSON. */
   readonly text?: string;
-  /** Content type; default `application/json` where there is a body. */
+  /** Content type; default `application/json` with a body. */
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly as?: string;
   readonly expect: Expectation;
-  /** Dotted paths of the answer that servers may differ in, each with a reason beside it in the case. */
+  /** Dotted paths that may differ between servers, each with a reason beside it in the case. */
   readonly ignore?: readonly string[];
-  /** Sends again until the code is that of the expectation: for what controllers do a moment later. */
+  /** Repeats the request until it returns the expected code, for asynchronous work of controllers. */
   readonly retry?: boolean;
 }
 
@@ -55,18 +57,21 @@ export interface WatchStep {
   readonly path: string | ((seen: Seen) => string);
 }
 
-/** Reads events of a watch; the order of initial events is the server's. */
+/** Reads events of a watch; the server chooses the order of initial events. */
 export interface EventsStep {
   readonly events: string;
   readonly count: number;
   readonly expect: readonly JsonObject[];
-  /** The stream must be over after these. */
+  /** The stream must end after these. */
   readonly ends?: boolean;
   /** Initial events come in any order. */
   readonly unordered?: boolean;
 }
 
-/** Asks the embedded server for what a real one does in its own time. Only in cases that say `only: "embedded"`. */
+/**
+ * Triggers an action of the embedded server that a real one takes in its own time. Only in cases with `only:
+ * "embedded"`.
+ */
 export interface ActStep {
   readonly act: "bookmark" | "compact" | "cut";
 }
@@ -74,22 +79,22 @@ export interface ActStep {
 export type Step = ActStep | EventsStep | SendStep | WatchStep;
 
 export interface Case {
-  /** What it shows; the difference report names it. */
+  /** The tested behavior, used in the difference report. */
   readonly name: string;
   readonly steps: readonly Step[];
-  /** A case that a real server cannot be brought to in seconds. */
+  /** For states that a real server cannot reach within seconds. */
   readonly only?: "embedded";
 }
 
-/** A property of an object in an answer, for bodies of later steps. */
+/** Metadata of an object in a response, for bodies of later steps. */
 function metadataIn(seen: Seen, name: string): { readonly version: string; readonly uid: string } {
   const body = seen[name]?.body as JsonObject | undefined;
   const metadata = (body?.["metadata"] ?? {}) as JsonObject;
   return { version: String(metadata["resourceVersion"]), uid: String(metadata["uid"]) };
 }
 
-/** The resourceVersion in an earlier answer. */
+/** Returns the resourceVersion in an earlier response. */
 export const versionIn = (seen: Seen, name: string): string => metadataIn(seen, name).version;
 
-/** The uid in an earlier answer. */
+/** Returns the uid in an earlier response. */
 export const uidIn = (seen: Seen, name: string): string => metadataIn(seen, name).uid;

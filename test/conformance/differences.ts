@@ -1,16 +1,16 @@
 import { isJsonObject, jsonEquals, type JsonValue } from "@konverge/core";
 
-/** One place where two servers did not say the same. */
+/** A difference between the responses of two servers. */
 export interface Difference {
   readonly case: string;
-  /** Which step, and where in its answer. */
+  /** The step, and the path in its response. */
   readonly path: string;
   /** Undefined: absent. */
   readonly embedded: JsonValue | undefined;
   readonly real: JsonValue | undefined;
 }
 
-/** Finds the innermost places where two values differ. */
+/** Finds the innermost differences between two values. */
 export function findDifferences(
   left: JsonValue | undefined,
   right: JsonValue | undefined,

@@ -1,4 +1,4 @@
-/** `npm run conformance`: runs the suite against the embedded and, where it can be had, a real API server. */
+/** `npm run conformance`: runs the suite against the embedded and, if available, a real API server. */
 import { parseArgs } from "node:util";
 import { runSuite, type Report } from "./run-suite.ts";
 import { startEmbedded, startReal } from "./servers.ts";

@@ -2,19 +2,19 @@ import { isJsonObject, isRawNumber, type JsonObject, type JsonValue } from "@kon
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
-/** Versions inside of texts; elsewhere a number could be anything. */
+/** Versions inside texts; elsewhere a number is not recognizable as a version. */
 const VERSION_IN_TEXT =
   /((?:resource version: |in record \(|precondition \(|resourceVersion\\?":\\?")"?)(\d+)/g;
 const TOO_OLD = /too old resource version: \d+ \(\d+\)/g;
-/** Where the store stands when the answer is made: others write too. */
+/** Versions of the whole store, which other writers also advance. */
 const CURRENT_VERSION = /current: \d+/g;
 const GENERATED_NAME = /(-gen-)[bcdfghjklmnpqrstvwxz2456789]{5}/g;
 
 /**
- * Replaces what must differ between two servers by symbols in order of first appearance: uids and versions keep their
- * identity within one case, times and generated names do not. A version that is older than one seen before says so.
- * The version of a list or bookmark is where the store stands, which a server's own writes move: of it only remains
- * whether it is older than an object seen before.
+ * Replaces values that differ between servers by symbols in order of their first appearance. Uids and versions keep
+ * their identity within one case; times and generated names do not. A version older than an earlier one is marked as
+ * such. The version of a list or bookmark is that of the whole store, which the server's own writes advance; only
+ * whether it is older than an object before is kept.
  */
 export class Normaliser {
   readonly #uids: Map<string, string> = new Map();
@@ -45,7 +45,7 @@ export class Normaliser {
     return result;
   }
 
-  /** Items first: their versions are what that of the store is compared with. */
+  /** Items first: the version of the store is compared with theirs. */
   #aboutStore({ metadata, ...rest }: JsonObject): JsonObject {
     const result = this.#object(rest);
     if (!isJsonObject(metadata)) return result;
@@ -88,7 +88,7 @@ export class Normaliser {
     return newer === undefined ? "<store>" : `<store before ${newer}>`;
   }
 
-  /** The symbol of the oldest version seen that is newer than this one. */
+  /** The symbol of the oldest earlier version that is newer than this one. */
   #oldestAfter(version: string): string | undefined {
     const newer = [...this.#versions.keys()].filter((seen) => BigInt(seen) > BigInt(version));
     const oldest = newer.toSorted((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1))[0];
@@ -96,13 +96,13 @@ export class Normaliser {
   }
 }
 
-/** Empty and "0" stand for no version; anything else that is no number is a mistake to be shown. */
+/** Empty and "0" mean no version; any other non-number is an error to show. */
 const isVersion = (text: string): boolean => /^[1-9]\d*$/.test(text);
 
 const isList = (value: JsonObject): boolean =>
   Array.isArray(value["items"]) && String(value["kind"]).endsWith("List");
 
-/** Go walks the members of an object in any order, so that of several causes is luck. */
+/** Go iterates over an object's members in random order, so the order of causes is random too. */
 function withSortedCauses(details: JsonObject): JsonObject {
   const { causes } = details;
   if (!Array.isArray(causes)) return details;
@@ -116,7 +116,7 @@ const isStatusOfMany = (value: JsonObject): boolean => {
   return value["kind"] === "Status" && Array.isArray(causes) && causes.length > 1;
 };
 
-/** The message repeats the causes, in the same order of luck. */
+/** The message repeats the causes in the same random order. */
 function withoutReasons(status: JsonObject): JsonObject {
   const message = typeof status["message"] === "string" ? status["message"] : "";
   return { ...status, message: message.replace(/ is invalid: .*$/s, " is invalid: <causes>") };
@@ -128,7 +128,7 @@ function symbol(known: Map<string, string>, value: string, name: string): string
   return found;
 }
 
-/** Their order depends on the second in which they wrote. */
+/** Their order depends on the second of the write. */
 function sortManagers(entries: readonly JsonValue[]): JsonValue[] {
   const identity = (entry: JsonValue) =>
     isJsonObject(entry)

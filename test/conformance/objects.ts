@@ -1,6 +1,6 @@
 import type { JsonObject } from "@konverge/core";
 
-/** Group of the custom resources that the suite brings along. */
+/** Group of the suite's own custom resources. */
 export const GROUP = "conformance.konverge.dev";
 
 /** Paths in the namespace of the run. */
@@ -49,7 +49,7 @@ export const widget = (content: JsonObject = {}, metadata: JsonObject = {}): Jso
   ...content,
 });
 
-/** A kind without subresources that keeps whatever it is given. */
+/** A kind without subresources that preserves unknown fields. */
 export const gadget = (content: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
   apiVersion: `${GROUP}/v1`,
   kind: "Gadget",
@@ -148,7 +148,7 @@ const definition = (plural: string, kind: string, versions: readonly JsonObject[
   spec: { group: GROUP, scope: "Namespaced", names: { plural, kind }, versions: [...versions] },
 });
 
-/** What must be there before the first case. */
+/** The objects that must exist before the first case. */
 export const DEFINITIONS: readonly JsonObject[] = [
   definition("widgets", "Widget", [
     {

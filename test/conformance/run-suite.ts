@@ -5,11 +5,11 @@ import { DEFINITIONS, definitions } from "./objects.ts";
 import { runCase, type CaseResult } from "./run-case.ts";
 import type { TestedServer } from "./servers.ts";
 
-/** What a run found. */
+/** The result of a run. */
 export interface Report {
   readonly servers: readonly { readonly kind: string; readonly version: string }[];
   readonly cases: number;
-  /** Cases in which every server did as expected and all said the same. */
+  /** Cases in which every server met the expectations and all responses were equal. */
   readonly passed: number;
   readonly differences: readonly Difference[];
   readonly failures: readonly Failure[];
@@ -57,7 +57,7 @@ export async function runSuite(
   };
 }
 
-/** A case that breaks off is a failure of that case, not of the run. */
+/** An aborted case is a failure of that case, not of the run. */
 async function runSafely(
   one: Case,
   server: TestedServer,
@@ -68,7 +68,7 @@ async function runSafely(
   } catch (error) {
     return {
       record: [],
-      problems: [`broke off: ${error instanceof Error ? error.message : String(error)}`],
+      problems: [`aborted: ${error instanceof Error ? error.message : String(error)}`],
     };
   }
 }
@@ -89,7 +89,7 @@ function compare(
 
 const NAMESPACE = "conformance";
 
-/** Brings the definitions and the namespace that cases use. */
+/** Creates the definitions and the namespace for the cases. */
 async function prepare(server: TestedServer): Promise<{
   readonly server: TestedServer;
   readonly namespace: string;
@@ -130,7 +130,7 @@ async function prepare(server: TestedServer): Promise<{
 
 const SERVED_LIMIT_MS = 20_000;
 
-/** Established is not served yet: the first create can be refused for a second or two. */
+/** Established does not mean served: the first create can fail for a second or two. */
 async function untilServed(
   { api }: TestedServer,
   definition: unknown,

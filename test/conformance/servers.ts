@@ -4,12 +4,12 @@ import { createApiServer } from "@konverge/apiserver";
 import { connect, type ApiConnection } from "./api-connection.ts";
 import type { ActStep } from "./case.ts";
 
-/** One API server that the suite runs against. */
+/** One API server under test. */
 export interface TestedServer {
   readonly kind: "embedded" | "kube-apiserver";
   readonly version: string;
   readonly api: ApiConnection;
-  /** What only the embedded server can be told to do. */
+  /** Actions of the embedded server only. */
   readonly act?: (act: ActStep["act"]) => void;
   stop(): Promise<void>;
 }
@@ -37,8 +37,8 @@ export async function startEmbedded(): Promise<TestedServer> {
 }
 
 /**
- * The real server: the one that the test runner started (`KONVERGE_TEST_KUBECONFIG`), else one of our own.
- * Undefined when none can be had; with `CI=true` that is an error.
+ * Returns the real server: the one started by the test runner (`KONVERGE_TEST_KUBECONFIG`), or else a new one.
+ * Undefined if none is available; with `CI=true` that is an error.
  */
 export async function startReal(log: (line: string) => void): Promise<TestedServer | undefined> {
   const path = process.env["KONVERGE_TEST_KUBECONFIG"];

@@ -42,7 +42,7 @@ const container = (content: JsonObject) => ({
   },
 });
 
-/** Server-side apply and who owns which field. */
+/** Server-side apply and field ownership. */
 export const applying: readonly Case[] = [
   {
     name: "force takes a field from its owner",
@@ -61,7 +61,7 @@ export const applying: readonly Case[] = [
     ],
   },
   {
-    name: "what a manager gives up goes, unless another one owns it",
+    name: "a field that its manager omits is removed, unless another one owns it",
     steps: [
       apply("fm1", { a: "1", b: "1" }, 201),
       apply("fm2", { b: "1", c: "1" }, 200),
@@ -69,7 +69,7 @@ export const applying: readonly Case[] = [
     ],
   },
   {
-    name: "what a plain writer changes becomes that writer's",
+    name: "a plain writer owns the fields that it changes",
     steps: [
       apply("fm1", { a: "1" }, 201),
       {
@@ -83,7 +83,7 @@ export const applying: readonly Case[] = [
     ],
   },
   {
-    name: "an object that nobody tracked: what was there belongs to before-first-apply",
+    name: "untracked fields belong to before-first-apply",
     steps: [
       { send: `POST ${configMaps}`, body: configMap({ data: { a: "1" } }), expect: { code: 201 } },
       {
@@ -128,7 +128,7 @@ export const applying: readonly Case[] = [
     ],
   },
   {
-    name: "apply of a status has owners of its own",
+    name: "apply of a status has separate owners",
     steps: [
       applyWidget("fm1", { size: "s" }, 201),
       {
@@ -160,7 +160,7 @@ export const applying: readonly Case[] = [
     ],
   },
   {
-    name: "a configuration that the schema does not know: 500 without a reason",
+    name: "a configuration with unknown fields: 500 without a reason",
     steps: [
       {
         send: `PATCH ${widgets}/{o}?fieldManager=fm1`,
@@ -216,7 +216,7 @@ export const applying: readonly Case[] = [
     ],
   },
   {
-    name: "apply of a Deployment: containers and ports by their keys, defaults belong to nobody",
+    name: "apply of a Deployment: containers and ports by their keys, defaults have no owner",
     steps: [
       {
         send: `PATCH ${deployments}/{o}?fieldManager=fm1`,
@@ -307,14 +307,14 @@ export const applying: readonly Case[] = [
           type: MERGE,
           body: { data: { [`k${id}`]: "1" } },
           expect: { code: 200 },
-          // Which of two writers of one second is older is a matter of luck.
+          // The order of two writers within one second is undefined.
           ignore: ["metadata.managedFields"],
         };
       }),
     ],
   },
   {
-    name: "strategic merge: containers by name; a custom resource refuses it",
+    name: "strategic merge: containers by name; rejected for a custom resource",
     steps: [
       { send: `POST ${deployments}`, body: deployment(), expect: { code: 201 } },
       {

@@ -10,7 +10,7 @@ import {
 } from "../objects.ts";
 
 const FINALIZER = "example.com/hold";
-/** It stands there twice: common validation and that of the kind both say it. */
+/** Reported twice: by the common validation and by that of the kind. */
 const NEW_FINALIZER = { reason: "FieldValueForbidden", field: "metadata.finalizers" };
 const held = { finalizers: [FINALIZER] };
 
@@ -68,7 +68,7 @@ export const createDelete: readonly Case[] = [
     ],
   },
   {
-    name: "delete without finalizers: gone, answered with a Status",
+    name: "delete without finalizers: removed, with a Status as response",
     steps: [
       { send: `POST ${widgets}`, body: widget(), as: "made", expect: { code: 201 } },
       {
@@ -86,7 +86,7 @@ export const createDelete: readonly Case[] = [
     ],
   },
   {
-    name: "a finalizer holds a deleted custom resource until it is taken off",
+    name: "a finalizer keeps a deleted custom resource until it is removed",
     steps: [
       {
         send: `POST ${widgets}`,
@@ -139,7 +139,7 @@ export const createDelete: readonly Case[] = [
     ],
   },
   {
-    name: "a finalizer holds a deleted ConfigMap, which has no generation",
+    name: "a finalizer keeps a deleted ConfigMap, which has no generation",
     steps: [
       { send: `POST ${configMaps}`, body: configMap({}, held), as: "made", expect: { code: 201 } },
       {
@@ -204,7 +204,7 @@ export const createDelete: readonly Case[] = [
     ],
   },
   {
-    name: "deletecollection deletes what the selectors choose",
+    name: "deletecollection deletes the selected objects",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -224,7 +224,7 @@ export const createDelete: readonly Case[] = [
     ],
   },
   {
-    name: "an object that is made again has another uid",
+    name: "a recreated object has another uid",
     steps: [
       { send: `POST ${deployments}`, body: deployment(), as: "first", expect: { code: 201 } },
       {
@@ -241,7 +241,7 @@ export const createDelete: readonly Case[] = [
     ],
   },
   {
-    name: "a namespace that is not there, and one that is going away",
+    name: "a missing namespace, and a terminating one",
     steps: [
       {
         send: "POST /api/v1/namespaces/none/configmaps",

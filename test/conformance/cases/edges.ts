@@ -16,10 +16,10 @@ import {
   widgets,
 } from "../objects.ts";
 
-/** Corners that clients run into now and then. */
+/** Rare cases that clients meet. */
 export const edges: readonly Case[] = [
   {
-    name: "finalizers without a domain: a warning for a custom resource, refused for a ConfigMap",
+    name: "finalizers without a domain: a warning for a custom resource, rejected for a ConfigMap",
     steps: [
       {
         send: `POST ${widgets}`,
@@ -85,7 +85,7 @@ export const edges: readonly Case[] = [
     ],
   },
   {
-    name: "numbers: floats that are no integers, texts that are no numbers, 64 bits",
+    name: "numbers: non-integer floats, non-numeric texts, 64 bits",
     steps: [
       {
         send: `POST ${widgets}`,
@@ -119,7 +119,7 @@ export const edges: readonly Case[] = [
     ],
   },
   {
-    name: "what an invalid object was is tolerated as long as it does not change",
+    name: "an invalid field is tolerated as long as it does not change",
     steps: [
       {
         send: `POST /apis/conformance.konverge.dev/v1beta1/namespaces/{ns}/widgets`,
@@ -152,7 +152,7 @@ export const edges: readonly Case[] = [
     ],
   },
   {
-    name: "what the client accepts",
+    name: "content types that the client accepts",
     steps: [
       { send: `POST ${configMaps}`, body: configMap(), expect: { code: 201 } },
       {
@@ -175,7 +175,7 @@ export const edges: readonly Case[] = [
       {
         send: `GET ${configMaps}/{o}`,
         headers: { Accept: "application/json;as=Table;v=v1;g=meta.k8s.io, application/json;q=0.5" },
-        // The real server can make tables; who accepts plain JSON too gets that from us.
+        // The real server can return tables; a client that also accepts plain JSON gets JSON here.
         ignore: ["columnDefinitions", "rows", "kind", "apiVersion", "metadata"],
         expect: { code: 200 },
       },
@@ -254,7 +254,7 @@ export const edges: readonly Case[] = [
     ],
   },
   {
-    name: "managedFields: written by a client, kept through a PUT without them, out of reach of a subresource",
+    name: "managedFields: written by a client, kept through a PUT without them, not changed through a subresource",
     steps: [
       { send: `POST ${widgets}`, body: widget(), as: "made", expect: { code: 201 } },
       {
@@ -356,7 +356,7 @@ export const edges: readonly Case[] = [
     ],
   },
   {
-    name: "apply: a field that a manager gives up falls back to its default",
+    name: "apply: a field that its manager omits returns to its default",
     steps: [
       {
         send: `PATCH ${widgets}/{o}?fieldManager=fm1`,
@@ -415,7 +415,7 @@ export const edges: readonly Case[] = [
     ],
   },
   {
-    name: "lists over all namespaces, and of a namespace that is not there",
+    name: "lists over all namespaces, and of a missing namespace",
     steps: [
       {
         send: `POST ${widgets}`,
@@ -440,7 +440,7 @@ export const edges: readonly Case[] = [
     ],
   },
   {
-    name: "a list at a version of the far future: 504",
+    name: "a list at a far future version: 504",
     steps: [
       {
         send: `GET ${configMaps}?resourceVersion=4000000000`,

@@ -18,7 +18,7 @@ const bigText = `{"apiVersion":"conformance.konverge.dev/v1","kind":"Gadget","me
 /** Unknown fields, types, defaults, big numbers. */
 export const fields: readonly Case[] = [
   {
-    name: "unknown and repeated fields of a ConfigMap: warned about, refused, or passed over",
+    name: "unknown and repeated fields of a ConfigMap: warned about, rejected, or ignored",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -77,7 +77,7 @@ export const fields: readonly Case[] = [
         type: MERGE,
         body: { spec: { odd: 1 } },
         expect: { code: 422, reason: "Invalid", causes: [{ field: "patch" }] },
-        // The refused object is quoted in the order of Go's structs.
+        // The rejected object is quoted in the order of Go's structs.
         ignore: ["message", "details.causes"],
       },
     ],
@@ -96,7 +96,7 @@ export const fields: readonly Case[] = [
     ],
   },
   {
-    name: "a kind without status subresource writes status with the rest",
+    name: "a kind without status subresource writes status with the other fields",
     steps: [
       {
         send: `POST ${gadgets}`,
@@ -119,7 +119,7 @@ export const fields: readonly Case[] = [
     ],
   },
   {
-    name: "defaults of a custom resource, also inside of a default",
+    name: "defaults of a custom resource, also inside a default",
     steps: [
       {
         send: `POST ${widgets}`,
@@ -145,7 +145,7 @@ export const fields: readonly Case[] = [
     ],
   },
   {
-    name: "validation of a custom resource tells every wrong field",
+    name: "validation of a custom resource reports every invalid field",
     steps: [
       {
         send: `POST ${widgets}`,
@@ -233,7 +233,7 @@ export const fields: readonly Case[] = [
     ],
   },
   {
-    name: "Secret: stringData becomes data, bad base64 is refused",
+    name: "Secret: stringData becomes data, invalid base64 is rejected",
     steps: [
       {
         send: `POST ${secrets}`,
@@ -254,7 +254,7 @@ export const fields: readonly Case[] = [
         type: MERGE,
         body: { data: { a: "!" } },
         expect: { code: 422, reason: "Invalid", causes: [{ field: "patch" }] },
-        // The refused object is quoted in the order of Go's structs.
+        // The rejected object is quoted in the order of Go's structs.
         ignore: ["message", "details.causes"],
       },
       {
@@ -266,7 +266,7 @@ export const fields: readonly Case[] = [
     ],
   },
   {
-    name: "an immutable ConfigMap stays as it is",
+    name: "an immutable ConfigMap cannot change",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -313,7 +313,7 @@ export const fields: readonly Case[] = [
     ],
   },
   {
-    name: "metadata that is refused",
+    name: "metadata that is rejected",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -374,7 +374,7 @@ export const fields: readonly Case[] = [
         type: MERGE,
         body: { metadata: { deletionTimestamp: "2030-01-01T00:00:00Z" } },
         expect: { code: 422, reason: "Invalid" },
-        // The offending value is a struct that Go prints in its own way.
+        // The offending value is a struct that Go prints in a format of its own.
         ignore: ["message", "details.causes"],
       },
       {
@@ -392,7 +392,7 @@ export const fields: readonly Case[] = [
     ],
   },
   {
-    name: "owner references that stand there twice are dropped with a warning",
+    name: "duplicate owner references are dropped with a warning",
     steps: [
       {
         send: `POST ${configMaps}`,

@@ -10,7 +10,7 @@ import { versions } from "./versions.ts";
 import { watching } from "./watching.ts";
 import { writePath } from "./write-path.ts";
 
-/** Every case, in the order in which it runs. Each stands alone. */
+/** Every case, in order of execution. Cases are independent. */
 export const CASES: readonly Case[] = [
   ...writePath,
   ...versions,

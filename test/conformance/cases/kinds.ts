@@ -26,7 +26,7 @@ const definition = (schema: JsonObject): JsonObject => ({
 });
 const made = `${definitions}/{o}s.kinds.konverge.dev`;
 
-/** What is special about single kinds. */
+/** Special behavior of single kinds. */
 export const kinds: readonly Case[] = [
   {
     name: "scale of a custom resource: the parent's version is its precondition",
@@ -103,7 +103,7 @@ export const kinds: readonly Case[] = [
     ],
   },
   {
-    name: "Deployment: defaults, and what is refused",
+    name: "Deployment: defaults and rejections",
     steps: [
       { send: `POST ${deployments}`, body: deployment(), expect: { code: 201 } },
       {
@@ -176,7 +176,7 @@ export const kinds: readonly Case[] = [
     ],
   },
   {
-    name: "Event of core, and as events.k8s.io shows it",
+    name: "Event of core, and its events.k8s.io form",
     steps: [
       {
         send: `POST ${events}`,
@@ -213,7 +213,7 @@ export const kinds: readonly Case[] = [
     ],
   },
   {
-    name: "a definition is established, serves, and takes its objects along when it goes",
+    name: "a definition is established and served, and its deletion deletes its objects",
     steps: [
       {
         send: `POST ${definitions}`,
@@ -250,7 +250,7 @@ export const kinds: readonly Case[] = [
     ],
   },
   {
-    name: "definitions that are refused",
+    name: "definitions that are rejected",
     steps: [
       {
         send: `POST ${definitions}`,
@@ -302,7 +302,7 @@ export const kinds: readonly Case[] = [
       { send: `POST ${widgets}`, body: widget(), expect: { code: 201 } },
       { send: `PUT ${widgets}`, body: widget(), expect: { code: 400, reason: "BadRequest" } },
       {
-        // Nobody minds the name in the path.
+        // The name in the path is ignored.
         send: `POST ${widgets}/{o}`,
         body: widget(),
         expect: { code: 409, reason: "AlreadyExists" },

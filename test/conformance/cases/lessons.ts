@@ -1,7 +1,7 @@
 import { versionIn, type Case } from "../case.ts";
 import { APPLY, configMap, configMaps, MERGE, widget, widgets } from "../objects.ts";
 
-/** What is often said about the server, and what is true. */
+/** Common claims about the server, and the facts. */
 export const lessons: readonly Case[] = [
   {
     name: "an empty resourceVersion disables the check for a ConfigMap, but not for a custom resource",

@@ -54,7 +54,7 @@ export const reading: readonly Case[] = [
     ],
   },
   {
-    name: "remainingItemCount is told only without selectors",
+    name: "remainingItemCount is returned only without selectors",
     steps: [
       { send: `POST ${widgets}`, body: widget({}, { name: "{o}-a" }), expect: { code: 201 } },
       { send: `POST ${widgets}`, body: widget({}, { name: "{o}-b" }), expect: { code: 201 } },
@@ -143,7 +143,7 @@ export const reading: readonly Case[] = [
     ],
   },
   {
-    name: "options of a list that are refused",
+    name: "options of a list that are rejected",
     steps: [
       {
         send: `GET ${configMaps}?resourceVersionMatch=Exact`,
@@ -181,7 +181,7 @@ export const reading: readonly Case[] = [
     ],
   },
   {
-    name: "a page token of compacted history: 410 with a token that goes on without consistency",
+    name: "a page token of compacted history: 410 with a token that continues without consistency",
     only: "embedded",
     steps: [
       labelled("a"),

@@ -17,7 +17,7 @@ const merge = (path: string, body: Parameters<typeof widget>[0] & object, genera
   expect: { code: 200, version: { newSince: "made" }, generation } as const,
 });
 
-/** resourceVersion changes with every write, generation with the desired state: edits of each sort. */
+/** resourceVersion changes with every write, generation with the desired state: edits of each kind. */
 export const versions: readonly Case[] = [
   {
     name: "custom resource: a label moves the version, not the generation",
@@ -126,7 +126,7 @@ export const versions: readonly Case[] = [
     ],
   },
   {
-    name: "and the other way round: a spec write makes a status write with the old version conflict",
+    name: "a spec write makes a status write with the old version conflict",
     steps: [
       make(widgets, widget),
       merge(widgetPath, { spec: { size: "l" } }, 2),

@@ -20,10 +20,10 @@ const event = (type: string, name: string) => ({
   object: { metadata: { name: `{o}-${name}` } },
 });
 
-/** Streams of events. */
+/** Watch streams. */
 export const watching: readonly Case[] = [
   {
-    name: "a watch from a version sends what came after it, in order",
+    name: "a watch from a version sends later changes in order",
     steps: [
       make("a"),
       make("b"),
@@ -39,7 +39,7 @@ export const watching: readonly Case[] = [
     ],
   },
   {
-    name: "a watch without a version begins with everything there is",
+    name: "a watch without a version begins with all objects",
     steps: [
       make("a"),
       make("b"),
@@ -55,7 +55,7 @@ export const watching: readonly Case[] = [
     ],
   },
   {
-    name: "a DELETED event carries the version of the deletion",
+    name: "a DELETED event has the version of the deletion",
     steps: [
       make("a"),
       {
@@ -68,7 +68,7 @@ export const watching: readonly Case[] = [
     ],
   },
   {
-    name: "an object that leaves or enters a selection is DELETED or ADDED",
+    name: "an object that stops or starts matching a selector is DELETED or ADDED",
     steps: [
       make("a"),
       {
@@ -99,7 +99,7 @@ export const watching: readonly Case[] = [
     ],
   },
   {
-    name: "a write that changes nothing sends no event",
+    name: "a write without a change sends no event",
     steps: [
       make("a"),
       {
@@ -122,7 +122,7 @@ export const watching: readonly Case[] = [
     ],
   },
   {
-    name: "a list that is streamed ends with a bookmark that says so",
+    name: "a streamed list ends with a bookmark that marks its end",
     steps: [
       make("a"),
       make("b"),
@@ -168,10 +168,10 @@ export const watching: readonly Case[] = [
     ],
   },
   {
-    name: "a watch from a version that is gone: 410 as an event of a 200 stream",
+    name: "a watch from a dropped version: 410 as an event of a 200 stream",
     steps: [
       { act: "compact" },
-      // The real server remembers from when it first served the kind, so one that came with the run.
+      // The real server has history only since it first served the kind, so the case uses a kind of this run.
       { watch: "w", path: `${gadgets}?watch=true&resourceVersion=1` },
       {
         events: "w",
@@ -207,7 +207,7 @@ export const watching: readonly Case[] = [
     ],
   },
   {
-    name: "bookmarks on demand carry the version alone",
+    name: "bookmarks on demand contain only the version",
     only: "embedded",
     steps: [
       make("a"),
@@ -226,7 +226,7 @@ export const watching: readonly Case[] = [
     ],
   },
   {
-    name: "watches that are cut just end",
+    name: "disconnected watches just end",
     only: "embedded",
     steps: [
       make("a"),

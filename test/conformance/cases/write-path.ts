@@ -29,17 +29,17 @@ const one = `${configMaps}/{o}`;
 const CONFLICT =
   /^Operation cannot be fulfilled on configmaps "c\d+": the object has been modified; please apply your changes to the latest version and try again$/;
 const stale = { code: 409, reason: "Conflict", message: CONFLICT } as const;
-/** It stands there twice: common validation and that of the kind both say it. */
+/** Reported twice: by the common validation and by that of the kind. */
 const UID_CAUSE = { reason: "FieldValueInvalid", field: "metadata.uid" };
-/** What Go's encoder escapes and JavaScript's does not; and what both spell alike. */
+/** Text that only Go's encoder escapes, and text that both encode equally. */
 const TEXT = "<&>\u2028\u2029";
 const PLAIN = '\u00e4\u{1f600}/"\\\t\b\f\u0001\u007f';
 const REFUSED = "the server rejected our request due to an error in our request";
 
-/** The answers that decide how a client writes: each row of facts is a case. */
+/** The responses that determine how a client must write: one case per fact. */
 export const writePath: readonly Case[] = [
   {
-    name: "a merge patch drops nulls in the objects of a list, and keeps those that are items",
+    name: "a merge patch drops nulls in the objects of a list, and keeps null items",
     steps: [
       { send: `POST ${gadgets}`, body: gadget({ list: [{ kept: null }] }), expect: { code: 201 } },
       {
@@ -57,7 +57,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "JSON Patch whose test fails: 422 without causes",
+    name: "JSON Patch with a failing test: 422 without causes",
     steps: [
       create,
       {
@@ -82,7 +82,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "JSON Patch that removes an absent path: the same 422",
+    name: "JSON Patch that removes a missing path: the same 422",
     steps: [
       create,
       {
@@ -94,7 +94,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "JSON Patch: test of an absent path against null holds",
+    name: "JSON Patch: test of a missing path against null succeeds",
     steps: [
       create,
       {
@@ -109,7 +109,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "JSON Patch: test of a path whose parent is absent: 422, even against null",
+    name: "JSON Patch: test of a path with a missing parent: 422, even against null",
     steps: [
       create,
       {
@@ -137,7 +137,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "JSON Patch: test of an item that a list does not have: 422, even against null",
+    name: "JSON Patch: test of a missing list item: 422, even against null",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -162,7 +162,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "JSON Patch: test of an object holds whatever the order of its members",
+    name: "JSON Patch: test of an object ignores the order of its members",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -193,7 +193,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "JSON Patch: the text of a test must be spelled as Go's encoder spells it",
+    name: "JSON Patch: the text of a test must be encoded as by Go's encoder",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -237,7 +237,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "JSON Patch: replacing resourceVersion by a stale one is a clean 409",
+    name: "JSON Patch: replacing resourceVersion with a stale one is 409",
     steps: [
       create,
       touch,
@@ -338,7 +338,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "merge patch with the right version and another uid: 422 about metadata.uid",
+    name: "merge patch with the right version and another uid: 422 for metadata.uid",
     steps: [
       create,
       {
@@ -358,7 +358,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "a merge patch that changes nothing keeps the version",
+    name: "a merge patch without a change keeps the version",
     steps: [
       create,
       {
@@ -370,7 +370,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "an apply that changes nothing keeps the version",
+    name: "an apply without a change keeps the version",
     steps: [
       {
         send: `PATCH ${one}?fieldManager=fm1`,
@@ -388,7 +388,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "a PUT that changes nothing keeps the version",
+    name: "a PUT without a change keeps the version",
     steps: [
       create,
       {
@@ -424,7 +424,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "PUT with another uid: 409 that speaks of storage",
+    name: "PUT with another uid: 409 from the storage",
     steps: [
       create,
       {
@@ -439,7 +439,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "PUT to a name that is not there: 404",
+    name: "PUT to a missing name: 404",
     steps: [
       {
         send: `PUT ${one}`,
@@ -449,7 +449,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "POST of a name that is there: 409 AlreadyExists",
+    name: "POST of an existing name: 409 AlreadyExists",
     steps: [
       create,
       {
@@ -460,7 +460,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "apply against another manager's field: 409 that names manager and field",
+    name: "apply against another manager's field: 409 with the manager and field",
     steps: [
       {
         send: `PATCH ${one}?fieldManager=fm1`,
@@ -518,7 +518,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "apply with another uid: 422 where the object is, 409 where it is not",
+    name: "apply with another uid: 422 if the object exists, 409 if it does not",
     steps: [
       {
         send: `PATCH ${one}?fieldManager=fm1`,
@@ -571,7 +571,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "GET with an older resourceVersion answers at least as new",
+    name: "GET with an older resourceVersion returns that version or a later one",
     steps: [
       create,
       touch,
@@ -583,7 +583,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "GET with a version of the far future: 504 after a wait",
+    name: "GET with a far future version: 504 after a wait",
     steps: [
       create,
       {
@@ -600,7 +600,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "bodies that are not what they should be",
+    name: "invalid bodies",
     steps: [
       { send: `POST ${configMaps}`, text: "{", expect: { code: 400, reason: "BadRequest" } },
       { send: `POST ${configMaps}`, text: '{"a": }', expect: { code: 400, reason: "BadRequest" } },
@@ -633,7 +633,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "a bad name: 422 with a cause",
+    name: "an invalid name: 422 with a cause",
     steps: [
       {
         send: `POST ${configMaps}`,
@@ -705,7 +705,7 @@ export const writePath: readonly Case[] = [
     ],
   },
   {
-    name: "every answer carries an audit id and the uids of its flow schema and priority level",
+    name: "every response has an audit id and the uids of its flow schema and priority level",
     steps: [
       {
         send: `GET ${configMaps}`,
@@ -783,7 +783,7 @@ export const writePath: readonly Case[] = [
         type: MERGE,
         body: { data: { a: 1 } },
         expect: { code: 422, reason: "Invalid", causes: [{ field: "patch" }] },
-        // The refused object is quoted in the order of Go's structs.
+        // The rejected object is quoted in the order of Go's structs.
         ignore: ["message", "details.causes"],
       },
       {

@@ -1,6 +1,6 @@
 import { isRawNumber, type JsonValue } from "@konverge/core";
 
-/** Types of a field error as they stand in a Status cause's `reason`. */
+/** Types of a field error, as used in a Status cause's `reason`. */
 type FieldErrorType =
   | "FieldValueDuplicate"
   | "FieldValueForbidden"
@@ -11,12 +11,12 @@ type FieldErrorType =
   | "FieldValueTooMany"
   | "FieldValueTypeInvalid";
 
-/** One reason why an object is invalid: the words are those of apimachinery's `field.Error`. */
+/** One reason why an object is invalid, with the texts of apimachinery's `field.Error`. */
 export interface FieldError {
   readonly type: FieldErrorType;
   /** Path, for example `spec.replicas`. */
   readonly field: string;
-  /** Words without the path, for example `Required value`. */
+  /** Text without the path, for example `Required value`. */
   readonly body: string;
 }
 
@@ -86,12 +86,12 @@ export const notSupported = (
     `supported values: ${supported.map((one) => JSON.stringify(one)).join(", ")}`,
   );
 
-/** A value as Go prints it in an error: strings quoted, the rest as JSON. */
+/** Formats a value as Go prints it in an error: strings quoted, the rest as JSON. */
 export function showValue(value: JsonValue): string {
   return isRawNumber(value) ? value.rawJSON : JSON.stringify(value);
 }
 
-/** All errors in one line, as Go's `ErrorList.ToAggregate` prints them: a repetition counts once. */
+/** Joins errors in one line, like Go's `ErrorList.ToAggregate`: repeated errors count once. */
 export function joinFieldErrors(errors: readonly FieldError[]): string {
   const lines = [
     ...new Set(errors.map(({ field, body }) => `${field === "" ? "<nil>" : field}: ${body}`)),

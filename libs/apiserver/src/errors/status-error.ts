@@ -1,7 +1,7 @@
 import { resourceId, type JsonObject } from "@konverge/core";
 import { joinFieldErrors, type FieldError } from "./field-error.ts";
 
-/** Group and plural of a resource, as error texts name it. */
+/** Group and plural of a resource, as used in error texts. */
 export interface GroupResource {
   readonly group: string;
   readonly resource: string;
@@ -20,7 +20,7 @@ interface Details {
   readonly retryAfterSeconds?: number;
 }
 
-/** A refusal that becomes a `Status` body. Thrown by whatever finds out; the HTTP layer answers it. */
+/** An error response with a `Status` body. The HTTP layer sends it. */
 export class StatusError extends Error {
   override readonly name = "StatusError";
   readonly code: number;
@@ -38,7 +38,7 @@ export class StatusError extends Error {
     return this.details?.retryAfterSeconds ?? 0;
   }
 
-  /** Members in the order in which Go writes them; empty ones are left out. */
+  /** Members in Go's order; empty ones are omitted. */
   toStatus(): JsonObject {
     const details = this.details;
     return {
@@ -82,7 +82,7 @@ export const notFound = (resource: GroupResource, name: string): StatusError =>
     about(resource, name),
   );
 
-/** The path names no resource that is served; a Status body where the group is known. */
+/** The path names no served resource; the body is a Status if the group is known. */
 export const unknownResource = (): StatusError =>
   new StatusError(404, "NotFound", "the server could not find the requested resource", {});
 
@@ -140,7 +140,7 @@ export const forbiddenByServer = (
     { ...about(resource, name), causes },
   );
 
-/** `kind` is a Kind for an object and a plural for a missing version; `group` as it is printed after the dot. */
+/** `kind` is a Kind for an object and a plural for a missing version; `group` is printed after the dot. */
 export function invalidObject(
   { group, kind }: { readonly group: string; readonly kind: string },
   name: string,
@@ -198,7 +198,7 @@ export const notAcceptable = (accepted: readonly string[], byRouter: boolean): S
 export const tooLargeEntity = (why: string): StatusError =>
   new StatusError(413, "RequestEntityTooLarge", `Request entity too large: ${why}`);
 
-/** What any JSON Patch that cannot be applied ends with: nothing in it says which operation failed. */
+/** The error of any JSON Patch that cannot be applied; it does not report the failing operation. */
 export const patchRefused = (): StatusError =>
   new StatusError(
     422,

@@ -10,7 +10,7 @@ import {
   shapeOf,
 } from "./typed-schema.ts";
 
-/** Which fields differ between two objects. */
+/** The fields that differ between two objects. */
 export interface Comparison {
   readonly added: FieldSet;
   readonly modified: FieldSet;
@@ -23,7 +23,7 @@ interface Collector {
   readonly removed: FieldSetBuilder;
 }
 
-/** Compares two values of one schema, as structured-merge-diff's `Compare`. */
+/** Compares two values of one schema, like structured-merge-diff's `Compare`. */
 export function compareTyped(schema: Schema, before: JsonValue, after: JsonValue): Comparison {
   const found: Collector = {
     added: new FieldSetBuilder(),
@@ -100,7 +100,7 @@ function compareLists(
     const a = left.get(element) ?? [];
     const b = right.get(element) ?? [];
     const path = [...sides.path, element];
-    // Items that are there twice have no identity of their own: they count as one whole.
+    // Duplicate items have no identity of their own and count as one whole.
     if (a.length > 1 && b.length > 1) {
       if (!jsonEquals(a, b)) sides.found.modified.add(path);
     } else if (a.length > 1) {
@@ -129,7 +129,7 @@ function groupItems(
   return groups;
 }
 
-/** All fields of a value, as structured-merge-diff's `ToFieldSet`. */
+/** Returns all fields of a value, like structured-merge-diff's `ToFieldSet`. */
 export function fieldsOf(schema: Schema, value: JsonValue): FieldSet {
   const builder = new FieldSetBuilder();
   collectFields(schema, value, [], builder);

@@ -25,16 +25,16 @@ import {
 import { mergeTyped, removeFields, withNamedParents } from "./merge.ts";
 import { typedError } from "./typed-validation.ts";
 
-/** How a write is tracked. */
+/** How the field ownership of a write is tracked. */
 export interface Tracking {
   readonly schema: Schema;
   /** API version of the request. */
   readonly apiVersion: string;
   /** Empty for the object itself. */
   readonly subresource: string;
-  /** What an object of the kind is when nothing is set. */
+  /** The blank object of the kind. */
   readonly blank: JsonObject;
-  /** Fields that this endpoint does not let the client set. */
+  /** Fields that clients cannot set through this endpoint. */
   readonly resetFields: FieldSet;
   readonly manager: string;
   readonly nowMs: number;
@@ -55,12 +55,12 @@ const STRIPPED = fieldSetOf(
     .map((path) => ["f:metadata", ...path.map((name) => `f:${name}`)])
     .concat([["f:apiVersion"], ["f:kind"]]),
 );
-/** As many entries of plain writers as are kept apart. */
+/** Maximum number of separate entries for updates. */
 const MAX_UPDATERS = 10;
 
 /**
- * Tracks a write that is not an apply: what it changed becomes the manager's. Sets `metadata.managedFields` of `next`.
- * `live` has no uid when the object is being created.
+ * Tracks a write that is not an apply: the manager owns the changed fields. Sets `metadata.managedFields` of `next`.
+ * `live` has no uid if the object is being created.
  */
 export function trackUpdate(live: JsonObject, next: JsonObject, tracking: Tracking): void {
   const requested = metadataOf(next)["managedFields"];
@@ -77,7 +77,7 @@ export function trackUpdate(live: JsonObject, next: JsonObject, tracking: Tracki
   setManagedFields(next, managed);
 }
 
-/** Owners after a plain write, which never conflicts. */
+/** Updates the owners after a plain write, which never conflicts. */
 function update(
   live: JsonObject,
   next: JsonObject,
@@ -105,7 +105,7 @@ function update(
   return managed;
 }
 
-/** Takes fields from every owner; an owner without fields goes. */
+/** Removes fields from every owner; an owner without fields is dropped. */
 function release(managed: ManagedFields, fields: FieldSet, except?: string): ManagedFields {
   const rest: ManagedFields = new Map();
   for (const [id, entry] of managed) {
@@ -140,9 +140,9 @@ function capUpdaters(managed: ManagedFields): ManagedFields {
 }
 
 /**
- * Server-side apply: returns the live object with the configuration laid over it and its owners brought up to date. What the
- * manager applied before and left out now goes, unless somebody else owns it.
- * @throws StatusError for a configuration that is refused, or 409 for fields of other managers without `force`
+ * Server-side apply: returns the live object merged with the configuration, with updated owners. Fields that the
+ * manager applied before and omits now are removed, unless another manager owns them.
+ * @throws StatusError for an invalid configuration, or 409 for fields of other managers without `force`
  */
 export function applyConfiguration(
   live: JsonObject,
@@ -181,7 +181,7 @@ export function applyConfiguration(
 
   const own = managed.get(id);
   const kept = difference(fields, STRIPPED);
-  // A configuration that changes nothing does not move its entry's time, not even when the entry is new.
+  // A configuration without changes does not update its entry's time, even if the entry is new.
   const isSame = jsonEquals(current, next);
   if (isEmptySet(kept)) managed.delete(id);
   else if (own !== undefined) {
@@ -192,7 +192,7 @@ export function applyConfiguration(
   return result;
 }
 
-/** Removes what was applied before and is owned by nobody now. */
+/** Removes fields that were applied before and have no owner now. */
 function prune(
   schema: Schema,
   merged: JsonObject,

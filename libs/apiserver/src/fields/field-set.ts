@@ -1,8 +1,8 @@
 import { isJsonObject, setOwn, type JsonObject } from "@konverge/core";
 
 /**
- * A set of field paths, as structured-merge-diff's `fieldpath.Set`. A path is a series of elements in their FieldsV1 form:
- * `f:name`, `k:{"name":"web"}` (item of a list that is a map), `v:"x"` (item of a set). Never changed once built.
+ * A set of field paths, like structured-merge-diff's `fieldpath.Set`. A path is a series of elements in their FieldsV1
+ * form: `f:name`, `k:{"name":"web"}` (item of a list that is a map), `v:"x"` (item of a set). Immutable.
  */
 export interface FieldSet {
   /** Elements whose path ends here. */
@@ -16,12 +16,12 @@ export const EMPTY_FIELDS: FieldSet = { members: new Set(), children: new Map() 
 export const isEmptySet = ({ members, children }: FieldSet): boolean =>
   members.size === 0 && children.size === 0;
 
-/** Collects paths while something is walked. */
+/** Collects paths during a traversal. */
 export class FieldSetBuilder {
   readonly members: Set<string> = new Set();
   readonly children: Map<string, FieldSetBuilder> = new Map();
 
-  /** Adds one path; the empty path is no field. */
+  /** Adds one path; the empty path is not a field. */
   add(path: readonly string[]): void {
     const last = path.at(-1);
     if (last === undefined) return;
@@ -99,7 +99,7 @@ function combine(
   return { members: new Set([...left.members].filter(keep.member)), children };
 }
 
-/** Every path, for a person: `.spec.containers[name="web"].image`, in order. */
+/** Formats every path for users: `.spec.containers[name="web"].image`, in order. */
 export function listPaths(set: FieldSet): string[] {
   const paths: string[] = [];
   const walk = ({ members, children }: FieldSet, prefix: string) => {
@@ -128,7 +128,7 @@ function showElement(element: string): string {
 
 const decoded: WeakMap<JsonObject, FieldSet> = new WeakMap();
 
-/** Reads the FieldsV1 form. Stored objects never change, so what was read once is remembered. */
+/** Parses the FieldsV1 form. Stored objects never change, so the result is cached. */
 export function fromFieldsV1(fields: JsonObject): FieldSet {
   let set = decoded.get(fields);
   if (set === undefined) {

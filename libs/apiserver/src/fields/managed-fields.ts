@@ -8,12 +8,12 @@ export interface Managed {
   readonly operation: "Apply" | "Update";
   readonly apiVersion: string;
   readonly subresource: string;
-  /** RFC 3339; absent in an entry that a client wrote without one. */
+  /** RFC 3339; absent if a client wrote the entry without one. */
   readonly time: string | undefined;
   readonly fields: FieldSet;
 }
 
-/** Entries by identity: manager, operation and subresource, for an update the API version too. */
+/** Indexes entries by identity: manager, operation and subresource, and for updates the API version. */
 export type ManagedFields = Map<string, Managed>;
 
 type Identity = Pick<Managed, "manager" | "operation" | "apiVersion" | "subresource">;
@@ -21,7 +21,7 @@ type Identity = Pick<Managed, "manager" | "operation" | "apiVersion" | "subresou
 export const identityOf = ({ manager, operation, apiVersion, subresource }: Identity): string =>
   JSON.stringify([manager, operation, operation === "Apply" ? "" : apiVersion, subresource]);
 
-/** Reads the list; undefined when an entry cannot be understood, as when a client wrote it. */
+/** Parses the list; returns undefined if an entry is invalid, because clients can write it. */
 export function readManagedFields(list: JsonValue | undefined): ManagedFields | undefined {
   const managed: ManagedFields = new Map();
   for (const entry of Array.isArray(list) ? list : []) {
@@ -44,7 +44,7 @@ export function readManagedFields(list: JsonValue | undefined): ManagedFields | 
   return managed;
 }
 
-/** True where a client asks to forget all owners: an empty list, or one empty entry. */
+/** Returns true if a client resets all owners: an empty list, or one empty entry. */
 export function isReset(list: JsonValue | undefined): boolean {
   if (!Array.isArray(list)) return false;
   const [first] = list;
@@ -52,7 +52,7 @@ export function isReset(list: JsonValue | undefined): boolean {
   return list.length === 1 && isJsonObject(first) && Object.keys(first).length === 0;
 }
 
-/** Writes the list in the real server's order: operation, second, manager, version, subresource. */
+/** Formats the list in the real server's order: operation, second, manager, version, subresource. */
 export function writeManagedFields(managed: ManagedFields): JsonObject[] {
   const order = (one: Managed) => [
     one.operation,

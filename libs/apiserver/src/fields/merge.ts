@@ -12,7 +12,7 @@ import {
 
 type Keyed = Parameters<typeof itemElement>[0];
 
-/** Lays an applied configuration over a live value, as structured-merge-diff's `Merge`. Neither is changed. */
+/** Merges an applied configuration into a live value, like structured-merge-diff's `Merge`. Changes neither. */
 export function mergeTyped(
   schema: Schema,
   live: JsonValue | undefined,
@@ -37,10 +37,7 @@ export function mergeTyped(
   return applied;
 }
 
-/**
- * Applied items keep the order in which they were applied; live items that were not applied keep their place between the
- * shared ones.
- */
+/** Applied items keep their applied order; other live items keep their position between the shared ones. */
 function mergeLists(
   schema: Schema,
   relation: Keyed,
@@ -92,7 +89,10 @@ function mergeLists(
   return out;
 }
 
-/** Removes fields, as structured-merge-diff's `RemoveItems`: a value of which nothing is left becomes undefined or null. */
+/**
+ * Removes fields, like structured-merge-diff's `RemoveItems`: a value without remaining content becomes undefined or
+ * null.
+ */
 export function removeFields(
   schema: Schema,
   value: JsonValue,
@@ -108,7 +108,7 @@ export function removeFields(
       if (fields.members.has(element)) continue;
       const below = fields.children.get(element) ?? EMPTY_FIELDS;
       const member = memberOrOpen(schema, key) ?? OPEN_SCHEMA;
-      // Go leaves a null where a map or list lost its last item; encoding the object drops it again.
+      // Go leaves a null in place of a map or list that lost its last item; encoding the object drops it again.
       const rest = removeFields(member, entry, below);
       if (rest !== undefined) setOwn(kept, key, rest);
     }
@@ -130,7 +130,7 @@ export function removeFields(
   return value;
 }
 
-/** Makes every declared field that has fields below it a member itself, so that an emptied struct can be removed. */
+/** Adds every declared field that has fields below it as a member itself, so that an emptied struct can be removed. */
 export function withNamedParents(schema: Schema, set: FieldSet): FieldSet {
   const members = new Set(set.members);
   const children = new Map<string, FieldSet>();

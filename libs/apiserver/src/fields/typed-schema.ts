@@ -1,7 +1,7 @@
 import { isJsonObject, isRawNumber, type JsonObject, type JsonValue } from "@konverge/core";
 import { isIntOrString, isOpenObject, memberSchema, type Schema } from "../schema/schema.ts";
 
-/** How server-side apply looks at a value: what it walks into, and what it takes as a whole. */
+/** How server-side apply treats a value: which values it walks into, and which it replaces as a whole. */
 export type Shape =
   | { readonly kind: "scalar" }
   | { readonly kind: "map"; readonly atomic: boolean }
@@ -12,10 +12,10 @@ type ListRelation =
   | { readonly kind: "set" }
   | { readonly kind: "map"; readonly keys: readonly string[] };
 
-/** Schema of a value of which nothing is declared: maps are walked into, lists are wholes. */
+/** Schema of an undeclared value: maps are walked into, lists are replaced as a whole. */
 export const OPEN_SCHEMA: Schema = {};
 
-/** The shape of `value` under `schema`; a value of another type than declared is a scalar. */
+/** Returns the shape of `value` under `schema`; a value of another type than declared is a scalar. */
 export function shapeOf(schema: Schema, value: JsonValue): Shape {
   if (isJsonObject(value) && !isIntOrString(schema)) {
     return { kind: "map", atomic: schema["x-kubernetes-map-type"] === "atomic" };
@@ -32,18 +32,18 @@ function listRelation(schema: Schema): ListRelation {
   if (type !== undefined || schema["x-kubernetes-patch-strategy"] === undefined) {
     return { kind: "atomic" };
   }
-  // Older built-in lists say it in the words of strategic merge patch alone.
+  // Older built-in lists declare it with the keywords of strategic merge patch only.
   if (!schema["x-kubernetes-patch-strategy"].split(",").includes("merge"))
     return { kind: "atomic" };
   const key = schema["x-kubernetes-patch-merge-key"];
   return key === undefined ? { kind: "set" } : { kind: "map", keys: [key] };
 }
 
-/** True for a member that the schema names, so not for a key of a free map. */
+/** Returns true for a declared member, not for a key of a free map. */
 export const isNamedMember = (schema: Schema, key: string): boolean =>
   schema.properties !== undefined && Object.hasOwn(schema.properties, key);
 
-/** Schema of a map's member; open where nothing is declared, undefined where nothing may be. */
+/** Returns the schema of a map's member; open without any declaration, undefined if other members are forbidden. */
 export function memberOrOpen(schema: Schema, key: string): Schema | undefined {
   const member = memberSchema(schema, key);
   if (member !== undefined) return member;
@@ -53,7 +53,7 @@ export function memberOrOpen(schema: Schema, key: string): Schema | undefined {
 
 export const itemSchema = (schema: Schema): Schema => schema.items ?? OPEN_SCHEMA;
 
-/** The path element of a list's item; undefined when a key is missing and has no default. */
+/** Returns the path element of a list item; undefined if a key is missing and has no default. */
 export function itemElement(
   relation: Exclude<ListRelation, { kind: "atomic" }>,
   item: JsonValue,
@@ -69,7 +69,7 @@ export function itemElement(
   return Object.keys(identity).length === 0 ? undefined : `k:${JSON.stringify(identity)}`;
 }
 
-/** The scalar type that a schema asks for; undefined when any will do. */
+/** Returns the scalar type that a schema requires; undefined if any is valid. */
 export function scalarType(schema: Schema): "string" | "numeric" | "boolean" | undefined {
   if (isIntOrString(schema)) return undefined;
   switch (schema.type) {
@@ -85,7 +85,7 @@ export function scalarType(schema: Schema): "string" | "numeric" | "boolean" | u
   }
 }
 
-/** True where `value` is of the scalar type that the schema asks for. */
+/** Returns true if `value` has the scalar type that the schema requires. */
 export function fitsScalar(schema: Schema, value: JsonValue): boolean {
   switch (scalarType(schema)) {
     case "string":

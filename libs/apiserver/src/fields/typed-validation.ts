@@ -9,7 +9,10 @@ import {
   shapeOf,
 } from "./typed-schema.ts";
 
-/** What keeps an applied configuration from being typed, in structured-merge-diff's words; undefined when nothing does. */
+/**
+ * Returns why an applied configuration does not match its schema, with structured-merge-diff's text; undefined if it
+ * does.
+ */
 export function typedError(schema: Schema, value: JsonValue, path: string): string | undefined {
   const errors = collectErrors(schema, value, path);
   if (errors.length === 0) return undefined;

@@ -8,7 +8,7 @@ import { builtinSchema } from "../schema/builtin-schemas.ts";
 import { decodeBuiltin } from "../schema/decode-builtin.ts";
 import type { ResourceKind, Subresource } from "./resource-kind.ts";
 
-/** What a built-in kind must say; the rest has the defaults of most kinds. */
+/** The required properties of a built-in kind; the others have the defaults of most kinds. */
 export interface BuiltinKindOptions extends Partial<
   Omit<ResourceKind, "blank" | "decode" | "isCustom" | "resetFields" | "schema" | "subresources">
 > {
@@ -19,17 +19,17 @@ export interface BuiltinKindOptions extends Partial<
   /** Name in the table of definitions. */
   readonly definition: string;
   readonly subresources?: readonly Subresource[];
-  /** Members that Go writes even when they are unset, beside those that the schema has defaults for. */
+  /** Members that Go writes even if they are unset, in addition to those with a default in the schema. */
   readonly blankMembers?: JsonObject;
-  /** Fills in defaults, and does what conversion does while decoding. */
+  /** Sets defaults, including those of Go's conversion during decoding. */
   readonly applyDefaults?: (object: JsonObject) => void;
-  /** Members that count for the generation; absent, the kind has none. */
+  /** Members that count for the generation. If absent, the kind has none. */
   readonly generationOf?: (object: JsonObject) => unknown;
   /** Members of metadata that a status write keeps from the live object. */
   readonly statusKeepsMetadata?: readonly string[];
 }
 
-/** Makes a kind that kube-apiserver has built in. */
+/** Creates a kind that is built into kube-apiserver. */
 export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
   const schema = builtinSchema(options.definition);
   const subresources = new Set<Subresource>(options.subresources);

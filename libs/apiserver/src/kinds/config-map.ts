@@ -28,7 +28,7 @@ export const configMap: ResourceKind = defineBuiltinKind({
   ],
 });
 
-/** ConfigMaps and Secrets check all of the metadata a second time on an update, as the real server does. */
+/** Validates all metadata of a ConfigMap or Secret a second time on an update, as the real server does. */
 export const validateAgain = (object: JsonObject): FieldError[] => [
   ...validateMetadata(object, true, subdomainErrors),
   ...unqualifiedFinalizerErrors(object),
@@ -52,14 +52,14 @@ function validateConfigMap(object: JsonObject): FieldError[] {
   return errors;
 }
 
-/** Keys as ConfigMaps and Secrets allow them. */
+/** Validates the keys of a ConfigMap or Secret. */
 export function validateDataKey(member: string, key: string): FieldError[] {
   const path = `${member}[${key}]`;
   if (key.length > 253) return [invalid(path, key, "must be no more than 253 bytes")];
   return KEY.test(key) ? [] : [invalid(path, key, KEY_RULE)];
 }
 
-/** An immutable ConfigMap or Secret stays as it is, and stays immutable. */
+/** Requires that an immutable ConfigMap or Secret stays unchanged and immutable. */
 export function validateImmutable(
   next: JsonObject,
   live: JsonObject,
@@ -74,6 +74,6 @@ export function validateImmutable(
 }
 
 const byteLength = (value: unknown) => Buffer.byteLength(String(value));
-/** Bytes that a base64 text stands for. */
+/** Returns the number of bytes of a base64 text. */
 export const decodedLength = (value: unknown): number =>
   Buffer.from(String(value), "base64").length;

@@ -2,7 +2,7 @@ import type { JsonObject } from "@konverge/core";
 import { objectOf, objectsOf, textOf } from "../objects/metadata.ts";
 import type { Schema } from "../schema/schema.ts";
 
-/** What is read of a CustomResourceDefinition's spec; it was validated when it was stored. */
+/** The used parts of a CustomResourceDefinition's spec, which was validated when it was stored. */
 export interface CrdSpec {
   readonly group: string;
   readonly scope: "Cluster" | "Namespaced";
@@ -37,7 +37,7 @@ export interface CrdVersion {
 export const readCrdSpec = (crd: JsonObject): CrdSpec =>
   objectOf(crd, "spec") as unknown as CrdSpec;
 
-/** True when the definition's condition of this type is True. */
+/** Returns true if the definition's condition of this type is True. */
 export function hasCondition(crd: JsonObject, type: string): boolean {
   return objectsOf(objectOf(crd, "status") ?? {}, "conditions").some(
     (condition) => textOf(condition, "type") === type && condition["status"] === "True",

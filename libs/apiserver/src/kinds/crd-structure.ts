@@ -2,7 +2,10 @@ import type { JsonObject } from "@konverge/core";
 import { forbidden, required, type FieldError } from "../errors/field-error.ts";
 import { objectOf, objectsOf, textOf } from "../objects/metadata.ts";
 
-/** What makes a schema not structural, of the rules that people run into: a type everywhere, one way to say what may be in an object. */
+/**
+ * Checks the rules for structural schemas that users violate most: a type everywhere, and one way to declare an
+ * object's members.
+ */
 export function structuralErrors(schema: JsonObject, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (textOf(schema, "type") !== "object") {

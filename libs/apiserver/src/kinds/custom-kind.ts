@@ -21,7 +21,7 @@ import type { ResourceKind, ScalePaths, Subresource } from "./resource-kind.ts";
 const STATUS_RESET = fieldSetOf([["f:metadata"], ["f:spec"]]);
 const MAIN_RESET = fieldSetOf([["f:status"]]);
 
-/** Makes the kind that one version of a CustomResourceDefinition serves. Conversion between versions is `None`. */
+/** Creates the kind that one version of a CustomResourceDefinition serves. Conversion between versions is `None`. */
 export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind {
   const { names } = crd;
   const declared = version.schema?.openAPIV3Schema ?? {};
@@ -88,7 +88,7 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     },
     toStorage: (object) => {
       if (apiVersion === storageApiVersion) return object;
-      // What is stored has the storage version's shape and defaults, whichever version wrote it.
+      // Stored objects have the shape and defaults of the storage version, regardless of the version of the write.
       const stored = cloneJson(object);
       stored["apiVersion"] = storageApiVersion;
       const storedSchema = storing.schema?.openAPIV3Schema ?? {};
@@ -105,7 +105,7 @@ function prepareUpdate(
   { subresource, hasStatus }: { readonly subresource: Subresource; readonly hasStatus: boolean },
 ): void {
   if (subresource === "status") {
-    // All but the status is the live object's; owners of fields are tracked all the same.
+    // Everything except the status comes from the live object; field owners are tracked nevertheless.
     const { managedFields } = metadataOf(next);
     const metadata = { ...metadataOf(live) };
     setOrDelete(metadata, "managedFields", managedFields);
@@ -151,7 +151,7 @@ function validateScale(
   });
 }
 
-/** What stands where a path needs an object. */
+/** The value at a path that requires an object. */
 function findObstacle(object: JsonObject, path: string): JsonValue | undefined {
   const parts = path.split(".");
   for (let length = 1; length < parts.length; length++) {
@@ -162,7 +162,7 @@ function findObstacle(object: JsonObject, path: string): JsonValue | undefined {
   return undefined;
 }
 
-/** A value that is not of the type that a path needs, in Go's words. */
+/** The error for a value without the type that a path requires, with Go's text. */
 function accessorError(path: string, value: JsonValue, expected: string): FieldError {
   const shown = typeof value === "object" ? "[...]" : String(value);
   const detail = `.${path} accessor error: ${shown} is of the type ${goType(value)}, expected ${expected}`;
@@ -188,7 +188,7 @@ function readScale(version: CrdVersion): ScalePaths | undefined {
   };
 }
 
-/** What every object has is typed whatever the schema says. */
+/** Validates the types of members that every object has, regardless of the schema. */
 function withTypeMeta(declared: Schema): Schema {
   return {
     ...declared,
@@ -203,7 +203,7 @@ function withTypeMeta(declared: Schema): Schema {
 
 function withoutTypeMeta(object: JsonObject): JsonValue {
   const { apiVersion: _apiVersion, kind: _kind, metadata, ...content } = object;
-  // Only the name may be constrained by a schema.
+  // A schema may only constrain the name.
   const name = objectOf({ metadata: metadata ?? {} }, "metadata")?.["name"];
   return { ...content, apiVersion: "", kind: "", metadata: name === undefined ? {} : { name } };
 }

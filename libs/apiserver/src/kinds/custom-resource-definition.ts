@@ -14,7 +14,7 @@ import { defineBuiltinKind } from "./builtin-kind.ts";
 import { structuralErrors } from "./crd-structure.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 
-/** Holds a deleted definition until its objects are gone. */
+/** Keeps a deleted definition until its objects are deleted. */
 export const CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io";
 
 export const customResourceDefinition: ResourceKind = defineBuiltinKind({
@@ -49,7 +49,7 @@ export const customResourceDefinition: ResourceKind = defineBuiltinKind({
   validateCreate: validateDefinition,
   validateUpdate: (next, live, subresource) =>
     subresource === "" ? [...validateDefinition(next), ...validateUpdate(next, live)] : [],
-  // Its objects go first: the definition is only marked, whatever its finalizers were.
+  // Its objects are deleted first: the definition is only marked, regardless of its finalizers.
   prepareDelete: (object) => {
     const finalizers = finalizersOf(object);
     if (!finalizers.includes(CLEANUP_FINALIZER)) finalizers.push(CLEANUP_FINALIZER);
@@ -94,7 +94,7 @@ function applyDefaults(object: JsonObject): void {
   const conversion = objectOf(spec, "conversion") ?? {};
   conversion["strategy"] ??= "None";
   spec["conversion"] = conversion;
-  // Written by tools that knew the old API; false is what v1 means anyway.
+  // Written by tools for the old API; false is the meaning in v1 anyway.
   if (spec["preserveUnknownFields"] === false) delete spec["preserveUnknownFields"];
 }
 
@@ -132,7 +132,7 @@ function validateDefinition(object: JsonObject): FieldError[] {
   }
   const strategy = textOf(objectOf(spec, "conversion") ?? {}, "strategy");
   if (strategy !== "None") {
-    // The one rule that is ours: a webhook cannot be called here.
+    // The only rule of our own: a webhook cannot be called here.
     const detail = "the embedded API server converts with strategy None only";
     errors.push(invalid("spec.conversion.strategy", strategy, detail));
   }

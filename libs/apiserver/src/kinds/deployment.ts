@@ -20,7 +20,7 @@ export const deployment: ResourceKind = defineBuiltinKind({
     labelSelector: "spec.selector",
   },
   statusKeepsMetadata: ["labels"],
-  // A deployment's annotations reach its replica sets, so they count for its generation.
+  // A Deployment's annotations are copied to its ReplicaSets, so they count for its generation.
   generationOf: (object) => [object["spec"], metadataOf(object)["annotations"]],
   applyDefaults,
   prepareCreate: (object) => {

@@ -47,7 +47,7 @@ const coreOptions: BuiltinKindOptions = {
     "type",
   ],
   validateCreate: validateCoreEvent,
-  // Go writes these members even when nothing was set.
+  // Go writes these members even if they are unset.
   applyDefaults: (object) => {
     object["source"] ??= {};
     object["firstTimestamp"] ??= null;
@@ -91,7 +91,7 @@ function rename(object: JsonObject, from: 0 | 1, apiVersion: string): JsonObject
     const value = result[names[from]];
     if (value === undefined) continue;
     delete result[names[from]];
-    // Optional in the other version, so an empty text is left out there.
+    // Optional in the other version, so an empty text is omitted there.
     if (value !== "" || to === 0) result[names[to]] = value;
   }
   result["apiVersion"] = apiVersion;
@@ -102,7 +102,7 @@ function validateCoreEvent(object: JsonObject): FieldError[] {
   return validateNamespace(object, "involvedObject");
 }
 
-/** events.k8s.io asks for more than core does. */
+/** events.k8s.io has more required members than core. */
 function validateNewEvent(object: JsonObject): FieldError[] {
   const errors = validateNamespace(object, "regarding");
   for (const member of ["reportingController", "reportingInstance", "action", "reason"]) {

@@ -25,10 +25,10 @@ const BUILTIN: readonly ResourceKind[] = [
   lease,
 ];
 
-/** Which kinds are served now: those built in, and those of established CustomResourceDefinitions. */
+/** The served kinds: the built-in ones and those of established CustomResourceDefinitions. */
 export class KindRegistry {
   readonly #kinds: Map<string, ResourceKind> = new Map();
-  /** Versions that a definition brought, by its key. */
+  /** Versions of a definition, by its key. */
   readonly #custom: Map<string, readonly ResourceKind[]> = new Map();
   readonly #terminating: Set<string> = new Set();
 
@@ -49,12 +49,12 @@ export class KindRegistry {
     return [...this.#kinds.values()];
   }
 
-  /** True for a group that kube-apiserver itself serves, whatever versions of it. */
+  /** Returns true for a group that kube-apiserver itself serves, in any version. */
   isBuiltinGroupVersion(group: string, version: string): boolean {
     return BUILTIN.some((kind) => kind.group === group && kind.version === version);
   }
 
-  /** True while a definition is being deleted: nothing new is created under it. */
+  /** True while a definition is being deleted: no object can be created under it. */
   isTerminating({ group, resource }: ResourceKind): boolean {
     return this.#terminating.has(`${resource}.${group}`);
   }

@@ -13,7 +13,7 @@ export const lease: ResourceKind = defineBuiltinKind({
   updatesUnconditionally: false,
   validateCreate: validateLease,
   validateUpdate: validateLease,
-  // A lease without content still shows its spec.
+  // A Lease without content still has a spec.
   applyDefaults: (object) => {
     object["spec"] ??= {};
   },

@@ -21,8 +21,8 @@ export const PROTECTED_NAMESPACES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A namespace's deletion ends where that of a bare kube-apiserver ends: marked and Terminating, its content untouched, until
- * somebody empties `spec.finalizers` by the finalize subresource, which is a controller's work.
+ * A namespace's deletion stops where that of a bare kube-apiserver stops: marked and Terminating, its content
+ * untouched. A controller must empty `spec.finalizers` through the finalize subresource.
  */
 export const namespace: ResourceKind = defineBuiltinKind({
   group: "",
@@ -50,7 +50,7 @@ export const namespace: ResourceKind = defineBuiltinKind({
     metadata["labels"] = { ...objectOf(metadata, "labels"), [NAME_LABEL]: nameOf(object) };
   },
   prepareUpdate: (next, live, subresource) => {
-    // Only the finalize subresource may touch these.
+    // Only the finalize subresource may change these.
     if (subresource !== "finalize") setOrDelete(next, "spec", live["spec"]);
     if (subresource !== "status") setOrDelete(next, "status", live["status"]);
   },
@@ -63,7 +63,7 @@ export const namespace: ResourceKind = defineBuiltinKind({
   },
 });
 
-/** True once nothing holds a deleted namespace back. */
+/** Returns true once nothing blocks the deletion of a namespace. */
 export function isReleased(object: JsonObject): boolean {
   return stringsOf(objectOf(object, "spec") ?? {}, "finalizers").length === 0;
 }

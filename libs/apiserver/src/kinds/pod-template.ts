@@ -1,7 +1,7 @@
 import type { JsonObject } from "@konverge/core";
 import { objectOf, objectsOf, textOf } from "../objects/metadata.ts";
 
-/** Fills in what kube-apiserver fills into a pod template: of the rarer volumes and probes, their common parts. */
+/** Sets the defaults of kube-apiserver in a pod template; for the rarer volumes and probes, only their common parts. */
 export function defaultPodTemplate(template: JsonObject): void {
   template["metadata"] ??= {};
   const spec = objectOf(template, "spec") ?? {};

@@ -4,10 +4,10 @@ import type { GroupResource } from "../errors/status-error.ts";
 import type { FieldSet } from "../fields/field-set.ts";
 import type { Schema } from "../schema/schema.ts";
 
-/** What is written to: the object itself (empty) or one of its subresources. */
+/** The target of a write: the object itself (empty) or one of its subresources. */
 export type Subresource = "" | "finalize" | "scale" | "status";
 
-/** Where a scale subresource finds its numbers, as dotted paths without a leading dot. */
+/** Paths of the values of a scale subresource, as dotted paths without a leading dot. */
 export interface ScalePaths {
   readonly specReplicas: string;
   readonly statusReplicas: string;
@@ -16,8 +16,8 @@ export interface ScalePaths {
 }
 
 /**
- * One kind as one API version serves it: its names, its schema and the rules of its strategy. The verbs are the same for
- * all kinds; what differs stands here. Functions change the objects they are given in place.
+ * One kind in one API version: its names, its schema and the rules of its strategy. The verbs are the same for all
+ * kinds; the differences are here. Functions change their objects in place.
  */
 export interface ResourceKind extends GroupResource {
   readonly group: string;
@@ -33,24 +33,24 @@ export interface ResourceKind extends GroupResource {
   readonly isCustom: boolean;
   /** Schema of the whole object. */
   readonly schema: Schema;
-  /** An object of which nothing is set: what an object that is being created replaces. */
+  /** An object without any set field: the base of an object that is being created. */
   readonly blank: JsonObject;
-  /** Resource under which objects are stored, where several groups show the same ones. */
+  /** Resource under which objects are stored, if several groups share them. */
   readonly storedAs?: GroupResource;
   /** API version in which objects are stored. */
   readonly storageApiVersion: string;
   readonly subresources: ReadonlySet<Subresource>;
   readonly scale: ScalePaths | undefined;
-  /** PUT of a name that does not exist creates it. */
+  /** PUT of a missing name creates the object. */
   readonly createsOnUpdate: boolean;
   /** PUT without a resourceVersion overwrites. */
   readonly updatesUnconditionally: boolean;
-  /** Fields beside name and namespace that a field selector may name, as dotted paths. */
+  /** Fields besides name and namespace that a field selector may use, as dotted paths. */
   readonly selectableFields: readonly string[];
   readonly nameErrors: (name: string, isPrefix: boolean) => string[];
-  /** Reads a body: prunes, fills in defaults; returns paths of unknown fields. @throws DecodeError for a wrong type */
+  /** Prunes a body and sets its defaults; returns paths of unknown fields. @throws DecodeError for a wrong type */
   readonly decode: (object: JsonObject) => string[];
-  /** Fields that an endpoint does not let clients set. */
+  /** Fields that clients cannot set through an endpoint. */
   readonly resetFields: (subresource: Subresource) => FieldSet;
   readonly prepareCreate: (object: JsonObject) => void;
   readonly prepareUpdate: (next: JsonObject, live: JsonObject, subresource: Subresource) => void;
@@ -60,10 +60,10 @@ export interface ResourceKind extends GroupResource {
     live: JsonObject,
     subresource: Subresource,
   ) => FieldError[];
-  /** Turns what is stored into what this version shows. The object given is not changed. */
+  /** Converts a stored object to this version. Does not change its argument. */
   readonly view: (stored: JsonObject) => JsonObject;
-  /** Turns what this version shows into what is stored. */
+  /** Converts an object of this version to its stored form. */
   readonly toStorage: (object: JsonObject) => JsonObject;
-  /** A deletion does not remove the object but marks it: whoever finishes it does so later. */
+  /** Marks the object for deletion instead of removing it; a later write removes it. */
   readonly prepareDelete?: (object: JsonObject) => void;
 }

@@ -18,7 +18,7 @@ export const secret: ResourceKind = defineBuiltinKind({
     object["type"] ??= "Opaque";
     const plain = objectOf(object, "stringData");
     if (plain === undefined) return;
-    // Write-only: what is readable is data alone.
+    // Write-only: reads return only `data`.
     const data = { ...objectOf(object, "data") };
     for (const [key, value] of Object.entries(plain)) {
       data[key] = Buffer.from(String(value)).toString("base64");

@@ -1,7 +1,7 @@
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 
-/** Kept as data: nobody logs in with one. */
+/** Stored as data only; it cannot be used to authenticate. */
 export const serviceAccount: ResourceKind = defineBuiltinKind({
   group: "",
   version: "v1",

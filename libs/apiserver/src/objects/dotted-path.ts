@@ -1,6 +1,6 @@
 import { getOwn, isJsonObject, setOwn, type JsonObject, type JsonValue } from "@konverge/core";
 
-/** The value at a dotted path such as `spec.replicas`; undefined when a part is absent. */
+/** Returns the value at a dotted path such as `spec.replicas`; undefined if a part is missing. */
 export function getPath(object: JsonObject, path: string): JsonValue | undefined {
   let value: JsonValue | undefined = object;
   for (const part of path.split(".")) {
@@ -10,7 +10,7 @@ export function getPath(object: JsonObject, path: string): JsonValue | undefined
   return value;
 }
 
-/** Sets the value at a dotted path in place; parts that are absent are made. */
+/** Sets the value at a dotted path in place; creates missing parts. */
 export function setPath(object: JsonObject, path: string, value: JsonValue): void {
   const parts = path.split(".");
   const last = parts.pop() ?? "";

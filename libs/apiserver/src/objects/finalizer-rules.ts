@@ -6,7 +6,7 @@ const STANDARD = new Set(["foregroundDeletion", "kubernetes", "orphan"]);
 
 const isUnqualified = (finalizer: string) => !finalizer.includes("/") && !STANDARD.has(finalizer);
 
-/** Built-in kinds refuse a finalizer without a domain. */
+/** Rejects finalizers without a domain, for built-in kinds. */
 export function unqualifiedFinalizerErrors(object: JsonObject): FieldError[] {
   return finalizersOf(object).flatMap((finalizer, index) =>
     isUnqualified(finalizer)
@@ -21,7 +21,7 @@ export function unqualifiedFinalizerErrors(object: JsonObject): FieldError[] {
   );
 }
 
-/** Custom resources only warn of one that is new. */
+/** Warns of new finalizers without a domain, for custom resources. */
 export function unqualifiedFinalizerWarnings(next: JsonObject, live?: JsonObject): string[] {
   const known = live === undefined ? [] : finalizersOf(live);
   return finalizersOf(next)

@@ -15,7 +15,7 @@ const ANNOTATIONS_LIMIT_BYTES = 256 * 1024;
 const IMMUTABLE = "field is immutable";
 const PATH = "metadata";
 
-/** Checks of apimachinery's `ValidateObjectMeta`, in its order. `nameErrors` are the rules of the kind for names. */
+/** The checks of apimachinery's `ValidateObjectMeta`, in its order. `nameErrors` are the kind's rules for names. */
 export function validateMetadata(
   object: JsonObject,
   namespaced: boolean,
@@ -37,7 +37,7 @@ export function validateMetadata(
   return errors;
 }
 
-/** What is checked both when an object is created and when it is changed. */
+/** Checks that apply both to new and to changed objects. */
 function validateDescription(metadata: JsonObject): FieldError[] {
   const labels = Object.entries(objectOf(metadata, "labels") ?? {}).flatMap(([key, value]) => [
     ...qualifiedNameErrors(key).map((text) => invalid(`${PATH}.labels`, key, text)),
@@ -52,7 +52,7 @@ function validateDescription(metadata: JsonObject): FieldError[] {
   ];
 }
 
-/** Checks of `ValidateObjectMetaUpdate`. Generation and timestamps were set by the server before. */
+/** The checks of `ValidateObjectMetaUpdate`. The server has set generation and timestamps before. */
 export function validateMetadataUpdate(next: JsonObject, live: JsonObject): FieldError[] {
   const errors: FieldError[] = [];
   if (isTerminating(live)) {
@@ -99,7 +99,7 @@ function validateAnnotations(annotations: JsonObject): FieldError[] {
   let bytes = 0;
   const errors: FieldError[] = [];
   for (const [key, value] of Object.entries(annotations)) {
-    // Case does not count in the key of an annotation.
+    // Annotation keys are not case-sensitive.
     for (const message of qualifiedNameErrors(key.toLowerCase()))
       errors.push(invalid(path, key, message));
     bytes += Buffer.byteLength(key) + (typeof value === "string" ? Buffer.byteLength(value) : 0);

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 
-/** The object's metadata; an object without any gets an empty one. */
+/** Returns the object's metadata; adds an empty one if it is missing. */
 export function metadataOf(object: JsonObject): JsonObject {
   const metadata = object["metadata"];
   if (isJsonObject(metadata)) return metadata;
@@ -9,31 +9,31 @@ export function metadataOf(object: JsonObject): JsonObject {
   return created;
 }
 
-/** A member as text; empty when it is absent or something else. */
+/** Returns a member as text; empty if it is missing or of another type. */
 export function textOf(object: JsonObject, member: string): string {
   const value = object[member];
   return typeof value === "string" ? value : "";
 }
 
-/** A member that is an object; undefined when it is absent or something else. */
+/** Returns a member that is an object; undefined if it is missing or of another type. */
 export function objectOf(object: JsonObject, member: string): JsonObject | undefined {
   const value = object[member];
   return isJsonObject(value) ? value : undefined;
 }
 
-/** A member's strings; empty when it is absent. */
+/** Returns a member's strings; empty if it is missing. */
 export function stringsOf(object: JsonObject, member: string): string[] {
   const value = object[member];
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
-/** A member's objects; empty when it is absent. */
+/** Returns a member's objects; empty if it is missing. */
 export function objectsOf(object: JsonObject, member: string): JsonObject[] {
   const value = object[member];
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-/** Sets a member, or removes it where the value is undefined. */
+/** Sets a member, or removes it if the value is undefined. */
 export function setOrDelete(
   object: JsonObject,
   member: string,
@@ -54,6 +54,6 @@ export const isTerminating = (object: JsonObject): boolean =>
 export const generationOf = (object: JsonObject): number =>
   Number(metadataOf(object)["generation"] ?? 0);
 
-/** Whole seconds, as metav1.Time is written. */
+/** Whole seconds, the format of metav1.Time. */
 export const formatTime = (ms: number): string =>
   new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");

@@ -1,4 +1,4 @@
-// The words are those of apimachinery's util/validation: clients show them to people.
+// Texts of apimachinery's util/validation, which clients show to users.
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const QUALIFIED = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
@@ -14,7 +14,7 @@ const LABEL_VALUE_RULE =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 const tooLong = (max: number) => `must be no more than ${max} bytes`;
-// A base that ends in a dash is fine: five characters follow.
+// A base may end in a dash: five characters follow.
 const maskPrefix = (name: string, isPrefix: boolean) =>
   isPrefix && name.length > 1 && name.endsWith("-") ? `${name.slice(0, -2)}a` : name;
 

@@ -9,12 +9,13 @@ import {
   type JsonValue,
 } from "@konverge/core";
 
-/** A JSON Patch that cannot be applied. The real server tells nobody which operation it was, and neither do we. */
+/** A JSON Patch that cannot be applied. Like the real server's, the error does not name the failing operation. */
 export class JsonPatchError extends Error {}
 
 /**
- * Applies a JSON Patch (RFC 6902) as kube-apiserver's library does: `test` of an absent member against null holds, of an
- * item or of a member whose parent is absent it fails. Returns a new value. `tested` has the operations with what their tests compare with.
+ * Applies a JSON Patch (RFC 6902) like kube-apiserver's library: `test` of a missing member against null succeeds; it
+ * fails for a missing item, or for a member with a missing parent. Returns a new value. `tested` has the operations
+ * with the values that their tests compare.
  * @throws JsonPatchError for an operation that cannot be applied
  */
 export function applyJsonPatch(
@@ -31,8 +32,8 @@ export function applyJsonPatch(
 }
 
 /**
- * The operations with every text spelled otherwise than Go's encoder spells it made another text: the server's library
- * compares the bytes of a `test` with those that the encoder makes of the object, which has these five escaped.
+ * Changes every text whose encoding differs from Go's: the server's library compares the bytes of a `test` with the
+ * output of Go's encoder, which escapes these five characters.
  */
 export function readAsGo(body: string, operations: readonly JsonValue[]): readonly JsonValue[] {
   const marked = body.replaceAll(/[<>&\u2028\u2029]/g, "\uE000");
@@ -51,7 +52,7 @@ function applyOperation(document: JsonValue, operation: JsonObject, tested: Json
     case "test": {
       const value = tested["value"] ?? null;
       const found = read(document, path);
-      // Of a map an absent member is null; of a list an absent item is none.
+      // A missing member of a map is null; a missing item of a list is an error.
       if (found === undefined && Array.isArray(parentOf(document, path)[0])) {
         throw new JsonPatchError("index out of range");
       }
@@ -98,7 +99,7 @@ function read(document: JsonValue, path: readonly string[]): JsonValue | undefin
   return value;
 }
 
-/** The container of the last part of a path, and that part. */
+/** Returns the container of the last part of a path, and that part. */
 function parentOf(
   document: JsonValue,
   path: readonly string[],
@@ -121,7 +122,7 @@ function add(document: JsonValue, path: readonly string[], value: JsonValue): Js
   return document;
 }
 
-/** Of a list the item must be there; a member of a map is set, absent or not, as kube-apiserver's library does. */
+/** A list item must exist; a member of a map is set in any case, as in kube-apiserver's library. */
 function replace(document: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
   if (path.length === 0) return value;
   const [parent, part] = parentOf(document, path);
@@ -143,7 +144,7 @@ function remove(document: JsonValue, path: readonly string[]): JsonValue {
   return document;
 }
 
-/** A list's index below `length`, or -1. */
+/** Returns a list index below `length`, or -1. */
 function indexOf(part: string, length: number): number {
   const index = /^(0|[1-9]\d*)$/.test(part) ? Number(part) : -1;
   return index < length ? index : -1;

@@ -1,8 +1,8 @@
 import { applyMergePatch, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 
 /**
- * Applies a merge patch as kube-apiserver's library does: RFC 7396 takes lists as they are, but there also the objects in
- * them lose their null members.
+ * Applies a merge patch like kube-apiserver's library: RFC 7396 takes lists as they are, but the library also removes
+ * null members of objects in lists.
  */
 export function applyServerMergePatch(target: JsonObject, patch: JsonValue): JsonObject {
   return applyMergePatch(target, pruneLists(patch)) as JsonObject;

@@ -9,7 +9,7 @@ import {
 } from "@konverge/core";
 import { memberSchema, type Schema } from "../schema/schema.ts";
 
-/** A strategic merge patch that makes no sense for its kind. */
+/** A strategic merge patch that is invalid for its kind. */
 export class StrategicPatchError extends Error {}
 
 const DIRECTIVES = new Set(["$patch", "$retainKeys"]);
@@ -17,9 +17,9 @@ const DELETE_PREFIX = "$deleteFromPrimitiveList/";
 const ORDER_PREFIX = "$setElementOrder/";
 
 /**
- * Applies a strategic merge patch: a merge patch in which lists with a merge key are merged item by item. Understood are
- * `$patch: delete | replace | merge`, `$deleteFromPrimitiveList` and `$setElementOrder`; `$retainKeys` is refused, because nothing
- * but kubectl's own three-way diff sends it. Returns a new value.
+ * Applies a strategic merge patch: a merge patch in which lists with a merge key are merged item by item. Supports
+ * `$patch: delete | replace | merge`, `$deleteFromPrimitiveList` and `$setElementOrder`. Rejects `$retainKeys`, which
+ * only kubectl's three-way diff sends. Returns a new value.
  */
 export function applyStrategicPatch(
   schema: Schema,
@@ -102,8 +102,8 @@ function union(own: readonly JsonValue[], patch: readonly JsonValue[]): JsonValu
 }
 
 /**
- * Puts the items that the patch names in its order, and the others between them where the live list had them: one goes
- * before the first named item that came after it there, or to the end.
+ * Puts the items that the patch names in its order. Other items keep their position in the live list: before the first
+ * named item that followed them, or at the end.
  */
 function reorder(
   schema: Schema,

@@ -2,8 +2,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 import type { Schema } from "./schema.ts";
 
 /**
- * A built-in object of which nothing is set, as Go writes it: a struct that is no pointer is there and empty. Owners of
- * fields are told from it when an object is created. The schema shows such members by a default.
+ * Returns a built-in object without any set field, as Go writes it: a struct that is not a pointer is present and
+ * empty. Field owners are computed against it when an object is created. In the schema such members have a default.
  */
 export function blankObject(schema: Schema): JsonObject {
   const blank: JsonObject = {};

@@ -4,7 +4,10 @@ import type { Schema } from "./schema.ts";
 let definitions: Map<string, Schema> | undefined;
 const names: WeakMap<Schema, string> = new WeakMap();
 
-/** Schema of a built-in kind by its name in the table, for example `apps.v1.Deployment`; references are resolved. */
+/**
+ * Returns the schema of a built-in kind by its name in the table, for example `apps.v1.Deployment`, with resolved
+ * references.
+ */
 export function builtinSchema(name: string): Schema {
   definitions ??= readDefinitions();
   const schema = definitions.get(name);
@@ -12,7 +15,7 @@ export function builtinSchema(name: string): Schema {
   return schema;
 }
 
-/** Go's name of a definition's type, for example `DeploymentSpec`; undefined for a part of a definition. */
+/** Returns Go's type name of a definition, for example `DeploymentSpec`; undefined for a part of a definition. */
 export function goTypeName(schema: Schema): string | undefined {
   const name = names.get(schema) ?? names.get(Object.getPrototypeOf(schema) as Schema);
   return name?.slice(name.lastIndexOf(".") + 1);
@@ -25,7 +28,7 @@ function readDefinitions(): Map<string, Schema> {
     table.set(name, schema);
     names.set(schema, name);
   }
-  // Definitions may refer to each other in circles (JSONSchemaProps does), so references become shared objects.
+  // Definitions may be circular (JSONSchemaProps is), so references become shared objects.
   for (const schema of table.values()) resolveMembers(schema, table);
   return table;
 }
@@ -48,6 +51,6 @@ function resolve(schema: Schema, table: ReadonlyMap<string, Schema>): Schema {
   }
   const target = table.get($ref);
   if (target === undefined) throw new Error(`no definition ${$ref}`);
-  // What stands beside a reference (a default, a list's merge key) belongs to this use of it alone.
+  // Keywords beside a reference (a default, a list's merge key) apply only to this use of it.
   return Object.keys(own).length === 0 ? target : Object.assign(Object.create(target), own);
 }

@@ -2,13 +2,13 @@ import { isJsonObject, isRawNumber, type JsonObject, type JsonValue } from "@kon
 import { goTypeName } from "./builtin-schemas.ts";
 import { isIntOrString, isOpenObject, memberSchema, type Schema } from "./schema.ts";
 
-/** The text that Go's decoder would give for a value of the wrong type. */
+/** Text of Go's decoder for a value of the wrong type. */
 export class DecodeError extends Error {}
 
 /**
- * Does to the JSON of a built-in kind what decoding into a Go struct and encoding again does: unknown members go (their
- * paths are returned), so do null and empty lists and maps; a value of the wrong type throws {@link DecodeError}.
- * The object is changed in place.
+ * Repeats the effect of decoding the JSON of a built-in kind into a Go struct and encoding it: unknown members are
+ * dropped (their paths are returned), as are null and empty lists and maps; a value of the wrong type throws {@link
+ * DecodeError}. Changes the object in place.
  */
 export function decodeBuiltin(schema: Schema, object: JsonObject): string[] {
   const unknown: string[] = [];
@@ -38,7 +38,7 @@ function decodeObject(schema: Schema, object: JsonObject, place: Place): void {
       delete object[key];
       continue;
     }
-    // Go names the struct's field, so the keys of a map stay out of the path.
+    // Go reports the struct's field, so the path omits the keys of a map.
     decodeValue(member, value, { ...place, path: isMap ? place.path : path });
     if (value === null) object[key] = zeroOf(member);
     else if (
@@ -67,7 +67,7 @@ function decodeValue(schema: Schema, value: JsonValue, place: Place): void {
       if (!Array.isArray(value)) throw wrongType(value, goType(schema), place);
       const { items } = schema;
       if (items === undefined) return;
-      // An unknown field's path has the index, a type error's has not; only the first is common.
+      // The path of an unknown field has the index, that of a type error does not; only the former is common.
       for (const [index, item] of value.entries()) {
         decodeValue(items, item, { ...place, path: `${place.path}[${index}]` });
       }
@@ -155,11 +155,11 @@ function goType(schema: Schema): string {
 
 const isInteger = (value: JsonValue): boolean => Number.isSafeInteger(value) || isRawNumber(value);
 
-/** What a null in a map becomes: Go's zero value. */
+/** Go's zero value, for a null in a map. */
 const zeroOf = (schema: Schema): JsonValue =>
   schema.type === "integer" ? 0 : schema.type === "boolean" ? false : "";
 
-/** Lists and maps without content are left out (`omitempty`); structs without content stay. */
+/** Omits lists and maps without content (`omitempty`); structs without content stay. */
 function isEmptyCollection(schema: Schema, value: JsonValue): boolean {
   if (Array.isArray(value)) return value.length === 0;
   const isMap = typeof schema.additionalProperties === "object";

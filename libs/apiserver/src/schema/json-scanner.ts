@@ -1,11 +1,11 @@
 /**
- * Scans JSON text for what `JSON.parse` does not tell: keys that an object has twice, and, for bad text, Go's words for the
- * error, because the real server passes these on.
+ * Scans JSON text for details that `JSON.parse` does not report: duplicate keys, and Go's error text for invalid JSON,
+ * which the real server passes on.
  */
 export interface ScanResult {
   /** Paths of repeated keys, for example `spec.replicas`. */
   readonly duplicates: readonly string[];
-  /** Go's message, when the text is not JSON. */
+  /** Go's message, if the text is not valid JSON. */
   readonly error: string | undefined;
 }
 

@@ -3,12 +3,12 @@ import { builtinSchema } from "./builtin-schemas.ts";
 import { decodeBuiltin } from "./decode-builtin.ts";
 import { memberSchema, type Schema } from "./schema.ts";
 
-/** What stands in every object, whatever the schema says. */
+/** Members of every object, regardless of the schema. */
 const ROOT_MEMBERS = new Set(["apiVersion", "kind", "metadata"]);
 
 /**
- * Removes from a custom resource what its structural schema does not know, in place, and returns the paths. Metadata is
- * cut to what ObjectMeta has. Null where null is not allowed goes too, as the real server does after pruning.
+ * Removes unknown members of a custom resource by its structural schema, in place, and returns their paths. Metadata is
+ * reduced to the members of ObjectMeta. Null is removed where it is not allowed, as the real server does after pruning.
  */
 export function pruneCustomResource(schema: Schema, object: JsonObject): string[] {
   const metadata = object["metadata"];
@@ -54,7 +54,7 @@ function pruneValue(schema: Schema, value: JsonValue, place: Place): void {
   }
 }
 
-/** Fills in what the schema has defaults for, in place: absent members, and null where null is not allowed. */
+/** Sets the defaults of the schema in place: for missing members, and for null where it is not allowed. */
 export function applyDefaults(schema: Schema, value: JsonValue): void {
   if (Array.isArray(value)) {
     for (const item of value) if (schema.items !== undefined) applyDefaults(schema.items, item);

@@ -1,8 +1,8 @@
 import type { JsonValue } from "@konverge/core";
 
 /**
- * The part of OpenAPI v3 that a structural schema may use, for built-in kinds and custom resources alike.
- * CEL rules (`x-kubernetes-validations`) are kept and not evaluated.
+ * The part of OpenAPI v3 that structural schemas may use, for built-in kinds and custom resources. CEL rules
+ * (`x-kubernetes-validations`) are stored but not evaluated.
  */
 export interface Schema {
   type?: string;
@@ -39,7 +39,7 @@ export interface Schema {
   "x-kubernetes-map-type"?: string;
   "x-kubernetes-patch-merge-key"?: string;
   "x-kubernetes-patch-strategy"?: string;
-  /** Name of a definition, in the table of built-in schemas alone: resolved before use. */
+  /** Name of a definition, only in the table of built-in schemas; resolved before use. */
   $ref?: string;
 }
 
@@ -47,7 +47,7 @@ export interface Schema {
 export const isIntOrString = (schema: Schema): boolean =>
   schema["x-kubernetes-int-or-string"] === true || schema.format === "int-or-string";
 
-/** Schema of one member: declared, or of any member, or undefined when the member is unknown. */
+/** Returns the schema of one member: declared, or of any member, or undefined if the member is unknown. */
 export function memberSchema(schema: Schema, key: string): Schema | undefined {
   const { properties, additionalProperties } = schema;
   if (properties !== undefined && Object.hasOwn(properties, key)) return properties[key];
@@ -55,7 +55,7 @@ export function memberSchema(schema: Schema, key: string): Schema | undefined {
   return undefined;
 }
 
-/** An object of which nothing is declared: anything may be in it. */
+/** An object without declared members: any are allowed. */
 export const isOpenObject = (schema: Schema): boolean =>
   schema["x-kubernetes-preserve-unknown-fields"] === true ||
   schema.additionalProperties === true ||

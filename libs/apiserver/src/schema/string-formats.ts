@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 
-/** The formats of string that are checked; others are notes to people. The real server knows about twenty more. */
+/** The string formats that are checked; others are informative. The real server checks about twenty more. */
 const FORMATS: Readonly<Record<string, (value: string) => boolean>> = {
   "date-time": (value) =>
     /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(value),
@@ -13,7 +13,10 @@ const FORMATS: Readonly<Record<string, (value: string) => boolean>> = {
   byte: (value) => /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0,
 };
 
-/** What is wrong with a string of this format, in the real server's words; undefined when it is right or not checked. */
+/**
+ * Returns why a string does not match the format, with the real server's text; undefined if it does, or if the format
+ * is not checked.
+ */
 export function formatError(format: string, value: string): string | undefined {
   const holds = FORMATS[format];
   if (holds === undefined || holds(value)) return undefined;

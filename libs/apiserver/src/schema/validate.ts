@@ -14,8 +14,8 @@ import { formatError } from "./string-formats.ts";
 import { isIntOrString, memberSchema, type Schema } from "./schema.ts";
 
 /**
- * Validates a value of a custom resource in the words of the real server. `before` is what it replaces: what did not change
- * is not complained about (ratcheting, KEP-4008). CEL rules are not evaluated.
+ * Validates a value of a custom resource with the real server's texts. `before` is the replaced value: unchanged parts
+ * are not reported (ratcheting, KEP-4008). CEL rules are not evaluated.
  */
 export function validateValue(
   schema: Schema,
@@ -55,7 +55,7 @@ function validateType(schema: Schema, value: JsonValue, path: string): FieldErro
   if (schema.type === undefined || schema.type === actual) return [];
   if (schema.type === "number" && actual === "integer") return [];
   if (schema.type === "integer" && actual === "number") {
-    // The range check of the real server's library complains too, and has no field to name.
+    // The range check of the real server's library reports it too, without a field.
     const format =
       schema.format === undefined ? "(default format)" : `with format ${schema.format}`;
     const text = `Checked value must be of type integer ${format} in ${path}`;
@@ -87,7 +87,7 @@ function validateCombinations(schema: Schema, value: JsonValue, path: string): F
   return (allOf ?? []).flatMap((one) => validateValue(one, value, path));
 }
 
-/** Of a string only the first thing that is wrong is told, and its format. */
+/** For a string, only the first violation is reported, and its format. */
 function validateString(schema: Schema, value: string, path: string): FieldError[] {
   const wrong = schema.format === undefined ? undefined : formatError(schema.format, value);
   const format = wrong === undefined ? [] : [typeInvalid(path, value, inBody(path, wrong))];
@@ -168,7 +168,7 @@ function validateObject(
   return errors;
 }
 
-/** Finds items that a list of type `set` or `map` has twice. */
+/** Finds duplicate items in a list of type `set` or `map`. */
 export function validateListTypes(schema: Schema, value: JsonValue, path: string): FieldError[] {
   if (isJsonObject(value)) {
     return Object.entries(value).flatMap(([key, entry]) => {

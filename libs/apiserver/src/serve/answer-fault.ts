@@ -4,7 +4,7 @@ import { StatusError } from "../errors/status-error.ts";
 import type { FaultEffect } from "./fault-rules.ts";
 import { sendStatus, sendTooManyRequests } from "./http-answer.ts";
 
-/** Does what a fault does before a request is served. True: the request has its answer, or never gets one. */
+/** Applies a fault before a request is served. Returns true if the request has its response, or never gets one. */
 export async function answerFault(
   effect: FaultEffect,
   request: IncomingMessage,
@@ -23,7 +23,7 @@ export async function answerFault(
     case "silentWatch":
       return false;
     case "answer": {
-      // The body must be taken in, or the client sees a reset instead of the answer.
+      // The body must be read, or the client sees a reset instead of the response.
       request.resume();
       const retryAfter = effect.retryAfterSeconds;
       if (effect.code === 429) sendTooManyRequests(response, retryAfter ?? 1);

@@ -8,7 +8,7 @@ export interface AuditRecord {
   readonly requestUri: string;
   readonly userAgent: string;
   readonly sourceIp: string;
-  /** Absent for a request that is not for a resource. */
+  /** Absent for a request without a resource. */
   readonly object: AuditedObject | undefined;
   readonly code: number;
   /** Unix times in ms. */
@@ -26,14 +26,14 @@ interface AuditedObject {
 }
 
 /**
- * Writes one `audit.k8s.io/v1` Event a request, level Metadata, stage ResponseComplete, as kube-apiserver's log backend does,
- * so that one reader counts both. A line is appended once the answer has been sent.
+ * Writes one `audit.k8s.io/v1` Event per request, level Metadata, stage ResponseComplete, like kube-apiserver's log
+ * backend, so that one reader can count both. A line is appended once the response has been sent.
  */
 export class AuditLog {
   readonly #file: number;
   #closed = false;
 
-  /** @throws KonvergeError `invalid_config` when the file cannot be opened */
+  /** @throws KonvergeError `invalid_config` if the file cannot be opened */
   constructor(path: string) {
     try {
       this.#file = openSync(path, "a");
@@ -47,7 +47,7 @@ export class AuditLog {
   }
 
   write(record: AuditRecord): void {
-    // Connections that the end of the server cuts may tell so after it.
+    // Connections closed by the server's shutdown may be recorded after it.
     if (this.#closed) return;
     writeSync(this.#file, `${JSON.stringify(toEvent(record))}\n`);
   }
@@ -68,7 +68,7 @@ function toEvent(record: AuditRecord): JsonObject {
     stage: "ResponseComplete",
     requestURI: record.requestUri,
     verb: record.verb,
-    // Nobody is asked who they are on loopback: everybody is the administrator.
+    // Without authentication on loopback, every caller is the administrator.
     user: { username: "kubernetes-admin", groups: ["system:masters", "system:authenticated"] },
     sourceIPs: [record.sourceIp],
     userAgent: record.userAgent,
@@ -97,5 +97,5 @@ function toReference({
   };
 }
 
-/** Six fractional digits, as metav1.MicroTime is written. */
+/** Six fractional digits, the format of metav1.MicroTime. */
 const formatMicroTime = (ms: number): string => new Date(ms).toISOString().replace("Z", "000Z");

@@ -23,7 +23,7 @@ export function groupList(kinds: readonly ResourceKind[]): JsonObject {
   };
 }
 
-/** `/apis/<group>`; undefined when nothing of it is served. */
+/** `/apis/<group>`; undefined if the group is not served. */
 export function apiGroup(kinds: readonly ResourceKind[], group: string): JsonObject | undefined {
   const found = groupOf(kinds, group);
   return found === undefined ? undefined : { kind: "APIGroup", apiVersion: "v1", ...found };
@@ -41,7 +41,7 @@ function groupOf(kinds: readonly ResourceKind[], group: string): JsonObject | un
     : { name: group, versions, preferredVersion: { ...preferred } };
 }
 
-/** `/api/v1` or `/apis/<group>/<version>`; undefined when nothing of it is served. */
+/** `/api/v1` or `/apis/<group>/<version>`; undefined if the version is not served. */
 export function resourceList(
   kinds: readonly ResourceKind[],
   group: string,
@@ -89,7 +89,7 @@ function subresource(kind: ResourceKind, name: Subresource): JsonObject {
 
 const VERSION = /^v(\d+)(?:(alpha|beta)(\d+)?)?$/;
 
-/** Stable before beta before alpha, newer before older, anything else last and by name. */
+/** Orders stable before beta before alpha, newer before older, and other versions last by name. */
 function byVersionPriority(left: string, right: string): number {
   const [a, b] = [rank(left), rank(right)];
   for (const [index, value] of a.entries()) {

@@ -16,11 +16,11 @@ import { getScale, patchScale, updateScale } from "../verbs/scale.ts";
 import { updateObject } from "../verbs/update.ts";
 import { isSubresource, type ResourcePath } from "./request-path.ts";
 
-/** A resource request that is served here: which kind it is for, or how it is refused. */
+/** A resource request that is served here: its kind, or the rejection. */
 export type Resolved =
   | { readonly kind: "call"; readonly call: Omit<Call, "body"> }
   | { readonly kind: "refused"; readonly error: StatusError }
-  /** Nobody serves the path: the plain text of the router. */
+  /** The path is not served: the router's plain text. */
   | { readonly kind: "unknown" };
 
 export interface RequestParts {
@@ -32,7 +32,7 @@ export interface RequestParts {
   readonly accept: string;
 }
 
-/** Finds out what a path and a method ask for. */
+/** Resolves the target of a path and a method. */
 export function resolve(state: ServerState, path: ResourcePath, parts: RequestParts): Resolved {
   const { kinds } = state;
   const kind = kinds.find(path.group, path.version, path.resource);
@@ -68,7 +68,7 @@ export function resolve(state: ServerState, path: ResourcePath, parts: RequestPa
   };
 }
 
-/** Runs a request that is no watch. */
+/** Runs a request that is not a watch. */
 export function runCall(verb: string, call: Call): Answer | Promise<Answer> {
   const isScale = call.subresource === "scale";
   switch (verb) {

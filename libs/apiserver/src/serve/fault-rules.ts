@@ -1,25 +1,25 @@
 import { KonvergeError } from "@konverge/core";
 
-/** What happens to a request that a fault meets. */
+/** The effect of a fault on a request. */
 export type FaultEffect =
-  /** Answered without being looked at. 429 is text/plain with Retry-After, as priority and fairness answers it. */
+  /** Answered without being processed. 429 is text/plain with Retry-After, as in priority and fairness. */
   | {
       readonly kind: "answer";
       readonly code: 409 | 429 | 500 | 503 | 504;
       readonly retryAfterSeconds?: number;
     }
-  /** Served after this time. */
+  /** Served after this delay. */
   | { readonly kind: "latency"; readonly ms: number }
-  /** The connection is closed: before the request is served, or after it without an answer. */
+  /** The connection is closed: before the request is served, or afterwards without a response. */
   | { readonly kind: "drop"; readonly when: "after" | "before" }
-  /** Served and never answered: the connection stays open until either side ends it. */
+  /** Served without a response: the connection stays open until either side ends it. */
   | { readonly kind: "silence" }
   /** A watch that ends after this many events. */
   | { readonly kind: "cutWatch"; readonly afterEvents: number }
-  /** A watch that stays open and says nothing after this many events. */
+  /** A watch that stays open but sends nothing after this many events. */
   | { readonly kind: "silentWatch"; readonly afterEvents: number };
 
-/** A fault to inject: which requests it meets, how often, and what happens then. */
+/** A fault to inject: the requests it matches, how often, and its effect. */
 export interface Fault {
   /** For example `update`; default all verbs. Watches are verb `watch`. */
   readonly verbs?: readonly string[];
@@ -27,14 +27,14 @@ export interface Fault {
   readonly resources?: readonly string[];
   /** Part of the user agent; default all clients. */
   readonly userAgent?: string;
-  /** Share of the requests that are met, from 0 to 1. Default 1. */
+  /** Share of the matching requests, from 0 to 1. Default 1. */
   readonly probability?: number;
-  /** At most so many requests are met. Default no limit. */
+  /** Maximum number of matched requests. Default no limit. */
   readonly count?: number;
   readonly effect: FaultEffect;
 }
 
-/** What of a request decides whether a fault meets it. */
+/** The properties of a request that faults match. */
 export interface FaultTarget {
   readonly verb: string;
   readonly resource: string;
@@ -46,7 +46,7 @@ interface Rule {
   left: number;
 }
 
-/** The faults of one server, in the order in which they were injected: the first that meets a request wins. */
+/** The faults of one server, in the order of their injection. The first that matches a request is applied. */
 export class FaultRules {
   #rules: Rule[] = [];
   readonly #random: () => number;
@@ -55,7 +55,7 @@ export class FaultRules {
     this.#random = random;
   }
 
-  /** Adds a fault. Returns what takes it back. @throws KonvergeError `invalid_request` for one that could never be */
+  /** Adds a fault. Returns a function that removes it. @throws KonvergeError `invalid_request` for an impossible one */
   inject(fault: Fault): () => void {
     const { probability = 1, count = Number.POSITIVE_INFINITY } = fault;
     if (!(probability >= 0 && probability <= 1)) {
@@ -78,7 +78,7 @@ export class FaultRules {
     this.#rules = [];
   }
 
-  /** What happens to this request; undefined for nothing. Counts it. */
+  /** Returns the effect for this request, and counts it; undefined for none. */
   meet(target: FaultTarget): FaultEffect | undefined {
     for (const rule of this.#rules) {
       if (rule.left <= 0 || !matches(rule.fault, target)) continue;

@@ -4,7 +4,7 @@ import type { FaultRules } from "./fault-rules.ts";
 import type { FlowIds } from "./http-answer.ts";
 import type { OpenWatches } from "./open-watches.ts";
 
-/** What a server answers requests with. */
+/** The parts of a server that handle requests. */
 export interface Handling {
   readonly state: ServerState;
   readonly faults: FaultRules;

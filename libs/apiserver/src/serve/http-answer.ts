@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { StatusError } from "../errors/status-error.ts";
 
-/** Uids of the flow schema and the priority level that a request was charged to: the same for all, one server, one level. */
+/** Uids of the flow schema and the priority level of a request: constant, because the server has one level. */
 export interface FlowIds {
   readonly flowSchema: string;
   readonly priorityLevel: string;
@@ -13,7 +13,7 @@ export const makeFlowIds = (): FlowIds => ({
   priorityLevel: randomUUID(),
 });
 
-/** Sets what every answer carries. */
+/** Sets the headers of every response. */
 export function setCommonHeaders(response: ServerResponse, auditId: string, ids: FlowIds): void {
   response.setHeader("Audit-Id", auditId);
   response.setHeader("Cache-Control", "no-cache, private");
@@ -42,7 +42,7 @@ export function sendText(response: ServerResponse, code: number, text: string): 
   response.end(text);
 }
 
-/** Answers a refusal as a Status. */
+/** Sends an error as a Status. */
 export function sendStatus(
   response: ServerResponse,
   error: StatusError,
@@ -52,13 +52,13 @@ export function sendStatus(
   sendJson(response, error.code, JSON.stringify(error.toStatus()), warnings);
 }
 
-/** As priority and fairness refuses: no Status object. */
+/** A rejection by priority and fairness, which is not a Status object. */
 export function sendTooManyRequests(response: ServerResponse, retryAfterSeconds: number): void {
   response.setHeader("Retry-After", retryAfterSeconds);
   sendText(response, 429, "Too many requests, please try again later.\n");
 }
 
-/** RFC 7234 section 5.5, as kube-apiserver writes it: control characters go, quotes are escaped. */
+/** RFC 7234 section 5.5, as written by kube-apiserver: control characters are removed, quotes are escaped. */
 function formatWarning(text: string): string {
   const clean = text.replaceAll(/[\p{Cc}]/gu, " ").replaceAll(/["\\]/g, String.raw`\$&`);
   return `299 - "${clean}"`;

@@ -9,12 +9,12 @@ import {
 import type { FaultEffect } from "./fault-rules.ts";
 
 /**
- * A reader that leaves so much unread is cut, in bytes; the real server's buffers hold about as much. What a watch begins
- * with, initial state or history, comes on top: it is written at once, before anybody could have read it.
+ * Unread bytes after which a slow reader is disconnected; the real server buffers about as much. The initial state or
+ * history of a watch is not counted, because it is written at once, before it can be read.
  */
 const BACKLOG_LIMIT_BYTES = 16 * 1024 * 1024;
 
-/** All watches that are open now. */
+/** All open watches. */
 export class OpenWatches {
   readonly #running: Set<RunningWatch> = new Set();
 
@@ -22,7 +22,7 @@ export class OpenWatches {
     return this.#running.size;
   }
 
-  /** Answers a watch and keeps it until one side ends it. */
+  /** Starts a watch as the response and keeps it until one side ends it. */
   open(
     request: WatchRequest,
     incoming: IncomingMessage,
@@ -34,7 +34,7 @@ export class OpenWatches {
     const backlog = { limitBytes: Number.POSITIVE_INFINITY };
     const watch = startWatch(request, sinkOf(response, effect, backlog));
     backlog.limitBytes = response.writableLength + BACKLOG_LIMIT_BYTES;
-    // A watch that ended while it started is not open; a cut is harmless twice.
+    // A watch that ended while it started is not open; disconnecting it twice is harmless.
     if (response.writableEnded) return;
     this.#running.add(watch);
     const forget = () => {
@@ -45,7 +45,7 @@ export class OpenWatches {
     incoming.once("aborted", forget);
   }
 
-  /** Ends watches as a timeout does; `resource` is `plural.group`, default all. Returns how many. */
+  /** Ends watches like a timeout; `resource` is `plural.group`, default all. Returns their number. */
   cut(resource?: string): number {
     const found = this.#of(resource);
     for (const watch of found) watch.cut();

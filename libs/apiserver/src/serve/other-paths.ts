@@ -5,7 +5,7 @@ import { apiGroup, coreVersions, groupList, resourceList } from "./discovery.ts"
 import { sendJson, sendStatus, sendText } from "./http-answer.ts";
 import type { Handling } from "./handling.ts";
 
-/** Answers what is no resource: discovery, health, version. Anything else is the router's 404. */
+/** Serves paths without a resource: discovery, health, version. Any other gets the router's 404. */
 export function answerOther(
   { state, version }: Pick<Handling, "state" | "version">,
   request: IncomingMessage,
@@ -45,7 +45,7 @@ function versionDocument(version: string): JsonObject {
     gitCommit: "",
     gitTreeState: "clean",
     buildDate: "1970-01-01T00:00:00Z",
-    // What tells a person that this is no kube-apiserver.
+    // Shows users that this is not kube-apiserver.
     goVersion: "konverge embedded API server",
     compiler: "node",
     platform: `${process.platform}/${process.arch}`,

@@ -13,7 +13,7 @@ import { answerOther } from "./other-paths.ts";
 import { readBody } from "./request-body.ts";
 import { parsePath, verbOf, type RequestPath } from "./request-path.ts";
 
-/** Serves one HTTP request. Never rejects: an error of ours is a 500 with its text. */
+/** Serves one HTTP request. Never rejects: an unexpected error is a 500 with its text. */
 export async function handleRequest(
   handling: Handling,
   request: IncomingMessage,
@@ -115,7 +115,7 @@ function headerOf(request: IncomingMessage, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A request is finished when its answer is, or when the client went away: a watch at its end. */
+/** Records a request when its response ends or its client disconnects; for a watch, at its end. */
 function audit(
   { auditLog, state }: Handling,
   {

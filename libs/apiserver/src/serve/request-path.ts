@@ -1,9 +1,9 @@
 import type { Subresource } from "../kinds/resource-kind.ts";
 
-/** What a URL path asks for. */
+/** The target of a URL path. */
 export type RequestPath =
   | { readonly kind: "resource"; readonly resource: ResourcePath }
-  /** Discovery documents, health and version: the path itself says which. */
+  /** Discovery documents, health and version, distinguished by the path. */
   | { readonly kind: "other"; readonly path: string };
 
 export interface ResourcePath {
@@ -17,10 +17,10 @@ export interface ResourcePath {
 
 const SUBRESOURCES: ReadonlySet<string> = new Set<Subresource>(["", "finalize", "scale", "status"]);
 
-/** True for a subresource that any kind here may have. */
+/** Returns true for a subresource of any served kind. */
 export const isSubresource = (name: string): name is Subresource => SUBRESOURCES.has(name);
 
-/** Reads a path. Segments are decoded; a path that no API server has is "other". */
+/** Parses a path with decoded segments; an unknown path is "other". */
 export function parsePath(path: string): RequestPath {
   const other: RequestPath = { kind: "other", path };
   let parts: string[];
@@ -38,7 +38,7 @@ export function parsePath(path: string): RequestPath {
     return other;
   if (inside.length === 0 || inside.length > 5) return other;
   const [first = "", second = "", third, ...tail] = inside;
-  // Below a namespace come its objects, except for what a namespace itself has.
+  // A namespace is followed by its objects, except for its own subresources.
   const isNamespaced =
     first === "namespaces" && third !== undefined && third !== "status" && third !== "finalize";
   const [resource, name = "", subresource = "", ...more] = isNamespaced
@@ -49,7 +49,7 @@ export function parsePath(path: string): RequestPath {
   return { kind: "resource", resource: { group, version, resource, namespace, name, subresource } };
 }
 
-/** The verb that RBAC, audit and fault rules know a request by. */
+/** Returns the verb of a request, as used by RBAC, audit and fault rules. */
 export function verbOf(method: string, hasName: boolean, query: URLSearchParams): string {
   switch (method) {
     case "GET":

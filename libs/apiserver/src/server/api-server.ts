@@ -15,48 +15,51 @@ import { runCrdLifecycle } from "./crd-lifecycle.ts";
 import { makeFirstObjects } from "./first-objects.ts";
 import { formatKubeconfig } from "./kubeconfig.ts";
 
-/** What `/version` says by default: the version of Kubernetes that the embedded server is compared with. */
+/** Default version of `/version`: the Kubernetes version that the embedded server is compared with. */
 const VERSION = "v1.36.3";
 
 export interface ApiServerOptions {
-  /** Default `127.0.0.1`. There is no authentication: on any other address everybody may do everything. */
+  /** Default `127.0.0.1`. There is no authentication: on any other address every caller has full access. */
   readonly host?: string;
-  /** Default 0: a free one. */
+  /** Default 0: a free port. */
   readonly port?: number;
-  /** Folder that keeps the objects over a restart and a `kill -9`. Default: they live in memory. */
+  /** Data directory that keeps the objects over a restart and a `kill -9`. Default: in memory. */
   readonly dataDir?: string;
-  /** File that gets one `audit.k8s.io/v1` Event per finished request, as a JSON line. Default: none. */
+  /** File for one `audit.k8s.io/v1` Event per finished request, as a JSON line. Default: none. */
   readonly auditLog?: string;
-  /** What `/version` says. Default `v1.36.3`. */
+  /** Version of `/version`. Default `v1.36.3`. */
   readonly version?: string;
-  /** Changes that each resource remembers for watches that resume. Default 10,000; too few, and watches expire. */
+  /** Changes per resource that watches can resume from. Default 10,000; with too few, watches expire. */
   readonly historyLimit?: number;
-  /** How long a read waits for a version that does not exist yet, in ms. Default 3,000, as the real server. */
+  /** How long a read waits for a version that does not exist yet, in ms. Default 3,000, as in the real server. */
   readonly freshnessLimitMs?: number;
   /** Time between bookmarks of a watch, in ms. Default 60,000. */
   readonly bookmarkEveryMs?: number;
-  /** Chooses which requests a fault meets, from 0 to below 1. Default `Math.random`; a seeded one repeats a run. */
+  /**
+   * Selects the requests that a fault matches, from 0 to below 1. Default `Math.random`; a seeded one makes a run
+   * repeatable.
+   */
   readonly random?: () => number;
 }
 
 export interface EmbeddedApiServer extends AsyncDisposable {
   /** `http://127.0.0.1:<port>`. */
   readonly url: string;
-  /** Kubeconfig's YAML. */
+  /** A kubeconfig in YAML. */
   readonly kubeconfig: string;
   readonly version: string;
   /** The store's newest revision. */
   readonly resourceVersion: string;
-  /** Watches that are open now. */
+  /** Number of open watches. */
   readonly watches: number;
-  /** All objects of a resource (`plural.group`) as they are stored, without a request. */
+  /** Returns all stored objects of a resource (`plural.group`) without a request. */
   objects(resource: string): readonly JsonObject[];
-  /** Adds a fault; requests meet the first that fits. Returns what takes it back. */
+  /** Adds a fault; requests get the first that matches. Returns a function that removes it. */
   inject(fault: Fault): () => void;
   clearFaults(): void;
-  /** Forgets the history: watches and page tokens from before get 410 Expired. */
+  /** Drops the history: older watches and page tokens get 410 Expired. */
   compact(): void;
-  /** Ends open watches as a timeout does; `resource` is `plural.group`, default all. Returns how many. */
+  /** Ends open watches like a timeout; `resource` is `plural.group`, default all. Returns their number. */
   cutWatches(resource?: string): number;
   /** Sends a bookmark to the watches that allow them; `resource` is `plural.group`, default all. */
   sendBookmarks(resource?: string): void;
@@ -65,10 +68,10 @@ export interface EmbeddedApiServer extends AsyncDisposable {
 }
 
 /**
- * Starts a Kubernetes API server inside this process: real HTTP, resourceVersions, watches, patches, server-side apply and
- * CustomResourceDefinitions. For a first look and for tests: it has no authentication, no admission webhooks, no CEL, and no
- * controllers but those that establish a CustomResourceDefinition. A number written as 2.0 is read as 2.
- * @throws KonvergeError `invalid_config` when it cannot listen or its files cannot be used
+ * Starts a Kubernetes API server inside this process: real HTTP, resourceVersions, watches, patches, server-side apply
+ * and CustomResourceDefinitions. It is meant for trials and tests: it has no authentication, no admission webhooks, no
+ * CEL, and only the controllers that establish a CustomResourceDefinition. A number written as 2.0 is read as 2.
+ * @throws KonvergeError `invalid_config` if it cannot listen or its files cannot be used
  */
 export async function createApiServer(options: ApiServerOptions = {}): Promise<EmbeddedApiServer> {
   const { host = "127.0.0.1", port = 0, dataDir, version = VERSION } = options;

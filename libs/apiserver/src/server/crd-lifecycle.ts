@@ -18,8 +18,9 @@ import type { ObjectStore } from "../storage/object-store.ts";
 import type { ObjectTable } from "../storage/object-table.ts";
 
 /**
- * Does what kube-apiserver's own controllers do to a CustomResourceDefinition, a moment after it was written: accepts its names
- * and establishes it, or, when it is deleted, deletes its objects and then lets it go. Returns what stops it.
+ * Runs kube-apiserver's own controllers for CustomResourceDefinitions, shortly after each write: accepts the names and
+ * establishes the definition or, when it is deleted, deletes its objects and then the definition. Returns a function
+ * that stops them.
  */
 export function runCrdLifecycle(store: ObjectStore): () => void {
   const table = store.table(resourceId(customResourceDefinition));
@@ -122,7 +123,7 @@ function clashes(left: JsonObject, right: JsonObject): boolean {
   );
 }
 
-/** Deletes what objects there are; what finalizers hold is marked, and the definition waits for it. */
+/** Deletes the existing objects. Objects with finalizers are marked, and the definition waits for them. */
 function cleanUp(
   store: ObjectStore,
   table: ObjectTable,

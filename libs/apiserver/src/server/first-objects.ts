@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { formatTime } from "../objects/metadata.ts";
 import type { ObjectStore } from "../storage/object-store.ts";
 
-/** Makes the namespaces that every cluster has; the uid of kube-system is what a cluster is known by. */
+/** Creates the namespaces of every cluster; the uid of kube-system identifies a cluster. */
 export function makeFirstObjects(store: ObjectStore): void {
   const table = store.table("namespaces");
   for (const name of ["default", "kube-node-lease", "kube-public", "kube-system"]) {

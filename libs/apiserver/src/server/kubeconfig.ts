@@ -1,4 +1,4 @@
-/** A kubeconfig's YAML for a server without authentication. */
+/** Returns a kubeconfig in YAML for a server without authentication. */
 export function formatKubeconfig(url: string): string {
   return `apiVersion: v1
 kind: Config

@@ -14,7 +14,7 @@ import { isJsonObject, KonvergeError, parseJson, type JsonObject } from "@konver
 import { lockFolder } from "./folder-lock.ts";
 import type { Change, StoredObject } from "./stored-object.ts";
 
-/** A snapshot is due when the log has this many bytes and is twice as long as the last snapshot. */
+/** A snapshot is written when the log has this many bytes and is twice as long as the last snapshot. */
 const SNAPSHOT_AFTER_BYTES = 16 * 1024 * 1024;
 
 interface LoadedObject {
@@ -30,9 +30,9 @@ export interface LoadedState {
 type Everything = () => Iterable<{ readonly table: string; readonly stored: StoredObject }>;
 
 /**
- * Keeps a store's objects in a folder: a snapshot and a log of the changes since, one JSON line each. A line reaches the
- * operating system before its request is answered, so `kill -9` loses nothing; a line that was cut in two is dropped.
- * Not fsynced: a crash of the machine may lose the last seconds.
+ * Keeps a store's objects in a directory: a snapshot and a log of the changes since, one JSON line each. A line reaches
+ * the operating system before its request is answered, so `kill -9` loses nothing; a truncated last line is dropped.
+ * There is no fsync: a crash of the machine may lose the last seconds.
  */
 export class ChangeLog {
   readonly #folder: string;
@@ -41,7 +41,7 @@ export class ChangeLog {
   #logBytes = 0;
   #snapshotBytes = 0;
 
-  /** @throws KonvergeError `invalid_config` when another server uses the folder */
+  /** @throws KonvergeError `invalid_config` if another server uses the directory */
   constructor(folder: string) {
     mkdirSync(folder, { recursive: true });
     this.#folder = folder;
@@ -49,7 +49,7 @@ export class ChangeLog {
     this.#log = openSync(join(folder, "log.jsonl"), "a+");
   }
 
-  /** @throws KonvergeError `invalid_config` when a line cannot be read that was written whole */
+  /** @throws KonvergeError `invalid_config` if a complete line is invalid */
   load(): LoadedState {
     const objects = new Map<string, LoadedObject>();
     const snapshotPath = join(this.#folder, "snapshot.jsonl");
@@ -58,7 +58,7 @@ export class ChangeLog {
     const base = Math.max(1, replayAll({ path: snapshotPath, text: snapshot, base: 0 }, objects));
     const logPath = join(this.#folder, "log.jsonl");
     const log = readIfThere(logPath);
-    // Whatever stands after the last line break was being written when the process died.
+    // Text after the last line break was being written when the process died.
     const whole = log.slice(0, log.lastIndexOf("\n") + 1);
     this.#logBytes = Buffer.byteLength(whole);
     if (whole.length < log.length) ftruncateSync(this.#log, this.#logBytes);
@@ -66,7 +66,7 @@ export class ChangeLog {
     return { version: Math.max(base, newest), objects: objects.values() };
   }
 
-  /** Appends one change; writes a snapshot first when the log has grown long. */
+  /** Appends one change; writes a snapshot first if the log has grown long. */
   append(table: string, change: Change, everything: Everything): void {
     if (this.#logBytes > Math.max(SNAPSHOT_AFTER_BYTES, 2 * this.#snapshotBytes)) {
       this.#writeSnapshot(change.version - 1, everything);
@@ -82,7 +82,7 @@ export class ChangeLog {
     this.#unlock();
   }
 
-  /** The snapshot takes its place by a rename; a log that was not emptied in time holds versions that loading skips. */
+  /** A rename puts the snapshot in place. A log that was not emptied in time has versions that loading skips. */
   #writeSnapshot(version: number, everything: Everything): void {
     const path = join(this.#folder, "snapshot.jsonl");
     const file = openSync(`${path}.new`, "w");
@@ -125,7 +125,7 @@ function replayAll(
   return version;
 }
 
-/** Returns the line's version. A line at or below `base` is older than the snapshot that was read before it. */
+/** Returns the line's version. A line at or below `base` is older than the snapshot. */
 function replay(line: string, base: number, objects: Map<string, LoadedObject>): number {
   const { v, t, k, o } = parseJson(line) as JsonObject;
   const version = Number(v);

@@ -1,12 +1,12 @@
 import type { Change } from "./stored-object.ts";
 
-/** The newest changes of one table, bounded, so that watches can resume. Adding is O(1). */
+/** The latest changes of one table, bounded, so that watches can resume. Adding is O(1). */
 export class EventHistory {
   readonly #limit: number;
   #changes: Change[] = [];
   #floor: number;
 
-  /** `floor` is the version from which on nothing is missing. */
+  /** `floor` is the version from which the history is complete. */
   constructor(limit: number, floor: number) {
     this.#limit = limit;
     this.#floor = floor;
@@ -19,12 +19,12 @@ export class EventHistory {
 
   add(change: Change): void {
     this.#changes.push(change);
-    // Cut in blocks: dropping the first element of a long array moves all others.
+    // Removed in blocks: dropping the first element of a long array moves all others.
     if (this.#changes.length >= this.#limit * 2)
       this.#dropOldest(this.#changes.length - this.#limit);
   }
 
-  /** Changes after `version`, oldest first; undefined when some of them are gone. */
+  /** Returns the changes after `version`, oldest first; undefined if some of them have been dropped. */
   since(version: number): readonly Change[] | undefined {
     if (version < this.#floor) return undefined;
     let low = 0;
@@ -37,7 +37,7 @@ export class EventHistory {
     return this.#changes.slice(low);
   }
 
-  /** Forgets every change up to `version`, as etcd's compaction does. */
+  /** Drops every change up to `version`, like etcd's compaction. */
   compact(version: number): void {
     const kept = this.#changes.findIndex((change) => change.version > version);
     this.#dropOldest(kept === -1 ? this.#changes.length : kept);

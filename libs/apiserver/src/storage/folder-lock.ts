@@ -2,13 +2,16 @@ import { readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { KonvergeError } from "@konverge/core";
 
-/** Locks of this process: one that names our process and is not here is of a process that had our number before. */
+/**
+ * Locks of this process. A lock with our process ID that is missing here belongs to an earlier process with the same
+ * ID.
+ */
 const held: Set<string> = new Set();
 
 /**
- * Makes a data folder ours until the returned function is called. The lock is a file that names its owner's process; that of
- * a dead one is taken over. In a container every start has the same number, so our own number alone means nothing.
- * @throws KonvergeError `invalid_config` when another server uses the folder
+ * Locks a data directory until the returned function is called. The lock is a file with the owner's process ID; that of
+ * a dead process is taken over. In a container every start has the same ID, so an equal ID alone proves nothing.
+ * @throws KonvergeError `invalid_config` if another server uses the directory
  */
 export function lockFolder(folder: string): () => void {
   const path = resolve(join(folder, "lock"));
@@ -41,7 +44,7 @@ function tryLock(path: string): boolean {
   }
 }
 
-/** 0 when the lock went away meanwhile, or its writer died before it wrote. */
+/** Returns 0 if the lock has disappeared, or if its writer died before writing it. */
 function readOwner(path: string): number {
   try {
     return Number(readFileSync(path, "utf8"));

@@ -3,26 +3,26 @@ import type { ChangeLog } from "./change-log.ts";
 import { ObjectTable } from "./object-table.ts";
 import { StoredObject, type Change } from "./stored-object.ts";
 
-/** Changes that each resource remembers; kube-apiserver's watch cache keeps between 100 and 102,400. */
+/** Changes per resource that are kept; kube-apiserver's watch cache keeps between 100 and 102,400. */
 const DEFAULT_HISTORY_LIMIT = 10_000;
 
 export interface ObjectStoreOptions {
-  /** Where changes are kept over a restart; absent, objects live in memory alone. */
+  /** Storage for changes over a restart. If absent, objects live only in memory. */
   readonly changeLog?: ChangeLog;
-  /** Changes remembered per resource, at least 1. Too few, and watches expire during a burst. */
+  /** Changes kept per resource, at least 1. With too few, watches expire during a burst. */
   readonly historyLimit?: number;
 }
 
 /**
- * All tables under one revision counter: a resourceVersion is the store's revision at the object's last change, as with etcd.
- * Everything is synchronous, so what one request reads and writes is atomic.
+ * All tables under one revision counter: a resourceVersion is the store's revision at the object's last change, as in
+ * etcd. Everything is synchronous, so the reads and writes of a request are atomic.
  */
 export class ObjectStore {
   readonly #tables: Map<string, ObjectTable> = new Map();
   readonly #changeLog: ChangeLog | undefined;
   readonly #historyLimit: number;
   #version: number;
-  /** Since this version no change is forgotten. */
+  /** Version from which no change has been dropped. */
   #floor: number;
   readonly #versionListeners: Set<() => void> = new Set();
 
@@ -45,7 +45,7 @@ export class ObjectStore {
   table(id: string): ObjectTable {
     let table = this.#tables.get(id);
     if (table === undefined) {
-      // A table that is new has no past that could be missing.
+      // A new table has no missing history.
       table = new ObjectTable(id, { historyLimit: this.#historyLimit, floor: this.#floor });
       this.#tables.set(id, table);
     }
@@ -56,7 +56,7 @@ export class ObjectStore {
     return this.#tables.values();
   }
 
-  /** Stores `object` under the next revision, which it gets as `metadata.resourceVersion`. */
+  /** Stores `object` under the next revision, which becomes its `metadata.resourceVersion`. */
   put(table: ObjectTable, key: string, object: JsonObject): StoredObject {
     const previous = table.get(key);
     const current = this.#stamp(key, object);
@@ -65,7 +65,7 @@ export class ObjectStore {
     return current;
   }
 
-  /** Removes an object. `last` is its final content; what is returned carries the revision of the deletion. */
+  /** Removes an object. `last` is its final content; the returned object has the revision of the deletion. */
   remove(table: ObjectTable, key: string, last: JsonObject): StoredObject {
     const previous = table.get(key);
     const current = this.#stamp(key, last);
@@ -73,13 +73,13 @@ export class ObjectStore {
     return current;
   }
 
-  /** Forgets the history up to the newest revision: older watches and page tokens expire. */
+  /** Drops the history up to the newest revision: older watches and page tokens expire. */
   compact(): void {
     this.#floor = this.#version;
     for (const table of this.#tables.values()) table.history.compact(this.#version);
   }
 
-  /** Calls back after every change of any table. Returns what ends it. */
+  /** Calls the listener after every change of any table. Returns a function that unsubscribes it. */
   onChange(listener: () => void): () => void {
     this.#versionListeners.add(listener);
     return () => this.#versionListeners.delete(listener);

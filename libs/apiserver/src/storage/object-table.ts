@@ -1,7 +1,7 @@
 import { EventHistory } from "./event-history.ts";
 import type { Change, StoredObject } from "./stored-object.ts";
 
-/** All objects of one resource, with the changes that a watch may still ask for. */
+/** All objects of one resource, with the changes that watches can resume from. */
 export class ObjectTable {
   /** `plural.group`. */
   readonly id: string;
@@ -23,7 +23,7 @@ export class ObjectTable {
     return this.#objects.get(key);
   }
 
-  /** Puts what a log or snapshot holds, without telling anybody. */
+  /** Restores an object from a log or snapshot without notifying listeners. */
   restore(key: string, stored: StoredObject | undefined): void {
     this.#sortedKeys = undefined;
     if (stored === undefined) this.#objects.delete(key);
@@ -40,7 +40,7 @@ export class ObjectTable {
     for (const listener of this.#listeners) listener(change);
   }
 
-  /** Returns what ends it. A listener must not throw: the write has happened. */
+  /** Returns a function that unsubscribes. A listener must not throw: the write has happened. */
   subscribe(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -52,10 +52,7 @@ export class ObjectTable {
     return collect(keys, this.#objects, prefix);
   }
 
-  /**
-   * Objects as they were at `version`, made by taking newer changes back.
-   * Undefined when the history does not reach so far.
-   */
+  /** Returns the objects at `version`, by reverting newer changes. Undefined if the history is too short. */
   listAt(version: number, prefix = ""): StoredObject[] | undefined {
     const newer = this.history.since(version);
     if (newer === undefined) return undefined;

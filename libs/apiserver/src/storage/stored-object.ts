@@ -1,12 +1,12 @@
 import type { JsonObject } from "@konverge/core";
 
-/** One object as it is stored. Never changed in place: a write makes a new one. */
+/** A stored object. Immutable: a write creates a new one. */
 export class StoredObject {
   readonly key: string;
   /** Revision of the store at which it was written. */
   readonly version: number;
   readonly object: JsonObject;
-  /** What other API versions make of it, by whoever reads it so. */
+  /** The object in other API versions, by kind. */
   readonly views: WeakMap<object, StoredObject> = new WeakMap();
   #text: string | undefined;
 
@@ -16,13 +16,13 @@ export class StoredObject {
     this.object = object;
   }
 
-  /** Its JSON, made once however many readers and watchers there are. */
+  /** Its JSON, created once for all readers and watchers. */
   get text(): string {
     return (this.#text ??= JSON.stringify(this.object));
   }
 }
 
-/** One change of a table. `DELETED` carries the last content with the version of the deletion. */
+/** One change of a table. `DELETED` has the last content with the version of the deletion. */
 export interface Change {
   readonly type: "ADDED" | "MODIFIED" | "DELETED";
   readonly version: number;

@@ -5,19 +5,19 @@ import type { ObjectStore } from "../storage/object-store.ts";
 import type { ObjectTable } from "../storage/object-table.ts";
 import { StoredObject } from "../storage/stored-object.ts";
 
-/** What all requests share. */
+/** The state shared by all requests. */
 export interface ServerState {
   readonly store: ObjectStore;
   readonly kinds: KindRegistry;
   /** Unix time in ms. */
   readonly now: () => number;
-  /** How long a read waits for a version that is not there yet, in ms; the real server waits 3 s. */
+  /** How long a read waits for a version that does not exist yet, in ms; 3 s in the real server. */
   readonly freshnessLimitMs: number;
-  /** Between bookmarks of a watch, in ms; the real server takes about a minute. */
+  /** Time between bookmarks of a watch, in ms; about a minute in the real server. */
   readonly bookmarkEveryMs: number;
 }
 
-/** One request for a resource, its path and headers understood. */
+/** One request for a resource, with its parsed path and headers. */
 export interface Call {
   readonly state: ServerState;
   readonly kind: ResourceKind;
@@ -29,14 +29,14 @@ export interface Call {
   readonly subresource: Subresource;
   readonly query: URLSearchParams;
   readonly userAgent: string;
-  /** Media type of the body, lower case, without parameters; empty when none was sent. */
+  /** Media type of the body, lower case, without parameters; empty if none was sent. */
   readonly contentType: string;
   readonly body: string;
   /** Texts for the Warning header. */
   readonly warnings: string[];
 }
 
-/** What a verb answers; the body is JSON text, because stored objects keep theirs. */
+/** The response of a verb. The body is JSON text, because stored objects cache theirs. */
 export interface Answer {
   readonly code: number;
   readonly text: string;
@@ -50,7 +50,7 @@ export const keyOf = (
 export const tableOf = (state: ServerState, kind: ResourceKind): ObjectTable =>
   state.store.table(resourceId(kind.storedAs ?? kind));
 
-/** A stored object as this version of its kind shows it; made once for all readers. */
+/** Returns a stored object in this version of its kind; converted once for all readers. */
 export function viewOf(kind: ResourceKind, stored: StoredObject): StoredObject {
   const known = stored.views.get(kind);
   if (known !== undefined) return known;
@@ -60,7 +60,7 @@ export function viewOf(kind: ResourceKind, stored: StoredObject): StoredObject {
   return view;
 }
 
-/** The object's JSON, as an answer. */
+/** Returns the object's JSON as a response. */
 export const answerObject = (kind: ResourceKind, stored: StoredObject, code = 200): Answer => ({
   code,
   text: viewOf(kind, stored).text,

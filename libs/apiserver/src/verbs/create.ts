@@ -24,7 +24,7 @@ import {
 } from "./object-identity.ts";
 import { readWriteOptions, type WriteOptions } from "./write-options.ts";
 
-/** Set by the server alone; what a client sends is wiped. */
+/** Set only by the server; values from a client are removed. */
 const SYSTEM_MEMBERS = [
   "creationTimestamp",
   "deletionGracePeriodSeconds",
@@ -32,9 +32,9 @@ const SYSTEM_MEMBERS = [
   "selfLink",
   "uid",
 ];
-/** As many names are tried for one `generateName`. */
+/** Number of names that are tried for one `generateName`. */
 const NAME_TRIES = 8;
-// No vowels and no look-alikes: no words, no mix-ups.
+// No vowels and no similar characters, to avoid words and confusion.
 const NAME_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789";
 const NAME_BASE_LENGTH = 58;
 
@@ -65,7 +65,7 @@ export function trackCreation(call: Call, object: JsonObject, { manager }: Write
   });
 }
 
-/** Stores an object that is decoded and tracked. @throws StatusError when it may not be created */
+/** Stores an object that is decoded and tracked. @throws StatusError if it may not be created */
 export function storeNew(
   call: Call,
   object: JsonObject,

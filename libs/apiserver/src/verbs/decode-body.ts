@@ -21,19 +21,19 @@ import { scanJson } from "../schema/json-scanner.ts";
 import type { Call } from "./call.ts";
 import type { WriteOptions } from "./write-options.ts";
 
-/** What a body must be. */
+/** The requirements on a body. */
 export interface BodyType {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
-  /** Prunes and defaults; returns paths of unknown fields. */
+  /** Prunes and sets defaults; returns paths of unknown fields. */
   readonly decode: (object: JsonObject) => string[];
   readonly isCustom: boolean;
 }
 
 /**
- * Reads the object of a POST or PUT: parsed, pruned, defaulted, of the kind that the path says. Unknown and repeated fields
- * become warnings, or an error, as `fieldValidation` says.
+ * Decodes the object of a POST or PUT: parsed, pruned, with defaults, of the path's kind. Unknown and repeated fields
+ * become warnings or an error, depending on `fieldValidation`.
  * @throws StatusError 400 or 415
  */
 export function decodeBody(
@@ -75,7 +75,7 @@ export function decodeBody(
   return object;
 }
 
-/** The body of an apply: YAML, of which JSON is a part. */
+/** Decodes the body of an apply: YAML, which includes JSON. */
 export function parseApplyBody(body: string): JsonObject {
   let value: JsonValue;
   try {
@@ -119,7 +119,7 @@ function unrecognized({ kind }: BodyType, why: string, body: string): StatusErro
   );
 }
 
-/** As Go shows a body in an error: text when it looks like JSON, else hexadecimal. */
+/** Formats a body as Go does in an error: text if it looks like JSON, otherwise hexadecimal. */
 function summarize(body: string): string {
   if (body === "") return "<empty>";
   const shown = body.startsWith("{") ? body : Buffer.from(body).toString("hex");
@@ -131,7 +131,7 @@ interface Described {
   readonly apiVersion: string;
 }
 
-/** What the body says that it is; what it leaves out is taken from the path. */
+/** The type that the body declares; missing parts are taken from the path. */
 function describe(object: JsonObject, type: BodyType): Described {
   return {
     kind: textOf(object, "kind") || type.kind,
@@ -143,7 +143,7 @@ function checkType(actual: Described, type: BodyType, name: string): void {
   const expected = formatApiVersion(type.group, type.version);
   if (actual.apiVersion === expected && actual.kind === type.kind) return;
   if (type.isCustom) {
-    // A custom resource's body is not decoded into a type, so another kind is merely invalid.
+    // A custom resource's body is not decoded into a type, so another kind is only invalid.
     if (actual.apiVersion === expected) {
       const wrong = invalid("kind", actual.kind, `must be ${type.kind}`);
       throw invalidObject({ group: type.group, kind: actual.kind }, name, [wrong]);

@@ -41,7 +41,7 @@ interface DeleteOptions {
   readonly isDryRun: boolean;
 }
 
-/** What became of an object that was to be deleted. */
+/** The result of deleting an object. */
 type Deletion =
   | { readonly kind: "removed"; readonly last: StoredObject }
   | { readonly kind: "marked"; readonly object: StoredObject };
@@ -56,7 +56,7 @@ export function deleteObject(call: Call): Answer {
   if (stored === undefined) throw notFound(kind, name);
   const result = deleteStored(call, stored, options);
   if (result.kind === "marked") return { code: 200, text: viewOf(kind, result.object).text };
-  // These kinds answer the object itself, as the real server's do.
+  // Responses for these kinds contain the object itself, as in the real server.
   if (kind.resource === "serviceaccounts" && kind.group === "") {
     return { code: 200, text: viewOf(kind, result.last).text };
   }
@@ -70,7 +70,7 @@ export function deleteObject(call: Call): Answer {
   return { code: 200, text: JSON.stringify(status) };
 }
 
-/** DELETE of a collection: one object after the other, so not atomic. */
+/** DELETE of a collection: one object after the other, so it is not atomic. */
 export function deleteCollection(call: Call): Answer {
   const options = readDeleteOptions(call);
   const { kind, state } = call;
@@ -101,7 +101,7 @@ function deleteStored(call: Call, stored: StoredObject, options: DeleteOptions):
   if (!isTerminating(next)) {
     const metadata = metadataOf(next);
     metadata["deletionTimestamp"] = formatTime(state.now());
-    // A namespace is deleted by its own rules: no grace period is shown.
+    // A namespace is deleted by its own rules: it has no grace period.
     if (!isNamespace) metadata["deletionGracePeriodSeconds"] = 0;
     if (generationOf(next) > 0) metadata["generation"] = generationOf(next) + 1;
     if (isNamespace) next["status"] = { ...objectOf(next, "status"), phase: "Terminating" };
@@ -115,7 +115,7 @@ function deleteStored(call: Call, stored: StoredObject, options: DeleteOptions):
   return { kind: "marked", object: state.store.put(table, stored.key, object) };
 }
 
-/** Deletion in the foreground and orphaning are finalizers that a garbage collector would take off. */
+/** Foreground deletion and orphaning are finalizers, which a garbage collector would remove. */
 function withPolicy(finalizers: readonly string[], policy: DeleteOptions["policy"]): string[] {
   if (policy === undefined) return [...finalizers];
   const others = finalizers.filter((one) => !POLICY_FINALIZERS.includes(one));
@@ -126,7 +126,7 @@ function withPolicy(finalizers: readonly string[], policy: DeleteOptions["policy
 
 function checkPreconditions({ kind }: Call, live: JsonObject, options: DeleteOptions): void {
   const { uid, resourceVersion } = options;
-  // Said of the kind, not of the resource, as the real server does here.
+  // The text names the kind, not the resource, as in the real server.
   const named = { group: kind.group, resource: kind.kind };
   if (uid !== undefined && uid !== uidOf(live)) {
     throw conflict(
@@ -144,7 +144,7 @@ function checkPreconditions({ kind }: Call, live: JsonObject, options: DeleteOpt
   }
 }
 
-/** Options come in the body, or in the query where there is no body. */
+/** The options are in the body, or in the query if there is no body. */
 function readDeleteOptions(call: Call): DeleteOptions {
   const body = parseOptions(call);
   const preconditions = objectOf(body, "preconditions") ?? {};

@@ -5,13 +5,13 @@ import { readBoolean } from "./write-options.ts";
 /** Options of a list or watch, from the query. */
 export interface ListOptions {
   readonly isWatch: boolean;
-  /** As sent; empty is "newest". */
+  /** As sent; empty means the newest. */
   readonly resourceVersion: string;
   readonly versionMatch: string;
   /** 0: no limit. */
   readonly limit: number;
   readonly continueToken: string;
-  /** Undefined: the server chooses. */
+  /** Undefined: the default of the server. */
   readonly timeoutMs: number | undefined;
   readonly bookmarks: boolean;
   readonly sendInitialEvents: boolean | undefined;
@@ -38,8 +38,8 @@ export function readListOptions(query: URLSearchParams): ListOptions {
 }
 
 /**
- * The number of a version; undefined for none.
- * @throws StatusError 400 for a list, 422 for a watch, when it is not one
+ * Returns the number of a version; undefined for none.
+ * @throws StatusError 400 for a list, 422 for a watch, if it is invalid
  */
 export function parseVersion(text: string, isWatch: boolean): number | undefined {
   if (text === "") return undefined;

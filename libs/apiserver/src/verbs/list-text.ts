@@ -3,13 +3,13 @@ import type { ResourceKind } from "../kinds/resource-kind.ts";
 import type { StoredObject } from "../storage/stored-object.ts";
 import { viewOf } from "./call.ts";
 
-/** The JSON of a list. Of built-in kinds only the list itself says kind and apiVersion, its items do not. */
+/** Returns the JSON of a list. For built-in kinds only the list itself has kind and apiVersion, not its items. */
 export function formatList(
   kind: ResourceKind,
   objects: readonly StoredObject[],
   metadata: JsonObject,
 ): string {
-  // Go writes this member of a custom resource's list even when it is empty.
+  // Go writes this member of a custom resource's list even if it is empty.
   const shown = kind.isCustom ? { continue: "", ...metadata } : metadata;
   const head = `{"kind":${JSON.stringify(kind.listKind)},"apiVersion":${JSON.stringify(formatApiVersion(kind.group, kind.version))}`;
   const items = objects.map((stored) => itemText(kind, viewOf(kind, stored)));

@@ -36,7 +36,7 @@ export async function listObjects(call: Call): Promise<Answer> {
   );
   const rest = matching.filter(({ key }) => page.after === undefined || key > page.after);
   const { limit } = options;
-  // The watch cache, which answers version 0, knows no pages.
+  // The watch cache, which serves version 0, has no pages.
   const isPaged = limit > 0 && rest.length > limit && options.resourceVersion !== "0";
   const shown = isPaged ? rest.slice(0, limit) : rest;
   const last = shown.at(-1);
@@ -48,7 +48,7 @@ export async function listObjects(call: Call): Promise<Answer> {
   return { code: 200, text: formatList(kind, shown, metadata) };
 }
 
-/** Objects of a collection as they are now, selectors applied. */
+/** Returns the current objects of a collection, with selectors applied. */
 export function selectObjects(call: Call): StoredObject[] {
   const selector = readSelector(call.kind, call.query);
   return call.table
@@ -56,14 +56,14 @@ export function selectObjects(call: Call): StoredObject[] {
     .filter((stored) => selector === undefined || selector(viewOf(call.kind, stored).object));
 }
 
-/** Keys of a call's namespace begin with this. */
+/** Common prefix of the keys in a call's namespace. */
 export const prefixOf = ({ kind, namespace }: Call): string =>
   kind.namespaced && namespace !== "" ? `${namespace}/` : "";
 
 interface Page {
   readonly objects: readonly StoredObject[];
   readonly version: number;
-  /** Key of the last object of the page before. */
+  /** Key of the last object of the previous page. */
   readonly after: string | undefined;
 }
 
@@ -76,7 +76,7 @@ async function choosePage(call: Call, options: ListOptions): Promise<Page> {
       throw badRequest("specifying resource version is not allowed when using continue");
     }
     const token = decodeToken(continueToken);
-    // An inconsistent token goes on with what there is now.
+    // An inconsistent token continues with the current state.
     const version = token.version < 0 ? state.store.version : token.version;
     const objects = table.listAt(version, prefixOf(call));
     if (objects === undefined) throw expiredToken(token.after);
@@ -98,8 +98,8 @@ async function choosePage(call: Call, options: ListOptions): Promise<Page> {
 }
 
 /**
- * Waits until the store has reached a version: a client may know one from another server of the same cluster.
- * @throws StatusError 504 when it does not come in time
+ * Waits until the store has reached a version: a client may have one from another server of the same cluster.
+ * @throws StatusError 504 if it does not arrive in time
  */
 export async function untilVersion({ state }: Call, version: number): Promise<void> {
   const { store, freshnessLimitMs } = state;
@@ -119,7 +119,7 @@ export async function untilVersion({ state }: Call, version: number): Promise<vo
 }
 
 interface Token {
-  /** Version of the first page; -1 for a token that gave consistency up. */
+  /** Version of the first page; -1 for a token without consistency. */
   readonly version: number;
   readonly after: string;
 }
@@ -136,12 +136,12 @@ function decodeToken(text: string): Token {
       return { version: rv, after: start.replace("\u0000", "") };
     }
   } catch {
-    // Told below, in the words for any token that is not ours.
+    // Reported below, with the text for any invalid token.
   }
   throw badRequest("continue key is not valid: encoded start key or version is missing");
 }
 
-/** The answer carries a token that goes on with the newest state, at the price of consistency. */
+/** The response has a token that continues with the newest state, at the price of consistency. */
 function expiredToken(after: string): StatusError {
   const error = expired(EXPIRED_TOKEN);
   return new ExpiredPage(error.message, encodeToken({ version: -1, after }));

@@ -4,8 +4,8 @@ import { isTerminating, metadataOf, objectsOf, setOrDelete, textOf } from "../ob
 import type { Call } from "./call.ts";
 
 /**
- * Makes the object's namespace that of the request.
- * @throws StatusError 400 when the object names another one
+ * Sets the object's namespace to that of the request.
+ * @throws StatusError 400 if the object has another one
  */
 export function matchNamespace({ kind, namespace }: Call, object: JsonObject): void {
   const metadata = metadataOf(object);
@@ -19,7 +19,7 @@ export function matchNamespace({ kind, namespace }: Call, object: JsonObject): v
   }
 }
 
-/** @throws StatusError 400 when the object has another name than the URL, or none */
+/** @throws StatusError 400 if the object has another name than the URL, or none */
 export function matchName({ name }: Call, object: JsonObject): void {
   const own = textOf(metadataOf(object), "name");
   if (own === "") {
@@ -35,7 +35,7 @@ export function matchName({ name }: Call, object: JsonObject): void {
 }
 
 /**
- * Refuses to create in a namespace that is not there or is going away.
+ * Rejects a creation in a namespace that does not exist or is being deleted.
  * @throws StatusError 404 or 403
  */
 export function requireLiveNamespace({ state, kind, namespace }: Call, name: string): void {
@@ -57,7 +57,7 @@ export function requireLiveNamespace({ state, kind, namespace }: Call, name: str
   );
 }
 
-/** Drops owner references that stand there twice, with a warning. */
+/** Removes duplicate owner references, with a warning. */
 export function dedupOwners({ warnings }: Call, object: JsonObject): void {
   const metadata = metadataOf(object);
   const owners = objectsOf(metadata, "ownerReferences");
@@ -74,7 +74,7 @@ export function dedupOwners({ warnings }: Call, object: JsonObject): void {
   );
 }
 
-/** Go's zero values of metadata: `null` and an empty name are as good as absent. */
+/** Go's zero values of metadata: `null` and an empty name are equivalent to absence. */
 export function normalizeMetadata(object: JsonObject): void {
   const metadata = metadataOf(object);
   for (const [key, value] of Object.entries(metadata)) {

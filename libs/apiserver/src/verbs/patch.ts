@@ -59,7 +59,7 @@ export function patchObject(call: Call): Answer {
   return answerObject(kind, storeNext(call, next, stored, options));
 }
 
-/** @throws StatusError 415, in the words of the router for built-in kinds */
+/** @throws StatusError 415, with the router's text for built-in kinds */
 export function checkContentType({ kind, contentType }: Call): void {
   const accepted = [
     JSON_PATCH,
@@ -89,12 +89,12 @@ function applyNew(call: Call, options: WriteOptions) {
     );
   }
   if (call.subresource !== "") throw notFound(kind, name);
-  // An apply that creates may carry a version: there is nothing that it could be older than.
+  // An apply that creates an object may have a version: there is no newer one.
   delete metadataOf(next)["resourceVersion"];
   return storeNew(call, next, options);
 }
 
-/** The live object with the configuration of the body laid over it. */
+/** Returns the live object merged with the configuration in the body. */
 function applied(call: Call, live: JsonObject, options: WriteOptions): JsonObject {
   const { kind, state, subresource } = call;
   const config = parseApplyBody(call.body);
@@ -120,7 +120,7 @@ function applied(call: Call, live: JsonObject, options: WriteOptions): JsonObjec
   return copy;
 }
 
-/** The result of a patch that is not an apply, not yet decoded. */
+/** The result of a patch other than apply, not yet decoded. */
 export function patched(call: Call, live: JsonObject, options: WriteOptions): JsonObject {
   const { contentType, kind } = call;
   const patch = parsePatch(call, options);
@@ -176,7 +176,7 @@ function parsePatch({ body, contentType, warnings }: Call, options: WriteOptions
   return patch;
 }
 
-/** Decodes what a patch made; what cannot be decoded is 422 and shows the whole object, as the real server does. */
+/** Decodes the result of a patch. An invalid result is a 422 that shows the whole object, as in the real server. */
 function decodePatched(call: Call, object: JsonObject, options: WriteOptions): JsonObject {
   const { kind, warnings } = call;
   const original = JSON.stringify(object);

@@ -45,7 +45,7 @@ export function updateScale(call: Call): Answer {
   return storeScale(call, scale, options);
 }
 
-/** PATCH of a scale: of what GET shows. */
+/** PATCH of a scale, based on the result of GET. */
 export function patchScale(call: Call): Answer {
   checkContentType(call);
   const isApply = call.contentType === APPLY_PATCH;
@@ -69,7 +69,7 @@ function storeScale(call: Call, scale: JsonObject, options: WriteOptions): Answe
   return store(call, next, options);
 }
 
-/** An apply of a scale owns the parent's replicas, as an apply of the parent would. */
+/** An apply of a scale owns the parent's replicas, like an apply of the parent. */
 function applyScale(call: Call, options: WriteOptions): Answer {
   const { kind, state, name } = call;
   const { object: live } = liveOf(call);
@@ -107,7 +107,7 @@ function store(call: Call, next: JsonObject, options: WriteOptions): Answer {
   return { code: 200, text: JSON.stringify(scaleOf(kind, viewOf(kind, written).object)) };
 }
 
-/** Scale writes never set the time of an owner's entry: the real server loses it on the way to the parent and back. */
+/** Scale writes never set the time of an owner's entry: the real server loses it in the conversion. */
 function fixScaleOwners(next: JsonObject, live: JsonObject, isZero: boolean): void {
   const identity = (entry: JsonObject) =>
     `${textOf(entry, "manager")} ${textOf(entry, "operation")}`;
@@ -116,7 +116,7 @@ function fixScaleOwners(next: JsonObject, live: JsonObject, isZero: boolean): vo
       ({ subresource }) => subresource === "scale",
     );
   if (isZero) {
-    // Zero is left out of a scale, so nobody owns it.
+    // Zero is omitted from a scale, so it has no owner.
     const kept = objectsOf(metadataOf(next), "managedFields").filter(
       ({ subresource }) => subresource !== "scale",
     );
@@ -132,7 +132,7 @@ function pathsOf(kind: ResourceKind): ScalePaths {
   return kind.scale;
 }
 
-/** A Deployment's scale is checked by itself, that of a custom resource with the parent. */
+/** Validates a Deployment's scale on its own, and that of a custom resource with its parent. */
 function replicasOf(kind: ResourceKind, scale: JsonObject): number {
   const replicas = Number(objectOf(scale, "spec")?.["replicas"] ?? 0);
   if (replicas >= 0 || kind.isCustom) return replicas;
@@ -172,7 +172,7 @@ function scaleOf({ scale }: ResourceKind, object: JsonObject): JsonObject {
   };
 }
 
-/** A custom resource keeps its selector as text, a Deployment as an object. */
+/** The selector is text in a custom resource, and an object in a Deployment. */
 function selectorText(selector: unknown): string {
   if (typeof selector === "string") return selector;
   if (!isJsonObject(selector)) return "";

@@ -4,12 +4,12 @@ import type { ResourceKind } from "../kinds/resource-kind.ts";
 import { getPath } from "../objects/dotted-path.ts";
 import { metadataOf, objectOf } from "../objects/metadata.ts";
 
-/** Whether an object belongs to a list or watch. */
+/** Returns whether an object belongs to a list or watch. */
 export type Selector = (object: JsonObject) => boolean;
 
 /**
- * Reads the selectors of a query; undefined where there is none.
- * @throws StatusError 400 for one that cannot be read or names a field that cannot be selected
+ * Parses the selectors of a query; undefined without any.
+ * @throws StatusError 400 for an invalid one, or for a field that cannot be selected
  */
 export function readSelector(kind: ResourceKind, query: URLSearchParams): Selector | undefined {
   const labels = query.get("labelSelector") ?? "";
@@ -84,7 +84,7 @@ function labelOf(object: JsonObject, key: string): string | undefined {
 }
 
 function fieldOf(object: JsonObject, field: string): string {
-  // An event's source is an object; its component is what is selected by.
+  // An event's source is an object; the selector uses its component.
   const value = getPath(object, field === "source" ? "source.component" : field);
   return value === undefined || value === null ? "" : String(value);
 }

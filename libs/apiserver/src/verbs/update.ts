@@ -58,8 +58,8 @@ export function track(call: Call, next: JsonObject, live: JsonObject, options: W
 }
 
 /**
- * Stores what an object becomes: checks the version that it was made from, keeps what clients cannot set, validates. An
- * object that does not change is not written; one that lost its last finalizer while terminating is removed.
+ * Stores a changed object: checks its base version, keeps the fields that clients cannot set, validates. An unchanged
+ * object is not written; a terminating one without finalizers is removed.
  */
 export function storeNext(
   call: Call,
@@ -83,7 +83,7 @@ export function storeNext(
   }
   const errors = [
     ...validateMetadata(next, kind.namespaced, kind.nameErrors),
-    // Said twice, as the real server does: by what all kinds share, and by the kind.
+    // Reported twice, as in the real server: by the rules of all kinds, and by the kind.
     ...validateMetadataUpdate(next, live),
     ...validateMetadataUpdate(next, live),
     ...kind.validateUpdate(next, live, subresource),
@@ -96,7 +96,7 @@ export function storeNext(
   if (isDryRun) return new StoredObject(stored.key, stored.version, object);
   if (!isGone) return state.store.put(table, stored.key, object);
   const removed = state.store.remove(table, stored.key, object);
-  // The submitted object is answered, as it was before the deletion's version.
+  // The response contains the submitted object, before the version of the deletion.
   return new StoredObject(stored.key, stored.version, {
     ...removed.object,
     metadata: { ...metadataOf(removed.object), resourceVersion: versionOf(live) },
@@ -111,7 +111,7 @@ function canGo({ kind }: Call, next: JsonObject, live: JsonObject): boolean {
 
 function checkVersion({ kind, name }: Call, next: JsonObject, live: JsonObject): void {
   const version = versionOf(next);
-  // Go cannot read it as a number.
+  // Go cannot parse it as a number.
   if (version !== "" && !/^\d+$/.test(version)) {
     throw invalidObject(kind, name, [
       invalid("metadata.resourceVersion", version, "invalid resource version"),
@@ -126,7 +126,7 @@ function checkVersion({ kind, name }: Call, next: JsonObject, live: JsonObject):
   } else if (version !== versionOf(live)) throw staleVersion(kind, name);
 }
 
-/** The uid of a PUT is a precondition; storage answers it, in its own words. @throws StatusError 409 */
+/** The uid of a PUT is a precondition, which the storage checks with its own text. @throws StatusError 409 */
 export function checkUid(
   { kind, name, namespace }: Call,
   next: JsonObject,
@@ -143,7 +143,7 @@ export function checkUid(
   );
 }
 
-/** True when nothing changed, or only the times at which owners of fields last wrote. */
+/** Returns true if nothing changed, or only the times of managedFields entries. */
 function sameButForTimes(next: JsonObject, live: JsonObject): boolean {
   return (
     generationOf(next) === generationOf(live) && jsonEquals(withoutTimes(next), withoutTimes(live))

@@ -7,37 +7,37 @@ import { parseVersion, readListOptions } from "./list-options.ts";
 import { prefixOf, untilVersion } from "./list.ts";
 import { readSelector, type Selector } from "./selectors.ts";
 
-/** Where the lines of a watch go. */
+/** The output of a watch. */
 export interface WatchSink {
-  /** Sends one event. False: the reader is too slow and is to be cut. */
+  /** Sends one event. Returns false if the reader is too slow and must be disconnected. */
   readonly send: (line: string) => boolean;
   readonly end: () => void;
 }
 
-/** A watch that runs. */
+/** A running watch. */
 export interface RunningWatch {
   readonly kind: ResourceKind;
-  /** Ends the stream, as a timeout does. */
+  /** Ends the stream, like a timeout. */
   readonly cut: () => void;
   /** Sends a bookmark, if the client allowed them. */
   readonly bookmark: () => void;
 }
 
-/** A request for a watch, checked: what is wrong up to here is an HTTP status, later it is an ERROR event. */
+/** A validated watch request: errors up to here are an HTTP status, later ones an ERROR event. */
 export interface WatchRequest {
   readonly call: Call;
   readonly selector: Selector | undefined;
-  /** Undefined: everything that is there now, then the changes. */
+  /** Undefined: the current state, then the changes. */
   readonly since: number | undefined;
   readonly bookmarks: boolean;
-  /** True: the initial state ends with a bookmark that says so. */
+  /** True: a bookmark marks the end of the initial state. */
   readonly marksInitialEnd: boolean;
   readonly timeoutMs: number;
 }
 
-/** Default life of a watch: between this and twice this, in ms. */
+/** Minimum lifetime of a watch by default, in ms; the maximum is twice as long. */
 const MIN_TIMEOUT_MS = 1_800_000;
-/** A bookmark comes so long before the end, in ms, that the client can resume from it. */
+/** A last bookmark is sent this long before the end, in ms, so that the client can resume from it. */
 const LAST_BOOKMARK_MS = 2_000;
 
 export async function readWatchRequest(call: Call): Promise<WatchRequest> {
@@ -45,7 +45,7 @@ export async function readWatchRequest(call: Call): Promise<WatchRequest> {
   const selector = readSelector(call.kind, call.query);
   const version = parseVersion(options.resourceVersion, true);
   const wantsInitial = options.sendInitialEvents === true;
-  // A list-watch must not start from a state that is older than the client knows.
+  // A list-watch must not start from a state older than the client's.
   if (wantsInitial) await untilVersion(call, version ?? 0);
   const isFromNow = options.sendInitialEvents === false && !version;
   const isFromStart = !isFromNow && (wantsInitial || version === undefined || version === 0);
@@ -116,7 +116,7 @@ export function startWatch(request: WatchRequest, sink: WatchSink): RunningWatch
 
 const lines: WeakMap<StoredObject, Map<string, string>> = new WeakMap();
 
-/** One event line; made once however many watch it. */
+/** One event line, created once for all watches. */
 function eventLine(type: Change["type"], view: StoredObject): string {
   let known = lines.get(view);
   if (known === undefined) {
@@ -131,7 +131,7 @@ function eventLine(type: Change["type"], view: StoredObject): string {
   return line;
 }
 
-/** What a watch with this selector sees of a change; undefined when nothing. */
+/** The event that a watch with this selector gets for a change; undefined for none. */
 function lineOf(
   kind: ResourceKind,
   { type, current, previous }: Change,
@@ -145,7 +145,7 @@ function lineOf(
     return matched || selector(view.object) ? eventLine(type, view) : undefined;
   if (selector(view.object)) return eventLine(matched ? "MODIFIED" : "ADDED", view);
   if (!matched || before === undefined) return undefined;
-  // It left the selection: the previous content, under the version of the event.
+  // It no longer matches: the previous content, with the version of the event.
   const metadata = before.object["metadata"] as JsonObject;
   const object = {
     ...before.object,

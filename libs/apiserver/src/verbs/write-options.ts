@@ -12,7 +12,7 @@ import { badRequest, invalidObject } from "../errors/status-error.ts";
 export interface WriteOptions {
   readonly isDryRun: boolean;
   readonly fieldValidation: "Ignore" | "Strict" | "Warn";
-  /** Who writes, for managedFields. */
+  /** The field manager, for managedFields. */
   readonly manager: string;
   /** Take the fields of other managers (apply only). */
   readonly force: boolean;
@@ -22,8 +22,8 @@ const MANAGER_LIMIT_BYTES = 128;
 const UNPRINTABLE = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
 
 /**
- * Reads and checks the options of a write. The manager defaults to the product token of the user agent.
- * @throws StatusError 422 with a cause per bad option
+ * Parses and validates the options of a write. The manager defaults to the product token of the user agent.
+ * @throws StatusError 422 with a cause per invalid option
  */
 export function readWriteOptions(
   kind: "CreateOptions" | "PatchOptions" | "UpdateOptions",
@@ -61,7 +61,7 @@ export function readWriteOptions(
 export const validateDryRun = (dryRun: readonly string[]): FieldError[] =>
   dryRun.every((one) => one === "All") ? [] : [notSupported("dryRun", [...dryRun], ["All"])];
 
-/** @throws StatusError 400 for what is not a boolean */
+/** @throws StatusError 400 for a non-boolean value */
 export function readBoolean(query: URLSearchParams, name: string): boolean | undefined {
   const value = query.get(name);
   if (value === null) return undefined;
