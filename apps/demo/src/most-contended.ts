@@ -15,5 +15,5 @@ export async function findMostContended(apiUrl: string): Promise<string | undefi
   );
   if (found === undefined) return undefined;
   const path = ["default", "node-pool", found.namespace ?? "_", found.name];
-  return `${apiUrl}/o/${path.map(encodeURIComponent).join("/")}`;
+  return `${apiUrl}/objects/${path.map(encodeURIComponent).join("/")}`;
 }

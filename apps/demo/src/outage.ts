@@ -48,7 +48,7 @@ export async function playOutage(
   process.kill(serverPid, "SIGSTOP");
   try {
     for (let second = 1; second <= SECONDS; second++) {
-      print(`the API server is down for ${second} of ${SECONDS} s`);
+      print(`API server frozen, ${second} of ${SECONDS} s`);
       const name = pools[second % pools.length] ?? "";
       asked.push(await requestReconcile(stack.apiUrl, { namespace: world.namespace, name }));
       await sleepMs(1_000, signal);

@@ -8,6 +8,6 @@ export async function stayUp(
   at: string,
   { signal, print }: { readonly signal: AbortSignal; readonly print: (line: string) => void },
 ): Promise<void> {
-  print(`still running: look at ${at}; Ctrl-C ends it and removes everything`);
+  print(`still running: open ${at}; press Ctrl-C to stop and remove everything`);
   await aborted(signal);
 }

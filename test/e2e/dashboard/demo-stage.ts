@@ -37,7 +37,7 @@ export async function startDemoStage(): Promise<DemoStage> {
 
 /** The same for the story of a rollout; `page` is that of its run. */
 export async function startRolloutStage(): Promise<Pick<RunningDemo, "page" | "stop">> {
-  return await startDemo(["--scenario", "rollout"], /still running: look at (\S+);/);
+  return await startDemo(["--scenario", "rollout"], /still running: open (\S+);/);
 }
 
 /** Longer than any story; less than a test may take, so that what the demo said last is told. */

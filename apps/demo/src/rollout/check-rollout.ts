@@ -4,14 +4,18 @@ import { APP, NEW_IMAGE, readApp, REPLICAS } from "./rollout-app.ts";
 import type { TimelineRow } from "./run-timeline.ts";
 import type { TwoClusters } from "./two-clusters.ts";
 
-/** Reads from both API servers and from the journal what must be so after the rollout. */
+/** Checks the result of the rollout on both API servers and in the journal. */
 export async function checkRollout(
   clusters: TwoClusters,
   { run, killed }: PlayedRollout,
   timeline: readonly TimelineRow[],
 ): Promise<Check[]> {
   const checks: Check[] = [
-    { ok: run.status === "done", what: "the run is done", found: run.error?.message ?? run.status },
+    {
+      ok: run.status === "done",
+      what: "the run succeeded",
+      found: run.error?.message ?? run.status,
+    },
   ];
   for (const { name, client, countWorkerCalls } of [clusters.east, clusters.west]) {
     const { image, available, rollouts } = await readApp(client);
@@ -20,12 +24,12 @@ export async function checkRollout(
       {
         ok: image === NEW_IMAGE && available === REPLICAS,
         what: `${name} runs the new image`,
-        found: `${APP.namespace}/${APP.name} has ${image}, ${available} of ${REPLICAS} available`,
+        found: `${image}, ${available} of ${REPLICAS} available`,
       },
       {
         ok: rollouts === 1,
         what: `${name} was upgraded exactly once`,
-        found: `the count in the object says ${rollouts}, the server's audit log ${writes} PATCH`,
+        found: `${rollouts} by the object's count, ${writes} PATCH in the audit log`,
       },
     );
   }
@@ -37,23 +41,23 @@ export async function checkRollout(
   checks.push(
     {
       ok: twice.length === 1 && first?.workers[0] === killed.name,
-      what: "only the step in which a worker died ran twice",
+      what: "only the interrupted step ran twice",
       found: twice.map(({ step, workers }) => `${step}: ${workers.join(", then ")}`).join("; "),
     },
     {
       ok: marked.length === 1 && marked[0]?.name === first?.step,
-      what: "the journal says where a worker was lost",
+      what: "the journal marks the step of the lost worker",
       found: marked.map(({ name }) => name).join(", "),
     },
     {
       ok: after.length > 0 && after.every(({ workers }) => workers.at(-1) !== killed.name),
-      what: "the other worker went on",
-      found: `${after.length} of ${timeline.length} steps recorded by ${after[0]?.workers.at(-1)}`,
+      what: "the other worker resumed",
+      found: `${after.length} of ${timeline.length} steps by ${after[0]?.workers.at(-1)}`,
     },
     {
       ok: approval?.by === "demo",
-      what: "the journal knows who approved west",
-      found: approval?.by ?? "nobody",
+      what: "the journal names the approver of west",
+      found: approval?.by ?? "none",
     },
   );
   return checks;

@@ -60,7 +60,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
       soakSeconds: options.soakSeconds,
     },
   });
-  print(`run ${id} brings ${NEW_IMAGE} to east and west`);
+  print(`run ${id} rolls out ${NEW_IMAGE} to east and west`);
 
   const killed = await killInWrite(workers, {
     cluster: HOME,
@@ -68,10 +68,10 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
     signal,
   });
   print(
-    `east has the new image; ${killed.name} (pid ${killed.process.pid}) was killed with -9 before it could record that`,
+    `east has the new image; ${killed.name} (pid ${killed.process.pid}) was killed with -9 before it could record it`,
   );
 
-  begin("the rollout goes on");
+  begin("the rollout continues");
   const told = new Set<string>();
   let isApproved = false;
   let doing = "";
@@ -92,7 +92,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
           payload: { approved: true },
           by: "demo",
         });
-        print("the run waits for somebody to approve west; the demo does");
+        print("the run waits for an approval of west; the demo approves it");
       }
       const now = doingOf(run, killed);
       if (now !== doing) update(now);
@@ -111,7 +111,7 @@ function doingOf({ steps, waits = [], endedAt }: RunDetail, killed: DemoWorker):
   if (wait !== undefined) return `waits for ${wait.kind} "${wait.step}"`;
   return steps.some(({ workerLost }) => workerLost === true)
     ? "works"
-    : `the other worker takes over when the lease of ${killed.name} is over, within some 20 s`;
+    : `the other worker takes over when the lease of ${killed.name} expires, within 20 s`;
 }
 
 async function readExecutions({

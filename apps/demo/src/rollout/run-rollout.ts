@@ -47,8 +47,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     print(`two embedded API servers (${stack.serverVersion}), ${stack.redis.version}`);
     print(`HTTP API and dashboard at ${stack.apiUrl}`);
     for (const { name, client } of [clusters.east, clusters.west]) {
-      const onError = (error: Error) =>
-        print(`stand-in for the Deployments of ${name}: ${error.message}`);
+      const onError = (error: Error) => print(`simulated Deployments of ${name}: ${error.message}`);
       cleanup.use(
         standInForDeployments(client, { namespace: APP.namespace, podMs: POD_MS, onError }),
       );
@@ -71,7 +70,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     progress.end();
     const timeline = timelineOf(played.run.steps, played.executions);
     const checks = await checkRollout(clusters, played, timeline);
-    const page = `${stack.apiUrl}/w/${played.run.id}`;
+    const page = `${stack.apiUrl}/runs/${played.run.id}`;
     if (options.output === "json") {
       const { run, killed } = played;
       const document = { scenario: "rollout", run, killed: killed.name, timeline, checks };
@@ -79,7 +78,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     } else {
       process.stdout.write(`\n${renderTimeline(timeline)}\n\n${renderChecks(checks)}\n\n`);
     }
-    if (options.exit) print(`the run was to be seen at ${page}`);
+    if (options.exit) print(`the run was shown at ${page}`);
     else await stayUp(page, { signal, print });
     return checks.every(({ ok }) => ok) ? 0 : 1;
   } catch (error) {
