@@ -3,12 +3,12 @@ import type { Attributes, Context, Span, Tracer } from "@opentelemetry/api";
 import { formatTraceparent, type OutcomeKind } from "@konverge/core";
 import type { AttemptSpan, TracedCall } from "./tracing.ts";
 
-/** Shorter waits are the price of asking; a span for each would bury the others. */
+/** Shortest wait with a span of its own; shorter ones would hide the others. */
 const LEAST_WAIT_MS = 1;
-/** Managers and field paths of a conflict that are told. */
+/** Maximum of managers and of field paths per conflict event. */
 const MAX_TOLD = 10;
 
-/** Refusals that are part of a good day: there is no such object yet, somebody else was first (P7). */
+/** Statuses of normal operation: the object does not exist, or another writer was first (P7). */
 const NO_ERRORS: ReadonlySet<number> = new Set([404, 409]);
 
 export interface AttemptSpanOptions {
@@ -29,7 +29,7 @@ export function startAttemptSpan(options: AttemptSpanOptions): AttemptSpan {
     "server.address": hostname,
     "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
   };
-  /** A span that the handler has begun, or this one where no context manager is registered. */
+  /** A span of the handler, or this one if no context manager is registered. */
   const current = (): Context => {
     const active = context.active();
     return trace.getSpan(active) === undefined ? own : active;
@@ -96,7 +96,7 @@ export function startAttemptSpan(options: AttemptSpanOptions): AttemptSpan {
   };
 }
 
-/** By what is called, not by which object: names of spans are grouped by. */
+/** Without the object, because tracing systems group by span name. */
 function nameOf({ method, resource, subresource }: TracedCall): string {
   return `${method} ${resource}${subresource === undefined ? "" : `/${subresource}`}`;
 }
@@ -114,7 +114,7 @@ function callAttributes(call: TracedCall): Attributes {
   };
 }
 
-/** As controller-runtime's `result` says it; a conflict is none (P7). */
+/** As the `result` of controller-runtime; a conflict is not an error (P7). */
 function isError(outcome: OutcomeKind): boolean {
   return outcome === "retry" || outcome === "rejected" || outcome === "terminal";
 }

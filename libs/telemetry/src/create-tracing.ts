@@ -3,6 +3,7 @@ import type { Context, Link, SpanContext, Tracer } from "@opentelemetry/api";
 import {
   formatTraceparent,
   parseTraceparent,
+  resourceId,
   type ObjectKey,
   type Trigger,
   type TriggerKind,
@@ -10,13 +11,13 @@ import {
 import { startAttemptSpan } from "./attempt-span.ts";
 import type { TracedAttempt, Tracing } from "./tracing.ts";
 
-/** Starts of a run that belong to its request's trace; an outage must not make one trace of thousands of attempts. */
+/** Attempts in the trace of their request; an outage must not create a trace of thousands of attempts. */
 const ATTEMPTS_IN_TRACE = 10;
 
-/** Triggers that somebody's own code makes: what it does at that moment is their parent. */
+/** Triggers from a caller's code: its active span is their parent. */
 const OF_CALLERS: ReadonlySet<TriggerKind> = new Set(["http", "cli", "signal"]);
 
-/** @param flush asks the SDK to hand on what it holds */
+/** @param flush exports the pending spans */
 export function createTracing(
   api: typeof OpenTelemetry,
   tracer: Tracer,
@@ -103,7 +104,7 @@ function keyAttributes({ controller, cluster, group, resource, namespace, name }
   return {
     "konverge.controller": controller,
     "konverge.cluster": cluster,
-    "konverge.resource": group === "" ? resource : `${resource}.${group}`,
+    "konverge.resource": resourceId({ group, resource }),
     ...(namespace === undefined ? {} : { "k8s.namespace.name": namespace }),
     "konverge.name": name,
   };

@@ -1,7 +1,7 @@
 import type { BreakerMode } from "@konverge/core";
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** A guard as one process sees it. Counts since its start. */
+/** One process's view of a guard. Counts since the start of the process. */
 export interface GuardMetrics {
   readonly mode: BreakerMode;
   readonly ratePerSecond: number;
@@ -14,10 +14,10 @@ export interface GuardMetrics {
 
 const BREAKER_MODES: readonly BreakerMode[] = ["closed", "open", "halfOpen", "isolated"];
 
-/** Reads a guard at each scrape, until what it returns is called. */
+/** Reads a guard at each scrape, until the returned function is called. */
 export type ObserveGuard = (cluster: string, read: () => GuardMetrics) => () => void;
 
-/** The metrics of the guards of one process, one a cluster. */
+/** The metrics of the guards of one process, one per cluster. */
 export function createGuardMetrics(registry: Registry): ObserveGuard {
   const registers = [registry];
   const guards = new Map<string, () => GuardMetrics>();

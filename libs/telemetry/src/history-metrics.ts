@@ -1,26 +1,26 @@
 import { Counter, type Registry } from "prom-client";
 
-/** What is counted of loops, fights and classic mistakes. */
+/** The metrics of reconcile loops, contention and hints. */
 export interface HistoryMetrics {
-  /** Makes the series of a controller exist, at 0. */
+  /** Creates the series of a controller with the value 0. */
   addHistory(
     controller: string,
     labels: { readonly kinds: readonly string[]; readonly hints: readonly string[] },
   ): void;
-  /** A key that runs in circles was found, and is slowed down. */
+  /** A key in a reconcile loop was found. */
   loopFound(loop: { readonly controller: string; readonly kind: string }): void;
-  /** Fields that went to and fro between the controller and another manager. */
+  /** Fields changed ownership between the controller and another manager. */
   ownershipFlipped(flip: {
     readonly controller: string;
     readonly manager: string;
     readonly flips: number;
   }): void;
-  /** An attempt showed a mistake of docs/hints.md. */
+  /** An attempt got a hint of docs/hints.md. */
   hintGiven(hint: { readonly controller: string; readonly hint: string }): void;
 }
 
-/** Names of managers come from outside: what is beyond is told as this one. */
-const MANAGERS_TOLD = 50;
+/** Limits the label values, because manager names are external input. Further managers count as `other`. */
+const MOST_MANAGERS = 50;
 const OTHER = "other";
 
 export function createHistoryMetrics(registry: Registry): HistoryMetrics {
@@ -51,7 +51,7 @@ export function createHistoryMetrics(registry: Registry): HistoryMetrics {
     },
     loopFound: ({ controller, kind }) => loops.inc({ controller, kind }),
     ownershipFlipped({ controller, manager, flips: by }) {
-      if (managers.size < MANAGERS_TOLD) managers.add(manager);
+      if (managers.size < MOST_MANAGERS) managers.add(manager);
       flips.inc({ controller, manager: managers.has(manager) ? manager : OTHER }, by);
     },
     hintGiven: ({ controller, hint }) => hints.inc({ controller, hint }),

@@ -3,10 +3,10 @@ import { createTracing } from "./create-tracing.ts";
 import type { Tracing } from "./tracing.ts";
 
 const SCOPE = "konverge";
-/** What handing on the last spans may take, in ms. A collector that is away must not hold a process. */
+/** Longest export of the last spans, in ms. An unavailable collector must not delay the process. */
 const FLUSH_MS = 2_000;
 
-/** What an SDK's provider has beyond the API, and the API's stand-in for one that is not there yet. */
+/** Members of an SDK's provider beyond the API, and of the API's proxy without an SDK. */
 interface Provider extends TracerProvider {
   readonly getDelegate?: () => TracerProvider;
   readonly getDelegateTracer?: (
@@ -16,8 +16,8 @@ interface Provider extends TracerProvider {
 }
 
 /**
- * Traces by the OpenTelemetry SDK that the process has registered; undefined where there is none, or not even
- * `@opentelemetry/api`. Looked up once: an SDK that is registered later is not seen.
+ * Traces with the OpenTelemetry SDK that the process has registered. Undefined without an SDK or without `@opentelemetry/api`.
+ * Looks once: an SDK that is registered later is ignored.
  */
 export async function loadTracing(version: string): Promise<Tracing | undefined> {
   const api = await importApi();
@@ -47,7 +47,7 @@ async function flush(sdk: Provider): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, FLUSH_MS);
   try {
-    // What an exporter could not hand on is the SDK's to tell, by its own diagnostics.
+    // The SDK's own diagnostics report failed exports.
     await Promise.race([Promise.resolve(sdk.forceFlush?.()).catch(() => undefined), late.promise]);
   } finally {
     clearTimeout(timer);

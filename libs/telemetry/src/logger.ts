@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { pino, stdTimeFunctions, type DestinationStream, type Logger } from "pino";
 
 export interface LoggerOptions {
-  /** The process's part: `worker`, `api`, ... */
+  /** The part of Konverge: `worker`, `api`, ... */
   readonly service: string;
   readonly version: string;
   readonly level?: string;
@@ -10,7 +10,7 @@ export interface LoggerOptions {
   readonly destination?: DestinationStream;
 }
 
-/** Fields that could carry credentials or Secret data, whatever object they hang on. */
+/** Fields that can contain credentials or Secret data, in any object. */
 const REDACTED = [
   "token",
   "password",
@@ -24,12 +24,12 @@ const REDACTED = [
   "err.body",
   "err.response",
   "err.details",
-  // ioredis: of a password that was refused, and of what could not be stored.
+  // ioredis: rejected passwords, and data that could not be stored.
   "err.command.args",
   "err.*.command.args",
 ];
 
-/** JSON lines: level as a word, ISO time, who wrote it. Messages are constant; what varies is a field. */
+/** Logs JSON lines with the level as a word, the ISO time and the instance. Messages are constant; variable data is in fields. */
 export function createLogger(options: LoggerOptions): Logger {
   const { service, version, level = "info", destination } = options;
   const settings = {

@@ -8,7 +8,7 @@ import { createRestClientMetrics, type ApiCallMetrics } from "./rest-client-metr
 
 export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetrics, RunMetrics {
   readonly contentType: string;
-  /** One API call, by what it was and how it ended. */
+  /** Counts one API call. */
   apiCall(call: ApiCallMetrics): void;
   readonly observeGuard: ObserveGuard;
   /** The text that Prometheus reads. */
@@ -17,13 +17,13 @@ export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetric
 
 export interface MetricsOptions {
   readonly version: string;
-  /** Adds prom-client's own of the process: memory, CPU, event loop. Only for a process that is ours. Default false. */
+  /** Adds prom-client's process metrics: memory, CPU, event loop. Only for Konverge's own processes. Default false. */
   readonly ofProcess?: boolean;
 }
 
 /**
- * The metrics of one process, in a registry of its own. Names and labels are controller-runtime's and client-go's behind
- * `konverge_` (docs/metrics.md maps them). Never an object name as a label.
+ * The metrics of one process, in a separate registry. Names and labels are those of controller-runtime and client-go with the
+ * prefix `konverge_` (docs/metrics.md maps them). No label has the name of an object.
  */
 export function createMetrics({ version, ofProcess = false }: MetricsOptions): Metrics {
   const registry = new Registry();

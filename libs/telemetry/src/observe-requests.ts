@@ -7,7 +7,7 @@ interface Observed {
   readonly ended: (result: { readonly coalesced: boolean } | Error) => void;
 }
 
-/** What a queue calls at each of its requests, so that they are counted and traced. */
+/** Returns the observer that a queue calls for each request, to count and trace it. */
 export function observeRequests(
   metrics: Pick<RequestMetrics, "requested">,
   tracing: Tracing | undefined,

@@ -1,7 +1,8 @@
 import type { OutcomeKind } from "@konverge/core";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { RunningAttempts } from "./running-attempts.ts";
 
-/** One finished attempt, as counted. */
+/** The counted values of a finished attempt. */
 export interface AttemptMetrics {
   readonly controller: string;
   readonly outcome: OutcomeKind;
@@ -12,28 +13,28 @@ export interface AttemptMetrics {
   readonly conflicts: number;
   readonly writes: number;
   readonly apiCalls: number;
-  /** True when the job is tried again because of this attempt. */
+  /** True if the job is retried because of this attempt. */
   readonly retried: boolean;
-  /** True when the handler ran longer than its controller allows. */
+  /** True if the handler exceeded its timeout. */
   readonly timedOut: boolean;
-  /** True when another attempt had taken over, so that nothing of this one was stored. */
+  /** True if another attempt took over, so that nothing of this one was stored. */
   readonly fenced: boolean;
 }
 
 export interface ReconcileMetrics {
-  /** Makes every series of a controller exist at 0, so that the first event is an increase. */
+  /** Creates every series of a controller with the value 0, so that the first event is an increase. */
   addController(controller: string, maxConcurrent: number): void;
-  /** `attempt`: any object that no other attempt has. */
+  /** `attempt`: an object that identifies the attempt. */
   attemptStarted(controller: string, attempt: object): void;
-  /** The handler has returned, or was left behind. */
+  /** The handler returned, or the attempt ended without it. */
   attemptEnded(attempt: object): void;
-  /** An attempt was found that never ended. */
+  /** An attempt was lost with its worker. */
   attemptLost(controller: string): void;
-  /** The end is stored, or was refused. */
+  /** The end of the attempt was stored or rejected. */
   attemptFinished(attempt: AttemptMetrics): void;
 }
 
-/** controller-runtime's `result` label, so that alerts written for it carry over. */
+/** The `result` label of controller-runtime, so that alerts for it keep working. */
 function resultOf(outcome: OutcomeKind): string {
   switch (outcome) {
     case "done":
@@ -55,27 +56,51 @@ function resultOf(outcome: OutcomeKind): string {
 
 const RESULTS = ["success", "requeue_after", "requeue", "error"];
 
-/** controller-runtime's, so that its dashboards' `le` values exist. */
+/** The buckets of controller-runtime, so that the `le` values of its dashboards exist. */
 const RECONCILE_SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1,
   1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 ];
-/** Its powers of ten from 1 ms on, which is what clocks over a network can tell, and some between. */
+/** controller-runtime's powers of ten from 1 ms, the precision of clocks over a network, and some values between. */
 const QUEUE_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 100, 1_000];
 
-/** What controller-runtime and client-go's workqueue count of the attempts of a process, and what we add. */
-export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
+/** Counters by controller: name and help. */
+const COUNTERS = {
+  errors: ["reconcile_errors_total", "Total number of failed attempts."],
+  terminal: [
+    "terminal_reconcile_errors_total",
+    "Total number of attempts that failed permanently.",
+  ],
+  timeouts: ["reconcile_timeouts_total", "Total number of attempts over their timeout."],
+  fenced: ["reconcile_fenced_total", "Total number of attempts superseded before they ended."],
+  lost: ["reconcile_lost_total", "Total number of attempts lost with their worker."],
+  noops: ["reconcile_noop_total", "Total number of successful attempts without a write."],
+  conflicts: ["conflicts_total", "Total number of conflicts."],
+  writes: ["writes_total", "Total number of writes that changed an object."],
+  calls: ["attempt_api_calls_total", "Total number of API calls of attempts."],
+  limiter: [
+    "rate_limiter_wait_seconds_total",
+    "Total wait for connections and tokens, in seconds.",
+  ],
+  lane: ["lane_wait_seconds_total", "Total wait in object lanes, in seconds."],
+} as const;
+
+type Counters = Readonly<Record<keyof typeof COUNTERS, Counter<"controller">>>;
+
+function createCounters(registry: Registry): Counters {
+  const entries = Object.entries(COUNTERS).map(([key, [name, help]]) => {
+    const labelNames = ["controller"] as const;
+    return [
+      key,
+      new Counter({ name: `konverge_${name}`, help, labelNames, registers: [registry] }),
+    ];
+  });
+  return Object.fromEntries(entries) as Counters;
+}
+
+function createHistograms(registry: Registry) {
   const registers = [registry];
-  const running = new Map<object, { readonly controller: string; readonly startedMs: number }>();
-  const controllers = new Set<string>();
-  const counter = <Label extends string>(name: string, help: string, ...labels: Label[]) =>
-    new Counter({
-      name: `konverge_${name}`,
-      help,
-      labelNames: ["controller", ...labels],
-      registers,
-    });
-  const queueHistogram = (name: string, help: string) =>
+  const ofQueue = (name: string, help: string) =>
     new Histogram({
       name: `konverge_workqueue_${name}`,
       help,
@@ -83,58 +108,6 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
       buckets: QUEUE_SECONDS,
       registers,
     });
-  /** Of the running attempts of each controller, by their age in seconds at the scrape. */
-  const runningGauge = (
-    name: string,
-    help: string,
-    labels: (controller: string) => Record<string, string>,
-    merge: (value: number, ageSeconds: number) => number,
-  ) =>
-    new Gauge({
-      name: `konverge_${name}`,
-      help,
-      labelNames: Object.keys(labels("")),
-      registers,
-      collect() {
-        const nowMs = performance.now();
-        const values = new Map([...controllers].map((controller) => [controller, 0]));
-        for (const { controller, startedMs } of running.values()) {
-          const value = values.get(controller) ?? 0;
-          values.set(controller, merge(value, (nowMs - startedMs) / 1_000));
-        }
-        for (const [controller, value] of values) this.set(labels(controller), value);
-      },
-    });
-  const byQueue = (controller: string) => ({ name: controller, controller });
-
-  const reconciles = counter("reconcile_total", "Total number of attempts by result.", "result");
-  const errors = counter("reconcile_errors_total", "Total number of failed attempts.");
-  const terminal = counter(
-    "terminal_reconcile_errors_total",
-    "Total number of attempts that failed permanently.",
-  );
-  const timeouts = counter(
-    "reconcile_timeouts_total",
-    "Total number of attempts over their timeout.",
-  );
-  const fenced = counter(
-    "reconcile_fenced_total",
-    "Total number of attempts superseded before they ended.",
-  );
-  const lost = counter("reconcile_lost_total", "Total number of attempts lost with their worker.");
-  const noops = counter(
-    "reconcile_noop_total",
-    "Total number of successful attempts without a write.",
-  );
-  const conflicts = counter("conflicts_total", "Total number of conflicts.");
-  const writes = counter("writes_total", "Total number of writes that changed an object.");
-  const calls = counter("attempt_api_calls_total", "Total number of API calls of attempts.");
-  const limiter = counter(
-    "rate_limiter_wait_seconds_total",
-    "Total wait for connections and tokens, in seconds.",
-  );
-  const lane = counter("lane_wait_seconds_total", "Total wait in object lanes, in seconds.");
-  const retries = counter("workqueue_retries_total", "Total number of retried jobs.", "name");
   const duration = new Histogram({
     name: "konverge_reconcile_time_seconds",
     help: "Duration of an attempt.",
@@ -142,80 +115,79 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
     buckets: RECONCILE_SECONDS,
     registers,
   });
-  const queueing = queueHistogram("queue_duration_seconds", "Time from request to attempt.");
-  const working = queueHistogram(
+  const queueing = ofQueue("queue_duration_seconds", "Time from request to attempt.");
+  const working = ofQueue(
     "work_duration_seconds",
     "Duration of the handler, by this process's clock.",
   );
+  return { duration, queueing, working };
+}
+
+/** The metrics of attempts in a process: those of controller-runtime and client-go's workqueue, and our own. */
+export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
+  const registers = [registry];
+  const running = new RunningAttempts(registry);
+  const counters = createCounters(registry);
+  const { duration, queueing, working } = createHistograms(registry);
+  const byQueue = (controller: string) => ({ name: controller, controller });
+  const reconciles = new Counter({
+    name: "konverge_reconcile_total",
+    help: "Total number of attempts by result.",
+    labelNames: ["controller", "result"],
+    registers,
+  });
+  const retries = new Counter({
+    name: "konverge_workqueue_retries_total",
+    help: "Total number of retried jobs.",
+    labelNames: ["controller", "name"],
+    registers,
+  });
   const maxConcurrent = new Gauge({
     name: "konverge_max_concurrent_reconciles",
     help: "Concurrent attempts that this process allows.",
     labelNames: ["controller"],
     registers,
   });
-  runningGauge(
-    "active_workers",
-    "Number of running attempts.",
-    (controller) => ({ controller }),
-    (value) => value + 1,
-  );
-  runningGauge(
-    "workqueue_unfinished_work_seconds",
-    "Sum of the ages of running attempts.",
-    byQueue,
-    (value, age) => value + age,
-  );
-  runningGauge(
-    "workqueue_longest_running_processor_seconds",
-    "Age of the oldest running attempt.",
-    byQueue,
-    Math.max,
-  );
 
   return {
     addController(controller, max) {
-      controllers.add(controller);
+      running.addController(controller);
       maxConcurrent.set({ controller }, max);
       for (const result of RESULTS) reconciles.inc({ controller, result }, 0);
-      for (const each of [errors, terminal, timeouts, fenced, lost, noops, conflicts, writes]) {
-        each.inc({ controller }, 0);
-      }
-      for (const each of [calls, limiter, lane]) each.inc({ controller }, 0);
+      for (const counter of Object.values(counters)) counter.inc({ controller }, 0);
       retries.inc(byQueue(controller), 0);
       duration.zero({ controller });
       queueing.zero(byQueue(controller));
       working.zero(byQueue(controller));
     },
-    attemptStarted(controller, attempt) {
-      running.set(attempt, { controller, startedMs: performance.now() });
-    },
+    attemptStarted: (controller, attempt) => running.started(controller, attempt),
     attemptEnded(attempt) {
-      const started = running.get(attempt);
-      if (started === undefined) return;
-      running.delete(attempt);
-      const seconds = (performance.now() - started.startedMs) / 1_000;
-      working.observe(byQueue(started.controller), seconds);
+      const ended = running.ended(attempt);
+      if (ended !== undefined) working.observe(byQueue(ended.controller), ended.seconds);
     },
-    attemptLost(controller) {
-      lost.inc({ controller });
-    },
+    attemptLost: (controller) => counters.lost.inc({ controller }),
     attemptFinished(attempt) {
       const { controller, outcome } = attempt;
       const result = resultOf(outcome);
       reconciles.inc({ controller, result });
-      if (result === "error") errors.inc({ controller });
-      if (outcome === "terminal") terminal.inc({ controller });
-      if (attempt.timedOut) timeouts.inc({ controller });
-      if (attempt.fenced) fenced.inc({ controller });
-      if (attempt.writes > 0) writes.inc({ controller }, attempt.writes);
-      else if (result === "success" || result === "requeue_after") noops.inc({ controller });
-      if (attempt.conflicts > 0) conflicts.inc({ controller }, attempt.conflicts);
-      if (attempt.apiCalls > 0) calls.inc({ controller }, attempt.apiCalls);
-      if (attempt.rateLimitMs > 0) limiter.inc({ controller }, attempt.rateLimitMs / 1_000);
-      if (attempt.laneMs > 0) lane.inc({ controller }, attempt.laneMs / 1_000);
+      countAttempt(counters, attempt, result);
       if (attempt.retried) retries.inc(byQueue(controller));
       duration.observe({ controller }, attempt.durationMs / 1_000);
       queueing.observe(byQueue(controller), attempt.queueMs / 1_000);
     },
   };
+}
+
+function countAttempt(counters: Counters, attempt: AttemptMetrics, result: string): void {
+  const { controller, outcome } = attempt;
+  if (result === "error") counters.errors.inc({ controller });
+  if (outcome === "terminal") counters.terminal.inc({ controller });
+  if (attempt.timedOut) counters.timeouts.inc({ controller });
+  if (attempt.fenced) counters.fenced.inc({ controller });
+  if (attempt.writes > 0) counters.writes.inc({ controller }, attempt.writes);
+  else if (result === "success" || result === "requeue_after") counters.noops.inc({ controller });
+  if (attempt.conflicts > 0) counters.conflicts.inc({ controller }, attempt.conflicts);
+  if (attempt.apiCalls > 0) counters.calls.inc({ controller }, attempt.apiCalls);
+  if (attempt.rateLimitMs > 0) counters.limiter.inc({ controller }, attempt.rateLimitMs / 1_000);
+  if (attempt.laneMs > 0) counters.lane.inc({ controller }, attempt.laneMs / 1_000);
 }

@@ -1,14 +1,13 @@
 import type { TriggerKind } from "@konverge/core";
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** What is counted of the way to an attempt: watches, leadership, requests, the queue. */
+/** The metrics before an attempt: watches, leadership, requests, the queue. */
 export interface RequestMetrics {
   /**
-   * Shows a queue at each scrape, while `isLeader`: it is the same queue for all processes, and the sum of what each
-   * of them says would be a lie.
+   * Reports a queue at each scrape while `isLeader`. All processes share the queue, so a sum over all of them would be wrong.
    */
   observeQueue(controller: string, queue: ObservedQueue): void;
-  /** An acknowledged request that this process made. */
+  /** An acknowledged request of this process. */
   requested(request: {
     readonly controller: string;
     readonly trigger: TriggerKind;
@@ -24,7 +23,7 @@ export interface ObservedQueue {
   readonly counts: () => Promise<{
     readonly waiting: number;
     readonly delayed: number;
-    /** Wait of the key that starts next. */
+    /** Age of the key that starts next. */
     readonly headAgeMs: number;
   }>;
 }
@@ -50,48 +49,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     labelNames: ["resource"],
     registers,
   });
-  type Counts = Awaited<ReturnType<ObservedQueue["counts"]>>;
-  let reading: Promise<Map<string, Counts>> | undefined;
-  /** One look at each queue for all gauges of a scrape. */
-  const readQueues = () => {
-    reading ??= readAll().finally(() => {
-      reading = undefined;
-    });
-    return reading;
-  };
-  const readAll = async () => {
-    const counted = new Map<string, Counts>();
-    await Promise.all(
-      [...queues].map(async ([controller, queue]) => {
-        if (!queue.isLeader()) return;
-        // Without Redis nobody knows; a series that is missing says so, one that stands still would not.
-        const counts = await queue.counts().catch(() => undefined);
-        if (counts !== undefined) counted.set(controller, counts);
-      }),
-    );
-    return counted;
-  };
-  const queueGauge = (name: string, help: string, value: (counts: Counts) => number) =>
-    new Gauge({
-      name: `konverge_workqueue_${name}`,
-      help: `${help} Reported by the leader.`,
-      labelNames: ["name", "controller"],
-      registers,
-      async collect() {
-        const counted = await readQueues();
-        this.reset();
-        for (const [controller, counts] of counted) {
-          this.set({ name: controller, controller }, value(counts));
-        }
-      },
-    });
-  queueGauge("depth", "Number of keys that wait for an attempt.", ({ waiting }) => waiting);
-  queueGauge("delayed", "Number of keys that back off or are deferred.", ({ delayed }) => delayed);
-  queueGauge(
-    "head_age_seconds",
-    "Age of the key at the queue head.",
-    ({ headAgeMs }) => headAgeMs / 1_000,
-  );
+  createQueueGauges(registry, queues);
   const leading: Gauge<"name"> = new Gauge({
     name: "konverge_leader_election_master_status",
     help: "1 if this process leads the controller, else 0.",
@@ -114,4 +72,53 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     addWatch: (resource) => interruptions.inc({ resource }, 0),
     watchInterrupted: (resource) => interruptions.inc({ resource }),
   };
+}
+
+type Counts = Awaited<ReturnType<ObservedQueue["counts"]>>;
+
+function createQueueGauges(registry: Registry, queues: ReadonlyMap<string, ObservedQueue>): void {
+  let reading: Promise<Map<string, Counts>> | undefined;
+  /** Reads each queue once for all gauges of a scrape. */
+  const readOnce = () => {
+    reading ??= readQueues(queues).finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
+  const queueGauge = (name: string, help: string, value: (counts: Counts) => number) =>
+    new Gauge({
+      name: `konverge_workqueue_${name}`,
+      help: `${help} Reported by the leader.`,
+      labelNames: ["name", "controller"],
+      registers: [registry],
+      async collect() {
+        const counted = await readOnce();
+        this.reset();
+        for (const [controller, counts] of counted) {
+          this.set({ name: controller, controller }, value(counts));
+        }
+      },
+    });
+  queueGauge("depth", "Number of keys that wait for an attempt.", ({ waiting }) => waiting);
+  queueGauge("delayed", "Number of keys that back off or are deferred.", ({ delayed }) => delayed);
+  queueGauge(
+    "head_age_seconds",
+    "Age of the key at the queue head.",
+    ({ headAgeMs }) => headAgeMs / 1_000,
+  );
+}
+
+async function readQueues(
+  queues: ReadonlyMap<string, ObservedQueue>,
+): Promise<Map<string, Counts>> {
+  const counted = new Map<string, Counts>();
+  await Promise.all(
+    [...queues].map(async ([controller, queue]) => {
+      if (!queue.isLeader()) return;
+      // Without Redis the values are unknown: a missing series shows that, a constant one would not.
+      const counts = await queue.counts().catch(() => undefined);
+      if (counts !== undefined) counted.set(controller, counts);
+    }),
+  );
+  return counted;
 }

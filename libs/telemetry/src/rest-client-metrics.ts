@@ -1,15 +1,15 @@
 import type { CallVerb } from "@konverge/core";
 import { Counter, Histogram, type Registry } from "prom-client";
 
-/** One API call that was sent. */
+/** A sent API call. */
 export interface ApiCallMetrics {
   readonly verb: CallVerb;
-  /** Of the API server, with its port. */
+  /** Host and port of the API server. */
   readonly host: string;
-  /** 0 when there was no answer. */
+  /** 0 without a response. */
   readonly code: number;
   readonly seconds: number;
-  /** For its token. */
+  /** Wait for its token. */
   readonly waitedSeconds: number;
 }
 
@@ -25,10 +25,10 @@ const METHODS: Readonly<Record<CallVerb, string>> = {
   delete: "DELETE",
 };
 
-/** client-go's, as the Kubernetes components set them. */
+/** The buckets of client-go in Kubernetes components. */
 const SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 
-/** client-go's metrics of API calls. What is returned counts one. */
+/** client-go's metrics of API calls. The returned function counts one call. */
 export function createRestClientMetrics(registry: Registry): (call: ApiCallMetrics) => void {
   const registers = [registry];
   const requests = new Counter({

@@ -1,12 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
 export interface RunMetrics {
-  /** Makes every series of a workflow exist. `counts` tells how many runs of the whole fleet stand how. */
+  /** Creates every series of a workflow. `counts` returns the number of runs by status, over all workers. */
   observeRuns(
     workflow: string,
     runs: { readonly counts: () => Promise<Readonly<Record<string, number>>> },
   ): void;
-  /** An activation has let go of its run. */
+  /** An execution released its run. */
   executionEnded(
     workflow: string,
     execution: { readonly result: string; readonly durationMs: number },
@@ -22,12 +22,12 @@ const ENDS = ["done", "failed", "cancelled"];
 const PAUSES = ["waiting", "blocked", "lost", "error"];
 const BODIES = new Set(["step", "undo"]);
 const WAITS = ["signal", "child", "wait"];
-/** From a body that computes to one that waits for a machine, with its retries. */
+/** From a computation to a wait for a machine, retries included. */
 const STEP_SECONDS = [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600];
-/** From a signal that was there to a person's day. */
+/** From a signal that had already arrived to an approval that takes days. */
 const WAIT_SECONDS = [0.1, 1, 5, 30, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
 
-/** What workflows do. Never a run or a step as a label. */
+/** The metrics of workflows. No label has the name of a run or step. */
 export function createRunMetrics(registry: Registry): RunMetrics {
   const registers = [registry];
   const observed = new Map<string, () => Promise<Readonly<Record<string, number>>>>();
@@ -67,7 +67,7 @@ export function createRunMetrics(registry: Registry): RunMetrics {
     ...labelled("runs", "Number of kept runs, all workers.", "status"),
     async collect() {
       const counted = await Promise.all(
-        // Without Redis nobody knows; a series that is missing says so, one that stands still would not.
+        // Without Redis the values are unknown: a missing series shows that, a constant one would not.
         [...observed].map(async ([workflow, counts]) => {
           return [workflow, await counts().catch(() => ({}))] as const;
         }),

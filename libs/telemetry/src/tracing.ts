@@ -1,14 +1,11 @@
 import type { CallVerb, ObjectKey, OutcomeKind, Trigger } from "@konverge/core";
 
-/**
- * Traces of one process, in the words of what is traced. Exists only where an OpenTelemetry SDK is registered, so that
- * without one nothing is asked per call.
- */
+/** The traces of one process. Exists only if an OpenTelemetry SDK is registered, so that tracing costs nothing without one. */
 export interface Tracing {
-  /** From the wish to its acknowledgement. */
+  /** From the request to its acknowledgement. */
   startRequest(key: ObjectKey, trigger: Trigger): RequestSpan;
   startAttempt(attempt: TracedAttempt): AttemptSpan;
-  /** Hands on what has ended, as far as the SDK can. Ends in bounded time. */
+  /** Exports the ended spans, if the SDK supports it. Ends in bounded time. */
   flush(): Promise<void>;
 }
 
@@ -25,7 +22,7 @@ export interface TracedAttempt {
   /** Starts since the last success, from 1. */
   readonly attempt: number;
   readonly triggers: readonly Trigger[];
-  /** Of one of the requests, in the retries too. */
+  /** From one of the requests; retries keep it. */
   readonly traceparent?: string;
   readonly requestedAtMs: number;
   readonly startedAtMs: number;
@@ -33,17 +30,17 @@ export interface TracedAttempt {
   readonly server: string;
 }
 
-/** One attempt, and what is under it. */
+/** The span of an attempt, and its children. */
 export interface AttemptSpan {
   readonly traceId: string;
-  /** Runs the handler, so that spans of its own belong to this one. */
+  /** Runs the handler, so that its spans are children of this one. */
   run<T>(work: () => Promise<T>): Promise<T>;
-  /** A call that is about to be sent. */
+  /** Starts the span of a call that is about to be sent. */
   readonly startCall: (call: TracedCall) => CallSpan;
-  /** The attempt waited for its turn to write an object until now. */
+  /** Notes a wait in an object lane that ended now. */
   noteLane(waitedMs: number): void;
   noteConflict(conflict: TracedConflict): void;
-  /** `error` must be fit for a record: its text is shown. */
+  /** `error` must be redacted: its text is exported. */
   end(end: {
     readonly outcome: OutcomeKind;
     readonly error?: { readonly code: string; readonly message: string } | undefined;
@@ -58,14 +55,14 @@ export interface TracedCall {
   readonly subresource?: string;
   readonly namespace?: string;
   readonly name?: string;
-  /** For a connection and a token. */
+  /** Wait for a connection and a token, in ms. */
   readonly waitedMs: number;
 }
 
 interface CallSpan {
   readonly headers: Readonly<Record<string, string>>;
   readonly ended: (end: {
-    /** 0 when there was no answer. */
+    /** 0 without a response. */
     readonly status: number;
     readonly reason?: string;
     readonly resourceVersion?: string;
@@ -80,6 +77,6 @@ interface TracedConflict {
     readonly manager: string;
     readonly paths: readonly string[];
   }[];
-  /** Before the next try, in ms. */
+  /** Wait before the next try, in ms. */
   readonly waitedMs: number;
 }
