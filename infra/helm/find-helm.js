@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { findGoProgram } from "../host/go-program.js";
 import { isOnPath, outputOf } from "../host/run.js";
 
-/** As in tool/go.mod; a test holds them together. */
+/** Equal to the version in tool/go.mod; a test compares them. */
 export const HELM_VERSION = "v3.22.0";
 
-/** A build without them takes every cluster for Kubernetes 1.20 and refuses the chart. */
+/** Without these a build assumes Kubernetes 1.20 and rejects the chart. */
 const KUBERNETES = { Major: "1", Minor: "36" };
 const LINKED = Object.entries(KUBERNETES).flatMap(([part, value]) =>
   ["pkg/lint/rules", "pkg/chartutil"].map(
@@ -14,8 +14,8 @@ const LINKED = Object.entries(KUBERNETES).flatMap(([part, value]) =>
 );
 
 /**
- * Finds Helm 3: `HELM`, the one on PATH, an earlier build, and, only where `CI=true` or `build` asks for it, a build from its Go
- * modules: a minute or two on two cores, 60 MB, once.
+ * Finds Helm 3: `HELM`, PATH, an earlier build or, only with `CI=true` or `build`, a build from its Go modules: a
+ * minute or two on two cores, 60 MB, once.
  * @param {{ log?: (line: string) => void, build?: boolean, env?: NodeJS.ProcessEnv }} [options]
  * @returns {Promise<{ path: string } | { missing: string }>} the program, or why there is none
  */

@@ -3,8 +3,8 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 
 /**
- * Where Konverge keeps what it fetched or built for this user: outside the repository, so that every clone shares it.
- * Pure, so that each system can be tested on any other.
+ * Returns the user's cache folder for downloads and builds: outside the repository, so that all clones share it. Pure,
+ * so that every system can be tested on any other.
  * @param {{ env?: NodeJS.ProcessEnv, platform?: string, home?: string }} [options]
  * @returns {string}
  */
@@ -19,10 +19,10 @@ export function cacheDirectory({
 }
 
 /**
- * Makes a folder inside the cache, parents included.
+ * Creates a folder inside the cache, with its parents.
  * @param {...string} parts below the cache directory
  * @returns {string} its path
- * @throws {Error} `cache_not_writable` that names the folder and the fix
+ * @throws {Error} `cache_not_writable` with the folder and the fix
  */
 export function makeCacheFolder(...parts) {
   const folder = join(cacheDirectory(), ...parts);
@@ -33,7 +33,7 @@ export function makeCacheFolder(...parts) {
     throw Object.assign(
       new Error(
         `cannot write to the cache folder ${folder} (${/** @type {Error} */ (cause).message}): ` +
-          "make it writable, or set XDG_CACHE_HOME to a folder that is",
+          "make it writable, or set XDG_CACHE_HOME to a writable folder",
         { cause },
       ),
       { code: "cache_not_writable" },

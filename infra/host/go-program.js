@@ -9,14 +9,14 @@ import { isOnPath } from "./run.js";
 /**
  * @typedef {object} GoProgram
  * @property {string} name also of its folder in the cache
- * @property {string} folder of its module; all files in it count as what it is built from
+ * @property {string} folder of its module; a change of any file in it causes a new build
  * @property {string} [target] package to build, `.` by default
  * @property {string} [linkerFlags]
  */
 
 /**
- * A program for tests that is built from pinned Go modules: an earlier build, or, only where `CI=true` or `build` asks for it, a
- * new one, in the cache outside of the repository.
+ * Finds a test program that is built from pinned Go modules: an earlier build or, only with `CI=true` or `build`, a new
+ * one, in the cache outside the repository.
  * @param {GoProgram} program
  * @param {{ log?: (line: string) => void, build?: boolean, env?: NodeJS.ProcessEnv }} [options]
  * @returns {Promise<{ path: string } | { missing: string }>} the program, or why there is none
@@ -29,8 +29,8 @@ export async function findGoProgram(
   const target = join(cacheDirectory({ env }), name, buildKey(program), name);
   if (existsSync(target)) return { path: target };
   if (!build && env.CI !== "true")
-    return { missing: `no ${name}; with CI=true it is built with Go` };
-  if (!isOnPath("go", env)) return { missing: `no ${name}, and no Go to build it with` };
+    return { missing: `no ${name}; set CI=true to build it with Go` };
+  if (!isOnPath("go", env)) return { missing: `no ${name}, and no Go to build it` };
   const parent = makeCacheFolder(name);
   return await withLock(join(parent, "build.lock"), {}, async () => {
     if (existsSync(target)) return { path: target };
@@ -48,14 +48,17 @@ export async function findGoProgram(
   });
 }
 
-/** @param {GoProgram} program @returns {string} system and a hash of all that goes into the build */
+/** @param {GoProgram} program @returns {string} system and a hash of all build inputs */
 function buildKey({ folder, target = ".", linkerFlags = "" }) {
   const hash = createHash("sha256").update(`${target}\n${linkerFlags}\n`);
   for (const file of readdirSync(folder).toSorted()) hash.update(readFileSync(join(folder, file)));
   return `${process.platform}-${process.arch}-${hash.digest("hex").slice(0, 12)}`;
 }
 
-/** @param {GoProgram} program @param {string} out @returns {Promise<string | undefined>} the last of what it said, if it failed */
+/**
+ * @param {GoProgram} program @param {string} out @returns {Promise<string | undefined>} the end of its output, if it
+ * failed
+ */
 async function runGo({ folder, target = ".", linkerFlags = "" }, out) {
   const env = { ...process.env, CGO_ENABLED: "0", GOWORK: "off", GOFLAGS: "-mod=readonly" };
   const args = ["build", "-trimpath", `-ldflags=-s -w ${linkerFlags}`, "-o", out, target];

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 
 /**
- * Reads until the pipe from its parent closes, which the kernel does even for a killed one; then ends what it guards.
- * The first argument is a folder to remove or an empty string, the others are process ids.
+ * Waits until the pipe from its parent closes, which happens even if the parent is killed; then ends the guarded
+ * processes. The first argument is a folder to remove or an empty string, the others are process ids.
  */
 const SCRIPT = `
 trap '' INT TERM HUP
@@ -26,9 +26,10 @@ wait_for 20 "$@"
 `;
 
 /**
- * Makes servers that we started die with this process, however it dies (kill -9 too), and removes their folder.
+ * Ends the given servers when this process dies in any way (kill -9 too), and removes their folder.
  * @param {{ pids: readonly number[], folder?: string }} guarded
- * @returns {{ release(): void }} `release` after the servers ended, so that a reused process id is never signalled
+ * @returns {{ release(): void }} call `release` after the servers have ended, so that a reused process id is never
+ * signalled
  */
 export function guard({ pids, folder = "" }) {
   // Detached: Ctrl-C reaches the whole foreground group, and the guardian must outlive it.
@@ -36,11 +37,11 @@ export function guard({ pids, folder = "" }) {
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
-  // Without a shell the servers still end at stop(); only a killed parent would leave them.
+  // Without a shell the servers still end at stop(); only a killed parent would leave them behind.
   child.once("error", () => {});
   child.stdin.on("error", () => {});
   child.unref();
-  // Typed as a plain stream, but a pipe of a child is a socket.
+  // Typed as a plain stream, but a child's pipe is a socket.
   if ("unref" in child.stdin && typeof child.stdin.unref === "function") child.stdin.unref();
   return {
     release() {

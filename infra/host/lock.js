@@ -3,18 +3,18 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** How often a waiter looks again, in ms. */
+/** Interval between checks of a waiter, in ms. */
 const POLL_MS = 250;
-/** A lock without an owner's note this old, in ms, was left by a process that died between two lines. */
+/** A lock without an owner's note of this age, in ms, belongs to a process that died while taking it. */
 const UNSIGNED_MS = 5_000;
 
 /**
- * Runs `work` while no other process on this machine runs under the same lock.
- * A folder is the lock, because making one is atomic on every file system; it holds its owner's process id, so that a
- * lock left by a killed process is taken over instead of blocking for ever.
+ * Runs `work` while no other process on this machine runs under the same lock. The lock is a folder, because creating
+ * one is atomic on every file system. It holds its owner's process id, so that the lock of a killed process is taken
+ * over.
  * @template T
  * @param {string} path of the lock folder
- * @param {{ onWait?: (owner: string) => void }} options `onWait` is called once, if there is a wait
+ * @param {{ onWait?: (owner: string) => void }} options `onWait` is called once, before a wait
  * @param {() => Promise<T> | T} work
  * @returns {Promise<T>}
  */
@@ -40,7 +40,7 @@ export async function withLock(path, { onWait }, work) {
   }
 }
 
-/** @param {string} path @returns {boolean} whether the lock is ours now */
+/** @param {string} path @returns {boolean} true if this process took the lock */
 function take(path) {
   try {
     mkdirSync(path);
@@ -51,16 +51,16 @@ function take(path) {
   }
 }
 
-/** @param {string} path @param {string} note @returns {string} `dead`, or the owner in words */
+/** @param {string} path @param {string} note @returns {string} `dead`, or a description of the owner */
 function ownerOf(path, note) {
   try {
     const { pid, host } = JSON.parse(readFileSync(note, "utf8"));
     if (host !== hostname()) return `process ${pid} on ${host}`;
     return isAlive(pid) ? `process ${pid}` : "dead";
   } catch {
-    // Not signed yet, half written, or just released: only its age tells.
+    // Not signed yet, half written, or just released: only its age can decide.
     const age = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-    return age > UNSIGNED_MS ? "dead" : "a process that is starting";
+    return age > UNSIGNED_MS ? "dead" : "a starting process";
   }
 }
 

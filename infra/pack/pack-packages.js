@@ -19,20 +19,21 @@ import { basename, join } from "node:path";
  * @typedef {{ readonly name: string, readonly version: string, readonly file: string }} Packed `file`: path of the tarball.
  */
 
-/** Only the workspace resolves it: Node strips no types inside of node_modules. */
+/** Only the workspace resolves it: Node does not strip types inside node_modules. */
 const SOURCE_CONDITION = "@konverge/source";
 
-/** Fields of a manifest that mean something to the workspace only. */
+/** Fields of a manifest that only the workspace uses. */
 const OF_THE_WORKSPACE = ["private", "scripts", "devDependencies", "nx"];
 
-/** Our own tests (those of a template stay), and what the compiler keeps for itself. */
+/** The package's tests (not those of a template), and the compiler's own files. */
 const LEFT_OUT = /[\\/]src[\\/].*\.test\.tsx?$|\.tsbuildinfo$|[\\/]node_modules([\\/]|$)/;
 const TEMPLATES = /[\\/]templates[\\/]/;
 
 /**
- * Packs a package and all siblings that it needs, which must be built. Versions of siblings become exact: they are released
- * together.
- * @param {{ root: string, name: string, out: string }} options `root` of the repository; `out` is made if it is missing
+ * Packs a package and all siblings that it needs, which must be built. Versions of siblings become exact: they are
+ * released together.
+ * @param {{ root: string, name: string, out: string }} options `root` of the repository; `out` is created if it is
+ * missing
  * @returns {Packed[]} `name` first
  */
 export function packPackages({ root, name, out }) {
@@ -77,7 +78,7 @@ function closureOf(name, siblings) {
     Object.keys(sibling.manifest.dependencies ?? {}).forEach(visit);
   };
   visit(name);
-  if (found.size === 0) throw new Error(`no package of the workspace is called ${name}`);
+  if (found.size === 0) throw new Error(`the workspace has no package ${name}`);
   return [...found.values()];
 }
 
@@ -93,11 +94,11 @@ function stagePackage({ root, sibling, siblings, folder }) {
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   const published = publishedManifest(manifest, siblings);
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
-  // Set-up runs these before anything is installed, so in the repository they find each other by path.
+  // The set-up runs these before anything is installed, so in the repository they import each other by path.
   if (basename(join(from, "..")) === "infra") replaceInScripts(folder, "../host/", "host");
 }
 
-/** @param {Sibling} sibling @returns {string[]} what goes into the tarball; source maps lead to the source */
+/** @param {Sibling} sibling @returns {string[]} the files of the tarball; source maps refer to the source */
 function pathsOf({ manifest: { name, files }, folder }) {
   if (files === undefined) return ["."];
   const listed = files.filter((pattern) => !pattern.startsWith("!"));
@@ -124,7 +125,7 @@ function publishedManifest(manifest, siblings) {
   const kept = Object.entries(fields).filter(([field]) => !OF_THE_WORKSPACE.includes(field));
   return {
     ...Object.fromEntries(kept),
-    // What is in the folder was chosen already.
+    // The files in the folder are already selected.
     exports: Object.fromEntries(
       Object.entries(exports).map(([path, target]) => {
         if (typeof target === "string") return [path, target];
@@ -152,7 +153,7 @@ function npmPack(folders, out) {
   return packed.map(({ name, version, filename }) => ({
     name,
     version,
-    // npm before 9 said "@scope/name" here.
+    // npm before 9 returned "@scope/name" here.
     file: join(out, filename.replace(/^@/, "").replace("/", "-")),
   }));
 }

@@ -13,11 +13,11 @@ import { outputOf, succeeds } from "../host/run.js";
 import { unpackedFolder } from "./find.js";
 
 const POLICY = "/usr/sbin/policy-rc.d";
-/** Another apt may be at work on a machine that has just booted; in seconds. */
+/** Time to wait for another apt, which may run on a machine that has just booted; in seconds. */
 const WAIT_FOR_APT = ["-o", "DPkg::Lock::Timeout=120"];
 
 /**
- * Installs Debian's or Ubuntu's package as root, and leaves no service behind: neither running now nor at the next boot.
+ * Installs Debian's or Ubuntu's package as root without its service: it runs neither now nor at the next boot.
  * @param {(line: string) => void} log
  * @returns {boolean}
  */
@@ -29,7 +29,7 @@ export function installByApt(log) {
       [...WAIT_FOR_APT, "install", "-y", "-q", "--no-install-recommends", "redis-server"],
       { env },
     );
-  // The package starts its service, unless this program forbids it (Debian Policy 9.3.3.1, invoke-rc.d).
+  // The package starts its service unless this program forbids it (Debian Policy 9.3.3.1, invoke-rc.d).
   const forbids = !existsSync(POLICY);
   if (forbids) {
     mkdirSync(dirname(POLICY), { recursive: true });
@@ -37,7 +37,7 @@ export function installByApt(log) {
   }
   try {
     if (install()) return disableService(log);
-    log("apt-get knows no package yet or an old one: apt-get update, then once more");
+    log("apt-get found no package or an outdated one: running apt-get update and retrying");
     return (
       succeeds("apt-get", [...WAIT_FOR_APT, "update", "-q"], { env }) &&
       install() &&
@@ -48,7 +48,7 @@ export function installByApt(log) {
   }
 }
 
-/** @param {(line: string) => void} log @returns {true} the program is there, whatever becomes of the service */
+/** @param {(line: string) => void} log @returns {true} the program is installed, even if the service remains enabled */
 function disableService(log) {
   const hasSystemd = existsSync("/run/systemd/system");
   if (hasSystemd && !succeeds("systemctl", ["disable", "--quiet", "redis-server.service"])) {
@@ -58,7 +58,8 @@ function disableService(log) {
 }
 
 /**
- * Without root: fetches the packages that are not installed and unpacks them into the cache, where only we find them.
+ * Without root: downloads the packages that are not installed and unpacks them into the cache, where only Konverge
+ * finds them.
  * @param {(line: string) => void} log
  * @returns {boolean}
  * @throws {Error} `cache_not_writable`
@@ -92,11 +93,11 @@ function download(folder, settings) {
 }
 
 /**
- * A machine whose package lists were thrown away (most container images): fetch them into our cache.
+ * Downloads package lists into the cache, for machines without them (most container images).
  * @param {string} parent @param {string} scratch @param {(line: string) => void} log @returns {boolean}
  */
 function downloadWithOwnLists(parent, scratch, log) {
-  log("no package lists on this machine: fetching them for this once");
+  log("no package lists on this machine: downloading them temporarily");
   const lists = mkdtempSync(join(parent, "apt-"));
   mkdirSync(join(lists, "partial"));
   const settings = ["-o", `Dir::State::lists=${lists}`, "-o", `Dir::Cache=${lists}`];
@@ -108,7 +109,7 @@ function downloadWithOwnLists(parent, scratch, log) {
 }
 
 /**
- * redis-server and what it needs to run, less what is installed.
+ * Lists redis-server and its dependencies that are not installed.
  * @param {readonly string[]} settings of apt @returns {string[]}
  */
 function missingPackages(settings) {

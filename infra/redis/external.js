@@ -12,14 +12,14 @@ export async function checkRedisUrl(url) {
     [info = ""] = await ask(url, [["INFO"]]);
   } catch (cause) {
     throw new RedisUnavailable(
-      `REDIS_URL=${shown} does not answer (${/** @type {Error} */ (cause).message}): start that Redis, correct the address, or unset REDIS_URL to let one be started`,
+      `REDIS_URL=${shown} does not respond (${/** @type {Error} */ (cause).message}): start that Redis, correct the address, or unset REDIS_URL to start one automatically`,
       { cause },
     );
   }
   const server = parseServerInfo(info);
   if (server === undefined || !isNewEnough(server.version)) {
     throw new RedisUnavailable(
-      `REDIS_URL=${shown} is ${server?.kind ?? "no Redis"} ${server?.version ?? "that says its version"}, but ${OLDEST_REDIS} is the oldest that works: upgrade it, or unset REDIS_URL to let one be started`,
+      `REDIS_URL=${shown} is ${server?.kind ?? "not Redis"} ${server?.version ?? "of unknown version"}, but ${OLDEST_REDIS} or later is required: upgrade it, or unset REDIS_URL to start one automatically`,
     );
   }
   return { ...server, evicts: !/^maxmemory_policy:noeviction\s*$/m.test(info) };
@@ -42,7 +42,7 @@ export async function obtainRedis({ log, env = process.env }) {
   const { evicts, ...server } = await checkRedisUrl(url);
   if (evicts) {
     log(
-      `REDIS_URL=${withoutSecret(url)} may evict keys, which loses requests: set maxmemory-policy noeviction there`,
+      `REDIS_URL=${withoutSecret(url)} may evict keys, which loses requests: set maxmemory-policy noeviction`,
     );
   }
   return {
@@ -58,7 +58,7 @@ export async function obtainRedis({ log, env = process.env }) {
 function withoutSecret(url) {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol)) {
-    throw new RedisUnavailable("REDIS_URL is not an address such as redis://127.0.0.1:6379");
+    throw new RedisUnavailable("REDIS_URL is not a valid address such as redis://127.0.0.1:6379");
   }
   return `${parsed.protocol}//${parsed.host}${parsed.pathname}`;
 }

@@ -5,16 +5,16 @@ import { cacheDirectory } from "../host/cache-directory.js";
 import { isNewEnough, parseServerVersion } from "./version.js";
 
 const NAMES = ["redis-server", "valkey-server"];
-/** Homebrew's folders: not on the PATH of a shell that was set up before Homebrew. */
+/** Homebrew's folders, which are missing from the PATH of a shell started before Homebrew was installed. */
 const BREW_FOLDERS = ["/opt/homebrew/bin", "/usr/local/bin", "/home/linuxbrew/.linuxbrew/bin"];
 
-/** Where a Redis is unpacked on a machine where we may not install one. */
+/** The folder of an unpacked Redis, for machines without permission to install one. */
 export function unpackedFolder(/** @type {NodeJS.ProcessEnv} */ env = process.env) {
   return join(cacheDirectory({ env }), "redis", `${process.platform}-${process.arch}`);
 }
 
 /**
- * Every server program there is, too old ones included.
+ * Returns all server programs on this machine, including outdated ones.
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {import("./index.d.ts").RedisServer[]}
  */
@@ -45,7 +45,7 @@ export function findRedisServer(env = process.env) {
 }
 
 /**
- * An unpacked server's libraries are not where the system's loader looks.
+ * Adds the libraries of an unpacked server, which the system's loader does not find.
  * @param {{ libraryPath?: string | undefined }} server @param {NodeJS.ProcessEnv} [env]
  * @returns {NodeJS.ProcessEnv}
  */

@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 
-/** No Redis to work with: the message says why and ends with the fix. */
+/** No usable Redis: the message names the reason and ends with the fix. */
 export declare class RedisUnavailable extends Error {
   readonly code: "redis_unavailable";
   constructor(message: string, options?: { cause?: unknown });
@@ -11,17 +11,17 @@ export interface RedisServer {
   /** `major.minor.patch`. */
   readonly version: string;
   readonly kind: "redis" | "valkey";
-  /** Only of a server that was unpacked into our cache: what LD_LIBRARY_PATH must name. */
+  /** Only for a server that was unpacked into the cache: the value for LD_LIBRARY_PATH. */
   readonly libraryPath?: string;
 }
 
-/** The first redis-server or valkey-server >= 6.2 on `env.PATH`, in Homebrew's folders or in our cache. */
+/** Finds the first redis-server or valkey-server >= 6.2 on `env.PATH`, in Homebrew's folders or in the cache. */
 export declare function findRedisServer(env?: NodeJS.ProcessEnv): RedisServer | undefined;
 
 /**
- * Brings one: Homebrew, else apt as root, else apt's packages unpacked into the user's cache. What the package managers
- * print goes to stderr.
- * @throws {RedisUnavailable} with the command to type on this system
+ * Installs Redis: Homebrew, else apt as root, else apt's packages unpacked into the user's cache. The output of package
+ * managers goes to stderr.
+ * @throws {RedisUnavailable} with the command for this system
  */
 export declare function installRedis(options: {
   readonly log: (line: string) => void;
@@ -30,13 +30,13 @@ export declare function installRedis(options: {
 export interface StartRedisOptions {
   /** Data folder, kept at the end. Default: a temporary one, removed at the end. */
   readonly dir?: string | undefined;
-  /** Default: a free one. A fixed port that is taken is an error. */
+  /** Default: a free one. A fixed port that is in use is an error. */
   readonly port?: number | undefined;
-  /** Append-only file, fsynced every second. Default true; false forgets everything at a restart. */
+  /** Append-only file, fsynced every second. Default true; with false a restart loses all data. */
   readonly appendonly?: boolean | undefined;
-  /** More of the server's own arguments, for example `["--maxmemory", "64mb"]`; a later one wins. */
+  /** Additional server arguments, for example `["--maxmemory", "64mb"]`; later ones take precedence. */
   readonly extraArgs?: readonly string[] | undefined;
-  /** Default: what `findRedisServer` finds. */
+  /** Default: the result of `findRedisServer`. */
   readonly server?: RedisServer | undefined;
 }
 
@@ -49,23 +49,23 @@ export interface RunningRedis extends AsyncDisposable {
   readonly version: string;
   readonly kind: "redis" | "valkey";
   readonly process: ChildProcess;
-  /** The end of what it printed. */
+  /** The end of its output. */
   output(): string;
-  /** Ends it in order (the AOF is flushed). The same happens when this process dies. */
+  /** Stops it gracefully (the AOF is flushed). The same happens when this process dies. */
   stop(): Promise<void>;
-  /** Ends it as a crash does (SIGKILL). */
+  /** Kills it like a crash (SIGKILL). */
   kill(): Promise<void>;
 }
 
 /**
- * Starts a Redis of our own on 127.0.0.1, ready when it answers: AOF on, nothing is evicted.
- * @throws {RedisUnavailable} there is none to start, or it ends at its start (with what it printed)
+ * Starts a Redis on 127.0.0.1 and waits until it responds, with the AOF on and without eviction.
+ * @throws {RedisUnavailable} no program was found, or it ended at startup (with its output)
  */
 export declare function startRedis(options?: StartRedisOptions): Promise<RunningRedis>;
 
 /**
- * Looks at a Redis that somebody else runs.
- * @throws {RedisUnavailable} it does not answer, or is older than 6.2
+ * Checks an external Redis.
+ * @throws {RedisUnavailable} it does not respond, or is older than 6.2
  */
 export declare function checkRedisUrl(
   url: string,
@@ -75,16 +75,16 @@ export interface ObtainedRedis {
   readonly url: string;
   readonly version: string;
   readonly kind: "redis" | "valkey";
-  /** Whether we started it. */
+  /** True if it was started here. */
   readonly owned: boolean;
-  /** Removes every key that begins with `<prefix>:`, unless the whole server is ours and ends anyway. */
+  /** Removes every key that begins with `<prefix>:`, unless the whole server was started here and ends anyway. */
   removeKeys(prefix: string): Promise<void>;
-  /** Ends it if we started it. */
+  /** Ends it if it was started here. */
   stop(): Promise<void>;
 }
 
 /**
- * `REDIS_URL` if it is set and good, else one of our own.
+ * Returns `REDIS_URL` if it is set and usable, or else starts a Redis.
  * @throws {RedisUnavailable}
  */
 export declare function obtainRedis(options: {
@@ -93,8 +93,8 @@ export declare function obtainRedis(options: {
 }): Promise<ObtainedRedis>;
 
 /**
- * Makes servers that we started die with this process, however it dies (kill -9 too), and removes their folder.
- * `release` after the servers ended, so that a reused process id is never signalled.
+ * Ends the given servers when this process dies in any way (kill -9 too), and removes their folder. Call `release`
+ * after the servers have ended, so that a reused process id is never signalled.
  */
 export declare function guard(guarded: {
   readonly pids: readonly number[];

@@ -7,7 +7,10 @@ import { findRedisServer, listRedisServers } from "./find.js";
 import { RedisUnavailable } from "./unavailable.js";
 import { OLDEST_REDIS } from "./version.js";
 
-/** What a person types where we cannot install by ourselves; the first whose package manager is on PATH is shown first. */
+/**
+ * Manual commands for machines where automatic installation fails; the first whose package manager is on PATH is shown
+ * first.
+ */
 const BY_HAND = [
   ["brew", "brew install redis"],
   ["apt-get", "sudo apt-get install redis-server"],
@@ -26,14 +29,14 @@ export async function installRedis({ log }) {
     const found = findRedisServer();
     if (found !== undefined) return found;
     for (const { version, path } of listRedisServers()) {
-      log(`${path} is version ${version}, but ${OLDEST_REDIS} is the oldest that works`);
+      log(`${path} is version ${version}, but ${OLDEST_REDIS} or later is required`);
     }
     for (const { name, applies, install } of ways()) {
       if (!applies) continue;
-      log(`no redis-server or valkey-server on PATH; installing one by ${name}`);
+      log(`no redis-server or valkey-server on PATH; installing one with ${name}`);
       const installed = install(log) ? findRedisServer() : undefined;
       if (installed !== undefined) return installed;
-      log(`${name} brought no redis-server that works`);
+      log(`${name} installed no usable redis-server`);
     }
     throw new RedisUnavailable(instructions());
   });
@@ -64,8 +67,8 @@ function instructions(env = process.env) {
   const here = BY_HAND.filter(([program = ""]) => isOnPath(program, env));
   const commands = (here.length > 0 ? here : BY_HAND).map(([, command]) => `  ${command}`);
   return [
-    `Konverge needs Redis or Valkey ${OLDEST_REDIS} or newer and could not install it. Install it by one of`,
+    `Konverge needs Redis or Valkey ${OLDEST_REDIS} or later and could not install it. Install it with one of`,
     ...commands,
-    "or point REDIS_URL at one that runs, then start again.",
+    "or set REDIS_URL to a running server, then start again.",
   ].join("\n");
 }

@@ -1,6 +1,6 @@
 import { ask } from "./resp.js";
 
-/** One step of a walk over all keys, so that a big Redis of somebody else's is never held up. */
+/** One step of a scan over all keys, so that a large external Redis is never blocked for long. */
 const STEP = `
 local found = redis.call("SCAN", ARGV[1], "MATCH", ARGV[2], "COUNT", 1000)
 for _, key in ipairs(found[2]) do redis.call("UNLINK", key) end
@@ -9,7 +9,7 @@ return found[1]`;
 /**
  * Removes every key that begins with `<prefix>:`.
  * @param {string} url with the number of the database, if it is not 0
- * @param {string} prefix taken as it is, `*` and the like included
+ * @param {string} prefix taken literally, including `*` and the like
  * @returns {Promise<void>}
  */
 export async function removeKeys(url, prefix) {

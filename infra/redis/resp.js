@@ -24,7 +24,10 @@ export async function ask(url, commands, { timeoutMs = 2_000 } = {}) {
   try {
     const replies = await new Promise((resolve, reject) => {
       let received = Buffer.alloc(0);
-      const timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+      const timer = setTimeout(
+        () => reject(new Error(`no response within ${timeoutMs} ms`)),
+        timeoutMs,
+      );
       socket.once("close", () => clearTimeout(timer));
       socket.once("error", reject);
       socket.once("end", () => reject(new Error("the connection was closed")));
@@ -72,9 +75,7 @@ function parseReplies(buffer, count) {
       at += length + 2;
     } else if (type === "+" || type === ":") replies.push(text);
     else
-      throw new Error(
-        `not a Redis: it answers ${JSON.stringify(buffer.toString("latin1", 0, 40))}`,
-      );
+      throw new Error(`not a Redis: it sent ${JSON.stringify(buffer.toString("latin1", 0, 40))}`);
   }
   return replies;
 }

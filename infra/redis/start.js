@@ -11,7 +11,7 @@ import { RedisUnavailable } from "./unavailable.js";
 
 const READY_LIMIT_MS = 15_000;
 const READY_POLL_MS = 20;
-/** After SIGTERM Redis flushes its AOF; longer than this it hangs. */
+/** Time limit for Redis to flush its AOF after SIGTERM. */
 const STOP_LIMIT_MS = 10_000;
 const OUTPUT_LIMIT = 16_384;
 
@@ -20,10 +20,10 @@ export async function startRedis(options = {}) {
   const server = options.server ?? findRedisServer();
   if (server === undefined) {
     throw new RedisUnavailable(
-      "no redis-server or valkey-server >= 6.2 on PATH: install one (`npm run demo` does it), or set REDIS_URL",
+      "no redis-server or valkey-server >= 6.2 on PATH: install one (`npm run demo` does so), or set REDIS_URL",
     );
   }
-  // Between choosing a free port and binding it another process may take it.
+  // Another process may take a free port before it is bound.
   const attempts = options.port === undefined ? 3 : 1;
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -45,7 +45,7 @@ async function startOnce(server, { dir, port: wanted, appendonly = true, extraAr
   const folder = dir ?? mkdtempSync(join(tmpdir(), "konverge-redis-"));
   mkdirSync(folder, { recursive: true });
   const url = `redis://127.0.0.1:${port}`;
-  // Detached: Ctrl-C reaches the whole foreground group, and workers that drain still need their Redis.
+  // Detached: Ctrl-C reaches the whole foreground group, and draining workers still need their Redis.
   const child = spawn(server.path, [...redisArgs(port, folder, appendonly), ...extraArgs], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
@@ -71,7 +71,7 @@ async function startOnce(server, { dir, port: wanted, appendonly = true, extraAr
   const end = async (/** @type {"SIGTERM" | "SIGKILL"} */ signal) => {
     const late = setTimeout(() => child.kill("SIGKILL"), STOP_LIMIT_MS);
     child.kill(signal);
-    // A test may have stopped the process; a stopped one does not hear SIGTERM.
+    // A test may have stopped the process; a stopped process does not receive SIGTERM.
     child.kill("SIGCONT");
     await ended;
     clearTimeout(late);
@@ -128,12 +128,12 @@ async function ready({ url, pid, ended, output }) {
   let last = "";
   while (Date.now() < deadline) {
     if (end !== undefined)
-      throw new RedisUnavailable(`Redis ended at its start (${end}):\n${output()}`);
+      throw new RedisUnavailable(`Redis ended at startup (${end}):\n${output()}`);
     try {
       const [, info = ""] = await ask(url, [["PING"], ["INFO", "server"]]);
-      // On a taken port another Redis answers while ours is about to end.
+      // If the port is in use, another Redis responds while ours is about to end.
       if (info.includes(`process_id:${pid}\r\n`)) return;
-      last = `another server answers on ${url}`;
+      last = `another server responds on ${url}`;
     } catch (error) {
       // Not listening yet, or LOADING its data.
       last = String(error);
@@ -141,7 +141,7 @@ async function ready({ url, pid, ended, output }) {
     await sleep(READY_POLL_MS);
   }
   throw new RedisUnavailable(
-    `Redis was not ready in ${READY_LIMIT_MS / 1000} s (${last}):\n${output()}`,
+    `Redis was not ready within ${READY_LIMIT_MS / 1000} s (${last}):\n${output()}`,
   );
 }
 
@@ -154,6 +154,6 @@ async function freePort() {
   });
   const address = server.address();
   await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no TCP address to take");
+  if (address === null || typeof address === "string") throw new Error("no TCP address");
   return address.port;
 }

@@ -1,4 +1,4 @@
-/** There is no Redis to work with. Its message says why, and ends with the fix. */
+/** No usable Redis. The message names the reason and ends with the fix. */
 export class RedisUnavailable extends Error {
   /** @type {"redis_unavailable"} */
   code = "redis_unavailable";

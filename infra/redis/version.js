@@ -1,8 +1,8 @@
-/** The oldest Redis that knows every command of the queue's and the guard's scripts. */
+/** The oldest Redis with every command of the queue's and the guard's scripts. */
 export const OLDEST_REDIS = "6.2.0";
 
 /**
- * Reads what `redis-server --version` or `valkey-server --version` prints.
+ * Parses the output of `redis-server --version` or `valkey-server --version`.
  * @param {string} text for example `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64`
  * @returns {{ version: string, kind: "redis" | "valkey" } | undefined}
  */
@@ -13,7 +13,7 @@ export function parseServerVersion(text) {
 }
 
 /**
- * Reads the answer of `INFO server`. Valkey calls itself redis 7.2 there for old clients' sake and adds its own version.
+ * Parses the reply of `INFO server`. There Valkey reports redis 7.2 for compatibility and adds its own version.
  * @param {string} info
  * @returns {{ version: string, kind: "redis" | "valkey" } | undefined}
  */

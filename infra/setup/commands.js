@@ -1,6 +1,6 @@
 /**
- * What each root script runs once the machine is ready: a file of the repository with its first arguments. The only table.
- * `setup` runs nothing: scripts that call a tool themselves go through it first. `pages`: it serves the dashboard.
+ * The file and first arguments of each root script, run once the machine is ready. The only such table. `setup` runs
+ * nothing: scripts that call a tool themselves run it first. `pages`: the script serves the dashboard.
  * @type {Readonly<Record<string, { run: readonly string[], redis: boolean, pages: boolean }>>}
  */
 export const COMMANDS = {

@@ -9,8 +9,8 @@ import { SetupError } from "./setup-error.js";
 const PROJECT = "apps/dashboard";
 
 /**
- * Builds the dashboard's pages if its sources changed: half a second, and some milliseconds when they did not. The only way
- * in which they are built: what is there already may be open in somebody's browser, and goes for a moment in a build.
+ * Builds the dashboard's pages if its sources have changed: half a second, or some milliseconds without a change. Pages
+ * are built nowhere else: existing ones may be open in a browser, and are missing for a moment during a build.
  * @param {string} root of the repository, packages installed
  * @param {string} node the program that runs Vite
  * @param {(line: string) => void} log
@@ -22,13 +22,13 @@ export async function ensureDashboard(root, node, log) {
   const onWait = (/** @type {string} */ owner) =>
     log(`waiting for ${owner}, which is building the dashboard`);
   await withLock(lock, { onWait }, () => {
-    // Whoever we waited for may have done it.
+    // The process that held the lock may have done it.
     if (isFresh(root)) return;
     log("building the dashboard");
     const vite = join(root, "node_modules", "vite", "bin", "vite.js");
     if (!succeeds(node, [vite, "build"], { cwd: join(root, PROJECT) })) {
       throw new SetupError(
-        "the dashboard could not be built; Vite's own message is above",
+        "the dashboard build failed; Vite's own message is above",
         `run \`npx vite build\` in ${PROJECT}`,
       );
     }
@@ -47,7 +47,7 @@ function stampPath(root) {
   return join(root, PROJECT, "dist", "public", ".stamp");
 }
 
-/** @param {string} root @returns {string} changes with every source, and with the tools that build them */
+/** @param {string} root @returns {string} changes with every source, and with the build tools */
 function stampOf(root) {
   const sources = join(root, PROJECT, "browser");
   const files = readdirSync(sources, { recursive: true, encoding: "utf8" })

@@ -6,8 +6,8 @@
  */
 
 /**
- * What is locked but not installed, by the list that npm itself leaves in node_modules (`.package-lock.json`). A package
- * that is optional, or made for another system, may be missing.
+ * Returns the packages that are locked but not installed, by npm's own list in node_modules (`.package-lock.json`).
+ * Packages that are optional or for another system may be missing.
  * @param {LockFile} locked package-lock.json
  * @param {LockFile} installed node_modules/.package-lock.json
  * @returns {string[]} paths

@@ -50,7 +50,10 @@ async function main([name = "", ...args]) {
   const [file] = run;
   if (file === undefined) return 0;
   if (!existsSync(join(root, file))) {
-    throw new SetupError(`${file} is not in this checkout`, "check the clone with `git status`");
+    throw new SetupError(
+      `${file} is missing from this checkout`,
+      "check the clone with `git status`",
+    );
   }
   return await runCommand({ root, node, args: [...run, ...args] });
 }

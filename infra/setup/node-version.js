@@ -1,4 +1,4 @@
-/** From here on Node runs TypeScript without a warning. */
+/** The first version of Node that runs TypeScript without a warning. */
 export const OLDEST_NODE = "24.12.0";
 
 /**
@@ -10,7 +10,7 @@ export function parseVersion(version) {
   return found?.slice(1).map(Number);
 }
 
-/** @param {string} version @param {string} [oldest] @returns {boolean} false too for what is no version */
+/** @param {string} version @param {string} [oldest] @returns {boolean} also false for an invalid version */
 export function isAtLeast(version, oldest = OLDEST_NODE) {
   const have = parseVersion(version);
   const need = parseVersion(oldest);
@@ -23,7 +23,7 @@ export function isAtLeast(version, oldest = OLDEST_NODE) {
 }
 
 /**
- * The first Node that is new enough.
+ * Returns the first Node that is new enough.
  * @param {readonly { path: string, version: string }[]} candidates in order of preference
  * @returns {{ path: string, version: string } | undefined}
  */

@@ -5,7 +5,7 @@ import { chooseNode, OLDEST_NODE } from "./node-version.js";
 import { SetupError } from "./setup-error.js";
 
 /**
- * A Node that runs TypeScript: the one that runs us, else the one of the npm package `node`.
+ * Finds a Node that runs TypeScript: the current one, else that of the npm package `node`.
  * @param {string} root of the repository, packages installed
  * @returns {string} its path
  * @throws {SetupError}
@@ -13,13 +13,13 @@ import { SetupError } from "./setup-error.js";
 export function findNode(root) {
   const ours = { path: process.execPath, version: process.version };
   const packaged = join(root, "node_modules", ".bin", "node");
-  // Asking costs a process start, so only when the answer matters.
+  // The check starts a process, so it runs only if its result matters.
   const chosen =
     chooseNode([ours]) ?? chooseNode([{ path: packaged, version: versionOf(packaged) }]);
   if (chosen !== undefined) return chosen.path;
   throw new SetupError(
-    `Node ${process.version} is older than ${OLDEST_NODE}, and the npm package \`node\`, which brings a newer one, is not in node_modules`,
-    `install Node ${OLDEST_NODE} or newer, or, if npm is told to run no install scripts, run \`npm ci --ignore-scripts=false --loglevel=notice\``,
+    `Node ${process.version} is older than ${OLDEST_NODE}, and the npm package \`node\`, which contains a newer one, is not in node_modules`,
+    `install Node ${OLDEST_NODE} or newer or, if npm is configured to run no install scripts, run \`npm ci --ignore-scripts=false --loglevel=notice\``,
   );
 }
 

@@ -8,7 +8,7 @@ import { SetupError } from "./setup-error.js";
 import { differences } from "./lock-file.js";
 
 /**
- * Brings node_modules to what package-lock.json says. Costs some milliseconds when it is there already.
+ * Installs the packages of package-lock.json. Takes some milliseconds if they are installed already.
  * @param {string} root of the repository
  * @param {(line: string) => void} log
  */
@@ -22,7 +22,7 @@ export async function ensurePackages(root, log) {
   const onWait = (/** @type {string} */ owner) =>
     log(`waiting for ${owner}, which is installing packages`);
   await withLock(lock, { onWait }, () => {
-    // Whoever we waited for may have done it.
+    // The process that held the lock may have done it.
     const still = reasonToInstall(root);
     if (still === undefined) return;
     log(`installing npm packages: ${still}`);
@@ -36,7 +36,7 @@ function install(root) {
   const env = outsideEnvironment(root);
   if (!isOnPath("npm", env)) {
     throw new SetupError(
-      "there is no npm on PATH",
+      "npm is not on PATH",
       "install Node.js with npm (https://nodejs.org), then start again",
     );
   }
@@ -49,7 +49,7 @@ function install(root) {
       cause,
     );
   }
-  // Both kinds are needed even where NODE_ENV or npm's configuration leaves them out by default.
+  // Both kinds are needed even if NODE_ENV or npm's configuration omits them by default.
   const args = [
     "ci",
     "--include=dev",
@@ -67,7 +67,8 @@ function install(root) {
 }
 
 /**
- * `npm run` puts node_modules/.bin first on PATH. npm must not run on the Node in there, which it is about to replace.
+ * Removes node_modules/.bin from PATH, where `npm run` puts it first: npm must not run on the Node in there, which it
+ * replaces.
  * @param {string} root @returns {NodeJS.ProcessEnv}
  */
 function outsideEnvironment(root) {
@@ -78,7 +79,7 @@ function outsideEnvironment(root) {
   };
 }
 
-/** @param {string} root @returns {string | undefined} undefined: all is there */
+/** @param {string} root @returns {string | undefined} undefined if all packages are installed */
 function reasonToInstall(root) {
   const stamp = read(stampPath(root));
   if (stamp !== undefined && stamp === stampOf(root)) return undefined;
@@ -86,7 +87,7 @@ function reasonToInstall(root) {
   if (installed === undefined) return "none are installed yet";
   if (stamp !== undefined && stamp.split(" ")[1] !== systemName())
     return `they were installed for ${stamp.split(" ")[1]}`;
-  // Installed by hand (`npm install`), or the lock file changed without a change of packages.
+  // Installed manually (`npm install`), or the lock file changed without a change of packages.
   const locked = readFileSync(join(root, "package-lock.json"), "utf8");
   const different = differences(JSON.parse(locked), JSON.parse(installed));
   if (different.length > 0) return `package-lock.json changed (${different.length} packages)`;
@@ -94,7 +95,7 @@ function reasonToInstall(root) {
   return undefined;
 }
 
-/** @param {string} root @returns {string} what a stamp says when all is installed: the lock file's hash and the system */
+/** @param {string} root @returns {string} the stamp of a complete installation: the lock file's hash and the system */
 function stampOf(root) {
   const hash = createHash("sha256")
     .update(readFileSync(join(root, "package-lock.json")))
@@ -111,7 +112,7 @@ function writeStamp(root) {
   try {
     writeFileSync(stampPath(root), stampOf(root));
   } catch (error) {
-    // A read-only checkout with everything installed still works: only the comparison is done again next time.
+    // A read-only checkout with everything installed still works; the comparison is only repeated next time.
     if (
       !["EROFS", "EACCES", "EPERM"].includes(
         /** @type {NodeJS.ErrnoException} */ (error).code ?? "",

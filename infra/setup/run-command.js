@@ -4,12 +4,12 @@ import { delimiter, join } from "node:path";
 
 const FORWARDED = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]);
 
-/** How soon the death of npm is noticed, in ms. */
+/** Delay until the death of npm is noticed, in ms. */
 const ORPHAN_POLL_MS = 500;
 
 /**
- * Runs a file of the repository to its end as if it had been started itself: same terminal, signals passed on, its exit
- * code (128 + n for a death by signal n, as shells say it).
+ * Runs a file of the repository to its end as if it had been started directly: same terminal, signals passed on, its
+ * exit code (128 + n for a death by signal n, as in shells).
  * @param {{ root: string, node: string, args: readonly string[] }} command `args`: the file first
  * @returns {Promise<number>} the exit code
  */
@@ -27,7 +27,7 @@ export async function runCommand({ root, node, args: [file = "", ...rest] }) {
   });
   const handlers = FORWARDED.map((signal) => {
     const forward = () => {
-      // Ctrl-C at a terminal reaches the whole foreground group: a second copy from us would count as impatience.
+      // Ctrl-C at a terminal reaches the whole foreground group: a second copy would count as a second Ctrl-C.
       const fromTerminal = process.stdin.isTTY && signal !== "SIGTERM";
       if (!fromTerminal) child.kill(signal);
     };
@@ -49,8 +49,8 @@ export async function runCommand({ root, node, args: [file = "", ...rest] }) {
 }
 
 /**
- * A killed npm takes no script with it: what it started would run on, unseen. Only under npm, because who starts us directly
- * may well leave us in the background.
+ * Calls `end` when npm dies: a killed npm ends no script, which would keep running unnoticed. Only under npm, because a
+ * direct caller may leave it in the background on purpose.
  * @param {() => void} end @returns {() => void} stops watching
  */
 function endWithNpm(end) {

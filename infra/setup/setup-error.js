@@ -1,4 +1,4 @@
-/** The machine could not be made ready. Shown without a stack: its reader is a newcomer, not its author. */
+/** A failed set-up of the machine. Shown without a stack, because its readers are new users. */
 export class SetupError extends Error {
   /** @param {string} problem @param {string} fix @param {unknown} [cause] */
   constructor(problem, fix, cause) {

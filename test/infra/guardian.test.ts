@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { isAlive } from "../../infra/host/lock.js";
 
-test("what a killed process guarded may end in its own time, and the folder goes last", async () => {
+test("a guarded process may end in its own time, and its folder is removed last", async () => {
   const folder = mkdtempSync(join(tmpdir(), "konverge-test-"));
   const proof = join(mkdtempSync(join(tmpdir(), "konverge-test-")), "ended-in-order");
   onTestFinished(() => {
@@ -35,7 +35,7 @@ test("what a killed process guarded may end in its own time, and the folder goes
   expect(pids.filter((pid) => pid === undefined || isAlive(pid))).toEqual([]);
 });
 
-/** Runs a script until it says that it is up. */
+/** Runs a script until it prints that it is up. */
 async function run(script: string): Promise<ChildProcess> {
   const child = spawn(process.execPath, ["-e", script], {
     stdio: ["ignore", "pipe", "inherit"],

@@ -7,14 +7,14 @@ const lock: LockFile = JSON.parse(readFileSync("package-lock.json", "utf8"));
 const packages = Object.entries(lock.packages ?? {});
 const lockedNames = new Set(packages.map(([path]) => path.replace(/^.*node_modules\//, "")));
 
-/** The packages that a native one brings, one per system, by their names. */
+/** The packages of a native one, one per system, by name. */
 const systemPackages = (found: LockedPackage) =>
   Object.keys(found.optionalDependencies ?? {}).filter((name) => /linux|darwin/.test(name));
 
-// `node` fetches its binary when it is installed, so it has no such packages.
+// `node` downloads its binary when it is installed, so it has no such packages.
 const families = packages.filter(([, found]) => systemPackages(found).length > 1);
 
-test("the native packages are found at all", () => {
+test("finds the native packages", () => {
   const names = families.map(([path]) => path.replace(/^.*node_modules\//, ""));
   expect(names).toEqual(
     expect.arrayContaining(["nx", "oxlint", "oxfmt", "typescript", "rolldown"]),
@@ -50,18 +50,18 @@ const installed = (changes: Record<string, LockedPackage | undefined>): LockFile
   };
 };
 
-test("an optional package of another system is no difference", () => {
+test("ignores an optional package for another system", () => {
   expect(differences(locked, installed({}))).toEqual([]);
 });
 
 test.each([
   ["a missing package", { "node_modules/zod": undefined }],
   ["another version", { "node_modules/zod": { version: "4.6.6" } }],
-])("%s is a difference", (_title, changes) => {
+])("reports %s", (_title, changes) => {
   expect(differences(locked, installed(changes))).toEqual(["node_modules/zod"]);
 });
 
-test("a workspace that became a copy is a difference", () => {
+test("reports a workspace that became a copy", () => {
   const changes = { "node_modules/@konverge/core": { version: "0.0.0" } };
   expect(differences(locked, installed(changes))).toEqual(["node_modules/@konverge/core"]);
 });

@@ -27,7 +27,7 @@ test("two holders never overlap", async () => {
   expect(waits).toEqual([`process ${process.pid}`, `process ${process.pid}`]);
 });
 
-test("a lock of a dead process is taken over", async () => {
+test("takes over the lock of a dead process", async () => {
   const path = join(folder, "l");
   const { pid } = spawnSync("true");
   mkdirSync(path);
@@ -35,7 +35,7 @@ test("a lock of a dead process is taken over", async () => {
   expect(await withLock(path, {}, () => "done")).toBe("done");
 });
 
-test("a failure releases the lock", async () => {
+test("releases the lock on failure", async () => {
   const path = join(folder, "l");
   const failing = withLock(path, {}, () => Promise.reject(new Error("no")));
   await expect(failing).rejects.toThrow("no");

@@ -14,7 +14,7 @@ interface Manifest {
 
 const manifests = ["package.json", ...globSync("{apps,libs,infra}/*/package.json")];
 const manifestOf = (file: string): Manifest => JSON.parse(readFileSync(file, "utf8"));
-/** Siblings are linked, whatever their version. */
+/** Siblings are linked, regardless of their version. */
 const siblings = new Set(manifests.map((file) => manifestOf(file).name));
 const requires = (program: string) => readFileSync(`infra/envtest/${program}/go.mod`, "utf8");
 
@@ -31,7 +31,7 @@ test.each(manifests)("%s pins every dependency exactly", (file) => {
   expect(loose).toEqual([]);
 });
 
-test("the Go modules are of the versions that the build reports", () => {
+test("the Go modules have the versions that the build reports", () => {
   expect(requires("kube-apiserver")).toContain(`k8s.io/kubernetes ${KUBERNETES_VERSION}\n`);
   expect(requires("etcd")).toContain(`go.etcd.io/etcd/server/v3 ${ETCD_VERSION}\n`);
   const staging = [...requires("kube-apiserver").matchAll(/=> k8s\.io\/\S+ (\S+)/g)].map(
@@ -40,14 +40,14 @@ test("the Go modules are of the versions that the build reports", () => {
   expect(new Set(staging)).toEqual(new Set([KUBERNETES_VERSION.replace("v1.", "v0.")]));
 });
 
-test("every command of set-up has its script", () => {
+test("every command of the set-up has its script", () => {
   const { scripts = {} } = manifestOf("package.json");
   for (const name of Object.keys(COMMANDS))
     // `exec`, or npm's SIGTERM would end the shell between them and leave the command running.
     expect(scripts[name]).toBe(`exec node infra/setup/main.js ${name}`);
 });
 
-test(".ci/run calls the test command that the README names", () => {
+test(".ci/run calls the test command in the README", () => {
   const [command = "missing"] =
     /\bnpm (?:run )?test\b/.exec(readFileSync("README.md", "utf8")) ?? [];
   const lines = readFileSync(".ci/run", "utf8").split("\n");

@@ -8,7 +8,7 @@ import { checkRedisUrl, obtainRedis, RedisUnavailable, startRedis } from "@konve
 import { isAlive } from "../../infra/host/lock.js";
 import { ask } from "../../infra/redis/resp.js";
 
-test("a started Redis keeps what it acknowledged and evicts nothing", async () => {
+test("a started Redis keeps acknowledged writes and evicts nothing", async () => {
   await using redis = await startRedis();
   const [aof, policy] = await ask(redis.url, [
     ["INFO", "persistence"],
@@ -18,14 +18,14 @@ test("a started Redis keeps what it acknowledged and evicts nothing", async () =
   expect(policy).toContain("maxmemory_policy:noeviction\r\n");
 });
 
-test("stop leaves neither process nor folder", async () => {
+test("stop() removes the process and its data directory", async () => {
   const redis = await startRedis();
   await redis.stop();
   expect(isAlive(redis.pid)).toBe(false);
   expect(existsSync(redis.dir)).toBe(false);
 });
 
-test("a folder of the caller's outlives the crash, and its data come back", async () => {
+test("keeps the caller's folder after a crash and restores its data", async () => {
   const dir = mkdtempSync(join(tmpdir(), "konverge-test-"));
   try {
     const first = await startRedis({ dir, extraArgs: ["--appendfsync", "always"] });
@@ -38,12 +38,12 @@ test("a folder of the caller's outlives the crash, and its data come back", asyn
   }
 });
 
-test("a taken port is an error, even though a Redis answers there", async () => {
+test("a port in use is an error, even if a Redis responds there", async () => {
   await using redis = await startRedis();
   await expect(startRedis({ port: redis.port })).rejects.toThrow(/already in use/i);
 });
 
-test("of somebody else's Redis only the keys of a prefix are removed, in the database of the address", async () => {
+test("removes only the keys of a prefix from an external Redis, in the database of the URL", async () => {
   await using redis = await startRedis();
   const many = Array.from({ length: 3_000 }, (_, n) => ["SET", `a*b:${n}`, "1"]);
   const kept = ["axb:1", "a*b", "x:a*b:1"];
@@ -60,7 +60,7 @@ test("of somebody else's Redis only the keys of a prefix are removed, in the dat
   expect(await ask(redis.url, [["EXISTS", "a*b:0"]])).toEqual(["1"]);
 });
 
-test("a Redis dies with a process that was killed", async () => {
+test("a Redis ends with a killed parent process", async () => {
   const script = `
     const { startRedis } = await import(${JSON.stringify(import.meta.resolve("@konverge/infra-redis"))});
     const { pid, dir } = await startRedis();
@@ -72,11 +72,11 @@ test("a Redis dies with a process that was killed", async () => {
   const { dir, pid }: { dir: string; pid: number } = JSON.parse(String(line));
   expect(isAlive(pid)).toBe(true);
   parent.kill("SIGKILL");
-  // The folder goes last, after the process.
+  // The folder is removed last, after the process.
   await vi.waitFor(() => expect(existsSync(dir)).toBe(false), { timeout: 15_000, interval: 50 });
 });
 
-test("REDIS_URL is used as it is, and its owner's", async () => {
+test("uses REDIS_URL unchanged and leaves it running", async () => {
   await using redis = await startRedis({ extraArgs: ["--maxmemory-policy", "allkeys-lru"] });
   const lines: string[] = [];
   const obtained = await obtainRedis({
@@ -89,11 +89,11 @@ test("REDIS_URL is used as it is, and its owner's", async () => {
   expect(await ask(redis.url, [["PING"]])).toEqual(["PONG"]);
 });
 
-test("an address without a Redis says so, without its password", async () => {
+test("reports an address without a Redis, without its password", async () => {
   const error = await checkRedisUrl("redis://u:secret@127.0.0.1:1").catch(
     (caught: unknown) => caught,
   );
   expect(error).toBeInstanceOf(RedisUnavailable);
-  expect(String(error)).toMatch(/REDIS_URL=redis:\/\/127\.0\.0\.1:1 does not answer/);
+  expect(String(error)).toMatch(/REDIS_URL=redis:\/\/127\.0\.0\.1:1 does not respond/);
   expect(String(error)).not.toContain("secret");
 });

@@ -20,13 +20,13 @@ test.each([
   expect(isAtLeast(version)).toBe(expected);
 });
 
-test("numbers are compared, not texts", () => {
+test("compares numbers, not texts", () => {
   expect(isAtLeast("v24.9.0", "24.12.0")).toBe(false);
   expect(isAtLeast("v100.0.0")).toBe(true);
   expect(parseVersion(" v1.22.333\n")).toEqual([1, 22, 333]);
 });
 
-test("the first Node that is new enough is taken", () => {
+test("selects the first Node that is new enough", () => {
   const old = { path: "/usr/bin/node", version: "v20.20.2" };
   const packaged = { path: "node_modules/.bin/node", version: "v26.10.0" };
   expect(chooseNode([old, packaged])).toBe(packaged);
@@ -41,11 +41,11 @@ test.each([
   expect(parseServerVersion(text)).toEqual({ version, kind });
 });
 
-test("what prints no version is no server", () => {
+test("rejects an executable that prints no version", () => {
   expect(parseServerVersion("command not found")).toBeUndefined();
 });
 
-test("Valkey is told from Redis by INFO, where it claims to be 7.2", () => {
+test("distinguishes Valkey from Redis by INFO, where it reports 7.2", () => {
   const info = "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.4\r\n";
   expect(parseServerInfo(info)).toEqual({ version: "8.1.4", kind: "valkey" });
   expect(parseServerInfo("redis_version:6.2.0\r\n")).toEqual({ version: "6.2.0", kind: "redis" });
@@ -60,7 +60,7 @@ test.each([
   expect(isNewEnough(version)).toBe(expected);
 });
 
-test("the cache is where each system wants it", () => {
+test("uses the cache folder of each system", () => {
   expect(cacheDirectory({ env: {}, platform: "linux", home: "/h" })).toBe("/h/.cache/konverge");
   expect(cacheDirectory({ env: {}, platform: "darwin", home: "/h" })).toBe(
     "/h/Library/Caches/konverge",
@@ -68,7 +68,7 @@ test("the cache is where each system wants it", () => {
   expect(cacheDirectory({ env: { XDG_CACHE_HOME: "/c" }, platform: "linux", home: "/h" })).toBe(
     "/c/konverge",
   );
-  // The XDG specification: a relative path is to be ignored.
+  // The XDG specification: a relative path must be ignored.
   expect(cacheDirectory({ env: { XDG_CACHE_HOME: "c" }, platform: "linux", home: "/h" })).toBe(
     "/h/.cache/konverge",
   );

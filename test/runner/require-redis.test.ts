@@ -13,6 +13,6 @@ test.each([undefined, ""])("REDIS_URL that is %j is told at once, with what to d
 test("a Redis that does not answer is told at once, without its password", async () => {
   vi.stubEnv("REDIS_URL", "redis://:s3cret@127.0.0.1:1");
   await expect(requireRedis()).rejects.toThrow(
-    /^REDIS_URL=redis:\/\/127\.0\.0\.1:1 does not answer/,
+    /^REDIS_URL=redis:\/\/127\.0\.0\.1:1 does not respond/,
   );
 });

@@ -14,11 +14,11 @@ import {
 const element = fc.constantFrom("f:a", "f:b", 'k:{"name":"x"}', 'v:"y"');
 const paths = fc.array(fc.array(element, { minLength: 1, maxLength: 4 }), { maxLength: 12 });
 const key = (path: readonly string[]) => path.join("\n");
-/** The same operation on plain lists of paths. */
+/** Reference implementation on plain lists of paths. */
 const sorted = (list: readonly (readonly string[])[]) =>
   listPaths(fieldSetOf([...new Map(list.map((path) => [key(path), path])).values()]));
 
-test("union, difference and intersection are those of sets of paths", () => {
+test("union, difference and intersection match those of sets of paths", () => {
   fc.assert(
     fc.property(paths, paths, (left, right) => {
       const [a, b] = [fieldSetOf(left), fieldSetOf(right)];
@@ -33,7 +33,7 @@ test("union, difference and intersection are those of sets of paths", () => {
     }),
   );
 });
-test("the deep difference also drops what is below", () => {
+test("the deep difference also drops paths below", () => {
   fc.assert(
     fc.property(paths, paths, (left, right) => {
       const isBelow = (path: readonly string[]) =>
@@ -52,7 +52,7 @@ test("FieldsV1 keeps every path", () => {
     }),
   );
 });
-test("paths are shown as the real server shows them", () => {
+test("formats paths like the real server", () => {
   const set = fieldSetOf([
     ["f:spec", "f:containers", 'k:{"name":"web","port":80}', "f:image"],
     ["f:metadata", "f:finalizers", 'v:"a/b"'],

@@ -5,7 +5,7 @@ import { applyJsonPatch, JsonPatchError } from "./json-patch.ts";
 const apply = (target: { [key: string]: JsonValue }, ...operations: JsonValue[]) =>
   applyJsonPatch(target, operations);
 
-test("changes a copy, never the document", () => {
+test("changes a copy, not the document", () => {
   const before = { list: [1, 2, 3] };
   expect(apply(before, { op: "remove", path: "/list/1" })).toEqual({ list: [1, 3] });
   expect(before).toEqual({ list: [1, 2, 3] });
@@ -20,7 +20,7 @@ test("adds to maps, into lists and at their end", () => {
     ),
   ).toEqual({ list: [0, 1, 2], map: { "a/b~c": null } });
 });
-test("replace sets an absent member, as the real server does", () => {
+test("replace sets a missing member, as in the real server", () => {
   expect(apply({}, { op: "replace", path: "/a", value: 1 })).toEqual({ a: 1 });
 });
 test("moves and copies", () => {
@@ -31,7 +31,7 @@ test("moves and copies", () => {
   );
   expect(moved).toEqual({ a: {}, c: [1], d: { b: 1 } });
 });
-test("a test operation compares deeply, and absent is null", () => {
+test("a test operation compares deeply, and missing equals null", () => {
   const target = { a: { b: [1, { c: 2 }] } };
   expect(apply(target, { op: "test", path: "/a", value: { b: [1, { c: 2 }] } })).toEqual(target);
   expect(apply(target, { op: "test", path: "/none", value: null })).toEqual(target);
@@ -41,15 +41,15 @@ test("a test operation compares deeply, and absent is null", () => {
   }
 });
 test.each<[string, JsonValue]>([
-  ["remove of an absent member", { op: "remove", path: "/none" }],
-  ["replace of an absent item", { op: "replace", path: "/list/1", value: 1 }],
+  ["remove of a missing member", { op: "remove", path: "/none" }],
+  ["replace of a missing item", { op: "replace", path: "/list/1", value: 1 }],
   ["an index beyond the end", { op: "add", path: "/list/5", value: 1 }],
   ["an index with a leading zero", { op: "add", path: "/list/00", value: 1 }],
-  ["a parent that is not there", { op: "add", path: "/none/a", value: 1 }],
-  ["a path that is no pointer", { op: "add", path: "list", value: 1 }],
+  ["a missing parent", { op: "add", path: "/none/a", value: 1 }],
+  ["an invalid pointer", { op: "add", path: "list", value: 1 }],
   ["an unknown operation", { op: "frobnicate", path: "/list" }],
   ["a missing value", { op: "add", path: "/list/0" }],
-  ["something that is no operation", 5],
+  ["a value that is not an operation", 5],
 ])("refuses %s", (_, operation) => {
   expect(() => apply({ list: [1] }, operation)).toThrow(JsonPatchError);
 });

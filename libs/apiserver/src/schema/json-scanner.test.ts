@@ -2,11 +2,11 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { scanJson } from "./json-scanner.ts";
 
-test("names keys that an object has twice, by path", () => {
+test("reports duplicate keys by path", () => {
   const text = '{"a":1,"b":{"c":1,"c":2,"d":[{"e":1,"e":2}]},"a":2}';
   expect(scanJson(text)).toEqual({ duplicates: ["b.c", "b.d[0].e", "a"], error: undefined });
 });
-test("a key that is written with escapes is the same key", () => {
+test("an escaped key equals its plain form", () => {
   expect(scanJson(String.raw`{"a":1,"\u0061":2}`).duplicates).toEqual(["a"]);
 });
 test.each([
@@ -21,10 +21,10 @@ test.each([
   ["{} x", "invalid character 'x' after top-level value"],
   ["tru", "unexpected end of JSON input"],
   ["nul1", "invalid character '1' in literal null (expecting 'l')"],
-])("says of %j what Go says", (text, error) => {
+])("reports Go's error for %j", (text, error) => {
   expect(scanJson(text).error).toBe(error);
 });
-test("accepts whatever JSON.stringify writes", () => {
+test("accepts the output of JSON.stringify", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.constantFrom(undefined, 2), (value, indent) => {
       expect(scanJson(JSON.stringify(value, null, indent)).error).toBeUndefined();

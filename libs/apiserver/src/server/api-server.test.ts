@@ -39,7 +39,7 @@ async function send(server: EmbeddedApiServer, method: string, path: string, bod
 const make = (server: EmbeddedApiServer, name: string) =>
   send(server, "POST", MAPS, { metadata: { name } });
 
-/** All events of a watch, up to its end. */
+/** All events of a watch, until its end. */
 async function readWatch(server: EmbeddedApiServer, path: string) {
   const response = await fetch(server.url + path);
   const lines = (await response.text()).split("\n").filter((line) => line !== "");
@@ -52,7 +52,7 @@ test("a cluster has its namespaces, and kube-system has a uid", async () => {
   expect(body.metadata.uid).toMatch(/^[0-9a-f-]{36}$/);
   expect((await send(server, "GET", "/version")).body.gitVersion).toBe(server.version);
 });
-test("objects, definitions and the version survive a restart; the identity of the cluster too", async () => {
+test("objects, definitions, the version and the cluster's identity survive a restart", async () => {
   const first = await start({ dataDir: folder });
   const { body: system } = await send(first, "GET", "/api/v1/namespaces/kube-system");
   await make(first, "kept");
@@ -65,11 +65,11 @@ test("objects, definitions and the version survive a restart; the identity of th
   const [event] = await readWatch(second, `${MAPS}?watch=true&resourceVersion=1`);
   expect(event).toMatchObject({ type: "ERROR", object: { code: 410, reason: "Expired" } });
 });
-test("two servers do not share a data folder", async () => {
+test("two servers cannot share a data directory", async () => {
   await start({ dataDir: folder });
   await expect(start({ dataDir: folder })).rejects.toThrow(/in use/);
 });
-test("a port that is taken and an audit log that cannot be opened are said with their cure", async () => {
+test("suggests a fix for a port in use and for an audit log that cannot be opened", async () => {
   const server = await start();
   const port = Number(new URL(server.url).port);
   await expect(start({ port })).rejects.toThrow(/give a free port/);
@@ -81,7 +81,7 @@ test.each([
   [500, "application/json"],
   [503, "application/json"],
   [504, "application/json"],
-] as const)("an injected %i is answered as the real server would", async (code, type) => {
+] as const)("an injected %i equals the real server's response", async (code, type) => {
   const server = await start();
   server.inject({
     verbs: ["create"],
@@ -94,7 +94,7 @@ test.each([
   expect(answer.headers.get("retry-after")).toBe("2");
   expect((await make(server, "a")).code).toBe(201);
 });
-test("a dropped connection: before nothing has happened, after it has", async () => {
+test("a dropped connection: before the write, or after it", async () => {
   const server = await start();
   server.inject({ verbs: ["create"], count: 1, effect: { kind: "drop", when: "before" } });
   await expect(make(server, "a")).rejects.toThrow("fetch failed");
@@ -103,7 +103,7 @@ test("a dropped connection: before nothing has happened, after it has", async ()
   await expect(make(server, "a")).rejects.toThrow("fetch failed");
   expect((await send(server, "GET", `${MAPS}/a`)).code).toBe(200);
 });
-test("a request that is met by silence is served, and never answered", async () => {
+test("a silent fault serves the request without a response", async () => {
   const server = await start();
   server.inject({ verbs: ["create"], count: 1, effect: { kind: "silence" } });
   const unanswered = make(server, "a");
@@ -112,7 +112,7 @@ test("a request that is met by silence is served, and never answered", async () 
   expect(first).toBe("no");
   await Promise.all([server.close(), expect(unanswered).rejects.toThrow("fetch failed")]);
 });
-test("a watch that is cut ends, one that is silent goes on and says nothing", async () => {
+test("a cut watch ends, a silent one stays open without events", async () => {
   const server = await start();
   server.inject({ count: 1, effect: { kind: "cutWatch", afterEvents: 1 } });
   await make(server, "a");
@@ -126,7 +126,7 @@ test("a watch that is cut ends, one that is silent goes on and says nothing", as
   expect(server.cutWatches("configmaps")).toBe(1);
   expect(await silent).toHaveLength(2);
 });
-test("the audit log has a line per finished request, in the real server's form", async () => {
+test("the audit log has a line per finished request, in the real server's format", async () => {
   const auditLog = join(folder, "audit.log");
   const server = await start({ auditLog });
   await make(server, "a");
@@ -151,7 +151,7 @@ test("the audit log has a line per finished request, in the real server's form",
     { verb: "get", objectRef: { name: "none" }, responseStatus: { code: 404 } },
   ]);
 });
-test("a version that comes while a read waits for it ends the wait", async () => {
+test("a read that waits for a version returns when it arrives", async () => {
   const server = await start({ freshnessLimitMs: 10_000 });
   const next = Number(server.resourceVersion) + 1;
   const waiting = send(server, "GET", `${MAPS}?resourceVersion=${next}`);

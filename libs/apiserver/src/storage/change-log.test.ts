@@ -12,7 +12,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const object = (name: string, content = "") => ({ metadata: { name }, data: { content } });
-/** Opens the folder, does something, and goes on with what a process that dies here leaves: nothing is flushed or closed. */
+/** Opens the directory, runs a step, and continues with the state that a crash leaves: nothing is flushed or closed. */
 function session<T>(work: (store: ObjectStore) => T): T {
   const changeLog = new ChangeLog(folder);
   const result = work(new ObjectStore({ changeLog }));
@@ -42,7 +42,7 @@ test("objects, deletions and the version survive", () => {
     expect(store.put(store.table("things"), "c", object("c")).version).toBe(6);
   });
 });
-test("a line that was cut in two is dropped, and the log goes on after it", () => {
+test("drops a truncated line and continues the log after it", () => {
   session((store) => store.put(store.table("things"), "a", object("a")));
   appendFileSync(join(folder, "log.jsonl"), '{"v":3,"t":"things","k":"b","o":{"meta');
   session((store) => {
@@ -59,7 +59,7 @@ test("integers beyond 2^53 keep their digits", () => {
     expect(stored?.text).toContain("9007199254740993");
   });
 });
-test("a long log becomes a snapshot; changes that both hold count once", () => {
+test("a long log becomes a snapshot; changes in both count once", () => {
   const large = "x".repeat(1024 * 1024);
   session((store) => {
     const table = store.table("things");
@@ -68,7 +68,7 @@ test("a long log becomes a snapshot; changes that both hold count once", () => {
     store.remove(table, "b", object("b"));
   });
   expect(readFileSync(join(folder, "snapshot.jsonl"), "utf8")).toContain('"k":"a"');
-  // As if the process had died between the snapshot and the emptying of the log.
+  // As if the process had died between writing the snapshot and emptying the log.
   const stale = '{"v":2,"t":"things","k":"old","o":{"metadata":{"name":"old"}}}\n';
   const log = join(folder, "log.jsonl");
   writeFileSync(log, stale + readFileSync(log, "utf8"));
@@ -77,7 +77,7 @@ test("a long log becomes a snapshot; changes that both hold count once", () => {
     expect(store.version).toBe(23);
   });
 });
-test("what was before a restart is no history: older versions have expired", () => {
+test("versions from before a restart have expired", () => {
   session((store) => {
     for (const key of ["a", "b", "c"]) store.put(store.table("things"), key, object(key));
   });
@@ -87,18 +87,18 @@ test("what was before a restart is no history: older versions have expired", () 
     expect(history.since(4)).toEqual([]);
   });
 });
-test("a folder that a live server uses is refused, that of a dead one is taken over", () => {
+test("rejects a directory that a live server uses, and takes over that of a dead one", () => {
   const first = new ChangeLog(folder);
   expect(() => new ChangeLog(folder)).toThrow(/in use by process/);
   first.close();
   writeFileSync(join(folder, "lock"), "999999999");
   new ChangeLog(folder).close();
 });
-test("a lock with our own number that we do not hold is of a process before us, as in a container", () => {
+test("takes over a lock with its own process ID from an earlier process, as in a container", () => {
   writeFileSync(join(folder, "lock"), String(process.pid));
   expect(() => new ChangeLog(folder).close()).not.toThrow();
 });
-test("a line that was written whole and cannot be read is refused with its place", () => {
+test("rejects an invalid complete line with its position", () => {
   writeFileSync(join(folder, "log.jsonl"), '{"v":2,"t":"things","k":"a"}\n{"v":\n');
   expect(() => session(() => undefined)).toThrow(/log\.jsonl:2 is damaged: restore/);
 });

@@ -4,7 +4,7 @@ import { ObjectStore } from "./object-store.ts";
 
 const object = (name: string) => ({ metadata: { name } });
 
-test("the state at any remembered version can be had again", () => {
+test("restores the state at any version in the history", () => {
   const step = fc.record({ key: fc.constantFrom("a", "b", "c", "d"), isRemoval: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
@@ -24,7 +24,7 @@ test("the state at any remembered version can be had again", () => {
     }),
   );
 });
-test("history is bounded, and says what it no longer knows", () => {
+test("the history is bounded and reports dropped versions", () => {
   const store = new ObjectStore({ historyLimit: 5 });
   const table = store.table("things");
   for (let round = 0; round < 100; round++) store.put(table, "a", object("a"));
@@ -34,7 +34,7 @@ test("history is bounded, and says what it no longer knows", () => {
   expect(table.history.since(store.version - 1)).toBeUndefined();
   expect(table.history.since(store.version)).toEqual([]);
 });
-test("a namespace is a prefix of keys, also beside one whose name begins alike", () => {
+test("a namespace is a prefix of keys, even beside one with a similar name", () => {
   const store = new ObjectStore();
   const table = store.table("things");
   for (const key of ["a-b/x", "a/x", "a/y", "b/x"]) store.put(table, key, object("x"));
