@@ -251,7 +251,7 @@ const BAD: readonly (readonly [args: readonly string[], code: number, why: RegEx
     /^(?!.*s3cret).*must not contain a user name/,
   ],
   [["reconcile", "enqueue", "nobody", "blue", "-n", "demo"], 3, /no controller "nobody"; known: /],
-  [["object", "get", "node-pool", "never", "-n", "demo"], 3, /nothing was ever requested/],
+  [["object", "get", "node-pool", "never", "-n", "demo"], 3, /no requests found for/],
   [["object", "history", ...BLUE, "--attempt", "999"], 3, /no attempt 999; available: 1 to|to 1/],
   [["guard", "show", "nobody"], 3, /run `konverge guard list` for the names/],
   [["queue", "resume", "fragile", ...WHY], 3, /not paused/],

@@ -263,7 +263,7 @@ test("two workers with different limits for one cluster: the later ones count, a
 const ISOLATE = ["guard", "isolate", "default"];
 const RATE = ["guard", "set-rate", "default"];
 const REASON = ["--reason", WHY];
-const NO_GUARD = /no worker has (guarded a|told) .*; run .*guard list. for the names/;
+const NO_GUARD = /no (guard found for|worker has told) .*; run .*guard list. for the names/;
 const NO_RATE = /'rate'.* from 0.001 to 100000, or "configured"/;
 test.each([
   ["no guard yet", [...ISOLATE, ...REASON], NO_GUARD, 3],

@@ -12,19 +12,23 @@ import { dashboardPages, type PageFrame } from "./pages/dashboard-pages.ts";
 import { describeApi } from "./http/describe-api.ts";
 import { ERROR_PAGE, errorPage } from "./http/error-page.ts";
 import { eventRoutes } from "./routes/event-routes.ts";
+import { deadLetterRoutes } from "./routes/dead-letter-routes.ts";
+import { fleetRoutes } from "./routes/fleet-routes.ts";
 import { guardRoutes } from "./routes/guard-routes.ts";
 import { historyRoutes } from "./routes/history-routes.ts";
 import { jobBoard } from "./pages/job-board.ts";
 import { isJsonResponse } from "./http/json-response.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
+import { objectActionRoutes } from "./routes/object-action-routes.ts";
 import { objectRoutes } from "./routes/object-routes.ts";
 import { overviewRoutes } from "./routes/overview-routes.ts";
 import { answerProblem } from "./http/problem.ts";
 import type { QueueAccess } from "./queues/queue-access.ts";
-import { createQueueDesk } from "./queues/queue-desk.ts";
+import { pauseRoutes } from "./routes/pause-routes.ts";
 import { queueRoutes } from "./routes/queue-routes.ts";
 import { reconcileRoutes } from "./routes/reconcile-routes.ts";
 import { route, type Route } from "./http/route.ts";
+import { runActionRoutes } from "./routes/run-action-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 
@@ -32,44 +36,41 @@ export interface ApiOptions {
   readonly access: QueueAccess;
   readonly guards: GuardControl;
   readonly metrics: Metrics;
-  /** An admin's. With it nobody is let in without a token. */
+  /** Admin token. If set, every request needs a token. */
   readonly token: string | undefined;
   /**
-   * False for a server that others than this machine can reach: then nobody is let in without a token, also when `token` is
-   * not set. Default true.
+   * False if other machines can reach the server; every request then needs a token, even if `token` is not set. Default
+   * true.
    */
   readonly isLoopback?: boolean;
-  /**
-   * Set by a process that calls `fetch` itself and serves it to nobody: every call is this user's, an admin.
-   */
+  /** Set by a process that calls `fetch` itself and does not serve it: all calls are made by this user, as an admin. */
   readonly inProcess?: { readonly user: string };
-  /** Requests of one caller at this process. Default 1,000 per second, and a burst of 2,000. */
+  /** Rate limit per caller and process. Default 1,000 per second with a burst of 2,000. */
   readonly rate?: BucketLimits;
-  /** The cluster that the overview and the raw job view show. */
+  /** The default cluster, also of the overview and the raw job view. */
   readonly cluster: string;
-  /** How often an idle stream of events says that it is there, in ms. Default 15,000. */
+  /** Interval between heartbeats of an idle event stream, in ms. Default 15,000. */
   readonly heartbeatMs?: number;
-  /** Folder of the built dashboard. Default: the one of apps/dashboard. */
+  /** Folder of the built dashboard. Default: the folder of apps/dashboard. */
   readonly pages?: string;
-  /** Told of errors whose text callers do not get. */
+  /** Receives errors that callers see only as `internal`. */
   readonly onError: (error: unknown) => void;
 }
 
-/** For a script that runs wild, not for a fleet at work. */
+/** High enough for normal use; stops runaway scripts. */
 const DEFAULT_RATE: BucketLimits = { ratePerSecond: 1_000, burst: 2_000 };
 
-/** The API as one web-standard `fetch`, to be served or mounted in a server of your own. */
+/** The API as one web-standard `fetch`, to serve or to mount in another server. */
 export interface Api {
-  /** `env` is what a server adds; `outgoing` of Node's lets it cut off who does not read. */
+  /** `env` comes from the server. Its `outgoing`, on Node, lets the API disconnect slow readers. */
   readonly fetch: (request: Request, env?: object) => Response | Promise<Response>;
-  /** Ends the streams of events, which would never end by themselves, and answers who waits for an end with what is known. */
+  /** Ends the event streams and answers pending waits with the current state. */
   close(): void;
 }
 
 export function createApi(options: ApiOptions): Api {
   const { access, guards, metrics, token, cluster, onError } = options;
   const { isLoopback = true, inProcess, rate = DEFAULT_RATE } = options;
-  const desk = createQueueDesk(access);
   const authenticator = createAuthenticator({
     tokens: access.tokens,
     adminToken: token,
@@ -79,10 +80,15 @@ export function createApi(options: ApiOptions): Api {
   const closing = new AbortController();
   const routes: Route[] = [
     ...sessionRoutes(authenticator),
-    ...reconcileRoutes(access, desk),
-    ...objectRoutes(access, desk),
-    ...queueRoutes(access, desk, cluster),
+    ...reconcileRoutes(access),
+    ...objectRoutes(access),
+    ...objectActionRoutes(access),
+    ...fleetRoutes(access, cluster),
+    ...queueRoutes(access),
+    ...pauseRoutes(access),
+    ...deadLetterRoutes(access),
     ...runRoutes(access),
+    ...runActionRoutes(access),
     ...historyRoutes(access),
     ...guardRoutes({ guards, clusters: () => access.clusters() }),
     ...overviewRoutes({ access, guards, home: cluster }),
@@ -118,7 +124,7 @@ export function createApi(options: ApiOptions): Api {
     await next();
     if (!isJsonResponse(context.res)) context.header("x-content-type-options", "nosniff");
   });
-  // They hold nothing before the login, and whoever has no token yet must get to the form that asks for it.
+  // The pages contain no data, and the login form must be reachable without a token.
   app.route(
     "/",
     dashboardPages({
@@ -135,14 +141,14 @@ export function createApi(options: ApiOptions): Api {
     routes.filter(({ role }) => role === "none"),
     mount,
   );
-  // From here on nothing is served to nobody.
+  // All following routes require an authenticated caller.
   app.use("*", inProcess === undefined ? authenticator.middleware : asUser(inProcess.user));
   mountRoutes(
     app,
     routes.filter(({ role }) => role !== "none"),
     mount,
   );
-  // What follows shows the whole installation.
+  // The following routes show the whole installation.
   for (const path of ["/metrics", "/jobs", "/jobs/*"]) app.use(path, demandUnrestricted);
   app.get("/metrics", async (context) =>
     context.body(await metrics.text(), 200, { "content-type": metrics.contentType }),
@@ -154,14 +160,14 @@ export function createApi(options: ApiOptions): Api {
   };
 }
 
-/** The document describes itself as well. */
+/** The route of the OpenAPI document, which is part of the document. */
 function describeRoute(routes: readonly Route[]): Route {
   let document: Record<string, unknown> | undefined;
   return route({
     id: "getOpenapi",
     method: "get",
     path: "/v1/openapi.json",
-    summary: "This document",
+    summary: "Get this document",
     role: "viewer",
     answer: z.record(z.string(), z.unknown()),
     handle: async () => (document ??= describeApi(routes)),
@@ -177,7 +183,7 @@ function asUser(name: string): MiddlewareHandler<ApiEnv> {
 
 const demandUnrestricted: MiddlewareHandler<ApiEnv> = async (context, next) => {
   if (!isUnrestricted(context.get("caller"))) {
-    throw new KonvergeError("forbidden", "this shows all there is, and the token has a scope");
+    throw new KonvergeError("forbidden", "the raw job view requires a token without a scope");
   }
   await next();
 };
@@ -187,7 +193,7 @@ function frameFor({ name, role, scope, via }: Caller, home: string): PageFrame {
   return {
     cluster: clusters.includes(home) ? home : (clusters[0] ?? home),
     role,
-    // Over loopback nobody is known by name.
+    // Local callers have no name.
     ...(via === "local" ? {} : { name }),
   };
 }

@@ -9,23 +9,23 @@ import { openQueueAccess, type QueueAccess } from "./queues/queue-access.ts";
 
 export interface RunningApi {
   readonly url: string;
-  /** Answers what it has begun, then closes. */
+  /** Completes running requests, then closes. */
   stop(): Promise<void>;
 }
 
-/** How long open requests may take to end at a stop. */
+/** Time for running requests to complete on shutdown. */
 const CLOSE_MS = 5_000;
 const LOOK_FOR_IDLE_MS = 50;
 const REQUEST_TIMEOUT_MS = 30_000;
 
 /**
- * Serves the HTTP API. Beyond loopback nobody is let in without a token.
- * @throws KonvergeError `invalid_config` when the port is taken
+ * Serves the HTTP API. Other addresses than loopback require tokens.
+ * @throws KonvergeError `invalid_config` if the port is in use
  */
 export async function startApi(options: {
   readonly settings: Settings;
   readonly version: string;
-  /** A client that has not sent its request by then is hung up on. Default 30 s. */
+  /** Longest time to receive a request, in ms. Default 30,000. */
   readonly requestTimeoutMs?: number;
 }): Promise<RunningApi> {
   const { settings, version, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
@@ -71,7 +71,7 @@ export async function startApi(options: {
         const timer = setTimeout(() => {
           if ("closeAllConnections" in server) server.closeAllConnections();
         }, CLOSE_MS);
-        // A connection that is kept alive becomes idle only once its last answer is out.
+        // A keep-alive connection becomes idle only after its last response.
         const idle = setInterval(() => {
           if ("closeIdleConnections" in server) server.closeIdleConnections();
         }, LOOK_FOR_IDLE_MS);
@@ -111,7 +111,7 @@ async function listen(
   return await new Promise<{ readonly server: ReturnType<typeof serve>; readonly port: number }>(
     (resolve, reject) => {
       const { requestTimeoutMs: requestTimeout, hostname, port } = options;
-      // Looked at twice per timeout; Node's own default is 30 s.
+      // Two checks per timeout; the default of Node is 30 s.
       const connectionsCheckingInterval = requestTimeout / 2;
       const serverOptions = {
         requestTimeout,
@@ -126,7 +126,7 @@ async function listen(
           error.code === "EADDRINUSE"
             ? new KonvergeError(
                 "invalid_config",
-                `KONVERGE_API_PORT: ${port} is taken; set another one, or 0 for any`,
+                `KONVERGE_API_PORT: port ${port} is in use; set another port, or 0 for a free one`,
                 {
                   cause: error,
                 },

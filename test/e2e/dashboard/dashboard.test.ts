@@ -47,7 +47,7 @@ test("by keyboard alone: search, open, walk, pause and resume an object", async 
   await until("all ran", () => worker.closed.length === 3);
 
   await page.goto(url);
-  await page.getByRole("heading", { name: "All is well: 1 worker on 1 controller." }).waitFor();
+  await page.getByRole("heading", { name: "No problems: 1 controller on 1 worker." }).waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("blue");
   await page.getByRole("option").nth(1).waitFor();
@@ -300,7 +300,7 @@ test("dead letters: all that match are counted first, then released", async (con
   for (const name of ["blue-1", "blue-2", "red-1"]) await queue.request(keyOf(name), BY_TEST);
   await until("all died", () => worker.closed.length === 3);
   await page.goto(`${url}/`);
-  await page.getByRole("heading", { name: "1 thing needs you." }).waitFor();
+  await page.getByRole("heading", { name: "1 error." }).waitFor();
   await page.getByRole("link", { name: "node-pool: 3 dead letters" }).click();
   await page.getByLabel("Name", { exact: true }).fill("blue");
   await expect.poll(() => page.locator("tbody tr").count()).toBe(2);

@@ -39,7 +39,7 @@ test("the rollout of the demo: the worker that was killed is to be seen, and eve
   await page.getByRole("link", { name: "Workflows" }).click();
   await page.getByRole("link", { name: "web-2" }).waitFor();
   await page.getByRole("link", { name: "Overview" }).click();
-  await page.getByRole("heading", { name: "All is well: 1 worker on 1 workflow." }).waitFor();
+  await page.getByRole("heading", { name: "No problems: 1 workflow on 1 worker." }).waitFor();
   expect(troubles).toEqual([]);
 });
 

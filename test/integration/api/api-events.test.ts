@@ -237,7 +237,7 @@ test("a silent stream says that it is there, and ends with its token", async () 
   const { follow } = serve({ isLoopback: false, heartbeatMs: 50 });
   const { token } = await access.tokens.create({ name: "t", role: "viewer", scope: {} }, "ada");
   const seen = await follow("", { authorization: `Bearer ${token}` });
-  await until("comments", () => seen.text().split(": still here").length > 3);
+  await until("comments", () => seen.text().split(": heartbeat").length > 3);
   await access.tokens.revoke("t");
   await expect(seen.ended).resolves.toBeUndefined();
 });

@@ -114,20 +114,20 @@ async function remember(options: {
 
 const codesOf = ({ problems }: Overview) => problems.map(({ code }) => code);
 
-test("before the first worker the overview says that nothing is known", async () => {
+test("reports no controllers before the first worker starts", async () => {
   expect(await overview()).toMatchObject({
-    summary: "No controller is known yet.",
+    summary: "No controllers or workflows found.",
     problems: [],
     controllers: [],
   });
 });
 
-test("all is well in one sentence, with a row per controller", async () => {
+test("summarizes a cluster without problems and lists its controllers", async () => {
   await announce({ live: true });
   await remember({ outcomes: { done: 7, conflict: 2, retry: 1 } });
   const answer = await overview();
   expect(answer).toMatchObject({
-    summary: "All is well: 1 worker on 1 controller.",
+    summary: "No problems: 1 controller on 1 worker.",
     problems: [],
     clusters: ["default"],
     controllers: [
@@ -139,7 +139,7 @@ test("all is well in one sentence, with a row per controller", async () => {
   expect(minutes.filter(({ ok }) => ok > 0)).toEqual([{ ok: 7, conflict: 2, failed: 1 }]);
 });
 
-test("what is wrong is said worst first, and what was wrong is not said any more", async () => {
+test("lists current problems, most severe first", async () => {
   await announce({ live: true });
   await remember({
     outcomes: { done: 5, retry: 5, lost: 1 },
@@ -150,19 +150,19 @@ test("what is wrong is said worst first, and what was wrong is not said any more
   await queue.control.pause({ kind: "namespace", namespace: "demo" }, ORDER);
   const answer = await overview();
   expect(codesOf(answer)).toEqual(["failing", "lost", "loop", "contention", "paused"]);
-  expect(answer.summary).toBe("Work goes on; 4 things to look at.");
+  expect(answer.summary).toBe("No errors, 4 warnings.");
   expect(answer.problems.map(({ message }) => message)).toEqual([
     "node-pool: 6 of 11 attempts failed in 5 minutes",
     "node-pool: 1 attempt lost its worker in the last hour",
-    "demo/blue runs in circles and is slowed down",
-    "demo/blue was fought over 20 times in the last hour",
+    "demo/blue is throttled because of a reconcile loop",
+    "demo/blue had 20 conflicts in the last hour",
     "node-pool: demo is paused by ada: a bad release",
   ]);
   await remember({ loopUntilMs: Date.now() - 120_000 });
   expect(codesOf(await overview())).not.toContain("loop");
 });
 
-test("work that nobody does is bad", async () => {
+test("reports work without a worker as an error", async () => {
   await announce({ live: false });
   const { queue } = await api.access.find("default", "node-pool");
   const key = {
@@ -176,14 +176,14 @@ test("work that nobody does is bad", async () => {
   await queue.request(key, { kind: "cli", by: "test" });
   const answer = await overview();
   expect(codesOf(answer)).toEqual(["no_workers", "unserved"]);
-  expect(answer.summary).toBe("2 things need you.");
+  expect(answer.summary).toBe("2 errors.");
   expect(answer.controllers[0]?.oldestRequestAgeMs).toBeGreaterThanOrEqual(0);
   const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
   await until("it is dead", () => worker.closed.length === 1);
   expect(codesOf(await overview())).toEqual(["no_workers", "dead_letters"]);
 });
 
-test("workflows have a row of their own; runs that are stuck, have failed or are nobody's are wrong", async () => {
+test("lists workflows and reports blocked, failed and unserved runs", async () => {
   const redis = { url: harness.url };
   const { prefix } = harness;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix });
@@ -204,12 +204,12 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
   await registry.announce([], [release]);
   await runs.start(release, false, { id: "waits" });
   const alone = await overview();
-  expect(alone.summary).toBe("1 thing needs you.");
+  expect(alone.summary).toBe("1 error.");
   expect(alone.problems).toEqual([
     {
       code: "unserved",
       level: "error",
-      message: "release: 1 run has not ended and no worker runs it",
+      message: "release: 1 run has not ended and no worker runs the workflow",
       workflow: "release",
     },
   ]);
@@ -229,7 +229,7 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
   await inStatus("waits", "waiting");
   await until("the worker lives", async () => (await api.access.workers("default")).length === 1);
   expect(await overview()).toMatchObject({
-    summary: "All is well: 1 worker on 1 workflow.",
+    summary: "No problems: 1 workflow on 1 worker.",
     problems: [],
     workflows: [{ name: "release", version: 2, workers: 1, runs: { waiting: 1, failed: 0 } }],
   });
@@ -239,7 +239,7 @@ test("workflows have a row of their own; runs that are stuck, have failed or are
   await inStatus("team/fails", "failed");
   await inStatus("old", "blocked");
   const { summary, problems } = await overview();
-  expect(summary).toBe("1 thing needs you, 1 more to look at.");
+  expect(summary).toBe("1 error and 1 warning.");
   expect(problems).toMatchObject([
     {
       code: "run_blocked",

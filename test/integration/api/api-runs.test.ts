@@ -256,7 +256,7 @@ test("runs are found by status, key, who started them, and a part of their name"
   const { errors } = await problemIn(refused);
   expect(errors).toMatchObject([
     { pointer: "/status", detail: expect.stringMatching(/must be one of queued, running/) },
-    { pointer: "/cursor", detail: "take the cursor of an earlier answer" },
+    { pointer: "/cursor", detail: "must be the cursor of an earlier response" },
   ]);
 });
 
@@ -286,7 +286,7 @@ test("what is not there is told: workflows with those that are known, runs by th
   const none = await call("/v1/runs", { body: { workflow: "rollout" } });
   expect(await problemIn(none)).toMatchObject({
     status: 404,
-    detail: expect.stringMatching(/no worker has announced a workflow "rollout".*known: approved/),
+    detail: expect.stringMatching(/no workflow "rollout"; known: approved/),
   });
   const gone = await call(`/v1/runs/${encodeURIComponent("approved/default/x")}`);
   expect(await problemIn(gone)).toMatchObject({ status: 404, code: "not_found" });

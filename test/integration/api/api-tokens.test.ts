@@ -131,7 +131,7 @@ test("a viewer changes nothing, an operator does not see the audit log", async (
   ];
   for (const [path, sent] of changes) {
     const detail = await refused(await call(path, { ...sent, token: viewer }), 403);
-    expect(detail).toBe('this needs the role operator, and "screen" is viewer');
+    expect(detail).toBe('requires the role operator ("screen" is viewer)');
   }
   await refused(await call("/v1/audit", { token: operator }), 403);
   expect(await api.queues.redis.keys(`${api.queues.prefix}:*key*`)).toEqual([]);

@@ -8,37 +8,37 @@ import { digest } from "./digest.ts";
 import { isLoopbackHost } from "./is-loopback.ts";
 import { isExpired, type TokenStore } from "./token-store.ts";
 
-/** What routes find in their context. */
+/** The context of authenticated routes. */
 export interface ApiEnv {
   readonly Variables: { caller: Caller };
 }
 
 export const SESSION_COOKIE = "konverge_session";
-/** So long may a token that was revoked still be taken. */
+/** Longest time that a revoked token remains valid. */
 const REMEMBERED_MS = 1_000;
 const MOST_REMEMBERED = 1_000;
 const REFUSALS: readonly ErrorCode[] = ["unauthorized", "forbidden"];
 const SAFE: readonly string[] = ["GET", "HEAD", "OPTIONS"];
-/** What a proxy adds. Whoever is behind one is not on this machine. */
+/** Headers that proxies add. A proxied request may come from another machine. */
 const FORWARDED = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"] as const;
 const SEND_TOKEN = "send the header `Authorization: Bearer <token>`";
 
 export interface Authenticator {
   /** Puts the caller into the context. @throws KonvergeError `unauthorized` or `forbidden` */
   readonly middleware: MiddlewareHandler<ApiEnv>;
-  /** Who asks; undefined for who would not be let in. */
+  /** Returns the caller, or undefined if the request would be rejected. */
   identify(context: Context): Promise<Caller | undefined>;
-  /** Undefined for what is no token, or not any more. */
+  /** Undefined for an unknown, revoked or expired token. */
   verify(token: string, via: "token" | "session"): Promise<Caller | undefined>;
-  /** True as long as a caller that was let in before would be let in again. */
+  /** True while an authenticated caller would still be accepted. */
   isStillValid(caller: Caller): Promise<boolean>;
 }
 
 export interface AuthenticatorOptions {
   readonly tokens: TokenStore;
-  /** Of the configuration: an admin. With it nobody is let in without a token. */
+  /** Admin token of the configuration. If set, every request needs a token. */
   readonly adminToken: string | undefined;
-  /** Of a server that only this machine reaches: without a token everybody on it is an admin. */
+  /** Set for a loopback server: without a token, every local caller is an admin. */
   readonly isOpen: boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -64,7 +64,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     return view;
   };
   const verify: Authenticator["verify"] = async (token, via) => {
-    // Digests have one length, so that the comparison tells nothing about the token.
+    // Digests have equal length, so the comparison reveals nothing about the token.
     if (expected !== undefined && timingSafeEqual(digest(token), expected)) {
       return { id: "admin", name: "admin", role: "admin", scope: {}, via };
     }
@@ -80,10 +80,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const [, token] = /^bearer +(\S+) *$/i.exec(header) ?? [];
       const caller = token === undefined ? undefined : await verify(token, "token");
       if (caller !== undefined) return caller;
-      throw new KonvergeError(
-        "unauthorized",
-        `this token is not known, or not any more; ${SEND_TOKEN}`,
-      );
+      throw new KonvergeError("unauthorized", `unknown, revoked or expired token; ${SEND_TOKEN}`);
     }
     const cookie = getCookie(context, SESSION_COOKIE);
     const caller = cookie === undefined ? undefined : await verify(cookie, "session");
@@ -118,8 +115,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 }
 
 /**
- * A browser sends cookies, and reaches loopback, for any page that is open in it; it says for which one it is.
- * @param silent whether a request that does not say so, which is none of a browser's, may pass
+ * Rejects requests of other sites. A browser sends cookies, and reaches loopback, for any open page, and names its origin.
+ * @param silent whether a request without an origin, which is not from a browser, is accepted
  * @throws KonvergeError `forbidden`
  */
 export function demandSameOrigin({ req }: Context, silent: "known" | "unknown"): void {
@@ -128,21 +125,21 @@ export function demandSameOrigin({ req }: Context, silent: "known" | "unknown"):
   if (site === "same-origin") return;
   if (site === undefined && origin === undefined && silent === "unknown") return;
   if (site === undefined && origin !== undefined && hostOf(origin) === req.header("host")) return;
-  throw new KonvergeError("forbidden", "this was sent by a page of another origin, or says none");
+  throw new KonvergeError("forbidden", "cross-origin request; Origin must match the host");
 }
 
-/** Also against a page that reaches us through a name of its own (DNS rebinding), and against proxies on this machine. */
+/** Rejects DNS rebinding and requests through a proxy on this machine. */
 function demandLocal({ req }: Context): void {
   const host = req.header("host") ?? "";
   if (!isLoopbackHost(host)) {
-    const detail = `without a token only loopback hosts are served, not "${host}"`;
+    const detail = `requests without a token require a loopback host (got "${host}")`;
     throw new KonvergeError("forbidden", detail);
   }
   const header = FORWARDED.find((name) => req.header(name) !== undefined);
   if (header === undefined) return;
   throw new KonvergeError(
     "forbidden",
-    `this came through a proxy (${header}), which needs a token; ${SEND_TOKEN}`,
+    `proxied requests (${header}) require a token; ${SEND_TOKEN}`,
   );
 }
 

@@ -1,18 +1,18 @@
 import { ROLES, type Role, type Scope } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 
-/** Who sent a request, and what that allows. */
+/** The sender of a request and its permissions. */
 export interface Caller {
-  /** Of its token; tells limits and stored answers of callers apart. */
+  /** ID of the token. Separates the limits and stored responses of callers. */
   readonly id: string;
   readonly name: string;
   readonly role: Role;
   readonly scope: Scope;
-  /** `local` came over loopback without a token, `process` from the process itself. */
+  /** `local`: over loopback without a token. `process`: from the process itself. */
   readonly via: "token" | "session" | "local" | "process";
 }
 
-/** A place in the fleet. What is left out means all of them; `_` is the namespace of cluster-scoped objects. */
+/** A place in the fleet. An omitted field means all; `_` is the namespace of cluster-scoped objects. */
 export interface Place {
   readonly cluster?: string | undefined;
   readonly controller?: string | undefined;
@@ -29,22 +29,22 @@ export function allows(caller: Caller, role: Role): boolean {
   return ROLES.indexOf(caller.role) >= ROLES.indexOf(role);
 }
 
-/** True when nothing of the place lies outside of the scope. */
+/** True if the whole place is within the scope. */
 export function covers(scope: Scope, place: Place): boolean {
   return DIMENSIONS.every(([one, many]) => isWithin(scope[many], place[one], false));
 }
 
-/** True when some of the place lies within the scope. */
+/** True if a part of the place is within the scope. */
 export function touches(scope: Scope, place: Place): boolean {
   return DIMENSIONS.every(([one, many]) => isWithin(scope[many], place[one], true));
 }
 
-/** @throws KonvergeError `forbidden` unless the whole place is within the caller's scope */
+/** @throws KonvergeError `forbidden` unless the whole place is within the scope of the caller */
 export function demand(caller: Caller, place: Place): void {
   if (!covers(caller.scope, place)) throw outside(caller, place);
 }
 
-/** For lists, which leave out what is not within the scope. @throws KonvergeError `forbidden` when all would be left out */
+/** For lists, which omit items outside the scope. @throws KonvergeError `forbidden` if all would be omitted */
 export function demandSome(caller: Caller, place: Place): void {
   if (!touches(caller.scope, place)) throw outside(caller, place);
 }
@@ -66,8 +66,8 @@ function outside(caller: Caller, place: Place): KonvergeError {
   const limits = DIMENSIONS.flatMap(([one, many]) => {
     const allowed = caller.scope[many];
     if (allowed === undefined || isWithin(allowed, place[one], false)) return [];
-    const given = place[one] === undefined ? `names no ${one}` : `is for ${one} "${place[one]}"`;
-    return [`this ${given}, and the token is for ${allowed.join(", ")}`];
+    const given = place[one] === undefined ? `no ${one} given` : `${one} "${place[one]}"`;
+    return [`${given}, but the token is limited to ${allowed.join(", ")}`];
   });
   return new KonvergeError("forbidden", limits.join("; "));
 }

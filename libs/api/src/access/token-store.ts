@@ -20,22 +20,22 @@ const storedSchema = z.object({
 });
 
 /**
- * The tokens of an installation. Redis has their SHA-256 only: a secret of 256 random bits cannot be guessed, so a slow hash,
- * which is for passwords, would protect nothing and cost each request its time.
+ * The tokens of an installation. Redis stores only their SHA-256 digests. A secret of 256 random bits cannot be guessed, so
+ * a slow password hash would only add latency.
  */
 export interface TokenStore {
-  /** The token itself is in the answer, and nowhere else ever again. */
+  /** Returns the token, which is not stored. */
   create(
     token: NewToken,
     by: string,
   ): Promise<{ readonly token: string; readonly view: TokenView }>;
   /** By name. */
   list(): Promise<TokenView[]>;
-  /** By id, or by name. @throws KonvergeError `not_found` */
+  /** Revokes by ID or name. @throws KonvergeError `not_found` */
   revoke(idOrName: string): Promise<TokenView[]>;
-  /** Undefined when nobody has such a token, or not any more. */
+  /** Undefined for an unknown, revoked or expired token. */
   find(token: string): Promise<TokenView | undefined>;
-  /** Writes down that it was used, at most once a minute. */
+  /** Records the use of a token, at most once a minute. */
   touch(id: string): Promise<void>;
 }
 
@@ -57,11 +57,11 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
       const { name, role, scope, ttlMs } = newTokenSchema.parse(input);
       const known = await list();
       if (known.length >= MOST_TOKENS) {
-        const fix = "revoke those that are not used any more";
-        throw new KonvergeError("invalid_request", `there are ${MOST_TOKENS} tokens; ${fix}`);
+        const fix = "revoke unused tokens";
+        throw new KonvergeError("invalid_request", `limit of ${MOST_TOKENS} tokens reached; ${fix}`);
       }
       if (known.some((other) => other.name === name)) {
-        const detail = `a token "${name}" exists; revoke it, or take another name`;
+        const detail = `token "${name}" already exists; revoke it or use another name`;
         throw new KonvergeError("invalid_request", detail, {
           issues: [{ pointer: "/name", detail }],
         });

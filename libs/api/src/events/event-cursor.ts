@@ -1,11 +1,11 @@
 import { KonvergeError } from "@konverge/core";
 
-/** How far a reader of events has come in each of their sources. */
+/** The position of a reader in each source of events. */
 export interface EventCursor {
   /** Ids of Redis streams. */
   readonly attempt: string;
   readonly change: string;
-  /** Unix ms of a breaker's transition. */
+  /** Unix ms of a breaker transition. */
   readonly guardMs: number;
 }
 
@@ -20,13 +20,13 @@ export function parseCursor(text: string): EventCursor {
   if (attempt !== undefined && change !== undefined) {
     return { attempt, change, guardMs: Number(guardMs) };
   }
-  const detail = `Last-Event-ID is "${text}"; send the id of an event, or leave it out`;
+  const detail = `Last-Event-ID must be the ID of an event (got "${text}")`;
   throw new KonvergeError("invalid_request", detail, {
     issues: [{ pointer: "/last-event-id", detail }],
   });
 }
 
-/** True for an id of a stream that lies behind the other. */
+/** True if a stream ID comes after the other one. */
 export function isBehind(one: string, other: string): boolean {
   const [ms = 0, serial = 0] = one.split("-").map(Number);
   const [otherMs = 0, otherSerial = 0] = other.split("-").map(Number);

@@ -2,19 +2,19 @@ import { sleepMs } from "@konverge/core";
 import type { EventCursor } from "./event-cursor.ts";
 import type { EventSource, PlacedEvent } from "./event-source.ts";
 
-/** What workers gather is stored once a second, so looking more often shows nothing sooner. */
+/** Workers store events once a second, so faster polling would not help. */
 const POLL_MS = 250;
 const RETRY_MS = 1_000;
-/** Polls per look at the guard, whose state is larger than its news. */
+/** Polls per read of the guard, whose state is large. */
 const GUARD_EVERY = 4;
 
 interface Subscription {
-  /** The first event to come lies behind this. */
+  /** The position before the first event that the listener receives. */
   readonly from: EventCursor;
   end(): void;
 }
 
-/** One reader of a cluster's events, however many connections follow it; it reads nothing while nobody does. */
+/** One reader of a cluster's events for any number of connections; it stops reading without listeners. */
 export interface EventFeed {
   readonly source: EventSource;
   /** @throws KonvergeError `redis_unavailable` */
@@ -23,7 +23,7 @@ export interface EventFeed {
 
 export function createEventFeed(source: EventSource, onError: (error: unknown) => void): EventFeed {
   const listeners = new Set<(event: PlacedEvent) => void>();
-  /** Undefined while nobody listens. */
+  /** Undefined without listeners. */
   let reading: Promise<{ cursor: EventCursor }> | undefined;
 
   const follow = async (state: { cursor: EventCursor }): Promise<void> => {
@@ -31,7 +31,7 @@ export function createEventFeed(source: EventSource, onError: (error: unknown) =
       try {
         const withGuard = turn % GUARD_EVERY === 0;
         const { events, cursor, isFull } = await source.after(state.cursor, { withGuard });
-        // In one turn of the event loop: whoever subscribes gets the events behind the cursor that it was given.
+        // Synchronous, so a subscriber receives exactly the events after its cursor.
         state.cursor = cursor;
         for (const event of events) {
           for (const listener of listeners) listener(event);

@@ -4,41 +4,41 @@ import type { HistoryReader } from "@konverge/queue";
 import type { AuditLog } from "../kept/audit-log.ts";
 import type { Place } from "../access/caller.ts";
 import { formatCursor, isBehind, type EventCursor } from "./event-cursor.ts";
-import { summaryOf } from "../routes/history-routes.ts";
+import { summaryOf } from "../views/history-view.ts";
 import { placeOf } from "../queues/place-of.ts";
 
-/** An event, where it happened, and where to go on after it. */
+/** An event with its place and the cursor after it. */
 export interface PlacedEvent {
   readonly id: string;
   readonly event: StreamEvent;
   readonly place: Place;
-  /** Of the object, where it is about one. */
+  /** Name of the object, if the event has one. */
   readonly name: string | undefined;
   readonly cursor: EventCursor;
 }
 
 /**
- * What happened on a cluster, read from what is stored anyway: the search index of attempts, the audit log, the guard's
- * transitions. Nobody writes anything for it.
+ * The events of a cluster. They are derived from existing data: the search index of attempts, the audit log and the
+ * transitions of the guard.
  */
 export interface EventSource {
   readonly cluster: string;
-  /** Where the present is. */
+  /** Returns the current position. */
   now(): Promise<EventCursor>;
-  /** What lies behind a cursor, oldest first per kind. */
+  /** Reads the events after a cursor, oldest first per kind. */
   after(from: EventCursor, options: { readonly withGuard: boolean }): Promise<EventBatch>;
 }
 
 interface EventBatch {
   readonly events: readonly PlacedEvent[];
-  /** Where to go on. */
+  /** The position after the batch. */
   readonly cursor: EventCursor;
-  /** True when there may be more already. */
+  /** True if more events may be available. */
   readonly isFull: boolean;
 }
 
 const MOST_READ = 500;
-/** Requests and tokens are no news of the fleet. */
+/** Actions that are not events of the fleet. */
 const QUIET: ReadonlySet<string> = new Set(["reconcile", "token.create", "token.revoke"]);
 
 export function createEventSource(options: {
@@ -90,7 +90,7 @@ export function createEventSource(options: {
   };
 }
 
-/** True for an event that a reader at `cursor` has not had. */
+/** True if a reader at `cursor` has not received the event. */
 export function isNewTo(cursor: EventCursor, { event, cursor: own }: PlacedEvent): boolean {
   switch (event.type) {
     case "attempt":

@@ -2,28 +2,28 @@ import { formatCursor, type EventCursor } from "./event-cursor.ts";
 import type { EventFeed } from "./event-feed.ts";
 import { isNewTo, type PlacedEvent } from "./event-source.ts";
 
-/** Events that wait for a slow reader. Beyond it is cut off, and comes again behind the last one that it got. */
+/** Buffered events for a slow reader. Beyond this, it is disconnected and can resume after its last event. */
 const MOST_BUFFERED = 5_000;
-/** Comments keep proxies from closing a silent connection, and tell who is gone. */
+/** Heartbeats keep proxies from closing an idle connection and detect lost readers. */
 const HEARTBEAT_MS = 15_000;
 const RETRY_MS = 2_000;
 
 export interface EventStreamOptions {
   readonly feed: EventFeed;
-  /** `Last-Event-ID`. Left out: from now on. */
+  /** `Last-Event-ID`. Default: now. */
   readonly from: EventCursor | undefined;
   readonly isWanted: (event: PlacedEvent) => boolean;
-  /** Asked with each heartbeat; a caller whose token has ended is cut off. */
+  /** Checked with each heartbeat. A caller whose token has ended is disconnected. */
   readonly isAllowed: () => Promise<boolean>;
-  /** Cuts the connection of a reader that does not read. */
+  /** Disconnects a reader that does not read. */
   readonly hangUp: () => void;
   readonly onEnd: () => void;
-  /** Ends it with the process. */
+  /** Ends the stream when the API stops. */
   readonly signal: AbortSignal;
   readonly heartbeatMs?: number;
 }
 
-/** Server-sent events as a body. What is read is bounded by what the reader takes. @throws KonvergeError `redis_unavailable` */
+/** Opens server-sent events as a body, read on demand. @throws KonvergeError `redis_unavailable` */
 export async function openEventStream(
   options: EventStreamOptions,
 ): Promise<ReadableStream<Uint8Array>> {
@@ -56,27 +56,27 @@ export async function openEventStream(
     hangUp();
   };
   const heart = setInterval(() => {
-    // One that reads nothing for four heartbeats is gone, or as good as gone.
+    // A reader that misses four heartbeats is considered lost.
     if (++unread > 4) cut();
     wake();
   }, heartbeatMs);
   heart.unref();
   signal.addEventListener("abort", end, { once: true });
 
-  /** What the reader missed, up to where the live events begin. */
+  /** Reads the missed events up to the first live one. */
   async function* missed(): AsyncGenerator<PlacedEvent[]> {
     let cursor = from ?? subscription.from;
     for (let isFull = from !== undefined; isFull && isOpen;) {
       const batch = await feed.source.after(cursor, { withGuard: true });
       ({ cursor, isFull } = batch);
-      // What is newer than the subscription waits in the buffer.
+      // Newer events are in the buffer.
       const old = batch.events.filter((event) => !isNewTo(subscription.from, event));
       yield old.filter(isWanted);
       isFull &&= old.length > 0;
     }
   }
   async function* chunks(): AsyncGenerator<string> {
-    // The first id is where a reader goes on that gets no event before it is cut off.
+    // The first ID lets a reader resume that is disconnected before its first event.
     const first = `id: ${formatCursor(from ?? subscription.from)}\n\n`;
     yield `retry: ${RETRY_MS}\n${first}`;
     for await (const events of missed()) {
@@ -92,7 +92,7 @@ export async function openEventStream(
       await promise;
       if (!isOpen || buffer.length > 0) continue;
       if (!(await isAllowed())) break;
-      yield ": still here\n\n";
+      yield ": heartbeat\n\n";
     }
   }
   const source = chunks();
@@ -119,7 +119,7 @@ export async function openEventStream(
   );
 }
 
-/** Names, reasons and errors are in JSON, which has no line breaks of its own. */
+/** JSON has no line breaks, so names and reasons cannot break the framing. */
 function textOf({ id, event }: PlacedEvent): string {
   return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(event.data)}\n\n`;
 }

@@ -5,25 +5,25 @@ import { answerProblem } from "./problem.ts";
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
-/** Answers what no route took: 405 with `Allow` where another method would have been served, else 404. */
+/** Answers requests without a route: 405 with `Allow` if the path has other methods, else 404. */
 export function answerUnserved(app: Hono<ApiEnv>): NotFoundHandler<ApiEnv> {
   return (context) => {
     const { method, path } = context.req;
     const allowed = METHODS.filter((other) => isServed(app, other, path));
-    // A route of this method that has nothing there, such as a file, is no question of the method.
+    // The method has a route, but the route found nothing, such as a missing file.
     if (allowed.length === 0 || allowed.some((other) => other === method)) {
-      const detail = `${method} ${path} is not served here`;
+      const detail = `no route for ${method} ${path}`;
       return answerProblem(context, new KonvergeError("route_not_found", detail));
     }
     return answerMethod(context, allowed);
   };
 }
 
-/** 405 with the header that names the methods that would have been served. */
+/** Answers 405 and lists the allowed methods. */
 export function answerMethod(context: Context, allowed: readonly string[]): Response {
   const { method, path } = context.req;
   const list = allowed.join(", ");
-  const detail = `${path} is served for ${list}, not for ${method}`;
+  const detail = `${path} allows ${list}, not ${method}`;
   const response = answerProblem(context, new KonvergeError("method_not_allowed", detail));
   response.headers.set("allow", list);
   return response;

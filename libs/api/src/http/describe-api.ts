@@ -13,11 +13,11 @@ const INFO = {
   title: "Konverge",
   version: "1",
   description:
-    "Requests for reconciles, what became of them, and orders of people. Changes take an Idempotency-Key; errors are problems (RFC 9457) with a stable code, explained in docs/errors.md.",
+    "Reconcile requests and their results, workflow runs, and operator actions. Changes accept an Idempotency-Key. Errors are problems (RFC 9457) with a stable code; docs/errors.md describes each code.",
   license: { name: "Apache-2.0", identifier: "Apache-2.0" },
 };
 
-/** The OpenAPI 3.1 document of the routes, made of the very schemas that check what comes in. */
+/** Returns the OpenAPI 3.1 document of the routes, from the schemas that validate their requests. */
 export function describeApi(routes: readonly Route[]): Json {
   const named = nameSchemas();
   const paths: Record<string, Json> = {};
@@ -48,7 +48,7 @@ export function describeApi(routes: readonly Route[]): Json {
   };
 }
 
-/** The components that are referred to, directly or by others. */
+/** Returns the referenced components, direct or indirect. */
 function usedBy(paths: Json, schemas: Readonly<Record<string, object>>): Json {
   const used: Json = {};
   const visit = (part: unknown): void => {
@@ -71,7 +71,7 @@ function sorted(named: Json): Json {
 
 type Named = z.core.$ZodRegistry<{ id: string }>;
 
-/** Every schema of an answer, under the name that it is exported by. */
+/** Names the schemas of responses by their exports. */
 function nameSchemas(): Named {
   const named: Named = z.registry<{ id: string }>();
   for (const [name, schema] of Object.entries({ ...contracts, ...records })) {
@@ -87,8 +87,9 @@ function describeRoute(route: Route, named: Named, problems: Json): Json {
   const { id, summary, role, method, body, answer, status = 200, produces } = route;
   const content =
     status === 204 ? {} : { [produces ?? "application/json"]: { schema: refer(answer, named) } };
-  const description = role === "none" ? "Needs no token." : `Role: ${role}.`;
-  const done = status === 202 ? { "200": { description: "Finished.", content } } : {};
+  const description = role === "none" ? "Requires no token." : `Role: ${role}.`;
+  const done =
+    status === 202 ? { "200": { description: "The request has finished", content } } : {};
   return {
     operationId: id,
     summary,
@@ -105,14 +106,13 @@ function describeRoute(route: Route, named: Named, problems: Json): Json {
         }),
     responses: {
       ...done,
-      [status]: status === 204 ? { description: "Done." } : { description: title(method), content },
+      [status]:
+        status === 204
+          ? { description: "No content" }
+          : { description: status === 202 ? "Accepted" : "OK", content },
       ...problems,
     },
   };
-}
-
-function title(method: Route["method"]): string {
-  return method === "get" ? "As it is." : "Done.";
 }
 
 function pathParameters({ path }: Route): Json[] {
@@ -137,7 +137,9 @@ function queryParameters({ query }: Route): Json[] {
 
 function headerParameters({ method, role, headers = {} }: Route): Json[] {
   const isChange = method !== "get" && role !== "none";
-  const once = { "idempotency-key": "done once per key; the same again gets the same answer" };
+  const once = {
+    "idempotency-key": "Idempotency key; a repeated request returns the first response",
+  };
   return Object.entries({ ...(isChange ? once : {}), ...headers }).map(([name, description]) => ({
     name,
     in: "header",
@@ -147,14 +149,14 @@ function headerParameters({ method, role, headers = {} }: Route): Json[] {
   }));
 }
 
-/** With a token the author is the token's name. */
+/** `by` is optional, because a token names the author. */
 function bodySchema({ isOperatorAction }: Route, body: z.ZodType): Json {
   const { required = [], ...schema } = inputSchema(body);
   const needed = isOperatorAction === true ? required.filter((name) => name !== "by") : required;
   return { ...schema, ...(needed.length === 0 ? {} : { required: needed }) };
 }
 
-/** By status, with the codes that it can have; the same ones have the same name. */
+/** Returns the error responses by status; equal lists of codes share a name. */
 function problemsOf(route: Route): [name: string, status: number, response: Json][] {
   const byStatus = Map.groupBy(problemCodes(route), (code) => ERRORS[code].httpStatus);
   return [...byStatus].map(([status, found]) => {
@@ -166,7 +168,7 @@ function problemsOf(route: Route): [name: string, status: number, response: Json
   });
 }
 
-/** Every code that a route can answer, but for `internal`, which none should. */
+/** Returns every error code of a route except `internal`. */
 function problemCodes(route: Route): Set<ErrorCode> {
   const { role, query, body, method, path, headers, problems = [] } = route;
   const codes = new Set<ErrorCode>(problems);
@@ -193,7 +195,7 @@ interface ObjectSchema extends Json {
   readonly required?: readonly string[];
 }
 
-/** What callers write: before defaults and units. */
+/** The schema of the input, before defaults and units. */
 function inputSchema(schema: z.ZodType): ObjectSchema {
   return withoutIds(z.toJSONSchema(schema, { io: "input" }));
 }

@@ -1,9 +1,9 @@
 import { ERRORS } from "@konverge/core";
 
-/** Where the `type` of every problem leads, relative to the API: a heading per code. */
+/** The page that the `type` of every problem links to, relative to the API. */
 export const ERROR_PAGE = "/docs/errors.md";
 
-/** Every code with its title, as Markdown; docs/errors.md of the sources says what to do about each. */
+/** Returns every code with its title, as Markdown. docs/errors.md has the fixes. */
 export function errorPage(): string {
   const sections = Object.entries(ERRORS).map(
     ([code, { title, httpStatus }]) => `## ${code}\n\n${title} (HTTP ${httpStatus}).\n`,

@@ -1,17 +1,17 @@
-/** JSON is no page: of all the headers that protect one, this alone means something to it. */
+/** The only security header that applies to JSON. */
 const HEADERS = {
   "content-type": "application/json",
   "x-content-type-options": "nosniff",
 } as const;
 
-/** Marks a response as one of ours. A property, as a WeakSet costs the garbage collector more than all that it saves. */
+/** Marks the responses of `jsonResponse`. A WeakSet would cost more garbage collection than it saves. */
 const MADE: unique symbol = Symbol("made by jsonResponse");
 
 type Marked = Response & { [MADE]?: true };
 
 /**
- * JSON as the server sends it. The headers are a plain object on purpose: it is handed on as it is, while each `Headers` that is made,
- * filled and read again costs a tenth of what a request takes.
+ * Returns a JSON response. The headers are a plain object, because a `Headers` instance costs a tenth of the time of a
+ * request.
  */
 export function jsonResponse(
   value: unknown,
@@ -26,7 +26,7 @@ export function jsonResponse(
   return response;
 }
 
-/** True for one of the above, which needs no more headers; to look at them would mean to make them. */
+/** True for a response of `jsonResponse`, which needs no more headers. Reading them would create a `Headers`. */
 export function isJsonResponse(response: Marked): boolean {
   return response[MADE] === true;
 }

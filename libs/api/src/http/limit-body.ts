@@ -2,7 +2,7 @@ import { KonvergeError } from "@konverge/core";
 import type { MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 
-/** Refuses a body that is larger, also one that does not say so at its beginning. */
+/** Rejects larger bodies, with or without a `content-length`. */
 export function limitBody(maxKiB: number): MiddlewareHandler {
   const refuse = () => {
     throw new KonvergeError("body_too_large", `the body is larger than ${maxKiB} KiB`);
@@ -11,7 +11,7 @@ export function limitBody(maxKiB: number): MiddlewareHandler {
   return async (context, next) => {
     const { req } = context;
     const length = req.header("content-length");
-    // To look at a body's stream costs more than all else that is done with a small one, and Node reads no more than was said.
+    // Counting a stream is slow, and Node never reads more than `content-length`.
     if (length === undefined || req.header("transfer-encoding") !== undefined) {
       return await limitStream(context, next);
     }

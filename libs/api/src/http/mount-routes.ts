@@ -13,17 +13,17 @@ import type { Route } from "./route.ts";
 export interface MountOptions {
   readonly audit: AuditLog;
   readonly answers: AnswerStore;
-  /** Requests per second of each caller, at this process. */
+  /** Rate limit per caller and process. */
   readonly rate: BucketLimits;
   /** Aborted when the API stops. */
   readonly closing: AbortSignal;
   readonly onError: (error: unknown) => void;
 }
 
-/** Orders are kept to a few lines of text. */
+/** Enough for actions, which have a few lines of text. */
 const DEFAULT_BODY_KIB = 4;
 
-/** Serves the routes: who may, how often, what is well-formed, what is done once only, and what is written down about it. */
+/** Serves the routes with permissions, rate limit, validation, idempotency and audit. */
 export function mountRoutes(
   app: Hono<ApiEnv>,
   routes: readonly Route[],
@@ -79,7 +79,7 @@ async function answer(
   return jsonResponse(result, status, headers);
 }
 
-/** A list that goes on says where, also to those who follow `Link` (RFC 8288). */
+/** Adds the `Link` header (RFC 8288) to a list with a next page. */
 function linkNext({ req }: Context, result: unknown, headers: Record<string, string>): void {
   if (typeof result !== "object" || result === null || !("next" in result)) return;
   const { next } = result;
@@ -90,8 +90,8 @@ function linkNext({ req }: Context, result: unknown, headers: Record<string, str
 }
 
 /**
- * The author of an order: what a token's owner writes of itself proves nothing. Undefined for one that may, or has to, say
- * so itself.
+ * Returns the author of an action: the name of the token, which the body cannot override. Undefined if the body names the
+ * author.
  */
 function authorFor({ via, name }: Caller, body: unknown): string | undefined {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
@@ -102,20 +102,19 @@ function authorFor({ via, name }: Caller, body: unknown): string | undefined {
 /** @throws KonvergeError `forbidden` */
 function demandRole(caller: Caller, role: Caller["role"]): void {
   if (allows(caller, role)) return;
-  const detail = `this needs the role ${role}, and "${caller.name}" is ${caller.role}`;
+  const detail = `requires the role ${role} ("${caller.name}" is ${caller.role})`;
   throw new KonvergeError("forbidden", detail);
 }
 
 /**
- * A bucket per caller in this process: a shared one would cost every request a round trip to Redis, to be exact about a
- * bound that is there to stop what ran wild.
+ * One bucket per caller and process. A shared bucket would be exact, but would cost each request a round trip to Redis.
  */
 function createAdmission(limits: BucketLimits): (caller: Caller) => void {
   const buckets = new Map<string, number>();
   return ({ id }) => {
     const { tatMs, waitMs } = takeToken(limits, buckets.get(id) ?? 0, performance.now());
     if (waitMs > 0) {
-      const detail = `more than ${limits.ratePerSecond} requests per second by one caller`;
+      const detail = `more than ${limits.ratePerSecond} requests per second from this caller`;
       throw new KonvergeError("rate_limited", detail, { retryAfterMs: Math.ceil(waitMs) });
     }
     buckets.set(id, tatMs);

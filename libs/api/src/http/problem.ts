@@ -6,7 +6,8 @@ import { jsonResponse } from "./json-response.ts";
 
 /** The media type of every error (RFC 9457). */
 export const PROBLEM = "application/problem+json";
-/** Answers an error as `application/problem+json` (RFC 9457), by the one table of error codes. */
+
+/** Answers an error as `application/problem+json` (RFC 9457), according to the table of error codes. */
 export function answerProblem(context: Context, thrown: unknown): Response {
   const error = toKonvergeError(thrown);
   const { httpStatus } = ERRORS[error.code];
@@ -22,7 +23,7 @@ export function answerProblem(context: Context, thrown: unknown): Response {
   return jsonResponse(problem, httpStatus, headers);
 }
 
-/** What a problem says of an error, wherever it happened. */
+/** Returns the problem of an error, without its type and instance. */
 export function problemOf(error: KonvergeError): Omit<Problem, "type" | "instance"> {
   const { title, httpStatus } = ERRORS[error.code];
   return {
@@ -37,6 +38,6 @@ export function problemOf(error: KonvergeError): Omit<Problem, "type" | "instanc
 
 function toKonvergeError(thrown: unknown): KonvergeError {
   if (isKonvergeError(thrown)) return thrown;
-  // What went wrong inside is for the log; callers get no stack and no foreign text.
+  // Internal errors are logged; callers receive no stack and no foreign text.
   return new KonvergeError("internal", "see the log of the API process", { cause: thrown });
 }

@@ -2,22 +2,22 @@ import { KonvergeError } from "@konverge/core";
 import type { HonoRequest } from "hono";
 import type { z } from "zod";
 
-/** The body. @throws KonvergeError `unsupported_media_type` or `invalid_body` (no JSON) */
+/** Parses the body. @throws KonvergeError `unsupported_media_type` or `invalid_body` */
 export async function readJson(request: HonoRequest): Promise<unknown> {
   const type = request.header("content-type") ?? "";
   if (!/^application\/(.+\+)?json\b/i.test(type)) {
     throw new KonvergeError(
       "unsupported_media_type",
-      `the content type is "${type}"; send application/json (curl --json does)`,
+      `content type must be application/json (got "${type}"); curl --json sets it`,
     );
   }
   const text = await request.text();
   try {
-    // Half a character has no place in a key, and most bodies have no escape that could be one.
+    // Keys cannot hold half a surrogate pair. Few bodies contain an escape that could be one.
     return HALF.test(text) ? JSON.parse(text, demandWhole) : (JSON.parse(text) as unknown);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new KonvergeError("invalid_body", `the body is not JSON: ${why}`, { cause: error });
+    throw new KonvergeError("invalid_body", `body is not valid JSON: ${why}`, { cause: error });
   }
 }
 
@@ -25,11 +25,11 @@ const HALF = /\\ud[89a-f]/i;
 
 function demandWhole(name: string, value: unknown): unknown {
   const isWhole = name.isWellFormed() && (typeof value !== "string" || value.isWellFormed());
-  if (!isWhole) throw new SyntaxError("it has half of a surrogate pair");
+  if (!isWhole) throw new SyntaxError("unpaired surrogate");
   return value;
 }
 
-/** What came from outside, checked. @throws KonvergeError `invalid_request` with a pointer for each thing that is wrong */
+/** Validates input. @throws KonvergeError `invalid_request` with a pointer for each invalid field */
 export function checkInput<Schema extends z.ZodType>(
   input: unknown,
   schema: Schema,
@@ -42,9 +42,9 @@ export function checkInput<Schema extends z.ZodType>(
       pointer: [...issue.path, ...(key === undefined ? [] : [key])]
         .map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`)
         .join(""),
-      detail: key === undefined ? issue.message : "is not a known field; remove it",
+      detail: key === undefined ? issue.message : "unknown field; remove it",
     }));
   });
-  const wrong = issues.length === 1 ? "1 field is" : `${issues.length} fields are`;
-  throw new KonvergeError("invalid_request", `${wrong} not valid`, { issues });
+  const count = issues.length === 1 ? "1 invalid field" : `${issues.length} invalid fields`;
+  throw new KonvergeError("invalid_request", count, { issues });
 }

@@ -2,13 +2,13 @@ import { defined, KonvergeError } from "@konverge/core";
 import type { Context } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
 
-/** Visible ASCII, as headers have it. */
+/** Visible ASCII, the characters of headers. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 const HEADER = "idempotency-key";
 
 /**
- * Does a change once per Idempotency-Key, and gives the same answer again. Of what failed nothing is kept: the same key
- * may be tried again.
+ * Makes a change once per Idempotency-Key and replays its response. Failures are not stored, so the same key can be
+ * retried.
  */
 export async function replayed(
   context: Context,
@@ -24,7 +24,7 @@ export async function replayed(
   const key = req.header(HEADER);
   if (key === undefined) return await respond();
   if (!KEY.test(key)) {
-    const detail = "send an Idempotency-Key of 1 to 255 visible ASCII characters";
+    const detail = "Idempotency-Key must be 1 to 255 visible ASCII characters";
     throw new KonvergeError("invalid_request", detail, {
       issues: [{ pointer: `/${HEADER}`, detail }],
     });
@@ -56,7 +56,7 @@ export async function replayed(
     });
     return response;
   } catch (error) {
-    // Redis may be what failed; then the key is in flight for a while.
+    // If Redis failed, the key remains in flight until it expires.
     await answers.forget(callerId, key).catch(onError);
     throw error;
   }

@@ -16,50 +16,50 @@ export interface RouteInput<Path extends string, Query, Body> {
   readonly query: Query;
   readonly body: Body;
   readonly caller: Caller;
-  /** For what is not in the schemas: headers, a status other than the usual one, the end of the connection. */
+  /** For everything outside of the schemas: headers, another status, the end of the connection. */
   readonly context: Context<ApiEnv>;
-  /** To be filled: headers of an answer that is no Response. Those of the context, such as cookies, only a Response of its own has. */
+  /** Headers of the response, unless the handler returns a Response itself. */
   readonly headers: Record<string, string>;
-  /** Made for who waits: aborted when the caller has gone, or the API stops and answers what is known. */
+  /** Returns a signal for waits: aborted when the caller disconnects or the API stops. */
   readonly waiting: () => AbortSignal;
-  /** Tells the audit log what was changed. Orders are awaited; requests are gathered by the second. */
+  /** Records a change in the audit log. Requests are grouped by second; other changes are written immediately. */
   readonly audit: (note: Omit<AuditNote, "by">, author?: string) => void;
 }
 
-/** One route: what it takes, what it answers, who may use it, and what it does. The OpenAPI document is made of the same. */
+/** A route with its schemas, role and handler. The OpenAPI document is generated from it. */
 export interface RouteSpec<
   Path extends string,
   Query extends z.ZodType,
   Body extends z.ZodType,
   Answer extends z.ZodType,
 > {
-  /** Names it in the OpenAPI document, and so in generated clients. */
+  /** The operation ID in the OpenAPI document and in generated clients. */
   readonly id: string;
   readonly method: "get" | "post" | "put" | "delete";
   readonly path: Path;
   readonly summary: string;
-  /** The least role that may use it; `none` needs no token. */
+  /** Minimum role; `none` requires no token. */
   readonly role: Role | "none";
   readonly query?: Query;
   readonly body?: Body;
   readonly maxBodyKiB?: number;
-  /** True where the body's `by` is the author: with a token it is the token's name. */
+  /** True if the body has an author in `by`, which the name of a token replaces. */
   readonly isOperatorAction?: boolean;
   readonly answer: Answer;
   /** Default 200. */
   readonly status?: 200 | 202 | 204;
   /** Media type of the answer. Default `application/json`. */
   readonly produces?: string;
-  /** Headers that it looks at, by name, with what they do. */
+  /** Descriptions of the accepted headers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What it can answer besides what any route can (no token, no right, Redis away). */
+  /** Error codes in addition to those of every route. */
   readonly problems?: readonly ErrorCode[];
   handle(
     input: RouteInput<Path, z.output<Query>, z.output<Body>>,
   ): Promise<z.input<Answer> | Response>;
 }
 
-/** A route among others. */
+/** Any route. */
 export type Route = RouteSpec<string, z.ZodType, z.ZodType, z.ZodType>;
 
 export function route<

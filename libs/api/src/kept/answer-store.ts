@@ -5,7 +5,7 @@ import { runScript, withRedis, type RedisClient } from "@konverge/redis";
 import { digest } from "../access/digest.ts";
 import { keepAnswerScript } from "./keep-answer.ts";
 
-/** An answer as it was given. */
+/** A stored response. */
 interface KeptAnswer {
   readonly status: number;
   readonly location?: string;
@@ -13,29 +13,28 @@ interface KeptAnswer {
 }
 
 /**
- * Answers by Idempotency-Key (IETF draft-ietf-httpapi-idempotency-key-header-07): the same key and request of one caller is
- * answered again with what was answered before, instead of being done again. Kept for 24 h, and together within 64 MiB, which
- * they share Redis with the queue for; the oldest go first.
+ * Responses by Idempotency-Key (IETF draft-ietf-httpapi-idempotency-key-header-07). A repeated request of the same caller
+ * receives the stored response. Responses are stored for 24 h and within 64 MiB; the oldest are deleted first.
  */
 export interface AnswerStore {
   /**
-   * Undefined for a key that is new: then it is in flight until `keep` or `forget`, or for 90 s if this process dies.
-   * @param request what must be the same, body included
+   * Returns undefined for a new key, which is then in flight until `keep` or `forget`, or for 90 s if this process dies.
+   * @param request text that must be equal, including the body
    * @throws KonvergeError `idempotency_mismatch`, `idempotency_in_flight`
    */
   begin(callerId: string, key: string, request: string): Promise<KeptAnswer | undefined>;
   keep(callerId: string, key: string, request: string, answer: KeptAnswer): Promise<void>;
-  /** Nothing was done: the same key may be tried again. */
+  /** Deletes the key after a failure, so that it can be retried. */
   forget(callerId: string, key: string): Promise<void>;
 }
 
 const KEPT_MS: number = 24 * 3_600_000;
-/** The longest that a request takes is a wait of 60 s. */
+/** Longer than the longest request, a wait of 60 s. */
 const IN_FLIGHT_MS = 90_000;
 const BUDGET_BYTES: number = 64 * 1_024 * 1_024;
-/** Of a key in Redis, its expiry and its place in the order. */
+/** Estimated size of a key in Redis, its expiry and its entry in the order. */
 const OVERHEAD_BYTES = 350;
-/** Smaller ones grow by being packed. */
+/** Compression enlarges smaller bodies. */
 const PACKED_FROM_BYTES = 1_024;
 const AGAIN_MS = 1_000;
 
@@ -47,7 +46,7 @@ export function createAnswerStore(
   prefix: string,
   budgetBytes: number = BUDGET_BYTES,
 ): AnswerStore {
-  // One slot of a Redis Cluster, so that a script may touch all.
+  // One slot of a Redis Cluster, so that a script can access all keys.
   const home = `${prefix}:{answers}`;
   const root = `${home}/answer/`;
   const nameOf = (callerId: string, key: string) => hash(JSON.stringify([callerId, key]));
@@ -59,13 +58,13 @@ export function createAnswerStore(
       );
       if (mine === "OK") return undefined;
       const stored = await withRedis(redis, () => redis.get(`${root}${name}`));
-      // It expired between the two.
+      // The key expired between the two calls.
       if (stored === null) throw inFlight();
       const [before, head, body] = stored.split("\n");
       if (before !== hash(request)) {
         throw new KonvergeError(
           "idempotency_mismatch",
-          "this Idempotency-Key was sent with another request before; use a new one for each",
+          "Idempotency-Key was used for a different request; use a new key per request",
         );
       }
       if (head === undefined || body === undefined) throw inFlight();
@@ -103,7 +102,7 @@ export function createAnswerStore(
 }
 
 function inFlight(): KonvergeError {
-  const detail = "the first request with this Idempotency-Key is not answered yet; come again";
+  const detail = "the first request with this Idempotency-Key is still in progress; retry later";
   return new KonvergeError("idempotency_in_flight", detail, { retryAfterMs: AGAIN_MS });
 }
 

@@ -10,28 +10,28 @@ import { withRedis, type RedisClient } from "@konverge/redis";
 const KEPT = 10_000;
 const CHUNK = 1_000;
 const GATHERED_MS = 1_000;
-/** Authors and places of one second that get an entry of their own. */
+/** Maximum entries of one second. */
 const MOST_GATHERED = 1_000;
 
-/** What an entry says before it is written. */
+/** An entry before it is written. */
 export type AuditNote = Omit<AuditEntry, "id" | "at">;
 
-/** Every change that was made through the API or the command line. The newest 10,000 or so are kept. */
+/** The changes made through the API or the command line. About 10,000 are kept. */
 export interface AuditLog {
-  /** Resolves once Redis has it. */
+  /** Resolves when Redis has stored the note. */
   write(note: AuditNote): Promise<void>;
   /**
-   * For requests, which come by the thousand: those of a second are one entry, with their count. Their attempts name the
-   * author too, so what a killed process had not written yet can still be told.
+   * Records requests: those of one second share an entry with a count. A killed process can lose unwritten entries, but the
+   * attempts also record the author.
    */
   gather(note: AuditNote): void;
   read(query: AuditQuery, isSeen: (entry: AuditEntry) => boolean): Promise<AuditPage>;
-  /** Oldest first, behind `id`; without an entry for what another version wrote. */
+  /** Reads the notes after `id`, oldest first. The entry is undefined for the format of another version. */
   after(
     id: string,
     limit: number,
   ): Promise<{ readonly id: string; readonly entry: AuditEntry | undefined }[]>;
-  /** The newest id, to begin behind. */
+  /** Returns the newest ID. */
   last(): Promise<string>;
   close(): Promise<void>;
 }
@@ -105,7 +105,7 @@ export function createAuditLog(
   };
 }
 
-/** What another version stored is left out. */
+/** Undefined for the format of another version. */
 function entryOf([id, [, text = "{}"]]: [string, string[]]): AuditEntry | undefined {
   const note = JSON.parse(text) as Record<string, unknown>;
   const at = new Date(Number(id.slice(0, id.indexOf("-")))).toISOString();
@@ -118,7 +118,7 @@ function matches(entry: AuditEntry, field: string, value: unknown): boolean {
 
 function checkCursor(cursor: string): string {
   if (/^\d{1,15}-\d{1,15}$/.test(cursor)) return cursor;
-  const detail = `cursor is "${cursor}"; write the "next" of an earlier answer, or leave it out`;
+  const detail = `cursor must be the "next" of an earlier response (got "${cursor}")`;
   throw new KonvergeError("invalid_request", detail, {
     issues: [{ pointer: "/cursor", detail }],
   });

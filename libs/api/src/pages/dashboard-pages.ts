@@ -5,7 +5,7 @@ import type { Role } from "@konverge/contracts";
 import { DASHBOARD_FOLDER } from "@konverge/dashboard";
 import { Hono, type Context } from "hono";
 
-/** Every view of apps/dashboard has its own address, so that it can be sent to a colleague. */
+/** The views of apps/dashboard, each with its own address to share. */
 const VIEWS = [
   "attempts",
   "workflows",
@@ -19,7 +19,7 @@ const VIEWS = [
 const OBJECT = "/objects/:cluster/:controller/:namespace/:name";
 const RUN = "/runs/:workflow/:cluster/:id";
 
-/** Scripts and styles are our own files or they do not run; no foreign host, no markup from text. */
+/** Allows only own scripts and styles, no foreign host and no markup from text. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -38,7 +38,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 const NOT_BUILT =
-  "The dashboard is not built in this checkout: run `npm run setup`. The API is below /v1, raw jobs at /jobs.\n";
+  "The dashboard is not built; run `npm run setup`. The API is at /v1, raw jobs are at /jobs.\n";
 
 interface Asset {
   readonly type: string;
@@ -46,9 +46,9 @@ interface Asset {
   readonly gzip: Uint8Array<ArrayBuffer>;
 }
 
-/** What a page knows before it asks; empty for who has yet to log in. */
+/** Data embedded in the page; empty before login. */
 export interface PageFrame {
-  /** Shown when the address names none. */
+  /** The cluster of addresses without one. */
   readonly cluster?: string;
   readonly role?: Role;
   /** Of the token: it stands in for the author of orders. */
@@ -57,13 +57,13 @@ export interface PageFrame {
 
 export interface DashboardPagesOptions {
   readonly frameOf: (context: Context) => Promise<PageFrame>;
-  /** Where the built pages are. */
+  /** Folder of the built pages. */
   readonly folder?: string;
 }
 
 /**
- * Serves the built dashboard below whatever path a proxy puts in front: the page says how far up the top is, from its own
- * address. Nothing of the fleet is in them. Files are read once, at the start.
+ * Serves the built dashboard below any path prefix of a proxy, because the base of each page is relative. The pages contain
+ * no data of the fleet. Files are read once at startup.
  */
 export function dashboardPages({
   frameOf,
@@ -96,7 +96,7 @@ export function dashboardPages({
     if (asset === undefined) return context.notFound();
     const zipped = context.req.header("accept-encoding")?.includes("gzip") === true;
     context.header("content-type", asset.type);
-    // Their names change with their content.
+    // File names contain a hash of the content.
     context.header("cache-control", "public, max-age=31536000, immutable");
     context.header("vary", "accept-encoding");
     if (zipped) context.header("content-encoding", "gzip");

@@ -14,12 +14,12 @@ import type { QueueAccess } from "../queues/queue-access.ts";
 
 const PATH = "/jobs";
 const LOOKING: readonly string[] = ["GET", "HEAD"];
-/** The board has styles in its markup, and asks a foreign host for fonts, which it does not get. */
+/** The board uses inline styles. Its requests for foreign fonts are blocked. */
 const POLICY =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'self'; frame-ancestors 'none'";
 const BASE = `<base href="${PATH}/" />`;
 const FONTS = /<link href="https:\/\/fonts\.googleapis\.com[^>]*>/;
-/** Proxies that take a path away say which one; nothing that could leave the attribute. */
+/** A path prefix reported by a proxy, without characters that could end the attribute. */
 const PREFIX = /^(\/[\w.-]+)+$/;
 
 interface Board {
@@ -28,9 +28,9 @@ interface Board {
 }
 
 /**
- * bull-board over the raw BullMQ jobs. Its buttons would drop follow-ups, or run a key twice: to viewers it shows none, and
- * for operators retry and promote ask for the job's object as anybody else does, and the others are refused. Queues appear
- * when their controllers or workflows have been announced.
+ * bull-board over the raw BullMQ jobs. Its own buttons would drop follow-ups or run a key twice. Viewers therefore see no
+ * buttons. For operators, retry and promote enqueue the object of the job; other actions are rejected. Queues appear when
+ * their controllers or workflows are announced.
  */
 export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
   const boards = { looking: openBoard(), operating: openBoard() };
@@ -46,7 +46,7 @@ export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
       shown.add(controller.name);
       const queues = await access.rawQueues(controller);
       for (const [shard, { queue }] of queues.entries()) {
-        // The board tells queues apart by their names, which the shards of one share.
+        // The shards of a queue share a name, so the board needs a prefix.
         const prefix = queues.length === 1 ? "" : `shard ${shard}: `;
         const options = {
           prefix,
@@ -70,7 +70,7 @@ export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
     }
     await refresh();
     const response = await boards[mayOperate ? "operating" : "looking"].app.fetch(context.req.raw);
-    // What it does not serve may be served by another route.
+    // Another route may serve the path.
     if (response.status === 404 && !path.startsWith(`${PATH}/api/`)) return await next();
     return await tidy(context, response);
   });
@@ -90,12 +90,12 @@ function openBoard(): Board {
   return { app: new Hono().route(PATH, adapter.registerPlugin()), add: addQueue };
 }
 
-/** Problems as everywhere, and a page that asks no foreign host and works below a path that a proxy takes away. */
+/** Returns errors as problems, and a page without foreign hosts that works below a path prefix. */
 async function tidy(context: Context, response: Response): Promise<Response> {
   const type = response.headers.get("content-type") ?? "";
   if (response.status >= 400 && type !== PROBLEM) {
     const code = response.status < 500 ? "not_found" : "internal";
-    const detail = `${context.req.path}: ${response.status} by the board`;
+    const detail = `${context.req.path}: status ${response.status} from the job board`;
     return answerProblem(context, new KonvergeError(code, detail));
   }
   if (!type.startsWith("text/html")) return response;
@@ -105,7 +105,7 @@ async function tidy(context: Context, response: Response): Promise<Response> {
   return context.html((await response.text()).replace(FONTS, "").replace(BASE, base));
 }
 
-/** Of the two buttons that mean "run it now". */
+/** The job of a retry or promote button. */
 function jobOf(path: string): { readonly queue: string; readonly job: string } | undefined {
   const match = /^\/jobs\/api\/queues\/([^/]+)\/([^/]+)\/(?:retry\/[a-z-]+|promote)$/.exec(path);
   const [, queue, job] = match ?? [];
@@ -113,7 +113,7 @@ function jobOf(path: string): { readonly queue: string; readonly job: string } |
   return { queue: decodeURIComponent(queue), job: decodeURIComponent(job) };
 }
 
-/** In place of BullMQ's own retry, which starts the key a second time while it runs. @throws KonvergeError `not_found` */
+/** Enqueues the object of a job. BullMQ's own retry could start a running key again. @throws KonvergeError `not_found` */
 async function requestAgain(
   access: QueueAccess,
   context: Context<ApiEnv>,
@@ -124,7 +124,7 @@ async function requestAgain(
   }: { readonly cluster: string; readonly queue: string; readonly job: string },
 ): Promise<void> {
   if (workflowOfQueue(name) !== undefined) {
-    const detail = `"${name}" holds wake-ups of runs: steer a run on its own page or by \`konverge run\``;
+    const detail = `"${name}" is a workflow queue; use the run page or \`konverge run\``;
     throw new KonvergeError("invalid_request", detail);
   }
   const { queue, announced } = await access.find(cluster, name);
@@ -132,20 +132,17 @@ async function requestAgain(
   const jobs = await Promise.all(raw.map((each) => each.queue.getJob(id)));
   const text = keyTextOf(jobs.find((job) => job !== undefined)?.data);
   if (text === undefined) {
-    throw new KonvergeError(
-      "not_found",
-      `the queue of ${name} has no request of ours with the id "${id}"`,
-    );
+    throw new KonvergeError("not_found", `queue "${name}" has no request with the ID "${id}"`);
   }
   const key = parseKey(text);
   const { name: by, via } = context.get("caller");
-  const reason = "asked for in the raw job view";
+  const reason = "raw job view";
   const trigger = { kind: "http", by: via === "local" ? "http" : by, reason } as const;
   await queue.request(key, trigger, { class: "interactive" });
   access.audit.gather({ action: "reconcile", ...placeOf(key), cluster, count: 1, by });
 }
 
-/** To the page of the job's object or run, relative to the board. */
+/** Returns the link to the object or run of a job, relative to the board. */
 function objectLink(data: unknown): { readonly displayText: string; readonly href: string } {
   const key = keyTextOf(data);
   if (key === undefined) return { displayText: "Dashboard", href: "../" };
@@ -160,7 +157,7 @@ function objectLink(data: unknown): { readonly displayText: string; readonly hre
   };
 }
 
-/** Jobs of others may hold anything. */
+/** Foreign jobs can contain any data. */
 function keyTextOf(data: unknown): string | undefined {
   const { key } = (data ?? {}) as { readonly key?: unknown };
   return typeof key === "string" && key.split("/").length === 5 ? key : undefined;

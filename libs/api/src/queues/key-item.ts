@@ -2,7 +2,7 @@ import type { KeyItem, PauseView } from "@konverge/contracts";
 import { defined, formatKey } from "@konverge/core";
 import { formatRequestId, type KeySummary, type Pause } from "@konverge/queue";
 
-/** A key as the API shows it. */
+/** Returns a key in the form of the API. */
 export function keyItem(state: KeySummary): KeyItem {
   const {
     key,
@@ -23,9 +23,8 @@ export function keyItem(state: KeySummary): KeyItem {
     conflicts,
     ...defined({ lastOutcome }),
     ...(requested > finished ? { pending: formatRequestId(key, requested) } : {}),
-    ...defined({ nextAt }),
     ...(paused === undefined ? {} : { paused: pauseView(paused) }),
-    ...defined({ deadLetter }),
+    ...defined({ nextAt, deadLetter }),
   };
 }
 

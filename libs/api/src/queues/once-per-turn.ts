@@ -1,6 +1,6 @@
 /**
- * Shares a read of Redis among all who ask within one turn of the event loop: what is written in a turn leaves at its end,
- * so it is as fresh for the first as for the last.
+ * Shares a read of Redis between all callers in one turn of the event loop. Commands of a turn are sent together at its end,
+ * so the result is equally fresh for all callers.
  */
 export function oncePerTurn<T>(read: () => Promise<T>): () => Promise<T> {
   let reading: Promise<T> | undefined;

@@ -1,13 +1,13 @@
 import { namespaceSegment, NO_NAMESPACE, parseKey, type ObjectKey } from "@konverge/core";
 import type { Place } from "../access/caller.ts";
 
-/** Where the object of a key is. */
+/** Returns the place of a key. */
 export function placeOf(key: ObjectKey | string): Place {
   const { cluster, controller, namespace } = typeof key === "string" ? parseKey(key) : key;
   return { cluster, controller, namespace: namespaceSegment(namespace) };
 }
 
-/** Of what names a controller, perhaps a namespace, perhaps an object: without a namespace an object is cluster-scoped. */
+/** Returns the place of a request. An object without a namespace is cluster-scoped. */
 export function placeNamed(named: {
   readonly cluster: string;
   readonly controller?: string | undefined;

@@ -3,8 +3,8 @@ import { attemptRecordSchema, lostRecordSchema, type AttemptRecord } from "@konv
 import type { StoredAttempt } from "@konverge/queue";
 
 /**
- * The engine's record, or what the queue itself knows: of an attempt whose worker died that is all there is, and a user
- * of the queue alone may keep no records.
+ * Returns the record of the engine, or the data of the queue if there is none, for example after the worker died or without
+ * the engine.
  */
 export function readRecord(key: string, controller: string, stored: StoredAttempt): AttemptRecord {
   const text: unknown = stored.record === "" ? undefined : JSON.parse(stored.record);

@@ -6,7 +6,7 @@ import { keyFor, type QueueAccess } from "./queue-access.ts";
 
 type Result = ReconcileResults["items"][number];
 
-/** Many requests with a result each, also of several controllers; what is refused keeps none of the others back. */
+/** Requests many objects of any controllers, with one result each. Rejected items do not affect the others. */
 export async function requestBatch(
   access: QueueAccess,
   bodies: readonly CreateReconcile[],
@@ -15,7 +15,7 @@ export async function requestBatch(
     check,
   }: {
     readonly trigger: Trigger;
-    /** Throws for what the caller may not ask for. */
+    /** Throws if the caller lacks permission. */
     readonly check: (body: CreateReconcile) => void;
   },
 ): Promise<ReconcileResults> {
@@ -61,7 +61,7 @@ export async function requestBatch(
     }
   }
   const [away] = refused;
-  // Nothing went through, and nothing is wrong with the items.
+  // Every item failed because of Redis, not because of its content.
   if (refused.length === bodies.length && away?.code === "redis_unavailable") throw away;
   return { accepted: bodies.length - refused.length, items: results };
 }

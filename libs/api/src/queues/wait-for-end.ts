@@ -7,7 +7,7 @@ import { pauseView } from "./key-item.ts";
 const MAX_WAIT_MS = 60_000;
 const POLL_MS = 100;
 
-/** Answers as soon as the request is finished, else what is known when the wait is over or `signal` aborted. */
+/** Returns the state when the request ends, the wait times out, or `signal` aborts. */
 export async function waitForEnd(
   queue: WorkQueue,
   id: string,
@@ -24,7 +24,7 @@ export async function waitForEnd(
   }
 }
 
-/** `Prefer: wait=20` (RFC 7240), in seconds; 0 without. @throws KonvergeError `invalid_request` */
+/** Parses `Prefer: wait=20` (RFC 7240) to ms; 0 without it. @throws KonvergeError `invalid_request` */
 export function preferredWaitMs({ req }: Context): number {
   const preferred = req.header("prefer");
   const wait = preferred?.split(",").find((each) => /^\s*wait\b/i.test(each));
@@ -32,6 +32,6 @@ export function preferredWaitMs({ req }: Context): number {
   const [, seconds] = /^\s*wait\s*=\s*(\d{1,5})\s*$/i.exec(wait) ?? [];
   const waitMs = Number(seconds) * 1_000;
   if (waitMs <= MAX_WAIT_MS) return waitMs;
-  const detail = `Prefer is "${preferred}"; write wait= and seconds up to 60, such as wait=20`;
+  const detail = `Prefer must be wait= and at most 60 seconds, such as wait=20 (got "${preferred}")`;
   throw new KonvergeError("invalid_request", detail);
 }

@@ -9,7 +9,7 @@ export function auditRoutes(audit: AuditLog): Route[] {
       id: "listAudit",
       method: "get",
       path: "/v1/audit",
-      summary: "What was changed through the API and the command line, newest first",
+      summary: "List changes made through the API and the command line, newest first",
       role: "admin",
       query: auditQuerySchema,
       answer: auditPageSchema,

@@ -22,7 +22,7 @@ export interface EventRoutesOptions {
   readonly heartbeatMs: number | undefined;
 }
 
-/** `GET /v1/events`: what happens, as it happens. */
+/** `GET /v1/events`. */
 export function eventRoutes(options: EventRoutesOptions): Route[] {
   const { access, guards, isStillValid, onError, signal, heartbeatMs } = options;
   const feeds = new Map<string, EventFeed>();
@@ -45,7 +45,7 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
     return await openEventStream({
       feed,
       from,
-      // Orders to more than the caller's scope hold what is in it as well.
+      // An action on more than the scope affects the scope as well.
       isWanted: (event) => touches(caller.scope, event.place) && isAskedFor(query, event),
       isAllowed: () => isStillValid(caller),
       hangUp: () => outgoing?.destroy(),
@@ -60,17 +60,17 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
       method: "get",
       path: "/v1/events",
       summary:
-        "Server-sent events: attempts that end, changes by people, breakers; goes on behind `Last-Event-ID`",
+        "Follow attempts, operator actions and breakers as server-sent events; resumes after `Last-Event-ID`",
       role: "viewer",
       query: eventQuerySchema,
       answer: streamEventSchema,
-      headers: { "last-event-id": "go on behind this event" },
+      headers: { "last-event-id": "Event ID to continue after" },
       produces: "text/event-stream",
       problems: ["not_found"],
       async handle({ query, caller, context }) {
         demandSome(caller, query);
         if (connections >= MOST_CONNECTIONS) {
-          const detail = `${MOST_CONNECTIONS} connections follow the events of this process already`;
+          const detail = `limit of ${MOST_CONNECTIONS} event streams per process reached`;
           throw new KonvergeError("rate_limited", detail, { retryAfterMs: COME_AGAIN_MS });
         }
         connections++;
@@ -82,7 +82,7 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
           headers: {
             "content-type": "text/event-stream",
             "cache-control": "no-store",
-            // Proxies that gather answers would hold events back.
+            // Disables the response buffering of proxies.
             "x-accel-buffering": "no",
           },
         });

@@ -12,17 +12,20 @@ import { route, type Route } from "../http/route.ts";
 
 export interface GuardRoutesOptions {
   readonly guards: GuardControl;
-  /** Every cluster that has controllers. */
+  /** All clusters with controllers. */
   readonly clusters: () => Promise<readonly string[]>;
 }
 
-/** The guards and the orders of people; an order is answered with how the guard stands then. */
+/** Guards and the actions on them. An action returns the new state of the guard. */
 export function guardRoutes(options: GuardRoutesOptions): Route[] {
   const { guards } = options;
   const read = async (cluster: string): Promise<GuardView> => {
     const view = await guards.read(cluster);
     if (view !== undefined) return view;
-    throw new KonvergeError("not_found", `no worker has guarded a cluster "${cluster}" yet`);
+    throw new KonvergeError(
+      "not_found",
+      `no guard found for cluster "${cluster}"; no worker has connected to it`,
+    );
   };
   const actions = (["isolate", "reset"] as const).map((kind) =>
     route({
@@ -31,8 +34,8 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
       path: `/v1/guards/{cluster}/${kind}`,
       summary:
         kind === "isolate"
-          ? "Send nothing to an API server any more, until a reset"
-          : "Close the breaker of an API server, as after an outage",
+          ? "Stop all calls to an API server until a reset"
+          : "Close the breaker of an API server and ramp up the rate",
       role: "operator",
       isOperatorAction: true,
       body: guardActionSchema,
@@ -51,7 +54,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
       id: "listGuards",
       method: "get",
       path: "/v1/guards",
-      summary: "The guards of all clusters",
+      summary: "List the guards of all clusters",
       role: "viewer",
       answer: guardListSchema,
       async handle({ caller }) {
@@ -63,7 +66,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
       id: "getGuard",
       method: "get",
       path: "/v1/guards/{cluster}",
-      summary: "How an API server is protected, with the last transitions and what caused them",
+      summary: "Get a guard with its last transitions and their causes",
       role: "viewer",
       answer: guardViewSchema,
       problems: ["not_found"],
@@ -77,7 +80,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
       id: "setGuardRate",
       method: "put",
       path: "/v1/guards/{cluster}/rate",
-      summary: "Set the rate of the whole fleet, or go back to the configured one",
+      summary: "Override the rate limit of all workers, or remove the override",
       role: "operator",
       isOperatorAction: true,
       body: guardRateSchema,
@@ -95,7 +98,7 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
   ];
 }
 
-/** The guards of all clusters that have one. */
+/** Reads the existing guards of all clusters. */
 async function listGuards({ guards, clusters }: GuardRoutesOptions): Promise<GuardView[]> {
   const views = await Promise.all((await clusters()).map((cluster) => guards.read(cluster)));
   return views.filter((view) => view !== undefined);

@@ -8,18 +8,18 @@ import { route, type Route } from "../http/route.ts";
 export interface OverviewRoutesOptions {
   readonly access: QueueAccess;
   readonly guards: GuardControl;
-  /** The cluster that is shown when none is asked for. */
+  /** The default cluster. */
   readonly home: string;
 }
 
-/** Whether all is well, in one sentence, and what is not. */
+/** The overview of a cluster. */
 export function overviewRoutes({ access, guards, home }: OverviewRoutesOptions): Route[] {
   return [
     route({
       id: "getOverview",
       method: "get",
       path: "/v1/overview",
-      summary: "Whether all is well, in one sentence; what is not; a row per controller",
+      summary: "Get a summary of a cluster with its problems, controllers and workflows",
       role: "viewer",
       query: overviewQuerySchema,
       answer: overviewSchema,

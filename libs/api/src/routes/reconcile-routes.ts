@@ -9,49 +9,28 @@ import {
   reconcileResultsSchema,
   reconcileStateSchema,
   waitQuerySchema,
-  type AcceptedReconcile,
-  type CreateReconcile,
 } from "@konverge/contracts";
-import {
-  defined,
-  formatTraceparent,
-  namespaceSegment,
-  parseTraceparent,
-  type Trigger,
-} from "@konverge/core";
-import type { Context } from "hono";
-import { demand, type Caller } from "../access/caller.ts";
+import { demand } from "../access/caller.ts";
 import { placeNamed, placeOf } from "../queues/place-of.ts";
-import { keyFor, type QueueAccess } from "../queues/queue-access.ts";
-import { keyOfRequest, type QueueDesk } from "../queues/queue-desk.ts";
-import { jsonResponse } from "../http/json-response.ts";
-import { listKeys } from "./queue-routes.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+import { cancelRequest, keyOfRequest } from "../queues/queue-actions.ts";
+import { listKeys } from "../queues/queue-view.ts";
 import { requestBatch } from "../queues/reconcile-batch.ts";
-import { route, type Route, type RouteInput } from "../http/route.ts";
+import { noteOf, PREFER, requestOne, triggerOf } from "../queues/request-reconcile.ts";
+import { route, type Route } from "../http/route.ts";
 import { preferredWaitMs, waitForEnd } from "../queues/wait-for-end.ts";
 
 const MAX_BODY_KIB = 64;
 const MAX_BATCH_KIB = 1_024;
 
-/** What the routes that wait look at. */
-export const PREFER: Readonly<Record<string, string>> = {
-  prefer: "wait=20 waits up to 20 s (at most 60) for the end",
-  traceparent: "W3C trace context, which goes on through the queue",
-};
-
-type Asked = Pick<
-  RouteInput<string, unknown, unknown>,
-  "caller" | "context" | "headers" | "waiting" | "audit"
->;
-
-/** Requests, one by one and by the thousand, and what became of them. */
-export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
+/** Requests, single or in batches, and their results. */
+export function reconcileRoutes(access: QueueAccess): Route[] {
   return [
     route({
       id: "createReconcile",
       method: "post",
       path: "/v1/reconciles",
-      summary: "Request a reconcile; with `Prefer: wait=20` the answer waits for its end",
+      summary: "Request a reconcile; `Prefer: wait=20` waits for its end",
       role: "operator",
       body: createReconcileSchema,
       maxBodyKiB: MAX_BODY_KIB,
@@ -65,13 +44,13 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       id: "listReconciles",
       method: "get",
       path: "/v1/reconciles",
-      summary: "What is requested and has not ended, by key; with `phase` any keys",
+      summary: "List active requests by key; with `phase`, all keys of that phase",
       role: "viewer",
       query: keyQuerySchema,
       answer: keyListSchema,
       problems: ["unknown_controller"],
       async handle({ query, caller }) {
-        const { items, ...rest } = await listKeys(desk, caller, query);
+        const { items, ...rest } = await listKeys(access, caller, query);
         if (query.phase !== undefined) return { items, ...rest };
         return { items: items.filter(({ phase }) => phase !== "idle"), ...rest };
       },
@@ -80,7 +59,7 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       id: "createReconciles",
       method: "post",
       path: "/v1/reconciles/batch",
-      summary: "Up to 1,000 requests with a result each",
+      summary: "Request up to 1,000 reconciles, with one result per item",
       role: "operator",
       body: createReconcilesSchema,
       maxBodyKiB: MAX_BATCH_KIB,
@@ -101,7 +80,7 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       id: "getReconcile",
       method: "get",
       path: "/v1/reconciles/{id}",
-      summary: "What became of a request; `wait` or `Prefer: wait=20` waits for its end",
+      summary: "Get the status of a request; `wait` or `Prefer: wait=20` waits for its end",
       role: "viewer",
       query: waitQuerySchema,
       headers: PREFER,
@@ -119,68 +98,14 @@ export function reconcileRoutes(access: QueueAccess, desk: QueueDesk): Route[] {
       id: "cancelReconcile",
       method: "post",
       path: "/v1/reconciles/{id}/cancel",
-      summary: "Withdraw one request; what others requested goes on",
+      summary: "Cancel one request; other requests for the object continue",
       role: "operator",
       isOperatorAction: true,
       body: operatorActionSchema,
       answer: cancelResponseSchema,
       problems: ["not_found", "unknown_controller"],
-      async handle({ params: { id }, body, caller, audit }) {
-        const key = keyOfRequest(id);
-        demand(caller, placeOf(key));
-        const answer = await desk.cancel(id, body);
-        audit(
-          { action: "cancel", ...placeOf(key), name: key.name, filter: id, reason: body.reason },
-          body.by,
-        );
-        return answer;
-      },
+      handle: ({ params: { id }, body: action, ...acting }) =>
+        cancelRequest(access, id, { action, ...acting }),
     }),
   ];
-}
-
-/** Requests one object, and waits for the end of it when the caller prefers that. */
-export async function requestOne(
-  access: QueueAccess,
-  body: CreateReconcile,
-  { caller, context, headers, waiting, audit }: Asked,
-): Promise<AcceptedReconcile | Response> {
-  demand(caller, placeNamed(body));
-  const trigger = triggerOf(caller, context, body.reason);
-  const { accepted, queue } = await access.request(
-    body.cluster,
-    body.controller,
-    async (found) => ({
-      accepted: await found.queue.request(keyFor(found.announced, body), trigger, {
-        class: "interactive",
-      }),
-      queue: found.queue,
-    }),
-  );
-  audit(noteOf(body));
-  const { id, key, coalesced } = accepted;
-  headers["location"] = `/v1/reconciles/${encodeURIComponent(id)}`;
-  const waitMs = preferredWaitMs(context);
-  if (waitMs === 0) return { id, key, coalesced };
-  headers["preference-applied"] = `wait=${waitMs / 1_000}`;
-  const state = await waitForEnd(queue, id, { waitMs, signal: waiting() });
-  if (state.phase !== "finished") return { id, key, coalesced };
-  return jsonResponse({ id, key, coalesced, state } satisfies AcceptedReconcile, 200, headers);
-}
-
-/** Requests are counted by controller and namespace; who asked for which object stands with its attempts. */
-function noteOf({ cluster, controller, namespace }: CreateReconcile) {
-  const place = { cluster, controller, namespace: namespaceSegment(namespace) };
-  return { action: "reconcile", ...place, count: 1 } as const;
-}
-
-/** The author is the token's name; the caller's trace goes on through the queue, also where this process traces nothing. */
-function triggerOf(caller: Caller, { req }: Context, reason?: string): Trigger {
-  const parent = parseTraceparent(req.header("traceparent") ?? "");
-  return {
-    kind: caller.via === "process" ? "cli" : "http",
-    by: caller.via === "local" ? "http" : caller.name,
-    ...defined({ reason }),
-    ...(parent === undefined ? {} : { traceparent: formatTraceparent(parent) }),
-  };
 }

@@ -7,12 +7,12 @@ import { demandSameOrigin, SESSION_COOKIE, type Authenticator } from "../access/
 import type { Caller } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
 
-/** A day of work. The token itself may end earlier. */
+/** A working day. The token can expire earlier. */
 const MAX_AGE_S = 12 * 3_600;
 
 /**
- * Browsers log in with a token and keep it in a cookie that no script can read, and that no other site's page can send.
- * The cookie is the token: what revokes the one ends the other.
+ * Login for browsers. The token is stored in a cookie that scripts cannot read and other sites cannot send. Revoking the
+ * token ends the session.
  */
 export function sessionRoutes(authenticator: Authenticator): Route[] {
   return [
@@ -20,7 +20,7 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
       id: "login",
       method: "post",
       path: "/v1/session",
-      summary: "Log a browser in with a token",
+      summary: "Log in a browser with a token",
       role: "none",
       body: sessionSchema,
       answer: whoamiSchema,
@@ -29,7 +29,7 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
         demandSameOrigin(context, "unknown");
         const caller = await authenticator.verify(token, "session");
         if (caller === undefined) {
-          throw new KonvergeError("unauthorized", "this token is not known, or not any more");
+          throw new KonvergeError("unauthorized", "unknown, revoked or expired token");
         }
         setCookie(context, SESSION_COOKIE, token, { ...attributes(context), maxAge: MAX_AGE_S });
         return context.json(whoami(caller));
@@ -39,7 +39,7 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
       id: "logout",
       method: "delete",
       path: "/v1/session",
-      summary: "Log a browser out",
+      summary: "Log out a browser",
       role: "none",
       answer: z.undefined(),
       status: 204,
@@ -54,7 +54,7 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
       id: "whoami",
       method: "get",
       path: "/v1/whoami",
-      summary: "Who asks, and what that allows",
+      summary: "Get the caller and its permissions",
       role: "viewer",
       answer: whoamiSchema,
       handle: async ({ caller }) => whoami(caller),
@@ -72,7 +72,7 @@ function attributes({ req }: Context) {
     path: "/",
     httpOnly: true,
     sameSite: "Strict",
-    // Without TLS a browser would not send it back.
+    // Without TLS, browsers do not return secure cookies.
     secure: proto.startsWith("https"),
   } as const;
 }

@@ -13,7 +13,7 @@ import { parseKey } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
 
-/** What the judgement rests on. */
+/** The data behind the problems. */
 export interface Findings {
   readonly controllers: readonly OverviewController[];
   readonly workflows: readonly OverviewWorkflow[];
@@ -29,18 +29,18 @@ export interface Findings {
   readonly lost: ReadonlyMap<string, number>;
 }
 
-/** A backlog this old is worth a look: ten times what a busy queue of ours shows. */
+/** Ten times the age in a busy queue. */
 const OLD_MS = 60_000;
-/** Of the last minutes: fewer failures are a retry that helped. */
+/** The period of recent failures. Fewer failures are retries that succeeded. */
 const RECENT_MINUTES = 5;
 const MIN_FAILED = 3;
 const FAILING_SHARE = 0.1;
-/** Races lost in an hour before a person should look. */
+/** Conflicts per hour that are worth a warning. */
 const CONTENTION_CONFLICTS = 20;
-/** So that one cause does not push the others off the screen. */
+/** Limits the problems of one kind, so that others remain visible. */
 const MOST_OF_A_KIND = 3;
 
-/** Everything that is wrong, worst first, and the one sentence that says so. */
+/** Finds all problems, most severe first, and summarizes them in one sentence. */
 export function findProblems(found: Findings): Pick<Overview, "summary" | "problems"> {
   const problems = [
     ...ofWorkers(found),
@@ -63,14 +63,14 @@ function summaryOf(
     ...(controllers.length === 0 ? [] : [count(controllers.length, "controller")]),
     ...(workflows.length === 0 ? [] : [count(workflows.length, "workflow")]),
   ];
-  if (served.length === 0) return "No controller is known yet.";
-  const bad = problems.filter(({ level }) => level === "error").length;
-  const warn = problems.filter(({ level }) => level === "warning").length;
-  if (bad > 0) {
-    return `${count(bad, "thing")} ${bad === 1 ? "needs" : "need"} you${warn === 0 ? "" : `, ${warn} more to look at`}.`;
+  if (served.length === 0) return "No controllers or workflows found.";
+  const errors = problems.filter(({ level }) => level === "error").length;
+  const warnings = problems.filter(({ level }) => level === "warning").length;
+  if (errors > 0) {
+    return `${count(errors, "error")}${warnings === 0 ? "" : ` and ${count(warnings, "warning")}`}.`;
   }
-  if (warn > 0) return `Work goes on; ${count(warn, "thing")} to look at.`;
-  return `All is well: ${count(workers.length, "worker")} on ${served.join(" and ")}.`;
+  if (warnings > 0) return `No errors, ${count(warnings, "warning")}.`;
+  return `No problems: ${served.join(" and ")} on ${count(workers.length, "worker")}.`;
 }
 
 function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
@@ -84,7 +84,7 @@ function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
           {
             code: "no_workers",
             level: "error",
-            message: "No worker is running: nothing is reconciled",
+            message: "No live workers; requests stay queued",
           } as const,
         ]
       : []),
@@ -107,7 +107,7 @@ function ofGuards(guards: readonly GuardView[]): OverviewProblem[] {
           {
             code: "breaker_half_open",
             level: "warning",
-            message: `The API server of ${cluster} is being probed after a failure`,
+            message: `API server of ${cluster} is being probed after a failure`,
           },
         ];
       case "isolated":
@@ -115,7 +115,7 @@ function ofGuards(guards: readonly GuardView[]): OverviewProblem[] {
           {
             code: "breaker_open",
             level: "error",
-            message: `${cluster} is isolated by ${breaker.isolated?.by ?? "a person"}: ${breaker.isolated?.reason ?? ""}`,
+            message: `${cluster} is isolated by ${breaker.isolated?.by ?? "an operator"}: ${breaker.isolated?.reason ?? ""}`,
           },
         ];
       case "open":
@@ -123,7 +123,7 @@ function ofGuards(guards: readonly GuardView[]): OverviewProblem[] {
           {
             code: "breaker_open",
             level: "error",
-            message: `The API server of ${cluster} fails for ${workers.failing.length} of ${count(workers.live.length, "worker")}: no calls are sent`,
+            message: `API server of ${cluster} fails for ${workers.failing.length} of ${count(workers.live.length, "worker")}; no calls are sent`,
           },
         ];
     }
@@ -136,20 +136,24 @@ function ofController(row: OverviewController, lost: number): OverviewProblem[] 
   const add = (code: OverviewProblem["code"], level: OverviewProblem["level"], message: string) =>
     problems.push({ code, level, message, controller: name });
   if (workers === 0 && waiting > 0) {
-    add("unserved", "error", `${name}: ${count(waiting, "object")} wait and no worker runs it`);
+    add(
+      "unserved",
+      "error",
+      `${name}: ${count(waiting, "object")} waiting, but no worker runs the controller`,
+    );
   }
   if (deadLetters > 0) {
     add(
       "dead_letters",
       "error",
-      `${name}: ${deadLetters >= 100 ? "100 or more" : deadLetters} dead ${deadLetters === 1 ? "letter" : "letters"}`,
+      `${name}: ${deadLetters >= 100 ? "100 or more" : deadLetters} dead-lettered ${deadLetters === 1 ? "key" : "keys"}`,
     );
   }
   if (oldestRequestAgeMs > OLD_MS && workers > 0) {
     add(
       "backlog",
       "warning",
-      `${name}: the oldest request waits ${Math.round(oldestRequestAgeMs / 1_000)} s`,
+      `${name}: oldest request has waited ${Math.round(oldestRequestAgeMs / 1_000)} s`,
     );
   }
   const recent = row.minutes.slice(-RECENT_MINUTES);
@@ -173,25 +177,25 @@ function ofController(row: OverviewController, lost: number): OverviewProblem[] 
 }
 
 function ofContention({ contendedObjects, loops }: Findings): OverviewProblem[] {
-  const fought = contendedObjects.filter(({ conflicts }) => conflicts >= CONTENTION_CONFLICTS);
+  const contended = contendedObjects.filter(({ conflicts }) => conflicts >= CONTENTION_CONFLICTS);
   return [
     ...(loops.length > MOST_OF_A_KIND
-      ? [worth("loop", `${loops.length} objects run in circles and are slowed down`)]
+      ? [worth("loop", `${loops.length} objects are throttled because of reconcile loops`)]
       : loops.map((key) => ({
-          ...worth("loop", `${nameOf(key)} runs in circles and is slowed down`),
+          ...worth("loop", `${nameOf(key)} is throttled because of a reconcile loop`),
           key,
         }))),
-    ...(fought.length > MOST_OF_A_KIND
+    ...(contended.length > MOST_OF_A_KIND
       ? [
           worth(
             "contention",
-            `${fought.length} objects were fought over ${CONTENTION_CONFLICTS} times or more in the last hour`,
+            `${contended.length} objects had ${CONTENTION_CONFLICTS} or more conflicts in the last hour`,
           ),
         ]
-      : fought.map(({ namespace, name, conflicts }) =>
+      : contended.map(({ namespace, name, conflicts }) =>
           worth(
             "contention",
-            `${namespace === undefined ? name : `${namespace}/${name}`} was fought over ${conflicts} times in the last hour`,
+            `${namespace === undefined ? name : `${namespace}/${name}`} had ${conflicts} conflicts in the last hour`,
           ),
         )),
   ];
@@ -222,7 +226,7 @@ function scopeText(scope: PauseView["scope"]): string {
   }
 }
 
-/** The last parts of a key, as people write them. */
+/** The short name of the object of a key. */
 function nameOf(key: string): string {
   const { namespace, name } = parseKey(key);
   return namespace === undefined ? name : `${namespace}/${name}`;

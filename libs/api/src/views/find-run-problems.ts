@@ -2,19 +2,19 @@ import type { OverviewProblem, OverviewWorkflow, RunList } from "@konverge/contr
 
 type Run = RunList["items"][number];
 
-/** Runs that need a person, newest first. */
+/** Runs that need attention, newest first. */
 export interface RunTrouble {
   readonly blocked: readonly Run[];
-  /** Of the last hour. */
+  /** Failed in the last hour. */
   readonly failed: readonly Run[];
 }
 
-/** So that one cause does not push the others off the screen. */
+/** Limits the problems of one kind, so that others remain visible. */
 const MOST_OF_A_KIND = 3;
-/** Errors may be long; the run's page has all of it. */
+/** Longer texts are cut; the run page has the full text. */
 const MAX_TEXT = 300;
 
-/** What is wrong with workflows and their runs. */
+/** Finds the problems of workflows and their runs. */
 export function findRunProblems({
   workflows,
   runs: { blocked, failed },
@@ -24,13 +24,13 @@ export function findRunProblems({
 }): OverviewProblem[] {
   return [
     ...workflows.flatMap(ofWorkflow),
-    ...told(blocked, {
+    ...problemsOf(blocked, {
       code: "run_blocked",
       level: "error",
       one: ({ blockedReason = "" }) => `is blocked: ${blockedReason}`,
       many: (count) => (count === 1 ? "1 run is blocked" : `${count} runs are blocked`),
     }),
-    ...told(failed, {
+    ...problemsOf(failed, {
       code: "run_failed",
       level: "warning",
       one: ({ error }) => `failed: ${error?.message ?? ""}`,
@@ -43,12 +43,12 @@ function ofWorkflow({ name, workers, runs }: OverviewWorkflow): OverviewProblem[
   const open = runs.queued + runs.running + runs.waiting + runs.blocked + runs.compensating;
   if (workers > 0 || open === 0) return [];
   const what = open === 1 ? "1 run has not ended" : `${open} runs have not ended`;
-  const message = `${name}: ${what} and no worker runs it`;
+  const message = `${name}: ${what} and no worker runs the workflow`;
   return [{ code: "unserved", level: "error", message, workflow: name }];
 }
 
-/** Each by itself, or how many they are of each workflow. */
-function told(
+/** Lists each run, or counts the runs per workflow if there are many. */
+function problemsOf(
   runs: readonly Run[],
   words: Pick<OverviewProblem, "code" | "level"> & {
     readonly one: (run: Run) => string;

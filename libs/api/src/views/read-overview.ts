@@ -1,4 +1,3 @@
-import { loopStateSchema } from "@konverge/records";
 import { type Overview, type OverviewController } from "@konverge/contracts";
 import { defined, parseKey } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
@@ -12,19 +11,19 @@ import type {
 } from "@konverge/queue";
 import { covers, touches, type Caller } from "../access/caller.ts";
 import { findProblems, type Findings } from "./find-problems.ts";
-import { objectFilter, objectOf } from "../routes/history-routes.ts";
+import { loopOf, objectFilter, objectOf } from "./history-view.ts";
 import { pauseView } from "../queues/key-item.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
-import { visiblePauses } from "../routes/queue-routes.ts";
+import { visiblePauses } from "../queues/queue-view.ts";
 import { readWorkflows } from "./read-workflows.ts";
 
 const MINUTES = 60;
 const MINUTE_MS = 60_000;
-/** Attempts that the percentiles are taken of: one round trip to Redis. */
+/** Attempts behind the percentiles: one round trip to Redis. */
 const SAMPLED = 1_000;
 const MOST_DEAD = 100;
-/** Waiting jobs looked at, from either end of the queue. */
+/** Waiting jobs that are read from each end of the queue. */
 const LOOKED_AT = 20;
 const WAITING = ["wait", "prioritized"] as const;
 
@@ -32,11 +31,11 @@ export interface OverviewInput {
   readonly access: QueueAccess;
   readonly guards: GuardControl;
   readonly cluster: string;
-  /** Sees what is within its scope. */
+  /** Limits the overview to its scope. */
   readonly caller: Caller;
 }
 
-/** The state of one cluster, in a bounded number of reads whatever it does. */
+/** Reads the state of a cluster with a bounded number of reads. */
 export async function readOverview(input: OverviewInput): Promise<Overview> {
   const { access, cluster, caller } = input;
   const clusters = (await access.clusters()).filter((name) =>
@@ -154,7 +153,7 @@ async function readController(
   return { row, lost, pauses: pauses.map(pauseView) };
 }
 
-/** How long the oldest waits, of those at either end: prioritized jobs are in the order of their turn, not of their age. */
+/** Returns the age of the oldest job at either end: prioritized jobs are not sorted by age. */
 async function readOldest(
   access: QueueAccess,
   announced: AnnouncedController,
@@ -165,17 +164,17 @@ async function readOldest(
       [true, false].map((ascending) => queue.getJobs([...WAITING], 0, LOOKED_AT - 1, ascending)),
     ),
   );
-  // A job that is taken meanwhile is left out.
+  // A job that was taken meanwhile is undefined.
   const times = lists.flat().flatMap((job) => (job === undefined ? [] : [job.timestamp]));
   return times.length === 0 ? undefined : Math.max(0, Date.now() - Math.min(...times));
 }
 
-/** A loop is kept for a while after its last start was put off; by then it is nobody's trouble. */
+/** Returns the keys that are throttled now. Loop states outlive the throttling for a while. */
 function slowedDown({ loops }: ContentionReport): string[] {
   const since = Date.now() - MINUTE_MS;
   return [...loops].flatMap(([key, text]) => {
-    const { data } = loopStateSchema.safeParse(JSON.parse(text));
-    return data !== undefined && data.untilMs > since ? [key] : [];
+    const loop = loopOf(text);
+    return loop !== undefined && loop.untilMs > since ? [key] : [];
   });
 }
 

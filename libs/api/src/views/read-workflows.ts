@@ -5,13 +5,13 @@ import { queueOfWorkflow } from "@konverge/workflow";
 import { touches, type Caller } from "../access/caller.ts";
 import type { RunTrouble } from "./find-run-problems.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
-import { runItem } from "./run-view.ts";
+import { runItem } from "../runs/run-view.ts";
 
 const HOUR_MS = 3_600_000;
-/** The newest of each kind that are looked at. */
+/** Maximum runs that are read per status. */
 const LOOKED_AT = 100;
 
-/** The workflows of a cluster that the caller may see, and which of their runs need a person. */
+/** Reads the workflows in the scope of the caller and their runs that need attention. */
 export async function readWorkflows(
   access: QueueAccess,
   {

@@ -4,8 +4,8 @@ import type { RunRef, Workflows } from "@konverge/workflow";
 const POLL_MS = 100;
 
 /**
- * Returns as soon as the run has ended, or stands otherwise than `seen` says (`<status>/<number of steps>`); else when the
- * wait is over or `signal` aborted. A look reads two fields.
+ * Returns when the run has ended, when its `<status>/<number of steps>` differs from `lastState`, when the wait times out,
+ * or when `signal` aborts. Each poll reads two fields.
  */
 export async function waitForRun(
   runs: Workflows,

@@ -10,7 +10,7 @@ import {
   type UnconsumedSignal,
 } from "@konverge/workflow";
 
-/** A run as the API tells it: ids with workflow and cluster, times as ISO 8601. */
+/** Returns a run in the form of the API: IDs with workflow and cluster, times in ISO 8601. */
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
   const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
   const { createdAtMs, startedAtMs, endedAtMs, warnings, waits } = run;
@@ -119,12 +119,12 @@ export function scheduleItem(
   };
 }
 
-/** `<created>/<workflow>/<id>` of the run that a page ends with. */
+/** Formats the last run of a page as `<created>/<workflow>/<id>`. */
 export function formatCursor({ createdAtMs, workflow, id }: RunCursor): string {
   return `${createdAtMs}/${workflow}/${id}`;
 }
 
-/** Of a text that the schema has let pass. */
+/** Parses a cursor that the schema has validated. */
 export function parseCursor(text: string): RunCursor {
   const [createdAt = "", workflow = "", ...id] = text.split("/");
   return { createdAtMs: Number(createdAt), workflow, id: id.join("/") };

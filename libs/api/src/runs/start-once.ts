@@ -1,14 +1,14 @@
 import type { StartedRun } from "@konverge/workflow";
 import { digest } from "../access/digest.ts";
 
-/** As long as an answer is kept by its Idempotency-Key. */
+/** The lifetime of a stored response. */
 const SAME_REQUEST_MS = 24 * 3_600_000;
 const ID_CHARS = 32;
 
 /**
- * Starts a run whose id is made of the request, so that the same request finds the run it has started although whoever served
- * it died before the answer was kept. A request that comes again after a day is another one.
- * @param request what makes it the same: caller, Idempotency-Key and body
+ * Starts a run with an ID derived from the request. A repeated request therefore finds its run even if the process died
+ * before it stored the response. After a day, the same request starts a new run.
+ * @param request caller, Idempotency-Key and body
  */
 export async function startOnce(
   request: readonly unknown[],
@@ -19,7 +19,7 @@ export async function startOnce(
       .toString("hex")
       .slice(0, ID_CHARS);
     const { createdAtMs, ...started } = await start(id);
-    // Another run that holds the key, or one that was just created.
+    // Another run has the key, or this call created the run.
     if (started.id !== id || createdAtMs === undefined) return started;
     if (Date.now() - createdAtMs < SAME_REQUEST_MS) return { id, created: true };
     before = String(createdAtMs);

@@ -1,0 +1,58 @@
+import {
+  clusterQuerySchema,
+  controllerListSchema,
+  queueListSchema,
+  workerListSchema,
+} from "@konverge/contracts";
+import { demandSome, touches } from "../access/caller.ts";
+import { route, type Route } from "../http/route.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+import { readQueues } from "../queues/queue-view.ts";
+
+/** Controllers, workers and queue lengths. `home` is the default cluster. */
+export function fleetRoutes(access: QueueAccess, home: string): Route[] {
+  return [
+    route({
+      id: "listControllers",
+      method: "get",
+      path: "/v1/controllers",
+      summary: "List the controllers that workers have announced",
+      role: "viewer",
+      query: clusterQuerySchema,
+      answer: controllerListSchema,
+      async handle({ query: { cluster = home }, caller }) {
+        demandSome(caller, { cluster });
+        const items = await access.controllers(cluster);
+        return {
+          items: items.filter(({ name }) => touches(caller.scope, { cluster, controller: name })),
+        };
+      },
+    }),
+    route({
+      id: "listWorkers",
+      method: "get",
+      path: "/v1/workers",
+      summary: "List live workers",
+      role: "viewer",
+      query: clusterQuerySchema,
+      answer: workerListSchema,
+      async handle({ query: { cluster = home }, caller }) {
+        demandSome(caller, { cluster });
+        return { items: await access.workers(cluster) };
+      },
+    }),
+    route({
+      id: "listQueues",
+      method: "get",
+      path: "/v1/queues",
+      summary: "List queue lengths and pauses by controller and workflow",
+      role: "viewer",
+      query: clusterQuerySchema,
+      answer: queueListSchema,
+      async handle({ query: { cluster = home }, caller }) {
+        demandSome(caller, { cluster });
+        return await readQueues(access, caller, cluster);
+      },
+    }),
+  ];
+}

@@ -1,0 +1,83 @@
+import {
+  operatorActionSchema,
+  retryRunSchema,
+  runSchema,
+  signalRunSchema,
+} from "@konverge/contracts";
+import { defined } from "@konverge/core";
+import { formatRunId } from "@konverge/workflow";
+import { route, type Route } from "../http/route.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+import { findRun, fitting, placeIn, readRun } from "../runs/find-run.ts";
+
+/** A payload of 64 KiB and its envelope. */
+const MAX_BODY_KIB = 72;
+
+/** Signals, cancellation and retries of a run. */
+export function runActionRoutes(access: QueueAccess): Route[] {
+  return [
+    route({
+      id: "signalRun",
+      method: "post",
+      path: "/v1/runs/{id}/signal",
+      summary:
+        "Send a signal to a run, even before the run waits for it; the step records the sender",
+      role: "operator",
+      isOperatorAction: true,
+      body: signalRunSchema,
+      maxBodyKiB: MAX_BODY_KIB,
+      answer: runSchema,
+      problems: ["not_found", "run_ended", "queue_full"],
+      async handle({ params, body: { name, payload, id, by }, caller, audit }) {
+        const found = await findRun(access, caller, params.id);
+        const { workflows, ref, cluster } = found;
+        const message = { payload, by, ...defined({ id }) };
+        await fitting("/payload", () => workflows.signal(ref, name, message));
+        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+        audit({ action: "run.signal", ...where, filter: name }, by);
+        return await readRun(found);
+      },
+    }),
+    route({
+      id: "cancelRun",
+      method: "post",
+      path: "/v1/runs/{id}/cancel",
+      summary: "Cancel a run and undo its steps",
+      role: "operator",
+      isOperatorAction: true,
+      body: operatorActionSchema,
+      answer: runSchema,
+      problems: ["not_found", "run_ended"],
+      async handle({ params: { id }, body, caller, audit }) {
+        const found = await findRun(access, caller, id);
+        const { workflows, ref, cluster } = found;
+        await workflows.cancel(ref, body);
+        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+        audit({ action: "run.cancel", ...where, reason: body.reason }, body.by);
+        return await readRun(found);
+      },
+    }),
+    route({
+      id: "retryRun",
+      method: "post",
+      path: "/v1/runs/{id}/retry",
+      summary:
+        "Retry a failed or cancelled run, or recheck a blocked one; returns the run that continues",
+      role: "operator",
+      isOperatorAction: true,
+      body: retryRunSchema,
+      answer: runSchema,
+      problems: ["not_found", "run_active", "run_ended", "run_exists", "run_compensated"],
+      async handle({ params: { id }, body, caller, headers, audit }) {
+        const found = await findRun(access, caller, id);
+        const { workflows, ref, cluster, announced } = found;
+        const version = announced.get(ref.workflow);
+        const next = await workflows.retry(ref, { ...body, ...defined({ version }) });
+        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+        audit({ action: "run.retry", ...where, reason: body.reason }, body.by);
+        headers["location"] = `/v1/runs/${encodeURIComponent(formatRunId(next, cluster))}`;
+        return await readRun({ ...found, ref: next });
+      },
+    }),
+  ];
+}

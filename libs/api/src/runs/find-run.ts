@@ -1,0 +1,93 @@
+import type { RunDetail, RunList, RunListQuery } from "@konverge/contracts";
+import { defined, isKonvergeError, KonvergeError, NO_NAMESPACE } from "@konverge/core";
+import {
+  formatRunId,
+  parseRunId,
+  queueOfWorkflow,
+  type RunRef,
+  type Workflows,
+} from "@konverge/workflow";
+import { demand, touches, type Caller } from "../access/caller.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+import { formatCursor, parseCursor, runDetail, runItem } from "./run-view.ts";
+
+/** A run and the workflows of its cluster. */
+export interface FoundRun {
+  readonly cluster: string;
+  readonly ref: RunRef;
+  readonly workflows: Workflows;
+  /** The version of new runs, by workflow. */
+  readonly announced: ReadonlyMap<string, number>;
+}
+
+/** Finds a run by its ID. @throws KonvergeError `not_found` or `forbidden` */
+export async function findRun(access: QueueAccess, caller: Caller, id: string): Promise<FoundRun> {
+  const { cluster, ...ref } = parseRunId(id);
+  demand(caller, placeIn(cluster, ref.workflow));
+  return { cluster, ref, ...(await access.runs(cluster)) };
+}
+
+/** @throws KonvergeError `not_found` */
+export async function readRun({ cluster, ref, workflows }: FoundRun): Promise<RunDetail> {
+  const run = await workflows.get(ref);
+  if (run === undefined) {
+    const text = formatRunId(ref, cluster);
+    throw new KonvergeError("not_found", `run ${text} does not exist or was deleted`);
+  }
+  const [steps, unconsumedSignals] = await Promise.all([
+    workflows.steps(ref),
+    workflows.unconsumedSignals(ref),
+  ]);
+  return runDetail(run, cluster, { steps, unconsumedSignals });
+}
+
+export async function listRuns(
+  access: QueueAccess,
+  caller: Caller,
+  { cluster, workflow, limit, cursor, status, key, by, search }: RunListQuery,
+): Promise<RunList> {
+  if (workflow !== undefined) demand(caller, placeIn(cluster, workflow));
+  const { workflows, announced } = await access.runs(cluster);
+  if (workflow !== undefined && !announced.has(workflow)) {
+    throw unknownWorkflow(cluster, workflow, announced);
+  }
+  const seen =
+    workflow === undefined
+      ? [...announced.keys()].filter((name) => touches(caller.scope, placeIn(cluster, name)))
+      : [workflow];
+  const page = await workflows.list(seen, {
+    limit,
+    filter: {
+      ...defined({ status, key, by, text: search }),
+    },
+    ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
+  });
+  const items = page.runs.map((run) => runItem(run, cluster));
+  return { items, ...(page.next === undefined ? {} : { next: formatCursor(page.next) }) };
+}
+
+/** The place of a workflow in scopes: the queue name as the controller, and no namespace. */
+export function placeIn(cluster: string, workflow: string) {
+  return { cluster, controller: queueOfWorkflow(workflow), namespace: NO_NAMESPACE };
+}
+
+export function unknownWorkflow(
+  cluster: string,
+  workflow: string,
+  announced: ReadonlyMap<string, number>,
+): KonvergeError {
+  const known = [...announced.keys()].join(", ") || "none";
+  const detail = `cluster "${cluster}" has no workflow "${workflow}"; known: ${known}`;
+  return new KonvergeError("not_found", detail);
+}
+
+/** Reports a value that cannot be recorded as an error of the caller instead of a step. */
+export async function fitting<T>(pointer: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isKonvergeError(error) || error.code !== "invalid_result") throw error;
+    const issues = [{ pointer, detail: error.message }];
+    throw new KonvergeError("invalid_request", error.message, { issues, cause: error });
+  }
+}
