@@ -84,7 +84,7 @@ function nameSchemas(): Named {
 }
 
 function describeRoute(route: Route, named: Named, problems: Json): Json {
-  const { id, summary, role, method, body, answer, status = 200, produces } = route;
+  const { id, summary, role, body, answer, status = 200, produces } = route;
   const content =
     status === 204 ? {} : { [produces ?? "application/json"]: { schema: refer(answer, named) } };
   const description = role === "none" ? "Requires no token." : `Role: ${role}.`;
