@@ -36,7 +36,7 @@ export const PATCHES = {
     {
       file: "libs/kube/src/mutate/mutate.ts",
       from: "body: guard(patch, read)",
-      to: "body: isCarried ? patch : guard(patch, read)",
+      to: "body: isGiven ? patch : guard(patch, read)",
     },
     // The client itself refuses a write that checks nothing.
     {
