@@ -42,7 +42,7 @@ export function guardDetails(view: GuardView): string {
     ["rate now", `${round(rate.current)} calls/s`],
     [
       "limits",
-      `${round(limits.ratePerSecond)} calls/s, burst ${limits.burst}, lowest ${round(limits.minRatePerSecond)} calls/s; told by ${rate.setBy}`,
+      `${round(limits.ratePerSecond)} calls/s, burst ${limits.burst}, minimum ${round(limits.minRatePerSecond)} calls/s; set by ${rate.setBy}`,
     ],
   );
   if (override !== undefined) rows.push(["rate set", noteText(override)]);
@@ -50,7 +50,7 @@ export function guardDetails(view: GuardView): string {
   rows.push(
     [
       "last seconds",
-      `${round(recent.calls)} calls, ${round(recent.failed)} failed, ${round(recent.slow)} slow, ${round(recent.throttled)} answered 429, ${breaker.consecutiveFailures} failures in a row`,
+      `${round(recent.calls)} calls, ${round(recent.failed)} failed, ${round(recent.slow)} slow, ${round(recent.throttled)} throttled (429), ${breaker.consecutiveFailures} consecutive failures`,
     ],
     ["live workers", workers.live.join(", ") || "none reported calls within 10 s"],
   );
@@ -70,8 +70,8 @@ function transitionText(
   const evidence =
     calls === undefined
       ? ""
-      : ` (${calls} calls, ${failed} failed, ${slow} slow, ${throttled} answered 429, ${consecutive} in a row, ${failingWorkers} of ${liveWorkers} workers failing)`;
-  return `${what}, ${reason}${worker === undefined ? "" : ` told by ${worker}`}${evidence}`;
+      : ` (${calls} calls, ${failed} failed, ${slow} slow, ${throttled} throttled (429), ${consecutive} consecutive, ${failingWorkers} of ${liveWorkers} workers failing)`;
+  return `${what}, ${reason}${worker === undefined ? "" : ` reported by ${worker}`}${evidence}`;
 }
 
 function noteText({ by, reason, at }: { by: string; reason: string; at: string }): string {

@@ -262,7 +262,7 @@ function evidenceOf({
     failingWorkers === undefined
       ? ""
       : `${failingWorkers} of ${plural(liveWorkers ?? 0, "worker")}`,
-    worker === undefined ? "" : `told by ${worker}`,
+    worker === undefined ? "" : `reported by ${worker}`,
   ]
     .filter((part) => part !== "")
     .join(", ");
