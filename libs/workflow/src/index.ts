@@ -16,7 +16,7 @@ export type {
 } from "./define/define-workflow.ts";
 export type { Json, JsonSerializable } from "./define/json-value.ts";
 export type { RunCursor, RunPage } from "./store/list-runs.ts";
-export type { RunFilter } from "./store/run-store.ts";
+export type { RunFilter } from "./store/run-queries.ts";
 export { openWorkflows } from "./open-workflows.ts";
 export type {
   RunWorkerSettings,
@@ -44,10 +44,8 @@ export type { RunRef } from "./define/run-ref.ts";
 export type {
   CancelRequest,
   Failure,
-  OnExisting,
   RetryRequest,
   RunOverview,
-  RunCounts,
   RunStatus,
   RunSummary,
   RunView,
@@ -56,7 +54,9 @@ export type {
   StepKind,
   StepRecord,
   UnconsumedSignal,
-} from "./store/run-store.ts";
+} from "./store/run-record.ts";
+export type { OnExisting } from "./store/run-actions.ts";
+export type { RunCounts } from "./store/run-queries.ts";
 export type {
   StepApplyOptions,
   StepDeleteOptions,

@@ -21,7 +21,9 @@ import {
   queueOfWorkflow,
   type RunRef,
 } from "./define/run-ref.ts";
-import type { NewRun, RunStore, RunView } from "./store/run-store.ts";
+import type { NewRun } from "./store/run-actions.ts";
+import type { RunStore } from "./store/run-store.ts";
+import type { RunView } from "./store/run-record.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
 import { schemaRefusal } from "./define/schema-refusal.ts";
 import { createScheduleBook } from "./schedules/schedule-book.ts";

@@ -4,7 +4,7 @@ import type { RedisTarget } from "@konverge/redis";
 import type { ClusterAccess } from "./define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "./define/define-workflow.ts";
 import type { RunCursor, RunPage } from "./store/list-runs.ts";
-import type { RunFilter } from "./store/run-store.ts";
+import type { RunFilter } from "./store/run-queries.ts";
 import type { RetryRunOptions } from "./store/retry-run.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
 import type { ScheduleView } from "./schedules/schedule-book.ts";
@@ -13,16 +13,15 @@ import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watche
 import type { WaitedKind } from "./store/wait-names.ts";
 import type { RunObserver } from "./journal/run-observer.ts";
 import type { RunRef } from "./define/run-ref.ts";
+import type { NewRun, OnExisting } from "./store/run-actions.ts";
+import type { RunCounts } from "./store/run-queries.ts";
 import type {
-  NewRun,
-  OnExisting,
-  RunCounts,
   RunOverview,
   RunView,
   RunWarning,
   StepRecord,
   UnconsumedSignal,
-} from "./store/run-store.ts";
+} from "./store/run-record.ts";
 
 export interface WorkflowsOptions {
   readonly redis: RedisTarget;

@@ -5,7 +5,8 @@ import {
   runExecution,
   type ExecutionEnd,
 } from "../../../libs/workflow/src/execution/run-execution.ts";
-import type { Held, RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 
 /** Thrown by the store in place of the death of its process. */
 class Died extends Error {}

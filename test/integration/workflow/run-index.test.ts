@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
 import { RUN_STATUSES } from "@konverge/core";
 import { listRuns, type RunCursor } from "../../../libs/workflow/src/store/list-runs.ts";
-import type { RunFilter } from "../../../libs/workflow/src/store/run-store.ts";
+import type { RunFilter } from "../../../libs/workflow/src/store/run-queries.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
-import type { Leave, RunStore, RunSummary } from "../../../libs/workflow/src/store/run-store.ts";
+import type { Leave } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import type { RunSummary } from "../../../libs/workflow/src/store/run-record.ts";
 import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 

@@ -7,7 +7,8 @@ import {
   runExecution,
   type ExecutionEnd,
 } from "../../../libs/workflow/src/execution/run-execution.ts";
-import type { Held, RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 

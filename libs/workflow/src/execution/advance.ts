@@ -1,5 +1,5 @@
 import type { RunRef } from "../define/run-ref.ts";
-import type { StepRecord } from "../store/run-store.ts";
+import type { StepRecord } from "../store/run-record.ts";
 
 /** The record of a verb, or what the verb waits for. */
 export type Advance =

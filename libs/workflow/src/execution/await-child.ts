@@ -2,7 +2,8 @@ import type { Advance } from "./advance.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { CancelRequest, NewRun, RunView } from "../store/run-store.ts";
+import type { CancelRequest, RunView } from "../store/run-record.ts";
+import type { NewRun } from "../store/run-actions.ts";
 
 /** How an activation deals with other runs. Both wake the run they touch. */
 export interface ChildStarter {

@@ -21,7 +21,7 @@ import { awaitChild } from "./await-child.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import type { RunWait, StepKind, StepRecord } from "../store/run-store.ts";
+import type { RunWait, StepKind, StepRecord } from "../store/run-record.ts";
 import { runStep } from "./run-step.ts";
 import { errorOf } from "./step-failed-error.ts";
 import { takeSignal } from "./take-signal.ts";

@@ -9,13 +9,8 @@ import {
   type RunJournal,
   type RunJournalOptions,
 } from "../journal/run-journal.ts";
-import {
-  FencedError,
-  type EndStatus,
-  type Failing,
-  type Followers,
-  type Leave,
-} from "../store/run-store.ts";
+import { FencedError, type Followers, type Leave } from "../store/run-journal-store.ts";
+import type { EndStatus, Failing } from "../store/run-record.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
 import { failureOf } from "./step-failed-error.ts";
 

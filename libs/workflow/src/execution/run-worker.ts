@@ -6,7 +6,10 @@ import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { runExecution, type ExecutionEnd } from "./run-execution.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { Claimed, Followers, RunStore, RunWarning } from "../store/run-store.ts";
+import type { Claimed, Followers } from "../store/run-journal-store.ts";
+import type { RunJournalStore } from "../store/run-journal-store.ts";
+import type { RunQueries } from "../store/run-queries.ts";
+import type { RunWarning } from "../store/run-record.ts";
 
 /** How soon running bodies are told of a cancellation, and runs whose wake-up was lost are looked for, in ms. */
 const LOOK_EVERY_MS = 1_000;
@@ -15,7 +18,7 @@ const SWEEP_EVERY_MS = 5_000;
 const LAST_ROUND_MS = 1_000;
 
 export interface RunWorkerOptions {
-  readonly store: RunStore;
+  readonly store: RunJournalStore & Pick<RunQueries, "cancelling" | "overdue">;
   readonly queue: WorkQueue;
   readonly workflow: AnyWorkflow;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;

@@ -1,5 +1,5 @@
 import { ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
-import type { Failure } from "../store/run-store.ts";
+import type { Failure } from "../store/run-record.ts";
 
 const MAX_MESSAGE = 1_000;
 

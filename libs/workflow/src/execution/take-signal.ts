@@ -1,7 +1,7 @@
 import type { Advance } from "./advance.ts";
 import type { Schema } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import type { BufferedSignal } from "../store/run-store.ts";
+import type { BufferedSignal } from "../store/run-record.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
 
 /** Takes the first signal of a name that the schema lets through. Those it refuses are recorded as such and gone. */

@@ -1,5 +1,5 @@
 import { defined } from "@konverge/core";
-import type { RunWait } from "../store/run-store.ts";
+import type { RunWait } from "../store/run-record.ts";
 
 /** A run that cannot go on is looked at again after this, in ms: by then a worker may have the code for it. */
 export const BLOCKED_CHECK_MS = 60_000;

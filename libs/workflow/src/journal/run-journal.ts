@@ -5,24 +5,22 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import { assertJson } from "../define/json-value.ts";
 import type { RecordedStep } from "./run-observer.ts";
 import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
-import {
-  FencedError,
-  type BufferedSignal,
-  type Held,
-  type StepProgress,
-  type RunStore,
-  type StepMark,
-  type RunWarning,
-  type StepKind,
-  type StepRecord,
-} from "../store/run-store.ts";
+import { FencedError, type Held, type StepMark } from "../store/run-journal-store.ts";
+import type {
+  BufferedSignal,
+  StepProgress,
+  RunWarning,
+  StepKind,
+  StepRecord,
+} from "../store/run-record.ts";
+import type { RunJournalStore } from "../store/run-journal-store.ts";
 
 const MAX_RECORD_BYTES = 64 * 1_024;
 /** Recorded when they begin. */
 const UNTIMED: ReadonlySet<StepKind> = new Set<StepKind>(["sleep", "now"]);
 
 /** What one activation knows of its run, and writes to it under its epoch. */
-export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "statesOf"> {
+export interface RunJournal extends Pick<RunJournalStore, "scope" | "installation" | "statesOf"> {
   readonly held: Held;
   /** Where Kubernetes verbs go. */
   readonly clusters: ClusterAccess | undefined;
@@ -58,7 +56,7 @@ export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "s
       readonly cancels?: boolean;
     },
   ): Promise<StepRecord>;
-  note: (step: string, progress: Parameters<RunStore["note"]>[2]) => Promise<StepProgress>;
+  note: (step: string, progress: Parameters<RunJournalStore["note"]>[2]) => Promise<StepProgress>;
   /** Has the run woken by changes of these objects. */
   watch(objects: readonly string[]): Promise<void>;
   /** Records a pending cancellation as the end of this step. */
@@ -77,7 +75,7 @@ export interface RunJournal extends Pick<RunStore, "scope" | "installation" | "s
 }
 
 export interface RunJournalOptions {
-  readonly store: RunStore;
+  readonly store: RunJournalStore;
   readonly held: Held;
   readonly stopped: AbortSignal;
   readonly cancelRequested: AbortSignal;

@@ -1,4 +1,4 @@
-import type { RunWarning } from "../store/run-store.ts";
+import type { RunWarning } from "../store/run-record.ts";
 
 /** What is recorded of a run. All of it is read at each activation. */
 export interface RunSize {

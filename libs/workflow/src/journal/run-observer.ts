@@ -1,4 +1,4 @@
-import type { EndStatus, StepKind } from "../store/run-store.ts";
+import type { EndStatus, StepKind } from "../store/run-record.ts";
 
 /** A step or a wait that was recorded. */
 export interface RecordedStep {

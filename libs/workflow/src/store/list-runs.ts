@@ -1,6 +1,8 @@
 import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
-import type { RunFilter, RunPlace, RunStore, RunSummary } from "./run-store.ts";
+import type { RunFilter, RunPlace } from "./run-queries.ts";
+import type { RunQueries } from "./run-queries.ts";
+import type { RunSummary } from "./run-record.ts";
 
 /** Where a list of several workflows goes on: behind this run. */
 export interface RunCursor extends RunRef {
@@ -21,14 +23,14 @@ export interface ListOptions {
 
 /** The newest runs of all these workflows that fit the filter. */
 export async function listRuns(
-  store: RunStore,
+  queries: Pick<RunQueries, "list">,
   workflows: readonly string[],
   { limit, from, filter = {} }: ListOptions,
 ): Promise<RunPage> {
   const pages = await Promise.all(
     workflows.map(async (workflow) => {
       const place = from === undefined ? undefined : placeIn(workflow, from);
-      const { runs, next } = await store.list(workflow, {
+      const { runs, next } = await queries.list(workflow, {
         limit,
         filter,
         ...defined({ from: place }),

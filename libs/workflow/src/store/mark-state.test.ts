@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { markStateOf } from "./mark-state.ts";
-import type { StepRecord } from "./run-store.ts";
+import type { StepRecord } from "./run-record.ts";
 
 const error = { code: "x", message: "x" };
 const steps = (...records: (Pick<StepRecord, "error" | "kind"> | undefined)[]) =>

@@ -1,4 +1,5 @@
-import type { MarkState, RunStatus, StepRecord } from "./run-store.ts";
+import type { MarkState } from "./run-journal-store.ts";
+import type { RunStatus, StepRecord } from "./run-record.ts";
 
 const ENDED: ReadonlySet<RunStatus> = new Set<RunStatus>(["failed", "cancelled"]);
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { planResume } from "./plan-resume.ts";
-import type { StepRecord } from "./run-store.ts";
+import type { StepRecord } from "./run-record.ts";
 
 const busy = { code: "Error", message: "busy" };
 const late = { code: "wait_timeout", message: "nobody" };

@@ -1,5 +1,5 @@
 import type { RunRef } from "../define/run-ref.ts";
-import type { StepRecord } from "./run-store.ts";
+import type { StepRecord } from "./run-record.ts";
 
 /** From where a run that failed can go on. */
 export type ResumePlan =

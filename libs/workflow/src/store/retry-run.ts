@@ -3,7 +3,9 @@ import { runScript, type RedisClient } from "@konverge/redis";
 import { planResume } from "./plan-resume.ts";
 import type { RunNames } from "./run-names.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { NewRun, RetryRequest, RunStore, RunView } from "./run-store.ts";
+import type { NewRun } from "./run-actions.ts";
+import type { RetryRequest, RunView } from "./run-record.ts";
+import type { RunQueries } from "./run-queries.ts";
 import { resumeScript } from "./scripts/resume.ts";
 
 export interface RetryRunOptions {
@@ -16,7 +18,7 @@ export interface RetryRunOptions {
 }
 
 export interface RunRetrier {
-  readonly store: RunStore;
+  readonly store: RunQueries;
   readonly call: <T>(run: (redis: RedisClient) => Promise<T>) => Promise<T>;
   readonly namesOf: (workflow: string) => RunNames;
   /** Creates a run, or finds that it is there. */

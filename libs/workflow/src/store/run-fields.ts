@@ -6,7 +6,6 @@ import {
   type CancelRequest,
   type Failing,
   type Failure,
-  type Held,
   type StepProgress,
   type RetryRequest,
   type RunOverview,
@@ -16,14 +15,14 @@ import {
   type RunView,
   type RunWarning,
   type StepRecord,
-} from "./run-store.ts";
+} from "./run-record.ts";
+import type { Held } from "./run-journal-store.ts";
 
 type Fields = Readonly<Record<string, string | undefined>>;
 
-/** What stands behind the name of a step whose progress it is. */
+/** Suffix of a step's name in the field that holds its progress. */
 const PROGRESS_MARK = "~";
 
-/** The fields of a summary. */
 const SUMMARY_FIELDS = [
   "status",
   "version",
@@ -43,7 +42,7 @@ const SUMMARY_FIELDS = [
   "warnings",
 ] as const;
 
-/** A run without its input and result, which may be large. Undefined when it is kept no more. */
+/** Reads a run without its input and result, which may be large. Returns undefined if the run has expired. */
 export async function readSummary(
   ref: RunRef,
   read: (fields: readonly string[]) => Promise<readonly (string | null)[]>,
@@ -54,11 +53,11 @@ export async function readSummary(
   return fields["status"] === undefined ? undefined : summaryOf(ref, fields);
 }
 
-export function glanceOf(status: RunStatus, steps: number): RunOverview {
+export function overviewOf(status: RunStatus, steps: number): RunOverview {
   return { status, steps, hasEnded: isEndStatus(status) };
 }
 
-/** A run as Redis has it: empty text is for what is not there. */
+/** Parses a run; Redis stores empty text for missing values. */
 export function readRun(ref: RunRef, fields: Fields): RunView {
   const result = json(fields["result"]);
   return {
@@ -78,7 +77,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const waitingUntilMs = time(fields["waitingUntil"]);
   const status = fields["status"] as RunStatus;
   const warnings = json(fields["warnings"]) as readonly RunWarning[] | undefined;
-  // They stay for the next activation, which tells from them since when it waits.
+  // Redis keeps them for the next execution, which takes the begin of its waits from them.
   const waits = status === "waiting" ? waitsOf(fields) : undefined;
   return {
     workflow: ref.workflow,
@@ -124,7 +123,7 @@ export function readHeld(
   };
 }
 
-/** Reads names and records in turn, as Redis gives them. */
+/** Parses a flat list of names and records. */
 export function readSteps(flat: readonly string[]): {
   readonly steps: ReadonlyMap<string, StepRecord>;
   readonly progress: ReadonlyMap<string, StepProgress>;
@@ -142,7 +141,7 @@ export function readSteps(flat: readonly string[]): {
       texts.push(text);
     }
   }
-  // All at once: of a long run this is read at each activation, and many small texts take more than twice as long.
+  // Each execution parses all records; many small texts take more than twice as long as one.
   const records = JSON.parse(`[${texts.join(",")}]`) as readonly StepRecord[];
   const bytes = Buffer.byteLength(names.join("")) + Buffer.byteLength(texts.join(""));
   return {
@@ -154,6 +153,11 @@ export function readSteps(flat: readonly string[]): {
 
 export function refOf(workflow: string | undefined, id: string | undefined): RunRef | undefined {
   return workflow && id ? { workflow, id } : undefined;
+}
+
+/** Returns the JSON text of a value, empty for undefined. */
+export function textOf(value: unknown): string {
+  return JSON.stringify(value) ?? "";
 }
 
 function pairs(flat: readonly string[]): Record<string, string> {

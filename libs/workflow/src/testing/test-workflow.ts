@@ -5,13 +5,9 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
 import { runExecution, type ExecutionEnd } from "../execution/run-execution.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import {
-  isEndStatus,
-  type Held,
-  type RunStore,
-  type RunView,
-  type StepRecord,
-} from "../store/run-store.ts";
+import { isEndStatus, type RunView, type StepRecord } from "../store/run-record.ts";
+import type { Held } from "../store/run-journal-store.ts";
+import type { RunStore } from "../store/run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 
 /** Executions of one wake-up, after which a test is ended that would never come to rest. */

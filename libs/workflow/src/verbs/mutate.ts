@@ -6,8 +6,8 @@ import {
   type JsonObject,
 } from "@konverge/core";
 import type { ObjectRef } from "../define/object-ref.ts";
-import type { MarkState } from "../store/run-store.ts";
-import type { StepMark } from "../store/run-store.ts";
+import type { MarkState } from "../store/run-journal-store.ts";
+import type { StepMark } from "../store/run-journal-store.ts";
 import { refTo } from "../define/wait-target.ts";
 import { markerName, markOf, marksIn } from "./step-marker.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";

@@ -1,4 +1,4 @@
-import type { StepMark } from "../store/run-store.ts";
+import type { StepMark } from "../store/run-journal-store.ts";
 import type { VerbScope } from "./verb-scope.ts";
 
 /** Annotations by which a later try of a step sees that it has changed the object. */

@@ -1,0 +1,68 @@
+import type { RedisRuns } from "./redis-runs.ts";
+import type { NewRun, RunActions, Started } from "./run-actions.ts";
+import { getRun } from "./redis-run-queries.ts";
+import { textOf } from "./run-fields.ts";
+import { cancelScript } from "./scripts/cancel.ts";
+import { signalScript } from "./scripts/signal.ts";
+import { startScript } from "./scripts/start.ts";
+
+/** Most signals that a run buffers. */
+const MAX_BUFFERED = 1_000;
+
+export function createRedisRunActions(runs: RedisRuns): RunActions {
+  return {
+    start: (run) => start(runs, run),
+
+    async signal({ workflow, id }, signal) {
+      const { wakes, ...names } = runs.namesOf(workflow);
+      return await runs.evaluate(signalScript, {
+        keys: { run: names.run(id), signals: names.signals(id), seen: names.seen(id), wakes },
+        args: { id, signalId: signal.id, signal: JSON.stringify(signal), most: MAX_BUFFERED },
+      });
+    },
+
+    async cancel({ workflow, id }, request) {
+      const { wakes, cancelling, ...names } = runs.namesOf(workflow);
+      return await runs.evaluate(cancelScript, {
+        keys: { run: names.run(id), wakes, cancelling },
+        args: { id, request: JSON.stringify(request) },
+      });
+    },
+  };
+}
+
+async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
+  const { workflow, id, version, input, key = "", onExisting = "attach", parent } = created;
+  const { wakes, index, cancelling, runRoot, statuses, ...names } = runs.namesOf(workflow);
+  const answer = await runs.evaluate(startScript, {
+    keys: { run: names.run(id), wakes, index, cancelling, holder: names.holder(key) },
+    args: {
+      id,
+      version,
+      input: textOf(input),
+      key,
+      onExisting,
+      parentWorkflow: parent?.workflow ?? "",
+      parent: parent?.id ?? "",
+      runRoot,
+      statuses,
+      by: created.by ?? "",
+      retry: textOf(created.retry),
+      uid: created.origin?.uid ?? "",
+      generation: created.origin?.generation ?? "",
+      notify: created.notify ?? "",
+    },
+  });
+  switch (answer.kind) {
+    case "created":
+      return { kind: "created", ...(answer.replaces === "" ? {} : { replaces: answer.replaces }) };
+    case "attached":
+    case "rejected":
+      return { kind: answer.kind, id: answer.holder };
+    case "exists": {
+      const known = await getRun(runs, created);
+      // It expired between the two calls.
+      return known === undefined ? await start(runs, created) : { kind: "exists", run: known };
+    }
+  }
+}

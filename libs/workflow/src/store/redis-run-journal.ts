@@ -1,0 +1,221 @@
+import { defined } from "@konverge/core";
+import type { RunRef } from "../define/run-ref.ts";
+import { markStateOf } from "./mark-state.ts";
+import type { RedisRuns } from "./redis-runs.ts";
+import { readHeld, readSteps, refOf, textOf } from "./run-fields.ts";
+import {
+  FencedError,
+  type Claim,
+  type Claimed,
+  type Followers,
+  type Held,
+  type Leave,
+  type MarkState,
+  type RunJournalStore,
+  type StepMark,
+} from "./run-journal-store.ts";
+import { isEndStatus, type RunStatus, type StepProgress, type StepRecord } from "./run-record.ts";
+import { claimScript } from "./scripts/claim.ts";
+import { commitScript } from "./scripts/commit.ts";
+import type { FollowerNames } from "./scripts/followers.ts";
+import { leaveScript } from "./scripts/leave.ts";
+import { noteScript } from "./scripts/note.ts";
+import { watchScript } from "./scripts/watch.ts";
+import { memberOf } from "./wait-names.ts";
+
+type Call<Name extends keyof RunJournalStore> = RunJournalStore[Name] extends (
+  ...args: infer Args
+) => infer Reply
+  ? (runs: RedisRuns, ...args: Args) => Reply
+  : never;
+
+export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
+  let installation: Promise<string> | undefined;
+  return {
+    scope: runs.scope,
+    async installation() {
+      const finding = (installation ??= findInstallation(runs));
+      // A failure is not cached.
+      finding.catch(() => (installation = undefined));
+      return await finding;
+    },
+    claim: (ref, claimed) => claim(runs, ref, claimed),
+    holds: (held) => holds(runs, held),
+    statesOf: async (marks) => await Promise.all(marks.map((mark) => stateOf(runs, mark))),
+    commit: (held, step, record, options) => commit(runs, held, step, record, options),
+    note: (held, step, progress) => note(runs, held, step, progress),
+    watch: (held, objects) => watch(runs, held, objects),
+    leave: (held, how) => leave(runs, held, how),
+  };
+}
+
+async function findInstallation(runs: RedisRuns): Promise<string> {
+  const { installation } = runs.namesOf("");
+  await runs.call((redis) => redis.setnx(installation, crypto.randomUUID()));
+  const id = await runs.call((redis) => redis.get(installation));
+  return id ?? (await findInstallation(runs));
+}
+
+async function claim(
+  runs: RedisRuns,
+  ref: RunRef,
+  { lease, owner, anew = false }: Claim,
+): Promise<Claimed> {
+  const { workflow, id } = ref;
+  const { wakes, runRoot, statuses, ...names } = runs.namesOf(workflow);
+  const answer = await runs.evaluate(claimScript, {
+    keys: { run: names.run(id), steps: names.steps(id), signals: names.signals(id), wakes },
+    args: { lease, owner, anew, id, runRoot, statuses },
+  });
+  if (answer.kind === "held") return { kind: "held", ...readHeld(ref, answer) };
+  if (answer.kind === "ended") return { kind: "ended", ...followersOf(workflow, answer) };
+  return { kind: answer.kind };
+}
+
+async function holds(runs: RedisRuns, { workflow, id, epoch, run }: Held): Promise<boolean> {
+  const name = runs.namesOf(workflow).run(id);
+  const [current, createdAt, status] = await runs.call((redis) =>
+    redis.hmget(name, "epoch", "createdAt", "status"),
+  );
+  const isSame = Number(current) === epoch && Number(createdAt) === run.createdAtMs;
+  return isSame && !hasEnded(status);
+}
+
+async function stateOf(
+  runs: RedisRuns,
+  { workflow, id, createdAtMs, step }: StepMark,
+): Promise<MarkState> {
+  const names = runs.namesOf(workflow);
+  const [[createdAt, status], isRecorded] = await Promise.all([
+    runs.call((redis) => redis.hmget(names.run(id), "createdAt", "status")),
+    runs.call((redis) => redis.hexists(names.steps(id), step)),
+  ]);
+  // Another run may have the id by now.
+  const known = Number(createdAt) === createdAtMs ? (status as RunStatus) : undefined;
+  if (isRecorded === 0 && known !== undefined && !hasEnded(known)) return "live";
+  if (known === undefined || known === "done") return "settled";
+  const records = await runs.call((redis) => redis.hgetall(names.steps(id)));
+  return markStateOf(known, readSteps(Object.entries(records).flat()).steps, step);
+}
+
+const commit: Call<"commit"> = async (runs, held, step, record, options = {}) => {
+  const { workflow, id, epoch } = held;
+  const { sleepMs, taken, cancels = false, warnings } = options;
+  const { cancelling, ...names } = runs.namesOf(workflow);
+  const answer = await runs.evaluate(commitScript, {
+    keys: { run: names.run(id), steps: names.steps(id), signals: names.signals(id), cancelling },
+    args: {
+      epoch,
+      step,
+      record: JSON.stringify(record),
+      sleepMs: sleepMs === undefined ? "" : Math.ceil(sleepMs),
+      taken: textOf(taken),
+      cancels: cancels ? id : "",
+      warnings: textOf(warnings),
+    },
+  });
+  // A missing signal was consumed by the execution that holds the run now.
+  if (!("record" in answer)) throw fenced(held);
+  return JSON.parse(answer.record) as StepRecord;
+};
+
+const note: Call<"note"> = async (runs, held, step, progress) => {
+  const { attempts, delayMs, keep = false, ...more } = progress;
+  const names = runs.namesOf(held.workflow);
+  const answer = await runs.evaluate(noteScript, {
+    keys: { run: names.run(held.id), steps: names.steps(held.id) },
+    args: {
+      epoch: held.epoch,
+      step,
+      attempts,
+      delayMs: Math.ceil(delayMs),
+      keep,
+      more: Object.keys(more).length === 0 ? "" : JSON.stringify(more),
+    },
+  });
+  if (answer.kind === "fenced") throw fenced(held);
+  return JSON.parse(answer.progress) as StepProgress;
+};
+
+const watch: Call<"watch"> = async (runs, held, objects) => {
+  const { workflow, id, epoch } = held;
+  const { waitKinds, rechecks, waitRoot, ...names } = runs.namesOf(workflow);
+  const kind = await runs.evaluate(watchScript, {
+    keys: { run: names.run(id), waitKinds, rechecks },
+    args: { epoch, member: memberOf(held), id, waitRoot, objects: objects.join(" ") },
+  });
+  if (kind === "fenced") throw fenced(held);
+};
+
+const leave: Call<"leave"> = async (runs, held, how) => {
+  const { workflow, id, epoch, wakeSeq, run: view } = held;
+  const { wakes, ended, cancelling, index, waitKinds, rechecks, ...names } = runs.namesOf(workflow);
+  const answer = await runs.evaluate(leaveScript, {
+    keys: {
+      run: names.run(id),
+      steps: names.steps(id),
+      signals: names.signals(id),
+      seen: names.seen(id),
+      wakes,
+      endedRuns: ended,
+      cancelling,
+      holder: names.holder(view.key ?? ""),
+      index,
+      waitKinds,
+      rechecks,
+    },
+    args: {
+      epoch,
+      kind: how.kind,
+      untilMs: untilOf(how),
+      text: detailOf(how),
+      id,
+      wakeSeq,
+      retentionMs: runs.retentionMs,
+      statuses: names.statuses,
+      objects: how.kind === "waiting" ? (how.objects ?? []).join(" ") : "",
+      member: memberOf(held),
+      waitRoot: names.waitRoot,
+    },
+  });
+  if (answer.kind === "fenced") throw fenced(held);
+  return followersOf(workflow, answer);
+};
+
+function hasEnded(status: string | null | undefined): boolean {
+  return status === undefined || status === null || isEndStatus(status);
+}
+
+function fenced({ workflow, id }: RunRef): FencedError {
+  return new FencedError(`another execution holds the run ${workflow}/${id}`);
+}
+
+function followersOf(workflow: string, names: FollowerNames): Followers {
+  const parent = refOf(names.parentWorkflow, names.parent);
+  const next = refOf(workflow, names.next);
+  return {
+    ...defined({ parent, next }),
+    ...(names.notify === "" ? {} : { notify: names.notify }),
+  };
+}
+
+function untilOf(how: Leave): number | "" {
+  const untilMs = "untilMs" in how ? how.untilMs : undefined;
+  return untilMs === undefined ? "" : Math.ceil(untilMs);
+}
+
+function detailOf(how: Leave): string {
+  switch (how.kind) {
+    case "waiting":
+      return textOf(how.waits);
+    case "blocked":
+      return how.reason;
+    case "compensating":
+      return JSON.stringify(how.failing);
+    case "done":
+      return textOf(how.result);
+    case "failed":
+    case "cancelled":
+      return JSON.stringify(how.error);
+  }
+}

@@ -1,0 +1,136 @@
+import { defined } from "@konverge/core";
+import type { RunRef } from "../define/run-ref.ts";
+import { compareIds, fits } from "./list-runs.ts";
+import type { RedisRuns } from "./redis-runs.ts";
+import { overviewOf, readRun, readSteps, readSummary } from "./run-fields.ts";
+import type { RunCounts, RunPlace, RunQueries } from "./run-queries.ts";
+import {
+  RUN_STATUSES,
+  withoutPayload,
+  type BufferedSignal,
+  type RunStatus,
+  type RunSummary,
+  type RunView,
+} from "./run-record.ts";
+import { sweepScript } from "./scripts/sweep.ts";
+
+/** Most unconsumed signals of a response: each has up to 64 KiB. */
+const MOST_UNCONSUMED = 20;
+const SWEPT_AT_ONCE = 100;
+/** Most runs that a filtered list reads, in total and at a time. */
+const MOST_READ = 10_000;
+const READ_AT_ONCE = 500;
+
+type Place = Required<RunPlace>;
+
+export function createRedisRunQueries(runs: RedisRuns): RunQueries {
+  const { call } = runs;
+  return {
+    get: (ref) => getRun(runs, ref),
+
+    async peek({ workflow, id }) {
+      const run = runs.namesOf(workflow).run(id);
+      const [status, seq] = await call((redis) => redis.hmget(run, "status", "seq"));
+      return status == null ? undefined : overviewOf(status as RunStatus, Number(seq));
+    },
+
+    list: (workflow, page) => listRuns(runs, workflow, page),
+
+    async steps({ workflow, id }) {
+      const fields = await call((redis) => redis.hgetall(runs.namesOf(workflow).steps(id)));
+      return readSteps(Object.entries(fields).flat()).steps;
+    },
+
+    async unconsumedSignals({ workflow, id }) {
+      const signals = runs.namesOf(workflow).signals(id);
+      const texts = await call((redis) => redis.lrange(signals, 0, MOST_UNCONSUMED - 1));
+      return texts.map((text) => withoutPayload(JSON.parse(text) as BufferedSignal));
+    },
+
+    async counts(workflow) {
+      const { statuses } = runs.namesOf(workflow);
+      const counted = await Promise.all(
+        RUN_STATUSES.map(async (status): Promise<[RunStatus, number]> => {
+          return [status, await call((redis) => redis.zcard(`${statuses}${status}`))];
+        }),
+      );
+      return Object.fromEntries(counted) as RunCounts;
+    },
+
+    async overdue(workflow) {
+      const { wakes, ended, index, statuses, rechecks, recheckGap } = runs.namesOf(workflow);
+      return await runs.evaluate(sweepScript, {
+        keys: { wakes, endedRuns: ended, index, rechecks, recheckGap },
+        args: { most: SWEPT_AT_ONCE, retentionMs: runs.retentionMs, statuses },
+      });
+    },
+
+    async cancelling(workflow) {
+      return new Set(await call((redis) => redis.smembers(runs.namesOf(workflow).cancelling)));
+    },
+  };
+}
+
+export async function getRun(runs: RedisRuns, ref: RunRef): Promise<RunView | undefined> {
+  const fields = await runs.call((redis) => redis.hgetall(runs.namesOf(ref.workflow).run(ref.id)));
+  return fields["status"] === undefined ? undefined : readRun(ref, fields);
+}
+
+async function listRuns(
+  runs: RedisRuns,
+  workflow: string,
+  { limit, from, filter }: Parameters<RunQueries["list"]>[1],
+): ReturnType<RunQueries["list"]> {
+  const names = runs.namesOf(workflow);
+  const { status, key, by, text } = filter;
+  const index = status === undefined ? names.index : `${names.statuses}${status}`;
+  const isSearch = key !== undefined || by !== undefined || text !== undefined;
+  // One more than requested shows whether there are more.
+  const atOnce = isSearch ? READ_AT_ONCE : limit + 1;
+  const summary = (id: string) =>
+    readSummary({ workflow, id }, (fields) =>
+      runs.call((redis) => redis.hmget(names.run(id), ...fields)),
+    );
+  const found: RunSummary[] = [];
+  let place = from;
+  for (let read = 0; read < MOST_READ; read += atOnce) {
+    const places = await placesIn(runs, index, place, atOnce);
+    const summaries = await Promise.all(places.map(({ id }) => summary(id)));
+    for (const [at, run] of summaries.entries()) {
+      place = places[at];
+      // The index keeps a run slightly longer than its data, and the run may have changed since.
+      if (run !== undefined && fits(run, filter)) found.push(run);
+      if (found.length < limit) continue;
+      const isLast = at + 1 === places.length && places.length < atOnce;
+      return { runs: found, ...(isLast || place === undefined ? {} : { next: place }) };
+    }
+    if (places.length < atOnce) return { runs: found };
+  }
+  return { runs: found, ...defined({ next: place }) };
+}
+
+/** Reads at most `count` places after `from` in the sorted set `index`, newest first. */
+async function placesIn(
+  { call }: RedisRuns,
+  index: string,
+  from: RunPlace | undefined,
+  count: number,
+): Promise<readonly Place[]> {
+  const { createdAtMs = "+inf", id } = from ?? {};
+  const older = from === undefined ? "+inf" : `(${createdAtMs}`;
+  const [same, next] = await Promise.all([
+    id === undefined
+      ? []
+      : call((redis) => redis.zrevrangebyscore(index, createdAtMs, createdAtMs, "WITHSCORES")),
+    call((redis) => redis.zrevrangebyscore(index, older, "-inf", "WITHSCORES", "LIMIT", 0, count)),
+  ]);
+  const ties = parsePlaces(same).filter((place) => compareIds(place.id, id ?? "") < 0);
+  return [...ties, ...parsePlaces(next)].slice(0, count);
+}
+
+/** Parses a WITHSCORES reply. */
+function parsePlaces(flat: readonly string[]): readonly Place[] {
+  return flat.flatMap((id, at) =>
+    at % 2 === 0 ? [{ id, createdAtMs: Number(flat[at + 1]) }] : [],
+  );
+}

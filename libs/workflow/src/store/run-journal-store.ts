@@ -1,0 +1,132 @@
+import type { RunRef } from "../define/run-ref.ts";
+import type {
+  BufferedSignal,
+  Failing,
+  Failure,
+  RunView,
+  RunWait,
+  RunWarning,
+  StepProgress,
+  StepRecord,
+} from "./run-record.ts";
+
+/** The right to write to a run. Every claim raises the epoch, and writes with an older one are rejected. */
+export interface Held extends RunRef {
+  readonly epoch: number;
+  readonly run: RunView;
+  readonly steps: ReadonlyMap<string, StepRecord>;
+  readonly progress: ReadonlyMap<string, StepProgress>;
+  /** Size of the steps with their names. */
+  readonly bytes: number;
+  readonly signals: readonly BufferedSignal[];
+  /** The waits of its last execution. */
+  readonly waited: readonly RunWait[];
+  readonly failing?: Failing;
+  /** The step at which the cancellation was thrown. */
+  readonly cancelledAt?: string;
+  /** True if the previous execution has not left the run, so that the steps it began are unknown. */
+  readonly died: boolean;
+  /** Raised by each signal and cancellation. */
+  readonly wakeSeq: number;
+  /** Objects under which the run is in the index of waits. */
+  readonly watched: ReadonlySet<string>;
+  /** The store's clock at the claim, epoch ms. */
+  readonly nowMs: number;
+}
+
+export interface Claim {
+  /** Grows with each attempt of the run; an older one is rejected. */
+  readonly lease: number;
+  /** Unique to this attempt. */
+  readonly owner: string;
+  /** Claims also with a lease that is not newer, because the counter was reset. */
+  readonly anew?: boolean;
+}
+
+export type Claimed =
+  | ({ readonly kind: "held" } & Held)
+  | { readonly kind: "missing" | "fenced" | "waiting" }
+  | ({ readonly kind: "ended" } & Followers);
+
+/** The runs and the key that continue when a run ends. */
+export interface Followers {
+  readonly parent?: RunRef;
+  readonly next?: RunRef;
+  /** Key to request, as text. */
+  readonly notify?: string;
+}
+
+export interface CommitOptions {
+  /** Sets `untilMs` of the record by the store's clock. */
+  readonly sleepMs?: number;
+  /** The buffered signal that the record consumes. */
+  readonly taken?: BufferedSignal;
+  /** True if the requested cancellation is thrown at this step. */
+  readonly cancels?: boolean;
+}
+
+/** The progress to store; its `untilMs` becomes `delayMs` from now. */
+export interface ProgressNote extends Omit<StepProgress, "untilMs"> {
+  readonly delayMs: number;
+  /** Keeps progress that is stored already. */
+  readonly keep?: boolean;
+}
+
+export type Leave =
+  | {
+      readonly kind: "waiting";
+      readonly untilMs?: number;
+      readonly waits?: readonly RunWait[];
+      /** The registered objects to keep. All others are removed; every other kind removes all. */
+      readonly objects?: readonly string[];
+    }
+  | { readonly kind: "blocked"; readonly reason: string; readonly untilMs: number }
+  | { readonly kind: "compensating"; readonly failing: Failing }
+  | { readonly kind: "done"; readonly result: unknown }
+  | { readonly kind: "failed" | "cancelled"; readonly error: Failure };
+
+/** The mark that a step leaves in an object that it has changed. */
+export interface StepMark extends RunRef {
+  /** Id of the Redis that has the run. */
+  readonly installation: string;
+  readonly createdAtMs: number;
+  readonly step: string;
+}
+
+/**
+ * Whether a step may still read its mark: when it runs again (`live`), only if a retry continues after the failure (`ended`),
+ * or never (`settled`).
+ */
+export type MarkState = "live" | "ended" | "settled";
+
+/** Thrown when another execution has claimed the run: this one changes nothing any more (P8). */
+export class FencedError extends Error {
+  override readonly name = "FencedError";
+}
+
+/**
+ * The port of an execution. Every call is atomic and may be repeated if its response was lost. Calls that take `Held` throw
+ * {@link FencedError} once another epoch holds the run.
+ */
+export interface RunJournalStore {
+  /** Prefix and cluster, to tell these runs from others with the same names. The same in all processes. */
+  readonly scope: string;
+  /** A random id created with the first run, so that marks of another Redis are never mistaken for ours. */
+  installation(): Promise<string>;
+  claim(ref: RunRef, claim: Claim): Promise<Claimed>;
+  /** True while no other execution has claimed the run, and it has not ended. */
+  holds(held: Held): Promise<boolean>;
+  statesOf(marks: readonly StepMark[]): Promise<MarkState[]>;
+  /** Records a step once. Returns the stored record, which is another one if that came first. `warnings` replace those of the run. */
+  commit(
+    held: Held,
+    step: string,
+    record: StepRecord,
+    options?: CommitOptions & { readonly warnings?: readonly RunWarning[] },
+  ): Promise<StepRecord>;
+  note(held: Held, step: string, progress: ProgressNote): Promise<StepProgress>;
+  /** Enters the run into the index of waits, under each of the objects. */
+  watch(held: Held, objects: readonly string[]): Promise<void>;
+  /** Releases the run, or ends it. `compensating` keeps it. */
+  leave(held: Held, leave: Leave): Promise<Followers>;
+}

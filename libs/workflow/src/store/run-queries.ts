@@ -1,0 +1,49 @@
+import type { RunRef } from "../define/run-ref.ts";
+import type {
+  RunOverview,
+  RunStatus,
+  RunSummary,
+  RunView,
+  StepRecord,
+  UnconsumedSignal,
+} from "./run-record.ts";
+
+/** The number of runs per status. Ended runs are counted until their retention is over. */
+export type RunCounts = Readonly<Record<RunStatus, number>>;
+
+/** A filter for runs; conditions are combined with AND. */
+export interface RunFilter {
+  readonly status?: RunStatus;
+  readonly key?: string;
+  /** Author of the start. */
+  readonly by?: string;
+  /** Part of the id, the key or the author, case-insensitive. */
+  readonly text?: string;
+}
+
+/** A place among runs, newest first. It never changes for a run, so pages neither skip nor repeat one. */
+export interface RunPlace {
+  readonly createdAtMs: number;
+  /** Default: the place before all runs of that moment. */
+  readonly id?: string;
+}
+
+/** The port for reading runs. */
+export interface RunQueries {
+  get(ref: RunRef): Promise<RunView | undefined>;
+  /** Reads the status without the data of the run. */
+  peek(ref: RunRef): Promise<RunOverview | undefined>;
+  /** Newest first. `next` is the last place that was read; missing at the end. */
+  list(
+    workflow: string,
+    page: { readonly limit: number; readonly from?: RunPlace; readonly filter: RunFilter },
+  ): Promise<{ readonly runs: readonly RunSummary[]; readonly next?: RunPlace }>;
+  steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
+  /** The oldest signals that the run has not consumed; at most 20. */
+  unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
+  counts(workflow: string): Promise<RunCounts>;
+  /** Runs whose wake-up is overdue and may be lost. Each is returned again after a while. */
+  overdue(workflow: string): Promise<string[]>;
+  /** Runs with a requested cancellation that has not been thrown yet. */
+  cancelling(workflow: string): Promise<ReadonlySet<string>>;
+}

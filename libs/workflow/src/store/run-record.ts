@@ -1,0 +1,146 @@
+import { defined, type RunStatus } from "@konverge/core";
+import type { RunRef } from "../define/run-ref.ts";
+
+export { RUN_STATUSES, type RunStatus } from "@konverge/core";
+
+export type EndStatus = Extract<RunStatus, "done" | "failed" | "cancelled">;
+
+export function isEndStatus(status: string): status is EndStatus {
+  return status === "done" || status === "failed" || status === "cancelled";
+}
+
+/** The kind of a journal entry. If the code finds another kind under a recorded name, the code has changed. */
+export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo" | "wait";
+
+/** The stored part of a step's, run's or child's error: no stack, no cause. */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A journal entry: written once, never changed. */
+export interface StepRecord {
+  readonly kind: StepKind;
+  readonly value?: unknown;
+  readonly error?: Failure;
+  /** The end of a sleep by Redis's clock, epoch ms. */
+  readonly untilMs?: number;
+  /** Completed attempts of the body. */
+  readonly attempts?: number;
+  /** The sender of a signal. */
+  readonly by?: string;
+  /** The run of an ended child. */
+  readonly child?: RunRef;
+  /** When its first attempt or its wait began, by Redis's clock, epoch ms. Later than that if the worker died in it. */
+  readonly startedAtMs?: number;
+  /** True for the first record after the loss of a worker, which may have begun this step before. */
+  readonly workerLost?: boolean;
+  /** Place in the order of commits, from 1; set by the store. */
+  readonly seq?: number;
+  /** Time of the commit by Redis's clock, epoch ms; set by the store. */
+  readonly atMs?: number;
+}
+
+/** A wait of a waiting run: for a signal, a child, the end of a sleep, objects, or the next attempt of a step. */
+export interface RunWait {
+  /** Name of the step. */
+  readonly step: string;
+  readonly kind: StepKind;
+  /** Begin, epoch ms. */
+  readonly sinceMs?: number;
+  /** Deadline, epoch ms. */
+  readonly untilMs?: number;
+  /** The unmet conditions of the awaited objects at the last check. */
+  readonly message?: string;
+  /** The run of the awaited child. */
+  readonly child?: RunRef;
+}
+
+/** The progress of an unfinished step. */
+export interface StepProgress {
+  readonly attempts: number;
+  /** Consecutive attempts that failed because of the API server and are not counted. */
+  readonly uncounted?: number;
+  /** How the last attempt ended, for users. */
+  readonly message?: string;
+  /** When its next attempt is due, or its wait ends; by Redis's clock, epoch ms. */
+  readonly untilMs: number;
+}
+
+/** A signal that the run has not consumed. */
+export interface BufferedSignal {
+  readonly name: string;
+  readonly id: string;
+  readonly payload?: unknown;
+  readonly by?: string;
+  readonly atMs: number;
+}
+
+/** A signal that the run has not consumed, without its payload, which may be confidential. */
+export type UnconsumedSignal = Omit<BufferedSignal, "payload">;
+
+export function withoutPayload({ name, id, by, atMs }: BufferedSignal): UnconsumedSignal {
+  return { name, id, ...defined({ by }), atMs };
+}
+
+/** A warning that a run is near a limit. */
+export interface RunWarning {
+  readonly code: "many_steps" | "many_bytes";
+  /** The suggested fix, for users. */
+  readonly message: string;
+}
+
+export interface CancelRequest {
+  readonly by?: string;
+  readonly reason?: string;
+}
+
+/** The author and reason of a retry. */
+export interface RetryRequest extends CancelRequest {
+  /** Id of the run of the same workflow that this run repeats. Missing if the run itself continues. */
+  readonly originalRun?: string;
+}
+
+/** A run without its input and result. Times are epoch ms by Redis's clock. */
+export interface RunSummary extends RunRef {
+  readonly version: number;
+  readonly status: RunStatus;
+  readonly error?: Failure;
+  /** Why the run is blocked, with a suggested fix. */
+  readonly blockedReason?: string;
+  readonly key?: string;
+  readonly parent?: RunRef;
+  /** Author of the start: the name of a token, `controller <name>/<object>`, `schedule <name>`. */
+  readonly by?: string;
+  readonly cancel?: CancelRequest;
+  /** Set if the run repeats another one, or continued after a failure. */
+  readonly retry?: RetryRequest;
+  readonly createdAtMs: number;
+  readonly startedAtMs?: number;
+  readonly endedAtMs?: number;
+  /** When a waiting run continues without an event. */
+  readonly waitingUntilMs?: number;
+  /** The waits of a waiting run; at most 20. */
+  readonly waits?: readonly RunWait[];
+  /** Each is given once, at half of a limit. */
+  readonly warnings?: readonly RunWarning[];
+}
+
+export interface RunView extends RunSummary {
+  readonly input: unknown;
+  readonly result?: unknown;
+}
+
+/** The part of a run that shows whether anything has happened. */
+export interface RunOverview {
+  readonly status: RunStatus;
+  /** Number of recorded steps. */
+  readonly steps: number;
+  readonly hasEnded: boolean;
+}
+
+/** The final status of a failing run, stored before the first undo so that a crash cannot change it. */
+export interface Failing {
+  readonly status: "failed" | "cancelled";
+  readonly error: Failure;
+}

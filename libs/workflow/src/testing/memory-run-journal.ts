@@ -1,0 +1,168 @@
+import { defined } from "@konverge/core";
+import type { RunRef } from "../define/run-ref.ts";
+import { bytesOf } from "../journal/run-limits.ts";
+import { markStateOf } from "../store/mark-state.ts";
+import {
+  FencedError,
+  type Claim,
+  type Claimed,
+  type Followers,
+  type Held,
+  type Leave,
+  type MarkState,
+  type RunJournalStore,
+  type StepMark,
+} from "../store/run-journal-store.ts";
+import type { RunView, StepProgress, StepRecord } from "../store/run-record.ts";
+import { hasEnded, jsonCopy, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
+
+export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
+  /** Random, so that marks in a test's objects never match those of an earlier test on the same server. */
+  const name = crypto.randomUUID();
+  return {
+    scope: name,
+    installation: async () => name,
+    claim: async (ref, how) => claim(runs, ref, how),
+    async holds(held) {
+      const run = runs.find(held);
+      return run?.epoch === held.epoch && !hasEnded(run);
+    },
+    statesOf: async (marks) => marks.map((mark) => stateOf(runs, mark)),
+    commit: async (held, step, record, options) => commit(runs, held, step, record, options),
+
+    async note(held, step, { attempts, delayMs, keep = false, ...more }) {
+      const run = runs.own(held);
+      const known = run.progress.get(step);
+      if (keep && known !== undefined) return known;
+      const untilMs = runs.now() + Math.ceil(delayMs);
+      const progress: StepProgress = { attempts, untilMs, ...more };
+      run.progress.set(step, progress);
+      return progress;
+    },
+
+    async watch(held, objects) {
+      const run = runs.own(held);
+      for (const object of objects) run.watched.add(object);
+    },
+
+    async leave(held, how) {
+      const run = runs.own(held);
+      if (!hasEnded(run)) leave(run, how, runs.now());
+      return followersOf(run);
+    },
+  };
+}
+
+function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Claim): Claimed {
+  const run = runs.find(ref);
+  if (run === undefined) return { kind: "missing" };
+  if (hasEnded(run)) return { kind: "ended", ...followersOf(run) };
+  const isSame = run.owner === owner;
+  if (!isSame && !anew && lease <= run.lease) return { kind: "fenced" };
+  if (run.after !== undefined) {
+    if (!hasEnded(runs.find({ workflow: ref.workflow, id: run.after }))) return { kind: "waiting" };
+    delete run.after;
+  }
+  if (!isSame) run.epoch += 1;
+  run.died = run.view.status === "running";
+  run.lease = lease;
+  run.owner = owner;
+  const {
+    startedAtMs = runs.now(),
+    waits: waited = run.waited,
+    blockedReason: _blockedReason,
+    waitingUntilMs: _waitingUntilMs,
+    ...view
+  } = run.view;
+  run.waited = waited;
+  const status = run.failing === undefined ? "running" : "compensating";
+  run.view = { ...view, status, startedAtMs };
+  const { epoch, died, wakeSeq, failing, cancelledAt } = run;
+  return {
+    kind: "held",
+    ...ref,
+    epoch,
+    died,
+    wakeSeq,
+    watched: new Set(run.watched),
+    nowMs: runs.now(),
+    run: run.view,
+    steps: new Map(run.steps),
+    progress: new Map(run.progress),
+    bytes: [...run.steps].reduce((sum, [step, record]) => sum + bytesOf(step, record), 0),
+    signals: [...run.signals],
+    waited,
+    ...defined({ failing, cancelledAt }),
+  };
+}
+
+function stateOf(runs: MemoryRuns, mark: StepMark): MarkState {
+  const run = runs.find(mark);
+  const isSame = run?.view.createdAtMs === mark.createdAtMs;
+  return markStateOf(isSame ? run?.view.status : undefined, run?.steps ?? new Map(), mark.step);
+}
+
+function commit(
+  runs: MemoryRuns,
+  held: Held,
+  step: string,
+  record: StepRecord,
+  {
+    sleepMs,
+    taken,
+    cancels = false,
+    warnings,
+  }: NonNullable<Parameters<RunJournalStore["commit"]>[3]> = {},
+): StepRecord {
+  const run = runs.own(held);
+  const known = run.steps.get(step);
+  if (known !== undefined) return known;
+  if (taken !== undefined) {
+    if (!run.signals.some(({ id }) => id === taken.id)) {
+      throw new FencedError(`signal ${taken.id} was consumed by another execution`);
+    }
+    run.signals = run.signals.filter(({ id }) => id !== taken.id);
+  }
+  const nowMs = runs.now();
+  const stored = {
+    ...jsonCopy(record),
+    seq: run.steps.size + 1,
+    atMs: nowMs,
+    ...(sleepMs === undefined ? {} : { untilMs: nowMs + Math.ceil(sleepMs) }),
+  };
+  run.steps.set(step, stored);
+  run.progress.delete(step);
+  if (cancels) run.cancelledAt = step;
+  if (warnings !== undefined) run.view = { ...run.view, warnings };
+  return stored;
+}
+
+function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
+  const set = (fields: Partial<RunView>) => void (run.view = { ...run.view, ...fields });
+  if (how.kind !== "compensating") {
+    run.watched = new Set(how.kind === "waiting" ? (how.objects ?? []) : []);
+  }
+  switch (how.kind) {
+    case "compensating":
+      run.failing = how.failing;
+      return set({ status: "compensating" });
+    case "waiting": {
+      const { untilMs: waitingUntilMs, waits } = how;
+      const status = run.failing === undefined ? "waiting" : "compensating";
+      return set({ status, ...defined({ waitingUntilMs, waits }) });
+    }
+    case "blocked":
+      return set({ status: "blocked", blockedReason: how.reason, waitingUntilMs: how.untilMs });
+    case "done":
+      return set({ status: "done", endedAtMs, result: jsonCopy(how.result) });
+    case "failed":
+    case "cancelled":
+      return set({ status: how.kind, endedAtMs, error: how.error });
+  }
+}
+
+function followersOf(run: StoredRun): Followers {
+  const { workflow, parent } = run.view;
+  const next = run.next === undefined ? undefined : { workflow, id: run.next };
+  return defined({ parent, next });
+}

@@ -1,0 +1,40 @@
+import { fits } from "../store/list-runs.ts";
+import { overviewOf } from "../store/run-fields.ts";
+import type { RunCounts, RunQueries } from "../store/run-queries.ts";
+import { RUN_STATUSES, withoutPayload } from "../store/run-record.ts";
+import { hasEnded, type MemoryRuns } from "./memory-runs.ts";
+
+export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
+  return {
+    get: async (ref) => runs.find(ref)?.view,
+    async peek(ref) {
+      const run = runs.find(ref);
+      return run === undefined ? undefined : overviewOf(run.view.status, run.steps.size);
+    },
+    // One page has all runs.
+    list: async (workflow, { filter }) => ({
+      runs: runs.of(workflow).flatMap(({ view }) => (fits(view, filter) ? [view] : [])),
+    }),
+    steps: async (ref) => new Map(runs.find(ref)?.steps),
+    unconsumedSignals: async (ref) => (runs.find(ref)?.signals ?? []).map(withoutPayload),
+    async counts(workflow) {
+      const views = runs.of(workflow).map(({ view }) => view);
+      return Object.fromEntries(
+        RUN_STATUSES.map((status) => [
+          status,
+          views.filter((view) => view.status === status).length,
+        ]),
+      ) as RunCounts;
+    },
+    // No wake-up is lost between two calls of one process.
+    overdue: async () => [],
+    async cancelling(workflow) {
+      const cancelled = runs
+        .of(workflow)
+        .filter(
+          (run) => run.view.cancel !== undefined && run.cancelledAt === undefined && !hasEnded(run),
+        );
+      return new Set(cancelled.map(({ view }) => view.id));
+    },
+  };
+}
