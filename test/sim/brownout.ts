@@ -7,7 +7,8 @@ import {
   type GuardLimits,
 } from "@konverge/core";
 import { admit as admitStep, newGuardState } from "./model/admit.ts";
-import { createTokenPool, type TokenPool } from "../../libs/guard/src/token-pool.ts";
+import type { TokenPool } from "../../libs/guard/src/token-pool-options.ts";
+import { createTokenPool } from "../../libs/guard/src/token-pool.ts";
 import { createServerModel, type ServerModel } from "./server-model.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 

@@ -1,5 +1,6 @@
 import type { CallResult, GateCall, GuardLimits } from "@konverge/core";
-import { createTokenPool, type TokenPool } from "../../libs/guard/src/token-pool.ts";
+import type { TokenPool } from "../../libs/guard/src/token-pool-options.ts";
+import { createTokenPool } from "../../libs/guard/src/token-pool.ts";
 import type { Use } from "./largest-excess.ts";
 import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";

@@ -1,263 +1,265 @@
 import {
   checkRedisVersion,
+  defined,
   ensureError,
   findInFlightIssue,
   guardLimits,
   KonvergeError,
   type BreakerMode,
-  type Gate,
+  type GateCall,
   type GuardLimits,
+  type Permit,
 } from "@konverge/core";
 import {
+  DEFAULT_PREFIX,
   openOnceOnly,
   openSubscriber,
   readServerInfo,
   runIdOf,
+  type RedisClient,
   type RedisTarget,
 } from "@konverge/redis";
 import type { BreakerUpdate } from "./breaker-view.ts";
-import type { GuardKeys } from "./guard-keys.ts";
-import { guardKeys } from "./guard-keys.ts";
-import { createGuardStore } from "./guard-store.ts";
-import type { Transition } from "./transition.ts";
+import type { Guard, GuardEvent, GuardOptions } from "./guard.ts";
+import { guardKeys, type GuardKeys } from "./guard-keys.ts";
+import { createGuardStore, type GuardStore } from "./guard-store.ts";
 import type { Health } from "./local-health.ts";
-import { createTokenPool, type TokenPool } from "./token-pool.ts";
+import type { TokenPool } from "./token-pool-options.ts";
+import { createTokenPool } from "./token-pool.ts";
 
-export interface GuardOptions {
-  readonly redis: RedisTarget;
-  /** What is guarded: all processes that name it alike share one rate and one breaker. */
-  readonly cluster: string;
-  /** Tells installations on one Redis apart. Default `konverge`. */
-  readonly prefix?: string;
-  /** Unique per process. */
-  readonly workerId: string;
-  /** One set for the fleet: whoever starts last wins, and all say so. */
-  readonly limits?: Partial<GuardLimits>;
-  /** Most calls at once in this process. Default 64. Too few leave the rate unused; what is not needed is not used. */
-  readonly maxInFlight?: number;
-  /** Makes one read through this gate, as a call with `probe` set, to see whether the server is back. Without it the next call is the probe. */
-  readonly probe?: (signal: AbortSignal) => Promise<unknown>;
-  readonly onEvent?: (event: GuardEvent) => void;
-}
-
-/** What is worth a log line. */
-export type GuardEvent =
-  /** A report of this process moved the breaker. */
-  | { readonly kind: "transition"; readonly transition: Transition }
-  /** The breaker moved, whoever's report did it. */
-  | {
-      readonly kind: "breaker";
-      readonly mode: BreakerMode;
-      readonly generation: number;
-      readonly waitMs: number;
-    }
-  /** This process alone is in trouble, or out of it. */
-  | { readonly kind: "health"; readonly health: Health["kind"] }
-  /** The limits are others than this process was configured with, or are so again. */
-  | {
-      readonly kind: "limits";
-      readonly limits: GuardLimits;
-      readonly by: string;
-      readonly ours: boolean;
-    }
-  | { readonly kind: "error"; readonly error: Error };
-
-export interface Guard extends Gate, AsyncDisposable {
-  readonly breaker: BreakerUpdate;
-  readonly health: Health["kind"];
-  /** Calls that wait for a token, and calls that are under way, in this process. */
-  readonly waiting: number;
-  readonly inFlight: number;
-  /** Of the whole fleet, as last told: what trouble has cut, success wins back. */
-  readonly ratePerSecond: number;
-  /** Since the start: round trips to Redis, permitted and refused calls. */
-  readonly counts: TokenPool["counts"];
-  /** Calls `listener` with what it stands at, and again when work should stop or may go on. */
-  onWorkable(listener: (workable: boolean) => void): () => void;
-  close(): Promise<void>;
-}
-
-const DEFAULT_PREFIX = "konverge";
 const DEFAULT_IN_FLIGHT = 64;
 const FIRST_CONTACT_MS = 5_000;
 
 /**
- * A {@link Gate} that all processes share: their calls together stay below rate * T + burst in every window T, and stop
- * together when the server fails.
- * @throws KonvergeError `invalid_config` for limits that cannot work, `redis_unavailable`, `redis_unsupported` below 6.2
+ * Opens a {@link Guard} that all processes share: their calls together stay below rate * T + burst in every window T, and
+ * stop together when the server fails.
+ * @throws KonvergeError `invalid_config` for invalid limits, `redis_unavailable`, `redis_unsupported` below 6.2
  */
 export async function createGuard(options: GuardOptions): Promise<Guard> {
-  const { cluster, workerId, maxInFlight = DEFAULT_IN_FLIGHT, probe } = options;
-  const limits = guardLimits(options.limits ?? {});
-  const flightIssue = findInFlightIssue(maxInFlight);
+  const flightIssue = findInFlightIssue(options.maxInFlight ?? DEFAULT_IN_FLIGHT);
   if (flightIssue !== undefined) {
     throw new KonvergeError("invalid_config", `maxInFlight: ${flightIssue}`);
   }
-  const keys = guardKeys(options.prefix ?? DEFAULT_PREFIX, cluster);
-  const emit = options.onEvent ?? (() => undefined);
-  const redis = openOnceOnly(options.redis);
-  const store = createGuardStore(redis, keys);
-  const listeners = new Set<(workable: boolean) => void>();
-  let runId = "";
-  let announced = false;
-  let lastError = "";
-
-  const onError = (error: Error) => {
-    // A Redis that is away says so with every try.
-    if (error.message === lastError) return;
-    lastError = error.message;
-    emit({ kind: "error", error });
-  };
-  const configure = async () => {
-    const set = await store.configure(limits, workerId);
-    announced = true;
-    if (set.changed && set.before !== undefined && set.before.by !== workerId) {
-      emit({ kind: "limits", limits, by: workerId, ours: true });
-    }
-    return set.revision;
-  };
-  let ownRevision = 0;
-  const readForeignLimits = async (revision: number) => {
-    if (revision === ownRevision || ownRevision === 0) return;
-    ownRevision = revision;
-    const { fields } = await store.read();
-    const by = fields["setRate"] ? (fields["setRateBy"] ?? "") : (fields["limitsBy"] ?? "");
-    emit({
-      kind: "limits",
-      limits: {
-        ...limits,
-        ratePerSecond: Number(fields["limitRate"]),
-        burst: Number(fields["burst"]),
-      },
-      by,
-      ours: false,
-    });
-  };
-  const workable = () => share.breaker.mode === "closed" && share.health === "well";
-  let wasWorkable = true;
-  const reportWorkable = () => {
-    if (workable() === wasWorkable) return;
-    wasWorkable = workable();
-    for (const listener of listeners) listener(wasWorkable);
-  };
-
-  const share = createTokenPool({
-    workerId,
-    limits,
-    maxInFlight,
-    probe,
-    admit: async (ask) => {
-      const answer = await store.admit(ask);
-      // What fails again after this is news.
-      lastError = "";
-      return answer;
-    },
-    configure: async () => {
-      ownRevision = await configure();
-    },
-    reachable: () => store.reachable && runId !== "",
-    runId: () => runId,
-    onBreaker: (news) => {
-      emit({ kind: "breaker", ...news });
-      reportWorkable();
-    },
-    onTransition: (transition) => emit({ kind: "transition", transition }),
-    onHealth: (health) => {
-      emit({ kind: "health", health });
-      reportWorkable();
-    },
-    onRevision: (revision) =>
-      void readForeignLimits(revision).catch((error: unknown) => onError(ensureError(error))),
-    onError,
-    clock: () => performance.now(),
-    random: Math.random,
-    schedule: (ms, work) => {
-      const timer = setTimeout(work, ms);
-      return () => clearTimeout(timer);
-    },
-  });
-
-  const connected = async () => {
-    const info = await readServerInfo(redis, keys.state);
-    checkRedisVersion(info);
-    runId = runIdOf(info) || "unknown";
-    if (!announced) ownRevision = await configure();
-    lastError = "";
-    share.refresh();
-  };
-  const first = Promise.withResolvers<void>();
-  first.promise.catch(() => undefined);
-  const greet = () => {
-    connected().then(first.resolve, (error: unknown) => {
-      first.reject(error);
-      onError(ensureError(error));
-      // Nothing works without the first words; a new connection says them again.
-      if (redis.status !== "end") redis.disconnect(true);
-    });
-  };
-  redis.on("ready", greet);
-  redis.on("close", () => {
-    runId = "";
-  });
-  // On a Redis Cluster the connection stays while another node may take this guard's slot over.
-  for (const change of ["+node", "-node"]) {
-    redis.on(change, () => {
-      if (runId === "") return;
-      runId = "";
-      greet();
-    });
-  }
-  redis.on("error", onError);
-  const subscriber = listenFor(keys, options.redis, share, onError);
-
-  const close = async () => {
-    share.close();
-    subscriber.disconnect();
-    if (redis.status === "ready") await redis.quit().catch(() => undefined);
-    redis.disconnect();
-  };
-  try {
-    await within(FIRST_CONTACT_MS, first.promise, () => lastError);
-  } catch (error) {
-    await close();
-    throw error;
-  }
-
-  return {
-    admit: (call, admitOptions) => share.admit(call, admitOptions),
-    get breaker() {
-      return share.breaker;
-    },
-    get health() {
-      return share.health;
-    },
-    get waiting() {
-      return share.waiting;
-    },
-    get inFlight() {
-      return share.inFlight;
-    },
-    get ratePerSecond() {
-      return share.ratePerSecond;
-    },
-    counts: share.counts,
-    onWorkable(listener) {
-      listeners.add(listener);
-      if (!wasWorkable) listener(false);
-      return () => listeners.delete(listener);
-    },
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  const guard = new FleetGuard(options, guardLimits(options.limits ?? {}));
+  await guard.open();
+  return guard;
 }
 
-/** Messages of other processes only make it faster: whoever has no tokens must ask, and then learns the same. */
-function listenFor(
+class FleetGuard implements Guard {
+  readonly #workerId: string;
+  readonly #limits: GuardLimits;
+  readonly #keys: GuardKeys;
+  readonly #redis: RedisClient;
+  readonly #subscriber: { disconnect(): void };
+  readonly #store: GuardStore;
+  readonly #pool: TokenPool;
+  readonly #listeners = new Set<(workable: boolean) => void>();
+  readonly #firstContact = Promise.withResolvers<void>();
+  readonly #emit: (event: GuardEvent) => void;
+  /** Run ID of the connected Redis server; empty without a connection. */
+  #runId = "";
+  /** Revision of the limits that this process stored; 0 before. */
+  #ownRevision = 0;
+  #lastError = "";
+  #wasWorkable = true;
+
+  constructor(options: GuardOptions, limits: GuardLimits) {
+    this.#workerId = options.workerId;
+    this.#limits = limits;
+    this.#emit = options.onEvent ?? (() => undefined);
+    this.#keys = guardKeys(options.prefix ?? DEFAULT_PREFIX, options.cluster);
+    this.#redis = openOnceOnly(options.redis);
+    this.#store = createGuardStore(this.#redis, this.#keys);
+    this.#pool = createTokenPool({
+      workerId: options.workerId,
+      limits,
+      maxInFlight: options.maxInFlight ?? DEFAULT_IN_FLIGHT,
+      ...defined({ probe: options.probe }),
+      ...this.#redisCalls(),
+      ...this.#poolEvents(),
+      clock: () => performance.now(),
+      random: Math.random,
+      schedule: (ms, work) => {
+        const timer = setTimeout(work, ms);
+        return () => clearTimeout(timer);
+      },
+    });
+    this.#followRedis();
+    this.#subscriber = subscribe(this.#keys, options.redis, this.#pool, this.#onError);
+  }
+
+  /** Waits for the first contact with Redis. @throws KonvergeError `redis_unavailable`, `redis_unsupported` */
+  async open(): Promise<void> {
+    try {
+      await within(FIRST_CONTACT_MS, this.#firstContact.promise, () => this.#lastError);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  admit(call: GateCall, options?: { readonly signal?: AbortSignal }): Promise<Permit> {
+    return this.#pool.admit(call, options);
+  }
+
+  get breaker(): BreakerUpdate {
+    return this.#pool.breaker;
+  }
+
+  get health(): Health["kind"] {
+    return this.#pool.health;
+  }
+
+  get waiting(): number {
+    return this.#pool.waiting;
+  }
+
+  get inFlight(): number {
+    return this.#pool.inFlight;
+  }
+
+  get ratePerSecond(): number {
+    return this.#pool.ratePerSecond;
+  }
+
+  get counts(): TokenPool["counts"] {
+    return this.#pool.counts;
+  }
+
+  onWorkable(listener: (workable: boolean) => void): () => void {
+    this.#listeners.add(listener);
+    if (!this.#wasWorkable) listener(false);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#pool.close();
+    this.#subscriber.disconnect();
+    if (this.#redis.status === "ready") await this.#redis.quit().catch(() => undefined);
+    this.#redis.disconnect();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #redisCalls(): Pick<
+    Parameters<typeof createTokenPool>[0],
+    "admit" | "configure" | "reachable" | "runId"
+  > {
+    return {
+      admit: async (request) => {
+        const answer = await this.#store.admit(request);
+        // A failure after this one is reported again.
+        this.#lastError = "";
+        return answer;
+      },
+      configure: () => this.#storeLimits(),
+      reachable: () => this.#store.reachable && this.#runId !== "",
+      runId: () => this.#runId,
+    };
+  }
+
+  #poolEvents(): Pick<
+    Parameters<typeof createTokenPool>[0],
+    "onBreaker" | "onTransition" | "onHealth" | "onRevision" | "onError"
+  > {
+    return {
+      onBreaker: (update) => {
+        this.#emit({ kind: "breaker", ...update });
+        this.#reportWorkable();
+      },
+      onTransition: (transition) => this.#emit({ kind: "transition", transition }),
+      onHealth: (health) => {
+        this.#emit({ kind: "health", health });
+        this.#reportWorkable();
+      },
+      onRevision: (revision) => {
+        this.#readForeignLimits(revision).catch((error: unknown) =>
+          this.#onError(ensureError(error)),
+        );
+      },
+      onError: this.#onError,
+    };
+  }
+
+  readonly #onError = (error: Error): void => {
+    // An unavailable Redis fails every attempt with the same message.
+    if (error.message === this.#lastError) return;
+    this.#lastError = error.message;
+    this.#emit({ kind: "error", error });
+  };
+
+  async #storeLimits(): Promise<void> {
+    const limits = this.#limits;
+    const { changed, before, revision } = await this.#store.configure(limits, this.#workerId);
+    if (changed && before !== undefined && before.by !== this.#workerId) {
+      this.#emit({ kind: "limits", limits, by: this.#workerId, ours: true });
+    }
+    this.#ownRevision = revision;
+  }
+
+  async #readForeignLimits(revision: number): Promise<void> {
+    if (revision === this.#ownRevision || this.#ownRevision === 0) return;
+    this.#ownRevision = revision;
+    const { fields } = await this.#store.read();
+    const by = fields["setRate"] ? (fields["setRateBy"] ?? "") : (fields["limitsBy"] ?? "");
+    const ratePerSecond = Number(fields["limitRate"]);
+    const limits = { ...this.#limits, ratePerSecond, burst: Number(fields["burst"]) };
+    this.#emit({ kind: "limits", limits, by, ours: false });
+  }
+
+  #reportWorkable(): void {
+    const workable = this.#pool.breaker.mode === "closed" && this.#pool.health === "well";
+    if (workable === this.#wasWorkable) return;
+    this.#wasWorkable = workable;
+    for (const listener of this.#listeners) listener(workable);
+  }
+
+  #followRedis(): void {
+    const redis = this.#redis;
+    this.#firstContact.promise.catch(() => undefined);
+    redis.on("ready", () => this.#greet());
+    redis.on("close", () => {
+      this.#runId = "";
+    });
+    // On a Redis Cluster the connection stays while another node may take over this guard's slot.
+    for (const change of ["+node", "-node"]) {
+      redis.on(change, () => {
+        if (this.#runId === "") return;
+        this.#runId = "";
+        this.#greet();
+      });
+    }
+    redis.on("error", this.#onError);
+  }
+
+  #greet(): void {
+    this.#prepareConnection().then(this.#firstContact.resolve, (error: unknown) => {
+      this.#firstContact.reject(error);
+      this.#onError(ensureError(error));
+      // Without the server's run ID no tokens are requested; a new connection reads it again.
+      if (this.#redis.status !== "end") this.#redis.disconnect(true);
+    });
+  }
+
+  async #prepareConnection(): Promise<void> {
+    const info = await readServerInfo(this.#redis, this.#keys.state);
+    checkRedisVersion(info);
+    this.#runId = runIdOf(info) || "unknown";
+    if (this.#ownRevision === 0) await this.#storeLimits();
+    this.#lastError = "";
+    this.#pool.refresh();
+  }
+}
+
+/** Subscribes to breaker updates of other processes. An accelerator: without it, the next token request learns the same. */
+function subscribe(
   keys: GuardKeys,
   target: RedisTarget,
-  share: TokenPool,
+  pool: TokenPool,
   onError: (error: Error) => void,
-) {
+): { disconnect(): void } {
   const subscriber = openSubscriber(target);
   subscriber.on("error", onError);
   subscriber.on("ready", () => {
@@ -265,7 +267,7 @@ function listenFor(
   });
   subscriber.on("message", (_channel: string, text: string) => {
     const [mode, generation, untilUs] = text.split(" ");
-    share.learn({
+    pool.learn({
       mode: mode as BreakerMode,
       generation: Number(generation),
       waitMs: Number(untilUs) / 1_000,
@@ -281,7 +283,7 @@ async function within(ms: number, pending: Promise<void>, why: () => string): Pr
       deadline.reject(
         new KonvergeError(
           "redis_unavailable",
-          `Redis cannot be used for the guard: ${why() || `no answer within ${ms} ms`}`,
+          `Redis is unavailable for the guard: ${why() || `no answer within ${ms} ms`}`,
           {
             retryAfterMs: 1_000,
           },

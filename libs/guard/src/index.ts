@@ -1,6 +1,6 @@
 export { CLASSIC_GUARD_LIMITS, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 export { createGuard } from "./create-guard.ts";
-export type { Guard, GuardEvent, GuardOptions } from "./create-guard.ts";
+export type { Guard, GuardEvent, GuardOptions } from "./guard.ts";
 export type { GuardView } from "./guard-view.ts";
 export type { OperatorAction } from "./guard-store.ts";
 export type { Transition } from "./transition.ts";

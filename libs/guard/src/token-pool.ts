@@ -6,401 +6,399 @@ import {
   LARGEST_FLOOR,
   type AdmitRequest,
   type CallResult,
-  type Gate,
   type GateCall,
   type GuardLimits,
   type Permit,
 } from "@konverge/core";
-import { createBreakerView, type BreakerUpdate } from "./breaker-view.ts";
-import { createFlightLimit } from "./flight-limit.ts";
-import type { StoreAnswer } from "./scripts/admit.ts";
-import type { Transition } from "./transition.ts";
-import { createTokenLeases } from "./token-leases.ts";
-import { createOutcomeTally, MAX_RETRY_AFTER_MS } from "./outcome-tally.ts";
+import { createBreakerView, type BreakerUpdate, type BreakerView } from "./breaker-view.ts";
+import { createFlightLimit, type FlightLimit } from "./flight-limit.ts";
 import type { Health } from "./local-health.ts";
+import { createOutcomeTally, MAX_RETRY_AFTER_MS } from "./outcome-tally.ts";
 import { PROBE_DEADLINE_MS } from "./prober.ts";
 import { classifyResult, isSlow } from "./result-class.ts";
-import { createTokenDemand } from "./token-demand.ts";
+import type { StoreAnswer } from "./scripts/admit.ts";
+import { createTokenDemand, type TokenDemand } from "./token-demand.ts";
+import { createTokenLeases } from "./token-leases.ts";
+import type { TokenPool, TokenPoolOptions } from "./token-pool-options.ts";
 import { createWaitingLine, waitInLine } from "./waiting-line.ts";
 
-export interface TokenPoolOptions {
-  readonly workerId: string;
-  readonly limits: GuardLimits;
-  /** Sends one ask to Redis. */
-  readonly admit: (ask: AdmitRequest) => Promise<StoreAnswer>;
-  /** Tells Redis the limits, when it knows none. */
-  readonly configure: () => Promise<void>;
-  /** False while nothing can be sent. */
-  readonly reachable: () => boolean;
-  /** Of the Redis at the other end; empty when unknown. */
-  readonly runId: () => string;
-  /** Most calls at once in this process; how many of them are used follows what is needed. */
-  readonly maxInFlight: number;
-  /** Makes one read through this gate, as a call with `probe` set. Without it any call may be the probe. */
-  readonly probe?: ((signal: AbortSignal) => Promise<unknown>) | undefined;
-  /** The breaker moved, as seen from here. */
-  readonly onBreaker: (news: BreakerUpdate) => void;
-  /** This process's own report moved it. */
-  readonly onTransition: (transition: Transition) => void;
-  readonly onHealth: (health: Health["kind"]) => void;
-  readonly onRevision: (revision: number) => void;
-  readonly onError: (error: Error) => void;
-  /** Monotonic time in ms. */
-  readonly clock: () => number;
-  readonly random: () => number;
-  /** Runs `work` once after `ms`; the result cancels. */
-  readonly schedule: (ms: number, work: () => void) => () => void;
-}
-
-export interface TokenPool extends Gate {
-  readonly breaker: BreakerUpdate;
-  readonly health: Health["kind"];
-  readonly waiting: number;
-  readonly inFlight: number;
-  /** Of the whole fleet, as last told. */
-  readonly ratePerSecond: number;
-  /** Round trips to Redis, and calls permitted, since the start. */
-  readonly counts: { readonly asks: number; readonly permits: number; readonly deferred: number };
-  /** Told by another way than an answer, such as a message of another process. */
-  learn(news: BreakerUpdate): void;
-  /** Redis is back, or its limits have changed: asks again soon. */
-  refresh(): void;
-  close(): void;
-}
-
-/** Outcomes wait so long for an ask to ride on. */
+/** Longest time that results wait for the next token request, in ms. */
 const FLUSH_MS = 250;
-/** So many failures in a row are told at once. */
+/** Consecutive failures that are reported immediately. */
 const URGENT_FAILURES = 3;
+/** First and longest pause between token requests while Redis is unavailable, in ms. */
 const REDIS_AWAY_MS = [100, 1_000] as const;
-/** A call that nobody aborts gives up here when Redis stays away. */
+/** Longest wait of a call without an abort signal while Redis is unavailable, in ms. */
 const LONGEST_WAIT_MS = 30_000;
-/** A probe that begins later could last longer than its ticket, and meet the next one. */
+/** A probe that starts later could outlive its ticket and overlap with the next probe. */
 const PROBE_BEGIN_MS = BREAKER.ticketUs / 1_000 - PROBE_DEADLINE_MS;
+/** Consecutive leases that expired before they arrived; then the latency is reported. */
+const EXPIRED_LEASES = 5;
 
 interface Given {
   readonly generation: number;
   readonly waitedMs: number;
-  /** The call is the probe. */
+  /** Present if the call is the probe. */
   readonly ticket?: string;
 }
 
 interface Ended extends Given {
   readonly slow: boolean;
-  /** No further call could have begun. */
+  /** True if the limit of concurrent calls was reached. */
   readonly wasFull: boolean;
 }
 
+/** The result of a probe that the next token request reports. */
+type Verdict = Pick<AdmitRequest, "ticket" | "verdict"> & { readonly retryAfterMs: number };
+
 /**
- * The local side of a guard: keeps leased tokens, lets calls wait in order, reports how they ended, and never polls. One
- * ask is under way at a time; with tokens at hand a call costs no round trip.
+ * The local side of a guard: keeps leased tokens, queues calls in order and reports their results, without polling. At
+ * most one token request is in flight; with tokens at hand a call costs no round trip.
  */
 export function createTokenPool(options: TokenPoolOptions): TokenPool {
-  const { clock, random, schedule, limits } = options;
-  const line = createWaitingLine();
-  const leases = createTokenLeases();
-  const tally = createOutcomeTally();
-  const flights = createFlightLimit(options.maxInFlight, clock());
-  const counts = { asks: 0, permits: 0, deferred: 0 };
-  let live = 1;
-  let rate = limits.ratePerSecond;
-  let revision = 0;
-  let inFlight = 0;
-  let asking = false;
-  let askAgainMs = -Infinity;
-  let awayMs = 0;
-  let deadOnArrival = 0;
-  let verdict: (Pick<AdmitRequest, "ticket" | "verdict"> & { retryAfterMs: number }) | undefined;
-  let tickets = 0;
-  let closed = false;
-  let cancelTimer: () => void = () => undefined;
-  let cancelFlush: (() => void) | undefined;
-  const demand = createTokenDemand({
-    line,
-    leases,
-    // Not the limit that follows the need: a batch that is due together may exceed it for some milliseconds.
-    room: () => options.maxInFlight - inFlight,
-    tokenTtlMs: limits.tokenTtlMs,
-    nowMs: clock(),
-  });
-  const breaker = createBreakerView({ ...options, probe: options.probe, live: () => live });
+  return new ProcessTokenPool(options);
+}
 
-  return {
-    admit(call, { signal } = {}) {
-      return new Promise<Permit>((resolve, reject) => {
-        signal?.throwIfAborted();
-        const nowMs = clock();
-        const refusal = closed ? closedError() : breaker.refuse(call);
-        if (refusal !== undefined) {
-          counts.deferred += 1;
-          reject(refusal);
-          return;
-        }
-        const cost = costOf(call, limits);
-        const isFree = line.size === 0 && inFlight < flights.at(nowMs) && breaker.mode === "closed";
-        const taken = isFree ? leases.take(cost, nowMs) : undefined;
-        if (taken === undefined) {
-          waitInLine(line, { call, cost, sinceMs: nowMs, resolve, reject }, signal);
-        } else resolve(permit(call, { ...taken, waitedMs: 0 }));
-        pump();
-      });
-    },
-    get breaker() {
-      return breaker.news;
-    },
-    get health() {
-      return breaker.health;
-    },
-    get waiting() {
-      return line.size;
-    },
-    get inFlight() {
-      return inFlight;
-    },
-    get ratePerSecond() {
-      return rate;
-    },
-    counts,
-    learn,
-    refresh() {
-      awayMs = 0;
-      askAgainMs = -Infinity;
-      pump();
-    },
-    close() {
-      closed = true;
-      cancelTimer();
-      cancelFlush?.();
-      breaker.stop();
-      for (const waiter of line.drain()) waiter.reject(closedError());
-    },
-  };
+class ProcessTokenPool implements TokenPool {
+  readonly counts = { asks: 0, permits: 0, deferred: 0 };
+  readonly #options: TokenPoolOptions;
+  readonly #line = createWaitingLine();
+  readonly #leases = createTokenLeases();
+  readonly #tally = createOutcomeTally();
+  readonly #flights: FlightLimit;
+  readonly #demand: TokenDemand;
+  readonly #breaker: BreakerView;
+  /** Live workers and calls per second of the fleet, as of the last answer. */
+  #live = 1;
+  #rate: number;
+  #revision = 0;
+  #inFlight = 0;
+  #asking = false;
+  /** No token request before this time, in ms of the clock. */
+  #askAgainMs = -Infinity;
+  #redisAwayMs = 0;
+  #expiredLeases = 0;
+  #verdict: Verdict | undefined;
+  #tickets = 0;
+  #closed = false;
+  #cancelTimer: () => void = () => undefined;
+  #cancelFlush: (() => void) | undefined;
 
-  function permit({ verb }: GateCall, given: Given): Permit {
-    inFlight += 1;
-    flights.noteBegin(inFlight);
-    counts.permits += 1;
-    demand.notePermit();
-    const startedMs = clock();
+  constructor(options: TokenPoolOptions) {
+    this.#options = options;
+    this.#rate = options.limits.ratePerSecond;
+    this.#flights = createFlightLimit(options.maxInFlight, options.clock());
+    this.#demand = createTokenDemand({
+      line: this.#line,
+      leases: this.#leases,
+      // The upper bound, not the adaptive limit: calls that become due together may briefly exceed the latter.
+      room: () => options.maxInFlight - this.#inFlight,
+      tokenTtlMs: options.limits.tokenTtlMs,
+      nowMs: options.clock(),
+    });
+    this.#breaker = createBreakerView({
+      ...options,
+      probe: options.probe,
+      live: () => this.#live,
+    });
+  }
+
+  get breaker(): BreakerUpdate {
+    return this.#breaker.news;
+  }
+
+  get health(): Health["kind"] {
+    return this.#breaker.health;
+  }
+
+  get waiting(): number {
+    return this.#line.size;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get ratePerSecond(): number {
+    return this.#rate;
+  }
+
+  admit(call: GateCall, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Permit> {
+    return new Promise<Permit>((resolve, reject) => {
+      signal?.throwIfAborted();
+      const nowMs = this.#options.clock();
+      const refusal = this.#closed ? closedError() : this.#breaker.refuse(call);
+      if (refusal !== undefined) {
+        this.counts.deferred += 1;
+        reject(refusal);
+        return;
+      }
+      const cost = costOf(call, this.#options.limits);
+      const isFree = this.#line.size === 0 && this.#mayBegin(nowMs);
+      const taken = isFree ? this.#leases.take(cost, nowMs) : undefined;
+      if (taken === undefined) {
+        waitInLine(this.#line, { call, cost, sinceMs: nowMs, resolve, reject }, signal);
+      } else resolve(this.#permit(call, { ...taken, waitedMs: 0 }));
+      this.#pump();
+    });
+  }
+
+  learn(update: BreakerUpdate): void {
+    if (!this.#breaker.learn(update)) return;
+    this.#leases.clear();
+    this.#demand.reset();
+    this.#askAgainMs = -Infinity;
+    if (update.mode === "closed") this.#pump();
+    else this.#rejectWaiting((call) => update.mode === "halfOpen" && this.#breaker.mayProbe(call));
+  }
+
+  refresh(): void {
+    this.#redisAwayMs = 0;
+    this.#askAgainMs = -Infinity;
+    this.#pump();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancelTimer();
+    this.#cancelFlush?.();
+    this.#breaker.stop();
+    for (const waiter of this.#line.drain()) waiter.reject(closedError());
+  }
+
+  #mayBegin(nowMs: number): boolean {
+    return this.#inFlight < this.#flights.at(nowMs) && this.#breaker.mode === "closed";
+  }
+
+  #permit({ verb }: GateCall, given: Given): Permit {
+    this.#inFlight += 1;
+    this.#flights.noteBegin(this.#inFlight);
+    this.counts.permits += 1;
+    this.#demand.notePermit();
+    const startedMs = this.#options.clock();
     let isSettled = false;
     return {
       waitedMs: given.waitedMs,
-      settle(result) {
+      settle: (result) => {
         if (isSettled) return;
         isSettled = true;
-        const nowMs = clock();
-        const wasFull = inFlight >= flights.at(nowMs);
-        inFlight -= 1;
-        noteEnd(result, { ...given, slow: isSlow(verb, nowMs - startedMs), wasFull });
-        pump();
+        const nowMs = this.#options.clock();
+        const wasFull = this.#inFlight >= this.#flights.at(nowMs);
+        this.#inFlight -= 1;
+        this.#noteEnd(result, { ...given, slow: isSlow(verb, nowMs - startedMs), wasFull });
+        this.#pump();
       },
     };
   }
 
-  function noteEnd(result: CallResult, { generation, ticket, slow, wasFull }: Ended): void {
+  #noteEnd(result: CallResult, { generation, ticket, slow, wasFull }: Ended): void {
     const kind = classifyResult(result);
-    breaker.noteEnd(kind);
+    this.#breaker.noteEnd(kind);
     const retryAfterMs = result.kind === "response" ? (result.retryAfterMs ?? 0) : 0;
-    if (kind === "ok" && !slow) flights.noteOk(wasFull);
+    if (kind === "ok" && !slow) this.#flights.noteOk(wasFull);
     if (ticket !== undefined) {
-      // Our own probe is given up only at its deadline.
-      const isLate = result.kind === "aborted" && options.probe !== undefined;
-      verdict = {
+      // The process aborts its own probe only at the deadline.
+      const isLate = result.kind === "aborted" && this.#options.probe !== undefined;
+      this.#verdict = {
         ticket,
         verdict: isLate ? "failed" : kind === "ok" || kind === "failed" ? kind : "neutral",
         retryAfterMs: Math.min(retryAfterMs, MAX_RETRY_AFTER_MS),
       };
-      void ask();
+      void this.#ask();
       return;
     }
-    tally.note({ generation, class: kind, slow, retryAfterMs });
-    if (tally.size === 0) return;
-    if (tally.trailing >= URGENT_FAILURES || kind === "throttled") void ask();
-    else flushIn(FLUSH_MS);
+    this.#tally.note({ generation, class: kind, slow, retryAfterMs });
+    if (this.#tally.size === 0) return;
+    if (this.#tally.trailing >= URGENT_FAILURES || kind === "throttled") void this.#ask();
+    else this.#flushIn(FLUSH_MS);
   }
 
-  /** Serves who can be served, asks for what is missing, and otherwise sets the one timer. */
-  function pump(): void {
-    if (closed) return;
-    cancelTimer();
-    const nowMs = clock();
-    serve(nowMs);
-    if (inFlight >= flights.at(nowMs) && breaker.mode === "closed") return;
-    // While tokens are promised, some more waiters go with the next ask: each for itself would cost a round trip a call.
+  /** Admits waiting calls, requests missing tokens, and otherwise sets the one timer. */
+  #pump(): void {
+    if (this.#closed) return;
+    this.#cancelTimer();
+    const nowMs = this.#options.clock();
+    this.#serve(nowMs);
+    if (this.#inFlight >= this.#flights.at(nowMs) && this.#breaker.mode === "closed") return;
+    // While tokens are promised, more waiting calls join the next request; one request each would cost a round trip per call.
     const asks =
-      line.size === 0 ? demand.isRunningLow(nowMs) : demand.missing(nowMs) > leases.left(nowMs);
-    if (asks && nowMs >= askAgainMs) return void ask();
-    const dueMs = line.size > 0 ? leases.nextMs(nowMs) : undefined;
-    // Whoever is refused more must not sleep through what it was promised.
-    const nextMs = Math.min(dueMs ?? Infinity, asks ? askAgainMs : Infinity);
-    if (nextMs < Infinity) wake(nextMs - nowMs);
+      this.#line.size === 0
+        ? this.#demand.isRunningLow(nowMs)
+        : this.#demand.missing(nowMs) > this.#leases.left(nowMs);
+    if (asks && nowMs >= this.#askAgainMs) return void this.#ask();
+    const dueMs = this.#line.size > 0 ? this.#leases.nextMs(nowMs) : undefined;
+    // A call that was refused more tokens must still wake when the promised ones are due.
+    const nextMs = Math.min(dueMs ?? Infinity, asks ? this.#askAgainMs : Infinity);
+    if (nextMs < Infinity) this.#wake(nextMs - nowMs);
   }
 
-  function serve(nowMs: number): void {
-    while (breaker.mode === "closed" && inFlight < flights.at(nowMs)) {
-      const next = line.first(nowMs);
-      const taken = next === undefined ? undefined : leases.take(next.cost, nowMs);
+  #serve(nowMs: number): void {
+    while (this.#mayBegin(nowMs)) {
+      const next = this.#line.first(nowMs);
+      const taken = next === undefined ? undefined : this.#leases.take(next.cost, nowMs);
       if (next === undefined || taken === undefined) return;
-      line.remove(next);
-      next.resolve(permit(next.call, { ...taken, waitedMs: nowMs - next.sinceMs }));
+      this.#line.remove(next);
+      next.resolve(this.#permit(next.call, { ...taken, waitedMs: nowMs - next.sinceMs }));
     }
   }
 
-  function wake(ms: number): void {
+  #wake(ms: number): void {
     // A timer may fire a little early.
-    cancelTimer = schedule(Math.max(1, Math.ceil(ms)), pump);
+    this.#cancelTimer = this.#options.schedule(Math.max(1, Math.ceil(ms)), () => this.#pump());
   }
 
-  function flushIn(ms: number): void {
-    cancelFlush ??= schedule(ms, () => {
-      cancelFlush = undefined;
-      void ask();
+  #flushIn(ms: number): void {
+    this.#cancelFlush ??= this.#options.schedule(ms, () => {
+      this.#cancelFlush = undefined;
+      void this.#ask();
     });
   }
 
-  async function ask(): Promise<void> {
-    if (asking || closed) return;
-    if (!options.reachable()) return redisAway();
-    asking = true;
-    cancelFlush?.();
-    cancelFlush = undefined;
-    const sentMs = clock();
-    const request = composeAsk(sentMs);
-    counts.asks += 1;
+  async #ask(): Promise<void> {
+    if (this.#asking || this.#closed) return;
+    if (!this.#options.reachable()) return this.#redisAway();
+    this.#asking = true;
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    const sentMs = this.#options.clock();
+    const request = this.#composeAsk(sentMs);
+    this.counts.asks += 1;
     try {
-      const answer = await options.admit(request);
+      const answer = await this.#options.admit(request);
       if (answer.kind === "unset") {
-        await options.configure();
-        restore(request);
+        await this.#options.configure();
+        this.#restore(request);
       } else {
-        take(answer, request.want, sentMs);
+        this.#take(answer, request.want, sentMs);
       }
-      awayMs = 0;
-      asking = false;
+      this.#redisAwayMs = 0;
+      this.#asking = false;
     } catch (thrown) {
-      // Whether it was counted nobody knows; counted twice would be worse than not at all.
-      asking = false;
-      options.onError(ensureError(thrown));
-      return redisAway();
+      // The report may or may not have been counted; counting it twice would be worse than losing it.
+      this.#asking = false;
+      this.#options.onError(ensureError(thrown));
+      return this.#redisAway();
     }
-    // What ended meanwhile could not ride on this ask.
-    if (verdict !== undefined || tally.trailing >= URGENT_FAILURES) return void ask();
-    if (tally.size > 0) flushIn(FLUSH_MS);
-    pump();
+    // Results that arrived meanwhile were not part of this request.
+    if (this.#verdict !== undefined || this.#tally.trailing >= URGENT_FAILURES)
+      return void this.#ask();
+    if (this.#tally.size > 0) this.#flushIn(FLUSH_MS);
+    this.#pump();
   }
 
-  function composeAsk(nowMs: number): AdmitRequest {
-    const { retryAfterMs, ...report } = tally.take(breaker.generation);
-    const sent = verdict;
-    verdict = undefined;
+  #composeAsk(nowMs: number): AdmitRequest {
+    const { retryAfterMs, ...report } = this.#tally.take(this.#breaker.generation);
+    const sent = this.#verdict;
+    this.#verdict = undefined;
     return {
-      worker: options.workerId,
-      runId: options.runId(),
+      worker: this.#options.workerId,
+      runId: this.#options.runId(),
       ...report,
       retryAfterUs: Math.max(retryAfterMs, sent?.retryAfterMs ?? 0) * 1_000,
       ticket: sent?.ticket ?? "",
       verdict: sent?.verdict ?? "",
-      ...composeDemand(nowMs),
-      random: random(),
+      ...this.#composeDemand(nowMs),
+      random: this.#options.random(),
     };
   }
 
-  function composeDemand(nowMs: number): Pick<AdmitRequest, "want" | "need" | "floor" | "probe"> {
-    const first = line.first(nowMs);
-    if (breaker.mode !== "closed") {
-      const mayProbe = first !== undefined && breaker.mayProbe(first.call);
-      const probe = mayProbe ? `${options.workerId}/${++tickets}` : "";
+  #composeDemand(nowMs: number): Pick<AdmitRequest, "want" | "need" | "floor" | "probe"> {
+    const first = this.#line.first(nowMs);
+    if (this.#breaker.mode !== "closed") {
+      const mayProbe = first !== undefined && this.#breaker.mayProbe(first.call);
+      const probe = mayProbe ? `${this.#options.workerId}/${++this.#tickets}` : "";
       return { want: 0, need: 0, floor: 0, probe };
     }
-    return { ...demand.compose(nowMs), probe: "" };
+    return { ...this.#demand.compose(nowMs), probe: "" };
   }
 
-  function restore({ ok, failed, trailing, slow, throttled, retryAfterUs }: AdmitRequest): void {
-    const { generation } = breaker;
+  #restore({ ok, failed, trailing, slow, throttled, retryAfterUs }: AdmitRequest): void {
+    const { generation } = this.#breaker;
     const retryAfterMs = retryAfterUs / 1_000;
-    tally.restore({ generation, ok, failed, trailing, slow, throttled, retryAfterMs });
+    this.#tally.restore({ generation, ok, failed, trailing, slow, throttled, retryAfterMs });
   }
 
-  function take(answer: FleetAnswer, want: number, sentMs: number): void {
-    const nowMs = clock();
+  #take(answer: FleetAnswer, want: number, sentMs: number): void {
+    const nowMs = this.#options.clock();
     const waitMs = answer.waitUs / 1_000;
-    live = answer.live;
-    rate = answer.ratePerSecond;
-    if (answer.transition !== undefined) options.onTransition(answer.transition);
-    if (answer.revision !== revision) {
-      revision = answer.revision;
-      options.onRevision(revision);
+    this.#live = answer.live;
+    this.#rate = answer.ratePerSecond;
+    if (answer.transition !== undefined) this.#options.onTransition(answer.transition);
+    if (answer.revision !== this.#revision) {
+      this.#revision = answer.revision;
+      this.#options.onRevision(this.#revision);
     }
     const { mode, generation } = answer;
-    learn({ mode, generation, waitMs: mode === "closed" ? 0 : waitMs });
-    // An answer that was overtaken by news of a later generation grants nothing.
-    if (generation !== breaker.generation) return;
-    if (answer.ticket !== "") return startProbe(answer.ticket, sentMs);
-    if (mode !== "closed") return rejectWaiting();
+    this.learn({ mode, generation, waitMs: mode === "closed" ? 0 : waitMs });
+    // An answer older than the current breaker generation grants nothing.
+    if (generation !== this.#breaker.generation) return;
+    if (answer.ticket !== "") return this.#startProbe(answer.ticket, sentMs);
+    if (mode !== "closed") return this.#rejectWaiting();
     if (want === 0) return;
-    demand.noteGrant(answer.granted, want, waitMs);
-    askAgainMs = answer.granted === 0 ? nowMs + waitMs * (1 + 0.1 * random()) : -Infinity;
+    this.#demand.noteGrant(answer.granted, want, waitMs);
+    this.#askAgainMs =
+      answer.granted === 0 ? nowMs + waitMs * (1 + 0.1 * this.#options.random()) : -Infinity;
     if (answer.granted === 0) return;
-    const untilMs = sentMs + waitMs + limits.tokenTtlMs;
-    leases.put({ tokens: answer.granted, fromMs: nowMs + waitMs, untilMs, generation });
-    noteDelay(nowMs - sentMs);
+    const untilMs = sentMs + waitMs + this.#options.limits.tokenTtlMs;
+    this.#leases.put({ tokens: answer.granted, fromMs: nowMs + waitMs, untilMs, generation });
+    this.#noteDelay(nowMs - sentMs);
   }
 
-  /** Tokens that are dead when they arrive help nobody, and would be asked for for ever. */
-  function noteDelay(tookMs: number): void {
-    deadOnArrival = tookMs >= limits.tokenTtlMs ? deadOnArrival + 1 : 0;
-    if (deadOnArrival !== 5) return;
-    const why = `Redis needs ${Math.ceil(tookMs)} ms for an answer, longer than a token lives (tokenTtlMs ${limits.tokenTtlMs})`;
-    options.onError(
-      new KonvergeError("redis_unavailable", `${why}: raise tokenTtlMs, or bring Redis nearer`),
+  /** Reports a latency at which leases expire before they arrive: the calls would wait forever. */
+  #noteDelay(tookMs: number): void {
+    this.#expiredLeases = tookMs >= this.#options.limits.tokenTtlMs ? this.#expiredLeases + 1 : 0;
+    if (this.#expiredLeases !== EXPIRED_LEASES) return;
+    const { tokenTtlMs } = this.#options.limits;
+    const why = `Redis answers after ${Math.ceil(tookMs)} ms, but tokens expire after ${tokenTtlMs} ms`;
+    this.#options.onError(
+      new KonvergeError("redis_unavailable", `${why}; raise tokenTtlMs or move Redis closer`),
     );
   }
 
-  function startProbe(ticket: string, sentMs: number): void {
-    const nowMs = clock();
-    const first = line.first(nowMs);
+  #startProbe(ticket: string, sentMs: number): void {
+    const nowMs = this.#options.clock();
+    const first = this.#line.first(nowMs);
     if (first === undefined || nowMs - sentMs > PROBE_BEGIN_MS) {
-      // Whoever asked has gone, or slept: others need not wait for the ticket to expire.
-      verdict = { ticket, verdict: "neutral", retryAfterMs: 0 };
-      return rejectWaiting();
+      // The waiting call is gone or the answer is late; return the ticket so that another worker can probe.
+      this.#verdict = { ticket, verdict: "neutral", retryAfterMs: 0 };
+      return this.#rejectWaiting();
     }
-    line.remove(first);
-    const { generation } = breaker;
-    first.resolve(permit(first.call, { generation, waitedMs: nowMs - first.sinceMs, ticket }));
-    rejectWaiting();
+    this.#line.remove(first);
+    const { generation } = this.#breaker;
+    first.resolve(
+      this.#permit(first.call, { generation, waitedMs: nowMs - first.sinceMs, ticket }),
+    );
+    this.#rejectWaiting();
   }
 
-  function rejectWaiting(keeps: (call: GateCall) => boolean = () => false): void {
-    for (const waiter of line.drain()) {
-      if (keeps(waiter.call)) line.add(waiter);
+  #rejectWaiting(keeps: (call: GateCall) => boolean = () => false): void {
+    for (const waiter of this.#line.drain()) {
+      if (keeps(waiter.call)) this.#line.add(waiter);
       else {
-        counts.deferred += 1;
-        waiter.reject(breaker.refuse(waiter.call) ?? breaker.defer("another call is the probe", 0));
+        this.counts.deferred += 1;
+        waiter.reject(
+          this.#breaker.refuse(waiter.call) ?? this.#breaker.defer("another call is the probe", 0),
+        );
       }
     }
   }
 
-  function learn(news: BreakerUpdate): void {
-    if (!breaker.learn(news)) return;
-    leases.clear();
-    demand.reset();
-    askAgainMs = -Infinity;
-    if (news.mode === "closed") pump();
-    else rejectWaiting((call) => news.mode === "halfOpen" && breaker.mayProbe(call));
-  }
-
-  /** Redis does not answer: what waits goes on waiting, up to a limit; jobs live in the same Redis, so nothing new comes. */
-  function redisAway(): void {
-    const nowMs = clock();
-    awayMs = Math.min(REDIS_AWAY_MS[1], Math.max(REDIS_AWAY_MS[0], awayMs * 2));
-    askAgainMs = nowMs + awayMs * (0.75 + 0.5 * random());
-    for (const waiter of line.drain()) {
-      if (nowMs - waiter.sinceMs < LONGEST_WAIT_MS) line.add(waiter);
-      else waiter.reject(breaker.defer("Redis, which keeps the guard, does not answer", 1_000));
+  /** Without Redis, calls keep waiting up to a limit. Jobs are in the same Redis, so no new ones arrive. */
+  #redisAway(): void {
+    const nowMs = this.#options.clock();
+    this.#redisAwayMs = Math.min(
+      REDIS_AWAY_MS[1],
+      Math.max(REDIS_AWAY_MS[0], this.#redisAwayMs * 2),
+    );
+    this.#askAgainMs = nowMs + this.#redisAwayMs * (0.75 + 0.5 * this.#options.random());
+    for (const waiter of this.#line.drain()) {
+      if (nowMs - waiter.sinceMs < LONGEST_WAIT_MS) this.#line.add(waiter);
+      else
+        waiter.reject(this.#breaker.defer("Redis is unavailable, so no tokens are granted", 1_000));
     }
-    cancelTimer();
-    if (line.size > 0) wake(askAgainMs - nowMs);
-    else if (tally.size > 0 || verdict !== undefined) flushIn(awayMs);
+    this.#cancelTimer();
+    if (this.#line.size > 0) this.#wake(this.#askAgainMs - nowMs);
+    else if (this.#tally.size > 0 || this.#verdict !== undefined) this.#flushIn(this.#redisAwayMs);
   }
 }
 
@@ -408,7 +406,7 @@ type FleetAnswer = Extract<StoreAnswer, { kind: "answer" }>;
 
 const closedError = () => new KonvergeError("cancelled", "the guard is closed");
 
-/** A dear call may not cost more than the smallest bucket of the lowest class holds, or it would never be sent. */
+/** The cost of a call in tokens, at most what the lowest class can hold: a higher cost would never be granted. */
 function costOf({ cost = 1 }: GateCall, limits: GuardLimits): number {
   const most = Math.floor((1 - LARGEST_FLOOR) * bucketSize(limits));
   return Math.max(1, Math.min(Math.ceil(cost), most));
