@@ -32,7 +32,7 @@ export function Search() {
     asked === "" ? undefined : apiPath("keys", { name: asked, limit: String(SHOWN) }),
   );
   const { data: runs } = useQuery<RunList>(
-    asked === "" ? undefined : apiPath("runs", { q: asked, limit: String(SHOWN_RUNS) }),
+    asked === "" ? undefined : apiPath("runs", { search: asked, limit: String(SHOWN_RUNS) }),
   );
   const found: readonly Found[] = [
     ...(data?.items ?? []).map(({ key, phase }) => {
@@ -78,7 +78,7 @@ export function Search() {
         const to = (found[chosen] ?? (found.length === 1 ? found[0] : undefined))?.to;
         if (to !== undefined) leave(to);
         else if (data?.items.length === 0 && found.length > 0) {
-          leave(viewHref("/workflows", { q: wanted(text) }));
+          leave(viewHref("/workflows", { search: wanted(text) }));
         } else if (wanted(text) !== "") leave(viewHref("/objects", { name: wanted(text) }));
       }}
     >

@@ -113,8 +113,9 @@ test.for([
       await page.goto(new URL(view, demo.apiUrl).href);
       await page.locator("main h1").waitFor();
       await page.locator(".skeleton").waitFor({ state: "detached" });
-      if (view.startsWith("/c/")) await page.locator("canvas").nth(1).waitFor();
-      if (view.startsWith("/o/")) await page.locator("details.attempt summary").first().click();
+      if (view.startsWith("/controllers/")) await page.locator("canvas").nth(1).waitFor();
+      if (view.startsWith("/objects/"))
+        await page.locator("details.attempt summary").first().click();
       expect(requests.length, `${view}: ${requests.join(" ")}`).toBeLessThanOrEqual(5);
       expect(await findBarriers(page), view).toEqual([]);
       const width = await page.evaluate("document.documentElement.scrollWidth");

@@ -171,7 +171,7 @@ test("below a base path that a proxy takes away, links, data and deep addresses 
   await page.getByRole("heading", { name: "blue" }).waitFor();
   await page.getByRole("link", { name: "Objects" }).click();
   await page.getByRole("link", { name: "demo/blue" }).waitFor();
-  expect(new URL(page.url()).pathname).toBe("/tools/konverge/keys");
+  expect(new URL(page.url()).pathname).toBe("/tools/konverge/objects");
   await page.getByRole("link", { name: "demo/blue" }).click();
   await page.getByRole("heading", { name: "blue" }).waitFor();
   await page.goBack();
@@ -190,7 +190,7 @@ test("with tokens there is a form first; a viewer sees everything and no button"
     await page.getByLabel("Token").fill(token);
     await page.getByLabel("Token").press("Enter");
   };
-  await page.goto(`${url}/o/default/node-pool/demo/blue`);
+  await page.goto(`${url}/objects/default/node-pool/demo/blue`);
   await logIn("kvg_wrong");
   await page.getByText("This token is not known").waitFor();
   await logIn(await create("viewer"));
@@ -219,7 +219,7 @@ test("10,000 objects: a page draws a hundred, and any part of a name finds one",
       })),
     );
   }
-  await page.goto(`${url}/keys`);
+  await page.goto(`${url}/objects`);
   await page.getByRole("link", { name: "demo/object-00000" }).waitFor();
   expect(await page.locator("tbody tr").count()).toBe(100);
   expect(requests.length).toBeLessThanOrEqual(5);
@@ -236,7 +236,7 @@ test("filters are saved under a name, survive a reload, and are forgotten", asyn
   const { page, troubles } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   for (const name of ["blue", "red"]) await queue.request(keyOf(name), BY_TEST);
-  await page.goto(`${url}/keys`);
+  await page.goto(`${url}/objects`);
   await page.getByRole("link", { name: "demo/red" }).waitFor();
   expect(await page.getByRole("button", { name: "Save this view" }).count()).toBe(0);
   await page.getByLabel("State").selectOption("waiting");
@@ -254,7 +254,7 @@ test("filters are saved under a name, survive a reload, and are forgotten", asyn
   await page.goto(`${url}/dead-letters`);
   await page.getByRole("heading", { name: "Dead letters" }).waitFor();
   expect(await view.count(), "of the view that it was saved in").toBe(0);
-  await page.goto(`${url}/keys`);
+  await page.goto(`${url}/objects`);
   await page.getByRole("link", { name: "demo/red" }).waitFor();
   await view.click();
   await page.getByRole("link", { name: "demo/red" }).waitFor({ state: "detached" });
@@ -284,7 +284,7 @@ test("the live tail stands still under the mouse, and goes on behind what was sh
   await page.getByRole("button", { name: "2 new events" }).click();
   await expect.poll(() => page.locator(".tail > li").count()).toBe(3);
   expect(await page.locator(".tail > li a").first().textContent()).toBe("demo/three");
-  await page.goto(`${url}/keys?controller=node-pool`);
+  await page.goto(`${url}/objects?controller=node-pool`);
   await order(page, "Pause node-pool", "maintenance");
   expect(await queue.control.listPauses()).toHaveLength(1);
   expect(troubles).toEqual([]);
@@ -366,10 +366,10 @@ test("the command line that a view offers is one that there is", async (context)
   const filters = "?name=b&namespace=demo&controller=node-pool";
   for (const view of [
     "/",
-    `/runs${filters}&outcome=done&manager=hpa&error=x&hint=own_spec_written&kind=NodePool`,
+    `/attempts${filters}&outcome=done&manager=hpa&error=x&hint=own_spec_written&kind=NodePool`,
     "/contention?hours=6",
     `/live${filters}`,
-    `/keys${filters}&phase=waiting`,
+    `/objects${filters}&phase=waiting`,
     `/dead-letters${filters}`,
     "/workers",
     "/workflows?workflow=release&status=blocked&search=web&by=ann&key=k",

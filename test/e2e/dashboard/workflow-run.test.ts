@@ -32,7 +32,7 @@ test("an operator sends a signal and cancels; a slip in the JSON is told, and wh
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await started(runs, "web-1");
-  await page.goto(`${url}/w/rollout/default/web-1`);
+  await page.goto(`${url}/runs/rollout/default/web-1`);
   await expect
     .poll(() => sentenceOf(page).textContent())
     .toMatch(/^waiting for signal approve, .* so far; ends by itself in 24 h$/);
@@ -69,7 +69,7 @@ test("an operator sends a signal and cancels; a slip in the JSON is told, and wh
 
   await started(runs, "web-2");
   await runs.signal({ workflow: "rollout", id: "web-2" }, "aprove", { by: "bob" });
-  await page.goto(`${url}/w/rollout/default/web-2`);
+  await page.goto(`${url}/runs/rollout/default/web-2`);
   await page.getByText(/^Not taken yet: signal aprove, sent by bob/).waitFor();
   await page.getByRole("button", { name: "Cancel run" }).click();
   const cancel = page.getByRole("dialog", { name: "Cancel run" });
@@ -90,7 +90,7 @@ test("what failed is tried again: the same run goes on live, its child is a link
   const { url, runs } = await stageRuns(harness, { more: [mend, nap] });
   mending = () => Promise.reject(new TerminalError("no glue is left"));
   await runs.start(mend, null, { id: "vase" });
-  await page.goto(`${url}/w/mend/default/vase`);
+  await page.goto(`${url}/runs/mend/default/vase`);
   await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^failed after /);
   await page.getByText('step_failed step "glue" failed: no glue is left').waitFor();
 
@@ -162,7 +162,7 @@ test("a wait for an object says what the object lacks, and ends live when it is 
   const watch = runs.watch({ clusters, ...place, identity: "test" });
   await runs.start(waiting, null, { id: "r" });
 
-  await page.goto(`${url}/w/waiting/default/r`);
+  await page.goto(`${url}/runs/waiting/default/r`);
   await expect
     .poll(() => sentenceOf(page).textContent())
     .toMatch(/^waiting for web is ready: .*1 of 3 <b>are<\/b> up, .* so far; /);
@@ -178,7 +178,7 @@ test("a run that nears a bound says so, once", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness, { more: [long] });
   await runs.start(long, null, { id: "chain" });
-  await page.goto(`${url}/w/long/default/chain`);
+  await page.goto(`${url}/runs/long/default/chain`);
   await page.locator(".note.warn").filter({ hasText: "fails at 1000" }).first().waitFor();
   expect(await page.locator(".note.warn").count()).toBe(1);
   expect(troubles).toEqual([]);
@@ -188,7 +188,7 @@ test("a run that is stuck says why, and is looked at again", async (context) => 
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await runs.start({ name: "rollout", version: 9 }, { name: "web" }, { id: "old" });
-  await page.goto(`${url}/w/rollout/default/old`);
+  await page.goto(`${url}/runs/rollout/default/old`);
   await page.getByText(/started by version 9 of "rollout", this worker has version 3/).waitFor();
   await page.getByRole("button", { name: "Look again" }).click();
   const dialog = page.getByRole("dialog", { name: "Look again" });
@@ -210,7 +210,7 @@ test("bars are to scale: each begins where its step began and ends with its reco
   const ref = { workflow: "rollout", id: "web-1" };
   const { startedAtMs: fromMs = 0, endedAtMs: toMs = 0 } = (await runs.get(ref)) ?? {};
   const steps = await runs.steps(ref);
-  await page.goto(`${url}/w/rollout/default/web-1`);
+  await page.goto(`${url}/runs/rollout/default/web-1`);
   await page.locator(".line-row").first().waitFor();
   const bars = await page
     .locator(".line-row .line-track > span")

@@ -77,7 +77,7 @@ test("runs are found by status, part of a name, who started them and key; the ov
   await page.getByRole("row", { name: /rollout version 3/ }).waitFor();
   await page.locator('td[data-label="Waiting"] a[href*="workflow=rollout"]').click();
   await expect.poll(rows).toEqual(["web-1"]);
-  await page.goto(`${url}/w/rollout/default/web-1`);
+  await page.goto(`${url}/runs/rollout/default/web-1`);
   await page.getByRole("link", { name: "team-a/web" }).click();
   await expect.poll(rows).toEqual(["web-1"]);
   expect(troubles).toEqual([]);
@@ -108,7 +108,7 @@ test("an operator starts a run from the list; input that is no JSON is told", as
   await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^waiting for signal approve/);
   const [run] = (await runs.list("rollout")).runs;
   expect(run).toMatchObject({ key: "team-a/new", by: "ann" });
-  expect(page.url()).toBe(`${url}/w/rollout/default/${run?.id}`);
+  expect(page.url()).toBe(`${url}/runs/rollout/default/${run?.id}`);
   await page.getByText("by ann", { exact: true }).waitFor();
   expect(troubles).toEqual([]);
 });
@@ -162,7 +162,7 @@ test("what a run records is text: nothing of it runs; viewers get no buttons", a
     { name: "viewer-1", role: "viewer", scope: {} },
     "test",
   );
-  await page.goto(`${url}/w/rollout/default/waits`);
+  await page.goto(`${url}/runs/rollout/default/waits`);
   await page.getByLabel("Token").fill(viewer.token);
   await page.getByLabel("Token").press("Enter");
   await sentenceOf(page).getByText("waiting").waitFor();

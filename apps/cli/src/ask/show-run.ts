@@ -24,7 +24,7 @@ export const RUN_OPTIONS = {
     "/id": "--id",
     "/key": "--key",
     "/status": "--status",
-    "/q": "--search",
+    "/search": "--search",
     "/name": "<signal>",
   },
 } as const;

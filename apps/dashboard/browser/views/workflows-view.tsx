@@ -26,7 +26,7 @@ type Run = RunList["items"][number];
 
 /** The runs of workflows, newest first, and what each waits for. New ones wait while the mouse or the focus is on the list. */
 export function WorkflowsView() {
-  const filters = filtersOf(["workflow", "status", "q", "by", "key"]);
+  const filters = filtersOf(["workflow", "status", "search", "by", "key"]);
   const cursor = query.value.get("cursor") ?? undefined;
   const path = apiPath("runs", { ...filters, cursor, limit: String(LIMIT) });
   const { data, trouble, loading } = useQuery<RunList>(path, EVERY_MS);
@@ -49,7 +49,7 @@ export function WorkflowsView() {
         Runs of durable functions: each step is recorded, and goes on where it was after any crash.
       </p>
       <Filters>
-        <Filter name="q" label="Search" placeholder="part of run, key or who" />
+        <Filter name="search" label="Search" placeholder="part of run, key or who" />
         <Filter name="workflow" label="Workflow" choices={names} />
         <Filter name="status" label="Status" choices={runStatuses} textOf={runStatusText} />
         <Filter name="by" label="Started by" />
@@ -82,10 +82,9 @@ export function WorkflowsView() {
 
 type Filters = Readonly<Record<string, string>>;
 
-function listLine({ workflow, q, ...others }: Filters): string {
+function listLine({ workflow, ...others }: Filters): string {
   const cli = {
     ...others,
-    ...(q === undefined ? {} : { search: q }),
     ...(cluster.value === defaultCluster ? {} : { cluster: cluster.value }),
   };
   const name = workflow === undefined ? [] : [quote(workflow)];
