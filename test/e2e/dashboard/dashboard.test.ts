@@ -167,7 +167,7 @@ test("below a base path that a proxy takes away, links, data and deep addresses 
   const { url, queue } = await startOwnApi(harness);
   await queue.request(keyOf("blue"), BY_TEST);
   const base = await startProxy(url, "/tools/konverge/");
-  await page.goto(`${base}o/default/node-pool/demo/blue`);
+  await page.goto(`${base}objects/default/node-pool/demo/blue`);
   await page.getByRole("heading", { name: "blue" }).waitFor();
   await page.getByRole("link", { name: "Objects" }).click();
   await page.getByRole("link", { name: "demo/blue" }).waitFor();
