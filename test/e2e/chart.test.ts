@@ -162,7 +162,10 @@ test.for([
     told: "additional properties 'replica' not allowed",
   },
   { wrong: {}, told: "at '/image'" },
-  { wrong: { image }, told: "rbac.clusterRules: are printed by konverge manifests -o values" },
+  {
+    wrong: { image },
+    told: "rbac.clusterRules: is empty; copy it from konverge manifests -o values",
+  },
   {
     wrong: { image, rbac: { create: false }, api: { enabled: true } },
     told: "at '/api/existingSecret'",

@@ -1,4 +1,4 @@
-{{/* The same names and labels as `konverge manifests`, by which a test compares both. */}}
+{{/* The same names and labels as in `konverge manifests`; a test compares both. */}}
 {{- define "konverge.labels" -}}
 app.kubernetes.io/name: konverge
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -8,7 +8,7 @@ app.kubernetes.io/component: {{ . }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
-{{/* What never changes in the life of a Deployment, and no more. */}}
+{{/* Only labels that never change during the life of a Deployment. */}}
 {{- define "konverge.selector" -}}
 app.kubernetes.io/name: konverge
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -21,21 +21,21 @@ namespace: {{ .root.Release.Namespace }}
 labels: {{- include "konverge.labels" . | nindent 2 }}
 {{- end }}
 
-{{/* Fails for an empty list, which `required` lets pass. Given: key, rules. */}}
+{{/* Fails for an empty list, which `required` accepts. Arguments: key, rules. */}}
 {{- define "konverge.rules" -}}
 {{- if not .rules }}
-{{- fail (printf "rbac.%s: are printed by konverge manifests -o values; or set rbac.create to false" .key) }}
+{{- fail (printf "rbac.%s: is empty; copy it from konverge manifests -o values, or set rbac.create to false" .key) }}
 {{- end }}
 {{- toYaml .rules }}
 {{- end }}
 
-{{/* Roles of the cluster are shared by all namespaces. */}}
+{{/* Cluster roles are shared by all namespaces. */}}
 {{- define "konverge.clusterName" -}}
 {{ .Release.Namespace }}-{{ .Release.Name }}
 {{- end }}
 
 {{/*
-A pod that Pod Security's level `restricted` admits. Given: root, component, group (values), args, env (name to value), secrets
+A Pod admitted by the Pod Security level `restricted`. Arguments: root, component, group (values), args, env (name to value), secrets
 (list of setting, secret, key), port (name, number), token, graceSeconds.
 */}}
 {{- define "konverge.pod" -}}
@@ -100,7 +100,7 @@ spec:
         {{- end }}
       ports:
         - { name: {{ .port.name }}, containerPort: {{ .port.number }} }
-      # Time to load the code. Whether Redis and the API server can be reached is no reason to restart.
+      # Time to load the code. An unreachable Redis or API server is not a reason to restart.
       startupProbe:
         httpGet: { path: /livez, port: {{ .port.name }} }
         timeoutSeconds: 5
@@ -132,7 +132,7 @@ spec:
       emptyDir: { sizeLimit: 64Mi }
     - name: secrets
       projected:
-        # 0440, in the one notation that every YAML reads alike.
+        # 0440, in the notation that every YAML parser reads equally.
         defaultMode: 288
         sources:
           {{- range .secrets }}
@@ -145,7 +145,7 @@ spec:
     {{- end }}
 {{- end }}
 
-{{/* Given: what the pod is given, and replicas; without them, an autoscaler has its say. */}}
+{{/* Arguments: those of the Pod, and replicas; without replicas, an autoscaler sets their number. */}}
 {{- define "konverge.deployment" -}}
 apiVersion: apps/v1
 kind: Deployment
@@ -155,7 +155,7 @@ spec:
   replicas: {{ .replicas }}
   {{- end }}
   revisionHistoryLimit: 5
-  # A new one is ready before an old one drains.
+  # A new Pod is ready before an old one drains.
   strategy:
     type: RollingUpdate
     rollingUpdate: { maxSurge: 1, maxUnavailable: 0 }
@@ -168,13 +168,13 @@ kind: PodDisruptionBudget
 metadata: {{- include "konverge.metadata" . | nindent 2 }}
 spec:
   maxUnavailable: 1
-  # One that is not ready holds up no drain of its node.
+  # A Pod that is not ready does not block the drain of its node.
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels: {{- include "konverge.selector" . | nindent 6 }}
 {{- end }}
 
-{{/* Workers of one role. Given: root, component, role, group, and replicas as above. */}}
+{{/* Workers of one role. Arguments: root, component, role, group, and replicas as above. */}}
 {{- define "konverge.workers" -}}
 {{- $values := .root.Values -}}
 {{- $env := list
@@ -196,7 +196,7 @@ apiVersion: v1
 kind: Service
 metadata: {{- include "konverge.metadata" (merge (dict "suffix" "-metrics") .) | nindent 2 }}
 spec:
-  # Each pod is scraped by itself, also while it is not ready.
+  # Each Pod is scraped separately, even if it is not ready.
   clusterIP: None
   publishNotReadyAddresses: true
   selector: {{- include "konverge.selector" . | nindent 4 }}
