@@ -10,9 +10,10 @@ import {
 import { leaveLaneScript } from "./scripts/leave-lane.ts";
 import { takeLaneScript, type PassedObject, type LaneAnswer } from "./scripts/take-lane.ts";
 
-interface LaneLeft {
+/** What a holder leaves in Redis for the next one. */
+export interface LaneLeft {
   readonly carry: PassedObject | undefined;
-  /** Somebody who takes no turns wrote the object meanwhile. */
+  /** A writer outside the lane changed the object meanwhile. */
   readonly stranger: boolean;
 }
 
@@ -31,12 +32,12 @@ interface LaneStoreOptions {
   /** Unique per process. */
   readonly processId: string;
   readonly holdMs: number;
-  /** Longest age of a carry that is worth a try. */
+  /** Longest age of a passed object that is reused without a read, in ms. */
   readonly carryMs: number;
-  /** The same where a stranger wrote the object within `strangerMs`. */
+  /** The same if a writer outside the lane changed the object within `strangerMs`. */
   readonly contestedCarryMs: number;
   readonly strangerMs: number;
-  /** Told which lane was handed to this process. */
+  /** Called with a lane that was passed to this process. */
   readonly onHanded: (lane: string) => void;
   readonly onError: (error: Error) => void;
 }
@@ -55,7 +56,7 @@ export function createLaneStore(options: LaneStoreOptions): LaneStore {
   subscriber.on("message", (_channel: string, lane: string) => onHanded(lane));
   const subscribed = subscriber.subscribe(`${channels}${processId}`).then(
     () => undefined,
-    // Without it hand-overs are slow, no more: who waits asks again when the time is up.
+    // Without it a lane is passed on late, not never: a waiting process asks again when the holder's time is over.
     (error: unknown) => onError(ensureError(error)),
   );
 
