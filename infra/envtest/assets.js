@@ -83,7 +83,7 @@ async function download(log) {
   }
 }
 
-/** @param {unknown} error @returns {string} its message with those of its causes, the innermost of which names the network error */
+/** @param {unknown} error @returns {string} its message with those of its causes, whose innermost has the network error */
 function reasonOf(error) {
   const { message, cause } = /** @type {Error} */ (error);
   return cause instanceof Error ? `${message}: ${reasonOf(cause)}` : message;

@@ -48,11 +48,11 @@ export interface ControlPlane extends AsyncDisposable {
   readonly kubeconfigPath: string;
   /** `https://127.0.0.1:<port>`. */
   readonly server: string;
-  /** As `/version` says, for example `v1.36.3`. */
+  /** The version from `/version`, for example `v1.36.3`. */
   readonly version: string;
   /** For tests that pause a process (SIGSTOP) or kill it. */
   readonly pids: { readonly etcd: number; readonly kubeApiserver: number };
-  /** Credentials of the users that `startControlPlane` was asked for, by name. */
+  /** Credentials of the users passed to `startControlPlane`, by name. */
   readonly users: ReadonlyMap<string, UserCredentials>;
   /** A client certificate with CN = name and O = groups. RBAC decides what it may do. */
   addUser(name: string, groups?: readonly string[]): Promise<UserCredentials>;
@@ -67,7 +67,7 @@ export interface StartControlPlaneOptions extends AssetsOptions {
    */
   readonly auditLog?: string | undefined;
   readonly users?: readonly ControlPlaneUser[] | undefined;
-  /** Beside those that are on by default, such as `OwnerReferencesPermissionEnforcement`. */
+  /** In addition to the default ones, such as `OwnerReferencesPermissionEnforcement`. */
   readonly admissionPlugins?: readonly string[] | undefined;
 }
 

@@ -21,15 +21,15 @@ const UNSIGNED_MS = 5_000;
 export async function withLock(path, { onWait }, work) {
   mkdirSync(dirname(path), { recursive: true });
   const note = join(path, "owner.json");
-  let told = false;
+  let reported = false;
   while (!take(path)) {
     const owner = ownerOf(path, note);
     if (owner === "dead") {
       rmSync(path, { recursive: true, force: true });
       continue;
     }
-    if (!told) onWait?.(owner);
-    told = true;
+    if (!reported) onWait?.(owner);
+    reported = true;
     await sleep(POLL_MS);
   }
   writeFileSync(note, JSON.stringify({ pid: process.pid, host: hostname() }));

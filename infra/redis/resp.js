@@ -2,13 +2,13 @@ import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 
 /**
- * Asks a Redis a few things over a connection of its own. Only what a look at a server needs (set-up runs before any client
- * library is installed): simple, error, integer and bulk replies.
+ * Sends a few commands to a Redis over a connection of its own. Supports only the replies of a server check (the set-up
+ * runs before any client library is installed): simple, error, integer and bulk replies.
  * @param {string} url `redis://` or `rediss://`, with user and password if need be
  * @param {readonly (readonly string[])[]} commands
  * @param {{ timeoutMs?: number }} [options] default 2,000 ms for all of it
  * @returns {Promise<string[]>} one reply per command
- * @throws {Error} nothing listens, no answer in time, or an error reply, whose text is the message
+ * @throws {Error} nothing listens, no reply in time, or an error reply, whose text is the message
  */
 export async function ask(url, commands, { timeoutMs = 2_000 } = {}) {
   const { hostname, port, username, password, protocol } = new URL(url);

@@ -77,9 +77,9 @@ export class Normaliser {
     const name = symbol(this.#versions, version, "version");
     const newer = this.#oldestAfter(version);
     if (newer === undefined) return name;
-    const told = name.replace(">", `, older than ${newer.replaceAll(/[<>]|, .*/g, "")}>`);
-    this.#versions.set(version, told);
-    return told;
+    const marked = name.replace(">", `, older than ${newer.replaceAll(/[<>]|, .*/g, "")}>`);
+    this.#versions.set(version, marked);
+    return marked;
   }
 
   #store(version: string): string {

@@ -72,7 +72,7 @@ test("builds once: a second call finds the first build and needs no Go", async (
   expect(second).toEqual({ assets: first.assets, lines: [] });
 });
 
-test("builds in CI without being asked to", async () => {
+test("builds in CI by default", async () => {
   installFakeGo();
   expect((await resolve(undefined, "true")).assets.origin).toBe("built");
 });

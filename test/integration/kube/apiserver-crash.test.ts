@@ -33,9 +33,9 @@ async function start(): Promise<{ readonly url: string; readonly child: ChildPro
 
 async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, "exit");
+  const exited = once(child, "exit");
   child.kill("SIGKILL");
-  await gone;
+  await exited;
 }
 
 /** Increments a counter until the server is gone; returns the last acknowledged count. */

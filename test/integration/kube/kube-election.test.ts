@@ -88,7 +88,7 @@ describe.each(testServers())("leader election on $name", (target) => {
   test("exactly one of many simultaneous candidates leads", async () => {
     const { history, stand } = openElection(opened.client);
     const all = Array.from({ length: 8 }, (_, n) => stand(`candidate-${n}`));
-    await until("somebody leads", () => all.some(({ election }) => election.isLeader));
+    await until("one leads", () => all.some(({ election }) => election.isLeader));
     await Promise.all(
       all.filter(({ election }) => !election.isLeader).map((it) => it.election.stop()),
     );

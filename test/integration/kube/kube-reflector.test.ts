@@ -27,31 +27,34 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     });
 
     test("reports the initial objects, additions, changes and deletions", async () => {
-      const target = { namespace, name: "told" };
+      const target = { namespace, name: "reported" };
       await client.create(widgets, { metadata: target, spec: { n: 1 } });
-      const told: string[] = [];
+      const reported: string[] = [];
       const reflector = createReflector<Widget>({
         client,
         type: widgets,
         namespace,
         onEvent: ({ kind, object, previous, initial }) =>
-          void told.push(
+          void reported.push(
             `${kind} ${numberOf(object)} after ${numberOf(previous)}${initial ? " initial" : ""}`,
           ),
       });
       reflector.start();
       await reflector.synced;
-      expect(told).toEqual(["added 1 after nothing initial"]);
+      expect(reported).toEqual(["added 1 after nothing initial"]);
       await client.mutate(widgets, target, (draft) => void (draft.spec = { n: 2 }));
       await client.delete(widgets, target);
       await client.create(widgets, { metadata: target, spec: { n: 3 } });
-      await until("four changes are reported", () => told.length === 4);
-      expect(told.slice(1)).toEqual([
+      await until("four changes are reported", () => reported.length === 4);
+      expect(reported.slice(1)).toEqual([
         "changed 2 after 1",
         "deleted 2 after 2",
         "added 3 after nothing",
       ]);
-      expect(reflector.get(namespace, "told")).toMatchObject({ kind: "Widget", spec: { n: 3 } });
+      expect(reflector.get(namespace, "reported")).toMatchObject({
+        kind: "Widget",
+        spec: { n: 3 },
+      });
       await reflector.stop();
       await client.delete(widgets, target);
     });
@@ -63,9 +66,9 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       const reflector = createReflector<Widget>({
         client: {
           ...client,
-          async list(...asked) {
+          async list(...options) {
             lists += 1;
-            return await client.list(...asked);
+            return await client.list(...options);
           },
         },
         type: widgets,
@@ -88,13 +91,13 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         "the last write is delivered",
         () => reflector.get(namespace, "steady")?.spec?.["n"] === writes,
       );
-      const told = events.map(({ object }) => Number(object.spec?.["n"]));
-      expect(told, "none twice, and in order").toEqual(
-        [...new Set(told)].toSorted((a, b) => a - b),
+      const reported = events.map(({ object }) => Number(object.spec?.["n"]));
+      expect(reported, "none twice, and in order").toEqual(
+        [...new Set(reported)].toSorted((a, b) => a - b),
       );
       // A server that has lost its history responds with 410, as kube-apiserver may soon after a CRD was created; a
       // list has only the newest state.
-      if (lists === 1) expect(told).toEqual(Array.from({ length: writes + 1 }, (_, n) => n));
+      if (lists === 1) expect(reported).toEqual(Array.from({ length: writes + 1 }, (_, n) => n));
       else expect(server.name).toBe("kube-apiserver");
       expect(errors).toEqual([]);
       await reflector.stop();
@@ -104,12 +107,12 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     test("a removed label is a deletion for a selector", async () => {
       const target = { namespace, name: "labelled" };
       await client.create(widgets, { metadata: { ...target, labels: { team: "red" } } });
-      const told: string[] = [];
+      const reported: string[] = [];
       const reflector = createReflector<Widget>({
         client,
         type: widgets,
         labelSelector: "team=red",
-        onEvent: ({ kind, object }) => void told.push(`${kind} ${object.metadata.name}`),
+        onEvent: ({ kind, object }) => void reported.push(`${kind} ${object.metadata.name}`),
       });
       reflector.start();
       await reflector.synced;
@@ -118,8 +121,8 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         target,
         (draft) => void (draft.metadata.labels = { team: "blue" }),
       );
-      await until("it is deleted", () => told.length === 2);
-      expect(told).toEqual(["added labelled", "deleted labelled"]);
+      await until("it is deleted", () => reported.length === 2);
+      expect(reported).toEqual(["added labelled", "deleted labelled"]);
       expect(reflector.list()).toEqual([]);
       await reflector.stop();
       await client.delete(widgets, target);

@@ -217,10 +217,10 @@ test("KUBECONFIG lists files: cluster, user and context may come from three, and
 
 test("HTTPS_PROXY: calls share tunnels through the proxy, and NO_PROXY bypasses it", async () => {
   const { port } = new URL(server.url);
-  const asked: string[] = [];
+  const requested: string[] = [];
   const proxy = createTcpServer((socket) => {
     socket.once("data", (head) => {
-      asked.push(head.toString().split(" HTTP", 1)[0] ?? "");
+      requested.push(head.toString().split(" HTTP", 1)[0] ?? "");
       const upstream = connect(Number(port), "127.0.0.1", () => {
         socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
         socket.pipe(upstream).pipe(socket);
@@ -237,9 +237,9 @@ test("HTTPS_PROXY: calls share tunnels through the proxy, and NO_PROXY bypasses 
   const HTTPS_PROXY = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   const client = open({ kubeconfigPath: path, env: { HTTPS_PROXY } });
   expect(await call(client)).toEqual(all({ token: "far" }));
-  expect(new Set(asked)).toEqual(new Set([`CONNECT api.internal:${port}`]));
-  expect(asked.length).toBeLessThanOrEqual(KEPT);
-  expect(handshakes).toBe(asked.length);
+  expect(new Set(requested)).toEqual(new Set([`CONNECT api.internal:${port}`]));
+  expect(requested.length).toBeLessThanOrEqual(KEPT);
+  expect(handshakes).toBe(requested.length);
   const around = loadKubeCredentials({
     kubeconfigPath: path,
     env: { HTTPS_PROXY, NO_PROXY: ".internal" },

@@ -45,17 +45,17 @@ test("a call takes its connection slot before its token, so a token never waits"
   await using server = await startWireServer(({ response }) =>
     held.push(() => sendJson(response, 200, object)),
   );
-  const { gate, asked } = watchfulGate();
+  const { gate, requested } = watchfulGate();
   await using client = clientFor(server, { gate, maxConnections: 2 });
   const calls = Array.from({ length: 5 }, () => client.get(CONFIG_MAP, target));
   await until("two calls reach the server", () => held.length === 2);
-  expect(asked).toHaveLength(2);
+  expect(requested).toHaveLength(2);
   for (let answered = 0; answered < 5; answered++) {
     await until("the next call arrives", () => held.length > answered);
     held[answered]?.();
   }
   await Promise.all(calls);
-  expect(asked).toHaveLength(5);
+  expect(requested).toHaveLength(5);
 });
 
 test("a critical call does not wait behind ordinary ones", async () => {
@@ -221,9 +221,9 @@ test("a closed client ends its calls and rejects new ones", async () => {
 });
 
 test("calls use the proxy of the kubeconfig", async () => {
-  const asked: (string | undefined)[] = [];
+  const requested: (string | undefined)[] = [];
   await using proxy = await startWireServer(({ request, response }) => {
-    asked.push(request.url);
+    requested.push(request.url);
     sendJson(response, 200, object);
   });
   const kubeconfig = {
@@ -240,7 +240,7 @@ test("calls use the proxy of the kubeconfig", async () => {
   });
   await client.get(CONFIG_MAP, target);
   await client.close();
-  expect(asked).toEqual(["http://api.invalid:8080/k8s/api/v1/namespaces/n/configmaps/a"]);
+  expect(requested).toEqual(["http://api.invalid:8080/k8s/api/v1/namespaces/n/configmaps/a"]);
 });
 
 test("a new client certificate gets new connections, while calls on the old ones finish", async () => {

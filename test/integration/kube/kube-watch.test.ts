@@ -53,7 +53,7 @@ async function reflect(
     seen.push(searchParams);
     answers[Math.min(seen.length, answers.length) - 1]?.(exchange);
   });
-  const { gate, asked } = watchfulGate();
+  const { gate, requested } = watchfulGate();
   const client = clientFor(server, { gate });
   const events: ReflectorEvent<any>[] = [];
   const errors: Error[] = [];
@@ -80,8 +80,8 @@ async function reflect(
     sleeps,
     lists,
     watches,
-    asked,
-    told: () =>
+    requested,
+    delivered: () =>
       events.map(
         ({ kind, object }) => `${kind} ${object.metadata.uid}@${object.metadata.resourceVersion}`,
       ),
@@ -114,7 +114,7 @@ test("lists any state, reports it as initial, then watches from there with bookm
     resourceVersion: "5",
     timeoutSeconds: "300",
   });
-  expect(run.asked.map(({ verb }) => verb)).toEqual(["list", "watch"]);
+  expect(run.requested.map(({ verb }) => verb)).toEqual(["list", "watch"]);
 });
 
 test("resumes a broken stream at the last version, including bookmarks, without a list", async () => {
@@ -133,7 +133,7 @@ test("resumes a broken stream at the last version, including bookmarks, without 
   await until("the watch is resumed", () => run.watches.length === 2);
   expect(run.watches[1]?.get("resourceVersion")).toBe("9");
   expect(run.lists).toHaveLength(1);
-  expect(run.told()).toEqual(["added a@6"]);
+  expect(run.delivered()).toEqual(["added a@6"]);
   expect(run.sleeps).toEqual([]);
 });
 
@@ -195,7 +195,7 @@ describe("lists immediately after a 410,", () => {
       "the watch continues from the second list",
       () => run.watches.at(-1)?.get("resourceVersion") === "90",
     );
-    expect(run.told()).toEqual([
+    expect(run.delivered()).toEqual([
       "added a@3",
       "added b@6",
       "changed b@80",
@@ -252,7 +252,7 @@ test("a list at a lost version falls back to the newest state, in pages", async 
     [null, "500", null],
     [null, "500", "t"],
   ]);
-  expect(run.told()).toEqual(["added a@3", "added b@80"]);
+  expect(run.delivered()).toEqual(["added a@3", "added b@80"]);
 });
 
 test("retries a failing first list and reports each failure", async () => {
@@ -287,7 +287,7 @@ test("a replaced object is reported as deleted and added", async () => {
     ],
   });
   await until("both are reported", () => run.events.length === 3);
-  expect(run.told()).toEqual(["added old@3", "deleted old@3", "added new@6"]);
+  expect(run.delivered()).toEqual(["added old@3", "deleted old@3", "added new@6"]);
 });
 
 test("an event counts as delivered once its handler resolves: it is delivered again after a failure, and the version waits", async () => {

@@ -89,17 +89,17 @@ export function sendStatus(
 /** A gate that admits every call and records requests and results. */
 export function watchfulGate(): {
   readonly gate: Gate;
-  readonly asked: GateCall[];
+  readonly requested: GateCall[];
   readonly settled: CallResult[];
 } {
-  const asked: GateCall[] = [];
+  const requested: GateCall[] = [];
   const settled: CallResult[] = [];
   return {
-    asked,
+    requested,
     settled,
     gate: {
       admit: async (call) => {
-        asked.push(call);
+        requested.push(call);
         return { waitedMs: 0, settle: (result) => void settled.push(result) };
       },
     },

@@ -35,8 +35,8 @@ labels: {{- include "konverge.labels" . | nindent 2 }}
 {{- end }}
 
 {{/*
-A Pod admitted by the Pod Security level `restricted`. Arguments: root, component, group (values), args, env (name to value), secrets
-(list of setting, secret, key), port (name, number), token, graceSeconds.
+A Pod admitted by the Pod Security level `restricted`. Arguments: root, component, group (values), args, env (name to
+value), secrets (list of setting, secret, key), port (name, number), token, graceSeconds.
 */}}
 {{- define "konverge.pod" -}}
 {{- $dir := "/etc/konverge" -}}

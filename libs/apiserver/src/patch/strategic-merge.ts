@@ -37,9 +37,9 @@ export function applyStrategicPatch(
     if (key.startsWith(DELETE_PREFIX)) {
       const name = key.slice(DELETE_PREFIX.length);
       const own = getOwn(result, name);
-      const gone = Array.isArray(value) ? value : [];
+      const removed = Array.isArray(value) ? value : [];
       if (Array.isArray(own)) {
-        result[name] = own.filter((item) => !gone.some((one) => jsonEquals(one, item)));
+        result[name] = own.filter((item) => !removed.some((one) => jsonEquals(one, item)));
       }
       continue;
     }
@@ -49,8 +49,8 @@ export function applyStrategicPatch(
     else if (Array.isArray(value)) {
       const live = Array.isArray(own) ? own : [];
       const merged = mergeList(member, live, value);
-      const asked = patch[`${ORDER_PREFIX}${key}`];
-      const order = Array.isArray(asked) ? asked : value;
+      const requested = patch[`${ORDER_PREFIX}${key}`];
+      const order = Array.isArray(requested) ? requested : value;
       setOwn(result, key, isMerged(member) ? reorder(member, merged, { live, order }) : merged);
     } else if (isJsonObject(value)) {
       setOwn(result, key, applyStrategicPatch(member, isJsonObject(own) ? own : {}, value));

@@ -33,6 +33,6 @@ test("a kind is served once its objects and its discovery are", async () => {
 
 test("rethrows errors that say nothing about the kind", async () => {
   await expect(served({ list: refusal(403, "Forbidden") })).rejects.toThrow("Forbidden");
-  const away = new KonvergeError("kube_unreachable", "nobody is there");
-  await expect(served({ discovery: away })).rejects.toThrow(away);
+  const unreachable = new KonvergeError("kube_unreachable", "connection refused");
+  await expect(served({ discovery: unreachable })).rejects.toThrow(unreachable);
 });

@@ -5,17 +5,17 @@ import { listAll } from "./list-all.ts";
 
 const expired = new KubeApiError("expired", { status: 410, reason: "Expired" });
 const script = (pages: readonly (ObjectPage<string> | Error)[]) => {
-  const asked: ListPageOptions[] = [];
+  const requests: ListPageOptions[] = [];
   const readPage = (options: ListPageOptions) => {
-    const page = pages[asked.push(options) - 1];
+    const page = pages[requests.push(options) - 1];
     if (page === undefined) throw new Error("more pages were requested than exist");
     return page instanceof Error ? Promise.reject(page) : Promise.resolve(page);
   };
-  return { asked, readPage };
+  return { requests, readPage };
 };
 
 test("collects all pages at the version of the first page", async () => {
-  const { asked, readPage } = script([
+  const { requests, readPage } = script([
     { items: ["a"], resourceVersion: "5", continueToken: "t" },
     { items: ["b"], resourceVersion: "5" },
   ]);
@@ -23,19 +23,19 @@ test("collects all pages at the version of the first page", async () => {
     items: ["a", "b"],
     resourceVersion: "5",
   });
-  expect(asked).toEqual([
+  expect(requests).toEqual([
     { limit: 1, resourceVersion: "0" },
     { limit: 1, continueToken: "t" },
   ]);
 });
 test("reads the list again in one piece if a continue token expires", async () => {
-  const { asked, readPage } = script([
+  const { requests, readPage } = script([
     { items: ["old"], resourceVersion: "5", continueToken: "t" },
     expired,
     { items: ["a", "b"], resourceVersion: "9" },
   ]);
   expect(await listAll(readPage, {})).toEqual({ items: ["a", "b"], resourceVersion: "9" });
-  expect(asked[2]).toEqual({ limit: 0 });
+  expect(requests[2]).toEqual({ limit: 0 });
 });
 test("throws the error of the first page", async () => {
   await expect(listAll(script([expired]).readPage, {})).rejects.toBe(expired);

@@ -44,7 +44,7 @@ test.each([
   ["no JSON", "echo hunter2-is-my-token", "the output is not JSON"],
   ["no status", `echo '{"token":"hunter2"}'`, "the output is not an ExecCredential"],
   ["nothing, and fails", "exit 1", "it failed without a message"],
-])("P12: names a plugin that prints %s, but not its output", async (_what, script, told) => {
+])("P12: names a plugin that prints %s, but not its output", async (_what, script, expected) => {
   const kubeconfigText = JSON.stringify({
     "current-context": "main",
     clusters: [{ name: "main", cluster: { server: "https://127.0.0.1:1" } }],
@@ -52,6 +52,6 @@ test.each([
     contexts: [{ name: "main", context: { cluster: "main", user: "main" } }],
   });
   const failed = await loadKubeCredentials({ kubeconfigText, env: {} }).authorize().catch(String);
-  expect(failed).toContain(told);
+  expect(failed).toContain(expected);
   expect(failed).not.toContain("hunter2");
 });

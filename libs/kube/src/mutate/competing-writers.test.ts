@@ -1,6 +1,6 @@
 import { defined, type JsonObject } from "@konverge/core";
 import { describe, expect, test } from "vitest";
-import { findWinners } from "./competing-writers.ts";
+import { findCompetingWriters } from "./competing-writers.ts";
 
 const AT = "2026-01-01T00:00:00Z";
 const LATER = "2026-01-01T00:00:01Z";
@@ -29,7 +29,7 @@ const object = (content: JsonObject, entries: readonly Entry[]): JsonObject => (
   },
 });
 const winnersOf = (before: JsonObject, found: JsonObject, sensitive = false) =>
-  findWinners(before, found, { sensitive }).map(({ manager, paths }) => [manager, paths]);
+  findCompetingWriters(before, found, { sensitive }).map(({ manager, paths }) => [manager, paths]);
 
 const replicas = { "f:spec": { "f:replicas": {} } };
 
@@ -58,7 +58,7 @@ test("names a new manager with its subresource and omits idle ones", () => {
   const status = { manager: "op", subresource: "status", fields: { "f:status": { "f:n": {} } } };
   const before = object({ spec: { replicas: 1 } }, [mine]);
   const found = object({ spec: { replicas: 1 }, status: { n: 1 } }, [mine, status]);
-  expect(findWinners(before, found, { sensitive: false })).toEqual([
+  expect(findCompetingWriters(before, found, { sensitive: false })).toEqual([
     { manager: "op", operation: "Update", subresource: "status", paths: ["status.n"] },
   ]);
 });

@@ -37,7 +37,7 @@ interface Candidate {
  * Finds the writers between two reads of one object: the managers that now own the changed values. A removed field has
  * no owner; its last owner counts then, unless an entry has a new time.
  */
-export function findWinners(
+export function findCompetingWriters(
   before: JsonObject,
   found: JsonObject,
   { sensitive }: { readonly sensitive: boolean },

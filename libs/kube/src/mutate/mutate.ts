@@ -12,7 +12,7 @@ import {
 } from "@konverge/core";
 import type { ConflictRecord } from "../contract/call-record.ts";
 import { conflictRecord } from "./conflict-record.ts";
-import { findWinners } from "./competing-writers.ts";
+import { findCompetingWriters } from "./competing-writers.ts";
 import { makeDraft, patchOf } from "./draft.ts";
 import { trackFields } from "./field-tracker.ts";
 import { fieldsPatch } from "./fields-patch.ts";
@@ -277,7 +277,7 @@ function report(
       atMs,
       try: number,
       readVersion: textOf(read, "resourceVersion") ?? "",
-      competingWriters: found === undefined ? [] : findWinners(read, found, { sensitive }),
+      competingWriters: found === undefined ? [] : findCompetingWriters(read, found, { sensitive }),
       isThrown: found === undefined || delayMs === undefined,
       waitedMs: delayMs ?? 0,
       ...defined({ subresource, foundVersion }),

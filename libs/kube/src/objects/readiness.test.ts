@@ -18,14 +18,14 @@ interface Row {
   readonly what: string;
   readonly parts: Parts;
   readonly status: Readiness["status"];
-  readonly says?: string;
+  readonly message?: string;
 }
 const table = (apiVersion: string, kind: string, rows: readonly Row[]) =>
   describe(`${kind} of ${apiVersion}`, () => {
-    test.each(rows)("$what: $status", ({ parts, status, says }) => {
+    test.each(rows)("$what: $status", ({ parts, status, message }) => {
       const readiness = is(make(apiVersion, kind, parts));
       expect(readiness.status).toBe(status);
-      if (says !== undefined) expect(readiness.message).toContain(says);
+      if (message !== undefined) expect(readiness.message).toContain(message);
       expect(readiness.message === "").toBe(status === "current");
     });
   });
@@ -51,37 +51,37 @@ table("apps/v1", "Deployment", [
     what: "no status",
     parts: { metadata: meta, spec: {} },
     status: "inProgress",
-    says: "has not observed",
+    message: "has not observed",
   },
   {
     what: "not created",
     parts: deployment({ ...rolled, replicas: 2 }),
     status: "inProgress",
-    says: "2 of 3 created",
+    message: "2 of 3 created",
   },
   {
     what: "not updated",
     parts: deployment({ ...rolled, updatedReplicas: 2 }),
     status: "inProgress",
-    says: "2 of 3 updated",
+    message: "2 of 3 updated",
   },
   {
     what: "old pods",
     parts: deployment({ ...rolled, replicas: 4 }),
     status: "inProgress",
-    says: "1 old Pods remaining",
+    message: "1 old Pods remaining",
   },
   {
     what: "not available",
     parts: deployment({ ...rolled, availableReplicas: 1 }),
     status: "inProgress",
-    says: "1 of 3 available",
+    message: "1 of 3 available",
   },
   {
     what: "not ready",
     parts: deployment({ ...rolled, readyReplicas: 1 }),
     status: "inProgress",
-    says: "1 of 3 ready",
+    message: "1 of 3 ready",
   },
   {
     what: "still progressing",
@@ -90,7 +90,7 @@ table("apps/v1", "Deployment", [
       conditions: [cond("Progressing", "True", { reason: "ReplicaSetUpdated" }), cond("Available")],
     }),
     status: "inProgress",
-    says: "new ReplicaSet",
+    message: "new ReplicaSet",
   },
   {
     what: "without a deadline",
@@ -104,7 +104,7 @@ table("apps/v1", "Deployment", [
     what: "not Available",
     parts: deployment({ ...rolled, conditions: [progressing] }),
     status: "inProgress",
-    says: "is not available",
+    message: "is not available",
   },
   {
     what: "past its deadline",
@@ -115,13 +115,13 @@ table("apps/v1", "Deployment", [
       ],
     }),
     status: "failed",
-    says: "too slow",
+    message: "too slow",
   },
   {
     what: "status of an older generation",
     parts: { ...deployment(rolled), metadata: { generation: 2 } },
     status: "inProgress",
-    says: "generation 1 of 2",
+    message: "generation 1 of 2",
   },
   { what: "scaled to 0", parts: deployment({ ...seen }, { replicas: 0 }), status: "current" },
 ]);
@@ -138,26 +138,26 @@ table("apps/v1", "StatefulSet", [
     what: "of 0, unseen",
     parts: { metadata: meta, spec: { replicas: 0 } },
     status: "inProgress",
-    says: "has not observed",
+    message: "has not observed",
   },
   { what: "OnDelete", parts: set({}, { updateStrategy: { type: "OnDelete" } }), status: "current" },
   {
     what: "not created",
     parts: set({ ...full, replicas: 1 }),
     status: "inProgress",
-    says: "1 of 2 created",
+    message: "1 of 2 created",
   },
   {
     what: "not ready",
     parts: set({ ...full, readyReplicas: 0 }),
     status: "inProgress",
-    says: "0 of 2 ready",
+    message: "0 of 2 ready",
   },
   {
     what: "too many",
     parts: set({ ...full, replicas: 3 }),
     status: "inProgress",
-    says: "1 Pods too many",
+    message: "1 Pods too many",
   },
   {
     what: "partition reached",
@@ -174,19 +174,19 @@ table("apps/v1", "StatefulSet", [
       { updateStrategy: { rollingUpdate: { partition: 1 } } },
     ),
     status: "inProgress",
-    says: "0 of 1 updated",
+    message: "0 of 1 updated",
   },
   {
     what: "old revision",
     parts: set({ ...full, currentReplicas: 1 }),
     status: "inProgress",
-    says: "1 of 2 at its current",
+    message: "1 of 2 at its current",
   },
   {
     what: "two revisions",
     parts: set({ ...full, updateRevision: "r2" }),
     status: "inProgress",
-    says: "not rolled out",
+    message: "not rolled out",
   },
 ]);
 
@@ -202,12 +202,12 @@ const daemon = (status: Parts): Parts => ({
 });
 table("apps/v1", "DaemonSet", [
   { what: "everywhere", parts: daemon({}), status: "current" },
-  { what: "unseen", parts: { metadata: meta }, status: "inProgress", says: "has not observed" },
+  { what: "unseen", parts: { metadata: meta }, status: "inProgress", message: "has not observed" },
   {
     what: "uncounted",
     parts: { metadata: meta, status: seen },
     status: "inProgress",
-    says: "number of nodes",
+    message: "number of nodes",
   },
   {
     what: "no nodes",
@@ -218,25 +218,25 @@ table("apps/v1", "DaemonSet", [
     what: "not created",
     parts: daemon({ currentNumberScheduled: 1 }),
     status: "inProgress",
-    says: "1 of 2 created",
+    message: "1 of 2 created",
   },
   {
     what: "not updated",
     parts: daemon({ updatedNumberScheduled: 1 }),
     status: "inProgress",
-    says: "1 of 2 updated",
+    message: "1 of 2 updated",
   },
   {
     what: "not available",
     parts: daemon({ numberAvailable: 1 }),
     status: "inProgress",
-    says: "1 of 2 available",
+    message: "1 of 2 available",
   },
   {
     what: "not ready",
     parts: daemon({ numberReady: 1 }),
     status: "inProgress",
-    says: "1 of 2 ready",
+    message: "1 of 2 ready",
   },
 ]);
 
@@ -252,31 +252,31 @@ table("apps/v1", "ReplicaSet", [
     what: "refused",
     parts: replicaSet({ conditions: [cond("ReplicaFailure", "True", { message: "quota" })] }),
     status: "inProgress",
-    says: "quota",
+    message: "quota",
   },
   {
     what: "not labelled",
     parts: replicaSet({ fullyLabeledReplicas: 1 }),
     status: "inProgress",
-    says: "labelled",
+    message: "labelled",
   },
   {
     what: "not available",
     parts: replicaSet({ availableReplicas: 1 }),
     status: "inProgress",
-    says: "1 of 2 available",
+    message: "1 of 2 available",
   },
   {
     what: "not ready",
     parts: replicaSet({ readyReplicas: 1 }),
     status: "inProgress",
-    says: "1 of 2 ready",
+    message: "1 of 2 ready",
   },
   {
     what: "too many",
     parts: replicaSet({ replicas: 3 }),
     status: "inProgress",
-    says: "1 Pods too many",
+    message: "1 Pods too many",
   },
 ]);
 
@@ -288,7 +288,7 @@ table("batch/v1", "Job", [
     what: "failed",
     parts: { status: { conditions: [cond("Failed", "True", { message: "backoff limit" })] } },
     status: "failed",
-    says: "backoff limit",
+    message: "backoff limit",
   },
   {
     what: "suspended",
@@ -314,13 +314,13 @@ table("v1", "Pod", [
     what: "no node for long",
     parts: { status: unschedulable(45) },
     status: "failed",
-    says: "no cpu",
+    message: "no cpu",
   },
   {
     what: "no node yet",
     parts: { status: unschedulable(46) },
     status: "inProgress",
-    says: "no cpu",
+    message: "no cpu",
   },
   { what: "running", parts: { status: { phase: "Running" } }, status: "inProgress" },
   {
@@ -337,7 +337,7 @@ table("v1", "Pod", [
       },
     },
     status: "failed",
-    says: "app",
+    message: "app",
   },
   { what: "succeeded", parts: { status: { phase: "Succeeded" } }, status: "current" },
   { what: "failed", parts: { status: { phase: "Failed" } }, status: "current" },
@@ -353,7 +353,7 @@ table("v1", "PersistentVolumeClaim", [
     what: "pending",
     parts: { status: { phase: "Pending" } },
     status: "inProgress",
-    says: "is Pending",
+    message: "is Pending",
   },
 ]);
 table("v1", "Namespace", [
@@ -394,7 +394,7 @@ table("apiextensions.k8s.io/v1", "CustomResourceDefinition", [
     what: "names taken",
     parts: { status: { conditions: [cond("NamesAccepted", "False", { message: "taken" })] } },
     status: "failed",
-    says: "taken",
+    message: "taken",
   },
 ]);
 table("policy/v1", "PodDisruptionBudget", [
@@ -418,13 +418,13 @@ table("shop.example.com/v1", "Shop", [
     what: "not observed yet",
     parts: { metadata: meta },
     status: "inProgress",
-    says: "no Ready condition",
+    message: "no Ready condition",
   },
   {
     what: "a status without Ready",
     parts: { metadata: meta, status: seen },
     status: "inProgress",
-    says: "no Ready condition",
+    message: "no Ready condition",
   },
   {
     what: "Ready of this generation",
@@ -446,7 +446,7 @@ table("shop.example.com/v1", "Shop", [
       status: { conditions: [cond("Ready", "True", { observedGeneration: 1 })] },
     },
     status: "inProgress",
-    says: "for generation 1",
+    message: "for generation 1",
   },
   {
     what: "Ready False",
@@ -455,7 +455,7 @@ table("shop.example.com/v1", "Shop", [
       status: { ...seen, conditions: [cond("Ready", "False", { message: "no rooms" })] },
     },
     status: "inProgress",
-    says: "no rooms",
+    message: "no rooms",
   },
   {
     what: "Reconciling",
@@ -467,7 +467,7 @@ table("shop.example.com/v1", "Shop", [
       },
     },
     status: "inProgress",
-    says: "Moving",
+    message: "Moving",
   },
   {
     what: "Stalled",
@@ -479,7 +479,7 @@ table("shop.example.com/v1", "Shop", [
       },
     },
     status: "failed",
-    says: "broken",
+    message: "broken",
   },
   {
     what: "being deleted",

@@ -7,7 +7,7 @@ const make = (name: string, version: string, uid = name): ApiObject => ({
   kind: "ConfigMap",
   metadata: { namespace: "n", name, uid, resourceVersion: version },
 });
-const told = (events: readonly ObjectEvent<ApiObject>[]) =>
+const summarize = (events: readonly ObjectEvent<ApiObject>[]) =>
   events.map(({ kind, object, previous }) => [
     kind,
     `${object.metadata.uid}@${object.metadata.resourceVersion}`,
@@ -18,7 +18,7 @@ const told = (events: readonly ObjectEvent<ApiObject>[]) =>
 /** Applies the events of a store, as the reflector does. */
 const apply = (store: ReflectorStore<ApiObject>, events: readonly ObjectEvent<ApiObject>[]) => {
   for (const event of events) store.commit(event);
-  return told(events);
+  return summarize(events);
 };
 const seeded = (): ReflectorStore<ApiObject> => {
   const store = createReflectorStore<ApiObject>();
@@ -49,11 +49,11 @@ test("another uid under the name is a deletion and an addition, in a watch and i
     ["deleted", "a@1", "a@1"],
     ["added", "a2@5", undefined],
   ];
-  expect(told(seeded().eventsOf({ kind: "changed", object: make("a", "5", "a2") }))).toEqual(
+  expect(summarize(seeded().eventsOf({ kind: "changed", object: make("a", "5", "a2") }))).toEqual(
     expected,
   );
   expect(
-    told(
+    summarize(
       seeded()
         .eventsOfList([make("a", "5", "a2"), make("b", "1")])
         .flat(),

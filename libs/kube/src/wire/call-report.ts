@@ -18,7 +18,7 @@ export interface CallReport {
 
 const WRITES: ReadonlySet<CallVerb> = new Set(["create", "update", "patch", "apply"]);
 
-const NOBODY_LOOKS: CallReport = { withTrace: (headers) => headers, ended: () => undefined };
+const UNOBSERVED: CallReport = { withTrace: (headers) => headers, ended: () => undefined };
 
 /** Starts the clock of one sent call and reports its end to the scope's observers. */
 export function startCallReport(
@@ -32,7 +32,7 @@ export function startCallReport(
   waitedMs: number,
 ): CallReport {
   const { observe, onSend, fieldManager } = scope;
-  if (observe === undefined && onSend === undefined) return NOBODY_LOOKS;
+  if (observe === undefined && onSend === undefined) return UNOBSERVED;
   const call = {
     verb,
     resource: ref === undefined ? "" : resourceId(ref),
