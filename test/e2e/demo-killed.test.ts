@@ -36,7 +36,7 @@ function treeOf(root: number, all: readonly Process[]): Process[] {
 test.each([
   {
     scenario: "contention",
-    middle: "load step 2",
+    middle: "lazy: load step 2",
     parts: ["apiserver", "api", "worker", "outside-writer", "guardian", "127.0.0.1:"],
   },
   // Its API servers are in the main process.
