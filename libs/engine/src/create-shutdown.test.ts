@@ -13,7 +13,7 @@ const log: Log = {
 };
 const never = () => new Promise<void>(() => undefined);
 
-test("what answers is waited for and not mentioned", async () => {
+test("waits for steps that respond, without a log line", async () => {
   logged.length = 0;
   const release = createShutdown(log);
   release.begin(0);
@@ -26,7 +26,7 @@ test("what answers is waited for and not mentioned", async () => {
   expect(logged).toEqual([]);
 });
 
-test("what does not answer is named, told by its signal, and the next one has its turn", async () => {
+test("logs and aborts a step that does not respond, and starts the next one", async () => {
   logged.length = 0;
   const release = createShutdown(log, { stepMs: 5 });
   const signals: AbortSignal[] = [];
@@ -40,12 +40,12 @@ test("what does not answer is named, told by its signal, and the next one has it
   expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
   expect(turns).toEqual(["last"]);
   expect(logged).toEqual([
-    { what: "a lease", reason: "no answer within 5 ms" },
+    { what: "a lease", reason: "no response within 5 ms" },
     { what: "a refused one", reason: "refused" },
   ]);
 });
 
-test("steps together take no more than the grace and what lies beyond it; a kill brings the end nearer", async () => {
+test("limits all steps to the grace plus the extra time; a kill shortens it", async () => {
   logged.length = 0;
   let nowMs = 0;
   const release = createShutdown(log, { beyondGraceMs: 7, stepMs: 5, clock: () => nowMs });
@@ -58,8 +58,8 @@ test("steps together take no more than the grace and what lies beyond it; a kill
   nowMs = 9;
   await release.step("third", never);
   expect(logged).toEqual([
-    { what: "first", reason: "no answer within 5 ms" },
-    { what: "second", reason: "no answer within 3 ms" },
-    { what: "third", reason: "no answer within 0 ms" },
+    { what: "first", reason: "no response within 5 ms" },
+    { what: "second", reason: "no response within 3 ms" },
+    { what: "third", reason: "no response within 0 ms" },
   ]);
 });

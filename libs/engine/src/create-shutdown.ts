@@ -1,18 +1,18 @@
 import { ensureError } from "@konverge/core";
 import type { Log } from "./define/log.ts";
 
-/** What a stop may take beyond its grace, in ms. The manifests give a pod ten seconds, and SIGKILL would tell nobody anything. */
+/** Longest shutdown after the grace, in ms. The manifests give a pod ten seconds; SIGKILL would leave no report. */
 const BEYOND_GRACE_MS = 6_000;
-/** What one thing may take of that, in ms: a Lease behind a slow API server, and still some time for the others. */
+/** Longest step of it, in ms: enough for a Lease on a slow API server, with time left for the other steps. */
 const STEP_MS = 3_000;
 
-/** How a worker lets go of what it holds: what does not answer is waited for so long and no longer, and named in the log. */
+/** Releases the resources of a worker in bounded time. Resources that are not released in time are logged. */
 export interface Shutdown {
-  /** The stop has begun, and ends about 6 s behind `graceMs` at the latest. Called again, it can only end sooner. */
+  /** Starts the shutdown, which ends at most about 6 s after `graceMs`. Another call can only shorten it. */
   begin(graceMs: number): void;
   /**
-   * Never rejects: what could not be released must not keep the rest from it.
-   * @param run is told by its signal that nobody waits any longer
+   * Never rejects: a resource that cannot be released must not block the others.
+   * @param run gets a signal that is aborted when the step is over
    */
   step(what: string, run: (signal: AbortSignal) => Promise<void>): Promise<void>;
 }
@@ -31,7 +31,7 @@ export function createShutdown(
       const late = new AbortController();
       const tooLate = Promise.withResolvers<never>();
       const timer = setTimeout(() => {
-        const error = new Error(`no answer within ${waitMs} ms`);
+        const error = new Error(`no response within ${waitMs} ms`);
         tooLate.reject(error);
         late.abort(error);
       }, waitMs);

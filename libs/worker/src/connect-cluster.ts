@@ -7,35 +7,35 @@ import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverg
 import type { Metrics } from "@konverge/telemetry";
 import { startGuard } from "./start-guard.ts";
 
-/** What all connections of a worker have in common. */
+/** The part that all connections of a worker share. */
 export interface ClusterConnector {
   readonly settings: Settings;
   readonly version: string;
   readonly workerId: string;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** What may be read to find a kubeconfig and a proxy. */
+  /** The environment in which to find a kubeconfig and a proxy. */
   readonly env: NodeJS.ProcessEnv;
 }
 
 export interface ClusterTarget {
-  /** By it all workers share one guard. */
+  /** All workers with this name share one guard. */
   readonly name: string;
   readonly cluster: Config["clusters"][string];
-  /** In place of a file. */
+  /** Used instead of a file. */
   readonly kubeconfigText: string | undefined;
   readonly context: string | undefined;
 }
 
-/** An API server, and what stands before it. */
+/** An API server with its guard. */
 export interface ClusterConnection {
-  /** Each call asks the guard and is counted. */
+  /** Each call passes the guard and is counted. */
   readonly client: KubeClient;
   readonly guard: Guard;
   close(): Promise<void>;
 }
 
-/** Sends nothing yet. @throws KonvergeError `invalid_config`, `redis_unavailable` */
+/** Sends no call. @throws KonvergeError `invalid_config`, `redis_unavailable` */
 export async function connectCluster(
   connector: ClusterConnector,
   { name, cluster, kubeconfigText, context }: ClusterTarget,
@@ -60,7 +60,7 @@ export async function connectCluster(
     gate: counted(guard, metrics, new URL(credentials.server).host),
     userAgent: `konverge-worker/${version}`,
     requestTimeoutMs: settings.requestTimeout,
-    // As many as the guard lets through at once.
+    // As many as the guard admits at once.
     ...defined({ maxConnections: cluster.maxInFlight }),
   });
   const unobserve = metrics.observeGuard(name, () => ({
@@ -81,7 +81,7 @@ export async function connectCluster(
   };
 }
 
-/** Counts every call where all calls pass. */
+/** Counts every call at the one place that all of them pass. */
 function counted(gate: Gate, metrics: Metrics, host: string): Gate {
   return {
     async admit(call, options) {
@@ -105,7 +105,7 @@ function counted(gate: Gate, metrics: Metrics, host: string): Gate {
   };
 }
 
-/** The uid of kube-system is what tells clusters apart, whatever they are called. */
+/** Returns the uid of kube-system, which identifies a cluster independently of its name. */
 export async function readClusterUid(client: KubeClient): Promise<string> {
   const namespaces = {
     group: "",

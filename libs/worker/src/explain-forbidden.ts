@@ -4,8 +4,8 @@ import { type AccessRule, type RequiredAccess } from "./config/controller-access
 import { isForbidden, isKubeApiError, type KubeClient } from "@konverge/kube";
 
 /**
- * The error of a call that the API server forbade, as one that names every rule that is missing. Other errors come back as
- * they are, and so does this one where the API server cannot be asked, or allows everything by now.
+ * Converts the error of a forbidden call to one that lists all missing rules. Returns other errors unchanged, and also this one
+ * if the API server cannot be queried or allows everything in the meantime.
  */
 export async function explainForbidden(
   thrown: unknown,
@@ -14,7 +14,7 @@ export async function explainForbidden(
 ): Promise<unknown> {
   if (!isForbidden(findCause(thrown, isKubeApiError))) return thrown;
   const asker = client.scoped({ priority: "critical" });
-  // What was refused is worth more than why that cannot be explained.
+  // The original error is more useful than the error of its explanation.
   const missing = await findMissingAccess(asker, access, leaseNamespace).catch(() => undefined);
   const lines = [
     ...(missing?.cluster ?? []).map((rule) => `ClusterRole: - ${textOf(rule)}`),
@@ -23,12 +23,12 @@ export async function explainForbidden(
   if (lines.length === 0) return thrown;
   return new KonvergeError(
     "forbidden",
-    `the API server forbids this worker what its controllers need; add to the roles of its account, which "konverge manifests" prints whole:\n${lines.map((line) => `  ${line}`).join("\n")}`,
+    `Kubernetes permissions are missing; add these rules to the roles of the worker's account ("konverge manifests" prints the complete roles):\n${lines.map((line) => `  ${line}`).join("\n")}`,
     { cause: thrown },
   );
 }
 
-/** As YAML takes it in one line. */
+/** A rule as YAML in one line. */
 function textOf({ apiGroups, resources, resourceNames, verbs }: AccessRule): string {
   const list = (values: readonly string[]) =>
     `[${values.map((value) => (value === "" ? '""' : value)).join(", ")}]`;

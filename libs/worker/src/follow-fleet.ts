@@ -4,8 +4,8 @@ import type { Controller, Log } from "@konverge/engine";
 import type { AnnouncedDefinition, AnnouncedWorker } from "@konverge/queue";
 
 /**
- * What tells one version of a controller from another: its kind for people, and a digest of its options and of the text of its
- * functions. What those call is not in it; `build` is for that.
+ * Identifies a version of a controller: its kind for display, and a digest of its options and of the source of its functions.
+ * Code that the functions call is not included; `build` covers that.
  */
 export function defineVersion(controller: Controller, build: string): AnnouncedDefinition {
   const { for: reconciled, owns, watches, permissions: _role, ...options } = controller;
@@ -30,13 +30,13 @@ function kindOf({ group, version, kind }: ResourceType): string {
 export interface FollowFleetOptions {
   readonly definitions: AnnouncedWorker["definitions"];
   readonly log: Log;
-  /** Nobody runs another version of this controller any more, but somebody did. */
+  /** Called when the last worker with another version of this controller has stopped. */
   readonly onOnlyOurs: (controller: string) => void;
 }
 
 /**
- * Says once when other workers run other versions of our controllers, and tells when the last of them has gone: what they
- * reconciled last, they did in their way.
+ * Logs once if other workers run other versions of our controllers, and calls back when the last of them has stopped, because
+ * its last reconciles used the other version.
  */
 export function followFleet({
   definitions,

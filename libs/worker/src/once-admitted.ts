@@ -1,22 +1,22 @@
 import { isKonvergeError, sleepMs } from "@konverge/core";
 
-/** Between two looks at a breaker that says it will be long. */
+/** Interval of checks while the breaker stays open for long, in ms. */
 const LOOK_MS = 2_000;
 
 /**
- * Repeats a worker's first call while the guard does not send it: the fleet knows that the API server is away. A worker that
- * ended instead would be put off by its supervisor for longer than the outage lasts.
+ * Repeats a worker's first call while the guard defers it because the API server is unavailable. If the worker exited instead,
+ * its supervisor would delay the restart for longer than the outage.
  */
 export async function onceAdmitted<T>(
   call: () => Promise<T>,
   onHeld: (error: Error) => void,
 ): Promise<T> {
-  for (let isTold = false; ; isTold = true) {
+  for (let isReported = false; ; isReported = true) {
     try {
       return await call();
     } catch (error) {
       if (!isKonvergeError(error) || error.code !== "deferred") throw error;
-      if (!isTold) onHeld(error);
+      if (!isReported) onHeld(error);
       await sleepMs(Math.min(LOOK_MS, error.retryAfterMs ?? LOOK_MS));
     }
   }

@@ -11,10 +11,10 @@ import {
 } from "./connect-cluster.ts";
 
 export interface OpenClustersOptions {
-  /** The cluster that the worker serves, which is connected already. */
+  /** The cluster that the worker serves, already connected. */
   readonly home: { readonly name: string; readonly client: KubeClient; readonly uid: string };
   readonly clusters: Config["clusters"];
-  /** In place of a file, where a cluster names none. */
+  /** Used instead of a file, for a cluster without one. */
   readonly kubeconfigText: string | undefined;
   readonly connector: ClusterConnector;
 }
@@ -24,14 +24,14 @@ export interface OpenClusters extends ClusterAccess {
 }
 
 /**
- * The clusters of a configuration. One other than the home is connected when it is first asked for, by its own guard, and bound to
- * its name in Redis before anything else is sent; what fails then is tried again by whoever asks next.
+ * The clusters of a configuration. Clusters other than the home are connected on first use, with their own guard, and bound to
+ * their name in Redis before any other call. After a failure, the next use retries.
  */
 export function openClusters(options: OpenClustersOptions): OpenClusters {
   const { home, clusters, kubeconfigText, connector } = options;
   const { settings, log } = connector;
   const connections = new Map<string, Promise<ClusterConnection>>();
-  /** Names by uid: one API server under two names has two budgets. */
+  /** Names by uid, because an API server with two names has two rate limits. */
   const names = new Map([[home.uid, home.name]]);
   const closing = new AbortController();
 
@@ -66,7 +66,7 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
     home: home.name,
     async client(name) {
       if (name === home.name) return home.client;
-      if (closing.signal.aborted) throw new KonvergeError("cancelled", "the worker stops");
+      if (closing.signal.aborted) throw new KonvergeError("cancelled", "the worker is stopping");
       let connecting = connections.get(name);
       if (connecting === undefined) {
         connecting = connect(name);
@@ -83,7 +83,7 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
   };
 }
 
-/** @throws KonvergeError `invalid_request` for a name that there is not, `invalid_config` for one that leads nowhere of its own */
+/** @throws KonvergeError `invalid_request` for an unknown name, `invalid_config` for a cluster without its own address */
 function targetOf(
   name: string,
   clusters: Config["clusters"],
@@ -93,14 +93,14 @@ function targetOf(
   if (cluster === undefined) {
     throw new KonvergeError(
       "invalid_request",
-      `cluster "${name}" is not among those of the configuration: ${Object.keys(clusters).join(", ")}`,
+      `cluster "${name}" is not in the clusters of the configuration: ${Object.keys(clusters).join(", ")}`,
     );
   }
   const { kubeconfig, context } = cluster;
   if (kubeconfig === undefined && context === undefined) {
     throw new KonvergeError(
       "invalid_config",
-      `clusters.${name}: a worker of another cluster finds it by kubeconfig or context; give one of them`,
+      `clusters.${name}: has neither kubeconfig nor context; set one, so that workers of other clusters can connect to it`,
     );
   }
   return {

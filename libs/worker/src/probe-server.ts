@@ -9,13 +9,13 @@ export interface ProbeServerOptions {
   readonly isReady: () => boolean;
 }
 
-/** What a process tells the cluster that runs it: /metrics, /livez and /readyz. */
+/** The HTTP endpoints of a process: /metrics, /livez and /readyz. */
 export interface ProbeServer {
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** @throws KonvergeError `invalid_config` when the port is taken */
+/** @throws KonvergeError `invalid_config` if the port is in use */
 export async function startProbeServer({
   settings,
   metrics,
@@ -40,11 +40,11 @@ export async function startProbeServer({
           isReady() ? 200 : 503,
           isReady()
             ? "ok\n"
-            : "the first lists are not in, it stops, or it cannot reach the API server\n",
+            : "not ready: first lists incomplete, stopping, or API server unreachable\n",
         );
         return;
       default:
-        answer(404, "known are /metrics, /livez and /readyz\n");
+        answer(404, "not found; valid paths: /metrics, /livez, /readyz\n");
     }
   });
   await new Promise<void>((resolve, reject) => {
@@ -53,7 +53,7 @@ export async function startProbeServer({
         error.code === "EADDRINUSE"
           ? new KonvergeError(
               "invalid_config",
-              `KONVERGE_METRICS_PORT: ${settings.metricsPort} is taken; set another one, or 0 for any`,
+              `KONVERGE_METRICS_PORT: port ${settings.metricsPort} is in use; set another port, or 0 for a free one`,
               { cause: error },
             )
           : error,

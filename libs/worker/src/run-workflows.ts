@@ -15,21 +15,21 @@ export interface WorkflowRunnerOptions {
   readonly release: Shutdown;
 }
 
-/** The runs of one cluster. Opens no connection before somebody needs one. */
+/** The workflow runs of one cluster. Opens its connections on first use. */
 export interface WorkflowRunner {
-  /** For those who start runs. */
+  /** For starting and reading runs. */
   readonly runs: () => Workflows;
-  /** Goes on with runs of the workflows. */
+  /** Executes runs of the workflows. */
   work(settings: RunWorkerSettings): void;
-  /** Lets this process be the one that watches what runs wait for. */
+  /** Takes part in the election of the process that watches the objects that runs wait for. */
   watch(settings: WaitWatcherSettings): void;
-  /** Starts what is due of these schedules, as every other process that has them. */
+  /** Starts the due runs of these schedules, as does every other process that has them. */
   schedule(schedules: readonly Schedule[]): void;
-  /** Takes no run any more, waits for running activations up to `graceMs`, aborts the rest. */
+  /** Takes no more runs, waits up to `graceMs` for running executions, aborts the rest. */
   stop(options: { readonly graceMs: number }): Promise<void>;
-  /** As `stop`, or in the middle of one, but aborts at once; the runs go on elsewhere. */
+  /** As `stop`, or during one, but aborts at once; the runs continue in another worker. */
   kill(): Promise<void>;
-  /** Once nobody starts a run any more. */
+  /** Called when no more runs are started. */
   close(): Promise<void>;
 }
 

@@ -11,11 +11,11 @@ export interface StartGuardOptions {
   readonly cluster: Config["clusters"][string];
   readonly workerId: string;
   readonly log: Log;
-  /** One read of the API server. */
+  /** Makes one read call to the API server. */
   readonly probe: (signal: AbortSignal) => Promise<unknown>;
 }
 
-/** The guard that all workers of a cluster share. @throws KonvergeError `invalid_config`, `redis_unavailable` */
+/** Opens the guard that all workers of a cluster share. @throws KonvergeError `invalid_config`, `redis_unavailable` */
 export function startGuard({
   settings,
   name,
@@ -37,7 +37,7 @@ export function startGuard({
   });
 }
 
-/** One line per transition in the whole fleet: by the worker whose report decided. */
+/** Logs each transition once for all workers: by the worker whose report decided it. */
 function logEvent(log: Log, event: GuardEvent): void {
   switch (event.kind) {
     case "transition":

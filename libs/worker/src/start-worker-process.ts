@@ -13,15 +13,15 @@ export interface WorkerProcessOptions {
 
 export interface WorkerProcess {
   readonly metricsUrl: string;
-  /** Not ready from now on, but alive and telling its metrics until it has drained, up to the grace. */
+  /** Not ready from now on, but alive and serving metrics until it has drained, up to the grace. */
   stop(): Promise<void>;
-  /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */
+  /** As `stop`, or during one, but aborts running attempts at once; their keys run again in another worker. */
   kill(): Promise<void>;
 }
 
 /**
- * A worker that has a process to itself: with probes and metrics over HTTP, and with a say about errors that nobody catches.
- * @throws KonvergeError as `startWorker` does
+ * Runs a worker in its own process, with probes and metrics over HTTP, and with handling of uncaught errors.
+ * @throws KonvergeError as `startWorker`
  */
 export async function startWorkerProcess({
   config,

@@ -7,45 +7,45 @@ import { createLogger, createMetrics } from "@konverge/telemetry";
 import { openWorker } from "./open-worker.ts";
 
 export interface WorkerOptions {
-  /** What `defineConfig` made. */
+  /** The result of `defineConfig`. */
   readonly config: Config;
   /** URL of Redis. Default: `settings.redisUrl` of the configuration, else `redis://127.0.0.1:6379`. */
   readonly redis?: string;
-  /** Path of a kubeconfig, or its text. Default: what the configuration says, else what `env` leads to. */
+  /** Path of a kubeconfig, or its text. Default: from the configuration, or else found with `env`. */
   readonly kubeconfig?: string | { readonly text: string };
-  /** Default: as the configuration says, else `all`. */
+  /** Default: from the configuration, or else `all`. */
   readonly role?: WorkerRole;
-  /** Which cluster of the configuration. Default: as its settings say, else `default`. */
+  /** A cluster of the configuration. Default: from its settings, or else `default`. */
   readonly cluster?: string;
-  /** Takes what is logged, in pino's shape. Default: JSON lines on stdout. */
+  /** A logger compatible with pino. Default: JSON lines on stdout. */
   readonly log?: Log;
-  /** Where a kubeconfig, a service account and a proxy are looked for, as kubectl does: `process.env` in a pod. Default: nowhere. */
+  /** Environment in which to find a kubeconfig, a service account and a proxy, as kubectl does; `process.env` in a pod. Default: empty. */
   readonly env?: NodeJS.ProcessEnv;
   /** Shown to the API server and in the list of workers. */
   readonly version?: string;
 }
 
-/** Controllers at work in somebody's process. */
+/** Controllers that run in the caller's process. */
 export interface RunningWorker extends AsyncDisposable {
-  /** Unique in the fleet. */
+  /** Unique among all workers. */
   readonly workerId: string;
-  /** False once it stops, and while the API server cannot be reached from here. */
+  /** False while stopping, and while the API server is unreachable from here. */
   readonly ready: boolean;
-  /** What Prometheus reads, of this worker alone. */
+  /** The metrics of this worker, as text for Prometheus. */
   metrics(): Promise<string>;
   /**
-   * Takes nothing new, waits for running attempts up to `graceMs` (default `shutdownGrace`, 30 s), aborts the rest and releases
-   * leadership, connections and timers: a process that has nothing else to do ends. With Redis or the API server away that
-   * takes at most about 6 s more than `graceMs`.
+   * Takes no new work, waits up to `graceMs` (default `shutdownGrace`, 30 s) for running attempts, aborts the rest and releases
+   * leadership, connections and timers, so that an otherwise idle process exits. If Redis or the API server is unavailable,
+   * this takes at most about 6 s more than `graceMs`.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
-  /** As `stop`, or in the middle of one, but aborts running attempts at once; their keys run again elsewhere. */
+  /** As `stop`, or during one, but aborts running attempts at once; their keys run again in another worker. */
   kill(): Promise<void>;
 }
 
 /**
- * Runs controllers inside of a process of one's own. It reads no environment, catches no signal, opens no port and never ends
- * the process; what a handler leaves behind and nobody catches is the process's to handle.
+ * Runs controllers in the caller's process. It reads no environment variables, handles no signals, opens no port and never exits
+ * the process. Uncaught errors of a handler's leftover promises and timers are left to the process.
  * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch`,
  * `crd_mismatch` or `forbidden`, before any work is taken, and leaves nothing open
  */

@@ -133,7 +133,7 @@ test("a name that is not in the configuration, or leads nowhere of its own, is r
   const { access } = await openEast();
   await expect(access.client("north")).rejects.toMatchObject({
     code: "invalid_request",
-    message: 'cluster "north" is not among those of the configuration: east, west, twin, lost',
+    message: 'cluster "north" is not in the clusters of the configuration: east, west, twin, lost',
   });
   await expect(access.client("toString")).rejects.toMatchObject({ code: "invalid_request" });
   await expect(access.client("lost")).rejects.toMatchObject({

@@ -17,36 +17,36 @@ export interface WriteTrace {
   readonly fromVersion?: string;
   /** The object after the write; before it for a delete. */
   readonly object: ApiObject;
-  /** As it was before a patch. */
+  /** The object before a patch. */
   readonly before?: ApiObject;
-  /** True when nothing of its content may be told (P12). */
+  /** True if its content must not be exposed (P12). */
   readonly sensitive?: boolean;
-  /** The merge patch that landed. */
+  /** The applied merge patch. */
   readonly patch?: JsonObject;
 }
 
-/** What one attempt did, gathered while it runs. */
+/** The calls, writes and conflicts of one attempt, collected while it runs. */
 export interface AttemptTrace {
   readonly calls: { count: number; durationMs: number; rateLimitMs: number };
-  /** Waited for the turn to write an object, in ms. */
+  /** Wait in object lanes, in ms. */
   readonly laneMs: number;
   readonly writes: readonly WriteTrace[];
   readonly conflicts: readonly ConflictRecord[];
-  /** The first refusal by the gate, also one that the handler swallowed. */
+  /** The first deferral by the gate, even if the handler caught it. */
   readonly deferred: KonvergeError | undefined;
-  /** What it saw in sensitive objects. */
+  /** Values that it read in sensitive objects. */
   readonly secrets: AttemptSecrets;
   readonly noteLane: (waitedMs: number) => void;
   readonly noteCall: (call: CallRecord) => void;
   readonly noteConflict: (conflict: ConflictRecord) => void;
   readonly noteWrite: (write: WriteTrace) => void;
-  /** Runs that it started, or found. */
+  /** Runs that it started or found. */
   readonly runs: readonly { readonly id: string; readonly created: boolean }[];
   readonly noteRun: (run: { readonly id: string; readonly created: boolean }) => void;
   readonly noteDeferred: (error: KonvergeError) => void;
 }
 
-/** A handler in a loop must not fill the memory; what is beyond is counted in `calls` alone. */
+/** Limits the memory of a handler in a loop; further entries count only in `calls`. */
 const MAX_KEPT = 100;
 const MAX_RUNS = 10;
 

@@ -1,7 +1,7 @@
 import { isKonvergeError } from "@konverge/core";
 import { isKubeApiError, isOptimisticConflict } from "@konverge/kube";
 
-/** True when it is sure that nothing was written because of what was to be written, as it stood. */
+/** True if the write was rejected because of its content, so that nothing was written. */
 export function isRefusal(error: unknown): boolean {
   if (isKubeApiError(error)) {
     return (
@@ -13,7 +13,7 @@ export function isRefusal(error: unknown): boolean {
   );
 }
 
-/** True when nothing is known to have been written, and to try again is all that is needed. */
+/** True if nothing was written and a retry is sufficient. */
 export function isUnwritten(error: unknown): boolean {
   return (
     isRefusal(error) ||

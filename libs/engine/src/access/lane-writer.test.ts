@@ -52,21 +52,21 @@ function setUp(enter: ObjectLanes["enter"]) {
   };
 }
 
-test("P3: whoever was taken along while its own turn came does not write a second time", async () => {
-  // Lets everybody in at once.
+test("P3: does not write a change again that another writer included while it got the lane", async () => {
+  // Admits all writers at once.
   const { object, writerOf, commit, countUp } = setUp(async () => turn);
   const inLane = writerOf(new AbortController().signal);
   await Promise.all(Array.from({ length: 5 }, () => inLane(target, countUp, commit)));
   expect(object.count).toBe(5);
 });
 
-test("P3: whoever was taken along by an attempt that was aborted in the middle of its write does not write again by itself", async () => {
+test("P3: does not write a change again that an attempt aborted during its write had included", async () => {
   let entering = 0;
   const { object, writerOf, commit, countUp } = setUp((_lane, signal) => {
     entering += 1;
     if (entering !== 2) return Promise.resolve(turn);
     return new Promise((_resolve, reject) => {
-      signal?.addEventListener("abort", () => reject(new Error("no longer waits")));
+      signal?.addEventListener("abort", () => reject(new Error("stopped waiting")));
     });
   });
   const leader = new AbortController();
@@ -78,7 +78,7 @@ test("P3: whoever was taken along by an attempt that was aborted in the middle o
   const along = writerOf(new AbortController().signal)(target, countUp, commit);
   const [led, came] = await Promise.allSettled([leading, along]);
   expect(led).toMatchObject({ reason: { message: "the lease was lost" } });
-  // It may have landed: its attempt must fail, and say so, as if it had made the call itself.
+  // The write may have been applied, so the other attempt must fail as if it had made the call itself.
   expect(came).toMatchObject({ status: "rejected", reason: { code: "kube_unreachable" } });
   expect(object.count).toBe(2);
 });

@@ -36,7 +36,7 @@ function setUp(objects: ApiObject[], lastVersion: string) {
   return { store, cache, names, clock };
 }
 
-test("an own create is listed before the watch tells of it, and not twice after", async () => {
+test("lists an own create before the watch reports it, and once after that", async () => {
   const { store, cache, names } = setUp([machine("a", "5")], "5");
   cache.noteWrite(type, machine("b", "7"));
   expect(await names()).toEqual(["a", "b"]);
@@ -45,21 +45,21 @@ test("an own create is listed before the watch tells of it, and not twice after"
   expect(await names()).toEqual(["a", "b"]);
 });
 
-test("an own create that somebody else deleted is not listed for ever", async () => {
+test("stops listing an own create that another client deleted", async () => {
   const { store, cache, names } = setUp([], "5");
   cache.noteWrite(type, machine("b", "7"));
   store.lastVersion = "9";
   expect(await names()).toEqual([]);
 });
 
-test("an own delete is hidden at once, unless finalizers hold the object", async () => {
+test("hides an own delete immediately, unless the object has finalizers", async () => {
   const { cache, names } = setUp([machine("a", "5"), machine("b", "5", ["hold"])], "5");
   cache.noteDelete(type, machine("a", "5"));
   cache.noteDelete(type, machine("b", "5", ["hold"]));
   expect(await names()).toEqual(["b"]);
 });
 
-test("a type that nobody watches is not answered from the cache", async () => {
+test("does not answer for a type without a watch", async () => {
   const { cache } = setUp([], "5");
   expect(
     await cache.list({ ...type, resource: "others" }, { namespace: "n", atLeast: undefined }),
@@ -69,7 +69,7 @@ test("a type that nobody watches is not answered from the cache", async () => {
 describe("find", () => {
   const a = { namespace: "n", name: "a" };
 
-  test("answers from the watch what is not older than the floor", async () => {
+  test("returns objects of the watch at the requested version or later", async () => {
     const { cache, store } = setUp([machine("a", "9")], "9");
     expect(await cache.find(type, a, "9")).toBe(store.objects[0]);
     expect(await cache.find(type, a, "10")).toBeUndefined();
@@ -78,7 +78,7 @@ describe("find", () => {
     expect(await cache.find(type, a, "not a number")).toBeUndefined();
   });
 
-  test("never answers what is older than an own write", async () => {
+  test("never returns an object older than an own write", async () => {
     const { cache, store } = setUp([machine("a", "9")], "9");
     cache.noteWrite(type, machine("a", "11"));
     expect(await cache.find(type, a, "9")).toBeUndefined();
@@ -94,7 +94,7 @@ describe("find", () => {
     expect(await found).toBe(store.objects[0]);
   });
 
-  test("leaves a contested object to the API server for five seconds", async () => {
+  test("reads a contested object from the API server for five seconds", async () => {
     const { cache, clock } = setUp([machine("a", "9")], "9");
     cache.noteConflict({ ...type, ...a });
     clock.ms = 4_999;
@@ -104,7 +104,7 @@ describe("find", () => {
   });
 });
 
-test("a list waits for a watch that is behind what its attempt is about", async () => {
+test("a list waits for a watch that is behind the requested version", async () => {
   const { store, cache } = setUp([machine("a", "5")], "5");
   const listing = cache.list(type, { namespace: "n", atLeast: "7" });
   store.objects = [];
@@ -112,7 +112,7 @@ test("a list waits for a watch that is behind what its attempt is about", async 
   expect(await listing).toEqual([]);
 });
 
-test("only the API server can say when the watch does not come as far within a second", async () => {
+test("does not answer if the watch does not reach the version within a second", async () => {
   const { store, cache, clock } = setUp([machine("a", "5")], "5");
   // The second has passed by the next look.
   Object.defineProperty(store, "lastVersion", {
@@ -124,7 +124,7 @@ test("only the API server can say when the watch does not come as far within a s
   expect(await cache.list(type, { namespace: "n", atLeast: "7" })).toBeUndefined();
 });
 
-test("own writes of a kind that is never read are forgotten once the watch has delivered them", async () => {
+test("drops own writes that the watch has delivered, even if the kind is never read", async () => {
   const { store, cache, names } = setUp([], "1");
   for (let n = 1; n <= 999; n += 1) cache.noteWrite(type, machine(`m-${n}`, `${n}`));
   store.lastVersion = "999";

@@ -1,11 +1,11 @@
-/** The calls of an attempt that are under way, so that it does not end before them. */
+/** The pending calls of an attempt, which must end before it does. */
 export interface OpenCalls {
   readonly count: number;
-  /** Failures of calls that ended after `close`: the handler did not wait for them. */
+  /** Errors of calls that ended after the handler had returned. */
   readonly lateErrors: readonly unknown[];
   begin(): void;
   end(error?: { readonly thrown: unknown }): void;
-  /** The handler has returned: resolves when no call is under way. */
+  /** Called after the handler has returned. Resolves when no call is pending. */
   drain(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export function createOpenCalls(): OpenCalls {
       if (count === 0) drained.resolve();
     },
     async drain() {
-      // What a call that ends now may begin is waited for as well.
+      // A call that ends may start another one, which must end as well.
       while (count > 0) {
         drained = Promise.withResolvers<void>();
         await drained.promise;

@@ -48,7 +48,7 @@ function setUp() {
   return { clock, groups, wait, lead, outcomes };
 }
 
-test("whoever writes takes along who waits, and each is told its own part", async () => {
+test("writes waiting changes together and returns each its own part", async () => {
   const { wait, lead } = setUp();
   wait(set("b"));
   wait(set("c"));
@@ -63,7 +63,7 @@ test("whoever writes takes along who waits, and each is told its own part", asyn
   );
 });
 
-test("nobody is taken twice, nor after it stopped waiting", async () => {
+test("takes no change twice, and none that stopped waiting", async () => {
   const { wait, lead } = setUp();
   const stop = wait(set("b"));
   stop();
@@ -82,7 +82,7 @@ test.each([
   expect(await lead(set("a"))).toBeUndefined();
 });
 
-test("P8: an attempt that ended after it was taken leaves nothing in the write", async () => {
+test("P8: an attempt that ended after it was taken adds nothing to the write", async () => {
   const { wait, lead } = setUp();
   let isOpen = true;
   wait(set("b"), { isOpen: () => isOpen });
@@ -117,14 +117,14 @@ test.each<{ what: string; change: Change }>([
   expect(led?.others.map(({ kind }) => kind)).toEqual(["alone", "written"]);
 });
 
-test("a change that changes nothing is unchanged, though others wrote", async () => {
+test("reports a change without effect as unchanged, although others wrote", async () => {
   const { wait, lead } = setUp();
   wait(() => undefined);
   const led = await lead(set("a"));
   expect(led?.others).toMatchObject([{ kind: "written", result: { kind: "unchanged" } }]);
 });
 
-test("what takes the lane too long is left out, and comes next", async () => {
+test("leaves out slow changes, which come next", async () => {
   const { clock, wait, lead } = setUp();
   wait((draft) => {
     clock.ms = 100;
@@ -136,14 +136,14 @@ test("what takes the lane too long is left out, and comes next", async () => {
   expect(led?.others.map(({ kind }) => kind)).toEqual(["written", "alone"]);
 });
 
-test("the write is made on the latest version that any of them knows", () => {
+test("requires the latest version of all changes", () => {
   const { groups, wait } = setUp();
   wait(set("b"), { read: atLeast("9") });
   wait(set("c"), { read: atLeast("10") });
   expect(groups.take("hot", { uid: undefined, read: atLeast("8") })?.read).toEqual(atLeast("10"));
 });
 
-test("a call that broke off is told to all, a refusal sends each its own way", async () => {
+test("fails all changes if the call breaks off, and writes each alone after a rejection", async () => {
   for (const [broken, kind] of [
     [{ error: new Error("broken off") }, "failed"],
     [undefined, "alone"],
@@ -157,14 +157,14 @@ test("a call that broke off is told to all, a refusal sends each its own way", a
   }
 });
 
-test("a call that broke off before the changes were made is nobody's but the caller's", async () => {
+test("fails only the caller if the call breaks off before the changes were made", async () => {
   const { groups, wait, outcomes } = setUp();
   wait(set("b"));
   groups.take("hot", { uid: "u", read: MUST_READ })?.dissolve({ error: new Error("no token") });
   expect((await outcomes[0])?.kind).toBe("alone");
 });
 
-test("a change that throws when it is made again after a lost race is nobody's but its own", async () => {
+test("isolates a change that throws when repeated after a conflict", async () => {
   const { groups, wait, outcomes } = setUp();
   wait(set("b"));
   const company = groups.take("hot", { uid: "u", read: MUST_READ });

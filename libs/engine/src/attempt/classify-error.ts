@@ -14,14 +14,14 @@ import {
 import { findRootErrors } from "./root-errors.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
 
-/** Expired credentials concern the whole cluster; soon enough to notice new ones. */
+/** Expired credentials affect the whole cluster; short enough to use new ones soon. */
 const CREDENTIALS_AGAIN_MS = 5_000;
 const STALE_READ_AGAIN_MS = 1_000;
-/** Whom the server tells the same time come back over at least so long, or a quarter of that time, after it. */
+/** Spread after `Retry-After`, at least this long or a quarter of the delay, because many callers get the same delay. */
 const SPREAD_MS = 1_000;
 const REFUSED = new Set([400, 403, 405, 406, 413, 415, 422]);
 
-/** Where several errors came together, the first of these that is among them decides. */
+/** If there are several errors, the first of these outcomes wins. */
 const SEVERITY: readonly Outcome["kind"][] = [
   "terminal",
   "deferred",
@@ -31,7 +31,7 @@ const SEVERITY: readonly Outcome["kind"][] = [
   "gone",
 ];
 
-/** What a thrown value means for the key that was reconciled. Looks through causes, and at each part of an AggregateError. */
+/** Returns the outcome for a thrown value. Considers causes, and each part of an AggregateError. */
 export function classifyError(
   thrown: unknown,
   reconciled: ResourceRef,
@@ -41,7 +41,7 @@ export function classifyError(
   const outcomes = findRootErrors(thrown).map((root) => {
     if (root === undefined) return retry(error);
     const outcome = classifyOurs(error, root, reconciled);
-    // The guard spreads its own.
+    // The guard spreads its own delays.
     return root.code === "deferred" ? outcome : spread(outcome, random);
   });
   const rank = (outcome: Outcome) => SEVERITY.indexOf(outcome.kind);
@@ -57,7 +57,7 @@ function classifyOurs(error: Error, ours: KonvergeError, reconciled: ResourceRef
       cause: ours.message,
     };
   }
-  // Replaced under our hands: the next attempt reads its successor.
+  // The object was replaced; the next attempt reads its successor.
   if (ours.code === "object_replaced") return { kind: "conflict", error };
   if (isKubeApiError(ours)) return classifyApiError(error, ours, reconciled);
   return retry(error, ours.retryAfterMs);
@@ -89,7 +89,7 @@ function retry(error: Error, retryAfterMs?: number): Outcome {
   return { kind: "retry", error, ...defined({ retryAfterMs }) };
 }
 
-/** Never earlier than was asked for. */
+/** Adds a spread to the requested delay. */
 function spread(outcome: Outcome, random: () => number): Outcome {
   const later = (ms: number) => ms + Math.round(random() * Math.max(SPREAD_MS, ms / 4));
   if (outcome.kind === "deferred") return { ...outcome, afterMs: later(outcome.afterMs) };

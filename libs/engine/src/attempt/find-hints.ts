@@ -16,11 +16,11 @@ import {
 import type { AttemptTrace, WriteTrace } from "../access/attempt-trace.ts";
 import type { AttemptRun } from "./run-attempt.ts";
 
-/** What the engine of JavaScript says when a frozen object is changed. */
+/** V8's messages for a change of a frozen object. */
 const FROZEN =
   /^Cannot (assign to read only property|add property|delete property|define property)|object is not extensible/;
 
-/** Classic mistakes that show in one attempt; those that need several are found by {@link findLoop}. */
+/** Finds the handler problems that one attempt shows. `findLoop` finds those that need several attempts. */
 export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[] {
   const hints: Hint[] = [];
   const give = (code: HintCode, detail: string) => hints.push(hintOf(code, detail));
@@ -30,7 +30,7 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
   if (api !== undefined && isAlreadyExists(api) && api.verb === "create") {
     give("already_exists", nameOf(api));
   }
-  // A create that finds nothing misses its namespace.
+  // For a create, not found means a missing namespace.
   if (api !== undefined && isNotFound(api) && api.verb !== "create" && outcome.kind === "retry") {
     const deleted = trace.writes.some(
       ({ verb, name }) => verb === "delete" && name.name === api.ref?.name,
@@ -46,12 +46,12 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
   return hints;
 }
 
-/** `detail` names objects and fields, never values (P12). */
+/** `detail` contains names of objects and fields, never values (P12). */
 export function hintOf(code: HintCode, detail: string): Hint {
   return { code, message: detail === "" ? HINTS[code] : `${HINTS[code]} (${detail})` };
 }
 
-/** A conflict that the handler caught, and then ended as if there had been none. */
+/** A conflict that the handler caught before it returned a success. */
 function findSwallowed(
   { kind }: Outcome,
   { conflicts, writes }: AttemptTrace,
@@ -60,7 +60,7 @@ function findSwallowed(
   return conflicts.find((conflict) => conflict.isThrown && !isSettled(conflict, writes));
 }
 
-/** A handler that tried again, and made it, swallowed nothing. */
+/** True if the handler retried successfully after the conflict. */
 function isSettled({ ref }: ConflictRecord, writes: readonly WriteTrace[]): boolean {
   return writes.some(
     ({ type, name }) =>
@@ -87,7 +87,7 @@ function nameOf({ ref }: KubeApiError): string {
   return ref === undefined ? "" : `${ref.kind ?? ref.resource} ${ref.name ?? ""}`.trim();
 }
 
-/** Status has a subresource of its own, and of the metadata finalizers and labels are a controller's to write. */
+/** The status is a subresource, and finalizers and labels may be written by a controller. */
 function isOwnSpec({ verb, type, name, subresource, patch, object }: WriteTrace, key: ObjectKey) {
   const isOwn =
     type.group === key.group &&

@@ -4,8 +4,8 @@ import type { Log } from "../define/log.ts";
 const MAX_DEPTH = 10;
 
 /**
- * The logger that a handler gets. Once the attempt has read a sensitive object, every text of its lines is searched for what
- * was read there (P12); before that it costs nothing.
+ * The logger of a handler. After the attempt has read a sensitive object, the values of that object are removed from every text
+ * (P12). Before that it costs nothing.
  */
 export function createHandlerLog(sink: Log, secrets: AttemptSecrets): Log {
   const write =
@@ -53,7 +53,7 @@ function scrubNumber(value: number, secrets: AttemptSecrets): unknown {
   return scrubbed === text ? value : scrubbed;
 }
 
-/** In pino's shape of an error. */
+/** An error in the form of pino. */
 function scrubError(error: Error, secrets: AttemptSecrets, depth: number): object {
   return {
     type: secrets.scrub(error.name),

@@ -1,21 +1,21 @@
 import type { ObjectKey } from "@konverge/core";
 import type { Log } from "../define/log.ts";
 
-/** Sees when this process's event loop stands still: a handler that computes without a break stops all others, and their leases. */
+/** Detects a blocked event loop: a handler that computes without a break stops all others, and the renewal of their leases. */
 export interface LoopWatch {
-  /** Call at an attempt's end; answers for how long the loop stood still while it ran, in ms. */
+  /** Called at the start of an attempt. `ended` returns the time that the loop was blocked during the attempt, in ms. */
   began(key: ObjectKey): { ended(): number };
   stop(): void;
 }
 
 const TICK_MS = 250;
-/** Shorter ones are daily life: garbage collection, a large object. */
+/** Shortest reported blocking, in ms; garbage collection or a large object can take less. */
 const REPORTED_MS = 1_000;
 const MAX_NAMED = 5;
 
 export function watchLoop(log: Log, clock: () => number = () => performance.now()): LoopWatch {
   const running = new Set<ObjectKey>();
-  /** Ended before the tick that would have told of them: who blocks the loop often ends before any timer runs. */
+  /** Attempts that ended before the tick that would report them: a blocking handler often ends before any timer runs. */
   let suspects = new Set<ObjectKey>();
   let tickedAtMs = clock();
   let cpu = process.cpuUsage();

@@ -1,7 +1,7 @@
 import { defined, findCause, isKonvergeError, KonvergeError, type ErrorCode } from "@konverge/core";
 import { isKubeApiError, KubeApiError, type AttemptSecrets } from "@konverge/kube";
 
-/** Errors whose whole text is ours: they name objects, fields and times, never values. */
+/** Errors with a text by Konverge, which contains objects, fields and times, never values. */
 const OWN_TEXT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "attempt_ended",
   "cancelled",
@@ -17,12 +17,12 @@ const MAX_MESSAGE = 1_000;
 
 export interface RedactErrorOptions {
   readonly secrets: AttemptSecrets;
-  /** The reconciled kind when it is sensitive: then no text but ours is kept, since the handler had nothing else in hand. */
+  /** The reconciled kind, if it is sensitive. Then only texts by Konverge are kept, since any other may quote the object. */
   readonly sensitiveKind?: string | undefined;
   readonly isSensitive: (type: { readonly group: string; readonly resource: string }) => boolean;
 }
 
-/** The error as it may leave the attempt (P12): into Redis, logs, traces and pages. Its message, name and code are short. */
+/** Redacts an error for Redis, logs, traces and pages (P12). Its message, name and code are short. */
 export function redactError(error: Error, options: RedactErrorOptions): Error {
   const { secrets, sensitiveKind } = options;
   const name = wordOf(error.name, secrets) ?? "Error";
@@ -37,7 +37,7 @@ export function redactError(error: Error, options: RedactErrorOptions): Error {
   return isFit ? error : rebuilt(error, { message, name, code });
 }
 
-/** A name or a code, if it is one: whoever throws may write into them what he likes. */
+/** Accepts a name or code only if it has the form of one, since code that throws can set any text. */
 function wordOf(value: unknown, secrets: AttemptSecrets): string | undefined {
   if (typeof value !== "string" || !/^[\w.-]{1,80}$/.test(value)) return undefined;
   return secrets.scrub(value) === value ? value : undefined;
@@ -48,7 +48,7 @@ function ownText(error: Error, { isSensitive }: RedactErrorOptions): string | un
   if (ours === undefined) return undefined;
   if (OWN_TEXT.has(ours.code)) return cut(ours.message);
   if (!isKubeApiError(ours)) return undefined;
-  // Of a sensitive kind it has been redacted where it was made; any other may quote what was copied into it.
+  // Messages about a sensitive kind are redacted at their source; others may quote copied values.
   if (ours.ref !== undefined && isSensitive(ours.ref)) return cut(ours.message);
   return `${ours.verb ?? "call"} ${ours.ref?.resource ?? ""}: ${ours.status} ${ours.reason}`;
 }
@@ -59,7 +59,7 @@ interface SafeWords {
   readonly code: string | undefined;
 }
 
-/** The same error in other words, and without causes that have theirs. */
+/** The same error with another message, and without causes, which have their own. */
 function rebuilt(error: Error, { message, name, code }: SafeWords): Error {
   const ours = findCause(error, isKonvergeError);
   if (isKubeApiError(ours)) {

@@ -32,7 +32,7 @@ test.each(cases)("%s", (_title, thrown, expected) => {
   expect(findRootErrors(thrown)).toEqual(expected);
 });
 
-test("a tree without end is cut", () => {
+test("bounds an endless tree", () => {
   const parts = (): unknown[] => [
     {
       get errors() {

@@ -1,11 +1,11 @@
 import { isKonvergeError, type KonvergeError } from "@konverge/core";
 
-/** More than any honest tree of causes has; also what bounds a tree without end. */
+/** Maximum of visited errors; bounds an endless tree of causes. */
 const MAX_NODES = 256;
 
 /**
- * The errors that a thrown value comes down to: along each chain of causes the first one of ours, and undefined for a chain
- * without. An AggregateError has a chain for each of its parts. Safe with cycles, and with objects that throw when read.
+ * Finds the root errors of a thrown value: the first KonvergeError in each chain of causes, or undefined for a chain without
+ * one. Each part of an AggregateError has its own chain. Safe for cycles, and for objects that throw when read.
  */
 export function findRootErrors(thrown: unknown): readonly (KonvergeError | undefined)[] {
   const roots: (KonvergeError | undefined)[] = [];
@@ -37,7 +37,7 @@ function look(node: unknown): Look {
     const cause: unknown = "cause" in node ? node.cause : undefined;
     return { inner: cause === undefined || cause === null ? [] : [cause] };
   } catch {
-    // A getter or a Proxy that throws: nothing more can be learned from it.
+    // A getter or a Proxy that throws has nothing more to read.
     return { inner: [] };
   }
 }

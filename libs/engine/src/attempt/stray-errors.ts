@@ -3,7 +3,7 @@ import type { ObjectKey } from "@konverge/core";
 import type { Log } from "../define/log.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
 
-/** The attempt in which something was started. */
+/** The attempt that started an asynchronous operation. */
 interface AttemptOrigin {
   readonly key: ObjectKey;
   readonly redact: (error: Error) => Error;
@@ -11,21 +11,21 @@ interface AttemptOrigin {
 
 const origins = new AsyncLocalStorage<AttemptOrigin>();
 
-/** Whatever `run` starts, however late it fails, can be traced to this attempt. */
+/** Associates everything that `run` starts with this attempt, however late it fails. */
 export function inAttempt<R>(origin: AttemptOrigin, run: () => R): R {
   return origins.run(origin, run);
 }
 
 export interface StrayErrorOptions {
   readonly log: Log;
-  /** An exception that no handler caused: the state of the process is unknown. Default: exit with code 1. */
+  /** Called for an exception outside handlers, which leaves the process in an unknown state. Default: exit with code 1. */
   readonly onFatal?: () => void;
 }
 
 /**
- * Keeps this process alive when a handler leaves a promise that is rejected later, or a timer that throws: both are logged
- * with the controller and the key. Install it once per process. An exception from elsewhere ends the process, as it does
- * without this; a rejection from elsewhere is only logged. Returns what takes it off again.
+ * Keeps the process alive if a handler leaves a promise that is rejected later, or a timer that throws: both are logged with
+ * the controller and the key. Install it once per process. An exception from other code ends the process, as by default; a
+ * rejection from other code is only logged. Returns the function that uninstalls it.
  */
 export function reportStrayErrors(options: StrayErrorOptions): () => void {
   const { log, onFatal = () => process.exit(1) } = options;
@@ -48,7 +48,7 @@ export function reportStrayErrors(options: StrayErrorOptions): () => void {
   };
 }
 
-/** What was thrown, and by which attempt; of the latter nothing but what may leave it (P12). */
+/** The thrown error and its attempt, redacted (P12). */
 function fieldsOf(thrown: unknown): object {
   const error = errorOfThrown(thrown);
   const origin = origins.getStore();

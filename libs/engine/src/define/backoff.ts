@@ -8,13 +8,13 @@ import {
 } from "@konverge/core";
 import type { QueueBackoffs } from "@konverge/queue";
 
-/** Delays between job retries by what went wrong. Parts of a ladder that are left out keep their defaults. */
+/** Delays between job retries, per cause. Omitted parts of a policy keep their defaults. */
 export interface Backoff {
-  /** After a lost race. Default: full jitter, 50 ms doubling to 5 s. */
+  /** After a conflict. Default: full jitter, 50 ms doubling to 5 s. */
   readonly conflict?: Partial<BackoffPolicy>;
   /** After a failure. Default: full jitter, 250 ms doubling to 30 s. */
   readonly failure?: Partial<BackoffPolicy>;
-  /** After a refusal by the server. Default: half jitter, 30 s doubling to 1000 s. */
+  /** After a rejection by the server. Default: half jitter, 30 s doubling to 1000 s. */
   readonly rejected?: Partial<BackoffPolicy>;
 }
 
@@ -24,7 +24,7 @@ const DEFAULTS: QueueBackoffs = {
   rejected: rejectedBackoff,
 };
 
-/** The ladders as written, with what was left out. */
+/** Completes the policies with defaults. */
 export function completeBackoffs({ conflict, failure, rejected }: Backoff = {}): QueueBackoffs {
   return {
     conflict: { ...DEFAULTS.conflict, ...conflict },
@@ -33,7 +33,7 @@ export function completeBackoffs({ conflict, failure, rejected }: Backoff = {}):
   };
 }
 
-/** Everything that is wrong with them, each with the part's name. */
+/** Returns all invalid parts, by name. */
 export function findBackoffIssues(backoff: unknown): ErrorIssue[] {
   if (backoff === undefined) return [];
   if (!isObject(backoff)) {
@@ -45,14 +45,14 @@ export function findBackoffIssues(backoff: unknown): ErrorIssue[] {
       detail: `backoff.${name}${pointer.replaceAll("/", ".")}: ${detail}`,
     });
     if (!isBackoffName(name)) {
-      return [issue("", `is not known; known are ${Object.keys(DEFAULTS).join(", ")}`)];
+      return [issue("", `is unknown; valid options: ${Object.keys(DEFAULTS).join(", ")}`)];
     }
     if (!isObject(policy))
       return [issue("", "write a backoff policy, for example { capMs: 60_000 }")];
     const unknown = Object.keys(policy).filter((part) => !Object.hasOwn(DEFAULTS[name], part));
     const known = Object.keys(DEFAULTS[name]).join(", ");
     return [
-      ...unknown.map((part) => issue(`/${part}`, `is not known; known are ${known}`)),
+      ...unknown.map((part) => issue(`/${part}`, `is unknown; valid options: ${known}`)),
       ...findBackoffPolicyIssues({ ...DEFAULTS[name], ...policy }).map(({ pointer, detail }) =>
         issue(pointer, detail),
       ),

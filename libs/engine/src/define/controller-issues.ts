@@ -4,13 +4,13 @@ import { findBackoffIssues } from "./backoff.ts";
 import { ACCESS_VERBS } from "./permission.ts";
 import type { ControllerOptions } from "./controller-options.ts";
 
-/** Whatever was written: a configuration may come from JavaScript. */
+/** Options of any type, because a configuration can be JavaScript. */
 type Written = { readonly [Option in keyof ControllerOptions<never>]?: unknown };
 
 type Check = (value: unknown) => string | undefined;
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** setTimeout holds no more. */
+/** The maximum of setTimeout. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 const optional =
@@ -23,7 +23,7 @@ const wholeFrom1 =
   (value) =>
     Number.isInteger(value) && Number(value) >= 1
       ? undefined
-      : `${String(value)} must be a whole number from 1${fix}`;
+      : `${String(value)} must be an integer >= 1${fix}`;
 const listOf =
   (check: Check): Check =>
   (value) => {
@@ -36,7 +36,7 @@ const isType: Check = (value) => {
   const { group, version, kind, resource } = (value ?? {}) as Record<string, unknown>;
   return [group, version, kind, resource].every((part) => typeof part === "string")
     ? undefined
-    : "must be a resource: one of defineResource, or { group, version, kind, resource, scope }";
+    : "must be a resource of defineResource, or { group, version, kind, resource, scope }";
 };
 const duration =
   (field: string, { aboveMs = 0, maxMs = Infinity } = {}): Check =>
@@ -71,7 +71,7 @@ const permission: Check = (value) => {
     : 'subresource must be a name such as "status"';
 };
 
-/** How each option is checked; a table, so that a new one cannot be forgotten. */
+/** The check of each option. A table, so that a new option without a check does not compile. */
 const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   name: (value) =>
     typeof value === "string" && NAME.test(value)
@@ -93,13 +93,13 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
       : `"${String(value)}" must be inline, job or both`,
   ),
   backoff: () => undefined,
-  maxFailures: optional(wholeFrom1("; leave it out to never give up")),
+  maxFailures: optional(wholeFrom1("; omit it to retry forever")),
   agingTime: optional(duration("agingTime", { aboveMs: 99 })),
   weights: () => undefined,
   loopProtection: optional((value) =>
     value === "throttle" || value === "report"
       ? undefined
-      : `"${String(value)}" must be slow or tell`,
+      : `"${String(value)}" must be throttle or report`,
   ),
   use: optional(
     listOf((value) =>
@@ -113,7 +113,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   ),
 };
 
-/** Everything that is wrong with a controller's options. */
+/** Returns all problems of a controller's options. */
 export function findControllerIssues(options: Written): ErrorIssue[] {
   const known = Object.keys(CHECKS) as (keyof typeof CHECKS)[];
   return [
@@ -121,7 +121,7 @@ export function findControllerIssues(options: Written): ErrorIssue[] {
       .filter((option) => !Object.hasOwn(CHECKS, option))
       .map((option) => ({
         pointer: `/${option}`,
-        detail: `${option}: is not known; known are ${known.join(", ")}`,
+        detail: `${option}: is unknown; valid options: ${known.join(", ")}`,
       })),
     ...known.flatMap((option) => {
       const detail = CHECKS[option](options[option]);
@@ -136,7 +136,7 @@ export function findControllerIssues(options: Written): ErrorIssue[] {
 
 function findWeightIssues(weights: unknown = {}): ErrorIssue[] {
   if (typeof weights !== "object" || weights === null) {
-    return [{ pointer: "/weights", detail: "weights: write numbers by namespace" }];
+    return [{ pointer: "/weights", detail: "weights: must be an object of numbers by namespace" }];
   }
   return findFairnessIssues({ ageingMs: Infinity, weights: weights as Fairness["weights"] }).filter(
     ({ pointer }) => pointer !== "/agingTime",

@@ -17,12 +17,12 @@ const CRD: ResourceType<ApiObject & { spec?: JsonObject }> = {
   scope: "Cluster",
 };
 
-/** Enough to see what it is about. */
+/** Maximum of reported fields. */
 const MOST_FIELDS = 5;
 
 /**
- * Fields of the version that a definition uses whose schema is another one in the cluster, for example `spec.replicas`; none
- * where the CRD may not be read, which workers need not. One call.
+ * Returns the fields whose schema differs between the definition and the cluster, for example `spec.replicas`. Returns none if
+ * the CRD must not be read, which workers do not require. Makes one call.
  */
 export async function findCrdDrift(resource: Resource, client: KubeClient): Promise<string[]> {
   const wanted = resource.crd();
@@ -59,7 +59,7 @@ function differences(wanted: JsonValue, live: JsonValue, path = ""): string[] {
   const inner = [...names].flatMap((name) =>
     differences(ours[name] ?? null, theirs[name] ?? null, path === "" ? name : `${path}.${name}`),
   );
-  // Fields that came or went are no longer, or newly, required as well: they say it better.
+  // Added or removed fields change `required` as well; the fields themselves are the better report.
   if (inner.length > 0 || jsonEquals(needed ?? null, wereNeeded ?? null)) return inner;
   return [here];
 }

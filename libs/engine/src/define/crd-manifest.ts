@@ -3,20 +3,20 @@ import type { z } from "zod";
 import { toStructuralSchema, withoutRequired } from "./crd-schema.ts";
 import { toColumn, type PrinterColumn } from "./printer-column.ts";
 
-/** What an API version of a resource holds. */
+/** The schemas of one API version of a resource. */
 interface VersionSchemas {
   readonly version: string;
   readonly spec: z.ZodType;
-  /** Its presence turns the status subresource on. */
+  /** Enables the status subresource. */
   readonly status?: z.ZodType;
   readonly printerColumns?: readonly PrinterColumn[];
 }
 
-/** A further version of the same objects, beside the one that controllers use. */
+/** Another API version of the same objects, in addition to the version that controllers use. */
 export interface OtherVersion extends VersionSchemas {
-  /** Default true. False while objects may still be stored in it, but nobody may ask for it any more. */
+  /** Default true. False for a version that is no longer available to clients, but may still be stored. */
   readonly served?: boolean;
-  /** Whoever uses it is warned; text is what they are told. */
+  /** Warns clients of this version; a string is the text of the warning. */
   readonly deprecated?: boolean | string;
 }
 
@@ -34,13 +34,13 @@ export interface CrdInput {
   readonly names: CrdNames;
   readonly main: VersionSchemas;
   readonly others: readonly OtherVersion[];
-  /** Name of the version that objects are stored in. */
+  /** Name of the storage version. */
   readonly storage: string;
 }
 
 /**
- * The CustomResourceDefinition. The API server converts between versions by changing `apiVersion` alone.
- * @throws KonvergeError `invalid_config`, naming the field, for what a CRD cannot express
+ * Builds the CustomResourceDefinition. To convert between versions, the API server changes only `apiVersion`.
+ * @throws KonvergeError `invalid_config` with the field, for schemas that a CRD cannot express
  */
 export function makeCrd(input: CrdInput): ApiObject & { spec: JsonObject } {
   const { group, scope, names, main, others, storage } = input;
@@ -71,12 +71,12 @@ function requireDistinct(kind: string, versions: readonly VersionSchemas[], stor
   const names = versions.map(({ version }) => version);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) {
-    throw new KonvergeError("invalid_config", `${kind}: version ${twice} is there twice`);
+    throw new KonvergeError("invalid_config", `${kind}: version ${twice} is defined twice`);
   }
   if (!names.includes(storage)) {
     throw new KonvergeError(
       "invalid_config",
-      `${kind}: storage "${storage}" is not among its versions: ${names.join(", ")}`,
+      `${kind}: storage "${storage}" is not one of its versions: ${names.join(", ")}`,
     );
   }
 }
@@ -100,7 +100,7 @@ function makeVersion(kind: string, version: OtherVersion, storage: string): Json
 
 function objectSchema(kind: string, { spec: written, status }: VersionSchemas): JsonObject {
   const spec = toStructuralSchema(written, `${kind}.spec`);
-  // Defaults inside of a missing spec are applied only when the spec itself has one.
+  // Defaults in a missing spec apply only if the spec itself has a default.
   const specMayBeEmpty = written.safeParse({}).success;
   return {
     type: "object",

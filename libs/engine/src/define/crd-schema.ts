@@ -3,8 +3,8 @@ import { z } from "zod";
 import { listTypeIssue } from "./list-type.ts";
 
 /**
- * What a JSONSchemaProps may have, of what zod and its metadata print; the API server refuses others. Not among them:
- * `additionalProperties: false` beside properties, since unknown fields are pruned anyway.
+ * The keywords of zod's output that JSONSchemaProps allows; the API server rejects others. It also rejects
+ * `additionalProperties: false` together with properties, which is not needed because unknown fields are pruned.
  */
 const KNOWN = new Set([
   ..."type format title description default nullable enum pattern required properties items".split(
@@ -18,9 +18,9 @@ const LOOK_AROUND = /\(\?(?:[=!]|<[=!])/;
 const HOISTED = ["anyOf", "oneOf", "allOf"] as const;
 
 /**
- * The structural OpenAPI schema of a zod schema, as kube-apiserver accepts it in a CustomResourceDefinition.
- * `io: "input"`, because a defaulted field may be left out by whoever writes the object.
- * @throws KonvergeError `invalid_config`, naming the field, for what a CRD cannot express: dates, bigints, sets, maps,
+ * Converts a zod schema to a structural OpenAPI schema for a CustomResourceDefinition.
+ * `io: "input"`, because writers of an object may omit a field with a default.
+ * @throws KonvergeError `invalid_config` with the field, for schemas that a CRD cannot express: dates, bigints, sets, maps,
  * tuples, recursion, and patterns that Go cannot compile.
  */
 export function toStructuralSchema(schema: z.ZodType, path: string): JsonObject {
@@ -32,7 +32,7 @@ export function toStructuralSchema(schema: z.ZodType, path: string): JsonObject 
       reused: "inline",
       cycles: "throw",
       override: ({ zodSchema }) => {
-        // OpenAPI 3.0 would print a tuple as a list of a union, which is something else.
+        // In OpenAPI 3.0 a tuple would become a list of a union, which is a different type.
         if (zodSchema._zod.def.type === "tuple")
           throw new TypeError("tuples cannot be represented");
       },
@@ -40,14 +40,14 @@ export function toStructuralSchema(schema: z.ZodType, path: string): JsonObject 
   } catch (error) {
     throw new KonvergeError(
       "invalid_config",
-      `${path} cannot be put into a CRD: ${error instanceof Error ? error.message : String(error)}; use strings, numbers, booleans, arrays, objects or records`,
+      `${path} cannot be expressed in a CRD: ${error instanceof Error ? error.message : String(error)}; use strings, numbers, booleans, arrays, objects or records`,
       { cause: error },
     );
   }
   return rewrite(printed as JsonObject, path, isJsonObject(printed) ? definitionsOf(printed) : {});
 }
 
-/** Every field optional, at every depth: a controller that writes half a status must not be refused with 422. */
+/** Makes every field optional at every depth, so that a partial status is not rejected with 422. */
 export function withoutRequired(schema: JsonObject): JsonObject {
   const result: JsonObject = {};
   for (const [key, value] of Object.entries(schema)) {
@@ -59,7 +59,7 @@ export function withoutRequired(schema: JsonObject): JsonObject {
       }
       result[key] = properties;
     } else {
-      // Items of a keyed list keep what they require: the API server refuses map keys that are neither required nor defaulted.
+      // Items of a keyed list keep `required`: the API server rejects map keys that are neither required nor defaulted.
       result[key] = value;
     }
   }
@@ -129,7 +129,7 @@ function rewriteObject(schema: JsonObject, path: string, definitions: JsonObject
   delete schema["propertyNames"];
 }
 
-/** A structural schema has its type outside of anyOf, oneOf and allOf. Number or string becomes int-or-string. */
+/** A structural schema has its type outside anyOf, oneOf and allOf. A union of integer and string becomes int-or-string. */
 function hoistTypes(schema: JsonObject, path: string, definitions: JsonObject): void {
   for (const junctor of HOISTED) {
     const branches = schema[junctor];
@@ -184,7 +184,7 @@ function checkPattern(schema: JsonObject, path: string): void {
   if (typeof pattern === "string" && LOOK_AROUND.test(pattern)) {
     throw refuse(
       path,
-      `has the pattern ${pattern}, whose look-around the API server cannot compile`,
+      `has the pattern ${pattern}, with look-around, which the API server cannot compile`,
     );
   }
 }

@@ -30,8 +30,8 @@ test.each([
   ["owns", Pool, "/owns", "must be a list"],
   ["watches", [{ type: Pool }], "/watches", "map must be a function"],
   ["predicate", "generation", "/predicate", "must be a function"],
-  ["concurrency", 0, "/concurrency", "whole number from 1"],
-  ["concurrency", 1.5, "/concurrency", "whole number from 1"],
+  ["concurrency", 0, "/concurrency", "integer >= 1"],
+  ["concurrency", 1.5, "/concurrency", "integer >= 1"],
   ["timeout", "soon", "/timeout", "is not a duration"],
   ["timeout", 0, "/timeout", "longer than 0 ms"],
   ["timeout", "30d", "/timeout", "24 days"],
@@ -43,10 +43,10 @@ test.each([
   ["use", [1], "/use", "entry 0 must be a function"],
   ["reconcile", undefined, "/reconcile", "must be a function"],
   ["cleanup", true, "/cleanup", '"abandon"'],
-  ["reconsile", 1, "/reconsile", "is not known"],
-  ["backoff", { failures: {} }, "/backoff/failures", "known are conflict, failure, rejected"],
+  ["reconsile", 1, "/reconsile", "is unknown"],
+  ["backoff", { failures: {} }, "/backoff/failures", "valid options: conflict, failure, rejected"],
   ["backoff", { failure: 30 }, "/backoff/failure", "write a backoff policy"],
-  ["backoff", { failure: { base: 1 } }, "/backoff/failure/base", "known are baseMs"],
+  ["backoff", { failure: { base: 1 } }, "/backoff/failure/base", "valid options: baseMs"],
   ["backoff", { failure: { baseMs: 0 } }, "/backoff/failure/baseMs", "above 0"],
   ["backoff", { failure: { capMs: 1 } }, "/backoff/failure/capMs", "at least baseMs (250)"],
   ["backoff", { conflict: { factor: 0.5 } }, "/backoff/conflict/factor", "at least 1"],
@@ -58,7 +58,7 @@ test.each([
   ]);
 });
 
-test("everything that is wrong is said at once", () => {
+test("reports all option errors together", () => {
   const pointers = issuesOf({ name: "", timeout: "x", backoff: { failure: { baseMs: NaN } } });
   expect(pointers.map(({ pointer }) => pointer)).toEqual([
     "/name",
@@ -67,13 +67,13 @@ test("everything that is wrong is said at once", () => {
   ]);
 });
 
-test("parts of a ladder that are left out keep their defaults", () => {
+test("omitted parts of a backoff policy keep their defaults", () => {
   const { backoff } = defineController({ ...fine, backoff: { failure: { capMs: 60_000 } } });
   expect(backoff.failure).toMatchObject({ baseMs: 250, capMs: 60_000, jitter: { kind: "full" } });
   expect(backoff.conflict).toMatchObject({ baseMs: 50 });
 });
 
-test("the handler's context has the types of the resource", () => {
+test("types the handler context by the resource", () => {
   const never: Middleware = async (_context, next) => next();
   defineController({
     name: "typed",

@@ -13,7 +13,7 @@ const schemaOf = (resource: { crd(): { spec: object } }) => {
 };
 const group = { group: "test.konverge.dev", version: "v1" };
 
-test("a spec whose fields all have defaults defaults itself; others are required", () => {
+test("a spec with defaults for all fields has a default; any other is required", () => {
   const pool = defineResource({
     ...group,
     kind: "NodePool",
@@ -30,7 +30,7 @@ test("a spec whose fields all have defaults defaults itself; others are required
   expect(schemaOf(strict).properties["spec"]).toMatchObject({ required: ["name"] });
 });
 
-test("in a status nothing is required, but the keys of a list by type are", () => {
+test("requires no status fields except the keys of lists by type", () => {
   const resource = defineResource({
     ...group,
     kind: "Thing",
@@ -51,7 +51,7 @@ test("in a status nothing is required, but the keys of a list by type are", () =
   expect(resource.crd().spec["versions"]).toMatchObject([{ subresources: { status: {} } }]);
 });
 
-test("what a structural schema must not have is left out", () => {
+test("omits keywords that a structural schema must not have", () => {
   const spec = z.strictObject({
     plain: z.string().meta({ examples: ["a"], id: "Plain" }),
     anything: z.unknown(),
@@ -84,7 +84,7 @@ test.each([
   expect(() => defineResource({ ...group, kind: "Bad", spec })).toThrow(/^Bad\.spec/);
 });
 
-test("plurals follow English, or what is said", () => {
+test("derives English plurals unless one is set", () => {
   const plural = (kind: string, given?: string) =>
     defineResource({
       ...group,
@@ -107,13 +107,13 @@ test.each([
   ["kind", { kind: "lower" }],
 ])("refuses a wrong %s", (field, wrong) => {
   expect(() => defineResource({ ...group, kind: "Good", spec: z.object({}), ...wrong })).toThrow(
-    new RegExp(`${field} ".*" is not valid`),
+    new RegExp(`${field} ".*" is invalid`),
   );
 });
 
 const spec = z.object({ replicas: z.int(), since: z.string().meta({ format: "date-time" }) });
 
-test("names, columns and versions: one stores, the main one is served, columns take their types from the schema", () => {
+test("sets names, columns and versions: one storage version, the main one served, column types from the schema", () => {
   const resource = defineResource({
     ...group,
     kind: "NodePool",
@@ -164,12 +164,16 @@ const map = (...keys: string[]) => ({
   "x-kubernetes-list-map-keys": keys,
 });
 test.each([
-  ["conversion", { conversion: "webhook" }, /conversion "webhook" is not possible: it needs a web/],
-  ["storage", { storage: "v2" }, /storage "v2" is not among its versions: v1/],
-  ["a version twice", { versions: [{ version: "v1", spec }] }, /version v1 is there twice/],
-  ["a short name", { shortNames: ["NP"] }, /name "NP" is not valid/],
+  ["conversion", { conversion: "webhook" }, /conversion "webhook" is not supported/],
+  ["storage", { storage: "v2" }, /storage "v2" is not one of its versions: v1/],
+  ["a version twice", { versions: [{ version: "v1", spec }] }, /version v1 is defined twice/],
+  ["a short name", { shortNames: ["NP"] }, /name "NP" is invalid/],
   ["a column", { printerColumns: [{ name: "X", path: ".spec.replica" }] }, /no \.spec\.replica$/],
-  ["a column of an object", { printerColumns: [{ name: "X", path: ".spec" }] }, /no single value/],
+  [
+    "a column of an object",
+    { printerColumns: [{ name: "X", path: ".spec" }] },
+    /not a single value/,
+  ],
   ["a set of objects", listOf(z.object({}), { "x-kubernetes-list-type": "set" }), /need a map/],
   [
     "a list type",
@@ -192,7 +196,7 @@ test.each([
   expect(() => defineResource(definition)).toThrow(message);
 });
 
-test("metadata that the API server does not know is left out, its own is kept", () => {
+test("omits unknown metadata and keeps that of the API server", () => {
   const resource = defineResource({
     ...group,
     kind: "Marked",

@@ -9,19 +9,19 @@ import { z } from "zod";
 import { makeCrd, type OtherVersion } from "./crd-manifest.ts";
 import type { PrinterColumn } from "./printer-column.ts";
 
-/** An object of a resource made by {@link defineResource}. In a status every field may be missing. */
+/** An object of a resource of {@link defineResource}. All fields of the status are optional. */
 export interface CustomObject<Spec, Status> extends ApiObject {
   spec: Spec;
   status?: Partial<Status>;
 }
 
-/** A resource with its zod schemas: the types, the CRD and the start-up check all come from here. */
+/** A resource with its zod schemas, the source of its types, its CRD and the check at startup. */
 export interface Resource<Spec = unknown, Status = unknown> extends ResourceType<
   CustomObject<Spec, Status>
 > {
   readonly singular: string;
   readonly shortNames: readonly string[];
-  /** Whether its objects have a status of their own, written through the subresource. */
+  /** True if its objects have a status, which is written through the subresource. */
   readonly hasStatus: boolean;
   /** The CustomResourceDefinition to apply. */
   crd(): ApiObject & { spec: JsonObject };
@@ -45,24 +45,24 @@ export interface ResourceDefinition<Spec extends z.ZodType, Status extends z.Zod
   /** Default `Namespaced`. */
   readonly scope?: "Namespaced" | "Cluster";
   readonly spec: Spec;
-  /** Its presence turns the status subresource on. */
+  /** Enables the status subresource. */
   readonly status?: Status;
-  /** Columns of `kubectl get` beside the name. */
+  /** Columns of `kubectl get` in addition to the name. */
   readonly printerColumns?: readonly PrinterColumn[];
   /**
-   * Other API versions of the same objects, with their own schemas. A field that a version does not know is left out when
-   * objects are read or written in that version.
+   * Other API versions of the same objects, with their own schemas. Objects read or written in a version lose fields that are
+   * not in its schema.
    */
   readonly versions?: readonly OtherVersion[];
-  /** Version that objects are stored in. Default: `version`. Change it only once all of `versions` can hold every object. */
+  /** Storage version. Default: `version`. Change it only after all `versions` can represent every object. */
   readonly storage?: string;
-  /** Only `none`: the API server changes `apiVersion` and nothing else. */
+  /** Only `none`: the API server changes nothing but `apiVersion`. */
   readonly conversion?: "none";
-  /** True when its objects hold secrets: then they are treated as Secrets are, in records, logs, errors and lanes. */
+  /** True if its objects contain secrets. They are then treated as Secrets in records, logs, errors and lanes. */
   readonly sensitive?: boolean;
 }
 
-/** The field's standard list of conditions, merged by type. */
+/** The standard list of conditions, merged by type. */
 export const conditions = z
   .array(
     z.object({
@@ -82,8 +82,8 @@ const NAME = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 const KIND = /^[A-Z][A-Za-z0-9]*$/;
 
 /**
- * Defines a custom resource once: its types, its CRD manifest, its start-up check.
- * @throws KonvergeError `invalid_config`, naming the field.
+ * Defines a custom resource once: its types, its CRD manifest, its check at startup.
+ * @throws KonvergeError `invalid_config` with the field
  */
 export function defineResource<Spec extends z.ZodType, Status extends z.ZodType = z.ZodNever>(
   definition: ResourceDefinition<Spec, Status>,
@@ -126,7 +126,7 @@ function refuseConversion(kind: string, conversion: string = "none"): void {
   if (conversion === "none") return;
   throw new KonvergeError(
     "invalid_config",
-    `${kind}: conversion "${conversion}" is not possible: it needs a webhook, which must answer before any object can be read, also while no worker runs. Leave it out and keep versions that differ in optional fields only, or define a new kind`,
+    `${kind}: conversion "${conversion}" is not supported, because objects could not be read while its webhook is unavailable; omit it and keep versions that differ in optional fields only, or define a new kind`,
   );
 }
 
@@ -141,7 +141,7 @@ function requireMatch(field: string, value: string, pattern: RegExp, example: st
   if (!pattern.test(value)) {
     throw new KonvergeError(
       "invalid_config",
-      `defineResource: ${field} "${value}" is not valid; write it like ${example}`,
+      `defineResource: ${field} "${value}" is invalid; write it like ${example}`,
     );
   }
 }

@@ -16,8 +16,8 @@ export function hasFinalizer({ metadata }: ApiObject, finalizer: string): boolea
 }
 
 /**
- * Adds the finalizer under the object's version. Answers the object as it is then; it has none when it was deleted
- * meanwhile, since a terminating object takes no new ones.
+ * Adds the finalizer with a `resourceVersion` precondition. Returns the current object. If the object was deleted in the
+ * meantime, it has no finalizer, since a terminating object accepts no new ones.
  */
 export async function holdWithFinalizer(
   kube: AttemptKube,
@@ -29,7 +29,7 @@ export async function holdWithFinalizer(
   });
 }
 
-/** Removes it under the object's version, so that the finalizers of others are kept. */
+/** Removes the finalizer with a `resourceVersion` precondition, so that the finalizers of other controllers stay. */
 export async function releaseFinalizer(
   kube: AttemptKube,
   object: ApiObject,

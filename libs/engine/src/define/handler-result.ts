@@ -1,17 +1,17 @@
 import { KonvergeError, type Outcome } from "@konverge/core";
 
-/** Longer waits are mistakes: resync comes long before. */
+/** Longer waits are mistakes, because the resync comes long before. */
 const MAX_REQUEUE_MS = 366 * 86_400_000;
 
 const FIX = 'return nothing, requeueAfter("30s") or awaitChange() of the context';
 
-/** The outcome of what a handler returned. Nonsense is an error that says what to return instead, and the key runs again. */
+/** Returns the outcome for a handler's return value. An invalid value is an error with a suggested fix, and the key runs again. */
 export function toOutcome(returned: unknown): Outcome {
   if (returned === undefined || returned === null) return { kind: "done" };
   try {
     return readResult(returned) ?? invalid(describe(returned));
   } catch {
-    return invalid("an object that cannot be read");
+    return invalid("an unreadable object");
   }
 }
 
@@ -23,7 +23,7 @@ function readResult(returned: unknown): Outcome | undefined {
   if (typeof afterMs === "number" && afterMs >= 0 && afterMs <= MAX_REQUEUE_MS) {
     return { kind: "requeueAfter", afterMs };
   }
-  return invalid(`requeueAfter with ${String(afterMs)} ms, which is not within 0 and 366 days`);
+  return invalid(`requeueAfter with ${String(afterMs)} ms, which is not between 0 and 366 days`);
 }
 
 function invalid(what: string): Outcome {
@@ -31,7 +31,7 @@ function invalid(what: string): Outcome {
   return { kind: "retry", error };
 }
 
-/** Names the type and the members, never the values (P12). */
+/** Describes the type and the members, never the values (P12). */
 function describe(returned: unknown): string {
   if (typeof returned !== "object" || returned === null) return `a ${typeof returned}`;
   if (Array.isArray(returned)) return "a list";

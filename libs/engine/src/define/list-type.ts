@@ -4,8 +4,8 @@ const LIST_TYPES = ["atomic", "set", "map"];
 const SCALARS = ["string", "integer", "number", "boolean"];
 
 /**
- * What the API server would refuse of a list's `x-kubernetes-list-type`, which says how writers share it: `atomic` (the default:
- * the list is one value), `set` (each value belongs to its writer), `map` (each item does, told apart by its keys).
+ * Returns what the API server would reject in a list's `x-kubernetes-list-type`, which defines how writers share the list:
+ * `atomic` (default: the list is one value), `set` (each value has its writer), `map` (each item has, identified by its keys).
  */
 export function listTypeIssue(schema: JsonObject): string | undefined {
   const type = schema["x-kubernetes-list-type"];
@@ -15,7 +15,7 @@ export function listTypeIssue(schema: JsonObject): string | undefined {
       ? undefined
       : 'has x-kubernetes-list-map-keys, which need "x-kubernetes-list-type": "map"';
   }
-  if (schema["type"] !== "array") return "has an x-kubernetes-list-type but is no list";
+  if (schema["type"] !== "array") return "has an x-kubernetes-list-type but is not a list";
   if (!LIST_TYPES.includes(String(type))) {
     return `has the x-kubernetes-list-type ${JSON.stringify(type)}; write atomic, set or map`;
   }

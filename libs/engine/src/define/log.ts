@@ -1,4 +1,4 @@
-/** What the engine needs of a logger; pino's shape. */
+/** The part of a logger that the engine uses; compatible with pino. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

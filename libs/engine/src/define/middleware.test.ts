@@ -22,7 +22,7 @@ test("runs in order around the handler", async () => {
   expect(seen).toEqual(["a in", "b in", "handler", "b out", "a out"]);
 });
 
-test("without any it is the handler itself", () => {
+test("returns the handler itself without middleware", () => {
   const handler = async () => undefined;
   expect(withMiddleware([], handler)).toBe(handler);
 });
@@ -38,7 +38,7 @@ test.each(cases)("%s", async (_title, middleware, expected) => {
   expect(await withMiddleware([middleware], async () => again)(context)).toEqual(expected);
 });
 
-test("next called twice runs the handler once", async () => {
+test("runs the handler once if next is called twice", async () => {
   let runs = 0;
   const twice: Middleware = async (_context, next) => {
     await Promise.all([next(), next()]);
@@ -49,7 +49,7 @@ test("next called twice runs the handler once", async () => {
   expect(runs).toBe(1);
 });
 
-test("an error passes through, unless a middleware catches it", async () => {
+test("passes errors through unless a middleware catches them", async () => {
   const failing = () => {
     throw new Error("at once");
   };

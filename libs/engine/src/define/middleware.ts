@@ -7,9 +7,9 @@ export type Handler<T extends ApiObject = ApiObject> = (
 ) => Promise<ReconcileResult | void>;
 
 /**
- * Runs around every `reconcile` and `cleanup`. What it returns is the handler's result; returning nothing keeps the
- * result of `next`, so that a forgotten `return` loses no `requeueAfter`. Not calling `next` skips the handler; what it
- * throws is classified as if the handler had thrown it.
+ * Runs around every `reconcile` and `cleanup`. Its return value replaces the handler's result. Without one, the result of `next`
+ * stays, so that a forgotten `return` loses no `requeueAfter`. The handler is skipped unless `next` is called. Errors are
+ * classified as errors of the handler.
  *
  * @example
  * const timing: Middleware = async ({ log }, next) => {
@@ -23,17 +23,17 @@ export type Middleware<T extends ApiObject = ApiObject> = (
   next: () => Promise<ReconcileResult | void>,
 ) => Promise<ReconcileResult | void>;
 
-/** The handler inside of its middleware, the first one outermost. Without any it is the handler itself. */
+/** Wraps the handler in middleware, the first one outermost. */
 export function withMiddleware(use: readonly Middleware[], handler: Handler): Handler {
   return use.reduceRight<Handler>(
     (inner, middleware) => async (context) => {
       let run: InnerRun | undefined;
       const own = await middleware(context, () => {
-        // Called twice it is one run all the same: a handler must not write twice in one attempt.
+        // A second call returns the same run: a handler must not write twice in one attempt.
         run ??= startInner(inner, context);
         return run.settled;
       });
-      // A middleware that did not wait for `next` ends with it nevertheless; one that caught its error has dealt with it.
+      // A middleware ends with `next` even if it did not await it. If it caught the error, it has handled it.
       if (run?.pending === true) await run.settled;
       return own ?? run?.result;
     },

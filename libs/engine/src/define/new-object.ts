@@ -8,10 +8,10 @@ import {
 } from "@konverge/core";
 import { setControllerReference } from "@konverge/kube";
 
-/** An object to create: `spec` may leave out what has a default. */
+/** An object to create. Fields of `spec` with defaults are optional. */
 export type ObjectDraft<T extends ApiObject> = {
   readonly name: string;
-  /** Default: the namespace of the owner, else of the reconciled object. */
+  /** Default: the namespace of the owner, or of the reconciled object. */
   readonly namespace?: string;
   readonly labels?: Record<string, string>;
   readonly annotations?: Record<string, string>;
@@ -24,7 +24,7 @@ export type ObjectDraft<T extends ApiObject> = {
   >;
 };
 
-/** The object to send. @throws KonvergeError `invalid_draft` without a namespace where one is needed */
+/** Returns the object to send. @throws KonvergeError `invalid_draft` if a required namespace is missing */
 export function buildObject<T extends ApiObject>(
   type: ResourceType<T>,
   input: ObjectDraft<T>,
@@ -35,7 +35,7 @@ export function buildObject<T extends ApiObject>(
   if (type.scope === "Namespaced" && inNamespace === undefined) {
     throw new KonvergeError(
       "invalid_draft",
-      `create ${type.kind} "${name}": namespace is missing; name one`,
+      `create ${type.kind} "${name}": namespace is missing; set one`,
     );
   }
   const metadata: ObjectMeta = {

@@ -1,6 +1,6 @@
 import type { ResourceType } from "@konverge/core";
 
-/** Verbs of RBAC that a call of a handler can need. */
+/** The RBAC verbs that calls of a handler can require. */
 export const ACCESS_VERBS = [
   "get",
   "list",
@@ -13,7 +13,7 @@ export const ACCESS_VERBS = [
 ] as const;
 export type AccessVerb = (typeof ACCESS_VERBS)[number];
 
-/** What a handler calls and nothing else tells. */
+/** Access of a handler beyond the kinds of its controller. */
 export interface Permission {
   readonly type: ResourceType;
   readonly verbs: readonly AccessVerb[];

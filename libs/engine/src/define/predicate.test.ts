@@ -21,7 +21,7 @@ const object = (metadata: Partial<ObjectMeta>): ApiObject => ({
 const change = (before: Partial<ObjectMeta>, after: Partial<ObjectMeta>) =>
   ({ kind: "changed", object: object(after), previous: object(before) }) as const;
 
-test("generation decides, and where a kind has none the resourceVersion does", () => {
+test("compares the generation, or the resourceVersion for kinds without one", () => {
   expect(generationChanged(change({ generation: 1 }, { generation: 2 }))).toBe(true);
   expect(
     generationChanged(
@@ -32,7 +32,7 @@ test("generation decides, and where a kind has none the resourceVersion does", (
   expect(generationChanged(change({ resourceVersion: "2" }, { resourceVersion: "2" }))).toBe(false);
 });
 
-test("deletion, finalizers, another uid and a person's request pass any predicate", () => {
+test("deletion, finalizers, another uid and a user request pass every predicate", () => {
   const same = { generation: 1, resourceVersion: "1" };
   expect(alwaysPasses(change(same, same))).toBe(false);
   expect(alwaysPasses(change(same, { ...same, deletionTimestamp: "2026-01-01T00:00:00Z" }))).toBe(
@@ -49,7 +49,7 @@ test("deletion, finalizers, another uid and a person's request pass any predicat
   expect(isRequestedByPerson(change(asked.object.metadata, asked.object.metadata))).toBe(false);
 });
 
-test("labels and annotations compare by content, and predicates combine", () => {
+test("compares labels and annotations by content, and combines predicates", () => {
   const labelled = change({ labels: { a: "1" } }, { labels: { a: "2" } });
   expect(labelsChanged(labelled)).toBe(true);
   expect(annotationsChanged(labelled)).toBe(false);

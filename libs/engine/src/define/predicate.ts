@@ -1,19 +1,19 @@
 import { jsonEquals, type ApiObject } from "@konverge/core";
 
-/** What a watch saw of one object. `previous` is absent when the object is new to us. */
+/** A watched change of an object. `previous` is missing for a new object. */
 export interface ObjectChange<T extends ApiObject = ApiObject> {
   readonly kind: "added" | "changed" | "deleted";
   readonly object: T;
   readonly previous?: T;
 }
 
-/** Whether a change is worth a reconcile. */
+/** Returns true if a change requires a reconcile. */
 export type Predicate<T extends ApiObject = ApiObject> = (change: ObjectChange<T>) => boolean;
 
-/** A person's request by `kubectl annotate`; always passes, whatever the predicate says. */
+/** A user request by `kubectl annotate`; passes every predicate. */
 export const REQUESTED_AT = "konverge.dev/requested-at";
 
-/** The spec changed; where a kind has no generation (ConfigMap, Secret, Node, Lease, ...) anything changed. */
+/** True if the spec changed. For kinds without a generation (ConfigMap, Secret, Node, Lease, ...): if anything changed. */
 export const generationChanged: Predicate = ({ object, previous }) => {
   if (previous === undefined) return true;
   if (object.metadata.generation === undefined)
@@ -21,7 +21,7 @@ export const generationChanged: Predicate = ({ object, previous }) => {
   return object.metadata.generation !== previous.metadata.generation;
 };
 
-/** Anything changed, status and labels included. Loops when the handler writes on every run. */
+/** True if anything changed, including status and labels. Loops if the handler writes on every run. */
 export const resourceVersionChanged: Predicate = ({ object, previous }) =>
   previous === undefined || object.metadata.resourceVersion !== previous.metadata.resourceVersion;
 
@@ -49,8 +49,8 @@ export const not =
     !predicate(change);
 
 /**
- * What passes whatever a predicate says: deletion, a deletion mark, a change of finalizers, another uid, a person's request.
- * A generation predicate alone would lose all of them. `ownFinalizer` does not count when it was added: that was us.
+ * True for changes that pass every predicate: deletion, a deletion timestamp, changed finalizers, another uid, a user request.
+ * A generation predicate alone would lose all of them. The addition of `ownFinalizer` does not count, because it is our own.
  */
 export function alwaysPasses(
   { kind, object, previous }: ObjectChange,
@@ -71,8 +71,10 @@ export function alwaysPasses(
   );
 }
 
-/** True when the annotation `konverge.dev/requested-at` has a new value. */
+/** True if the annotation `konverge.dev/requested-at` has a new value. */
 export function isRequestedByPerson({ object, previous }: ObjectChange): boolean {
-  const wish = object.metadata.annotations?.[REQUESTED_AT];
-  return wish !== undefined && wish !== previous?.metadata.annotations?.[REQUESTED_AT];
+  const requestedAt = object.metadata.annotations?.[REQUESTED_AT];
+  return (
+    requestedAt !== undefined && requestedAt !== previous?.metadata.annotations?.[REQUESTED_AT]
+  );
 }

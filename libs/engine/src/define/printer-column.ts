@@ -6,14 +6,14 @@ export interface PrinterColumn {
   readonly name: string;
   /** From the object, in kubectl's JSONPath: `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`. */
   readonly path: string;
-  /** Default: what the schema says of the field; `string` where a filter is in the path. */
+  /** Default: from the schema of the field; `string` if the path has a filter. */
   readonly type?: "string" | "integer" | "number" | "boolean" | "date";
   readonly description?: string;
-  /** 0, the default, is shown always; above it with `-o wide` only. */
+  /** 0 (default) is always shown; higher values only with `-o wide`. */
   readonly priority?: number;
 }
 
-/** Fields that every object has. */
+/** The schema of common metadata fields. */
 const METADATA: JsonObject = {
   type: "object",
   properties: {
@@ -27,7 +27,7 @@ const METADATA: JsonObject = {
   },
 };
 
-/** As a CRD lists it. @throws KonvergeError `invalid_config` for a path that leads nowhere in the schema */
+/** Returns the column for the CRD. @throws KonvergeError `invalid_config` for a path that is not in the schema */
 export function toColumn(column: PrinterColumn, schema: JsonObject, kind: string): JsonObject {
   const { name, path, type, description, priority } = column;
   return {
@@ -41,7 +41,7 @@ export function toColumn(column: PrinterColumn, schema: JsonObject, kind: string
 function typeAt({ name, path }: PrinterColumn, schema: JsonObject, kind: string): string {
   const refuse = (why: string) =>
     new KonvergeError("invalid_config", `${kind}: printer column "${name}": ${why}`);
-  if (!path.startsWith(".")) throw refuse(`path "${path}" must begin with a dot: .spec.replicas`);
+  if (!path.startsWith(".")) throw refuse(`path "${path}" must start with a dot: .spec.replicas`);
   if (/[[\\]/.test(path)) return "string";
   let at: JsonObject = schema;
   for (const field of path.slice(1).split(".")) {
@@ -56,7 +56,7 @@ function typeAt({ name, path }: PrinterColumn, schema: JsonObject, kind: string)
     return type;
   }
   if (at["x-kubernetes-int-or-string"] === true) return "string";
-  throw refuse(`${path} is no single value; name a field inside of it`);
+  throw refuse(`${path} is not a single value; use one of its fields`);
 }
 
 function memberOf(schema: JsonObject, field: string): JsonObject | undefined {

@@ -35,7 +35,7 @@ test.each([
   }
 });
 
-test("the same again changes nothing, and a spec that changed since is in progress", () => {
+test("repeating a report changes nothing, and a newer spec is in progress", () => {
   const draft = draftOf();
   reportProgress(draft, state("ready"), at(0));
   const before = structuredClone(draft);

@@ -1,19 +1,18 @@
 import type { ApiObject } from "@konverge/core";
 import { setCondition } from "@konverge/kube";
 
-/** How far an object is, as tools that read kstatus understand it (kubectl wait, Flux, Argo CD, Helm). */
+/** The progress of an object in terms of kstatus (kubectl wait, Flux, Argo CD, Helm). */
 export interface Progress {
   /**
-   * `ready`: as the spec says. `reconciling`: on the way, nothing is wrong. `stalled`: it cannot go on until somebody changes
-   * something.
+   * `ready`: matches the spec. `reconciling`: in progress without a problem. `stalled`: cannot continue without a change.
    */
   readonly state: "ready" | "reconciling" | "stalled";
-  /** One word in CamelCase for machines. */
+  /** One word in CamelCase, for programs. */
   readonly reason: string;
   readonly message?: string;
 }
 
-/** A draft inside of `mutateStatus` whose status has `conditions` and `observedGeneration`. */
+/** A draft of `mutateStatus` whose status has `conditions` and `observedGeneration`. */
 export interface ProgressDraft extends Pick<ApiObject, "metadata"> {
   status: {
     observedGeneration?: number | undefined;
@@ -22,9 +21,9 @@ export interface ProgressDraft extends Pick<ApiObject, "metadata"> {
 }
 
 /**
- * Says in a draft's status how far the object is: `observedGeneration`, `Ready`, and while they hold `Reconciling` and `Stalled`,
- * which are there only when they are True (kstatus, "abnormal-true" conditions). The same again changes nothing.
- * @throws KonvergeError `invalid_draft` for a reason that the API server would refuse
+ * Sets the progress of the object in a draft's status: `observedGeneration`, `Ready`, and `Reconciling` or `Stalled`, which exist
+ * only while they are True (kstatus, "abnormal-true" conditions). Repeating it changes nothing.
+ * @throws KonvergeError `invalid_draft` for a reason that the API server would reject
  */
 export function reportProgress(
   draft: ProgressDraft,

@@ -14,7 +14,7 @@ export function hintOfLoop({ kind, paths }: LoopState): HintCode {
   }
 }
 
-/** True for hints that only several attempts in a row show. */
+/** True for hints that require several attempts. */
 export function isLoopHint(code: HintCode): boolean {
   return (
     code === "own_write_trigger" ||
@@ -24,14 +24,14 @@ export function isLoopHint(code: HintCode): boolean {
   );
 }
 
-/** Names and counts, for a log line, an Event, a record. */
+/** Describes a loop by names and counts, for a log line, an Event or a record. */
 export function describeLoop({ kind, count, paths, managers }: FoundLoop): string {
   switch (kind) {
     case "ownershipFlip":
-      return `${paths.join(", ")} was taken from ${managers.join(", ")} ${count} times`;
+      return `${paths.join(", ")} taken over from ${managers.join(", ")} ${count} times`;
     case "selfTriggered":
-      return `${count} times in a row, writing ${paths.join(", ")}`;
+      return `${count} consecutive attempts, writes of ${paths.join(", ")}`;
     case "requeue":
-      return `${count} times in a row`;
+      return `${count} consecutive attempts`;
   }
 }

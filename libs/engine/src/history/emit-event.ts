@@ -3,9 +3,9 @@ import { recordEvent, type KubeClient } from "@konverge/kube";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 
-export interface ToldEvent {
+export interface WarningEvent {
   readonly key: string;
-  /** By which `kubectl describe` looks for Events. */
+  /** `kubectl describe` finds Events by it. */
   readonly uid: string | undefined;
   readonly reason:
     | "AttemptsLost"
@@ -17,9 +17,9 @@ export interface ToldEvent {
   readonly message: string;
 }
 
-/** Records a Warning Event on the object of a key, behind all other calls. Best effort: the log has said it already. */
+/** Records a Warning Event for the object of a key, at the lowest priority. Best effort, because the log has the same report. */
 export function emitEvent(
-  { key, uid, reason, message }: ToldEvent,
+  { key, uid, reason, message }: WarningEvent,
   to: { readonly client: KubeClient; readonly controller: Controller; readonly log: Log },
 ): void {
   const { client, controller, log } = to;

@@ -46,7 +46,7 @@ const chain = (length: number, each: (at: number) => Partial<AttemptRecord> = ()
 /** One more than counted, since the first was started by somebody else. */
 const LOOP = OWN_WRITES_IN_A_ROW + 1;
 
-test("a chain of own writes is a loop, and its fields are named", () => {
+test("finds a loop in a chain of own writes, with its fields", () => {
   expect(findLoop(chain(LOOP))).toEqual({
     kind: "selfTriggered",
     hint: "own_status_trigger",
@@ -55,7 +55,7 @@ test("a chain of own writes is a loop, and its fields are named", () => {
   });
 });
 
-test("whatever was written: a spec, a child", () => {
+test("finds a loop of spec writes and of child writes", () => {
   const spec = chain(LOOP, (at) => ({
     writes: [write(101 + at, { subresource: undefined, patch: { spec: { size: at } } })],
   }));
@@ -97,7 +97,7 @@ test.each<[string, AttemptRecord[]]>([
   expect(findLoop(records)).toBeUndefined();
 });
 
-test("timers and resyncs in between change nothing, and starts that were put off pass their triggers on", () => {
+test("ignores timers and resyncs in between, and counts the triggers of deferred starts", () => {
   const records = chain(LOOP, (at) =>
     at === 5 ? { triggers: [watch(105), { kind: "schedule" }, { kind: "resync" }] } : {},
   );
@@ -120,7 +120,7 @@ const polls = (length: number, over: Partial<AttemptRecord> = {}) =>
     }),
   );
 
-test("asking again and again without a change is a loop", () => {
+test("finds a loop of requeues without a change", () => {
   expect(findLoop(polls(REQUEUES_IN_A_ROW))).toMatchObject({
     kind: "requeue",
     hint: "endless_requeue",

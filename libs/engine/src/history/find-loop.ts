@@ -1,30 +1,30 @@
 import { LOOP_CAUSE, type AttemptRecord, type HintCode, type LoopState } from "@konverge/records";
 
-/** Attempts in a row, each started by what the one before wrote. A chain of phases has fewer. */
+/** Consecutive attempts, each triggered by the writes of the previous one. A chain of phases is shorter. */
 export const OWN_WRITES_IN_A_ROW = 10;
-/** Attempts in a row that asked to run again and changed nothing. */
+/** Consecutive attempts that requeued without a change. */
 export const REQUEUES_IN_A_ROW = 20;
-/** Who asks more rarely looks after something, and costs little. */
+/** Slower requeues are polling, which costs little. */
 const RARE_REQUEUE_MS = 300_000;
 
 export interface Loop {
   readonly kind: LoopState["kind"];
   readonly hint: HintCode;
-  /** Attempts in a row. */
+  /** Consecutive attempts. */
   readonly count: number;
-  /** What is written. */
+  /** The written fields. */
   readonly paths: readonly string[];
 }
 
 type Trigger = AttemptRecord["triggers"][number];
 
-/** Looks for a loop in the records of one key, newest first. */
+/** Finds a loop in the records of one key, newest first. */
 export function findLoop(stored: readonly AttemptRecord[]): Loop | undefined {
-  const records = mergePutOff(stored);
+  const records = mergeDeferred(stored);
   return findOwnWrites(records) ?? findRequeues(records);
 }
 
-/** True when nothing but our own writes and our own timers started the attempt. */
+/** True if the trigger is one of the key's own writes or timers. */
 export function isOwnTrigger(trigger: Trigger, versions: ReadonlySet<string>): boolean {
   return isNeutral(trigger) || isEcho(trigger, versions);
 }
@@ -33,7 +33,7 @@ export function isPerson({ kind, by }: Pick<Trigger, "kind" | "by">): boolean {
   return kind === "http" || kind === "cli" || kind === "signal" || by === "annotation";
 }
 
-/** The versions of objects that the attempts wrote. */
+/** Returns the versions of objects that the attempts wrote. */
 export function writtenVersions(records: readonly AttemptRecord[]): Set<string> {
   return new Set(
     records.flatMap(({ writes }) => writes.flatMap(({ toVersion }) => toVersion ?? [])),
@@ -47,7 +47,7 @@ function findOwnWrites(records: readonly AttemptRecord[]): Loop | undefined {
   for (const [at, record] of records.entries()) {
     const versions = writtenVersions(records.slice(at + 1));
     const { triggers, writes } = record;
-    // A retry goes on with what its first try was started by.
+    // A retry continues with the triggers of its first try.
     if (triggers.length === 0 && count > 0) continue;
     const isOwn = triggers.every((trigger) => isOwnTrigger(trigger, versions));
     if (!isOwn || !triggers.some((trigger) => isEcho(trigger, versions))) break;
@@ -80,8 +80,8 @@ function findRequeues(records: readonly AttemptRecord[]): Loop | undefined {
   return { kind: "requeue", hint: "endless_requeue", count, paths: [] };
 }
 
-/** A start that was put off took the triggers away from the attempt that followed. */
-function mergePutOff(stored: readonly AttemptRecord[]): AttemptRecord[] {
+/** Moves the triggers of a deferred start to the attempt that followed. */
+function mergeDeferred(stored: readonly AttemptRecord[]): AttemptRecord[] {
   const merged: AttemptRecord[] = [];
   let carried: Trigger[] = [];
   for (const record of stored.toReversed()) {
@@ -97,7 +97,7 @@ function mergePutOff(stored: readonly AttemptRecord[]): AttemptRecord[] {
   return merged.toReversed();
 }
 
-/** Says nothing about a change. */
+/** True for triggers without a change. */
 function isNeutral({ kind }: Trigger): boolean {
   return kind === "schedule" || kind === "resync" || kind === "retry";
 }

@@ -8,7 +8,7 @@ import {
   type StoredAttempt,
 } from "@konverge/queue";
 
-/** What one second may bring; beyond it the search index has a gap, never the queue. */
+/** Maximum per second. Beyond it the search index has gaps; the queue has none. */
 const MOST_ROWS = 5_000;
 const MOST_CONTENDED = 200;
 const MOST_PAIRS = 20;
@@ -16,10 +16,10 @@ const MINUTE_MS = 60_000;
 
 type Conflict = AttemptRecord["writes"][number]["conflicts"][number];
 
-/** Adds up what attempts did until it is taken. */
+/** Aggregates attempts until `take`. */
 export interface HistoryCollector {
   readonly add: (record: AttemptRecord, recordBytes: number) => void;
-  /** Of an attempt that never ended, which the queue has recorded. */
+  /** Adds a lost attempt, which the queue has recorded. */
   readonly addLost: (key: string, stored: StoredAttempt) => void;
   readonly take: () => Pick<HistoryBatch, "rows" | "contention" | "rollups">;
 }
@@ -130,7 +130,7 @@ export function createHistoryBatch(): HistoryCollector {
   };
 }
 
-/** Objects that the attempt took fields of. */
+/** Returns the objects with fields that the attempt took over. */
 export function takenFrom({ writes }: AttemptRecord): string[] {
   return writes
     .filter(({ fieldsTakenOver = [] }) => fieldsTakenOver.length > 0)

@@ -32,11 +32,11 @@ function open(loopProtection: "throttle" | "report" = "throttle") {
 const OWN = { kind: "selfTriggered", count: 10, paths: [], managers: [] } as const;
 const FLIP = { kind: "ownershipFlip", count: 3, paths: ["spec.size"], managers: ["hpa"] } as const;
 
-test("a key that is in order is never looked at", () => {
+test("reads no records of a healthy key", () => {
   expect(open().throttle.putOffMs(attempt(foreign))).toBe(0);
 });
 
-test("echoes wait, longer each time, up to a minute", async () => {
+test("delays self-triggered attempts, doubling up to one minute", async () => {
   const { throttle, clock } = open();
   throttle.start(KEY, OWN);
   const waits: number[] = [];
@@ -50,7 +50,7 @@ test("echoes wait, longer each time, up to a minute", async () => {
   expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
 });
 
-test("where loops are only told, nothing waits", () => {
+test("delays nothing if loops are only reported", () => {
   const { throttle } = open("report");
   throttle.start(KEY, OWN);
   expect(throttle.putOffMs(attempt(echo))).toBe(0);
@@ -69,7 +69,7 @@ test.each<[string, Trigger]>([
   expect(throttle.stateOf(KEY)).toBeUndefined();
 });
 
-test("a change that is not ours ends it also when the key may start anyway", async () => {
+test("an external change ends the throttling even if the start is due", async () => {
   const { throttle, clock, ended } = open();
   throttle.start(KEY, { ...OWN, kind: "requeue" });
   clock.nowMs += 5_000;
@@ -80,14 +80,14 @@ test("a change that is not ours ends it also when the key may start anyway", asy
   expect(ended).toEqual([KEY]);
 });
 
-test("an attempt that wrote nothing ends it", () => {
+test("an attempt without a write ends the throttling", () => {
   const { throttle, ended } = open();
   throttle.start(KEY, OWN);
   throttle.ended(KEY, ran({ writes: [] }));
   expect(ended).toEqual([KEY]);
 });
 
-test("in a fight foreign changes wait, a person does not, and only silence ends it", async () => {
+test("during contention external changes wait, user requests do not, and only idle time ends the throttling", async () => {
   const { throttle, clock, ended } = open();
   throttle.start(KEY, FLIP);
   expect(await throttle.putOffMs(attempt(foreign))).toBe(1_000);
@@ -103,7 +103,7 @@ test("in a fight foreign changes wait, a person does not, and only silence ends 
   expect(ended).toEqual([KEY]);
 });
 
-test("what one worker found all know, and what changed meanwhile is not forgotten", () => {
+test("shares loops between workers and keeps newer local changes", () => {
   const one = open().throttle;
   const { throttle: two } = open();
   one.start(KEY, OWN);
@@ -121,7 +121,7 @@ test("what one worker found all know, and what changed meanwhile is not forgotte
   expect(one.stateOf(KEY)).toBeUndefined();
 });
 
-test("what could not be told is told later", () => {
+test("resends a loop state that failed to send", () => {
   const { throttle } = open();
   throttle.start(KEY, OWN);
   const untold = throttle.takeChanges();

@@ -3,7 +3,7 @@ import { nextDelay, type BackoffPolicy, type Trigger } from "@konverge/core";
 import type { AttemptLease } from "@konverge/queue";
 import { isOwnTrigger, isPerson, writtenVersions } from "./find-loop.ts";
 
-/** Before the next start of a key that runs in circles. It converges slowly instead of not at all, whoever is right. */
+/** Delay before the next start of a key in a reconcile loop. The key converges slowly instead of not at all. */
 const BACKOFF: BackoffPolicy = {
   baseMs: 1_000,
   factor: 2,
@@ -11,30 +11,30 @@ const BACKOFF: BackoffPolicy = {
   steps: Infinity,
   jitter: { kind: "proportional", share: 0.1 },
 };
-/** A loop that was not seen for so long is over. */
+/** Idle time after which a loop has ended. */
 const FORGOTTEN_AFTER_MS = 600_000;
 const NO_VERSIONS: ReadonlySet<string> = new Set();
 
 /**
- * Slows down keys that run in circles, in all workers: the next start is put off, never dropped. A person's request ends it,
- * and a change that is not our own; a field that goes to and fro is all foreign changes, so there only a person does.
+ * Throttles keys in a reconcile loop, in all workers: the next start is delayed, never dropped. A user request or an external
+ * change ends the throttling. For an ownership flip only a user request does, because all its changes are external.
  */
 export interface LoopThrottle {
-  /** How long the start of an attempt is to be put off, in ms; 0 for now. Free of cost unless the key is slowed down. */
+  /** Delay of the start of an attempt, in ms; 0 to start now. Makes no calls unless the key is throttled. */
   readonly putOffMs: (attempt: AttemptLease) => number | Promise<number>;
   readonly stateOf: (key: string) => LoopState | undefined;
   readonly start: (key: string, found: FoundLoop) => void;
-  /** Told of each attempt that ran. */
+  /** Called for each attempt that ran. */
   readonly ended: (key: string, record: AttemptRecord) => void;
-  /** What other workers should know since the last call. */
+  /** Returns the changes since the last call, for other workers. */
   readonly takeChanges: () => Map<string, string | undefined>;
-  /** Takes back what could not be told. */
-  readonly putBack: (untold: ReadonlyMap<string, string | undefined>) => void;
-  /** What all workers know. */
+  /** Takes back changes that could not be sent. */
+  readonly putBack: (unsent: ReadonlyMap<string, string | undefined>) => void;
+  /** Adopts the state that all workers share. */
   readonly learn: (shared: ReadonlyMap<string, string>) => void;
 }
 
-/** A loop as it was found: by how many attempts or flips, about which fields, against whom. */
+/** A detected loop: the number of attempts or flips, the fields, the other managers. */
 export interface FoundLoop {
   readonly kind: LoopState["kind"];
   readonly count: number;
@@ -44,7 +44,7 @@ export interface FoundLoop {
 
 export interface LoopThrottleOptions {
   readonly workerId: string;
-  /** `tell`: nothing is put off. */
+  /** `report`: nothing is delayed. */
   readonly loopProtection: "throttle" | "report";
   /** The latest records of a key, newest first. */
   readonly readRecords: (attempt: AttemptLease) => Promise<readonly AttemptRecord[]>;
@@ -73,10 +73,10 @@ export function createLoopThrottle(options: LoopThrottleOptions): LoopThrottle {
   };
 
   const restMs = ({ untilMs }: LoopState) => Math.max(0, untilMs - now());
-  /** `open`: triggers that may be echoes of own writes. */
+  /** `open`: triggers that may be caused by own writes. */
   const look = async (attempt: AttemptLease, state: LoopState, open: readonly Trigger[]) => {
-    // The last writes may be another worker's; `end` has stored them before this attempt began.
-    // Without an answer whether it is an echo, it is none: to run once too often harms nobody.
+    // The last writes may be those of another worker, stored by `end` before this attempt began.
+    // Without the records it counts as an external change: an extra run is harmless.
     const records = await readRecords(attempt).catch((): AttemptRecord[] => []);
     const versions = writtenVersions(records);
     if (open.every((trigger) => isOwnTrigger(trigger, versions))) return restMs(state);
@@ -93,7 +93,7 @@ export function createLoopThrottle(options: LoopThrottleOptions): LoopThrottle {
         return 0;
       }
       if (options.loopProtection === "report") return 0;
-      // Also when it is due: a change of others ends the loop whenever it comes.
+      // Checked even if the start is due: an external change ends the loop at any time.
       const open =
         state.kind === "ownershipFlip"
           ? []
@@ -112,7 +112,7 @@ export function createLoopThrottle(options: LoopThrottleOptions): LoopThrottle {
       const state = loops.get(key);
       if (state === undefined) return;
       if (!goesOn(state, record)) {
-        // The other side of a fight may only be slower; age ends it.
+        // During contention the other manager may only be slower; the loop ends by age.
         if (state.kind !== "ownershipFlip") end(key, state);
         return;
       }
@@ -127,17 +127,17 @@ export function createLoopThrottle(options: LoopThrottleOptions): LoopThrottle {
       changes = new Map();
       return taken;
     },
-    putBack: (untold) => {
-      changes = new Map([...untold, ...changes]);
+    putBack: (unsent) => {
+      changes = new Map([...unsent, ...changes]);
     },
     learn: (shared) => {
       const learned = new Map<string, LoopState>();
       for (const [key, text] of shared) {
         const parsed = loopStateSchema.safeParse(JSON.parse(text));
-        // What another version stored is not ours to judge.
+        // Skips the state of another version.
         if (parsed.success) learned.set(key, parsed.data);
       }
-      // What changed here since is newer.
+      // Local changes since then are newer.
       for (const [key, change] of changes) {
         const state = loops.get(key);
         if (change === undefined) learned.delete(key);

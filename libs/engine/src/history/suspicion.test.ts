@@ -14,7 +14,7 @@ function watchKey() {
   return { ...suspicion, run, pass: (ms: number) => (nowMs += ms) };
 }
 
-test("a key is looked at after five attempts of its own making, and then more and more rarely", () => {
+test("checks a key after five self-triggered attempts, and then less often", () => {
   const key = watchKey();
   key.run(4);
   expect(key.take()).toEqual([]);
@@ -28,7 +28,7 @@ test("a key is looked at after five attempts of its own making, and then more an
   expect(looksAtMs).toEqual([0, 2_000, 6_000, 14_000, 29_000, 44_000, 59_000]);
 });
 
-test("an attempt that something else started makes it unsuspicious, once it has been left alone", () => {
+test("an externally triggered attempt clears the suspicion after the pause", () => {
   const key = watchKey();
   key.run(5);
   expect(key.take()).toEqual(["a"]);

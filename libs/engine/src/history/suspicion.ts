@@ -1,17 +1,17 @@
 import type { AttemptRecord } from "@konverge/records";
 
-/** Attempts in a row, seen by this process, that look as if nobody but we had caused them. */
+/** Consecutive attempts in this process that seem to be self-triggered. */
 const SUSPICIOUS = 5;
-/** Keys looked at per second. */
+/** Keys whose records are read per second. */
 const LOOKS = 5;
-/** How long one that was in order is left alone, at first and at most: a loop that was too young may be old enough soon. */
-const LEFT_ALONE_MS = [2_000, 15_000] as const;
+/** First and longest pause after a check without a finding: the loop may only have been too short. */
+const PAUSE_MS = [2_000, 15_000] as const;
 const MOST_KEYS = 10_000;
 
-/** Which keys are worth the reading of their records. Costs one entry of a map per attempt. */
+/** Selects the keys whose records are worth reading. Costs one map entry per attempt. */
 export interface Suspicion {
   readonly note: (key: string, record: AttemptRecord) => void;
-  /** Keys to look at now. */
+  /** Returns the keys to check now. */
   readonly take: () => string[];
 }
 
@@ -27,7 +27,7 @@ export function createSuspicion(now: () => number = () => performance.now()): Su
       }
       const entry = known ?? { count: 0, looks: 0, notBeforeMs: 0 };
       entry.count += 1;
-      // Those that were seen last are kept.
+      // Keeps the most recent keys.
       seen.delete(key);
       seen.set(key, entry);
       if (entry.count >= SUSPICIOUS && entry.notBeforeMs <= now()) waiting.add(key);
@@ -39,7 +39,7 @@ export function createSuspicion(now: () => number = () => performance.now()): Su
         waiting.delete(key);
         const entry = seen.get(key);
         if (entry === undefined) continue;
-        entry.notBeforeMs = now() + Math.min(LEFT_ALONE_MS[1], LEFT_ALONE_MS[0] * 2 ** entry.looks);
+        entry.notBeforeMs = now() + Math.min(PAUSE_MS[1], PAUSE_MS[0] * 2 ** entry.looks);
         entry.looks += 1;
       }
       return taken;
@@ -47,7 +47,7 @@ export function createSuspicion(now: () => number = () => performance.now()): Su
   };
 }
 
-/** Started by watches or a timer alone, and it will be again: it wrote, or asked for it. */
+/** True if watches or a timer alone started the attempt, and its write or requeue will start the next one. */
 function isSuspicious({ triggers, outcome, writes }: AttemptRecord): boolean {
   const again = writes.length > 0 || outcome === "requeueAfter";
   return (

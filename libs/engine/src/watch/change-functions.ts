@@ -6,7 +6,7 @@ import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
 
-/** The predicates of a controller and of its watches, and `map`, made safe to call. */
+/** The predicates of a controller and of its watches, and `map`, with errors handled. */
 export interface ChangeFunctions {
   readonly isWanted: (change: ObjectChange) => boolean;
   readonly isWatchWanted: (source: WatchSource, change: ObjectChange) => boolean;
@@ -19,8 +19,8 @@ export interface ChangeFunctionsOptions {
 }
 
 /**
- * A watch tells a change again until it is taken, so one function that throws would stop the watch for everybody. A change
- * that `when` cannot judge counts; one that `map` cannot map reaches nobody before the next resync. Both are said aloud.
+ * A watch repeats a change until it is accepted, so a function that throws would stop the watch for all controllers. Instead, a
+ * change counts if its predicate throws, and is skipped until the next resync if `map` throws. Both are logged.
  */
 export function createChangeFunctions(
   controller: Controller,
@@ -29,7 +29,7 @@ export function createChangeFunctions(
   const when = controller.predicate ?? generationChanged;
   const fieldsOf = (error: unknown, type: ResourceType, { metadata }: ApiObject) => {
     const { name, message } = errorOfThrown(error);
-    // Of a Secret nothing but the kind of the error may be told (P12).
+    // For a Secret, only the type of the error may be logged (P12).
     const err = isSensitive(type) ? { type: name } : { type: name, message };
     const { namespace, name: object } = metadata;
     return { controller: controller.name, kind: type.kind, namespace, object, err };
@@ -65,9 +65,7 @@ export function createChangeFunctions(
 
 function checkNames(names: unknown): readonly NamespacedName[] {
   if (Array.isArray(names) && names.every(isName)) return names;
-  throw new TypeError(
-    "map must return a list of { namespace?, name } with texts that are not empty",
-  );
+  throw new TypeError("map must return a list of { namespace?, name } with non-empty strings");
 }
 
 function isName(value: unknown): value is NamespacedName {

@@ -13,10 +13,10 @@ import type { Log } from "../define/log.ts";
 const INSTALL = "konverge crds --config <file> | kubectl apply -f -";
 
 /**
- * A controller for a kind that the cluster does not serve would wait for ever, and one whose status cannot be written would
- * fail at every object; better not to start. A CRD that differs otherwise is only told: while versions of a controller take
- * turns, one of them always finds the other's.
- * @throws KonvergeError `crd_mismatch` with the cure
+ * A controller for a kind that the cluster does not serve would wait forever, and one whose status cannot be written would fail
+ * for every object, so neither starts. Other differences of the CRD are only logged: during a rolling update of a controller,
+ * one of its versions always finds the CRD of the other.
+ * @throws KonvergeError `crd_mismatch` with a suggested fix
  */
 export async function checkServed(
   controller: Controller,
@@ -28,7 +28,7 @@ export async function checkServed(
     const { group, version, kind } = type;
     const apiVersion = formatApiVersion(group, version);
     const served = await client.resolveType(apiVersion, kind).catch((error: unknown): never => {
-      // A server that could not be asked has not said no.
+      // An unreachable server proves nothing about the kind.
       if (!isKonvergeError(error) || error.code !== "not_found") throw error;
       throw mismatch(
         controller,
@@ -45,13 +45,13 @@ export async function checkServed(
 function servedIssue(type: ResourceType, served: DiscoveredResource): string | undefined {
   const { kind, resource, scope } = type;
   if (served.resource !== resource) {
-    return `the cluster serves ${kind} as "${served.resource}", the definition says "${resource}"; set plural to "${served.resource}"`;
+    return `the cluster serves ${kind} as "${served.resource}", but the definition has "${resource}"; set plural to "${served.resource}"`;
   }
   if (served.scope !== scope) {
-    return `the cluster serves ${kind} with scope ${served.scope}, the definition says ${scope}; set scope to "${served.scope}", or delete the CRD and install it again (${INSTALL})`;
+    return `the cluster serves ${kind} with scope ${served.scope}, but the definition has ${scope}; set scope to "${served.scope}", or delete and reinstall the CRD (${INSTALL})`;
   }
   if (isResource(type) && type.hasStatus && !served.subresources.includes("status")) {
-    return `${kind} has a status in its definition, but its CRD in the cluster has no status subresource, so no status could be written; install the CRD again (${INSTALL})`;
+    return `${kind} has a status in its definition, but its CRD in the cluster has no status subresource; reinstall the CRD (${INSTALL})`;
   }
   return undefined;
 }

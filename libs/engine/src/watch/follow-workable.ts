@@ -3,7 +3,7 @@ import type { Log } from "../define/log.ts";
 
 const RESUME_SPREAD_MS = 500;
 
-/** While the API server may not be called, jobs stay where they are: to fetch them and put them back helps nobody. */
+/** Leaves jobs in the queue while the API server must not be called; taking them would only return them. */
 export function followWorkable(
   workers: readonly QueueWorker[],
   log: Log,
@@ -16,7 +16,7 @@ export function followWorkable(
       log.info({}, "work paused, circuit breaker open");
       return;
     }
-    // Not all processes in the same moment.
+    // Spread, so that the processes do not resume at the same time.
     resuming = setTimeout(() => {
       for (const worker of workers) worker.resume();
       log.info({}, "work resumed");

@@ -1,4 +1,4 @@
-/** Name of the Lease that elects a controller's producer, or {@link WAITS_LEASE}. */
+/** Name of the Lease of a controller's leader, or of the watcher for waiting runs. */
 export function leaseName(installation: string, controller: string): string {
   return `${installation}-${controller}`;
 }

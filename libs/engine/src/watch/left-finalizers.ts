@@ -3,7 +3,7 @@ import type { Controller } from "../define/define-controller.ts";
 import { hasFinalizer } from "../define/finalizer.ts";
 import type { Log } from "../define/log.ts";
 
-/** A `cleanup` that was taken out of the code leaves objects behind that can never be deleted: say so at start. */
+/** Warns at startup about objects that cannot be deleted, because their `cleanup` was removed from the code. */
 export function warnOfLeftFinalizers(
   { name, cleanup, abandonsCleanup, finalizer }: Controller,
   objects: readonly ApiObject[],

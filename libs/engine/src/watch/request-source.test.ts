@@ -52,7 +52,7 @@ const pool = (metadata: Partial<ObjectMeta> = {}): ApiObject => ({
 });
 const deleted = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 
-test("what is found at start and at a resync waits behind events, except deletions, which are no news", async () => {
+test("requests of lists and resyncs come after events, except deletions, which are not new events", async () => {
   const { source, asked } = setUp();
   for (const object of [pool(), pool(deleted)]) {
     await source.onOwnKind({ kind: "added", initial: true, object, seen: {} });
@@ -66,7 +66,7 @@ test("what is found at start and at a resync waits behind events, except deletio
   ]);
 });
 
-test("the own finalizer is no news when it comes, and news when somebody takes it; foreign ones always are", async () => {
+test("ignores the addition of the own finalizer, but not its removal or other finalizers", async () => {
   const { source, asked } = setUp();
   const bare = pool();
   const own = pool({ finalizers: [controller.finalizer] });

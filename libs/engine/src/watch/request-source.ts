@@ -13,10 +13,10 @@ import type { WatchSource } from "../define/controller-options.ts";
 import type { Controller } from "../define/define-controller.ts";
 import { isTerminating } from "../define/finalizer.ts";
 
-/** A change as a reflector tells it; `initial` when it comes from a list and not from a watch. */
+/** A change from a reflector. `initial`: from a list, not from a watch. */
 export interface SeenChange extends ObjectChange {
   readonly initial: boolean;
-  /** How far its watch has come with it: the trigger's `seen`. */
+  /** Versions that the watch has reached with it: the trigger's `seen`. */
   readonly seen: NonNullable<Trigger["seen"]>;
 }
 
@@ -27,8 +27,8 @@ export interface SeenChange extends ObjectChange {
 export type KnownVersion = (name: NamespacedName) => string | undefined;
 
 /**
- * Turns what a controller's watches see into requests. Each function resolves only when every request is acknowledged,
- * so that a change counts as seen only then (P1).
+ * Turns changes of a controller's watches into requests. Each function resolves after all requests are acknowledged; only then
+ * the change counts as seen (P1).
  */
 export interface RequestSource {
   readonly onOwnKind: (change: SeenChange) => Promise<void>;
@@ -38,7 +38,7 @@ export interface RequestSource {
     change: SeenChange,
     known: KnownVersion,
   ) => Promise<void>;
-  /** Requests one object because its turn has come. */
+  /** Enqueues one object for a resync. */
   readonly resync: (
     object: ApiObject,
     why: { readonly reason: string; readonly seen: NonNullable<Trigger["seen"]> },
@@ -129,7 +129,7 @@ export function createRequestSource(
   };
 }
 
-/** Somebody waits for a deletion, so it does not stand behind retries and resyncs; but it is no news to a cleanup that fails. */
+/** Users wait for deletions, so they go before retries and resyncs. A known deletion does not end the backoff of a failing cleanup. */
 function classOfKnown(object: ApiObject): RequestOptions {
   return isTerminating(object) ? { class: "event", news: false } : { class: "resync" };
 }
@@ -148,7 +148,7 @@ function changedVersion({ object: { metadata } }: SeenChange): Pick<Trigger, "ve
   return metadata.resourceVersion === undefined ? {} : { version: metadata.resourceVersion };
 }
 
-/** Controller owners of the wanted kind. Group and kind are compared, never the version. */
+/** Controller owners of a kind, compared by group and kind without the version. */
 function ownersOf(object: ApiObject, group: string, kind: string): NamespacedName[] {
   const { namespace, ownerReferences = [] } = object.metadata;
   return ownerReferences

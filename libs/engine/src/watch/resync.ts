@@ -7,34 +7,34 @@ export interface ResyncOptions {
   readonly controller: Controller;
   readonly store: ObjectStore;
   readonly source: RequestSource;
-  /** How far this process's watches of owned and watched kinds have come by now. */
+  /** Versions that this process's watches of owned and watched kinds have reached. */
   readonly seen: () => NonNullable<Trigger["seen"]>;
-  /** Changes when Redis may have lost requests. */
+  /** Differs after Redis may have lost requests. */
   readonly incarnation: () => Promise<string>;
   readonly signal: AbortSignal;
-  /** Told of each request that Redis did not take. */
+  /** Receives the error of each request that Redis did not accept. */
   readonly onError: (error: Error) => void;
-  /** Told when Redis may have lost requests, before they are made again. */
+  /** Called if Redis may have lost requests, before they are repeated. */
   readonly onLost: () => void;
-  /** Resolves with a reason when everything is to be requested once more. */
+  /** Resolves with a reason when all objects must be enqueued again. */
   readonly again: (signal: AbortSignal) => Promise<string>;
-  /** Wait after such a request. */
+  /** Delay after such an error, in ms. */
   readonly retryMs?: number;
-  /** How often a loss is looked for, in ms. Default 5 s: so much later the work goes on that only Redis knew of. */
+  /** Interval of the check for data loss, in ms. Default 5 s, which delays the recovery of lost work. */
   readonly checkMs?: number;
 }
 
-const LOST = "redis may have lost requests";
+const LOST = "possible Redis data loss";
 
 /**
- * Requests every object at once when leadership begins, when Redis may have lost what was requested, and when `again` says so;
- * then once per resync interval, spread over it.
+ * Enqueues every object when leadership begins, when Redis may have lost requests, and when `again` resolves. Then repeats it
+ * per resync interval, spread over the interval.
  */
 export async function runResync(options: ResyncOptions): Promise<void> {
   const { store, incarnation, signal, onError, onLost, retryMs = 1_000 } = options;
   await store.synced;
   for (let reason = "leadership acquired"; ;) {
-    // Before the first request, so that a loss during the first round is noticed as well.
+    // Before the first request, to notice a loss during the first round as well.
     const known = await insist(incarnation, { signal, onError, retryMs });
     const over = new AbortController();
     const round = AbortSignal.any([signal, over.signal]);
@@ -55,7 +55,7 @@ export async function runResync(options: ResyncOptions): Promise<void> {
   }
 }
 
-/** A request that fails is repeated: to skip it would lose the work that the change before it announced. */
+/** Repeats failed requests: skipping one would lose the work of an earlier change. */
 async function requestAll(
   { controller, store, source, seen, onError, retryMs = 1_000 }: ResyncOptions,
   firstReason: string,
@@ -75,7 +75,7 @@ async function requestAll(
       });
     }
     reason = "resync interval";
-    // setTimeout holds at most 2^31 - 1 ms.
+    // The maximum of setTimeout is 2^31 - 1 ms.
     pauseMs = Math.min(controller.resyncMs / Math.max(1, store.list().length), 2 ** 31 - 1);
     if (store.list().length === 0) await sleepMs(Math.min(controller.resyncMs, 60_000), signal);
   }
@@ -88,7 +88,7 @@ async function untilChanged(
 ): Promise<void> {
   for (;;) {
     await sleepMs(checkMs, signal);
-    // What a Redis has lost that is away now is seen when it is back.
+    // If Redis is unavailable, its loss is found when it is back.
     if ((await incarnation().catch(() => known)) !== known) return;
   }
 }

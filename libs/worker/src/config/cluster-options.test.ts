@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CONSERVATIVE_RATE, findClusterIssues as issuesOf } from "./cluster-options.ts";
 
-test("every wrong limit of every cluster is told at once, by the name that was written, with the cure", () => {
+test("reports all invalid limits of all clusters together, with a fix", () => {
   const issues = issuesOf({
     default: { rate: 0, burst: 1, minRate: -1, maxInFlight: 1.5 },
     edge: { rate: 500, burst: 40 },
@@ -32,13 +32,13 @@ test("every wrong limit of every cluster is told at once, by the name that was w
   ]);
 });
 
-test.each([0, -3, Number.NaN, Infinity, 1e9, "500", null])("a rate of %s is refused", (rate) => {
+test.each([0, -3, Number.NaN, Infinity, 1e9, "500", null])("rejects a rate of %s", (rate) => {
   expect(issuesOf({ default: { rate } }).map(({ pointer }) => pointer)).toEqual([
     "/clusters/default/rate",
   ]);
 });
 
-test("a misspelt option, a nameless cluster and one that is no object are told too", () => {
+test("reports a misspelled option, an empty cluster name and a cluster that is not an object", () => {
   expect(issuesOf({ "a/b": { rates: 5 }, "": {}, c: 5 }).map(({ pointer }) => pointer)).toEqual([
     "/clusters/a~1b/rates",
     "/clusters/",
@@ -46,13 +46,13 @@ test("a misspelt option, a nameless cluster and one that is no object are told t
   ]);
 });
 
-test("what an option's documentation says is accepted", () => {
+test("accepts the documented values of the options", () => {
   expect(
     issuesOf({ default: { rate: 10, burst: 20, minRate: 1, maxInFlight: 4, context: "kind" } }),
   ).toEqual([]);
 });
 
-test("the classic rate is sound by itself and with other options", () => {
+test("the conservative rate is valid alone and with other options", () => {
   expect(
     issuesOf({ default: CONSERVATIVE_RATE, edge: { ...CONSERVATIVE_RATE, maxInFlight: 4 } }),
   ).toEqual([]);

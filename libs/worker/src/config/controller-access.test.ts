@@ -35,7 +35,7 @@ function rulesOf(options: Partial<ControllerOptions<never>>): string[] {
     .map(({ verbs, resources }) => `${verbs.join()}: ${resources.join()}`);
 }
 
-test("a kind without a status gets no right to it, and one that only the cluster knows does", () => {
+test("grants the status only for kinds that have one or may have one", () => {
   expect(rulesOf({})).toEqual(["get,list,watch,patch: plains"]);
   expect(rulesOf({ for: kind("pods") as never })).toEqual([
     "get,list,watch,patch: pods",
@@ -43,12 +43,12 @@ test("a kind without a status gets no right to it, and one that only the cluster
   ]);
 });
 
-test("what is only watched is only read", () => {
+test("grants only reads for watched kinds", () => {
   const watches = [{ type: kind("secrets"), map: () => [] }];
   expect(rulesOf({ watches })).toContain("get,list,watch: secrets");
 });
 
-test("permissions say the writes of a kind in place of the usual ones", () => {
+test("permissions replace the default writes of a kind", () => {
   const owns = [kind("configmaps")];
   expect(rulesOf({ owns })).toContain("get,list,watch,create,patch,delete: configmaps");
   const permissions = [
@@ -64,20 +64,20 @@ test("permissions say the writes of a kind in place of the usual ones", () => {
   ]);
 });
 
-test("a finalizer is a write of the object, whatever the permissions say", () => {
+test("grants the finalizer write regardless of permissions", () => {
   const permissions = [{ type: Plain, verbs: ["get"] }] as const;
   for (const cleanup of ["abandon", async () => undefined] as const) {
     expect(rulesOf({ permissions, cleanup })).toEqual(["get,list,watch,patch: plains"]);
   }
 });
 
-test("two controllers share a role, and each has a Lease", () => {
+test("two controllers share a role and have their own Leases", () => {
   const controllers = ["b", "a"].map((name) =>
     defineController({ name, for: Plain, reconcile: async () => undefined }),
   );
   const { cluster, leases } = requiredAccess({ controllers, workflows: [] }, "shop");
   expect(cluster).toHaveLength(4);
-  // To tell when a CRD differs from its definition.
+  // To report a CRD that differs from its definition.
   expect(cluster[2]).toEqual({
     apiGroups: ["apiextensions.k8s.io"],
     resources: ["customresourcedefinitions"],
@@ -87,14 +87,14 @@ test("two controllers share a role, and each has a Lease", () => {
   expect(leases.at(-1)?.resourceNames).toEqual(["shop-a", "shop-b"]);
 });
 
-test("a permission that RBAC cannot grant is refused", () => {
+test("rejects a permission that RBAC cannot grant", () => {
   const verbs = ["read"] as never;
   expect(() => rulesOf({ permissions: [{ type: Plain, verbs }] })).toThrow(
     "permissions: entry 0 verbs must be a list of get, list, watch",
   );
 });
 
-test("the kinds of workflows are granted all that steps do with objects, and the Lease of who watches for them", () => {
+test("grants the kinds of workflows all calls of steps, and the Lease of their watcher", () => {
   const workflow = defineWorkflow(
     "roll",
     { version: 1, kinds: [kind("widgets")] },
@@ -109,7 +109,7 @@ test("the kinds of workflows are granted all that steps do with objects, and the
   expect(leases[1]?.resourceNames).toEqual(["shop-workflow.waits"]);
 });
 
-test("workloads that a workflow names may be scaled, and Pods evicted; other kinds get no subresource", () => {
+test("grants scaling of workloads and eviction of Pods; other kinds get no subresource", () => {
   const workload = (resource: string) => ({ ...kind(resource), group: "apps" });
   const kinds = [
     kind("pods"),

@@ -8,7 +8,7 @@ import {
   type Resource,
 } from "@konverge/engine";
 
-/** A rule of a Role or ClusterRole, ready to be written into one. */
+/** A rule of a Role or ClusterRole. */
 export interface AccessRule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
@@ -16,19 +16,19 @@ export interface AccessRule {
   readonly verbs: readonly AccessVerb[];
 }
 
-/** All that a worker may do with its API server. */
+/** The Kubernetes permissions of a worker. */
 export interface RequiredAccess {
-  /** In every namespace, for a ClusterRole. */
+  /** For all namespaces, in a ClusterRole. */
   readonly cluster: readonly AccessRule[];
-  /** In the namespace of the Leases only, for a Role. */
+  /** For the namespace of the Leases, in a Role. */
   readonly leases: readonly AccessRule[];
 }
 
 const READS = ["get", "list", "watch"] as const;
-/** What `kube` offers for children, and `k` for the objects of steps: `create`, `mutate` and `apply`, `delete`. Only `replace` needs more. */
+/** The verbs of `create`, `mutate`, `apply` and `delete`, for children and for the objects of steps. Only `replace` needs more. */
 const CHILD_WRITES = ["create", "patch", "delete"] as const;
 
-/** Through which steps scale and evict: nobody names a subresource among `kinds`. Of other kinds only the cluster knows whether they can be scaled. */
+/** Subresources that steps use to scale and evict, since `kinds` has no subresources. Whether other kinds can be scaled is unknown here. */
 const STEP_SUBRESOURCES: Readonly<
   Record<string, { readonly subresource: string; readonly verbs: readonly AccessVerb[] }>
 > = {
@@ -38,13 +38,13 @@ const STEP_SUBRESOURCES: Readonly<
   pods: { subresource: "eviction", verbs: ["create"] },
 };
 
-/** Whose Lease elects who watches what the runs of workflows wait for. No controller's name has a dot. */
+/** Names the Lease of the watcher for waiting workflow runs. Controller names have no dot. */
 export const WAITS_LEASE = "workflow.waits";
 
 /**
- * The least that a worker with these controllers and workflows needs: what our code calls for `for`, `owns` and `watches`, what the
- * controllers say under `permissions`, and for the `kinds` of workflows all that steps do with objects. `installation` is the setting
- * `prefix`, which names the Leases.
+ * Returns the minimum permissions of a worker with these controllers and workflows: the calls of Konverge for `for`, `owns` and
+ * `watches`, the `permissions` of the controllers, and all calls of steps for the `kinds` of workflows. `installation` is the
+ * setting `prefix`, which names the Leases.
  */
 export function requiredAccess(
   {
@@ -68,19 +68,19 @@ export function requiredAccess(
   }
   return {
     cluster: [
-      // Tells clusters apart, and is what looks whether the API server is back.
+      // Identifies the cluster, and probes whether the API server is back.
       {
         apiGroups: [""],
         resources: ["namespaces"],
         resourceNames: ["kube-system"],
         verbs: ["get"],
       },
-      // Tells people about loops and fights, in the namespace of the object.
+      // Reports loops and contention, in the namespace of the object.
       { apiGroups: [""], resources: ["events"], verbs: ["create"] },
       ...crdRules(controllers),
       ...toRules(grants),
     ],
-    // Elects who watches. A create cannot be bound to a name, since the name is not in its URL.
+    // Elects the leaders. A create cannot be restricted to a name, since the name is not in its URL.
     leases: [
       { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create"] },
       {
@@ -102,26 +102,26 @@ type Grant = (type: ResourceType, verbs: readonly AccessVerb[], subresource?: st
 
 function grantController(controller: Controller, grant: Grant): void {
   const { for: own, owns, watches, permissions } = controller;
-  const said = new Set(
+  const explicit = new Set(
     permissions
       .filter(({ subresource }) => subresource === undefined)
       .map(({ type }) => resourceId(type)),
   );
-  // Who says the writes of a kind gets those in place of the usual ones.
-  const unlessSaid = (type: ResourceType, verbs: readonly AccessVerb[]) =>
-    said.has(resourceId(type)) ? [] : verbs;
-  grant(own, [...READS, ...unlessSaid(own, ["patch"])]);
-  // The finalizer is put into the object and taken out of it.
+  // Explicit permissions for a kind replace the default writes.
+  const unlessExplicit = (type: ResourceType, verbs: readonly AccessVerb[]) =>
+    explicit.has(resourceId(type)) ? [] : verbs;
+  grant(own, [...READS, ...unlessExplicit(own, ["patch"])]);
+  // The finalizer is added to the object and removed from it.
   if (controller.cleanup !== undefined || controller.abandonsCleanup) grant(own, ["patch"]);
   if (mayHaveStatus(own)) grant(own, ["patch"], "status");
-  // Owner references block the owner's deletion, which OwnerReferencesPermissionEnforcement wants to be allowed.
+  // Owner references block the owner's deletion, which OwnerReferencesPermissionEnforcement restricts.
   if (owns.length > 0) grant(own, ["update"], "finalizers");
-  for (const type of owns) grant(type, [...READS, ...unlessSaid(type, CHILD_WRITES)]);
+  for (const type of owns) grant(type, [...READS, ...unlessExplicit(type, CHILD_WRITES)]);
   for (const { type } of watches) grant(type, READS);
   for (const { type, verbs, subresource } of permissions) grant(type, verbs, subresource);
 }
 
-/** Known of kinds made by `defineResource`; of others the cluster alone knows. */
+/** Exact for kinds of `defineResource`; other kinds may have a status. */
 function mayHaveStatus(type: ResourceType): boolean {
   return !isResource(type) || type.hasStatus;
 }
@@ -130,7 +130,7 @@ function isResource(type: ResourceType): type is Resource {
   return "crd" in type;
 }
 
-/** A worker tells when the CRD of a kind differs from its definition. */
+/** To report CRDs that differ from their definition. */
 function crdRules(controllers: readonly Controller[]): AccessRule[] {
   const types = controllers.flatMap(({ for: own, owns, watches }) => [
     own,
@@ -149,7 +149,7 @@ function crdRules(controllers: readonly Controller[]): AccessRule[] {
   ];
 }
 
-/** One rule for all resources of a group with the same verbs. */
+/** Combines all resources of a group with the same verbs in one rule. */
 function toRules(grants: ReadonlyMap<string, ReadonlySet<AccessVerb>>): AccessRule[] {
   const rules = new Map<string, { group: string; verbs: AccessVerb[]; resources: string[] }>();
   for (const [id, granted] of [...grants].toSorted(([a], [b]) => (a < b ? -1 : 1))) {

@@ -20,7 +20,7 @@ function detailsOf(config: object): readonly string[] {
   return [];
 }
 
-test("a configuration of controllers alone has one cluster named default", () => {
+test("a configuration with controllers only has one cluster named default", () => {
   expect(defineConfig({ controllers: [controller] })).toEqual({
     controllers: [controller],
     workflows: [],
@@ -31,20 +31,20 @@ test("a configuration of controllers alone has one cluster named default", () =>
   });
 });
 
-test("schedules are what defineSchedule returned, each with a name of its own", () => {
+test("accepts schedules of defineSchedule with unique names", () => {
   const workflow = defineWorkflow("report", { version: 1 }, async () => null);
   const nightly = defineSchedule("nightly", { cron: "0 3 * * *", workflow, input: null });
   const workflows = [workflow];
   expect(defineConfig({ workflows, schedules: [nightly] }).schedules).toEqual([nightly]);
   expect(detailsOf({ workflows, schedules: [nightly, nightly] })).toEqual([
-    'schedules: several are named "nightly"; give each its own name',
+    'schedules: duplicate name "nightly"; use unique names',
   ]);
   expect(detailsOf({ workflows, schedules: [{ name: "nightly", cron: "0 3 * * *" }] })).toEqual([
-    "schedules: write a list of what defineSchedule returned",
+    "schedules: must be a list of results of defineSchedule",
   ]);
 });
 
-test("everything that is wrong is told at once, by the key that was written", () => {
+test("reports all problems together, by key", () => {
   const config = {
     controllers: [controller, controller],
     clusters: { a: { rate: -1 } },
@@ -52,26 +52,28 @@ test("everything that is wrong is told at once, by the key that was written", ()
     cluster: {},
   };
   expect(detailsOf(config)).toEqual([
-    "cluster: is not known; known are controllers, workflows, schedules, clusters, settings, use",
-    'controllers: several are named "a"; give each its own name',
+    "cluster: is unknown; valid options: controllers, workflows, schedules, clusters, settings, use",
+    'controllers: duplicate name "a"; use unique names',
     "clusters.a.rate: is -1; write calls per second from 0.001 to 100000",
     expect.stringMatching(/^settings\.logLevel: /),
     "settings.prefx: is not a setting; see docs/configuration.md",
   ]);
-  expect(detailsOf({ controllers: [] })).toEqual(["controllers: write at least one, or workflows"]);
+  expect(detailsOf({ controllers: [] })).toEqual([
+    "controllers: must have at least one controller, or set workflows",
+  ]);
   expect(detailsOf({ controllers: [controller], clusters: {} })).toEqual([
-    "clusters: write at least one, or leave it out for one named default",
+    "clusters: must have at least one cluster; omit it for one named default",
   ]);
 });
 
-test("workflows may stand alone, each under a name of its own", () => {
+test("accepts workflows without controllers, with unique names", () => {
   const workflow = defineWorkflow("roll", { version: 1 }, async () => null);
   const alone = defineConfig({ workflows: [workflow] });
   expect(alone).toMatchObject({ controllers: [], workflows: [workflow] });
   expect(detailsOf({ workflows: [workflow, workflow] })).toEqual([
-    'workflows: several are named "roll"; give each its own name',
+    'workflows: duplicate name "roll"; use unique names',
   ]);
   expect(detailsOf({ controllers: [controller], workflows: [async () => null] })).toEqual([
-    "workflows: write a list of what defineWorkflow returned",
+    "workflows: must be a list of results of defineWorkflow",
   ]);
 });

@@ -9,27 +9,27 @@ export interface Config {
   readonly workflows: readonly AnyWorkflow[];
   readonly schedules: readonly Schedule[];
   readonly clusters: Readonly<Record<string, ClusterOptions>>;
-  /** Settings of the process; the environment wins over them. */
+  /** Settings of the process; environment variables override them. */
   readonly settings: SettingsInput;
   /** Runs around every handler of every controller, the first one outermost. */
   readonly use: readonly Middleware[];
 }
 
 export interface ConfigInput {
-  /** Default: none, in a process that has workflows alone. */
+  /** Default: none, for a process with workflows only. */
   readonly controllers?: readonly Controller[];
-  /** Whose runs the workers go on with. Default: none. */
+  /** The workflows that the workers execute. Default: none. */
   readonly workflows?: readonly AnyWorkflow[];
-  /** What starts runs by the clock. Default: nothing. */
+  /** Schedules that start runs. Default: none. */
   readonly schedules?: readonly Schedule[];
   /** Default: one named `default`. */
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
   readonly settings?: SettingsInput;
-  /** Middleware of all controllers, outside of their own. */
+  /** Middleware of all controllers, outside their own. */
   readonly use?: readonly Middleware[];
 }
 
-/** A table, so that a new key cannot be forgotten here. */
+/** A table, so that a new key without an entry does not compile. */
 const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
   controllers: true,
   workflows: true,
@@ -39,7 +39,7 @@ const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
   use: true,
 };
 
-/** What `konverge worker --config` loads. @throws KonvergeError `invalid_config` with everything that is wrong */
+/** Defines the configuration that `konverge worker --config` loads. @throws KonvergeError `invalid_config` with all problems */
 export function defineConfig(config: ConfigInput): Config {
   const { controllers = [], workflows = [], schedules = [] } = config;
   const issues = [
@@ -47,7 +47,7 @@ export function defineConfig(config: ConfigInput): Config {
       .filter((key) => !Object.hasOwn(KNOWN, key))
       .map((key) => ({
         pointer: `/${key}`,
-        detail: `${key}: is not known; known are ${Object.keys(KNOWN).join(", ")}`,
+        detail: `${key}: is unknown; valid options: ${Object.keys(KNOWN).join(", ")}`,
       })),
     ...findControllerIssues(controllers, workflows),
     ...findWorkflowIssues(workflows),
@@ -69,24 +69,26 @@ export function defineConfig(config: ConfigInput): Config {
 
 function findUseIssues(use: unknown = []): ErrorIssue[] {
   if (Array.isArray(use) && use.every((entry) => typeof entry === "function")) return [];
-  const detail = "use: write a list of functions (context, next) => result";
+  const detail = "use: must be a list of functions (context, next) => result";
   return [{ pointer: "/use", detail }];
 }
 
 function findControllerIssues(controllers: unknown, workflows: unknown): ErrorIssue[] {
   const pointer = "/controllers";
   if (!Array.isArray(controllers)) {
-    return [{ pointer, detail: "controllers: write a list of what defineController returned" }];
+    return [{ pointer, detail: "controllers: must be a list of results of defineController" }];
   }
   if (controllers.length === 0 && Array.isArray(workflows) && workflows.length === 0) {
-    return [{ pointer, detail: "controllers: write at least one, or workflows" }];
+    return [
+      { pointer, detail: "controllers: must have at least one controller, or set workflows" },
+    ];
   }
   return findTwice("controllers", controllers as readonly Controller[]);
 }
 
 function findWorkflowIssues(workflows: unknown): ErrorIssue[] {
   if (!Array.isArray(workflows) || !workflows.every(isWorkflow)) {
-    const detail = "workflows: write a list of what defineWorkflow returned";
+    const detail = "workflows: must be a list of results of defineWorkflow";
     return [{ pointer: "/workflows", detail }];
   }
   return findTwice("workflows", workflows);
@@ -94,7 +96,7 @@ function findWorkflowIssues(workflows: unknown): ErrorIssue[] {
 
 function findScheduleIssues(schedules: unknown): ErrorIssue[] {
   if (!Array.isArray(schedules) || !schedules.every(isSchedule)) {
-    const detail = "schedules: write a list of what defineSchedule returned";
+    const detail = "schedules: must be a list of results of defineSchedule";
     return [{ pointer: "/schedules", detail }];
   }
   return findTwice("schedules", schedules);
@@ -118,6 +120,6 @@ function findTwice(key: string, named: readonly { readonly name: string }[]): Er
   const twice = new Set(names.filter((name, index) => names.indexOf(name) !== index));
   return [...twice].map((name) => ({
     pointer: `/${key}`,
-    detail: `${key}: several are named "${name}"; give each its own name`,
+    detail: `${key}: duplicate name "${name}"; use unique names`,
   }));
 }

@@ -3,9 +3,9 @@ import type { KubeClient } from "@konverge/kube";
 import type { AccessRule, RequiredAccess } from "./controller-access.ts";
 
 /**
- * What of `access` the API server would refuse to us, as rules to add. A call per verb and resource, which every account may
- * make; so for people, and for whoever was refused already, not for each start.
- * @throws KubeApiError where nobody can be asked
+ * Returns the part of `access` that the API server denies, as rules to add. Makes one call per verb and resource, which every
+ * account is allowed to make. Used on user request and after a denied call, not on each startup.
+ * @throws KubeApiError if the API server cannot be queried
  */
 export async function findMissingAccess(
   client: KubeClient,
@@ -50,7 +50,7 @@ async function missingOf(
 
 interface Asked {
   readonly group: string;
-  /** With its subresource, as in a rule. */
+  /** Includes the subresource, as in a rule. */
   readonly resource: string;
   readonly verb: string;
   readonly namespace: string | undefined;
