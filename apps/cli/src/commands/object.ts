@@ -1,6 +1,6 @@
 import type { AttemptRecord } from "@konverge/records";
 import type { ObjectHistory } from "@konverge/contracts";
-import { defined, createLocalGate, KonvergeError, parseKey } from "@konverge/core";
+import { defined, createLocalGate, KonvergeError, parseKey, resourceId } from "@konverge/core";
 import { InvalidArgumentError, type Command } from "commander";
 import {
   attemptDetails,
@@ -210,14 +210,14 @@ async function blame(
     userAgent: `konverge-cli/${readVersion()}`,
   });
   try {
-    const { resource, group, namespace, name } = key;
+    const { namespace, name } = key;
     const object = await kube.get(type, {
       name,
       ...defined({ namespace }),
     });
     const target = {
       controller: key.controller,
-      resource: group === "" ? resource : `${resource}.${group}`,
+      resource: resourceId(key),
       namespace,
       name,
     };

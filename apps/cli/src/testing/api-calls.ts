@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { ResourceType } from "@konverge/core";
+import { resourceId, type ResourceType } from "@konverge/core";
 
 /** A call that the API server answered. */
 export interface ApiCall {
@@ -85,13 +85,9 @@ function toCall({ verb, objectRef, responseStatus }: AuditEvent): ApiCall | unde
 function matches(call: ApiCall, { verb, type, subresource, name, code }: CallFilter): boolean {
   return (
     (verb === undefined || call.verb === verb) &&
-    (type === undefined || call.resource === nameOf(type)) &&
+    (type === undefined || call.resource === resourceId(type)) &&
     (subresource === undefined || (call.subresource ?? "") === subresource) &&
     (name === undefined || call.name === name) &&
     (code === undefined || call.code === code)
   );
-}
-
-function nameOf({ resource, group }: ResourceType): string {
-  return group === "" ? resource : `${resource}.${group}`;
 }

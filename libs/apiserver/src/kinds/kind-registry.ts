@@ -49,7 +49,7 @@ export class KindRegistry {
     return [...this.#kinds.values()];
   }
 
-  /** Returns true for a group that kube-apiserver itself serves, in any version. */
+  /** Returns true for a group version that kube-apiserver itself serves. */
   isBuiltinGroupVersion(group: string, version: string): boolean {
     return BUILTIN.some((kind) => kind.group === group && kind.version === version);
   }
