@@ -6,8 +6,7 @@ export const HINTS: Readonly<Record<HintCode, string>> = {
   already_exists: "create failed because the object exists; look for it first, or use apply",
   cached_object_mutated: "a read object was changed in place; change it inside kube.mutate",
   not_found_as_failure: "a missing object was treated as a failure; use kube.find",
-  own_spec_written:
-    "the handler writes the spec of its own kind; write the status instead",
+  own_spec_written: "the handler writes the spec of its own kind; write the status instead",
   own_status_trigger: "the handler's own status writes trigger it repeatedly",
   own_write_trigger: "the handler's own writes trigger it repeatedly",
   ownership_flip: "this controller and another manager overwrite a field in turn",

@@ -166,7 +166,8 @@ test.each([
   expect(response.status).toBe(422);
   const problem = await problemOf(response);
   expect(problem.errors?.map(({ pointer }) => pointer)).toEqual(pointers);
-  for (const { detail } of problem.errors ?? []) expect(detail).toMatch(/must|is required|is not|remove/);
+  for (const { detail } of problem.errors ?? [])
+    expect(detail).toMatch(/must|is required|is not|remove/);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import type { PlayedRollout } from "./play-rollout.ts";
 import type { Check } from "./rollout-report.ts";
-import { APP, NEW_IMAGE, readApp, REPLICAS } from "./rollout-app.ts";
+import { NEW_IMAGE, readApp, REPLICAS } from "./rollout-app.ts";
 import type { TimelineRow } from "./run-timeline.ts";
 import type { TwoClusters } from "./two-clusters.ts";
 

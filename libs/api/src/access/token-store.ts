@@ -58,7 +58,10 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
       const known = await list();
       if (known.length >= MOST_TOKENS) {
         const fix = "revoke unused tokens";
-        throw new KonvergeError("invalid_request", `limit of ${MOST_TOKENS} tokens reached; ${fix}`);
+        throw new KonvergeError(
+          "invalid_request",
+          `limit of ${MOST_TOKENS} tokens reached; ${fix}`,
+        );
       }
       if (known.some((other) => other.name === name)) {
         const detail = `token "${name}" already exists; revoke it or use another name`;

@@ -56,7 +56,7 @@ test("reports all problems together, by key", () => {
     'controllers: duplicate name "a"; use unique names',
     "clusters.a.rate: is -1; write calls per second from 0.001 to 100000",
     expect.stringMatching(/^settings\.logLevel: /),
-    "settings.prefx: is not a setting; see docs/configuration.md",
+    "settings.prefx: unknown setting; see docs/configuration.md",
   ]);
   expect(detailsOf({ controllers: [] })).toEqual([
     "controllers: must have at least one controller, or set workflows",
