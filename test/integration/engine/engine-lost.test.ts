@@ -65,7 +65,7 @@ describe.each(testServers())("attempts that never end, on $name", (target) => {
       });
       expect(event).toMatchObject({
         reason: "AttemptsLost",
-        message: expect.stringContaining("2 attempts in a row never ended"),
+        message: expect.stringContaining("2 consecutive attempts were lost"),
       });
       const found = await until("it is in the index", async () => {
         const { items } = await reader.search({ limit: 5, outcome: "lost" });

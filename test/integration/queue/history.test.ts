@@ -246,7 +246,7 @@ describe.each(testServers())("history on $name", (target) => {
     });
     expect(event).toMatchObject({
       reason: "RepeatedFailures",
-      message: expect.stringContaining("25 attempts in a row failed, the last one with Error"),
+      message: expect.stringContaining("25 consecutive attempts failed, the last one with Error"),
       involvedObject: { uid: made.metadata.uid },
     });
   });

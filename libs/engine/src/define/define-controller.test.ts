@@ -37,7 +37,7 @@ test.each([
   ["timeout", "30d", "/timeout", "24 days"],
   ["resync", -1, "/resync", "is not a duration"],
   ["conflictRetry", "never", "/conflictRetry", "inline, job or both"],
-  ["maxFailures", 0, "/maxFailures", "leave it out"],
+  ["maxFailures", 0, "/maxFailures", "omit it"],
   ["agingTime", "1ms", "/agingTime", "longer than 99 ms"],
   ["weights", { a: -1 }, "/weights/a", "give a number"],
   ["use", [1], "/use", "entry 0 must be a function"],
