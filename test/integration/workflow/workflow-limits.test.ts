@@ -79,6 +79,6 @@ test("a signal's payload is bounded as an input is", async () => {
   await expect(runs.signal(ref, "go", { payload: "x".repeat(70_000) })).rejects.toMatchObject({
     code: "invalid_request",
     message:
-      'the payload of signal "go" has 70002 bytes, at most 65536 are kept: give a reference in place of the data',
+      'the payload of signal "go" has 70002 bytes, the limit is 65536; pass a reference instead of the data',
   });
 });

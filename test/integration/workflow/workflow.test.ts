@@ -392,7 +392,7 @@ test("code that does not fit makes a run stuck with a reason, and code that fits
   await clashRuns.signal(ref, "wake");
   await until("the clash is told", async () =>
     (await clashRuns.get(ref))?.blockedReason?.includes(
-      'the journal has "x" as a step, the code now makes it a sleep',
+      'the journal has "x" as a step, but the code makes it a sleep',
     ),
   );
   await clashWorker.stop();

@@ -4,11 +4,7 @@ import type { ChildStarter } from "./await-child.ts";
 import { compensate } from "./compensate.ts";
 import { createContext, type Undo } from "./create-context.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
-import {
-  createRunJournal,
-  type RunJournal,
-  type RunJournalOptions,
-} from "../journal/run-journal.ts";
+import { RunJournal, type RunJournalOptions } from "../journal/run-journal.ts";
 import { FencedError, type Followers, type Leave } from "../store/run-journal-store.ts";
 import type { EndStatus, Failing } from "../store/run-record.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
@@ -41,7 +37,7 @@ type Outcome =
  */
 export async function runExecution(options: ExecutionOptions): Promise<ExecutionEnd> {
   const { store, workflow, held } = options;
-  const journal = createRunJournal(options);
+  const journal = new RunJournal(options);
   const leave = async (how: Leave) => await store.leave(held, how);
   try {
     const unfit = findMisfit(workflow, held.run.version);

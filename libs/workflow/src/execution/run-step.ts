@@ -12,77 +12,129 @@ import type { StepContext, StepOptions } from "../define/define-workflow.ts";
 import { runBody } from "./run-body.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { FencedError } from "../store/run-journal-store.ts";
-import type { StepRecord } from "../store/run-record.ts";
+import type { Failure, StepRecord } from "../store/run-record.ts";
 import { failureOf } from "./step-failed-error.ts";
 import { stepFaultOf } from "./step-fault.ts";
 import { createStepVerbs } from "../verbs/create-step-verbs.ts";
 
 const DEFAULT_ATTEMPTS = 5;
 const DEFAULT_TIMEOUT = "5m";
-/** Waits up to this are spent in place, in ms; longer ones hold no worker. */
+/** Longest wait in place, in ms; longer ones occupy no worker. */
 const MAX_WAIT_IN_PLACE_MS = 2_000;
 
-/** An undo could not do its work. */
+/** Thrown when the attempts of an undo are used up. */
 export class UndoFailedError extends Error {
   override readonly name = "UndoFailedError";
 }
 
+type Body = (step: StepContext) => unknown;
+type Options = Pick<StepOptions<never>, "retry" | "timeout" | "unsafe">;
+
 /**
- * Runs a step's body until it has a result or its tries are used up; tries that failed are counted in the store. An undo
- * cannot be cancelled, and has no end but success.
- * @throws UndoFailedError when the tries of an undo are used up
+ * Runs a step's body until it has a result or its attempts are used up; failed attempts are counted in the store. An undo
+ * cannot be cancelled, and ends only with success.
+ * @throws UndoFailedError when the attempts of an undo are used up
  */
 export async function runStep(
   journal: RunJournal,
   key: string,
   kind: "step" | "undo",
-  body: (step: StepContext) => unknown,
-  options: Pick<StepOptions<never>, "retry" | "timeout" | "unsafe">,
+  body: Body,
+  options: Options,
 ): Promise<Advance> {
-  // It speaks of the body alone: what takes it back is repeated as any other.
-  const isUnsafe = kind === "step" && options.unsafe === true;
-  const { attempts = isUnsafe ? 1 : DEFAULT_ATTEMPTS, policy = failureBackoff } =
-    options.retry ?? {};
-  const timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
-  // Once the cancellation was thrown, what the function still does is cleaning up.
-  const signal =
-    kind === "undo" || journal.cancelThrown ? journal.stopped : journal.stoppedOrCancelled();
-  const noted = journal.progressOf(key);
-  let tries = noted?.attempts ?? 0;
-  let uncounted = noted?.uncounted ?? 0;
-  let waitUntilMs = noted?.untilMs ?? 0;
+  return await new StepRun(journal, key, kind, body, options).run();
+}
 
-  for (;;) {
-    if (kind === "step") {
-      // Whoever died in this run may have begun the body.
-      const begun = tries + (journal.held.died ? 1 : 0);
-      const cancelled = await journal.throwCancel(key, kind, { attempts: begun });
+class StepRun {
+  readonly #journal: RunJournal;
+  readonly #key: string;
+  readonly #kind: "step" | "undo";
+  readonly #body: Body;
+  readonly #isUnsafe: boolean;
+  readonly #maxAttempts: number;
+  readonly #policy: BackoffPolicy;
+  readonly #timeoutMs: number;
+  readonly #signal: AbortSignal;
+  #attempts: number;
+  #uncounted: number;
+  #waitUntilMs: number;
+
+  constructor(
+    journal: RunJournal,
+    key: string,
+    kind: "step" | "undo",
+    body: Body,
+    options: Options,
+  ) {
+    this.#journal = journal;
+    this.#key = key;
+    this.#kind = kind;
+    this.#body = body;
+    // `unsafe` applies to the body only; an undo is always repeated.
+    this.#isUnsafe = kind === "step" && options.unsafe === true;
+    const { attempts = this.#isUnsafe ? 1 : DEFAULT_ATTEMPTS, policy = failureBackoff } =
+      options.retry ?? {};
+    this.#maxAttempts = attempts;
+    this.#policy = policy;
+    this.#timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
+    // After the cancellation was thrown, the remaining steps clean up.
+    this.#signal =
+      kind === "undo" || journal.cancelThrown ? journal.stopped : journal.stoppedOrCancelled();
+    const noted = journal.progressOf(key);
+    this.#attempts = noted?.attempts ?? 0;
+    this.#uncounted = noted?.uncounted ?? 0;
+    this.#waitUntilMs = noted?.untilMs ?? 0;
+  }
+
+  async run(): Promise<Advance> {
+    const journal = this.#journal;
+    for (;;) {
+      const cancelled = await this.#throwCancel();
       if (cancelled !== undefined) return cancelled;
+      const waitUntilMs = this.#waitUntilMs;
+      const leftMs = waitUntilMs - journal.nowMs();
+      if (leftMs > MAX_WAIT_IN_PLACE_MS) {
+        const { message } = journal.progressOf(this.#key) ?? {};
+        return { waitUntilMs, ...defined({ message }) };
+      }
+      if (leftMs > 0) await journal.pause(leftMs, this.#signal);
+      if (journal.stopped.aborted) throw journal.stopped.reason;
+      if (leftMs > 0) continue;
+      const ended = await this.#attempt();
+      if (ended !== undefined) return ended;
     }
-    const leftMs = waitUntilMs - journal.nowMs();
-    if (leftMs > MAX_WAIT_IN_PLACE_MS) {
-      const { message } = journal.progressOf(key) ?? {};
-      return { waitUntilMs, ...defined({ message }) };
-    }
-    if (leftMs > 0) await journal.pause(leftMs, signal);
-    if (journal.stopped.aborted) throw journal.stopped.reason;
-    if (leftMs > 0) continue;
+  }
 
-    if (isUnsafe) {
-      if (tries >= attempts) return await journal.commit(key, unknownOutcome(key, tries));
-      await journal.note(key, { attempts: tries + 1, delayMs: 0 });
+  async #throwCancel(): Promise<StepRecord | undefined> {
+    if (this.#kind === "undo") return undefined;
+    // A lost execution of this run may have begun the body.
+    const attempts = this.#attempts + (this.#journal.held.died ? 1 : 0);
+    return await this.#journal.throwCancel(this.#key, this.#kind, { attempts });
+  }
+
+  /** Runs the body once. Returns the record if that ends the step. */
+  async #attempt(): Promise<StepRecord | undefined> {
+    const journal = this.#journal;
+    const key = this.#key;
+    const kind = this.#kind;
+    if (this.#isUnsafe) {
+      const attempts = this.#attempts;
+      if (attempts >= this.#maxAttempts) {
+        return await journal.commit(key, unknownOutcome(key, attempts));
+      }
+      await journal.note(key, { attempts: attempts + 1, delayMs: 0 });
     }
-    tries += 1;
+    this.#attempts += 1;
     let value: unknown;
     let scrub = (text: string): string => text;
     try {
       journal.beforeBody(key);
-      value = await runBody(body, {
+      value = await runBody(this.#body, {
         run: journal.held,
         step: key,
-        attempt: tries,
-        timeoutMs,
-        signal,
+        attempt: this.#attempts,
+        timeoutMs: this.#timeoutMs,
+        signal: this.#signal,
         openVerbs(over) {
           const open = createStepVerbs(journal, key, over);
           ({ scrub } = open);
@@ -91,43 +143,52 @@ export async function runStep(
       });
       journal.assertFits(key, { kind, value });
     } catch (thrown) {
-      const error = ensureError(thrown);
-      if (journal.stopped.aborted) throw error;
-      const fenced = findCause(error, isFenced);
-      if (fenced !== undefined) throw fenced;
-      if (kind === "step" && journal.cancelPending) continue;
-      const fault = stepFaultOf(error);
-      const failure = failureOf(error, scrub);
-      const { message } = failure;
-      if (fault.kind === "uncounted" && !isUnsafe) {
-        tries -= 1;
-        uncounted += 1;
-        // Nothing ends these tries, so none may come at once: half of the delay is sure.
-        const random = () => (1 + journal.random()) / 2;
-        const delayMs = delayBefore(uncounted, policy, fault.retryAfterMs, random);
-        ({ untilMs: waitUntilMs } = await journal.note(key, {
-          attempts: tries,
-          delayMs,
-          uncounted,
-          message,
-        }));
-        continue;
-      }
-      uncounted = 0;
-      if (tries >= attempts || fault.kind === "final") {
-        if (kind === "undo") throw new UndoFailedError(message);
-        return await journal.commit(key, { kind, error: failure, attempts: tries });
-      }
-      const delayMs = delayBefore(tries, policy, fault.retryAfterMs, journal.random);
-      ({ untilMs: waitUntilMs } = await journal.note(key, { attempts: tries, delayMs, message }));
-      continue;
+      return await this.#handle(ensureError(thrown), scrub);
     }
-    return await journal.commit(key, { kind, value, attempts: tries });
+    return await journal.commit(key, { kind, value, attempts: this.#attempts });
+  }
+
+  /** Handles a failed attempt. Returns the record if that ends the step. */
+  async #handle(error: Error, scrub: (text: string) => string): Promise<StepRecord | undefined> {
+    const journal = this.#journal;
+    const kind = this.#kind;
+    if (journal.stopped.aborted) throw error;
+    const fenced = findCause(error, isFenced);
+    if (fenced !== undefined) throw fenced;
+    if (kind === "step" && journal.cancelPending) return undefined;
+    const fault = stepFaultOf(error);
+    const failure = failureOf(error, scrub);
+    if (fault.kind === "uncounted" && !this.#isUnsafe) {
+      this.#attempts -= 1;
+      this.#uncounted += 1;
+      // Uncounted attempts have no limit, so at least half of the delay is kept.
+      const random = () => (1 + journal.random()) / 2;
+      const delayMs = delayBefore(this.#uncounted, this.#policy, fault.retryAfterMs, random);
+      await this.#wait(delayMs, failure, this.#uncounted);
+      return undefined;
+    }
+    this.#uncounted = 0;
+    if (this.#attempts >= this.#maxAttempts || fault.kind === "final") {
+      if (kind === "undo") throw new UndoFailedError(failure.message);
+      return await journal.commit(this.#key, { kind, error: failure, attempts: this.#attempts });
+    }
+    const retryAfterMs = fault.retryAfterMs;
+    await this.#wait(
+      delayBefore(this.#attempts, this.#policy, retryAfterMs, journal.random),
+      failure,
+    );
+    return undefined;
+  }
+
+  async #wait(delayMs: number, { message }: Failure, uncounted?: number): Promise<void> {
+    const attempts = this.#attempts;
+    const progress = { attempts, delayMs, ...defined({ uncounted }), message };
+    ({ untilMs: this.#waitUntilMs } = await this.#journal.note(this.#key, progress));
   }
 }
 
 function unknownOutcome(step: string, attempts: number): StepRecord {
-  const message = `a worker was lost in the body of step "${step}", which is unsafe: whether it had its effect is not known, and it is not repeated`;
+  const message = `a worker was lost in the body of the unsafe step "${step}"; its outcome is unknown, and it is not repeated`;
   return { kind: "step", error: { code: "outcome_unknown", message }, attempts };
 }
 
@@ -136,12 +197,12 @@ function isFenced(error: unknown): error is FencedError {
 }
 
 function delayBefore(
-  tries: number,
+  attempt: number,
   policy: BackoffPolicy,
   retryAfterMs: number,
   random: () => number,
 ): number {
-  const next = nextDelay({ ...policy, steps: Infinity }, tries - 1, random);
+  const next = nextDelay({ ...policy, steps: Infinity }, attempt - 1, random);
   const delayMs = next.kind === "wait" ? next.afterMs : policy.capMs;
   return Math.max(delayMs, retryAfterMs);
 }

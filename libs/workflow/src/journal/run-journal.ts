@@ -1,232 +1,256 @@
 import { defined, KonvergeError } from "@konverge/core";
 import { markStateOf } from "../store/mark-state.ts";
+import {
+  FencedError,
+  type CommitOptions,
+  type Held,
+  type MarkState,
+  type ProgressNote,
+  type RunJournalStore,
+  type StepMark,
+} from "../store/run-journal-store.ts";
+import type {
+  BufferedSignal,
+  RunWarning,
+  StepKind,
+  StepProgress,
+  StepRecord,
+} from "../store/run-record.ts";
 import type { Interrupt } from "./execution-scope.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import { assertJson } from "../define/json-value.ts";
 import type { RecordedStep } from "./run-observer.ts";
 import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
-import { FencedError, type Held, type StepMark } from "../store/run-journal-store.ts";
-import type {
-  BufferedSignal,
-  StepProgress,
-  RunWarning,
-  StepKind,
-  StepRecord,
-} from "../store/run-record.ts";
-import type { RunJournalStore } from "../store/run-journal-store.ts";
 
 const MAX_RECORD_BYTES = 64 * 1_024;
-/** Recorded when they begin. */
+/** Kinds without a duration. */
 const UNTIMED: ReadonlySet<StepKind> = new Set<StepKind>(["sleep", "now"]);
-
-/** What one activation knows of its run, and writes to it under its epoch. */
-export interface RunJournal extends Pick<RunJournalStore, "scope" | "installation" | "statesOf"> {
-  readonly held: Held;
-  /** Where Kubernetes verbs go. */
-  readonly clusters: ClusterAccess | undefined;
-  /** Aborted when this activation must stop, with the reason. */
-  readonly stopped: AbortSignal;
-  /** Aborted when the cancellation of the run was ordered. */
-  readonly cancelRequested: AbortSignal;
-  /** Aborted with either of them. */
-  stoppedOrCancelled(): AbortSignal;
-  readonly random: () => number;
-  /** Waits in place; ends early when the signal is aborted. */
-  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Told before each try of a body; what it throws takes the place of the body. */
-  readonly beforeBody: (step: string) => void;
-  /** Signals that nobody has taken, in the order of sending. */
-  readonly buffered: readonly BufferedSignal[];
-  /** True while a cancellation is to be thrown by the next verb that would begin something. */
-  readonly cancelPending: boolean;
-  /** True once it was thrown. */
-  readonly cancelThrown: boolean;
-  /** Never later than the store's clock, epoch ms. */
-  nowMs(): number;
-  /** Notes that a step begins, and answers since when it goes on: also across activations in which it waited. */
-  begin(step: string): number;
-  get(step: string): StepRecord | undefined;
-  progressOf(step: string): StepProgress | undefined;
-  commit(
-    step: string,
-    record: StepRecord,
-    options?: {
-      readonly sleepMs?: number;
-      readonly taken?: BufferedSignal;
-      readonly cancels?: boolean;
-    },
-  ): Promise<StepRecord>;
-  note: (step: string, progress: Parameters<RunJournalStore["note"]>[2]) => Promise<StepProgress>;
-  /** Has the run woken by changes of these objects. */
-  watch(objects: readonly string[]): Promise<void>;
-  /** Records a pending cancellation as the end of this step. */
-  throwCancel(
-    step: string,
-    kind: StepKind,
-    known?: Pick<StepRecord, "attempts" | "child">,
-  ): Promise<StepRecord | undefined>;
-  /** @throws KonvergeError `invalid_result` for what cannot be recorded */
-  assertFits(step: string, record: StepRecord): void;
-  /** @throws KonvergeError `invalid_workflow` when a run may have no further step */
-  assertRoom(): void;
-  /** Asks the store. @throws FencedError once another activation has the run */
-  assertHeld(): Promise<void>;
-  interruptOf(error: Error): Interrupt;
-}
 
 export interface RunJournalOptions {
   readonly store: RunJournalStore;
   readonly held: Held;
+  /** Aborted when this execution must stop, with the reason. */
   readonly stopped: AbortSignal;
+  /** Aborted when the cancellation of the run is requested. */
   readonly cancelRequested: AbortSignal;
-  /** Ms on a clock that only goes forward. */
+  /** Monotonic clock, ms. */
   readonly clock: () => number;
   readonly random: () => number;
-  /** For tests without real time. Default: a timer. */
-  readonly pause?: RunJournal["pause"];
-  /** Where Kubernetes verbs go. Default: nowhere, and they are refused. */
+  /** Waits in place, until the time is over or the signal is aborted. Default: a timer. */
+  readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Clusters of the Kubernetes verbs. Default: none; the verbs are rejected. */
   readonly clusters?: ClusterAccess;
-  /** Told of each warning once in the life of the run. Default: nobody. */
+  /** Called with each warning, once per run. Default: none. */
   readonly onWarning?: (warning: RunWarning) => void;
-  /** Told of each record that has a duration. Default: nobody. */
+  /** Called with each record that has a duration. Default: none. */
   readonly onRecorded?: (step: RecordedStep) => void;
-  /** For tests. Default: nothing. */
-  readonly beforeBody?: RunJournal["beforeBody"];
+  /** Called before each attempt of a body; an error replaces the body. For tests. Default: none. */
+  readonly beforeBody?: (step: string) => void;
 }
 
-export function createRunJournal(options: RunJournalOptions): RunJournal {
-  const { store, held, stopped, cancelRequested, clock, random } = options;
-  const claimedAtMs = clock();
-  const steps = new Map(held.steps);
-  const progress = new Map(held.progress);
-  const buffered = [...held.signals];
-  const begunMs = new Map(held.waited.map(({ step, sinceMs }) => [step, sinceMs]));
-  const watched = new Set(held.watched);
-  let { bytes } = held;
-  let warnings = held.run.warnings ?? [];
-  let either: AbortSignal | undefined;
-  let reportsLoss = held.died;
-  let cancelThrown = held.cancelledAt !== undefined;
-  const isCancelPending = () =>
-    !cancelThrown &&
-    held.failing === undefined &&
-    (held.run.cancel !== undefined || cancelRequested.aborted);
+/** The journal of a run, as one execution reads and writes it under its epoch. */
+export class RunJournal {
+  readonly held: Held;
+  /** Clusters of the Kubernetes verbs. */
+  readonly clusters: ClusterAccess | undefined;
+  /** Aborted when this execution must stop, with the reason. */
+  readonly stopped: AbortSignal;
+  readonly random: () => number;
+  readonly pause: NonNullable<RunJournalOptions["pause"]>;
+  readonly beforeBody: NonNullable<RunJournalOptions["beforeBody"]>;
+  readonly #options: RunJournalOptions;
+  readonly #claimedAtMs: number;
+  readonly #steps: Map<string, StepRecord>;
+  readonly #progress: Map<string, StepProgress>;
+  readonly #buffered: BufferedSignal[];
+  readonly #begunMs: Map<string, number | undefined>;
+  readonly #watched: Set<string>;
+  #bytes: number;
+  #warnings: readonly RunWarning[];
+  #stoppedOrCancelled: AbortSignal | undefined;
+  #reportsLoss: boolean;
+  #cancelThrown: boolean;
 
-  const commit: RunJournal["commit"] = async (step, record, how = {}) => {
-    const startedAtMs = UNTIMED.has(record.kind) ? undefined : begunMs.get(step);
-    const told = {
-      ...record,
+  constructor(options: RunJournalOptions) {
+    const { held } = options;
+    this.held = held;
+    this.clusters = options.clusters;
+    this.stopped = options.stopped;
+    this.random = options.random;
+    this.pause = options.pause ?? pause;
+    this.beforeBody = options.beforeBody ?? (() => undefined);
+    this.#options = options;
+    this.#claimedAtMs = options.clock();
+    this.#steps = new Map(held.steps);
+    this.#progress = new Map(held.progress);
+    this.#buffered = [...held.signals];
+    this.#begunMs = new Map(held.waited.map(({ step, sinceMs }) => [step, sinceMs]));
+    this.#watched = new Set(held.watched);
+    this.#bytes = held.bytes;
+    this.#warnings = held.run.warnings ?? [];
+    this.#reportsLoss = held.died;
+    this.#cancelThrown = held.cancelledAt !== undefined;
+  }
+
+  get scope(): string {
+    return this.#options.store.scope;
+  }
+
+  installation(): Promise<string> {
+    return this.#options.store.installation();
+  }
+
+  /** Aborted when this execution must stop, or when the cancellation of the run is requested. */
+  stoppedOrCancelled(): AbortSignal {
+    // Created once: such a signal costs more than the rest of a step.
+    return (this.#stoppedOrCancelled ??= AbortSignal.any([
+      this.stopped,
+      this.#options.cancelRequested,
+    ]));
+  }
+
+  /** Unconsumed signals, in the order of sending. */
+  get buffered(): readonly BufferedSignal[] {
+    return this.#buffered;
+  }
+
+  /** True if the next verb that would start new work must throw the cancellation. */
+  get cancelPending(): boolean {
+    const { run, failing } = this.held;
+    const isRequested = run.cancel !== undefined || this.#options.cancelRequested.aborted;
+    return !this.#cancelThrown && failing === undefined && isRequested;
+  }
+
+  /** True once the cancellation was thrown. */
+  get cancelThrown(): boolean {
+    return this.#cancelThrown;
+  }
+
+  /** The store's clock, or slightly before it, epoch ms. */
+  nowMs(): number {
+    return Math.floor(this.held.nowMs + this.#options.clock() - this.#claimedAtMs);
+  }
+
+  /** Notes the begin of a step. Returns its first begin, also if that was in an earlier execution in which it waited. */
+  begin(step: string): number {
+    const sinceMs = this.#begunMs.get(step) ?? this.nowMs();
+    this.#begunMs.set(step, sinceMs);
+    return sinceMs;
+  }
+
+  get(step: string): StepRecord | undefined {
+    return this.#steps.get(step);
+  }
+
+  progressOf(step: string): StepProgress | undefined {
+    return this.#progress.get(step);
+  }
+
+  async commit(step: string, given: StepRecord, how: CommitOptions = {}): Promise<StepRecord> {
+    const startedAtMs = UNTIMED.has(given.kind) ? undefined : this.#begunMs.get(step);
+    const record = {
+      ...given,
       ...defined({ startedAtMs }),
-      ...(reportsLoss ? { workerLost: true } : {}),
+      ...(this.#reportsLoss ? { workerLost: true } : {}),
     };
-    reportsLoss = false;
-    const ownBytes = bytesOf(step, told);
-    const fresh = findWarnings({ steps: steps.size + 1, bytes: bytes + ownBytes }).filter(
-      ({ code }) => !warnings.some((known) => known.code === code),
-    );
-    // Before the answer: a commit of another branch must not warn again.
-    if (fresh.length > 0) warnings = [...warnings, ...fresh];
-    const stored = await store.commit(held, step, told, {
+    this.#reportsLoss = false;
+    const bytes = bytesOf(step, record);
+    const fresh = this.#takeWarnings(bytes);
+    const stored = await this.#options.store.commit(this.held, step, record, {
       ...how,
-      ...(fresh.length === 0 ? {} : { warnings }),
+      ...(fresh.length === 0 ? {} : { warnings: this.#warnings }),
     });
-    for (const warning of fresh) options.onWarning?.(warning);
-    if (stored.kind !== "sleep" && stored.kind !== "now") {
-      const { kind, error, atMs = 0 } = stored;
-      const durationMs = atMs - (stored.startedAtMs ?? atMs);
-      options.onRecorded?.({ kind, failed: error !== undefined, durationMs });
-    }
-    steps.set(step, stored);
-    bytes += ownBytes;
-    if (how.taken !== undefined) buffered.splice(buffered.indexOf(how.taken), 1);
-    if (stored.error?.code === "cancelled" && how.cancels === true) cancelThrown = true;
+    for (const warning of fresh) this.#options.onWarning?.(warning);
+    this.#reportRecorded(stored);
+    this.#steps.set(step, stored);
+    this.#bytes += bytes;
+    if (how.taken !== undefined) this.#buffered.splice(this.#buffered.indexOf(how.taken), 1);
+    if (stored.error?.code === "cancelled" && how.cancels === true) this.#cancelThrown = true;
     return stored;
-  };
+  }
 
-  const nowMs = () => Math.floor(held.nowMs + clock() - claimedAtMs);
+  async note(step: string, progress: ProgressNote): Promise<StepProgress> {
+    const noted = await this.#options.store.note(this.held, step, progress);
+    this.#progress.set(step, noted);
+    return noted;
+  }
 
-  return {
-    scope: store.scope,
-    installation: () => store.installation(),
-    async statesOf(marks) {
-      const { workflow, id, run } = held;
-      const isOwn = (mark: StepMark) =>
-        mark.workflow === workflow && mark.id === id && mark.createdAtMs === run.createdAtMs;
-      const others = marks.filter((mark) => !isOwn(mark));
-      const states = others.length === 0 ? [] : await store.statesOf(others);
-      const known = new Map(others.map((mark, index) => [mark, states[index] ?? "live"]));
-      return marks.map((mark) => known.get(mark) ?? markStateOf("running", steps, mark.step));
-    },
-    held,
-    clusters: options.clusters,
-    stopped,
-    cancelRequested,
-    // Made once: such a signal costs more than the rest of a step.
-    stoppedOrCancelled: () => (either ??= AbortSignal.any([stopped, cancelRequested])),
-    random,
-    pause: options.pause ?? pause,
-    beforeBody: options.beforeBody ?? (() => undefined),
-    buffered,
-    get cancelPending() {
-      return isCancelPending();
-    },
-    get cancelThrown() {
-      return cancelThrown;
-    },
-    nowMs,
-    begin(step) {
-      const sinceMs = begunMs.get(step) ?? nowMs();
-      begunMs.set(step, sinceMs);
-      return sinceMs;
-    },
-    get: (step) => steps.get(step),
-    progressOf: (step) => progress.get(step),
-    commit,
-    async note(step, note) {
-      const noted = await store.note(held, step, note);
-      progress.set(step, noted);
-      return noted;
-    },
-    async watch(objects) {
-      const fresh = objects.filter((object) => !watched.has(object));
-      if (fresh.length === 0) return;
-      await store.watch(held, fresh);
-      for (const object of fresh) watched.add(object);
-    },
-    async throwCancel(step, kind, known = { attempts: 0 }) {
-      if (!isCancelPending()) return undefined;
-      const { by, reason } = held.run.cancel ?? {};
-      const message = `the run was cancelled${by === undefined ? "" : ` by ${by}`}${reason === undefined ? "" : `: ${reason}`}`;
-      const record: StepRecord = { kind, error: { code: "cancelled", message }, ...known };
-      return await commit(step, record, { cancels: true });
-    },
-    assertFits,
-    assertRoom() {
-      const full = findFull({ steps: steps.size, bytes });
-      if (full !== undefined) throw new KonvergeError("invalid_workflow", full);
-    },
-    async assertHeld() {
-      if (await store.holds(held)) return;
-      throw new FencedError(`another execution holds the run ${held.workflow}/${held.id}`);
-    },
-    interruptOf(error) {
-      if (error instanceof FencedError || stopped.aborted) return { kind: "lost" };
-      return { kind: "error", error };
-    },
-  };
+  /** Registers the run to be woken by changes of these objects. */
+  async watch(objects: readonly string[]): Promise<void> {
+    const fresh = objects.filter((object) => !this.#watched.has(object));
+    if (fresh.length === 0) return;
+    await this.#options.store.watch(this.held, fresh);
+    for (const object of fresh) this.#watched.add(object);
+  }
+
+  /** Records a pending cancellation as the end of this step. */
+  async throwCancel(
+    step: string,
+    kind: StepKind,
+    known: Pick<StepRecord, "attempts" | "child"> = { attempts: 0 },
+  ): Promise<StepRecord | undefined> {
+    if (!this.cancelPending) return undefined;
+    const { by, reason } = this.held.run.cancel ?? {};
+    const message = `the run was cancelled${by === undefined ? "" : ` by ${by}`}${reason === undefined ? "" : `: ${reason}`}`;
+    const record: StepRecord = { kind, error: { code: "cancelled", message }, ...known };
+    return await this.commit(step, record, { cancels: true });
+  }
+
+  /** @throws KonvergeError `invalid_result` if the record cannot be stored */
+  assertFits(step: string, record: StepRecord): void {
+    assertJson(record.value, `the value of "${step}"`);
+    const bytes = Buffer.byteLength(JSON.stringify(record));
+    if (bytes <= MAX_RECORD_BYTES) return;
+    throw new KonvergeError(
+      "invalid_result",
+      `the value of "${step}" has ${bytes} bytes, the limit is ${MAX_RECORD_BYTES}; return a reference instead of the data`,
+    );
+  }
+
+  /** @throws KonvergeError `invalid_workflow` if the run is at a limit */
+  assertRoom(): void {
+    const full = findFull({ steps: this.#steps.size, bytes: this.#bytes });
+    if (full !== undefined) throw new KonvergeError("invalid_workflow", full);
+  }
+
+  /** Reads from the store. @throws FencedError once another execution has the run */
+  async assertHeld(): Promise<void> {
+    if (await this.#options.store.holds(this.held)) return;
+    throw new FencedError(`another execution holds the run ${this.held.workflow}/${this.held.id}`);
+  }
+
+  async statesOf(marks: readonly StepMark[]): Promise<MarkState[]> {
+    const { workflow, id, run } = this.held;
+    const isOwn = (mark: StepMark) =>
+      mark.workflow === workflow && mark.id === id && mark.createdAtMs === run.createdAtMs;
+    const others = marks.filter((mark) => !isOwn(mark));
+    const states = others.length === 0 ? [] : await this.#options.store.statesOf(others);
+    const known = new Map(others.map((mark, index) => [mark, states[index] ?? "live"]));
+    return marks.map((mark) => known.get(mark) ?? markStateOf("running", this.#steps, mark.step));
+  }
+
+  interruptOf(error: Error): Interrupt {
+    if (error instanceof FencedError || this.stopped.aborted) return { kind: "lost" };
+    return { kind: "error", error };
+  }
+
+  /** Returns new warnings, and adds them before the commit: that of another branch must not warn again. */
+  #takeWarnings(bytes: number): readonly RunWarning[] {
+    const size = { steps: this.#steps.size + 1, bytes: this.#bytes + bytes };
+    const fresh = findWarnings(size).filter(
+      ({ code }) => !this.#warnings.some((known) => known.code === code),
+    );
+    if (fresh.length > 0) this.#warnings = [...this.#warnings, ...fresh];
+    return fresh;
+  }
+
+  #reportRecorded({ kind, error, atMs = 0, startedAtMs = atMs }: StepRecord): void {
+    if (kind === "sleep" || kind === "now") return;
+    const failed = error !== undefined;
+    this.#options.onRecorded?.({ kind, failed, durationMs: atMs - startedAtMs });
+  }
 }
 
-function assertFits(step: string, record: StepRecord): void {
-  assertJson(record.value, `what "${step}" gives`);
-  const bytes = Buffer.byteLength(JSON.stringify(record));
-  if (bytes <= MAX_RECORD_BYTES) return;
-  throw new KonvergeError(
-    "invalid_result",
-    `what "${step}" gives has ${bytes} bytes, at most ${MAX_RECORD_BYTES} are kept: return a reference in place of the data`,
-  );
-}
-
-/** Ends early when `signal` is aborted. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -170,7 +170,7 @@ test("what cannot be kept fails the run, with the cure, in place of trying for e
   });
   expect(await testWorkflow(wide, undefined).settle()).toMatchObject({
     status: "failed",
-    error: { message: expect.stringContaining("at most 65536 are kept") as string },
+    error: { message: expect.stringContaining("the limit is 65536") as string },
   });
   const odd = defineWorkflow("odd", { version: 1 }, async (w) => {
     await w.child("smoke", smoke, { pool: new Date() as unknown as string });

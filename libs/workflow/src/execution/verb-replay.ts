@@ -1,0 +1,102 @@
+import { defined, ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
+import { never, type ExecutionScope } from "../journal/execution-scope.ts";
+import type { RunJournal } from "../journal/run-journal.ts";
+import type { RunWait, StepKind, StepRecord } from "../store/run-record.ts";
+import type { Advance } from "./advance.ts";
+import { assertOutsideOfBodies } from "./run-body.ts";
+import { errorOf } from "./step-failed-error.ts";
+
+/** Separators of a name from its number, its progress and its dropped signals. */
+const FORBIDDEN = /[#~!\p{Cc}]|^undo:/u;
+const MAX_NAME = 200;
+/** Suffix of a sleep's name in the record that ends it early. */
+const OVER = /!over$/;
+
+/** Errors of the function, which would fail again. */
+const FUNCTION_FAULTS: ReadonlySet<string> = new Set(["invalid_result", "invalid_workflow"]);
+
+/** Replays the journal of a run to the verbs of its function, and continues after the last record. */
+export class VerbReplay {
+  readonly journal: RunJournal;
+  readonly #scope: ExecutionScope;
+  readonly #counts = new Map<string, number>();
+  readonly #open = new Set<string>();
+
+  constructor(scope: ExecutionScope, journal: RunJournal) {
+    this.journal = journal;
+    this.#scope = scope;
+  }
+
+  /** Returns the name, with a number from its second call on. @throws KonvergeError `invalid_workflow` */
+  nextKey(name: string): string {
+    assertOutsideOfBodies(name);
+    if (typeof name !== "string" || name === "" || name.length > MAX_NAME || FORBIDDEN.test(name)) {
+      throw new KonvergeError(
+        "invalid_workflow",
+        `name "${name}" must be 1 to ${MAX_NAME} characters without #, ~, ! and line breaks, and not begin with "undo:"`,
+      );
+    }
+    if (this.#open.has(name)) {
+      throw new KonvergeError(
+        "invalid_workflow",
+        `"${name}" is called while another "${name}" is running; give concurrent steps different names`,
+      );
+    }
+    const count = (this.#counts.get(name) ?? 0) + 1;
+    this.#counts.set(name, count);
+    return count === 1 ? name : `${name}#${count}`;
+  }
+
+  /** Runs a verb. Its name may not be used again until the verb has ended. */
+  async exclusively<T>(name: string, verb: (key: string) => Promise<T>): Promise<T> {
+    const key = this.nextKey(name);
+    this.#open.add(name);
+    try {
+      return await verb(key);
+    } finally {
+      this.#open.delete(name);
+    }
+  }
+
+  /** Returns the record of a step, made by `advance` if it is missing. Never settles if the run waits or is interrupted. */
+  async settle(key: string, kind: StepKind, advance: () => Promise<Advance>): Promise<StepRecord> {
+    if (this.#scope.closed) return await never();
+    const known = this.journal.get(key);
+    if (known !== undefined && known.kind !== kind) {
+      return await this.#scope.interrupt({
+        kind: "blocked",
+        reason:
+          `the journal has "${key}" as a ${known.kind}, but the code makes it a ${kind}; ` +
+          "rename it, or restore the old code; the run resumes when the code fits",
+      });
+    }
+    return known ?? (await this.#advance({ step: key.replace(OVER, ""), kind }, advance));
+  }
+
+  async #advance(wait: RunWait, advance: () => Promise<Advance>): Promise<StepRecord> {
+    // The function of a failing run only shows which steps have an undo.
+    if (this.journal.held.failing !== undefined) return await this.#scope.block();
+    this.journal.assertRoom();
+    const sinceMs = this.journal.begin(wait.step);
+    let advanced: Advance;
+    try {
+      advanced = await this.#scope.run(advance);
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      if (isKonvergeError(error) && FUNCTION_FAULTS.has(error.code)) throw error;
+      return await this.#scope.interrupt(this.journal.interruptOf(error));
+    }
+    if (!("waitUntilMs" in advanced)) return advanced;
+    const { waitUntilMs: untilMs, message, child, objects } = advanced;
+    return await this.#scope.block(
+      { ...wait, sinceMs, ...defined({ untilMs, message, child }) },
+      objects,
+    );
+  }
+}
+
+/** Returns the recorded value. @throws the recorded error */
+export function valueOf(key: string, { error, value }: StepRecord): unknown {
+  if (error !== undefined) throw errorOf(key, error);
+  return value;
+}
