@@ -58,7 +58,7 @@ const MISTAKES: readonly Mistake[] = [
   {
     what: "a change of an object that was read",
     hint: "cached_object_mutated",
-    message: /inside of kube\.mutate/,
+    message: /inside kube\.mutate/,
     reconcile:
       () =>
       async ({ object }) => {
@@ -68,7 +68,7 @@ const MISTAKES: readonly Mistake[] = [
   {
     what: "a new field in an object that was read",
     hint: "cached_object_mutated",
-    message: /inside of kube\.mutate/,
+    message: /inside kube\.mutate/,
     reconcile:
       () =>
       async ({ object }) => {
@@ -78,7 +78,7 @@ const MISTAKES: readonly Mistake[] = [
   {
     what: "the spec of the own kind written",
     hint: "own_spec_written",
-    message: /for people/,
+    message: /write the status instead/,
     reconcile:
       () =>
       async ({ object, kube }) => {
