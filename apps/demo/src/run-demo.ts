@@ -173,10 +173,10 @@ function explain({ apiServer }: LocalStack): string[] {
   const counted =
     apiServer.auditLog === undefined ? "counted by the clients" : "counted by the API server";
   return [
-    "naive     one process with @kubernetes/client-node: informer, PUT, three tries",
-    "lazy      Konverge with live reads, one try per attempt, conflicts retried by the queue",
-    "konverge  Konverge with reads from watches, field-level writes and object lanes",
-    `The load is the same in all acts. Calls, writes and conflicts are ${counted}.`,
+    "naive     one process, @kubernetes/client-node: informer, PUT, three tries",
+    "lazy      Konverge with live reads; a conflict ends the attempt, then retry",
+    "konverge  Konverge with reads from watches, field-level writes, object lanes",
+    `Same load in all acts. Calls, writes and conflicts: ${counted}.`,
   ];
 }
 
