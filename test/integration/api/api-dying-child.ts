@@ -1,13 +1,15 @@
-/** An API that starts a run and dies before it has kept the answer. */
+/** An API that starts a run and dies before it stores the response. */
 import { createApi, openQueueAccess } from "@konverge/api";
 import { openGuardControl } from "@konverge/guard";
 import { createMetrics } from "@konverge/telemetry";
 
 const [url = "", prefix = "", key = "", body = ""] = process.argv.slice(2);
 const access = openQueueAccess({ redisUrl: url, prefix, onError: () => undefined });
-const dying = { ...access.answers, keep: async () => void process.kill(process.pid, "SIGKILL") };
+Object.defineProperty(access, "answers", {
+  value: { ...access.answers, keep: async () => void process.kill(process.pid, "SIGKILL") },
+});
 const api = createApi({
-  access: { ...access, answers: dying },
+  access,
   guards: openGuardControl({ redis: { url }, prefix }),
   metrics: createMetrics({ version: "test" }),
   token: undefined,
