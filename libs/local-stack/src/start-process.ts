@@ -76,23 +76,15 @@ export function startProcess({
       return child.exitCode === null && child.signalCode === null;
     },
     async logged(message, deadlineMs = 30_000) {
-      const fail = (why: string) =>
-        new KonvergeError("demo_failed", `konverge ${args[0]} ${why}\n${log.tail.join("\n")}`);
-      let timer: NodeJS.Timeout | undefined;
-      try {
-        return await Promise.race([
-          log.wait(message),
-          ended.then((how): never => {
-            throw fail(how);
-          }),
-          new Promise<never>((_, reject) => {
-            const why = `did not log "${message}" within ${deadlineMs} ms`;
-            timer = setTimeout(() => reject(fail(why)), deadlineMs);
-          }),
-        ]);
-      } finally {
-        clearTimeout(timer);
-      }
+      const { promise: failed, resolve: fail } = Promise.withResolvers<string>();
+      void ended.then(fail);
+      const late = `did not log "${message}" within ${deadlineMs} ms`;
+      const timer = setTimeout(() => fail(late), deadlineMs);
+      const outcome = await Promise.race([log.wait(message), failed]);
+      clearTimeout(timer);
+      if (typeof outcome !== "string") return outcome;
+      const text = `konverge ${args[0]} ${outcome}\n${log.tail.join("\n")}`;
+      throw new KonvergeError("demo_failed", text);
     },
     onLine: (listener) => log.onLine(listener),
     ended,

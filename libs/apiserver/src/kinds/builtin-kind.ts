@@ -87,14 +87,8 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
       options.prepareCreate?.(object);
     },
     prepareUpdate: (next, live, subresource) => {
-      if (subresource === "status") {
-        setOrDelete(next, "spec", live["spec"] === undefined ? undefined : cloneJson(live["spec"]));
-        for (const name of statusKeepsMetadata) {
-          setOrDelete(metadataOf(next), name, metadataOf(live)[name]);
-        }
-      } else if (hasStatus) {
-        setOrDelete(next, "status", live["status"]);
-      }
+      if (subresource === "status") keepOutsideStatus(next, live, statusKeepsMetadata);
+      else if (hasStatus) setOrDelete(next, "status", live["status"]);
       options.prepareUpdate?.(next, live, subresource);
       const isChanged =
         subresource !== "status" &&
@@ -103,4 +97,13 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
       if (isChanged) metadataOf(next)["generation"] = generationOf(live) + 1;
     },
   };
+}
+
+function keepOutsideStatus(
+  next: JsonObject,
+  live: JsonObject,
+  metadataFields: readonly string[],
+): void {
+  setOrDelete(next, "spec", live["spec"] === undefined ? undefined : cloneJson(live["spec"]));
+  for (const name of metadataFields) setOrDelete(metadataOf(next), name, metadataOf(live)[name]);
 }

@@ -41,6 +41,17 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     ...validateScale(next, scale, hasStatus),
     ...validateListTypes(declared, next, ""),
   ];
+  const prune = (schemaOf: Schema, object: JsonObject): string[] => {
+    const unknown = preservesAll ? [] : pruneCustomResource(schemaOf, object);
+    applyDefaults(schemaOf, object);
+    return unknown;
+  };
+  const convert = (object: JsonObject, toVersion: string, schemaOf: Schema): JsonObject => {
+    const converted = cloneJson(object);
+    converted["apiVersion"] = toVersion;
+    prune(schemaOf, converted);
+    return converted;
+  };
   return {
     group: crd.group,
     version: version.name,
@@ -61,11 +72,7 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     updatesUnconditionally: false,
     selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => jsonPath.slice(1)),
     nameErrors: subdomainErrors,
-    decode: (object) => {
-      const unknown = preservesAll ? [] : pruneCustomResource(declared, object);
-      applyDefaults(declared, object);
-      return unknown;
-    },
+    decode: (object) => prune(declared, object),
     resetFields: (subresource) => {
       if (subresource === "status") return STATUS_RESET;
       return hasStatus && subresource === "" ? MAIN_RESET : EMPTY_FIELDS;
@@ -80,22 +87,14 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     validateUpdate: (next, live, subresource) =>
       subresource === "status" ? validateStatus(declared, next, live) : validate(next, live),
     view: (stored) => {
-      const seen = cloneJson(stored);
-      seen["apiVersion"] = apiVersion;
-      if (!preservesAll) pruneCustomResource(declared, seen);
-      applyDefaults(declared, seen);
+      const seen = convert(stored, apiVersion, declared);
       return jsonEquals(seen, stored) ? stored : seen;
     },
-    toStorage: (object) => {
-      if (apiVersion === storageApiVersion) return object;
-      // Stored objects have the shape and defaults of the storage version, regardless of the version of the write.
-      const stored = cloneJson(object);
-      stored["apiVersion"] = storageApiVersion;
-      const storedSchema = storing.schema?.openAPIV3Schema ?? {};
-      if (!preservesAll) pruneCustomResource(storedSchema, stored);
-      applyDefaults(storedSchema, stored);
-      return stored;
-    },
+    // Stored objects have the shape and defaults of the storage version, regardless of the version of the write.
+    toStorage: (object) =>
+      apiVersion === storageApiVersion
+        ? object
+        : convert(object, storageApiVersion, storing.schema?.openAPIV3Schema ?? {}),
   };
 }
 

@@ -74,34 +74,17 @@ export interface EmbeddedApiServer extends AsyncDisposable {
  * @throws KonvergeError `invalid_config` if it cannot listen or its files cannot be used
  */
 export async function createApiServer(options: ApiServerOptions = {}): Promise<EmbeddedApiServer> {
-  const { host = "127.0.0.1", port = 0, dataDir, version = VERSION } = options;
+  const { host = "127.0.0.1", port = 0, dataDir, historyLimit } = options;
   const changeLog = dataDir === undefined ? undefined : new ChangeLog(dataDir);
-  const store = new ObjectStore({
-    ...defined({ changeLog, historyLimit: options.historyLimit }),
-  });
+  const store = new ObjectStore(defined({ changeLog, historyLimit }));
   makeFirstObjects(store);
-  const kinds = new KindRegistry(store.table("customresourcedefinitions.apiextensions.k8s.io"));
+  const handling = makeHandling(store, options);
   const stopLifecycle = runCrdLifecycle(store);
-  const auditLog = options.auditLog === undefined ? undefined : new AuditLog(options.auditLog);
-  const handling: Handling = {
-    state: {
-      store,
-      kinds,
-      now: Date.now,
-      freshnessLimitMs: options.freshnessLimitMs ?? 3_000,
-      bookmarkEveryMs: options.bookmarkEveryMs ?? 60_000,
-    },
-    faults: new FaultRules(options.random ?? Math.random),
-    watches: new OpenWatches(),
-    auditLog,
-    flowIds: makeFlowIds(),
-    version,
-  };
   const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
     void handleRequest(handling, request, response);
   });
   const closeFiles = () => {
-    auditLog?.close();
+    handling.auditLog?.close();
     changeLog?.close();
   };
   const stop = async () => {
@@ -122,7 +105,7 @@ export async function createApiServer(options: ApiServerOptions = {}): Promise<E
   return {
     url,
     kubeconfig: formatKubeconfig(url),
-    version,
+    version: handling.version,
     get resourceVersion() {
       return String(store.version);
     },
@@ -141,6 +124,20 @@ export async function createApiServer(options: ApiServerOptions = {}): Promise<E
     sendBookmarks: (resource) => handling.watches.bookmark(resource),
     close,
     [Symbol.asyncDispose]: close,
+  };
+}
+
+function makeHandling(store: ObjectStore, options: ApiServerOptions): Handling {
+  const { freshnessLimitMs = 3_000, bookmarkEveryMs = 60_000, auditLog } = options;
+  const definitions = store.table("customresourcedefinitions.apiextensions.k8s.io");
+  const kinds = new KindRegistry(definitions);
+  return {
+    state: { store, kinds, now: Date.now, freshnessLimitMs, bookmarkEveryMs },
+    faults: new FaultRules(options.random ?? Math.random),
+    watches: new OpenWatches(),
+    auditLog: auditLog === undefined ? undefined : new AuditLog(auditLog),
+    flowIds: makeFlowIds(),
+    version: options.version ?? VERSION,
   };
 }
 

@@ -24,7 +24,7 @@ export interface KubeClientOptions {
   readonly credentials: KubeCredentials;
   /** Consulted before each call. */
   readonly gate: Gate;
-  /** `User-Agent`. The part before the first `/` is the field manager of applies without one. */
+  /** `User-Agent`. The part before the first `/` is the field manager of writes without one. */
   readonly userAgent: string;
   /** Default field manager. Two programs that share one delete each other's applied fields. */
   readonly fieldManager?: string;
