@@ -6,15 +6,15 @@ import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { runExecution, type ExecutionEnd } from "./run-execution.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { Claimed, Followers } from "../store/run-journal-store.ts";
-import type { RunJournalStore } from "../store/run-journal-store.ts";
+import type { Claimed, Followers, Held, RunJournalStore } from "../store/run-journal-store.ts";
 import type { RunQueries } from "../store/run-queries.ts";
 import type { RunWarning } from "../store/run-record.ts";
 
-/** How soon running bodies are told of a cancellation, and runs whose wake-up was lost are looked for, in ms. */
-const LOOK_EVERY_MS = 1_000;
+/** Interval in which the signals of cancelled runs are aborted, in ms. */
+const CANCEL_EVERY_MS = 1_000;
+/** Interval in which runs with a lost wake-up are woken, in ms. */
 const SWEEP_EVERY_MS = 5_000;
-/** How long the last of these is waited for at the end. */
+/** Longest wait for the last of these rounds at the end, in ms. */
 const LAST_ROUND_MS = 1_000;
 
 export interface RunWorkerOptions {
@@ -33,109 +33,145 @@ export interface RunWorkerOptions {
   readonly onWarning?: (ref: RunRef, warning: RunWarning) => void;
 }
 
-/** Runs the activations of one workflow: each is an attempt of the queue, with its lease, its place and its record. */
+/** Runs the executions of one workflow. Each is an attempt of the queue, with its lease, slot and record. */
 export function startRunWorker(options: RunWorkerOptions): QueueWorker {
-  const { store, queue, workflow, wake, workerId, observer, onError } = options;
-  /** Of the runs that are active here. */
-  const cancels = new Map<string, AbortController>();
+  return new RunWorker(options);
+}
 
-  const claim = async (ref: RunRef, attempt: AttemptLease): Promise<Claimed> => {
+class RunWorker implements QueueWorker {
+  readonly #options: RunWorkerOptions;
+  /** Of the runs that are active here. */
+  readonly #cancels = new Map<string, AbortController>();
+  readonly #rounds: readonly (() => Promise<void>)[];
+  readonly #worker: QueueWorker;
+
+  constructor(options: RunWorkerOptions) {
+    this.#options = options;
+    const { queue, workerId, concurrency, onError } = options;
+    this.#rounds = [
+      repeat(() => this.#abortCancelled(), CANCEL_EVERY_MS, onError),
+      repeat(() => this.#wakeOverdue(), SWEEP_EVERY_MS, onError),
+    ];
+    const handle = (attempt: AttemptLease) => this.#handle(attempt);
+    this.#worker = queue.work({ workerId, concurrency, handle, onError });
+  }
+
+  get active(): number {
+    return this.#worker.active;
+  }
+
+  pause(): void {
+    this.#worker.pause();
+  }
+
+  resume(): void {
+    this.#worker.resume();
+  }
+
+  async stop(options?: Parameters<QueueWorker["stop"]>[0]): Promise<void> {
+    await this.#worker.stop(options);
+    await this.#endRounds();
+  }
+
+  async kill(): Promise<void> {
+    await this.#worker.kill();
+    await this.#endRounds();
+  }
+
+  async #endRounds(): Promise<void> {
+    await Promise.all(this.#rounds.map((end) => end()));
+  }
+
+  async #handle(attempt: AttemptLease): Promise<AttemptEnd> {
+    try {
+      const end = await this.#execute(attempt);
+      const execution = typeof end === "string" ? end : end.kind;
+      return { outcome: outcomeOf(end), record: JSON.stringify({ execution }) };
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      this.#options.onError(error);
+      return { outcome: { kind: "retry", error } };
+    }
+  }
+
+  async #execute(attempt: AttemptLease): Promise<ExecutionEnd | Claimed["kind"]> {
+    const ref = { workflow: this.#options.workflow.name, id: attempt.key.name };
+    const claimed = await this.#claim(ref, attempt);
+    if (claimed.kind === "ended") await this.#wakeFollowers(ref, claimed);
+    if (claimed.kind !== "held") return claimed.kind;
+    const cancel = new AbortController();
+    this.#cancels.set(ref.id, cancel);
+    try {
+      const end = await this.#runHeld(ref, claimed, attempt.signal, cancel.signal);
+      // Before the attempt ends: if the worker dies here, the repeated attempt finds the run ended.
+      if (end.kind === "ended") await this.#wakeFollowers(ref, end.followers);
+      return end;
+    } finally {
+      if (this.#cancels.get(ref.id) === cancel) this.#cancels.delete(ref.id);
+    }
+  }
+
+  async #claim(ref: RunRef, attempt: AttemptLease): Promise<Claimed> {
+    const { store, queue, workerId } = this.#options;
     const lease = attempt.epoch;
     const owner = `${workerId}/${attempt.startedAtMs}/${lease}`;
     const claimed = await store.claim(ref, { lease, owner });
     if (claimed.kind !== "fenced") return claimed;
-    // The queue's counter can begin anew (another number of shards, a deleted key): then this is its latest attempt all the same.
+    // The queue's counter is reset by another number of shards or a deleted key. This attempt may still be the latest one.
     const key = await queue.getKey(attempt.key);
     return key?.epoch === lease ? await store.claim(ref, { lease, owner, anew: true }) : claimed;
-  };
+  }
 
-  const goOn = async (ref: RunRef, { parent, next, notify }: Followers) => {
+  async #runHeld(
+    ref: RunRef,
+    held: Held,
+    stopped: AbortSignal,
+    cancelRequested: AbortSignal,
+  ): Promise<ExecutionEnd> {
+    const { store, workflow, startChild, clusters, observer, onWarning } = this.#options;
+    const onRecorded =
+      observer && ((step: RecordedStep) => void observer.recorded(workflow.name, step));
+    const beganMs = performance.now();
+    const end = await runExecution({
+      store,
+      workflow,
+      held,
+      stopped,
+      cancelRequested,
+      startChild,
+      clock: () => performance.now(),
+      random: Math.random,
+      onWarning: (warning) => onWarning?.(ref, warning),
+      ...defined({ onRecorded, clusters }),
+    });
+    observer?.executionEnded(workflow.name, {
+      result: end.kind === "ended" ? end.status : end.kind,
+      durationMs: performance.now() - beganMs,
+    });
+    return end;
+  }
+
+  async #wakeFollowers(ref: RunRef, { parent, next, notify }: Followers): Promise<void> {
+    const { wake } = this.#options;
     if (parent !== undefined) await wake(parent, "a child has ended");
     if (next !== undefined) await wake(next, "the run before has ended");
-    if (notify !== undefined) await options.notify(notify, ref);
-  };
+    if (notify !== undefined) await this.#options.notify(notify, ref);
+  }
 
-  const execute = async (attempt: AttemptLease): Promise<ExecutionEnd | Claimed["kind"]> => {
-    const ref = { workflow: workflow.name, id: attempt.key.name };
-    const claimed = await claim(ref, attempt);
-    if (claimed.kind === "ended") await goOn(ref, claimed);
-    if (claimed.kind !== "held") return claimed.kind;
-    const cancel = new AbortController();
-    cancels.set(ref.id, cancel);
-    const beganMs = performance.now();
-    try {
-      const end = await runExecution({
-        store,
-        workflow,
-        held: claimed,
-        stopped: attempt.signal,
-        cancelRequested: cancel.signal,
-        startChild: options.startChild,
-        clock: () => performance.now(),
-        random: Math.random,
-        onWarning: (warning) => options.onWarning?.(ref, warning),
-        ...(observer === undefined
-          ? {}
-          : { onRecorded: (step: RecordedStep) => observer.recorded(workflow.name, step) }),
-        ...defined({ clusters: options.clusters }),
-      });
-      observer?.executionEnded(workflow.name, {
-        result: end.kind === "ended" ? end.status : end.kind,
-        durationMs: performance.now() - beganMs,
-      });
-      // Before the attempt ends: one that dies here is repeated, and finds the run ended.
-      if (end.kind === "ended") await goOn(ref, end.followers);
-      return end;
-    } finally {
-      if (cancels.get(ref.id) === cancel) cancels.delete(ref.id);
-    }
-  };
+  async #abortCancelled(): Promise<void> {
+    if (this.#cancels.size === 0) return;
+    const { store, workflow } = this.#options;
+    for (const id of await store.cancelling(workflow.name)) this.#cancels.get(id)?.abort();
+  }
 
-  const handle = async (attempt: AttemptLease): Promise<AttemptEnd> => {
-    try {
-      const end = await execute(attempt);
-      const how = typeof end === "string" ? end : end.kind;
-      return { outcome: outcomeOf(end), record: JSON.stringify({ execution: how }) };
-    } catch (thrown) {
-      const error = ensureError(thrown);
-      onError(error);
-      return { outcome: { kind: "retry", error } };
-    }
-  };
-
-  const look = async () => {
-    if (cancels.size === 0) return;
-    for (const id of await store.cancelling(workflow.name)) cancels.get(id)?.abort();
-  };
-  const sweep = async () => {
+  async #wakeOverdue(): Promise<void> {
+    const { store, workflow, wake } = this.#options;
     const ids = await store.overdue(workflow.name);
     await Promise.all(ids.map((id) => wake({ workflow: workflow.name, id }, "overdue")));
-  };
-  const rounds = [repeat(look, LOOK_EVERY_MS, onError), repeat(sweep, SWEEP_EVERY_MS, onError)];
-  const endRounds = async () => {
-    await Promise.all(rounds.map((end) => end()));
-  };
-
-  const { concurrency } = options;
-  const worker = queue.work({ workerId, concurrency, handle, onError });
-  return {
-    get active() {
-      return worker.active;
-    },
-    pause: () => worker.pause(),
-    resume: () => worker.resume(),
-    async stop(stopOptions) {
-      await worker.stop(stopOptions);
-      await endRounds();
-    },
-    async kill() {
-      await worker.kill();
-      await endRounds();
-    },
-  };
+  }
 }
 
-/** What the queue does with a run after an activation. A run that has ended is gone for the queue, which then forgets its key. */
+/** Returns the outcome of the queue's attempt. A run that has ended is gone for the queue, which then removes its key. */
 function outcomeOf(end: ExecutionEnd | Claimed["kind"]): Outcome {
   if (typeof end === "string") {
     switch (end) {
@@ -165,7 +201,7 @@ function outcomeOf(end: ExecutionEnd | Claimed["kind"]): Outcome {
   }
 }
 
-/** Calls `round` again and again, one at a time; the answer ends that and waits for the last one, but not for a Redis that is away. */
+/** Calls `round` repeatedly, one at a time. The returned function ends that and waits for the last one, but not for an unavailable Redis. */
 function repeat(
   round: () => Promise<void>,
   everyMs: number,

@@ -6,16 +6,16 @@ import {
   type LeaderElectionOptions,
 } from "@konverge/kube";
 import type { ClusterAccess } from "../define/cluster-access.ts";
-import type { WaitIndex } from "./wait-index.ts";
 import { parseKindKey } from "../store/wait-names.ts";
-import { watchKind, type KindWatchOptions } from "./watch-kind.ts";
+import { KindWatch, type KindWatchOptions } from "./kind-watch.ts";
+import type { WaitIndex } from "./wait-index.ts";
 
-/** How soon a kind is watched for which the first run waits, in ms. One read of Redis per process. */
-const LOOK_EVERY_MS = 1_000;
-/** How long a watch outlives the last run that waited, in ms: the next one often comes soon. */
+/** Interval in which the awaited kinds are read, in ms. One Redis call per process. */
+const CHECK_EVERY_MS = 1_000;
+/** How long a watch continues after the last waiting run, in ms; the next wait often begins soon. */
 const LINGER_MS = 60_000;
 
-/** Who watches for all: the holder of a Lease in the home cluster. */
+/** Settings of the election: the holder of a Lease in the home cluster watches for all workers. */
 export interface WaitWatcherSettings extends Pick<
   LeaderElectionOptions,
   "namespace" | "name" | "identity" | "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs"
@@ -30,119 +30,131 @@ export interface WaitWatcherOptions extends WaitWatcherSettings {
 }
 
 export interface WaitWatcher {
-  /** Ends the watches and gives the Lease back. @throws as the election's stop; the signal ends the call that it waits for */
+  /** Stops the watches and releases the Lease; the signal aborts the release. @throws as the election's stop */
   stop(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
 
 /**
- * Keeps one watch for each kind that runs wait for, in the one process that holds the Lease. While nobody waits it reads one set of
- * Redis a second, and neither stands for election nor watches.
+ * Keeps one watch for each kind that runs wait for, in the process that holds the Lease. Without waiting runs it only reads one
+ * set of Redis per second, and takes part in no election.
  */
 export function startWaitWatcher(options: WaitWatcherOptions): WaitWatcher {
-  const { index, clusters, wake, onError } = options;
-  const stopping = new AbortController();
-  const watches = new Map<string, { readonly stop: () => Promise<void>; neededAtMs: number }>();
-  let election: LeaderElection | undefined;
-  let neededAtMs = -Infinity;
-  let leading = false;
-  let isRedisAway = false;
-  let toldForbidden = false;
-  let wakeUp = (): void => undefined;
+  return new ElectedWaitWatcher(options);
+}
 
-  const stand = async () => {
-    const { namespace, name, identity } = options;
-    const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = options;
-    election = startLeaderElection({
+class ElectedWaitWatcher implements WaitWatcher {
+  readonly #options: WaitWatcherOptions;
+  readonly #stopping = new AbortController();
+  readonly #watches = new Map<string, { readonly watch: KindWatch; neededAtMs: number }>();
+  readonly #running: Promise<void>;
+  #election: LeaderElection | undefined;
+  #neededAtMs = -Infinity;
+  #isLeading = false;
+  #isRedisDown = false;
+  #reportedForbidden = false;
+  #checkNow = (): void => undefined;
+
+  constructor(options: WaitWatcherOptions) {
+    this.#options = options;
+    this.#running = this.#run();
+  }
+
+  async stop(options?: { readonly signal?: AbortSignal }): Promise<void> {
+    this.#stopping.abort(new Error("the watcher is stopped"));
+    await this.#running;
+    await this.#end([...this.#watches.keys()]);
+    await this.#election?.stop(options);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#check().catch((thrown: unknown) => {
+        // Once per outage of Redis, not every second.
+        if (!this.#isRedisDown) this.#options.onError(ensureError(thrown));
+        this.#isRedisDown = true;
+      });
+      const early = new AbortController();
+      this.#checkNow = () => early.abort();
+      await sleepMs(CHECK_EVERY_MS, AbortSignal.any([signal, early.signal])).catch(() => undefined);
+    }
+  }
+
+  async #check(): Promise<void> {
+    const kinds = await this.#options.index.kinds();
+    this.#isRedisDown = false;
+    const nowMs = performance.now();
+    if (kinds.length > 0) this.#neededAtMs = nowMs;
+    if (nowMs - this.#neededAtMs > LINGER_MS) {
+      await this.#end([...this.#watches.keys()]);
+      const over = this.#election;
+      // Cleared first, so that a failed release does not prevent the next election.
+      this.#election = undefined;
+      await over?.stop();
+      return;
+    }
+    this.#election ??= await this.#elect();
+    if (this.#isLeading) await this.#follow(kinds, nowMs);
+    else await this.#end([...this.#watches.keys()]);
+  }
+
+  async #elect(): Promise<LeaderElection> {
+    const { clusters, namespace, name, identity } = this.#options;
+    const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = this.#options;
+    return startLeaderElection({
       client: (await clusters.client(clusters.home)).scoped({ priority: "critical" }),
       namespace,
       name,
       identity,
       ...defined({ leaseDurationMs, renewDeadlineMs, retryPeriodMs }),
-      onStartedLeading(signal) {
-        leading = true;
-        toldForbidden = false;
-        wakeUp();
+      onStartedLeading: (signal) => {
+        this.#isLeading = true;
+        this.#reportedForbidden = false;
+        this.#checkNow();
         signal.addEventListener("abort", () => {
-          leading = false;
+          this.#isLeading = false;
         });
       },
-      onError: report,
+      onError: (error) => this.#report(error),
     });
-  };
-  const report = (error: Error) => {
-    // That nothing may be sent is told by the guard, once.
+  }
+
+  #report(error: Error): void {
+    const { namespace, name, onError } = this.#options;
+    // The guard reports deferred calls once.
     if (isKonvergeError(error) && error.code === "deferred") return;
     if (!isForbidden(error)) return onError(error);
-    if (toldForbidden) return;
-    toldForbidden = true;
-    const { namespace, name } = options;
+    if (this.#reportedForbidden) return;
+    this.#reportedForbidden = true;
     const message =
-      `the Lease ${namespace}/${name} cannot be taken: ${error.message}; nothing is watched for workflows from here, and runs that wait for objects ` +
-      'are looked at every 30 s. Apply the roles that "konverge manifests" prints';
+      `the Lease ${namespace}/${name} cannot be acquired: ${error.message}; this worker watches nothing for workflows, and runs that ` +
+      'wait for objects are rechecked every 30 s. Apply the roles that "konverge manifests" prints';
     onError(new KonvergeError("forbidden", message, { cause: error }));
-  };
-  const end = async (kinds: readonly string[]) => {
-    const ended = kinds.map(async (kind) => {
-      const watch = watches.get(kind);
-      watches.delete(kind);
-      await watch?.stop();
-    });
-    await Promise.all(ended);
-  };
-  /** Makes the watches those of the kinds that are needed, or were a moment ago. */
-  const follow = async (kinds: readonly string[], nowMs: number) => {
+  }
+
+  /** Starts the watches of the given kinds, and stops those that were not needed for a while. */
+  async #follow(kinds: readonly string[], nowMs: number): Promise<void> {
+    const { clusters, index, wake, onError } = this.#options;
     for (const kind of kinds) {
-      const known = watches.get(kind);
+      const known = this.#watches.get(kind);
       if (known !== undefined) {
         known.neededAtMs = nowMs;
         continue;
       }
       const client = () => clusters.client(parseKindKey(kind).cluster);
-      const watch = watchKind({ kind, client, index, wake, onError });
-      watches.set(kind, { stop: () => watch.stop(), neededAtMs: nowMs });
+      const watch = new KindWatch({ kind, client, index, wake, onError });
+      this.#watches.set(kind, { watch, neededAtMs: nowMs });
     }
-    const over = [...watches].filter(([, watch]) => nowMs - watch.neededAtMs > LINGER_MS);
-    await end(over.map(([kind]) => kind));
-  };
-  const look = async () => {
-    const kinds = await index.kinds();
-    isRedisAway = false;
-    const nowMs = performance.now();
-    if (kinds.length > 0) neededAtMs = nowMs;
-    if (nowMs - neededAtMs > LINGER_MS) {
-      await end([...watches.keys()]);
-      const over = election;
-      // First: with one that cannot give its Lease back, nobody could stand again.
-      election = undefined;
-      await over?.stop();
-      return;
-    }
-    if (election === undefined) await stand();
-    if (leading) await follow(kinds, nowMs);
-    else await end([...watches.keys()]);
-  };
-  const run = async () => {
-    while (!stopping.signal.aborted) {
-      await look().catch((thrown: unknown) => {
-        // Once for each time that Redis is away: this asks every second.
-        if (!isRedisAway) onError(ensureError(thrown));
-        isRedisAway = true;
-      });
-      const early = new AbortController();
-      wakeUp = () => early.abort();
-      await sleepMs(LOOK_EVERY_MS, AbortSignal.any([stopping.signal, early.signal])).catch(
-        () => undefined,
-      );
-    }
-  };
-  const running = run();
+    const over = [...this.#watches].filter(([, watch]) => nowMs - watch.neededAtMs > LINGER_MS);
+    await this.#end(over.map(([kind]) => kind));
+  }
 
-  return {
-    async stop(stopOptions) {
-      stopping.abort(new Error("the watcher is stopped"));
-      await running;
-      await end([...watches.keys()]);
-      await election?.stop(stopOptions);
-    },
-  };
+  async #end(kinds: readonly string[]): Promise<void> {
+    const ended = kinds.map(async (kind) => {
+      const known = this.#watches.get(kind);
+      this.#watches.delete(kind);
+      await known?.watch.stop();
+    });
+    await Promise.all(ended);
+  }
 }
