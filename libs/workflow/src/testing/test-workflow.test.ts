@@ -140,7 +140,7 @@ test.each(["failStep", "crashAfter", "crashIn"] as const)(
     else t[how]("creat");
     await t.advance("30m");
     await expect(t.advance("24h")).rejects.toThrow(
-      `the run ended without coming to ${how}("creat"); its steps: create, soak, approve, undo:create`,
+      `the run ended without reaching ${how}("creat"); its steps: create, soak, approve, undo:create`,
     );
   },
 );

@@ -1,0 +1,67 @@
+import { ensureError } from "@konverge/core";
+import type { RunJournalStore } from "../store/run-journal-store.ts";
+
+/** Thrown instead of ending the process. */
+export class CrashError extends Error {
+  override readonly name = "CrashError";
+}
+
+interface Failure {
+  readonly error: Error;
+  left: number;
+  met: boolean;
+}
+
+/** The faults that a test injects, and the bodies that were run. */
+export class TestFaults {
+  readonly bodies: string[] = [];
+  readonly #failures = new Map<string, Failure>();
+  readonly #crashesAfter = new Set<string>();
+  readonly #crashesIn = new Set<string>();
+
+  failStep(step: string, error: Error, times: number): void {
+    this.#failures.set(step, { error: ensureError(error), left: times, met: times === 0 });
+  }
+
+  crashAfter(step: string): void {
+    this.#crashesAfter.add(step);
+  }
+
+  crashIn(step: string): void {
+    this.#crashesIn.add(step);
+  }
+
+  readonly beforeBody = (step: string): void => {
+    this.bodies.push(step);
+    const failure = this.#failures.get(step);
+    if (failure === undefined || failure.left === 0) return;
+    failure.left -= 1;
+    failure.met = true;
+    throw failure.error;
+  };
+
+  /** Returns a `commit` that crashes where the test wants it. */
+  commitOf(store: RunJournalStore, crashesAlways: boolean): RunJournalStore["commit"] {
+    return async (held, step, record, options) => {
+      if (this.#crashesIn.delete(step)) throw new CrashError(`crash in ${step}`);
+      const stored = await store.commit(held, step, record, options);
+      if (this.#crashesAfter.delete(step) || crashesAlways) {
+        throw new CrashError(`crash after ${step}`);
+      }
+      return stored;
+    };
+  }
+
+  /** Checks that each fault was met, because a misspelled step name would test nothing. @throws Error */
+  assertMet(steps: Iterable<string>): void {
+    const unmet = [
+      ...[...this.#failures].filter(([, { met }]) => !met).map(([step]) => `failStep("${step}")`),
+      ...[...this.#crashesAfter].map((step) => `crashAfter("${step}")`),
+      ...[...this.#crashesIn].map((step) => `crashIn("${step}")`),
+    ];
+    if (unmet.length === 0) return;
+    throw new Error(
+      `the run ended without reaching ${unmet.join(", ")}; its steps: ${[...steps].join(", ")}`,
+    );
+  }
+}
