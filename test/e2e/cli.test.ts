@@ -302,7 +302,7 @@ test("a wrong token is 7, a server that is away 6, and nothing of the token is s
   expect(printed.stdout).toContain("<hidden>");
   const away = await run(["worker", "list", "--server", "http://127.0.0.1:2"]);
   expect(away.code).toBe(6);
-  expect(away.stderr).toMatch(/^konverge: no answer from http:\/\/127.0.0.1:2: .*\n$/);
+  expect(away.stderr).toMatch(/^konverge: no response from http:\/\/127.0.0.1:2: .*\n$/);
 });
 
 test("what happens is seen as it happens, by a server as without one", async () => {

@@ -45,7 +45,7 @@ import type { AttemptRecord } from "@konverge/records";
 import type { ClientEvent } from "./event-stream.ts";
 import type { Pages } from "./pages.ts";
 
-/** What has a default on the server may be left out. */
+/** Makes fields with a default optional. */
 type Defaulted<Body, Names extends keyof Body> = Omit<Body, Names> & Partial<Pick<Body, Names>>;
 
 export type NewReconcile = Defaulted<CreateReconcile, "cluster">;
@@ -58,7 +58,7 @@ export type RunRetry = Defaulted<RetryRun, "fromFailed">;
 export type Run = RunList["items"][number];
 export type Release = Defaulted<ReleaseAction, "cluster" | "dryRun">;
 
-/** Who gives an order and why; both are kept. */
+/** Author and reason of an action, both stored. */
 export type OperatorAction = GuardAction;
 
 /** An object of a controller. */
@@ -66,7 +66,7 @@ export interface ControllerObject {
   /** Default: `default`. */
   readonly cluster?: string | undefined;
   readonly controller: string;
-  /** Left out for cluster-scoped objects. */
+  /** Omitted for cluster-scoped objects. */
   readonly namespace?: string | undefined;
   readonly name: string;
 }
@@ -74,7 +74,7 @@ export interface ControllerObject {
 export type Controller = ControllerList["items"][number];
 export type Worker = WorkerList["items"][number];
 
-/** Left out: the cluster of the API's own configuration. */
+/** Default: the cluster of the API process. */
 export interface ClusterQuery {
   readonly cluster?: string | undefined;
 }
@@ -84,38 +84,38 @@ export interface ReadOptions {
 }
 
 export interface WriteOptions extends ReadOptions {
-  /** Sent again with the same body within a day, the first answer is given again. Default: a random one per call. */
+  /** Repeating key and body within a day returns the first response. Default: a random key per call. */
   readonly idempotencyKey?: string | undefined;
 }
 
 export interface WaitOptions extends ReadOptions {
-  /** How long altogether, in ms. Default 60,000. */
+  /** Longest time to wait, in ms. Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** Everything rejects with `ProblemError`, or with what `signal` was aborted with. */
+/** All methods reject with `ProblemError`, or with the reason of `signal`. */
 export interface Client {
   readonly reconciles: {
     create(body: NewReconcile, options?: WriteOptions): Promise<AcceptedReconcile>;
-    /** Up to 1,000, with a result each, in order. */
+    /** Requests up to 1,000 objects, with one result each, in order. */
     createMany(bodies: readonly NewReconcile[], options?: WriteOptions): Promise<ReconcileResults>;
     get(id: string, options?: ReadOptions): Promise<ReconcileState>;
-    /** Until it is finished, whatever its outcome. @throws ProblemError `wait_timeout` */
+    /** Waits until the request ends, with any outcome. @throws ProblemError `wait_timeout` */
     wait(id: string, options?: WaitOptions): Promise<ReconcileState>;
-    /** What is requested and has not ended, by key. */
+    /** Lists active requests by key. */
     list(query?: KeyQuery, options?: ReadOptions): Pages<KeyItem, KeyList>;
     cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<CancelResponse>;
   };
   readonly objects: {
-    /** By key: who waits, backs off, is dead or paused. */
+    /** Lists keys with their phases. */
     list(query?: KeyQuery, options?: ReadOptions): Pages<KeyItem, KeyList>;
-    /** How it stands, with its latest attempts. */
+    /** Returns the state of the object and its latest attempts. */
     get(object: ControllerObject, options?: ReadOptions): Promise<ObjectHistory>;
-    /** The latest, newest first. */
+    /** Returns the latest attempts, newest first. */
     attempts(object: ControllerObject, options?: ReadOptions): Promise<ObjectAttempts>;
-    /** One of them, by its number. */
+    /** Returns an attempt by its number. */
     attempt(object: ControllerObject, epoch: number, options?: ReadOptions): Promise<AttemptRecord>;
-    /** Who fights over it. */
+    /** Returns the contention over the object. */
     contention(object: ControllerObject, options?: ReadOptions): Promise<Contention>;
     reconcile(
       object: ControllerObject,
@@ -133,25 +133,25 @@ export interface Client {
       options?: WriteOptions,
     ): Promise<ResumeResponse>;
   };
-  /** Of workflows. Ids are `<workflow>/<cluster>/<id>`. */
+  /** Workflow runs. IDs are `<workflow>/<cluster>/<id>`. */
   readonly runs: {
     start(body: NewRun, options?: WriteOptions): Promise<StartRunResponse>;
-    /** Newest first. */
+    /** Lists runs, newest first. */
     list(query?: RunQuery, options?: ReadOptions): Pages<Run, RunList>;
-    /** How it stands, with its steps. */
+    /** Returns the state of the run and its steps. */
     get(id: string, options?: ReadOptions): Promise<RunDetail>;
-    /** Until it is done, failed or cancelled. @throws ProblemError `wait_timeout` */
+    /** Waits until the run is done, failed or cancelled. @throws ProblemError `wait_timeout` */
     wait(id: string, options?: WaitOptions): Promise<RunDetail>;
-    /** How it stands now, and again whenever its status or its steps have changed, until it has ended. @throws as `wait` */
+    /** Yields the run now and after each change of its status or steps, until it ends. @throws as `wait` */
     watch(id: string, options?: WaitOptions): AsyncIterable<RunDetail>;
     signal(id: string, signal: SignalRun, options?: WriteOptions): Promise<RunDetail>;
     cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
     /**
-     * Begins one that failed or was cancelled anew, and answers the new run; with `fromFailed` the same run goes on behind
-     * what succeeded. A stuck one is looked at at once.
+     * Retries a failed or cancelled run as a new run, which is returned. With `fromFailed`, the same run resumes after its
+     * completed steps. A blocked run is rechecked.
      */
     retry(id: string, action: RunRetry, options?: WriteOptions): Promise<RunDetail>;
-    /** What starts runs by the clock. */
+    /** Lists schedules. */
     schedules(query?: ClusterQuery, options?: ReadOptions): Promise<ScheduleList>;
   };
   readonly attempts: {
@@ -159,19 +159,19 @@ export interface Client {
   };
   readonly controllers: {
     list(query?: ClusterQuery, options?: ReadOptions): Promise<ControllerList>;
-    /** What it did per minute. */
+    /** Returns the counts of a controller per minute. */
     rollups(
       query: { readonly controller: string; readonly cluster?: string; readonly minutes?: number },
       options?: ReadOptions,
     ): Promise<Rollups>;
-    /** What people ordered, newest first. */
+    /** Lists operator actions, newest first. */
     actions(
       query: { readonly controller: string; readonly cluster?: string },
       options?: ReadOptions,
     ): Promise<OperatorActionList>;
   };
   readonly queues: {
-    /** How much of each controller waits. */
+    /** Lists queue lengths by controller and workflow. */
     list(query?: ClusterQuery, options?: ReadOptions): Promise<QueueList>;
     pauses(query?: ClusterQuery, options?: ReadOptions): Promise<PauseList>;
     pause(action: Pause, options?: WriteOptions): Promise<PauseList>;
@@ -183,10 +183,10 @@ export interface Client {
   readonly guards: {
     list(options?: ReadOptions): Promise<GuardList>;
     get(cluster: string, options?: ReadOptions): Promise<GuardView>;
-    /** Nothing is sent to the API server any more, until `reset`. */
+    /** Stops all calls to the API server until `reset`. */
     isolate(cluster: string, action: OperatorAction, options?: WriteOptions): Promise<GuardView>;
     reset(cluster: string, action: OperatorAction, options?: WriteOptions): Promise<GuardView>;
-    /** Calls per second of the whole fleet; null: the configured ones. */
+    /** Overrides the calls per second of all workers; null removes the override. */
     setRate(
       cluster: string,
       action: OperatorAction & { readonly ratePerSecond: number | null },
@@ -195,7 +195,7 @@ export interface Client {
   };
   readonly deadLetters: {
     list(query?: Omit<KeyQuery, "phase">, options?: ReadOptions): Pages<KeyItem, KeyList>;
-    /** With `dryRun` only says how many there are. */
+    /** Releases keys; with `dryRun`, only counts them. */
     release(action: Release, options?: WriteOptions): Promise<ReleaseResponse>;
   };
   readonly contention: {
@@ -205,12 +205,12 @@ export interface Client {
     ): Promise<ContentionReport>;
   };
   readonly audit: {
-    /** Who changed what, newest first. */
+    /** Lists changes, newest first. */
     list(query?: Partial<AuditQuery>, options?: ReadOptions): Pages<AuditEntry, AuditPage>;
   };
-  /** Whose token this is, and what it may do. */
+  /** Returns the caller and its permissions. */
   whoami(options?: ReadOptions): Promise<Whoami>;
-  /** What happens, as it happens. Ends by `break`, by `signal`, or with a problem that trying again cannot cure. */
+  /** Follows events until `break`, `signal`, or a permanent problem. */
   events(
     query?: Partial<EventQuery>,
     options?: ReadOptions & { readonly lastEventId?: string },

@@ -33,7 +33,7 @@ function scripted(...answers: readonly (() => Response)[]) {
 }
 const BODY = { controller: "a", name: "b" };
 
-test("a POST is repeated after a lost answer with the same Idempotency-Key, and full jitter", async () => {
+test("repeats a POST after a lost response with the same Idempotency-Key and full jitter", async () => {
   const { client, sent, slept } = scripted(broken, broken, () => json({ id: "1" }));
   expect(await client.reconciles.create(BODY)).toEqual({ id: "1" });
   const keys = sent.map(({ headers }) => headers.get("idempotency-key"));
@@ -44,7 +44,7 @@ test("a POST is repeated after a lost answer with the same Idempotency-Key, and 
   expect(sent[0]?.headers.get("authorization")).toBe("Bearer secret-token");
 });
 
-test("reads have no key, and every change has one", async () => {
+test("sends an Idempotency-Key with every change, but not with reads", async () => {
   const { client, sent } = scripted(() => json({}));
   const action = { by: "ada", reason: "a test" };
   await client.workers.list();
@@ -58,7 +58,7 @@ test("reads have no key, and every change has one", async () => {
   ]);
 });
 
-test("two calls have two keys; a key that is given is used", async () => {
+test("uses a given key, or a new one per call", async () => {
   const { client, sent } = scripted(() => json({}));
   await client.reconciles.create(BODY);
   await client.reconciles.create(BODY);
@@ -71,13 +71,13 @@ test("two calls have two keys; a key that is given is used", async () => {
 test.each([
   ["a problem's retryAfterMs", () => problem(503, "queue_full", {}, { retryAfterMs: 2_000 })],
   ["Retry-After in seconds", () => problem(429, "rate_limited", { "retry-after": "2" })],
-])("%s is the floor of the delay", async (_what, answer) => {
+])("uses %s as the minimum delay", async (_what, answer) => {
   const { client, slept } = scripted(answer, () => json({ items: [] }));
   await client.workers.list();
   expect(slept).toEqual([2_100]);
 });
 
-test("a server that asks for more patience than there is, is not asked again", async () => {
+test("stops if Retry-After exceeds the time left", async () => {
   const { client, sent } = scripted(() => problem(503, "queue_full", { "retry-after": "600" }));
   await expect(client.workers.list()).rejects.toMatchObject({ retryAfterMs: 600_000 });
   expect(sent).toHaveLength(1);
@@ -89,7 +89,7 @@ test.each([
   [409, "cluster_mismatch"],
   [422, "invalid_request"],
   [500, "internal"],
-])("%i %s is told at once, with everything that is wrong", async (status, code) => {
+])("reports %i %s immediately, with all issues", async (status, code) => {
   const errors = [{ pointer: "/name", detail: "write one" }];
   const { client, sent } = scripted(() => problem(status, code, {}, { errors }));
   const error = await client.reconciles.create(BODY).catch((thrown: unknown) => thrown);
@@ -98,7 +98,7 @@ test.each([
   expect(sent).toHaveLength(1);
 });
 
-test("a call that is in flight elsewhere is asked again, until its answer is replayed", async () => {
+test("retries a call in flight until its response is replayed", async () => {
   const { client, sent } = scripted(
     () => problem(409, "idempotency_in_flight"),
     () => json({ id: "1" }),
@@ -107,17 +107,17 @@ test("a call that is in flight elsewhere is asked again, until its answer is rep
   expect(sent).toHaveLength(2);
 });
 
-test("no answer at all is one error that says why, after the last try", async () => {
+test("reports a missing response with its reason after the last try", async () => {
   const { client, sent } = scripted(broken);
   await expect(client.guards.list()).rejects.toMatchObject({
     code: "api_unreachable",
     status: 0,
-    message: "no answer from http://konverge.example/base: ECONNRESET",
+    message: "no response from http://konverge.example/base: ECONNRESET",
   });
   expect(sent).toHaveLength(5);
 });
 
-test("an answer that breaks off is asked for again", async () => {
+test("retries an interrupted response", async () => {
   const cut = () =>
     new Response(
       new ReadableStream({
@@ -134,7 +134,7 @@ test("an answer that breaks off is asked for again", async () => {
 test.each([
   ["a page of a proxy", () => new Response("<html>", { status: 404 }), 404],
   ["a login page", () => new Response("<html>login"), 200],
-])("%s is not taken for the API", async (_what, answer, status) => {
+])("does not accept %s as the API", async (_what, answer, status) => {
   const { client } = scripted(answer);
   await expect(client.workers.list()).rejects.toMatchObject({
     code: "unexpected_response",
@@ -142,7 +142,7 @@ test.each([
   });
 });
 
-test("what a caller aborts ends with the caller's reason, also while waiting to try again", async () => {
+test("rejects with the reason of the caller's signal, also between tries", async () => {
   const stop = new AbortController();
   const { client } = scripted(() => {
     stop.abort(new Error("enough"));
@@ -151,7 +151,7 @@ test("what a caller aborts ends with the caller's reason, also while waiting to 
   await expect(client.workers.list({}, { signal: stop.signal })).rejects.toThrow("enough");
 });
 
-test("a list goes on behind its cursor, with the same query; page() reads one", async () => {
+test("reads a list page by page with the same query; page() reads one page", async () => {
   const { client, sent } = scripted(
     () => json({ items: [1, 2], next: "a&b" }),
     () => json({ items: [], next: "c" }),
@@ -168,13 +168,13 @@ test("a list goes on behind its cursor, with the same query; page() reads one", 
   expect(await client.attempts.list().page()).toEqual({ items: [3] });
 });
 
-test("names cannot leave their place in the path", async () => {
+test("escapes names in URL paths", async () => {
   const { client, sent } = scripted(() => json({}));
   await client.objects.get({ controller: "a", namespace: "../x", name: "a?b#c" });
   expect(new URL(sent[0]?.url ?? "").pathname).toBe("/base/v1/objects/default/a/..%2Fx/a%3Fb%23c");
 });
 
-test("a wait asks in parts until it is finished, and says so when its time is over", async () => {
+test("waits by long polling and reports a timeout", async () => {
   const waiting = () => json({ id: "1", phase: "waiting" });
   const done = () => json({ id: "1", phase: "finished", outcome: "done" });
   const { client, sent } = scripted(waiting, waiting, done);
@@ -189,7 +189,7 @@ test("a wait asks in parts until it is finished, and says so when its time is ov
   });
 });
 
-test("a wait outlasts a server that is away for longer than other calls try", async () => {
+test("keeps waiting while the server is unavailable", async () => {
   const done = () => json({ id: "1", phase: "finished", outcome: "done" });
   const away = () => problem(503, "redis_unavailable");
   const { client, sent } = scripted(...Array.from({ length: 12 }, () => broken), away, done);

@@ -46,7 +46,7 @@ const cut =
     response.socket?.resetAndDestroy();
   };
 
-test("events come as they are written, whatever the pieces and line ends; comments are none", async () => {
+test("parses events with any chunks and line ends, and ignores comments", async () => {
   const { client } = await serve(
     stream(
       ": beat\n\nid: 1\nevent: att",
@@ -65,7 +65,7 @@ test("events come as they are written, whatever the pieces and line ends; commen
   ]);
 });
 
-test("a broken stream goes on behind the last event, with the token and the query, as soon as the server said", async () => {
+test("resumes after the last event with token and query, after the delay of the server", async () => {
   const { client, asked, slept } = await serve(
     cut("retry: 40\n\n", 'id: 7\ndata: 1\n\nid: 8\ndata: "lost half'),
     (_request, response) => response.writeHead(503, { "retry-after": "1" }).end("{}"),
@@ -88,7 +88,7 @@ test("a broken stream goes on behind the last event, with the token and the quer
   expect(slept).toEqual([20, 40]);
 });
 
-test("a problem that trying again cannot cure ends it", async () => {
+test("ends on a permanent problem", async () => {
   const { client, asked } = await serve((_request, response) =>
     response
       .writeHead(401, { "content-type": "application/problem+json" })
@@ -101,7 +101,7 @@ test("a problem that trying again cannot cure ends it", async () => {
   expect(asked).toHaveLength(1);
 });
 
-test("abort ends it with the caller's reason and closes the connection; so does break", async () => {
+test("closes the connection on abort, with the caller's reason, and on break", async () => {
   const { client, asked } = await serve(stream("id: 1\ndata: 1\n\n"));
   const stop = new AbortController();
   const read = async () => {

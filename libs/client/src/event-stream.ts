@@ -2,25 +2,24 @@ import type { StreamEvent } from "@konverge/contracts";
 import { ProblemError, unexpected } from "./problem-error.ts";
 import { delayOf, type Call, type RetryOptions, type Sender } from "./send-request.ts";
 
-/** One message of the stream; `id` is where to go on after it, as `lastEventId`. */
+/** An event of the stream. `id` resumes after it, as `lastEventId`. */
 export type ClientEvent = StreamEvent & { readonly id: string };
 
 export interface EventStreamOptions {
   readonly sender: Pick<Sender, "open">;
   readonly call: Call;
-  /** Events behind this one. Default: from now on. */
+  /** Event ID to continue after. Default: now. */
   readonly lastEventId?: string | undefined;
   readonly retry: Required<RetryOptions>;
-  /** Silence, comments included, after which the connection is taken for dead, in ms. */
+  /** Time without data, in ms, after which the connection is considered lost. */
   readonly silenceMs: number;
   readonly random: () => number;
   readonly sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 }
 
 /**
- * Server-sent events over `fetch` (`EventSource` cannot send a token). It connects again for ever, behind the last event
- * that it gave out, so nothing is missed that the server still has; it ends by `break`, by `signal`, or with a problem
- * that trying again cannot cure.
+ * Follows server-sent events over `fetch`, because `EventSource` cannot send a token. Reconnects after the last yielded
+ * event, so no event is missed that the server still has. Ends by `break`, by `signal`, or with a permanent problem.
  */
 export async function* streamEvents(
   options: EventStreamOptions,
@@ -41,7 +40,7 @@ export async function* streamEvents(
         headers: { accept: "text/event-stream", ...headers },
         signal,
       });
-      if (response.body === null) throw unexpected(response.status, "empty");
+      if (response.body === null) throw unexpected(response.status, "is empty");
       for await (const message of readMessages(response.body, signal, options.silenceMs)) {
         if (message.retryMs !== undefined) retry = { ...retry, baseMs: message.retryMs };
         if (message.id !== undefined) last = message.id;
@@ -52,9 +51,10 @@ export async function* streamEvents(
       }
     } catch (error) {
       call.signal?.throwIfAborted();
-      // Whatever broke the connection itself is no problem: it is made again.
-      const cured = error instanceof ProblemError && delayOf(error, 0, retry, random) === undefined;
-      if (cured) throw error;
+      // A lost connection is not a problem: the client reconnects.
+      const isFinal =
+        error instanceof ProblemError && delayOf(error, 0, retry, random) === undefined;
+      if (isFinal) throw error;
     } finally {
       connection.abort();
     }
@@ -70,7 +70,7 @@ interface Message {
   readonly retryMs?: number;
 }
 
-/** Ends with the connection, with `signal`, or when nothing came for too long; fails when the connection breaks. */
+/** Ends with the connection, with `signal`, or after silence; throws if the connection breaks. */
 async function* readMessages(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
@@ -78,7 +78,7 @@ async function* readMessages(
 ): AsyncGenerator<Message> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
-  // Not every fetch ends a body with its request's signal. A body that has failed needs no end.
+  // Some implementations of fetch do not end a body with the signal of its request.
   const end = () => void reader.cancel().catch(() => undefined);
   signal.addEventListener("abort", end, { once: true });
   let rest = "";
@@ -87,7 +87,7 @@ async function* readMessages(
     for (;;) {
       const silence = setTimeout(end, silenceMs);
       const { done, value } = await reader.read().finally(() => clearTimeout(silence));
-      // What was not ended by an empty line is not an event.
+      // Lines without a final empty line are not an event.
       if (done) return;
       const parts = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/);
       rest = parts.pop() ?? "";
@@ -105,7 +105,7 @@ async function* readMessages(
   }
 }
 
-/** One block of lines (HTML standard, 9.2.6). */
+/** Parses one block of lines (HTML standard, 9.2.6). */
 function parseMessage(lines: readonly string[]): Message {
   const fields = new Map<string, string>();
   for (const line of lines) {

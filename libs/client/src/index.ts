@@ -18,8 +18,8 @@ export type {
   Worker,
   WriteOptions,
 } from "./client.ts";
+export type { ClientOptions } from "./api-calls.ts";
 export { createClient } from "./create-client.ts";
-export type { ClientOptions } from "./create-client.ts";
 export type { ClientEvent } from "./event-stream.ts";
 export type { Pages } from "./pages.ts";
 export { ProblemError } from "./problem-error.ts";

@@ -1,7 +1,7 @@
 import { ProblemError } from "./problem-error.ts";
 import { delayOf, type RetryOptions } from "./send-request.ts";
 
-/** Of one request of a wait: shorter than what proxies between take for a dead connection. */
+/** Wait of one request, shorter than the idle timeout of proxies. */
 const WAIT_MS = 20_000;
 
 export interface LongPoll<Answer> {
@@ -11,16 +11,16 @@ export interface LongPoll<Answer> {
   readonly retry: Required<RetryOptions>;
   readonly random: () => number;
   readonly sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
-  /** Asks the server, which waits up to `waitMs`, with `seen` only as long as nothing else is to be seen. */
+  /** Sends a request that waits up to `waitMs` for the end, or for a state other than `lastState`. */
   readonly ask: (waitMs: number, lastState: string | undefined) => Promise<Answer>;
-  /** What is to be seen of an answer. Without it only the end counts. */
+  /** The state of an answer. Without it, only the end is awaited. */
   readonly stateOf?: ((answer: Answer) => string) | undefined;
   readonly hasEnded: (answer: Answer) => boolean;
-  /** How it stands, in a word. */
+  /** The phase for error messages. */
   readonly phaseOf: (answer: Answer) => string;
 }
 
-/** Every answer in which something new is to be seen, the last one when it has ended. @throws ProblemError `wait_timeout` */
+/** Yields every answer with a new state, and the last one. @throws ProblemError `wait_timeout` */
 export async function* longPoll<Answer>(poll: LongPoll<Answer>): AsyncGenerator<Answer, void> {
   const { id, timeoutMs, signal, retry, random, sleep } = poll;
   const endMs = performance.now() + timeoutMs;
@@ -32,7 +32,7 @@ export async function* longPoll<Answer>(poll: LongPoll<Answer>): AsyncGenerator<
     try {
       answer = await poll.ask(Math.min(WAIT_MS, leftMs), lastState);
     } catch (error) {
-      // A server that is being replaced does not end a wait; the work goes on meanwhile.
+      // A restart of the server does not end a wait, because the work continues.
       const again = delayOf(error, 0, retry, random);
       if (again === undefined || performance.now() >= endMs) throw error;
       await sleep(again, signal);
@@ -47,11 +47,11 @@ export async function* longPoll<Answer>(poll: LongPoll<Answer>): AsyncGenerator<
   }
 }
 
-/** The last answer. */
+/** Returns the last answer. */
 export async function lastOf<Answer>(answers: AsyncIterable<Answer>): Promise<Answer> {
   let last: { readonly answer: Answer } | undefined;
   for await (const answer of answers) last = { answer };
-  if (last === undefined) throw new TypeError("a long poll has an answer at least");
+  if (last === undefined) throw new TypeError("a long poll yields at least one answer");
   return last.answer;
 }
 
@@ -60,6 +60,6 @@ function waitTimeout(id: string, phase: string, timeoutMs: number): ProblemError
     code: "wait_timeout",
     status: 504,
     title: "The wait timed out; the work continues",
-    detail: `${id} is still ${phase} after ${Number((timeoutMs / 1_000).toPrecision(2))} s; it goes on, ask again or wait longer`,
+    detail: `${id} is still ${phase} after ${Number((timeoutMs / 1_000).toPrecision(2))} s; the work continues, wait again or longer`,
   });
 }

@@ -3,13 +3,13 @@ interface Page<Item> {
   readonly next?: string | undefined;
 }
 
-/** A list that is read page by page: `for await` gives each item over all pages, `page()` the one page asked for. */
+/** A list in pages: `for await` yields the items of all pages, `page()` reads one page. */
 export interface Pages<Item, Answer extends Page<Item> = Page<Item>> extends AsyncIterable<Item> {
-  /** One request. Its `next`, where there is more, is the `cursor` of the next one. */
+  /** Reads one page. Its `next` is the `cursor` of the next page, if there is one. */
   page(): Promise<Answer>;
 }
 
-/** @param read reads the page behind a cursor; undefined: the first one asked for. */
+/** @param read reads the page after a cursor, or the first page without one */
 export function pagesOf<Item, Answer extends Page<Item>>(
   read: (cursor: string | undefined) => Promise<Answer>,
 ): Pages<Item, Answer> {

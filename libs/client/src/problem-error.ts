@@ -1,20 +1,20 @@
 import type { Problem } from "@konverge/contracts";
 
-/** What is wrong where, as a JSON pointer into what was sent; the detail names the cure. */
+/** An invalid field, as a JSON pointer into the request; the detail has the fix. */
 export type ProblemIssue = NonNullable<Problem["errors"]>[number];
 
 /**
- * The one error of this client. `code` is stable (docs/errors.md). Three codes are the client's own: `api_unreachable`
- * (no answer at all), `unexpected_response` (something between us and the API answered) and `wait_timeout`.
+ * The error of this client. `code` is stable (docs/errors.md). The client itself creates three codes: `api_unreachable` (no
+ * response), `unexpected_response` (a response that is not from the API) and `wait_timeout`.
  */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
   readonly code: string;
-  /** HTTP status; 0 when there was no answer. */
+  /** HTTP status; 0 without a response. */
   readonly status: number;
   readonly title: string;
   readonly errors: readonly ProblemIssue[];
-  /** Do not try again sooner than this, in ms. */
+  /** Minimum delay of a retry, in ms. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -31,7 +31,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** Makes an error of an answer that is no success. Its body has been read. */
+/** Converts an error response, whose body has been read. */
 export function readProblem(response: Response, text: string): ProblemError {
   const { status } = response;
   const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"));
@@ -43,21 +43,21 @@ export function readProblem(response: Response, text: string): ProblemError {
       retryAfterMs: parsed.retryAfterMs ?? retryAfterMs,
     });
   }
-  return unexpected(status, `${status} that is no problem of the API`, retryAfterMs);
+  return unexpected(status, `has status ${status} and no problem document`, retryAfterMs);
 }
 
-/** A proxy or a login page spoke, not the API. */
+/** Creates the error for a response of a proxy or login page. */
 export function unexpected(status: number, what: string, retryAfterMs?: number): ProblemError {
   return new ProblemError({
     code: "unexpected_response",
     status,
     title: "The response is not from a Konverge API",
-    detail: `the answer is ${what}; check the server's address, and what stands between`,
+    detail: `the response ${what}; check the server URL and proxies`,
     retryAfterMs,
   });
 }
 
-/** Undefined for what is no JSON. */
+/** Undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

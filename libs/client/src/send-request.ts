@@ -1,12 +1,12 @@
 import { parseJson, ProblemError, readProblem, unexpected } from "./problem-error.ts";
 
-/** How often and how patiently is tried again. */
+/** The retries of a call. */
 export interface RetryOptions {
-  /** Tries after the first one. 0 tells every hiccup; many hide an outage for minutes. Default 4. */
+  /** Tries after the first one. 0 reports every transient error; many hide an outage for minutes. Default 4. */
   readonly retries?: number;
-  /** Bound of the first delay in ms; it doubles per try and the delay is drawn from 0 to it. Default 200. */
+  /** Maximum of the first delay in ms. It doubles per try, and the delay is random up to it. Default 200. */
   readonly baseMs?: number;
-  /** Longest delay in ms. A server that asks for more than this is not asked again. Default 10,000. */
+  /** Longest delay in ms. A longer Retry-After ends the retries. Default 10,000. */
   readonly capMs?: number;
 }
 
@@ -23,75 +23,41 @@ export interface SenderOptions {
 
 export interface Call {
   readonly method?: "GET" | "POST" | "PUT" | "DELETE";
-  /** Below the server's address, encoded. */
+  /** Path below the server URL, encoded. */
   readonly path: string;
   readonly query?: Readonly<Record<string, unknown>> | undefined;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of what changes something. Default: a random one, the same over all tries. */
+  /** Key of a change. Default: a random key, the same for all tries. */
   readonly idempotencyKey?: string | undefined;
-  /** The server may take so much longer, in ms. */
+  /** Additional time for the response, in ms. */
   readonly patienceMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Sender {
-  /** The answer's JSON. @throws ProblemError, or what `signal` was aborted with */
+  /** Returns the JSON of the response. @throws ProblemError, or the reason of `signal` */
   readonly send: <Answer>(call: Call) => Promise<Answer>;
-  /** The answer as it comes, tried once. @throws ProblemError, or what `signal` was aborted with */
+  /** Returns the response of a single try. @throws ProblemError, or the reason of `signal` */
   readonly open: (call: Call) => Promise<Response>;
 }
 
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /**
- * Sends calls, and again when no answer came or the server says so. What changes something carries an Idempotency-Key, the
- * same each time, so that it happens once. Delays have full jitter; a Retry-After is a floor under them, so that clients
- * do not come back all at once.
+ * Sends calls, and retries them without a response or on a temporary error. All tries of a change carry the same
+ * Idempotency-Key, so it happens once. Delays have full jitter on top of Retry-After, so that clients do not retry together.
  */
 export function createSender(options: SenderOptions): Sender {
   const { retry, random, sleep, timeoutMs, token } = options;
   const base = options.server.replace(/\/+$/, "");
-
-  const requestOf = (call: Call, signal: AbortSignal): Request => {
-    const { method = "GET", path, query = {}, body, idempotencyKey } = call;
-    const search = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) search.set(name, String(value));
-    }
-    const text = search.size === 0 ? "" : `?${search.toString()}`;
-    return new Request(`${base}${path}${text}`, {
-      method,
-      headers: {
-        accept: "application/json",
-        ...options.headers,
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-        ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
-        ...call.headers,
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal,
-    });
+  const ownHeaders = {
+    accept: "application/json",
+    ...options.headers,
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
   };
-  /** No answer becomes an error of ours; an abort of the caller stays what the caller made it. */
-  const reach = async <T>(call: Call, work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof ProblemError) throw error;
-      call.signal?.throwIfAborted();
-      throw new ProblemError(
-        {
-          code: "api_unreachable",
-          status: 0,
-          title: "The HTTP API cannot be reached",
-          detail: `no answer from ${base}: ${reasonOf(error)}`,
-        },
-        error,
-      );
-    }
-  };
+  const requestOf = (call: Call, signal: AbortSignal) => toRequest(call, base, ownHeaders, signal);
+  const reach = <T>(call: Call, work: () => Promise<T>) => withUnreachable(call, base, work);
   const once = async <Answer>(call: Call): Promise<Answer> => {
     const limit = AbortSignal.timeout(timeoutMs + (call.patienceMs ?? 0));
     const signal = call.signal === undefined ? limit : AbortSignal.any([call.signal, limit]);
@@ -101,7 +67,7 @@ export function createSender(options: SenderOptions): Sender {
       if (!response.ok) throw readProblem(response, text);
       if (response.status === 204) return undefined as Answer;
       const answer = parseJson(text);
-      if (answer === undefined) throw unexpected(response.status, "no JSON");
+      if (answer === undefined) throw unexpected(response.status, "is not JSON");
       return answer as Answer;
     });
   };
@@ -133,7 +99,50 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-/** Undefined when trying again cannot help, or when the server asks for more patience than there is. */
+function toRequest(
+  { method = "GET", path, query = {}, body, idempotencyKey, headers }: Call,
+  base: string,
+  ownHeaders: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Request {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) search.set(name, String(value));
+  }
+  const text = search.size === 0 ? "" : `?${search.toString()}`;
+  return new Request(`${base}${path}${text}`, {
+    method,
+    headers: {
+      ...ownHeaders,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal,
+  });
+}
+
+/** Converts a missing response to `api_unreachable`. An abort by the caller keeps its reason. */
+async function withUnreachable<T>(call: Call, base: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ProblemError) throw error;
+    call.signal?.throwIfAborted();
+    throw new ProblemError(
+      {
+        code: "api_unreachable",
+        status: 0,
+        title: "The HTTP API cannot be reached",
+        detail: `no response from ${base}: ${reasonOf(error)}`,
+      },
+      error,
+    );
+  }
+}
+
+/** Returns the delay of a retry; undefined if a retry cannot succeed or Retry-After is too long. */
 export function delayOf(
   error: unknown,
   tried: number,
@@ -141,7 +150,7 @@ export function delayOf(
   random: () => number,
 ): number | undefined {
   if (!(error instanceof ProblemError)) return undefined;
-  // In flight: our own earlier try is still at work, and its answer will be replayed.
+  // In flight: an earlier try of this call is still running, and its response will be replayed.
   const again =
     error.status === 0 || AGAIN.has(error.status) || error.code === "idempotency_in_flight";
   const floorMs = error.retryAfterMs ?? 0;
@@ -149,17 +158,17 @@ export function delayOf(
   return floorMs + random() * Math.min(capMs, baseMs * 2 ** tried);
 }
 
-/** Not `randomUUID`, which browsers have on secure origins only. */
+/** Not `randomUUID`, which browsers offer only on secure origins. */
 function randomKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))
     .join("");
 }
 
-/** `fetch failed` alone tells nobody anything; Node says why in the cause. */
+/** Node has the reason of `fetch failed` in the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === "TimeoutError") return "it took too long";
+  if (error.name === "TimeoutError") return "timeout";
   const { cause, message } = error;
   return cause instanceof Error && cause.message !== "" ? cause.message : message;
 }
