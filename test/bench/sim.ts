@@ -1,5 +1,5 @@
 import { simulateBrownout, type BrownoutResult } from "../sim/brownout.ts";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import type { BenchOptions, Figure } from "./measure.ts";
 
 const FAULTS = [

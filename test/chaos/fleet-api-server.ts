@@ -1,6 +1,6 @@
 /** An embedded API server in a process of its own, to be killed, and with faults while it is told so. Prints its URL. */
 import { createApiServer } from "@konverge/apiserver";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 
 const [, , dataDir = "", seed = "1"] = process.argv;
 const server = await createApiServer({ dataDir, random: seededRandom(Number(seed)) });

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { drawDisasters, strike } from "./disasters.ts";
 import { startFleet } from "./fleet.ts";
 import { findViolations } from "./fleet-invariants.ts";

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { keepChanging, openFleet, V1, type FleetWorker } from "./changing-fleet.ts";
 import { until } from "../support/until.ts";
 

@@ -14,7 +14,7 @@ import {
 } from "../bench/contention-child.ts";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { CONFIG_MAP } from "../bench/config-map.ts";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../support/until.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";

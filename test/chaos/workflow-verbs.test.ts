@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { isKonvergeError } from "@konverge/core";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { startEmbeddedPlane, startRealPlane } from "./fleet-plane.ts";
 import { canRestart } from "./outage-plane.ts";
 import { startVerbFleet, type VerbFleet } from "./verb-fleet.ts";

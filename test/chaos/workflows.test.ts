@@ -8,7 +8,7 @@ import { formatKey } from "@konverge/core";
 import { Queue } from "bullmq";
 import { expect, onTestFinished, test } from "vitest";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 import { keyOfRun, queueOfWorkflow } from "../../libs/workflow/src/define/run-ref.ts";
 import { retryJobsOfRuns } from "./rogue-queue.ts";

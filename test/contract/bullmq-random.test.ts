@@ -1,6 +1,6 @@
 import { DelayedError, type Job, type JobsOptions } from "bullmq";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { DEDUPED, useBull, type Payload } from "./bull.ts";
 import { until } from "../support/until.ts";
 

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { bucketSize, guardLimits, type CallResult } from "@konverge/core";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import {
   answered,
   callForEver,

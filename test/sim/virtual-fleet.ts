@@ -2,7 +2,7 @@ import type { CallResult, GateCall, GuardLimits } from "@konverge/core";
 import type { TokenPool } from "../../libs/guard/src/token-pool-options.ts";
 import { createTokenPool } from "../../libs/guard/src/token-pool.ts";
 import type { Use } from "./largest-excess.ts";
-import { seededRandom } from "../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 import { createVirtualRedis, type VirtualRedis } from "./virtual-redis.ts";
 

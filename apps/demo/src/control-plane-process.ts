@@ -1,7 +1,7 @@
 import { createLogger } from "@konverge/telemetry";
 import { startControlPlane } from "@konverge/apiserver";
-import { DEMO_VERSION } from "./scripts.ts";
-import { aborted, stopSignal } from "./stop-signal.ts";
+import { DEMO_VERSION } from "./stage/scripts.ts";
+import { aborted, stopSignal } from "./stage/stop-signal.ts";
 
 /** Runs a real control plane in a process of its own, so that Ctrl-C does not stop it before the demo has cleaned up. */
 export async function runControlPlane(auditLog: string): Promise<void> {

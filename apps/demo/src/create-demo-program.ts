@@ -1,7 +1,7 @@
 import { KonvergeError } from "@konverge/core";
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { ClusterKind } from "./run-demo.ts";
-import { stopSignal } from "./stop-signal.ts";
+import type { ClusterKind } from "./acts/run-demo.ts";
+import { stopSignal } from "./stage/stop-signal.ts";
 import type { WriterFlags } from "./writer-process.ts";
 
 interface DemoFlags {
@@ -114,7 +114,7 @@ async function play(flags: DemoFlags, signal: AbortSignal): Promise<number> {
     const { runRollout } = await import("./rollout/run-rollout.ts");
     return await runRollout({ exit, output, logs, signal });
   }
-  const { runDemo } = await import("./run-demo.ts");
+  const { runDemo } = await import("./acts/run-demo.ts");
   const kubeconfig = flags.kubeconfig ?? process.env["KUBECONFIG"];
   const { split = false, yes = false, blindWriter = false, outage = false } = flags;
   const switches = { split, yes, blindWriter, outage, exit };

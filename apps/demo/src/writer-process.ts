@@ -1,9 +1,9 @@
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createLogger } from "@konverge/telemetry";
-import { runOutsideWriter } from "./outside-writer.ts";
-import { DEMO_VERSION } from "./scripts.ts";
-import { stopSignal } from "./stop-signal.ts";
+import { runOutsideWriter } from "./load/outside-writer.ts";
+import { DEMO_VERSION } from "./stage/scripts.ts";
+import { stopSignal } from "./stage/stop-signal.ts";
 
 export interface WriterFlags {
   readonly namespace: string;

@@ -11,7 +11,7 @@ import {
   type CountingServer,
   type FleetWorker,
 } from "./guard-harness.ts";
-import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../../support/until.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { afterEach, expect, test } from "vitest";
-import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { useQueues } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
 

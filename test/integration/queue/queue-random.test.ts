@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { BackoffPolicy, Outcome } from "@konverge/core";
 import type { AttemptCancelledError, PauseScope } from "@konverge/queue";
-import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { expectNothingLeft, keyOf, useQueues, workOn } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,7 +1,7 @@
 import { formatKey, type BackoffPolicy, type Outcome } from "@konverge/core";
 import { Queue } from "bullmq";
 import { afterEach, expect, test } from "vitest";
-import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import {
   CLUSTER,
   CONTROLLER,

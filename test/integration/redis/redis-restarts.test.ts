@@ -5,7 +5,7 @@ import { sleepMs, type Outcome } from "@konverge/core";
 import { createWorkQueue } from "@konverge/queue";
 import { startRedis } from "@konverge/apiserver";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { CLUSTER, CONTROLLER, keyOf, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 

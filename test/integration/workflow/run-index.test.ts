@@ -7,7 +7,7 @@ import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import type { Leave } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import type { RunSummary } from "../../../libs/workflow/src/store/run-record.ts";
-import { seededRandom } from "../../../apps/demo/src/seeded-random.ts";
+import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 
 const harness = useQueues();

@@ -1,6 +1,6 @@
 import { defineController, ignoreNotFound } from "konverge";
 import { ConfigMap } from "konverge/kinds";
-import { Autoscaler, NodePool } from "../kinds.ts";
+import { Autoscaler, NodePool } from "../load/kinds.ts";
 
 /**
  * Reads the load from a ConfigMap named `load`, the most that one pool may have from one named `quota`, and writes the

@@ -1,6 +1,6 @@
 import { defineController, ignoreNotFound, setCondition } from "konverge";
 import { ConfigMap } from "konverge/kinds";
-import { Machine, NodePool } from "../kinds.ts";
+import { Machine, NodePool } from "../load/kinds.ts";
 
 /** Keeps as many machines as the pool's spec says, and tells in its status how many there are. */
 export const nodePool = defineController({

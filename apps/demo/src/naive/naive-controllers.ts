@@ -5,7 +5,13 @@ import {
   type CustomObjectsApi,
   type KubeConfig,
 } from "@kubernetes/client-node";
-import { Autoscaler, Machine, NodePool, type PoolObject, type ScalerObject } from "../kinds.ts";
+import {
+  Autoscaler,
+  Machine,
+  NodePool,
+  type PoolObject,
+  type ScalerObject,
+} from "../load/kinds.ts";
 
 /** What the tutorials have: a pass over all objects beside the informer's events. */
 const RESYNC_MS = 1_000;

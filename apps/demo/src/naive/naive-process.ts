@@ -7,8 +7,8 @@ import {
   ServerConfiguration,
   type Middleware,
 } from "@kubernetes/client-node";
-import { DEMO_VERSION } from "../scripts.ts";
-import { aborted, stopSignal } from "../stop-signal.ts";
+import { DEMO_VERSION } from "../stage/scripts.ts";
+import { aborted, stopSignal } from "../stage/stop-signal.ts";
 import { NaiveControllers } from "./naive-controllers.ts";
 import { NAIVE_AGENT, type NaiveReport } from "./naive-report.ts";
 

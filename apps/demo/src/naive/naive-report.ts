@@ -1,4 +1,4 @@
-import type { ActTotals } from "../act-controllers.ts";
+import type { ActTotals } from "../load/act-controllers.ts";
 
 export const NAIVE_AGENT = "naive-controllers";
 

@@ -1,6 +1,6 @@
 import { startProcess, type LocalStack } from "@konverge/local-stack";
-import type { ActControllers } from "../act-controllers.ts";
-import { DEMO_SCRIPT } from "../scripts.ts";
+import type { ActControllers } from "../load/act-controllers.ts";
+import { DEMO_SCRIPT } from "../stage/scripts.ts";
 import { NAIVE_AGENT, type NaiveReport } from "./naive-report.ts";
 
 /** Starts the naive controllers in one process, and waits until they are ready. */

@@ -1,7 +1,7 @@
 import { KonvergeError } from "@konverge/core";
 import type { LocalProcess } from "@konverge/local-stack";
-import { pollUntil } from "../poll-until.ts";
-import { readWorkerGauge } from "../worker-metrics.ts";
+import { pollUntil } from "../stage/poll-until.ts";
+import { readWorkerGauge } from "../stage/worker-metrics.ts";
 
 export interface DemoWorker {
   /** `worker 1`. */

@@ -1,7 +1,7 @@
 import { formatApiVersion, type ResourceType } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import { Deployment, Namespace } from "konverge/kinds";
-import { pollUntil } from "../poll-until.ts";
+import { pollUntil } from "../stage/poll-until.ts";
 
 export const APP = { namespace: "shop", name: "web" };
 const OLD_IMAGE = "registry.example/web:1";

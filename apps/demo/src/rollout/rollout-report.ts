@@ -1,4 +1,4 @@
-import { terminalWidth, textTable } from "../text-table.ts";
+import { terminalWidth, textTable } from "../stage/text-table.ts";
 import type { TimelineRow } from "./run-timeline.ts";
 
 /** Something that must be so in the end, and what was found. */

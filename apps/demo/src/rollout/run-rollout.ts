@@ -1,10 +1,10 @@
 import { createClient } from "@konverge/client";
 import { apiServerOf, startLocalStack, type LocalStack } from "@konverge/local-stack";
-import { exampleFile } from "../example-file.ts";
-import { isolatedEnv } from "../isolated-env.ts";
-import { createProgress } from "../progress.ts";
-import { CLI_SCRIPT } from "../scripts.ts";
-import { INTERRUPTED, stayUp } from "../stay-up.ts";
+import { exampleFile } from "../stage/example-file.ts";
+import { isolatedEnv } from "../stage/isolated-env.ts";
+import { createProgress } from "../stage/progress.ts";
+import { CLI_SCRIPT } from "../stage/scripts.ts";
+import { INTERRUPTED, stayUp } from "../stage/stay-up.ts";
 import { checkRollout } from "./check-rollout.ts";
 import type { DemoWorker } from "./kill-in-write.ts";
 import { HOME, playRollout } from "./play-rollout.ts";

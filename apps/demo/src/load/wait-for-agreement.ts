@@ -3,7 +3,7 @@ import type { LocalStack } from "@konverge/local-stack";
 import { Autoscaler, Machine, NodePool } from "./kinds.ts";
 import { replicasFor, type LoadStep } from "./load-plan.ts";
 import { isConverged } from "./lost-updates.ts";
-import { pollUntil } from "./poll-until.ts";
+import { pollUntil } from "../stage/poll-until.ts";
 import type { World } from "./world.ts";
 
 interface Agreement {

@@ -1,9 +1,9 @@
 import { KonvergeError, sleepMs } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import type { LocalProcess, LocalStack } from "@konverge/local-stack";
-import { requestReconcile, waitForReconcile } from "./http-requests.ts";
-import { readWorkerTotals } from "./worker-metrics.ts";
-import type { World } from "./world.ts";
+import { requestReconcile, waitForReconcile } from "../stage/http-requests.ts";
+import { readWorkerTotals } from "../stage/worker-metrics.ts";
+import type { World } from "../load/world.ts";
 
 /** What happened while the API server stood still. */
 export interface OutageFigures {

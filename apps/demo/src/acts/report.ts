@@ -1,5 +1,5 @@
 import type { ActFigures } from "./act.ts";
-import { textTable } from "./text-table.ts";
+import { textTable } from "../stage/text-table.ts";
 
 type Row = readonly [label: string, value: (act: ActFigures) => string];
 

@@ -7,17 +7,17 @@ import {
   type LocalStack,
 } from "@konverge/local-stack";
 import { ACTS, playAct, type ActFigures, type ActName, type PlayedAct } from "./act.ts";
-import { envtestApiServer } from "./envtest-api-server.ts";
-import { exampleFile } from "./example-file.ts";
-import { isolatedEnv } from "./isolated-env.ts";
+import { envtestApiServer } from "../stage/envtest-api-server.ts";
+import { exampleFile } from "../stage/example-file.ts";
+import { isolatedEnv } from "../stage/isolated-env.ts";
 import { startKonvergeWorkers } from "./konverge-workers.ts";
-import { findMostContended } from "./most-contended.ts";
-import { startNaiveProcess } from "./naive/start-naive-process.ts";
-import { createProgress, type DemoProgress } from "./progress.ts";
+import { findMostContended } from "../load/most-contended.ts";
+import { startNaiveProcess } from "../naive/start-naive-process.ts";
+import { createProgress, type DemoProgress } from "../stage/progress.ts";
 import { renderTable } from "./report.ts";
-import { CLI_SCRIPT, lazyFile } from "./scripts.ts";
-import { INTERRUPTED, stayUp } from "./stay-up.ts";
-import { createWorld, type Installable, type World } from "./world.ts";
+import { CLI_SCRIPT, lazyFile } from "../stage/scripts.ts";
+import { INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { createWorld, type Installable, type World } from "../load/world.ts";
 
 export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
 

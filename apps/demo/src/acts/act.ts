@@ -1,17 +1,17 @@
 import { defined, KonvergeError, sleepMs } from "@konverge/core";
 import { startProcess, type LocalProcess, type LocalStack } from "@konverge/local-stack";
-import type { ActControllers, ApiCalls } from "./act-controllers.ts";
+import type { ActControllers, ApiCalls } from "../load/act-controllers.ts";
 import { countAuditedCalls } from "./call-counter.ts";
-import { requestReconcile } from "./http-requests.ts";
-import { planLoad, type LoadStep } from "./load-plan.ts";
-import { findLostUpdates, type LostUpdate } from "./lost-updates.ts";
-import { NodePool } from "./kinds.ts";
-import { readControllerWrites } from "./object-history.ts";
-import type { WriterReport } from "./outside-writer.ts";
+import { requestReconcile } from "../stage/http-requests.ts";
+import { planLoad, type LoadStep } from "../load/load-plan.ts";
+import { findLostUpdates, type LostUpdate } from "../load/lost-updates.ts";
+import { NodePool } from "../load/kinds.ts";
+import { readControllerWrites } from "../load/object-history.ts";
+import type { WriterReport } from "../load/outside-writer.ts";
 import { playOutage, type OutageFigures } from "./outage.ts";
-import { DEMO_SCRIPT } from "./scripts.ts";
-import { waitForAgreement } from "./wait-for-agreement.ts";
-import type { World } from "./world.ts";
+import { DEMO_SCRIPT } from "../stage/scripts.ts";
+import { waitForAgreement } from "../load/wait-for-agreement.ts";
+import type { World } from "../load/world.ts";
 
 export const ACTS = ["naive", "lazy", "konverge"] as const;
 export type ActName = (typeof ACTS)[number];

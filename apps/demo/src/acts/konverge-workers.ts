@@ -1,6 +1,6 @@
 import type { LocalStack } from "@konverge/local-stack";
-import type { ActControllers } from "./act-controllers.ts";
-import { readWorkerTotals } from "./worker-metrics.ts";
+import type { ActControllers } from "../load/act-controllers.ts";
+import { readWorkerTotals } from "../stage/worker-metrics.ts";
 
 export interface KonvergeWorkersOptions {
   readonly stack: LocalStack;

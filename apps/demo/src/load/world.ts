@@ -9,7 +9,7 @@ import { ignoreNotFound, isAlreadyExists, isServed, type KubeClient } from "@kon
 import { ConfigMap, Namespace } from "konverge/kinds";
 import { Autoscaler, Machine, NodePool } from "./kinds.ts";
 import { MAX_REPLICAS, MIN_REPLICAS, TARGET_LOAD } from "./load-plan.ts";
-import { pollUntil } from "./poll-until.ts";
+import { pollUntil } from "../stage/poll-until.ts";
 
 const CustomResourceDefinition: ResourceType<ApiObject & { status?: JsonObject }> = {
   group: "apiextensions.k8s.io",

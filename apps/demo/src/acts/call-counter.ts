@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import type { ApiCalls } from "./act-controllers.ts";
+import type { ApiCalls } from "../load/act-controllers.ts";
 
 /** The part of an audit event (audit.k8s.io/v1) that is counted. */
 interface AuditEvent {
