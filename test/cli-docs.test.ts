@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { commandTree } from "../apps/cli/src/command-tree.ts";
+import { commandTree } from "../apps/cli/src/commands/command-tree.ts";
 import { createProgram } from "../apps/cli/src/create-program.ts";
 import { EXIT_CODES } from "../apps/cli/src/process/exit-codes.ts";
 

@@ -1,6 +1,6 @@
 import { Argument, type Command } from "commander";
-import { commandTree } from "../command-tree.ts";
-import { completionScript, SHELLS, type Shell } from "../completion-scripts.ts";
+import { commandTree } from "./command-tree.ts";
+import { completionScript, SHELLS, type Shell } from "./completion-scripts.ts";
 
 const HELP = `
 Installation:
