@@ -139,7 +139,7 @@ const isSkipped = (context: TestContext) => {
 const leads = async () =>
   (await scrape()).get('konverge_leader_election_master_status{name="widgets"}') === 1;
 
-test("of a healthy fleet no alert fires, and the query says that nothing waits", async (context) => {
+test("fires no alert for healthy workers, and the query returns no waiting keys", async (context) => {
   isSkipped(context);
   await until("it leads", leads);
   await server.client.create(Widgets, {
@@ -174,7 +174,7 @@ test("the query grows while a key waits for a worker", async (context) => {
   expect(await firing(seriesOf(await scrape()))).toEqual([]);
 });
 
-test("failures wake somebody, and a fleet that is gone does", async (context) => {
+test("alerts on failures and on missing workers", async (context) => {
   isSkipped(context);
   const before = await scrape();
   fails = true;
@@ -191,7 +191,7 @@ test("failures wake somebody, and a fleet that is gone does", async (context) =>
   expect(await firing([])).toEqual(["KonvergeNoWorker", "KonvergeRedisUnavailable"]);
 });
 
-test("a run that is stuck wakes somebody, and so does one that fails", async (context) => {
+test("alerts on a blocked run and on a failed one", async (context) => {
   isSkipped(context);
   const workflows = openWorkflows({ redis: { url: harness.url }, prefix });
   onTestFinished(() => workflows.close());
@@ -203,14 +203,14 @@ test("a run that is stuck wakes somebody, and so does one that fails", async (co
   const failing = await firing(seriesOf(await scrape(), before));
   expect(failing).toContain("KonvergeRunsFailing");
   expect(failing).not.toContain("KonvergeRunsBlocked");
-  // No worker has code that takes it.
+  // No worker has the code for it.
   await workflows.start({ ...release, version: 1 }, undefined);
   const stuck = 'runs{workflow="release",status="blocked"}';
   await until("one is stuck", async () => (await count(stuck)) === 1);
   expect(await firing(seriesOf(await scrape()))).toContain("KonvergeRunsBlocked");
 });
 
-test("while the API server is protected, the query has no answer, and somebody is told", async (context) => {
+test("while the API server is protected, the query returns nothing and an alert fires", async (context) => {
   isSkipped(context);
   const guards = openGuardControl({ redis: { url: harness.url }, prefix });
   onTestFinished(() => guards.close());

@@ -14,10 +14,10 @@ import { ended, useWorkflows } from "../workflow/workflow-harness.ts";
 import { keyOf } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** P12: what connects to Redis and to API servers never gets into errors, logs, or the journal of a run. */
+/** P12: credentials for Redis and API servers never appear in errors, logs or the journal of a run. */
 
 const CANARY = "canary-of-a-connection-5Tz";
-/** Not secret: what was to be stored. It belongs into Redis, and not into logs. */
+/** Not secret: data to store. It belongs in Redis, but not in logs. */
 const STORED = "what-a-step-was-given-3Hp";
 
 let server: RunningRedis;
@@ -35,7 +35,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** As a process of ours writes it. */
+/** As a Konverge process logs it. */
 function told(error: unknown): void {
   const log = createLogger({
     service: "test",
@@ -53,7 +53,7 @@ function expectClean(needle: string, expected: RegExp): void {
     ...errors.map((error) => inspect(error, { depth: 20, showHidden: true })),
   ];
   for (const text of texts) expect(text).not.toContain(needle);
-  // Else nothing went wrong, and nothing was looked at.
+  // Otherwise nothing failed, and the test checked nothing.
   expect(texts.some((text) => expected.test(text))).toBe(true);
 }
 
@@ -66,7 +66,7 @@ const admin = async (work: (redis: Redis) => Promise<unknown>, password?: string
   await redis.quit();
 };
 
-test("a password that Redis refuses is in no error and no log line", async () => {
+test("keeps a password that Redis rejects out of errors and logs", async () => {
   await admin((redis) => redis.config("SET", "requirepass", "another"));
   const target = { url: `redis://:${CANARY}@127.0.0.1:${server.port}` };
   const workflows = openWorkflows({ redis: target, onError: told });
@@ -101,7 +101,7 @@ test("a password that Redis refuses is in no error and no log line", async () =>
   expectClean(STORED, /WRONGPASS/);
 });
 
-test("what a full Redis could not store is in no error and no log line", async () => {
+test("keeps data that a full Redis could not store out of errors and logs", async () => {
   const workflows = openWorkflows({
     redis: { url: `redis://127.0.0.1:${server.port}` },
     onError: told,
@@ -118,7 +118,7 @@ test("what a full Redis could not store is in no error and no log line", async (
   expect(await ended(workflows, echo, id)).toMatchObject({ status: "done" });
 });
 
-test("a URL that cannot be read is told without it", () => {
+test("reports an invalid URL without its text", () => {
   for (const url of [
     `redis://:${CANARY}@host:port:1`,
     `redis+cluster://user:${CANARY}@`,
@@ -137,7 +137,7 @@ test("a URL that cannot be read is told without it", () => {
 
 const harness = useWorkflows();
 
-test("token and proxy of an API server are in no journal, whatever a verb fails of", async () => {
+test("keeps token and proxy of an API server out of the journal for every failure of a verb", async () => {
   const unauthorized = createServer((_, response) => {
     const status = { kind: "Status", status: "Failure", code: 401, reason: "Unauthorized" };
     response.writeHead(401, { "content-type": "application/json" });
@@ -183,7 +183,7 @@ test("token and proxy of an API server are in no journal, whatever a verb fails 
                 .on(name)
                 .get({ apiVersion: "v1", kind: "ConfigMap", namespace: "d", name: "n" });
             } catch (error) {
-              // What an API server refuses for its own sake is tried for ever; here it is the end.
+              // Throttled calls are retried forever; here the error is final.
               told(error);
               throw new KonvergeError("step_failed", ensureError(error).message, { cause: error });
             }

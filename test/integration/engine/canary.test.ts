@@ -31,7 +31,7 @@ const CANARIES = {
   annotation: "canary-in-annotation-4Rk",
   spec: "canary-in-spec-8Wd",
 };
-/** Not secret at all: found everywhere, or the search is worth nothing. */
+/** Not secret: must be found everywhere, or the search proves nothing. */
 const MARKER = "marker-that-may-be-seen";
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const needles = Object.values(CANARIES).flatMap((canary) => [canary, base64(canary)]);
@@ -72,7 +72,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
       level: "trace",
       destination: { write: (line: string) => void lines.push(line) },
     });
-  /** Everything in Redis that this test's queues hold. */
+  /** All data of this test's queues in Redis. */
   const dump = async () => {
     const { redis, prefix } = harness.queues;
     const texts: string[] = [];
@@ -105,7 +105,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     const started = await harness.startController(controller, { log: log(), history });
     return { ...started, close: () => history.close() };
   };
-  /** What the API serves about these keys. */
+  /** The responses of the API about these keys. */
   const pages = async ({ controller, metrics }: StartedEngine, names: readonly string[]) => {
     const redis = { url: harness.queues.url };
     const { prefix } = harness.queues;
@@ -165,7 +165,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     }
   };
 
-  test("of a Secret nothing gets out, whatever goes wrong with it", async () => {
+  test("exposes nothing of a Secret, whatever fails", async () => {
     const { client } = harness;
     const paths: Record<string, Handler<Secret>> = {
       "bad-base64": async ({ kube, object }) => {
@@ -242,11 +242,11 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
         throw new TerminalError(`${textOf(object)} and ${CANARIES.stringData} are wrong`);
       },
       "thrown-object": async ({ object }) => {
-        // oxlint-disable-next-line typescript/only-throw-error -- what this test is about
+        // oxlint-disable-next-line typescript/only-throw-error -- the subject of this test
         throw object;
       },
       "thrown-text": async ({ object }) => {
-        // oxlint-disable-next-line typescript/only-throw-error -- what this test is about
+        // oxlint-disable-next-line typescript/only-throw-error -- the subject of this test
         throw textOf(object);
       },
       "error-name": async ({ object }) => {
@@ -328,7 +328,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     const served = await search(started, names);
     expect(served).toContain("withheld");
     expect(lines.join("")).toContain(MARKER);
-    // What may be known is: how it failed, and at which field.
+    // The kind of failure and the field are allowed.
     const outcomes = await Promise.all(
       names.map(async (name) => [name, (await started.records(name)).at(-1)?.outcome]),
     );
@@ -347,7 +347,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     });
   });
 
-  test("what a controller of another kind has read in a Secret does not get out with its errors and log lines", async () => {
+  test("keeps values that another controller read in a Secret out of its errors and logs", async () => {
     const { client } = harness;
     await client.create(Secrets, {
       metadata: { namespace, name: "credentials", labels: { canary: "yes" } },
@@ -363,7 +363,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
         throw new TerminalError(`${MARKER}: ${JSON.stringify(await read(kube))}`);
       },
       "thrown-text": async ({ kube }) => {
-        // oxlint-disable-next-line typescript/only-throw-error -- what this test is about
+        // oxlint-disable-next-line typescript/only-throw-error -- the subject of this test
         throw `${MARKER} ${textOf(await read(kube))}`;
       },
       listed: async ({ kube }) => {
@@ -410,14 +410,14 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     await started.engine.stop();
     await started.close();
     const served = await search(started, names);
-    // The search finds what is there, and messages stay readable.
+    // The search works, and messages stay readable.
     expect(served).toContain(MARKER);
     expect(commands()).toContain(MARKER);
     expect(await dump()).toContain(`${MARKER}: login with (redacted) failed`);
     expect(lines.join("")).toContain(MARKER);
   });
 
-  test("a kind marked sensitive is treated like a Secret", async () => {
+  test("treats a kind marked sensitive like a Secret", async () => {
     const group = "sensitive.test.konverge.dev";
     const { client } = harness;
     const Tokens = { ...(await installWidgets(client, group)), sensitive: true };
@@ -459,7 +459,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
   });
 });
 
-/** Its password, as a handler would use it. */
+/** Its password, as a handler would read it. */
 function textOf({ data }: Secret): string {
   return Buffer.from(data?.["password"] ?? "", "base64").toString();
 }

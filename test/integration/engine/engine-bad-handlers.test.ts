@@ -40,21 +40,26 @@ const unreadable = new Proxy(
   },
 );
 
-/** What a handler throws, and what the record says: the code, and a part of the message. */
+/** Thrown values with the code and a part of the message in the record. */
 const thrown: readonly [title: string, value: unknown, code: string, message: string][] = [
   ["undefined", undefined, "invalid_throw", "threw undefined; throw new Error("],
   ["null", null, "invalid_throw", "threw null"],
-  ["a text", "boom", "invalid_throw", 'the text "boom"'],
+  ["a text", "boom", "invalid_throw", 'the string "boom"'],
   ["a number", 42, "invalid_throw", "the number 42"],
   ["a bigint", 42n, "invalid_throw", "the bigint 42"],
   ["a symbol", Symbol("why"), "invalid_throw", "Symbol(why)"],
   ["a function", () => undefined, "invalid_throw", "a function"],
   ["a circular object", circular, "invalid_throw", "an object with the members code, self"],
-  ["an object that says something", { message: "boom" }, "invalid_throw", 'says "boom"'],
+  [
+    "an object that says something",
+    { message: "boom" },
+    "invalid_throw",
+    'with the message "boom"',
+  ],
   ["an object without a prototype", Object.create(null), "invalid_throw", "an object"],
-  ["a Proxy that cannot be read", unreadable, "invalid_throw", "throws when it is read"],
-  ["an Error whose getters throw", hostile, "invalid_throw", "throws when it is read"],
-  ["an Error whose message is a number", numbered, "invalid_throw", "no text"],
+  ["a Proxy that cannot be read", unreadable, "invalid_throw", "throws when read"],
+  ["an Error whose getters throw", hostile, "invalid_throw", "throws when read"],
+  ["an Error whose message is a number", numbered, "invalid_throw", "not a string"],
   ["a frozen Error", Object.freeze(new Error("frozen")), "Error", "frozen"],
   ["an Error that causes itself", cyclic, "Error", "first"],
   ["a message of 10 MB", new Error("x".repeat(10_000_000)), "Error", "xxx"],
@@ -68,7 +73,7 @@ const thrown: readonly [title: string, value: unknown, code: string, message: st
   ],
 ];
 
-/** What a handler returns, and what the record says. */
+/** Returned values with the message in the record. */
 const returned: readonly [title: string, value: unknown, message: string][] = [
   ["a number", 5, "a number"],
   ["a text", "30s", "a string"],
@@ -93,14 +98,14 @@ function boom(): never {
 describe.each(testServers())("bad handlers on $name", (target) => {
   const harness = useEngines(target, "bad.test.konverge.dev");
 
-  test("whatever a handler throws: a clear record, and the key runs again until it succeeds", async () => {
+  test("records any thrown value clearly and retries until success", async () => {
     const runs = new Map<string, number>();
     const { queue, key, records } = await harness.start({
       backoff: eager,
       reconcile: async ({ object: { metadata } }) => {
         const run = (runs.get(metadata.name) ?? 0) + 1;
         runs.set(metadata.name, run);
-        // oxlint-disable-next-line typescript/only-throw-error -- what this test is about
+        // oxlint-disable-next-line typescript/only-throw-error -- the subject of this test
         if (run === 1) throw thrown[Number(metadata.name.slice(1))]?.[1];
       },
     });
@@ -122,7 +127,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     }
   });
 
-  test("whatever a handler returns that is no result: a record that names the cure, and the key runs again", async () => {
+  test("records an invalid return value with a fix and retries", async () => {
     const runs = new Map<string, number>();
     const { queue, key, records } = await harness.start({
       backoff: eager,
@@ -148,7 +153,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     }
   });
 
-  test("a wrong duration names the cure", async () => {
+  test("suggests a fix for an invalid duration", async () => {
     const { records } = await harness.start({
       backoff: eager,
       reconcile: async ({ requeueAfter, attempt }) =>
@@ -161,7 +166,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     expect(failed.parsed.error?.message).toContain('requeueAfter "soon" is not a duration');
   });
 
-  test("errors are classified through causes, and an AggregateError by its gravest part", async () => {
+  test("classifies errors through causes, and an AggregateError by its most severe part", async () => {
     const lost = async ({ kube, object }: ReconcileContext<Widget>) => {
       await harness.client.mutate(harness.Widgets, nameOf(object), (draft) => {
         draft.spec = { ...draft.spec, foreign: Math.random() };
@@ -212,7 +217,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     }
   });
 
-  test("maxFailures makes a dead letter, and a new generation revives it", async () => {
+  test("dead-letters a key after maxFailures; a new generation releases it", async () => {
     let heal = false;
     const { queue, key, records } = await harness.start({
       maxFailures: 3,
@@ -234,7 +239,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     expect(await queue.getKey(key("m"))).toMatchObject({ phase: "idle", failures: 0 });
   });
 
-  test("who asks by annotation revives a dead key, as any person does", async () => {
+  test("a request by annotation releases a dead-lettered key, as any user request", async () => {
     const { queue, key, records } = await harness.start({
       maxFailures: 1,
       reconcile: async () => {
@@ -250,7 +255,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       const all = await records("n");
       return all.length === 2 && all;
     });
-    // Behind a resync, if the first list was only told then.
+    // After a resync, if the first list was reported late.
     const triggers = latest?.parsed["triggers"] as readonly unknown[];
     expect(triggers.at(-1)).toMatchObject({ kind: "watch", by: "annotation" });
   });
@@ -286,7 +291,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     },
   );
 
-  test("a handler that never settles is ended after timeout and grace, and every method of its kube is revoked", async () => {
+  test("ends a handler that never settles after timeout and grace, and rejects all its later calls", async () => {
     let leaked: AttemptKube | undefined;
     let object: Widget | undefined;
     const { queue, key, records } = await harness.start({
@@ -305,7 +310,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     });
     expect((await records("n")).at(-1)?.parsed).toMatchObject({
       outcome: "retry",
-      error: { code: "timed_out", message: expect.stringContaining("raise timeout") },
+      error: { code: "timed_out", message: expect.stringContaining("increase timeout") },
     });
     const kube = leaked;
     const widget = object;
@@ -328,7 +333,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     }
   });
 
-  test("calls that nobody awaited are waited for, warned about, and their failure is the handler's", async () => {
+  test("waits for calls without await, warns about them, and fails the handler if they fail", async () => {
     const { lines, records } = await harness.start({
       backoff: eager,
       reconcile: async ({ object, kube, attempt }) => {
@@ -350,10 +355,10 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       (await records("lands")).at(-1),
     );
     expect(landed).toMatchObject({ outcome: "done", parsed: { writes: [{ verb: "patch" }] } });
-    expect(lines.some(({ message }) => message.includes("await every call"))).toBe(true);
+    expect(lines.some(({ message }) => message.includes("pending API calls"))).toBe(true);
   });
 
-  test("a when or a map that throws stops no watch", async () => {
+  test("keeps watching if a predicate or map function throws", async () => {
     const seen: string[] = [];
     const { lines } = await harness.start({
       predicate: () => boom(),
@@ -369,8 +374,8 @@ describe.each(testServers())("bad handlers on $name", (target) => {
     });
     await until("the change is reconciled", () => seen.includes("w:2"));
     const messages = lines.filter(({ level }) => level === "error").map(({ message }) => message);
-    expect(messages.some((message) => message.includes("when threw"))).toBe(true);
-    expect(messages.some((message) => message.includes("map threw"))).toBe(true);
+    expect(messages.some((message) => message.includes("predicate threw"))).toBe(true);
+    expect(messages.some((message) => message.includes("map function threw"))).toBe(true);
   });
 });
 

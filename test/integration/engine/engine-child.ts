@@ -1,4 +1,4 @@
-/** An engine in a process of its own, with a handler that does what no handler should. Tells its log as lines of JSON. */
+/** An engine in its own process, with a misbehaving handler. Prints its log as JSON lines. */
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
 import { defineController, reportStrayErrors, startEngine } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
@@ -14,11 +14,11 @@ export interface EngineChildConfig {
   readonly controller: string;
   readonly widgets: ResourceType<Widget>;
   readonly leaseMs: number;
-  /** How long the handler of the object `blocks` computes without a break. */
+  /** Time that the handler of the object `blocks` blocks the event loop. */
   readonly blockMs: number;
-  /** Name of a Secret whose `token` the handler puts into an error that comes too late. */
+  /** Name of a Secret whose `token` the handler puts into a late error. */
   readonly secret: string;
-  /** Something throws that no handler began. */
+  /** Code outside handlers throws. */
   readonly fatal: boolean;
 }
 
@@ -73,7 +73,7 @@ const controller = defineController({
         };
         let lastMs = performance.now();
         handlerLog.info({}, "may be frozen");
-        // Each tick is short, so a gap is a stop of the whole process.
+        // Each tick is short, so a gap means that the whole process stopped.
         for (;;) {
           await new Promise((resolve) => setTimeout(resolve, 10));
           const gapMs = performance.now() - lastMs;

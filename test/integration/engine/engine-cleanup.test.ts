@@ -15,7 +15,7 @@ describe.each(testServers())("cleanup on $name", (target) => {
   const remove = (name: string) => harness.client.delete(harness.Widgets, { namespace, name });
   const isGone = async (name: string) => (await find(name)) === undefined;
 
-  test("the finalizer is there before the first reconcile acts, cleanup runs instead of it, and then the object goes", async () => {
+  test("sets the finalizer before the first reconcile, runs cleanup instead on deletion, and then releases the object", async () => {
     const calls: string[] = [];
     const { controller } = await harness.start({
       reconcile: async ({ object, handler }) => {
@@ -33,7 +33,7 @@ describe.each(testServers())("cleanup on $name", (target) => {
     expect(calls).toEqual([`reconcile ${controller.finalizer}`, "cleanup"]);
   });
 
-  test("a cleanup that fails, waits or asks for another time keeps the finalizer; foreign ones are kept to the end", async () => {
+  test("keeps the finalizer while cleanup fails, waits or requeues, and never removes other finalizers", async () => {
     let runs = 0;
     const { records } = await harness.start({
       backoff: eager,
@@ -42,7 +42,7 @@ describe.each(testServers())("cleanup on $name", (target) => {
         runs += 1;
         if (runs === 1) throw new Error("the other side is away");
         if (runs === 2) return requeueAfter("1ms");
-        // Somebody adds a label between our read and our removal of the finalizer.
+        // A label is added between our read and our removal of the finalizer.
         await kube.mutate(object, (draft) => {
           draft.metadata.labels = { seen: "yes" };
         });
@@ -67,7 +67,7 @@ describe.each(testServers())("cleanup on $name", (target) => {
     expect(runs).toBe(3);
   });
 
-  test("a finalizer that its owner removes during our cleanup does not come back", async () => {
+  test("does not restore a finalizer that its owner removes during our cleanup", async () => {
     let cleanups = 0;
     await harness.start({
       backoff: eager,
@@ -89,7 +89,7 @@ describe.each(testServers())("cleanup on $name", (target) => {
     expect(cleanups).toBe(1);
   });
 
-  test("an object deleted before it was held, and one whose finalizer somebody took away, end without cleanup", async () => {
+  test("runs no cleanup for an object deleted before it had the finalizer, or that lost the finalizer", async () => {
     let cleanups = 0;
     const { records } = await harness.start({
       reconcile: async () => undefined,
@@ -114,7 +114,7 @@ describe.each(testServers())("cleanup on $name", (target) => {
     expect(cleanups).toBe(1);
   });
 
-  test("an object deleted between our read and our finalizer gets none, and ends done", async () => {
+  test("adds no finalizer to an object deleted after our read, and ends done", async () => {
     const open = createLocalGate({ ratePerSecond: 2_000, burst: 2_000 });
     let deleted = false;
     const client = createKubeClient({
@@ -146,7 +146,7 @@ describe.each(testServers())("cleanup on $name", (target) => {
     await client.close();
   });
 
-  test("an object that goes in the middle of its cleanup ends gone", async () => {
+  test("ends gone if the object is deleted during its cleanup", async () => {
     let cleanups = 0;
     const { queue, key } = await harness.start({
       reconcile: async () => undefined,

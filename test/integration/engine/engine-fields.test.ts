@@ -17,11 +17,11 @@ const FIELDS = { strategy: "fields" } as const;
 describe.each(testServers())("strategy fields on $name", (target) => {
   const harness = useEngines(target, "fields.engine.test.konverge.dev");
 
-  test("handlers that write their own field of one object never meet, and take no turns", async () => {
+  test("different fields never conflict", async () => {
     const shared = { namespace, name: "shared" };
     await harness.client.create(CONFIG_MAP, { metadata: shared, data: { first: "" } });
     const names = Array.from({ length: 10 }, (_, n) => `w${n}`);
-    // None writes before all have read, so that each write finds another version than it was built on.
+    // All handlers read before any writes, so that each write meets a newer version.
     let waiting = names.length;
     const all = Promise.withResolvers<void>();
     const { records } = await harness.start({
@@ -49,7 +49,7 @@ describe.each(testServers())("strategy fields on $name", (target) => {
       ...Object.fromEntries(names.map((name) => [name, "written"])),
     });
     for (const name of names) {
-      // A widget that was made while the watch began is reconciled a second time, and has nothing to write then.
+      // A widget created while the watch starts is reconciled twice; the second time nothing is written.
       const record = await until("it is recorded", async () =>
         (await records(name))
           .map(({ parsed }) => parsed)
@@ -67,7 +67,7 @@ describe.each(testServers())("strategy fields on $name", (target) => {
     await harness.client.delete(CONFIG_MAP, shared);
   });
 
-  test("a status, built on the object that was given: one call; a change of what was read is a conflict like any other", async () => {
+  test("writes a status from the given object with one call; a change of a read field is a conflict", async () => {
     const { records, queue, key } = await harness.start({
       backoff: eager,
       conflictRetry: "job",
@@ -99,7 +99,7 @@ describe.each(testServers())("strategy fields on $name", (target) => {
     expect(await queue.getKey(key("s"))).toMatchObject({ failures: 0 });
   });
 
-  test("what another manager changed of its own meanwhile was not taken from it", async () => {
+  test("does not count fields that another manager changed itself as taken over", async () => {
     const { records } = await harness.start({
       reconcile: async ({ object, kube }) => {
         let isFirst = true;
@@ -130,7 +130,7 @@ describe.each(testServers())("strategy fields on $name", (target) => {
     expect(record).not.toMatchObject({ writes: [{ fieldsTakenOver: expect.anything() }] });
   });
 
-  test("to keep a Secret out of errors is not to have read all of it", async () => {
+  test("redacting a Secret does not count as reading all of its fields", async () => {
     const secret = { namespace, name: "fields" };
     await harness.client.create(SECRET, { metadata: secret, data: { a: "QQ==" } });
     const { records } = await harness.start({

@@ -7,7 +7,7 @@ import { until } from "../../support/until.ts";
 const WRITERS = 24;
 const HOT = "hot";
 
-/** Lets all in at once, so that they wait for the lane together. */
+/** Releases all at once, so that they wait for the lane together. */
 function barrier(count: number): () => Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let arrived = 0;
@@ -22,7 +22,7 @@ describe.each(testServers())("writes of one object together, on $name", (target)
   const harness = useEngines(target, "group.konverge.dev");
   const names = Array.from({ length: WRITERS }, (_, n) => `writer-${n}`);
 
-  test("P3: 24 attempts that count one object up at once take fewer calls than writes, and each count is there", async () => {
+  test("P3: 24 concurrent increments of one object need fewer calls than writes, and none is lost", async () => {
     const { Widgets, client } = harness;
     await harness.make(HOT, { count: 0 });
     const together = barrier(WRITERS);
@@ -33,7 +33,7 @@ describe.each(testServers())("writes of one object together, on $name", (target)
         if (object.metadata.name === HOT) return;
         await together();
         await kube.mutate({ type: Widgets, namespace, name: HOT }, (draft) => {
-          // A key may run more than once; what it has counted is on the object.
+          // A key may run more than once; its increment is stored on the object.
           if (draft.metadata.labels?.[object.metadata.name] !== undefined) return;
           draft.spec = { ...draft.spec, count: Number(draft.spec?.["count"] ?? 0) + 1 };
           draft.metadata.labels = { ...draft.metadata.labels, [object.metadata.name]: "here" };
@@ -53,7 +53,7 @@ describe.each(testServers())("writes of one object together, on $name", (target)
     const hot = await client.get(Widgets, { namespace, name: HOT });
     expect(hot.spec?.["count"]).toBe(WRITERS);
     expect(Object.keys(hot.metadata.labels ?? {})).toHaveLength(WRITERS);
-    // Each record tells its own part of the write: one label, one count.
+    // Each record has its own part of the write: one label, one increment.
     for (const [index, record] of written.entries()) {
       const [write] = record["writes"] as { patch: ApiObject & { spec: { count: number } } }[];
       expect(Object.keys(write?.patch.metadata.labels ?? {})).toEqual([names[index]]);
@@ -65,7 +65,7 @@ describe.each(testServers())("writes of one object together, on $name", (target)
     expect(versions.size).toBeLessThan(WRITERS / 2);
   });
 
-  test("one that the server refuses meets its own error, and the others are written", async () => {
+  test("writes the others if the server rejects one change, which gets its own error", async () => {
     const { Widgets, client } = harness;
     await harness.make(HOT);
     const together = barrier(WRITERS);
@@ -77,7 +77,7 @@ describe.each(testServers())("writes of one object together, on $name", (target)
         if (name === HOT) return;
         if (names.includes(name)) await together();
         await kube.mutate({ type: Widgets, namespace, name: HOT }, (draft) => {
-          // No label may hold a space.
+          // A label must not contain a space.
           const value = name === "writer-7" ? "not valid" : "here";
           draft.metadata.labels = { ...draft.metadata.labels, [name]: value };
         });

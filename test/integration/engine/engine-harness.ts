@@ -22,9 +22,9 @@ import {
 import { useQueues, type QueueHarness } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** The file's own: files run side by side, and share the real server. */
+/** Unique per file: files run in parallel and share the real server. */
 export const namespace = `engine-${process.pid}`;
-/** Short, so that what a lost worker leaves behind is soon taken over. */
+/** Short, so that the keys of a lost worker are soon taken over. */
 export const LEASE_MS = 1_000;
 
 const NAMESPACES: ResourceType = {
@@ -72,7 +72,7 @@ export interface EngineHarness {
   onStopped(close: () => unknown): void;
 }
 
-/** Engines on a server of one's own kind of objects, and on real queues; everything is stopped and deleted. */
+/** Engines with their own kinds on a server, and with real queues. All of it is stopped and deleted after the tests. */
 export function useEngines(
   target: TestServer,
   group: string,
@@ -104,7 +104,7 @@ export function useEngines(
     open.close = () => server.close();
     open.kubeconfig = server.kubeconfig;
     await server.client.create(NAMESPACES, { metadata: { name: namespace } }).catch((error) => {
-      // Another suite of the file was here before.
+      // Another suite of the file created it.
       if (!isAlreadyExists(error)) throw error;
     });
     open.Widgets = await installWidgets(server.client, group);
@@ -126,7 +126,7 @@ export function useEngines(
         .delete(widgets(), name)
         .catch(() => undefined);
     }
-    // The next engine lists from the server's watch cache, which may know them a little longer.
+    // The next engine lists from the server's watch cache, which may still have them.
     await until("the watch cache has forgotten them", async () => {
       const cached = await client().list(widgets(), { namespace, resourceVersion: "0", limit: 0 });
       return cached.items.length === 0;
@@ -226,7 +226,7 @@ export function useEngines(
   };
 }
 
-/** Retries at once, so that a test waits for nothing. */
+/** Retries immediately, so that tests do not wait. */
 export const eager = {
   failure: { baseMs: 1, factor: 1, capMs: 1, jitter: { kind: "none" } },
   conflict: { baseMs: 1, factor: 1, capMs: 1, jitter: { kind: "none" } },

@@ -12,7 +12,7 @@ describe.each(testServers())("attempts that never end, on $name", (target) => {
   const engines = useEngines(target, group);
 
   test.each([1, 2])(
-    "each is counted, told and found; from the second in a row on the object has an Event (%d shards)",
+    "counts, logs and indexes each one, with an Event from the second consecutive one (%d shards)",
     async (shards) => {
       const { queues, Widgets } = engines;
       const name = `widgets-poison-${shards}`;

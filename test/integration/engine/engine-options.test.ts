@@ -27,7 +27,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
       userAgent: "konverge-test/1",
     });
 
-  test("middleware of the configuration runs outside of the controller's own, and may skip the handler", async () => {
+  test("runs middleware of the configuration outside that of the controller, and lets it skip the handler", async () => {
     const seen: string[] = [];
     const around =
       (title: string): Middleware =>
@@ -65,7 +65,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     expect(seen).not.toContain("reconcile b");
   });
 
-  test("an attempt in which a call was deferred ends deferred, whatever the handler makes of it, and is not counted", async () => {
+  test("ends an attempt with a deferred call as deferred and uncounted, whatever the handler returns", async () => {
     let refusals = 2;
     const client = guarded({
       admit: async (call, options) => {
@@ -101,7 +101,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     await client.close();
   });
 
-  test("owns: a child's change and its deletion reconcile the owner, and lists show own writes at once", async () => {
+  test("owns: changes and deletions of a child reconcile the owner, and lists include own writes immediately", async () => {
     const counts: number[] = [];
     await harness.start({
       owns: [ConfigMaps],
@@ -126,7 +126,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     await harness.client.delete(ConfigMaps, { namespace, name: "option-child" });
   });
 
-  test("watches: a change reconciles whom the old and the new state map to", async () => {
+  test("watches: a change reconciles the objects of the old and the new state", async () => {
     const seen: string[] = [];
     await harness.start({
       predicate: () => false,
@@ -157,7 +157,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     await harness.client.delete(ConfigMaps, map);
   });
 
-  test("when: only what it wants, and deletion marks and requests by people whatever it says", async () => {
+  test("predicate: selects changes; deletions and user requests always pass", async () => {
     const seen: string[] = [];
     await harness.start({
       predicate: anyOf(generationChanged, labelsChanged),
@@ -184,7 +184,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     await until("a person counts", () => seen.includes("w wanted asked"));
   });
 
-  test("resync runs every object again and again, spread over the interval", async () => {
+  test("resync reconciles every object repeatedly, spread over the interval", async () => {
     const runs = new Map<string, number>();
     await harness.start({
       resync: "200ms",
@@ -199,7 +199,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     expect([...runs.keys()].toSorted()).toEqual(["r1", "r2"]);
   });
 
-  test("concurrency bounds the attempts at once", async () => {
+  test("concurrency limits concurrent attempts", async () => {
     let active = 0;
     let most = 0;
     let ended = 0;
@@ -222,7 +222,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
   });
 
   test.each([
-    // Eight tries are the default's; who stays in the handler has no such end.
+    // The default has eight tries; in-handler retries have no such limit.
     { conflictRetry: "inline", attempts: 1 },
     { conflictRetry: "both", attempts: 2 },
     { conflictRetry: "job", attempts: 11 },
@@ -259,7 +259,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     },
   );
 
-  test("the finalizer that the controller adds itself is no news, and costs one call once", async () => {
+  test("its own finalizer costs the controller one call and is not a new event", async () => {
     const runs: string[] = [];
     const { records } = await harness.start({
       reconcile: async ({ object }) => void runs.push(object.metadata.name),
@@ -271,8 +271,8 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     await until("the marker is reconciled", () => runs.includes("marker"));
     expect(runs).toEqual(["held", "marker"]);
     const [record] = await records("held");
-    // One, and the read where the watch was behind the request.
-    expect([1, 2]).toContain((record?.parsed["calls"] as { n: number } | undefined)?.n);
+    // One call, plus a read if the watch is behind the request.
+    expect([1, 2]).toContain((record?.parsed["calls"] as { count: number } | undefined)?.count);
     for (const name of ["held", "marker"]) {
       await harness.client.delete(harness.Widgets, { namespace, name });
     }

@@ -5,7 +5,7 @@ import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 
-/** Tells of each object that is read at which version, also by clients made of this one. */
+/** Reports the version of each read object, including reads of derived clients. */
 function withReads(
   client: KubeClient,
   note: (type: ResourceType, version: string | undefined) => void,
@@ -25,7 +25,7 @@ describe.each(testServers())("kube.replace on $name", (target) => {
   const find = (name: string) =>
     harness.client.get(harness.Widgets, { namespace, name }).catch(ignoreNotFound);
 
-  test("P3: the object becomes exactly this; a write since the read is a conflict, and the next attempt reads again", async () => {
+  test("P3: replaces the object exactly; a write since the read is a conflict, and the next attempt reads again", async () => {
     let attempts = 0;
     const versions: (string | undefined)[] = [];
     const { records, queue, key } = await harness.start(
@@ -57,12 +57,12 @@ describe.each(testServers())("kube.replace on $name", (target) => {
     expect(first).toMatchObject({ outcome: "conflict", writes: [], conflicts: [{ name: "a" }] });
     expect(second).toMatchObject({ outcome: "done", writes: [{ verb: "update", name: "a" }] });
     expect(await queue.getKey(key("a"))).toMatchObject({ failures: 0 });
-    // What the watch knows, and what the server keeps for those who ask for some version, may be from before the conflict.
+    // The watch, and the server's cache for reads of any version, may be older than the conflict.
     expect(versions).not.toEqual([]);
     expect(versions[0], "the newest").toBeUndefined();
   });
 
-  test("the same again is no write, and an object that nobody read is refused", async () => {
+  test("does not write an equal object, and rejects an object that was not read", async () => {
     const { records } = await harness.start({
       backoff: eager,
       maxFailures: 1,

@@ -15,7 +15,7 @@ import { until } from "../../support/until.ts";
 describe.each(testServers())("runs started by controllers on $name", (target) => {
   const engines = useEngines(target, "runs.test.konverge.dev");
 
-  /** Workflows as a worker opens them: for its handlers, and to go on with these. */
+  /** Workflows as a worker opens them: to start runs for handlers, and to execute these workflows. */
   const openRuns = (...workflows: readonly AnyWorkflow[]) => {
     const { url, prefix } = engines.queues;
     const runs = openWorkflows({ redis: { url }, prefix, leaseMs: 2_000 });
@@ -33,7 +33,7 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
   const listed = async (runs: Workflows, workflow: AnyWorkflow) =>
     (await runs.list(workflow.name)).runs.toReversed();
 
-  test("a new generation replaces the run of the one before, an attempt again finds it, and its end reconciles the object", async () => {
+  test("a new generation replaces the previous run, another attempt finds it, and its end reconciles the object", async () => {
     const log: string[] = [];
     const rollout = defineWorkflow(
       "rollout",
@@ -97,7 +97,7 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
     );
   });
 
-  test("a handler that has ended starts nothing, and an id that stands for another input is refused", async () => {
+  test("rejects starts after the end of the handler, and an id with a different input", async () => {
     const workflow = defineWorkflow("once", { version: 1 }, async () => null);
     const { runs, options } = openRuns(workflow);
     const codes: string[] = [];
@@ -124,7 +124,7 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
     expect(await listed(runs, workflow)).toHaveLength(1);
   });
 
-  test("P8: an attempt that was overtaken does not replace the run of a newer generation, also when that one has ended", async () => {
+  test("P8: a superseded attempt does not replace the run of a newer generation, even an ended one", async () => {
     const workflow = defineWorkflow("gated", { version: 1 }, async (w, n: number) => {
       if (n === 2) await w.signal("go");
       return n;
@@ -147,7 +147,7 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
       });
     expect(await ends("u.2")).toBe("done");
     expect(await start(1)).toEqual({ id: "u.2", created: false });
-    // The object was deleted and created again: its generations begin anew.
+    // The object was deleted and recreated: its generations start again.
     expect(await start(1, "v")).toEqual({ id: "v.1", created: true });
     expect(await ends("v.1")).toBe("done");
     expect(await start(3)).toMatchObject({ created: true });

@@ -67,7 +67,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     return { child, lines, said };
   };
 
-  test("late rejections and timers that throw are reported with controller and key, and the process lives", async () => {
+  test("reports late rejections and throwing timers with controller and key, and keeps the process alive", async () => {
     await harness.client.create(Secrets, { metadata: SECRET, stringData: { token: CANARY } });
     await harness.make("strays");
     const { child, lines, said } = await startChild();
@@ -81,7 +81,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     }
     const messages = strays.map(({ err }) => (err as { message: string }).message);
     expect(messages.toSorted()).toEqual([
-      // P12: the error came when the attempt was over, and what it had read is remembered all the same.
+      // P12: values that the attempt read are redacted even after its end.
       "rejected late (redacted)",
       expect.stringContaining("threw undefined"),
       "thrown by a timer",
@@ -93,7 +93,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     await harness.client.delete(Secrets, SECRET);
   });
 
-  test("an exception that no handler caused ends the process, with a log line", async () => {
+  test("logs an exception outside handlers and ends the process", async () => {
     const { child, said } = await startChild({ fatal: true });
     expect(await said("uncaught exception, process exiting")).toMatchObject({
       level: "error",
@@ -103,9 +103,9 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     expect(child.exitCode).toBe(1);
   });
 
-  test("P8: a handler that blocks the event loop for longer than its lease runs again elsewhere, and is named", async () => {
+  test("P8: a handler that blocks the event loop beyond its lease runs again in another worker, and is logged", async () => {
     await harness.make("blocks");
-    // Redis may hand the wake-up of the freed job to the blocked process; the others look again within 5 s.
+    // Redis may send the wake-up of the released job to the blocked process; the others check within 5 s.
     const { said } = await startChild({ blockMs: 8 * LEASE_MS });
     await said("begins to block");
     let runs = 0;
@@ -124,12 +124,12 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     });
     expect(Number(line["eventLoopBlockedMs"])).toBeGreaterThan(2 * LEASE_MS);
     expect(Number(line["cpuMs"])).toBeGreaterThan(LEASE_MS);
-    // The blocked process may be the one that runs it once more afterwards.
+    // The blocked process may run it once more afterwards.
     const lost = (await records("blocks")).filter(({ outcome }) => outcome === "lost");
     expect(lost).toContainEqual(expect.objectContaining({ worker: "child" }));
   });
 
-  test("P8: a process that was stopped for longer than its lease writes nothing after its successor, not even at once", async () => {
+  test("P8: a process stopped beyond its lease writes nothing after its successor, not even immediately", async () => {
     const widget = await harness.make("freezes");
     const { child, lines, said } = await startChild();
     await said("may be frozen");

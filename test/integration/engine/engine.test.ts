@@ -255,7 +255,7 @@ describe.each(testServers())("engine on $name", (target) => {
     });
   });
 
-  test("a kind that the cluster does not serve refuses to start, with the cure", async () => {
+  test("refuses to start for a kind that the cluster does not serve, with a fix", async () => {
     const missing = { ...engines.Widgets, kind: "Gadget", resource: "gadgets" };
     const controller = defineController({
       name: "gadgets",
@@ -263,7 +263,7 @@ describe.each(testServers())("engine on $name", (target) => {
       reconcile: async () => undefined,
     });
     const startOn = (own: KubeClient) => engines.startController(controller, { client: own });
-    // A server that cannot be asked has not said that it lacks the kind.
+    // An unreachable server does not prove that the kind is missing.
     const deferred = new KonvergeError("deferred", "the breaker is open");
     const resolveType = () => Promise.reject(deferred);
     await expect(startOn({ ...engines.client, resolveType })).rejects.toBe(deferred);

@@ -35,7 +35,7 @@ const KINDS: readonly (ResourceType & { crd(): ApiObject })[] = [
   Machine,
 ];
 
-/** The controller that README.md shows, with its kinds, in a configuration. */
+/** The controller of README.md with its kinds, in a configuration. */
 async function loadReadme(): Promise<Config> {
   const [, block = ""] =
     /```ts\n(const nodePool = .*?)```/s.exec(readFileSync("README.md", "utf8")) ?? [];
@@ -84,14 +84,14 @@ describe.each(testServers())("the examples on $name", (target) => {
       await until(`${kind.kind} is served`, () => isServed(harness.client, kind));
     }
   });
-  // A real API server without controllers collects no garbage.
+  // A real API server without controllers has no garbage collection.
   afterEach(async () => {
     await Promise.all(started.map(({ engine }) => engine.kill()));
     for (const kind of [...KINDS, ConfigMap]) {
       for (const inside of [namespace, VAULT]) {
         const { items } = await harness.client.list(kind, { namespace: inside });
         for (const { metadata } of items) {
-          // Other tests have theirs in the same place.
+          // Other tests use the same namespace.
           if (kind === ConfigMap && inside === namespace && !maps.includes(metadata.name)) continue;
           const name: NamespacedName = { namespace: inside, name: metadata.name };
           if (metadata.finalizers !== undefined) {
@@ -119,7 +119,7 @@ describe.each(testServers())("the examples on $name", (target) => {
         ),
       );
 
-  test("Backup: the API server fills in defaults; the copy is created, the source patched, the status written", async () => {
+  test("Backup: gets defaults from the API server, creates the copy, patches the source, writes the status", async () => {
     const engine = await startController(backups);
     await makeMap("settings", { color: "blue" });
     const made = await makeBackup("nightly", { source: "settings" });
@@ -143,7 +143,7 @@ describe.each(testServers())("the examples on $name", (target) => {
     expect(await engine.queue.getKey(engine.key("nightly"))).toMatchObject({ failures: 0 });
   });
 
-  test("Backup: of another source the copy is updated as a whole, and what somebody wrote into it goes", async () => {
+  test("Backup: replaces the whole copy for another source, including foreign changes", async () => {
     const engine = await startController(backups);
     await makeMap("one", { a: "1" });
     await makeMap("two", { b: "2" });
@@ -166,12 +166,12 @@ describe.each(testServers())("the examples on $name", (target) => {
     );
   });
 
-  test("Backup: waits for its source while it is missing, and expires when its time is over", async () => {
+  test("Backup: waits for a missing source, and expires on time", async () => {
     await startController(backups);
     await makeBackup("early", { source: "late", retentionDays: 0.000_01 });
     await reach("early", "Pending");
     await makeMap("late", { c: "3" });
-    // A person does not want to wait for the next look.
+    // A user request does not wait for the next check.
     await harness.client.mutate(Backup, { namespace, name: "early" }, (draft) => {
       draft.metadata.annotations = { "konverge.dev/requested-at": new Date().toISOString() };
     });
@@ -183,7 +183,7 @@ describe.each(testServers())("the examples on $name", (target) => {
     });
   });
 
-  test("Backup: deleted, it stays until its copy is gone", async () => {
+  test("Backup: stays until its copy is deleted", async () => {
     await startController(backups);
     await makeMap("kept", { d: "4" });
     await makeBackup("leaving", { source: "kept" });
@@ -195,7 +195,7 @@ describe.each(testServers())("the examples on $name", (target) => {
     expect((await find(ConfigMap, "kept"))?.data).toEqual({ d: "4" });
   });
 
-  test("NodePool and Autoscaler: the load becomes replicas, replicas become machines, a lost machine comes back", async () => {
+  test("NodePool and Autoscaler: turn load into replicas and replicas into machines, and replace a lost machine", async () => {
     await startController(nodePool);
     await startController(autoscaler);
     await makeMap("load", { blue: "25" });

@@ -29,7 +29,7 @@ interface SecretObject extends ApiObject {
 }
 const Secret: ResourceType<SecretObject> = { ...ConfigMap, kind: "Secret", resource: "secrets" };
 
-/** Each is what somebody once wrote. */
+/** Common mistakes of handlers. */
 const MISTAKES: readonly Mistake[] = [
   {
     what: "create without handling AlreadyExists",
@@ -118,7 +118,7 @@ describe.each(testServers())("hints on $name", (target) => {
     jitter: { kind: "none" },
   } as const;
 
-  test.each(MISTAKES)("$what: $hint, in the record each time, in the log once", async (mistake) => {
+  test.each(MISTAKES)("$what: $hint, in each record, logged once", async (mistake) => {
     const { hint, message } = mistake;
     const { queue, key, metrics, controller } = await harness.start({
       conflictRetry: "job",
@@ -152,7 +152,7 @@ describe.each(testServers())("hints on $name", (target) => {
     await harness.client.delete(ConfigMap, { namespace, name: "taken" }).catch(() => undefined);
   });
 
-  test("a handler that does nothing wrong gets no hint", async () => {
+  test("gives no hint to a correct handler", async () => {
     const { queue, key } = await harness.start({
       reconcile: async ({ object, kube, requeueAfter }) => {
         await kube.find(ConfigMap, "absent");
@@ -170,7 +170,7 @@ describe.each(testServers())("hints on $name", (target) => {
     for (const { record } of stored) expect(JSON.parse(record)).not.toHaveProperty("hints");
   });
 
-  test("a child that is written on every run is a loop too, and its field is named", async () => {
+  test("detects a loop of writes of a child, with its field", async () => {
     let runs = 0;
     await harness.start({
       owns: [ConfigMap],
@@ -198,7 +198,7 @@ describe.each(testServers())("hints on $name", (target) => {
     await harness.client.delete(ConfigMap, { namespace, name: "hints-child" });
   });
 
-  test("P12: of a fight about a Secret names and paths are kept, and no value", async () => {
+  test("P12: stores names and paths of contention about a Secret, but no values", async () => {
     const canary = `canary-${crypto.randomUUID()}`;
     const secret = { namespace, name: "hush" };
     const valueOf = (text: string) => Buffer.from(`${canary}-${text}`).toString("base64");
@@ -248,7 +248,7 @@ describe.each(testServers())("hints on $name", (target) => {
     await harness.client.delete(Secret, secret);
   });
 
-  test("requeueAfter that never ends is said, and slowed down without being lost", async () => {
+  test("reports endless requeues and throttles them without losing any", async () => {
     let runs = 0;
     const { queue, key } = await harness.start({
       reconcile: async ({ requeueAfter }) => {
@@ -261,14 +261,14 @@ describe.each(testServers())("hints on $name", (target) => {
       harness.lines.find((said) => said["hint"] === "endless_requeue"),
     );
     expect(line).toMatchObject({ level: "warn", name: "polls" });
-    const state = await until("it is slowed down", async () => {
+    const state = await until("it is throttled", async () => {
       const { loops } = await harness.reader.contentionReport(1);
       return [...loops.values()].map((text) => JSON.parse(text))[0];
     });
     expect(state).toMatchObject({ kind: "requeue", managers: [] });
     const before = runs;
     await until("it runs on, later", () => runs > before);
-    // Something else changes: there is no waiting for that.
+    // An external change does not wait.
     await until("the next start is put off", async () => {
       const [last] = await queue.listAttempts(key("polls"), { limit: 1 });
       return last?.record.includes('"cause":"loop"') === true;
@@ -283,7 +283,7 @@ describe.each(testServers())("hints on $name", (target) => {
     );
   });
 
-  test("a field that goes to and fro is told with field and manager, and kept in the contention record", async () => {
+  test("reports an ownership flip with field and manager, and stores it in the contention record", async () => {
     const { metrics } = await harness.start({
       reconcile: async ({ object, kube }) => {
         if (object.spec?.["size"] === 3) return;

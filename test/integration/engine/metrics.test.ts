@@ -62,7 +62,7 @@ afterAll(async () => {
   await server?.[Symbol.asyncDispose]();
 });
 
-/** Name and labels of every series, without what the kinds of metrics add. */
+/** Name and labels of every series, without the suffixes of metric types. */
 async function served(): Promise<Map<string, string>> {
   const text = await (await fetch(worker.metricsUrl)).text();
   const kinds = new Map(
@@ -89,7 +89,7 @@ function documented(): Map<string, string> {
   return new Map([...rows].map(([, name = "", labels = ""]) => [name, labels]));
 }
 
-test("a worker serves every metric of docs/metrics.md with its labels, and none that is not there", async () => {
+test("serves exactly the metrics and labels of docs/metrics.md", async () => {
   await server.client.create(Widgets, {
     metadata: { namespace: "default", name: "one" },
     spec: {},
@@ -107,7 +107,7 @@ test("a worker serves every metric of docs/metrics.md with its labels, and none 
   expect(Object.fromEntries(own)).toEqual(Object.fromEntries(wanted));
 });
 
-test("alerts and autoscaling ask for series that are served, by labels that they have", async () => {
+test("alerts and autoscaling use existing series and labels", async () => {
   const query = readFileSync("infra/helm/konverge/files/backlog-age.promql", "utf8");
   const alerts = load(readFileSync("infra/helm/konverge/files/alerts.yaml", "utf8")) as {
     readonly groups: readonly { readonly rules: readonly { readonly expr: string }[] }[];
@@ -135,7 +135,7 @@ test("alerts and autoscaling ask for series that are served, by labels that they
   }
 });
 
-test("runs are counted by how they stand, and what they do by its duration; no label names a run or a step", async () => {
+test("counts runs by status and measures durations; no label has the name of a run or step", async () => {
   const workflows = openWorkflows({ redis: { url: harness.url }, prefix });
   onTestFinished(() => workflows.close());
   await workflows.start(rollout, false, { id: "waits" });
@@ -169,7 +169,7 @@ test("runs are counted by how they stand, and what they do by its duration; no l
   expect(text).not.toMatch(/="(?:waits|good|bad|pull|push|approve)"/);
 });
 
-test("attempts and calls are counted, and no label names an object", async () => {
+test("counts attempts and calls; no label has the name of an object", async () => {
   const text = await until("every run is counted", async () => {
     const body = await (await fetch(worker.metricsUrl)).text();
     const counted = `konverge_reconcile_total{controller="widgets",result="success"} ${runs}\n`;

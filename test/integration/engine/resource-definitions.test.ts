@@ -92,7 +92,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     }
   });
 
-  test("all that a definition can say is taken, both versions are served, and a start finds no difference", async () => {
+  test("the API server accepts all options of a definition, serves both versions, and startup finds no difference", async () => {
     await install(Shop);
     const { lines } = await harness.startController(shops());
     await open("blue", { colour: "red" });
@@ -114,7 +114,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     expect(lines.filter(({ level }) => level === "warn")).toEqual([]);
   });
 
-  test("two managers share a set and a map, and fight over an atomic list", async () => {
+  test("two managers share a set and a map, and contend for an atomic list", async () => {
     await install(Shop);
     const { client } = harness;
     await open("shared");
@@ -131,9 +131,9 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     await expect(apply("two", { args: ["y"] })).rejects.toThrow(/conflict.*one/s);
   });
 
-  test("a CRD that differs is told with the field and the cure, and work goes on", async () => {
+  test("reports a CRD that differs with field and fix, and continues", async () => {
     await install(Shop, (crd) => {
-      // A field with another schema, and one with another name.
+      // One field has another schema, one another name.
       const text = JSON.stringify(crd)
         .replaceAll('"minimum":1', '"minimum":0')
         .replaceAll('"colour"', '"paint"');
@@ -152,7 +152,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     ]);
   });
 
-  test("a CRD in which another field is required is told with both fields", async () => {
+  test("reports a CRD with another required field with both fields", async () => {
     const Stall = defineResource({
       group: GROUP,
       version: "v1",
@@ -168,7 +168,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     expect(told).toMatchObject([{ fields: { fields: ["spec.size", "spec.weight"] } }]);
   });
 
-  test("without its status subresource, in another scope, or not there at all, the start is refused with the cure", async () => {
+  test("refuses to start with a missing status subresource, another scope or a missing CRD, with a fix", async () => {
     const refusal = (type: ResourceType) =>
       harness
         .startController(defineController({ name: "shops", for: type, reconcile: async () => {} }))
@@ -177,7 +177,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     expect(await refusal(absent)).toMatch(
       /does not serve Absent in .*\/v1; install its CRD first \(konverge crds/,
     );
-    // A group of its own: what a server says that it serves lags behind its definitions.
+    // A separate group, because discovery lags behind the definitions.
     const Bare = defineResource({
       group: `bare.${GROUP}`,
       version: "v1",

@@ -43,7 +43,7 @@ const start = (options: Partial<TestClusterOptions> = {}) =>
   startTestCluster({ controllers: [tasks], ...options });
 const named = (name: string, fails = false) => ({ metadata: { name }, spec: { fails } });
 
-test("reconciled waits for what was applied last, not for an attempt before it", async () => {
+test("reconciled waits for the last applied change, not for an earlier attempt", async () => {
   await using k = await start();
   const first = await k.reconciled(await k.apply(Task, named("a")));
   expect(first.status?.observedGeneration).toBe(1);
@@ -54,14 +54,14 @@ test("reconciled waits for what was applied last, not for an attempt before it",
   expect((await k.attempts(again)).at(-1)?.outcome).toBe("done");
 });
 
-test("without controllers there is the API server alone, with the kinds that are named", async () => {
+test("starts only the API server with the given kinds, without controllers", async () => {
   await using k = await start({ controllers: [], resources: [Other] });
   const other = await k.apply(Other, { metadata: { name: "a" }, spec: {} });
   expect((await k.kube.get(Other, other.metadata)).metadata.uid).toBe(other.metadata.uid);
   expect([k.log, k.calls()]).toEqual([[], []]);
 });
 
-test("an attempt at an older version does not count: a change that is no news to the controller is waited for in vain", async () => {
+test("ignores attempts at older versions, so waiting for a filtered change times out", async () => {
   const picky = defineController({
     name: "picky",
     for: Task,
@@ -76,7 +76,7 @@ test("an attempt at an older version does not count: a change that is no news to
   );
 });
 
-test("at the deadline it says what the last attempt came to", async () => {
+test("reports the last attempt at the deadline", async () => {
   await using k = await start({ resources: [Other], deadlineMs: 1_500 });
   const failing = await k.apply(Task, named("b", true));
   await expect(k.reconciled(failing)).rejects.toThrow(
@@ -87,7 +87,7 @@ test("at the deadline it says what the last attempt came to", async () => {
   await expect(k.gone(other)).rejects.toThrow(/waited 1500 ms for Other c to be gone/);
 });
 
-test("gone includes the cleanup; calls are the worker's alone, and can be cleared", async () => {
+test("gone includes the cleanup; calls are those of the worker and can be cleared", async () => {
   await using k = await start();
   const task = await k.reconciled(await k.apply(Task, named("d")));
   expect(k.calls({ type: Task, subresource: "status", code: 200 })).toMatchObject([
@@ -101,9 +101,9 @@ test("gone includes the cleanup; calls are the worker's alone, and can be cleare
   expect(k.calls({ verb: "delete" })).toEqual([]);
 });
 
-test("nothing is left in Redis, and what is still open is ended by stop", async () => {
+test("stop ends open waits and leaves nothing in Redis", async () => {
   const redis = new Redis(process.env["REDIS_URL"] ?? "");
-  // Other files of tests use this Redis too; theirs are named otherwise.
+  // Other test files use this Redis too, with other names.
   const keys = async () =>
     (await redis.keys("test-*")).filter((key) => /^test-[0-9a-f]{12}:/.test(key)).length;
   const before = await keys();

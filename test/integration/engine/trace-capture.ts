@@ -7,13 +7,13 @@ import {
   type ReadableSpan,
 } from "@opentelemetry/sdk-trace";
 
-/** A span as the tests look at it; also what crosses from a child process as a line of JSON. */
+/** A span for assertions; also the JSON line of a child process. */
 export interface SeenSpan {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
   readonly parentId: string | undefined;
-  /** OpenTelemetry's numbers: 2 is an error. */
+  /** Status code of OpenTelemetry: 2 is an error. */
   readonly status: number;
   readonly message: string | undefined;
   readonly attributes: Readonly<Record<string, unknown>>;
@@ -22,7 +22,7 @@ export interface SeenSpan {
   readonly startMs: number;
 }
 
-/** Registers an SDK in this process, as a user would; returns what has ended since. */
+/** Registers an SDK in this process, as a user would. Returns the spans that ended since then. */
 export function captureSpans(): { readonly ended: () => SeenSpan[]; readonly reset: () => void } {
   const exporter = new InMemorySpanExporter();
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());

@@ -1,4 +1,4 @@
-/** A worker in a process of its own with an SDK of its own. Tells its spans as lines of JSON when it stops. */
+/** A worker in its own process with its own SDK. Prints its spans as JSON lines when it stops. */
 import { readSettings } from "@konverge/contracts";
 import { defineConfig, startWorkerProcess } from "@konverge/worker";
 import { defineController } from "@konverge/engine";

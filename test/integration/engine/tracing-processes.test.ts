@@ -14,7 +14,7 @@ import { until } from "../../support/until.ts";
 const harness = useQueues();
 const spans = captureSpans();
 
-test("one trace leads from a caller's header over the API's process and the queue to the calls of a worker's", async () => {
+test("one trace connects a caller's header, the API process, the queue and the calls of a worker", async () => {
   const server = await startEmbeddedServer();
   onTestFinished(() => server[Symbol.asyncDispose]());
   const { client, kubeconfig } = server;
@@ -72,7 +72,7 @@ test("one trace leads from a caller's header over the API's process and the queu
     );
     return ((await state.json()) as { readonly phase: string }).phase === "finished";
   });
-  // A header that is none is as good as none.
+  // An invalid header counts as a missing one.
   expect((await post("one", "nonsense")).status).toBe(202);
 
   worker.stop();

@@ -61,7 +61,7 @@ afterAll(() => closeServer());
 const traceIds = ["a", "b", "c"].map((digit) => digit.repeat(32));
 const parents = traceIds.map((traceId, index) => `00-${traceId}-${`${index + 1}`.repeat(16)}-01`);
 
-/** A controller whose watch requests nothing, so that a test alone decides what runs. */
+/** A controller whose watch enqueues nothing, so that only the test starts attempts. */
 function prepare(
   options: Partial<ControllerOptions<Widget>> & Pick<ControllerOptions<Widget>, "reconcile">,
 ) {
@@ -76,7 +76,7 @@ function prepare(
     ...options,
   });
   const metrics = createMetrics({ version: "test" });
-  // As the API of a process without an SDK: what the caller sent is passed on.
+  // As the API in a process without an SDK: the context of the caller is passed on.
   const queue = harness.open({ controller: name });
   const key = (object: string): ObjectKey => ({
     controller: name,
@@ -127,7 +127,7 @@ const ask = (queue: WorkQueue, key: ObjectKey, traceparent: string | undefined) 
     { kind: "http", by: "http", ...(traceparent === undefined ? {} : { traceparent }) },
     { class: "interactive" },
   );
-/** Attempts of an object that have ended, in order. */
+/** The ended attempts of an object, in order. */
 const attemptsOf = (object: string): SeenSpan[] =>
   spans
     .ended()
@@ -142,7 +142,7 @@ const ended = (object: string, outcome: string) =>
 const under = (parent: SeenSpan | undefined) =>
   spans.ended().filter(({ parentId }) => parentId === parent?.spanId);
 
-test("an attempt goes on with the trace of its request: a span per API call, a handler's own in between", async () => {
+test("an attempt continues the trace of its request, with a span per API call and spans of the handler", async () => {
   const { queue, key, start } = prepare({
     reconcile: async ({ object, kube }) => {
       await trace.getTracer("user").startActiveSpan("my own", async (span) => {
@@ -195,18 +195,18 @@ test("an attempt goes on with the trace of its request: a span per API call, a h
   );
 });
 
-test("requests that coalesced are one attempt in the trace of the first, linked to the others", async () => {
+test("coalesced requests are one attempt in the trace of the first, with links to the others", async () => {
   const { queue, key, start } = prepare({ reconcile: async () => undefined });
   await make("two");
   for (const parent of [undefined, ...parents]) await ask(queue, key("two"), parent);
   await start();
   const attempt = await ended("two", "done");
   expect(attempt).toMatchObject({ traceId: traceIds[0], parentId: "1".repeat(16) });
-  // The first list of the worker's watch may have joined them.
+  // The first list of the worker's watch may have been coalesced as well.
   expect(attempt.links.slice(0, 2)).toEqual(["2".repeat(16), "3".repeat(16)]);
 });
 
-test("P7: the retries of a conflict stay in the trace of their request, and a conflict is no error", async () => {
+test("P7: retries of a conflict stay in the trace of their request, and a conflict is not an error", async () => {
   let interfere = true;
   const { queue, key, start } = prepare({
     conflictRetry: "job",
@@ -245,7 +245,7 @@ test("P7: the retries of a conflict stay in the trace of their request, and a co
   );
 });
 
-test("a conflict that is settled in the handler is an event that names who won", async () => {
+test("a conflict resolved in the handler is an event with the competing writer", async () => {
   let interfere = true;
   const { queue, key, start } = prepare({
     reconcile: async ({ object, kube }) => {
@@ -276,7 +276,7 @@ test("a conflict that is settled in the handler is an event that names who won",
   ]);
 });
 
-test("a failing attempt is an error; after ten attempts each has a trace of its own that links to the request", async () => {
+test("a failing attempt is an error; after ten attempts each has its own trace with a link to the request", async () => {
   let runs = 0;
   const { queue, key, start } = prepare({
     reconcile: async () => {
@@ -295,7 +295,7 @@ test("a failing attempt is an error; after ten attempts each has a trace of its 
   expect(attempts[10]).toMatchObject({ parentId: undefined, links: ["1".repeat(16)] });
 });
 
-test("waiting for a lane is a span, and what a watch saw begins a trace", async () => {
+test("a wait for a lane is a span, and a watched change starts a trace", async () => {
   const held = Promise.withResolvers<void>();
   let asked = 0;
   let inside = 0;
@@ -316,7 +316,7 @@ test("waiting for a lane is a span, and what a watch saw begins a trace", async 
   await make("six-b");
   await start();
   await until("one is inside and the other asks", () => inside === 1 && asked === 2);
-  // For a wait that is longer than the price of asking.
+  // For a wait longer than the minimum for a span.
   setTimeout(held.resolve, 50);
   await Promise.all([ended("six-a", "done"), ended("six-b", "done")]);
   const waits = spans.ended().filter(({ name }) => name === "wait for lane");
@@ -330,7 +330,7 @@ test("waiting for a lane is a span, and what a watch saw begins a trace", async 
   });
 });
 
-test("P12: no span holds what an API server's error quotes", async () => {
+test("P12: spans contain no values that errors of an API server quote", async () => {
   const canary = "c4n4ry-v4lu3-0f-4-s3cr3t";
   const Secrets: ResourceType = {
     group: "",

@@ -39,12 +39,12 @@ beforeAll(() => {
   role = documents.find((document) => document.kind === "ClusterRole") as ApiObject;
 });
 
-test("docs/production.md: the role that it shows is all that a worker needs", async (context) => {
+test("docs/production.md: its role is sufficient for a worker", async (context) => {
   if (process.env["KUBEBUILDER_ASSETS"] === undefined) {
     context.skip("no kube-apiserver: only a real one asks for permissions");
     return;
   }
-  // One of its own: the kinds of the examples belong to the whole server, and other tests have them too.
+  // A separate server, because other tests also use the cluster-wide kinds of the examples.
   const plane = await startControlPlane({ log: () => undefined, env: process.env });
   onTestFinished(() => plane.stop());
   const client = createKubeClient({
@@ -92,11 +92,11 @@ test("docs/production.md: the role that it shows is all that a worker needs", as
   });
   await until("one machine", async () => (await machines()) === 1 && (await told()) === 1);
   await worker.stop();
-  // Warned about is the Redis of the tests alone, and its clock.
+  // Only the Redis of the tests and its clock cause warnings.
   const troubles = lines.filter(({ level }) => level === "error" || level === "warn");
   expect(troubles.filter(({ message }) => message !== "redis warning")).toEqual([]);
 
-  // A handler that is at fault is told by an Event; and no more is allowed than what the page says.
+  // Handler problems are reported by an Event, and nothing beyond the page is allowed.
   const own = createKubeClient({
     credentials: loadKubeCredentials({ kubeconfigText: text }),
     gate: createLocalGate({ ratePerSecond: 100, burst: 100 }),

@@ -34,7 +34,7 @@ beforeAll(async () => {
     });
   }
 });
-// Before the queues' own hook, which deletes the names.
+// Before the hook of the queues, which deletes the names.
 const queues = useQueues();
 afterEach(async () => {
   await cleanup.disposeAsync();
@@ -45,7 +45,7 @@ afterAll(async () => {
   await west?.[Symbol.asyncDispose]();
 });
 
-/** What a worker opens whose home is `east`. */
+/** The clusters of a worker with the home `east`. */
 async function openEast() {
   const lines: LogLine[] = [];
   const metrics = createMetrics({ version: "1" });
@@ -91,15 +91,15 @@ async function openEast() {
 const whereIs = async (client: EmbeddedServer["client"]) =>
   (await client.get(ConfigMap, SYSTEM)).metadata.labels?.["cluster"];
 
-test("each cluster of the configuration is reached by its own guard, when it is first asked for", async () => {
+test("connects each cluster with its own guard on first use", async () => {
   const { access, lines, permits } = await openEast();
   expect(await permits()).toEqual({ east: 1 });
   expect(await whereIs(await access.client("east"))).toBe("east");
-  // At once: one connection all the same.
+  // Concurrent uses share one connection.
   const [first, second] = await Promise.all([access.client("west"), access.client("west")]);
   expect(second).toBe(first);
   expect(await whereIs(first)).toBe("west");
-  // One to know it by its uid, one by the caller.
+  // One call reads the uid, one is that of the caller.
   expect(await permits()).toEqual({ east: 2, west: 2 });
   expect(lines.map(({ message, fields }) => [message, fields["cluster"]])).toEqual([
     ["cluster connected", "west"],
@@ -115,7 +115,7 @@ test("each cluster of the configuration is reached by its own guard, when it is 
   await expect(access.client("west")).rejects.toMatchObject({ code: "cancelled" });
 });
 
-test("what isolates one cluster does not hold up the other", async () => {
+test("an isolated cluster does not delay the other", async () => {
   const { access } = await openEast();
   const client = await access.client("west");
   await using control = openGuardControl({ redis: { url: queues.url }, prefix: queues.prefix });
@@ -129,7 +129,7 @@ test("what isolates one cluster does not hold up the other", async () => {
   expect(await whereIs(await access.client("east"))).toBe("east");
 });
 
-test("a name that is not in the configuration, or leads nowhere of its own, is refused and says why", async () => {
+test("rejects an unknown cluster and one without an address, with a reason", async () => {
   const { access } = await openEast();
   await expect(access.client("north")).rejects.toMatchObject({
     code: "invalid_request",
@@ -138,11 +138,11 @@ test("a name that is not in the configuration, or leads nowhere of its own, is r
   await expect(access.client("toString")).rejects.toMatchObject({ code: "invalid_request" });
   await expect(access.client("lost")).rejects.toMatchObject({
     code: "invalid_config",
-    message: expect.stringMatching(/^clusters\.lost: .*kubeconfig or context/),
+    message: expect.stringMatching(/^clusters\.lost: .*neither kubeconfig nor context/),
   });
 });
 
-test("a cluster that Redis knows by that name as another one is not written to; one that is right later is tried again", async () => {
+test("does not write to a cluster bound to another uid, and retries when the binding is correct", async () => {
   const { access, permits } = await openEast();
   const { url, prefix, redis } = queues;
   await bindCluster({ redis: { url }, prefix, cluster: "west", uid: "of another" });

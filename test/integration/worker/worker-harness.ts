@@ -22,7 +22,7 @@ export interface WorkerHarness {
   readonly server: EmbeddedApiServer;
   readonly client: KubeClient;
   readonly Widgets: ResourceType<Widget>;
-  /** Calls of workers that the API server has finished, as `verb path`. */
+  /** Completed calls of workers, as `verb path`. */
   calls(): string[];
   start(
     controllers: readonly Controller[],
@@ -30,10 +30,10 @@ export interface WorkerHarness {
   ): Promise<RunningWorker & { readonly lines: LogLine[] }>;
 }
 
-/** Short, so that tests need not wait for a Lease to run out. */
+/** Short, so that tests need not wait for a Lease to expire. */
 const shortLeases = { leaseDuration: "3s" } as const;
 
-/** Embedded workers on an API server of the file's own; all are stopped after each test. */
+/** Embedded workers on a separate API server per file; all are stopped after each test. */
 export function useWorkers(group: string): WorkerHarness {
   const queues = useQueues();
   const workers = new Set<RunningWorker>();

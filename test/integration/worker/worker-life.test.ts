@@ -28,7 +28,7 @@ const leaseOf = async () => {
 };
 const keys = () => workers.queues.redis.keys(`${workers.queues.prefix}:*`);
 
-test("start order: the configuration comes first, then Redis, and only then is the API server called", async () => {
+test("start order: configuration, then Redis, then the API server", async () => {
   const before = workers.calls().length;
   await expect(
     workers.start([widgets()], { redis: "redis://127.0.0.1:1", cluster: "nowhere" }),
@@ -39,7 +39,7 @@ test("start order: the configuration comes first, then Redis, and only then is t
   expect(workers.calls().length).toBe(before);
 });
 
-test("start order: a cluster that cannot be reached is not bound, and nothing is announced", async () => {
+test("start order: does not bind or announce an unreachable cluster", async () => {
   const gone = await createApiServer({});
   await gone.close();
   await expect(
@@ -48,7 +48,7 @@ test("start order: a cluster that cannot be reached is not bound, and nothing is
   expect((await keys()).filter((key) => /\/(uid|controllers|workers)$/.test(key))).toEqual([]);
 });
 
-test("a worker that starts while the fleet's breaker is open waits for it, and works when it closes", async () => {
+test("a worker that starts with an open breaker waits until it closes", async () => {
   await using guards = openGuardControl({
     redis: { url: workers.queues.url },
     prefix: workers.queues.prefix,
@@ -69,7 +69,7 @@ test("a worker that starts while the fleet's breaker is open waits for it, and w
   await done.wait();
 });
 
-test("start order: nobody stands for election for a kind that is not served", async () => {
+test("start order: no election for a kind that is not served", async () => {
   const unserved = { ...workers.Widgets, kind: "Gadget", resource: "gadgets" };
   await expect(workers.start([widgets({ for: unserved })])).rejects.toMatchObject({
     code: "crd_mismatch",
@@ -77,7 +77,7 @@ test("start order: nobody stands for election for a kind that is not served", as
   expect(await leaseOf()).toBeUndefined();
 });
 
-test("two clusters under one name: the second is refused, with both uids and what to do", async () => {
+test("rejects a second cluster with the same name, with both uids and a fix", async () => {
   await workers.start([widgets()]);
   await using other = await createApiServer({});
   const uid = await workers.queues.redis.get(`${workers.queues.prefix}:{default}/uid`);
@@ -96,7 +96,7 @@ test("two clusters under one name: the second is refused, with both uids and wha
   expect(message).toMatch(/give this cluster another name, use another prefix or another Redis/);
 });
 
-test("a changed number of shards is refused, with the number to set", async () => {
+test("rejects a changed number of shards, with the number to set", async () => {
   await workers.start([widgets()]);
   const config = defineConfig({
     controllers: [widgets()],
@@ -109,7 +109,7 @@ test("a changed number of shards is refused, with the number to set", async () =
   });
 });
 
-test("stop order: not ready, nothing new is taken, what runs may end, then leadership and the place on the list go", async () => {
+test("stop order: not ready, no new work, drain, then leadership and the entry in the list of workers", async () => {
   const held = hold();
   const begun: string[] = [];
   const worker = await workers.start([
@@ -129,7 +129,7 @@ test("stop order: not ready, nothing new is taken, what runs may end, then leade
   const stopped = worker.stop({ graceMs: 60_000 });
   expect(worker.ready).toBe(false);
   await make("b");
-  // Leadership is kept while it drains: the others take what it requests.
+  // It leads while it drains: other workers take its requests.
   expect((await leaseOf())?.spec?.holderIdentity).toBe(worker.workerId);
   held.release();
   await stopped;
@@ -141,7 +141,7 @@ test("stop order: not ready, nothing new is taken, what runs may end, then leade
   expect(await workers.queues.redis.hlen(listed)).toBe(0);
 });
 
-test("kill in the middle of a stop aborts what runs, and the key runs again elsewhere", async () => {
+test("kill() during a stop aborts running attempts, and the key runs again in another worker", async () => {
   let aborted: unknown;
   const begun = hold();
   const first = await workers.start([

@@ -20,7 +20,7 @@ const holder = async () => {
 };
 const leads = /^konverge_leader_election_master_status\{name="widgets"\} 1$/m;
 
-test("watch makes the requests, work runs the handlers, and neither does the other's part", async () => {
+test("watch only enqueues requests, work only runs handlers", async () => {
   const ran = new Set<string>();
   const work = await workers.start(
     [widgets(async ({ object }) => void ran.add(object.metadata.name))],
@@ -60,7 +60,7 @@ test("watch makes the requests, work runs the handlers, and neither does the oth
   );
 });
 
-test("a worker that is never elected still lists the reconciled kind from a cache, begun by the first list", async () => {
+test("a worker that never leads lists the reconciled kind from a cache that the first list starts", async () => {
   const seen = new Map<string, number>();
   await workers.start([widgets(async () => undefined)], { role: "watch" });
   await workers.start(

@@ -13,16 +13,16 @@ const workers = useWorkers("away.test.konverge.dev");
 const namespace = "default";
 const name = "a";
 const GRACE_MS = 500;
-/** A pod has so long beyond its grace (docs/production.md). */
+/** Time of a pod after its grace (docs/production.md). */
 const POD_MS = 10_000;
 
-/** What the log calls a Lease, and which it is. */
+/** Names of Leases in the log, with their controller. */
 const LEASES = new Map([
   ["the leader Lease of widgets", "widgets"],
   ["the Lease of the watcher for runs that wait", WAITS_LEASE],
 ]);
 
-/** A worker that holds all it can hold: both kinds of Leases, a wait, a schedule, and an attempt that has just ended. */
+/** A worker with every kind of resource: both kinds of Leases, a wait, a schedule, and an attempt that just ended. */
 async function startBusy() {
   const { queues, server, client, Widgets } = workers;
   const { prefix, url } = queues;
@@ -71,7 +71,7 @@ async function startBusy() {
   return { worker, redis, kube, holderOf };
 }
 
-/** Fails when the pod would have been killed. */
+/** Fails if the pod would have been killed. */
 async function stopInTime(worker: Awaited<ReturnType<typeof startBusy>>["worker"]) {
   let stopped = false;
   const stop = async () => {
@@ -93,23 +93,23 @@ test.each([
   { away: "the API server, which says nothing,", redis: undefined, kube: "hold" },
   { away: "both, whose connections break,", redis: "cut", kube: "cut" },
   { away: "both, which say nothing,", redis: "hold", kube: "hold" },
-] as const)("a stop without $away ends in time and says what it left behind", async (row) => {
+] as const)("stops in time without $away, and logs unreleased resources", async (row) => {
   const { worker, redis, kube, holderOf } = await startBusy();
   if (row.redis !== undefined) redis[row.redis]();
   if (row.kube !== undefined) kube[row.kube]();
   const left = await stopInTime(worker);
-  // Without Redis the guard may have had a token left, and then a Lease was given back.
+  // Without Redis the guard may still have a token, and then the Lease is released.
   for (const [what, of] of LEASES) {
     expect([what, left.includes(what)]).toEqual([what, (await holderOf(of)) === worker.workerId]);
   }
   if (row.kube !== undefined) expect(left).toEqual(expect.arrayContaining([...LEASES.keys()]));
-  // Refused at once, or nobody waited any longer.
+  // Rejected immediately, or timed out.
   const told = worker.lines.map(({ fields }) => String((fields as { readonly err?: Error }).err));
   const stays = [...told, ...left].some((text) => /the list of workers/.test(text));
   expect(stays).toBe(row.redis !== undefined);
 });
 
-test("a stop with everything there leaves nothing behind", async () => {
+test("a stop with all systems available releases everything", async () => {
   const { worker, holderOf } = await startBusy();
   expect(await stopInTime(worker)).toEqual([]);
   for (const of of LEASES.values()) expect([of, await holderOf(of)]).toEqual([of, ""]);

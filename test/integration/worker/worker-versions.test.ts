@@ -30,7 +30,7 @@ const things = (
 ): Controller => defineController({ name: "things", for: type, reconcile });
 const OTHERS = "controller versions differ between workers";
 
-test("two versions that reconcile other kinds: both say so, and no request is taken for an object that is gone", async () => {
+test("two versions with different kinds both log it, and no request ends as gone", async () => {
   const old = await workers.start([things(workers.Widgets)]);
   const young = await workers.start([things(CONFIG_MAP)]);
   await until("the younger one says so", () =>
@@ -48,7 +48,7 @@ test("two versions that reconcile other kinds: both say so, and no request is ta
   );
   await old.stop();
 
-  // Of the old version's kind, with nobody left who runs that one.
+  // An object of the old version's kind, without a worker of that version.
   const queue = openQueue();
   const { group, resource } = workers.Widgets;
   const name = "late";
@@ -71,13 +71,13 @@ test("two versions that reconcile other kinds: both say so, and no request is ta
   await workers.start([
     things(workers.Widgets, async ({ object }) => void ran.push(object.metadata.name)),
   ]);
-  // By itself it would be tried within half a minute; a person ends the wait.
+  // It would be retried within half a minute; a user request ends the wait.
   await queue.request(key, { kind: "http" }, { class: "interactive" });
   await until("a worker of its version has it", () => ran.includes(name));
   await until("it is finished", async () => (await queue.getRequest(id)).phase === "finished");
 });
 
-test("workers that differ in nothing say nothing", async () => {
+test("equal workers log nothing", async () => {
   await workers.start([things(workers.Widgets)]);
   const second = await workers.start([things(workers.Widgets)]);
   const third = await workers.start([things(CONFIG_MAP)]);
@@ -87,7 +87,7 @@ test("workers that differ in nothing say nothing", async () => {
   expect(second.lines.filter(({ message }) => message === OTHERS)).toEqual([]);
 });
 
-test("an attempt for an owner does not find the child that has just gone in a cache that is behind", async () => {
+test("an attempt for an owner does not see a just deleted child in a stale cache", async () => {
   const children = new Map<string, number>();
   const owner = defineController({
     name: "things",
@@ -121,7 +121,7 @@ test("an attempt for an owner does not find the child that has just gone in a ca
     await until("the child is seen", () => children.get("owner") === 1);
     await workers.client.delete(CONFIG_MAP, { namespace, name: "child" });
     await until("its end is seen", () => children.get("owner") === 0);
-    // Not from the cache, which never hears of it.
+    // Not from the cache, which never gets it.
     const lists = workers.calls().filter((call) => /^list .*default\/configmaps/.test(call));
     expect(lists).toHaveLength(1);
   } finally {
@@ -129,7 +129,7 @@ test("an attempt for an owner does not find the child that has just gone in a ca
   }
 });
 
-test("what the last worker of another version did last is done again when it has gone", async () => {
+test("repeats the last reconciles of another version after its last worker has stopped", async () => {
   const by = new Map<string, string>();
   const version = (name: string) =>
     defineController({
@@ -140,7 +140,7 @@ test("what the last worker of another version did last is done again when it has
     });
   await workers.client.create(workers.Widgets, { metadata: { namespace, name: "a" }, spec: {} });
   const old = await workers.start([version("old")], { role: "work" });
-  // Elected for good, so that no election requests anything later.
+  // Elected permanently, so that no later election enqueues anything.
   await workers.start([version("new")], { role: "watch" });
   await until("the old version has it", () => by.get("a") === "old");
   await workers.start([version("new")], { role: "work" });

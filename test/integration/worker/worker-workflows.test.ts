@@ -13,7 +13,7 @@ import { ended, inStatus } from "../workflow/workflow-harness.ts";
 
 const workers = useWorkers("runs.test.konverge.dev");
 let cleanup = new AsyncDisposableStack();
-// Before the workers' own hook, which kills them.
+// Before the hook of the workers, which kills them.
 afterEach(async () => {
   await cleanup.disposeAsync();
   cleanup = new AsyncDisposableStack();
@@ -35,7 +35,7 @@ const openRuns = (shards = 1) => {
   return runs;
 };
 
-test("a worker without controllers goes on with the runs of its workflows, in the shards of its cluster", async () => {
+test("a worker without controllers executes the runs of its workflows, in the shards of its cluster", async () => {
   const double = defineWorkflow("double", { version: 1 }, async (w, n: number) => {
     return await w.step("double", () => n * 2);
   });
@@ -50,7 +50,7 @@ test("a worker without controllers goes on with the runs of its workflows, in th
   expect(worker.lines.filter(({ message }) => message === "workflow error")).toEqual([]);
 });
 
-test("a worker with the role watch takes no run, one with the role work does", async () => {
+test("the role watch takes no runs, the role work does", async () => {
   const who = defineWorkflow("who", { version: 1 }, async (w) => await w.step("who", () => "work"));
   const watching: AnyWorkflow = {
     ...who,
@@ -65,7 +65,7 @@ test("a worker with the role watch takes no run, one with the role work does", a
   expect(await ended(runs, who, id)).toMatchObject({ status: "done", result: "work" });
 });
 
-test("workers tell which workflows they run; a start takes the highest version that lives, else the last one", async () => {
+test("workers announce their workflows; a start uses the highest running version, or else the last one", async () => {
   const roll = (version: number) => defineWorkflow("roll", { version }, async () => null);
   const newer = await start([roll(2)]);
   const older = await start([roll(1)]);
@@ -87,7 +87,7 @@ test("workers tell which workflows they run; a start takes the highest version t
   expect(await registry.listClusters()).toEqual(["default"]);
 });
 
-test("a stop lets the step at work end and be recorded; the run goes on with the next worker", async () => {
+test("a stop lets the running step finish and be recorded; the run continues in the next worker", async () => {
   const held = hold();
   const begun = hold();
   const bodies: string[] = [];
@@ -112,7 +112,7 @@ test("a stop lets the step at work end and be recorded; the run goes on with the
   expect(bodies).toEqual(["one", "two"]);
 });
 
-test("a kill cuts the step off; another worker does it again", async () => {
+test("a kill aborts the step; another worker repeats it", async () => {
   const begun = hold();
   let tries = 0;
   const stubborn = defineWorkflow("stubborn", { version: 1 }, async (w) => {
@@ -148,7 +148,7 @@ const mapOf = (name: string, data: Record<string, string>) => ({
   data,
 });
 
-test("a step reaches another cluster of the configuration; one that is down holds up the steps on it alone, and costs them no try", async () => {
+test("a step uses another cluster; an unavailable cluster delays only its own steps and costs no tries", async () => {
   const folder = await mkdtemp(join(tmpdir(), "konverge-west-"));
   cleanup.defer(() => rm(folder, { recursive: true }));
   const kubeconfig = join(folder, "kubeconfig");
