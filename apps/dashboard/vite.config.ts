@@ -1,10 +1,10 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
-// Also where it is built by a tool or a test that says otherwise: a build for development is a third larger.
+// Overrides the environment of tools and tests: a development build is a third larger.
 process.env["NODE_ENV"] = "production";
 
-/** Builds what apps/api serves: relative to any base path, every file but the page itself named by its content. */
+/** Builds the files that the API serves: relative to any base path, with hashed names for all but the page itself. */
 export default defineConfig({
   root: fileURLToPath(new URL("browser", import.meta.url)),
   base: "./",
@@ -14,10 +14,10 @@ export default defineConfig({
     outDir: "../dist/public",
     emptyOutDir: true,
     target: "es2023",
-    // light-dark() and nesting as they are written.
+    // Keeps light-dark() and nesting.
     cssTarget: ["chrome125", "firefox128", "safari17.5"],
     cssCodeSplit: false,
-    // The policy allows no data: in scripts, and the browsers above preload by themselves.
+    // The content security policy forbids data: in scripts. The browsers above preload without a polyfill.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

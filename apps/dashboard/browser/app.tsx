@@ -50,7 +50,7 @@ export function App() {
   return (
     <>
       <a class="skip" href="#main" onClick={toMain}>
-        Skip to the content
+        Skip to content
       </a>
       <header class="top">
         <a class="brand" href={viewHref("/")}>
@@ -88,7 +88,7 @@ export function App() {
           </button>
         )}
         <button type="button" class="quiet keys-hint" popovertarget="keys-help">
-          Keys <kbd>?</kbd>
+          Shortcuts <kbd>?</kbd>
         </button>
       </nav>
       <main id="main" tabIndex={-1}>
@@ -125,10 +125,10 @@ function findPage(): Page {
 
 function NotFound() {
   return (
-    <Empty title="There is no such page">
+    <Empty title="Page not found">
       <p>
-        An object's page is at <code>/objects/cluster/controller/namespace/name</code>, with{" "}
-        <code>_</code> where there is no namespace. <a href={viewHref("/")}>To the overview</a>
+        Objects are at <code>/objects/cluster/controller/namespace/name</code>. Use <code>_</code>{" "}
+        for cluster-scoped objects. <a href={viewHref("/")}>Open the overview</a>
       </p>
     </Empty>
   );
@@ -149,15 +149,21 @@ function toMain(event: Event): void {
 }
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ["/", "search for an object or run"],
-  ["j  k", "next and previous row"],
-  ["Enter", "open the row"],
-  ["?", "these keys"],
+  ["/", "Search objects and runs"],
+  ["j  k", "Next and previous row"],
+  ["Enter", "Open the row"],
+  ["?", "Show keyboard shortcuts"],
 ];
 
 function KeysHelp() {
   return (
-    <div id="keys-help" class="keys-help" popover="auto" role="dialog" aria-label="Keys">
+    <div
+      id="keys-help"
+      class="keys-help"
+      popover="auto"
+      role="dialog"
+      aria-label="Keyboard shortcuts"
+    >
       <dl>
         {KEYS.map(([key, what]) => (
           <div key={key}>

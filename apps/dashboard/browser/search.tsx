@@ -18,14 +18,14 @@ interface Found {
   readonly note: string;
 }
 
-/** Finds an object or a run by any part of its name; Enter goes to the chosen one, else to all objects that match. */
+/** Finds objects and runs by any part of their names. Enter opens the selected match, otherwise the list of matches. */
 export function Search() {
   const [text, setText] = useState("");
   const [asked, setAsked] = useState("");
   const [chosen, setChosen] = useState(-1);
   const [open, setOpen] = useState(false);
   useEffect(() => {
-    const timer = window.setTimeout(() => setAsked(wanted(text)), PAUSE_MS);
+    const timer = window.setTimeout(() => setAsked(nameIn(text)), PAUSE_MS);
     return () => window.clearTimeout(timer);
   }, [text]);
   const { data } = useQuery<KeyList>(
@@ -78,16 +78,16 @@ export function Search() {
         const to = (found[chosen] ?? (found.length === 1 ? found[0] : undefined))?.to;
         if (to !== undefined) leave(to);
         else if (data?.items.length === 0 && found.length > 0) {
-          leave(viewHref("/workflows", { search: wanted(text) }));
-        } else if (wanted(text) !== "") leave(viewHref("/objects", { name: wanted(text) }));
+          leave(viewHref("/workflows", { search: nameIn(text) }));
+        } else if (nameIn(text) !== "") leave(viewHref("/objects", { name: nameIn(text) }));
       }}
     >
       <Icon name="search" />
       <input
         id="search"
         type="text"
-        placeholder="Find an object or run"
-        aria-label="Find an object or a run by any part of its name"
+        placeholder="Search objects and runs"
+        aria-label="Search objects and runs by any part of the name"
         role="combobox"
         aria-expanded={isOpen}
         aria-controls="found"
@@ -118,7 +118,7 @@ export function Search() {
             id={`found-${index}`}
             role="option"
             aria-selected={index === chosen}
-            // The input would lose the focus, and the list be gone, before a click came.
+            // Keeps the focus in the input; otherwise the list closes before the click.
             onMouseDown={(event) => event.preventDefault()}
             onClick={() => leave(to)}
           >
@@ -127,14 +127,12 @@ export function Search() {
           </li>
         ))}
       </ul>
-      {isOpen && found.length === 0 ? (
-        <p class="found-none">No object and no run has this in its name</p>
-      ) : null}
+      {isOpen && found.length === 0 ? <p class="found-none">No matching objects or runs</p> : null}
     </form>
   );
 }
 
-/** People paste `namespace/name` and `kind/name`: the name is what is searched for. */
-function wanted(text: string): string {
+/** Returns the name in `namespace/name` or `kind/name`, which users paste. */
+function nameIn(text: string): string {
   return text.trim().split("/").at(-1) ?? "";
 }

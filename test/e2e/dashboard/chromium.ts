@@ -8,15 +8,15 @@ const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-s
 export const NO_CHROMIUM =
   "no Chromium: `apt-get install chromium`, or set KONVERGE_TEST_CHROMIUM to the path of one";
 
-/** Path of a Chromium: the one that is asked for, else the first on PATH. */
+/** Returns the path of a Chromium: the configured one, else the first on PATH. */
 export function findChromium(): string | undefined {
-  const asked = process.env["KONVERGE_TEST_CHROMIUM"];
-  if (asked !== undefined && asked !== "") return asked;
+  const configured = process.env["KONVERGE_TEST_CHROMIUM"];
+  if (configured !== undefined && configured !== "") return configured;
   const folders = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
   return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(runs);
 }
 
-/** Ubuntu's package is a script that asks for a snap. */
+/** Starts the file once, because Ubuntu's package is a script that only points to a snap. */
 function runs(path: string): boolean {
   return (
     existsSync(path) &&
@@ -27,16 +27,16 @@ function runs(path: string): boolean {
 export const DESKTOP = { viewport: { width: 1440, height: 900 } };
 export const MOBILE = { viewport: { width: 360, height: 780 } };
 
-/** A page, and what it did that no page of ours may do. */
+/** A page with its errors and requests. */
 export interface WatchedPage {
   readonly page: Page;
-  /** Errors of scripts, refusals of the policy, dialogs. */
+  /** Script errors, policy violations, dialogs. */
   readonly troubles: readonly string[];
-  /** Addresses asked for since the last navigation. */
+  /** Addresses requested since the last navigation. */
   readonly requests: readonly string[];
 }
 
-/** One browser for the tests of a file, a clean profile for each page. */
+/** Starts one browser for the tests of a file, with a clean profile for each page. */
 export function useChromium(): (
   context: TestContext,
   options?: BrowserContextOptions,
@@ -48,7 +48,7 @@ export function useChromium(): (
   return async (context, options = DESKTOP) => {
     const executablePath = findChromium();
     if (executablePath === undefined) context.skip(NO_CHROMIUM);
-    // As root Chromium has no sandbox of its own; the pages are ours.
+    // Chromium has no sandbox as root; the pages are trusted.
     browser ??= chromium.launch({
       ...(executablePath === undefined ? {} : { executablePath }),
       args: ["--no-sandbox", "--disable-dev-shm-usage"],
@@ -88,9 +88,9 @@ interface Violation {
   }[];
 }
 
-/** What keeps people from using the page, and is serious or critical, as lines of text. */
+/** Returns the serious and critical accessibility violations of the page as text. */
 export async function findBarriers(page: Page): Promise<string[]> {
-  // By the debugger, which the policy of the page does not bind.
+  // The page's policy does not apply to scripts of the debugger.
   await page.evaluate(axe);
   const { violations } = (await page.evaluate("axe.run()")) as { violations: Violation[] };
   return violations

@@ -10,7 +10,7 @@ const open = useChromium();
 let demo: DemoStage;
 
 beforeAll(async () => {
-  // Nobody would look at it.
+  // The tests are skipped without a browser.
   if (findChromium() === undefined) return;
   demo = await startDemoStage();
 });
@@ -18,14 +18,14 @@ afterAll(async () => {
   await demo?.stop();
 });
 
-interface Race {
+interface AttemptConflicts {
   readonly startedAt: string;
   readonly conflicts: number;
 }
 
-/** What the page says of the races for the status of its own object, an entry per attempt, oldest first. */
-async function racesOn(page: Page, target: string): Promise<Race[]> {
-  const races = await page.locator("details.attempt").evaluateAll(
+/** Returns the page's conflicts on the status of its own object, an entry per attempt, oldest first. */
+async function conflictsOn(page: Page, target: string): Promise<AttemptConflicts[]> {
+  const entries = await page.locator("details.attempt").evaluateAll(
     (items, wanted) =>
       items.map((item) => ({
         startedAt: item.querySelector("summary time")?.getAttribute("datetime") ?? "",
@@ -35,20 +35,20 @@ async function racesOn(page: Page, target: string): Promise<Race[]> {
       })),
     target,
   );
-  return races.toReversed();
+  return entries.toReversed();
 }
 
-test("for the demo's most fought object each conflict on the page is one in the API server's log", async (context) => {
+test("shows the same conflicts as the API server's log for the demo's most contended object", async (context) => {
   const { page, troubles } = await open(context);
-  await page.goto(demo.mostFought.href);
+  await page.goto(demo.mostContended.href);
   await page.getByRole("heading", { name: "Attempts" }).waitFor();
-  // Folded attempts have no conflicts, and are attempts all the same.
-  const folded = page.getByRole("button", { name: /found nothing to do/ });
+  // Folded attempts have no conflicts but count as attempts.
+  const folded = page.getByRole("button", { name: /without changes/ });
   while ((await folded.count()) > 0) await folded.first().click();
-  const [, , , , namespace = "", name = ""] = demo.mostFought.pathname.split("/");
-  const races = await racesOn(page, `nodepools.demo.konverge.dev ${namespace}/${name}`);
-  const onPage = races.reduce((sum, { conflicts }) => sum + conflicts, 0);
-  expect(onPage, "the demo's workers lose races").toBeGreaterThan(0);
+  const [, , , , namespace = "", name = ""] = demo.mostContended.pathname.split("/");
+  const entries = await conflictsOn(page, `nodepools.demo.konverge.dev ${namespace}/${name}`);
+  const onPage = entries.reduce((sum, { conflicts }) => sum + conflicts, 0);
+  expect(onPage, "the demo's workers have conflicts").toBeGreaterThan(0);
 
   const isOurs = ({ userAgent, objectRef, responseStatus }: LoggedRequest) =>
     userAgent.startsWith("konverge-worker") &&
@@ -57,21 +57,21 @@ test("for the demo's most fought object each conflict on the page is one in the 
     objectRef.namespace === namespace &&
     objectRef.subresource === "status" &&
     responseStatus?.code === 409;
-  const refused = demo.readLog().filter(isOurs);
-  // An object has one attempt at a time, so each refusal belongs to the last one that began before it.
-  const logged = races.map(({ startedAt }, index) => ({
+  const rejectedWrites = demo.readLog().filter(isOurs);
+  // An object has one attempt at a time, so each conflict belongs to the last attempt started before it.
+  const logged = entries.map(({ startedAt }, index) => ({
     startedAt,
-    conflicts: refused.filter(
+    conflicts: rejectedWrites.filter(
       ({ stageTimestamp }) =>
         Date.parse(stageTimestamp) >= Date.parse(startedAt) &&
-        Date.parse(stageTimestamp) < Date.parse(races[index + 1]?.startedAt ?? "9999-12-31"),
+        Date.parse(stageTimestamp) < Date.parse(entries[index + 1]?.startedAt ?? "9999-12-31"),
     ).length,
   }));
-  expect(races).toEqual(logged);
-  expect(onPage).toBe(refused.length);
+  expect(entries).toEqual(logged);
+  expect(onPage).toBe(rejectedWrites.length);
 
-  // Who won is told where we read again, and has written: the log has no field managers, but it has the writer that is none of ours.
-  const winners = await page
+  // The log has no field managers, but it identifies the external writer.
+  const competingWriters = await page
     .locator("[data-conflict] .strong:not(.num)")
     .evaluateAll((found) => found.map((element) => element.textContent));
   const outside = demo
@@ -81,7 +81,7 @@ test("for the demo's most fought object each conflict on the page is one in the 
         userAgent === "outside-writer" && objectRef?.name === name && responseStatus?.code === 200,
     );
   expect(outside.length).toBeGreaterThanOrEqual(
-    winners.filter((winner) => winner === "outside-writer").length,
+    competingWriters.filter((writer) => writer === "outside-writer").length,
   );
   await page.goto(new URL("/contention", demo.apiUrl).href);
   await page.getByText("outside-writer").first().waitFor();
@@ -104,12 +104,12 @@ const VIEWS = [
 test.for([
   ["desktop, light", { ...DESKTOP, colorScheme: "light" }],
   ["mobile, dark", { ...MOBILE, colorScheme: "dark" }],
-  ["320 px, forced colours", { viewport: { width: 320, height: 640 }, forcedColors: "active" }],
+  ["320 px, forced colors", { viewport: { width: 320, height: 640 }, forcedColors: "active" }],
 ] as const)(
-  "%s: each view fits, asks little, and axe finds nothing serious",
+  "%s: each view fits the window, sends few requests, and has no serious axe violations",
   async ([, options], context) => {
     const { page, troubles, requests } = await open(context, options);
-    for (const view of [...VIEWS, demo.mostFought.pathname]) {
+    for (const view of [...VIEWS, demo.mostContended.pathname]) {
       await page.goto(new URL(view, demo.apiUrl).href);
       await page.locator("main h1").waitFor();
       await page.locator(".skeleton").waitFor({ state: "detached" });
@@ -127,23 +127,23 @@ test.for([
   },
 );
 
-test("a chart has a summary, and says the same as a table", async (context) => {
+test("shows a chart with a summary and the same data as a table", async (context) => {
   const { page, troubles } = await open(context);
   await page.goto(new URL("/", demo.apiUrl).href);
   await page.getByRole("link", { name: "node-pool", exact: true }).click();
-  const chart = page.getByRole("img", { name: /^Attempts per minute: [\d,]+ in all/ });
+  const chart = page.getByRole("img", { name: /^Attempts per minute: [\d,]+ in total/ });
   const [, total = ""] =
-    /: ([\d,]+) in all/.exec((await chart.getAttribute("aria-label")) ?? "") ?? [];
+    /: ([\d,]+) in total/.exec((await chart.getAttribute("aria-label")) ?? "") ?? [];
   await chart.locator("canvas").waitFor();
-  await page.getByText("As a table").click();
+  await page.getByText("Show as table").click();
   const attempts = await page.locator(".as-table tbody td:nth-child(2)").allTextContents();
-  const sum = attempts.reduce((so, text) => so + Number(text.replaceAll(",", "")), 0);
+  const sum = attempts.reduce((total, text) => total + Number(text.replaceAll(",", "")), 0);
   expect(sum).toBeGreaterThan(0);
   expect(sum.toLocaleString("en-US")).toBe(total);
   expect(troubles).toEqual([]);
 });
 
-/** With KONVERGE_TEST_SCREENSHOTS=1 into docs/images, else where nobody looks; the size is the same in both. */
+/** The target is docs/images with KONVERGE_TEST_SCREENSHOTS=1, else a temporary folder. */
 const images =
   process.env["KONVERGE_TEST_SCREENSHOTS"] === "1"
     ? "docs/images"
@@ -154,23 +154,20 @@ test.for([
   ["dashboard-object", "light", "object"],
   ["dashboard-object-dark", "dark", "object"],
   ["dashboard-contention", "light", "/contention"],
-] as const)(
-  "the picture %s of the docs shows what there is",
-  async ([name, colorScheme, view], context) => {
-    const { page } = await open(context, { viewport: { width: 1280, height: 800 }, colorScheme });
-    const isObject = view === "object";
-    await page.goto(isObject ? demo.mostFought.href : new URL(view, demo.apiUrl).href);
-    await page.locator("main h1").waitFor();
-    await page.locator(".skeleton").waitFor({ state: "detached" });
-    if (isObject) {
-      const fought = page.locator("details.attempt summary", { hasText: "conflict" }).first();
-      await fought.click();
-      await page.locator("#attempts").evaluate((heading) => heading.scrollIntoView());
-      await page.evaluate("window.scrollBy(0, -72)");
-    }
-    mkdirSync(images, { recursive: true });
-    const picture = await page.screenshot({ path: join(images, `${name}.png`) });
-    // Width and height stand in the header of a PNG.
-    expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 800]);
-  },
-);
+] as const)("takes the screenshot %s of the docs", async ([name, colorScheme, view], context) => {
+  const { page } = await open(context, { viewport: { width: 1280, height: 800 }, colorScheme });
+  const isObject = view === "object";
+  await page.goto(isObject ? demo.mostContended.href : new URL(view, demo.apiUrl).href);
+  await page.locator("main h1").waitFor();
+  await page.locator(".skeleton").waitFor({ state: "detached" });
+  if (isObject) {
+    const contended = page.locator("details.attempt summary", { hasText: "conflict" }).first();
+    await contended.click();
+    await page.locator("#attempts").evaluate((heading) => heading.scrollIntoView());
+    await page.evaluate("window.scrollBy(0, -72)");
+  }
+  mkdirSync(images, { recursive: true });
+  const picture = await page.screenshot({ path: join(images, `${name}.png`) });
+  // The header of a PNG contains width and height.
+  expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 800]);
+});

@@ -18,17 +18,17 @@ const open = useChromium();
 
 const BY_TEST = { kind: "cli", by: "test" } as const;
 
-/** As a person fills it in, and sends it by Enter. */
-async function order(page: Page, button: string, reason: string): Promise<void> {
+/** Fills in the dialog of a button and submits it with Enter. */
+async function act(page: Page, button: string, reason: string): Promise<void> {
   await page.getByRole("button", { name: button, exact: true }).first().click();
   const dialog = page.getByRole("dialog", { name: button });
-  await dialog.getByLabel("Who you are").fill("ada");
-  await dialog.getByLabel("Why").fill(reason);
-  await dialog.getByLabel("Why").press("Enter");
+  await dialog.getByLabel("Your name").fill("ada");
+  await dialog.getByLabel("Reason").fill(reason);
+  await dialog.getByLabel("Reason").press("Enter");
   await dialog.waitFor({ state: "detached" });
 }
 
-test("scripts are at most 60 kB and styles 12 kB, compressed", () => {
+test("limits compressed scripts to 60 kB and styles to 12 kB", () => {
   const assets = join(DASHBOARD_FOLDER, "assets");
   const sizeOf = (extension: string) =>
     readdirSync(assets)
@@ -39,7 +39,7 @@ test("scripts are at most 60 kB and styles 12 kB, compressed", () => {
   expect(sizeOf(".css")).toBeLessThanOrEqual(12 * 1024);
 });
 
-test("by keyboard alone: search, open, walk, pause and resume an object", async (context) => {
+test("supports search, navigation, pause and resume by keyboard", async (context) => {
   const { page, troubles } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   const worker = workOn(queue, () => ({ kind: "done" }));
@@ -60,12 +60,12 @@ test("by keyboard alone: search, open, walk, pause and resume an object", async 
   await page.locator("details.attempt summary").waitFor();
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
-  await page.getByText("It changed nothing.").waitFor();
+  await page.getByText("No changes").waitFor();
   await page.keyboard.press("?");
-  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
   await page.keyboard.press("Escape");
 
-  // Whoever types on without a look at the dialog loses no letter: it is there before the next frame.
+  // The dialog opens before the next frame, so no keystroke is lost.
   await page.getByRole("button", { name: "Pause" }).focus();
   const typing = await page.evaluate(
     `document.activeElement.click();
@@ -78,7 +78,7 @@ test("by keyboard alone: search, open, walk, pause and resume an object", async 
   await page.keyboard.press("Enter");
   await page.getByText(/by ada.*a bad release/s).waitFor();
   expect(await queue.control.listPauses()).toMatchObject([{ by: "ada", reason: "a bad release" }]);
-  await order(page, "Resume", "it is mended");
+  await act(page, "Resume", "it is mended");
   await page.getByRole("button", { name: "Pause" }).waitFor();
   expect(await queue.control.listPauses()).toEqual([]);
 
@@ -89,7 +89,7 @@ test("by keyboard alone: search, open, walk, pause and resume an object", async 
   await worker.stop();
 });
 
-test("what people and clusters write is text: nothing of it runs, on any view", async (context) => {
+test("renders values from users and clusters as text on all views", async (context) => {
   const { page, troubles } = await open(context);
   const { url, queue, access } = await startOwnApi(harness);
   const canary = `<img src=x onerror="window.hacked='yes'"><script>window.hacked='yes'<\u002fscript>`;
@@ -132,7 +132,7 @@ test("what people and clusters write is text: nothing of it runs, on any view", 
     };
   });
   await queue.request(keyOf(name), { kind: "http", by: canary, reason: canary });
-  await until("it is dead", () => worker.closed.length === 1);
+  await until("it is dead-lettered", () => worker.closed.length === 1);
   await queue.control.pause(
     { kind: "namespace", namespace: canary },
     { by: canary, reason: canary },
@@ -157,12 +157,12 @@ test("what people and clusters write is text: nothing of it runs, on any view", 
     expect(await page.locator("main img, main script, main [onload]").count(), view).toBe(0);
   }
   await page.getByText(canary).first().waitFor();
-  expect(troubles, "nothing even tried, so that the policy had nothing to refuse").toEqual([]);
+  expect(troubles, "no policy violations either").toEqual([]);
   await worker.stop();
   expect(await access.controllers("default")).toHaveLength(1);
 });
 
-test("below a base path that a proxy takes away, links, data and deep addresses work", async (context) => {
+test("works below a base path that a proxy strips", async (context) => {
   const { page, troubles, requests } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   await queue.request(keyOf("blue"), BY_TEST);
@@ -180,7 +180,7 @@ test("below a base path that a proxy takes away, links, data and deep addresses 
   expect(troubles).toEqual([]);
 });
 
-test("with tokens there is a form first; a viewer sees everything and no button", async (context) => {
+test("shows a login form with tokens, and no action buttons to viewers", async (context) => {
   const { page, troubles } = await open(context);
   const { url, access, queue } = await startOwnApi(harness, { KONVERGE_TOKEN: "0123456789abcdef" });
   await queue.request(keyOf("blue"), BY_TEST);
@@ -192,7 +192,7 @@ test("with tokens there is a form first; a viewer sees everything and no button"
   };
   await page.goto(`${url}/objects/default/node-pool/demo/blue`);
   await logIn("kvg_wrong");
-  await page.getByText("This token is not known").waitFor();
+  await page.getByText("Invalid token").waitFor();
   await logIn(await create("viewer"));
   await page.getByRole("heading", { name: "blue" }).waitFor();
   expect(await page.getByRole("button", { name: /Pause|Reconcile now/ }).count()).toBe(0);
@@ -201,14 +201,14 @@ test("with tokens there is a form first; a viewer sees everything and no button"
   await logIn(await create("operator"));
   await page.getByRole("heading", { name: "blue" }).waitFor();
   await page.getByRole("button", { name: "Pause" }).click();
-  await page.getByLabel("Why").fill("maintenance");
-  await page.getByLabel("Why").press("Enter");
+  await page.getByLabel("Reason").fill("maintenance");
+  await page.getByLabel("Reason").press("Enter");
   await page.getByText(/by operator-1/).waitFor();
   expect(await queue.control.listPauses()).toMatchObject([{ by: "operator-1" }]);
   expect(troubles).toEqual([]);
 });
 
-test("10,000 objects: a page draws a hundred, and any part of a name finds one", async (context) => {
+test("10,000 objects: lists 100 per page and finds objects by any part of the name", async (context) => {
   const { page, requests } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   for (let block = 0; block < 10; block++) {
@@ -232,19 +232,19 @@ test("10,000 objects: a page draws a hundred, and any part of a name finds one",
   expect(new URL(page.url()).searchParams.get("name")).toBe("ct-0777");
 });
 
-test("filters are saved under a name, survive a reload, and are forgotten", async (context) => {
+test("saves filters as a view, keeps them over a reload, and deletes them", async (context) => {
   const { page, troubles } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   for (const name of ["blue", "red"]) await queue.request(keyOf(name), BY_TEST);
   await page.goto(`${url}/objects`);
   await page.getByRole("link", { name: "demo/red" }).waitFor();
-  expect(await page.getByRole("button", { name: "Save this view" }).count()).toBe(0);
+  expect(await page.getByRole("button", { name: "Save view" }).count()).toBe(0);
   await page.getByLabel("State").selectOption("waiting");
   await page.getByLabel("Name", { exact: true }).fill("blue");
-  // What is typed follows a moment later, and the list is also empty while it loads.
+  // Typed text is applied after a pause, and the list is also empty while loading.
   await page.waitForURL(({ searchParams }) => searchParams.get("name") === "blue");
   await page.getByRole("link", { name: "demo/red" }).waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Save this view" }).click();
+  await page.getByRole("button", { name: "Save view" }).click();
   await page.keyboard.type(`<b>blue & waiting</b>`);
   await page.keyboard.press("Enter");
   const view = page.getByRole("link", { name: "<b>blue & waiting</b>" });
@@ -253,22 +253,22 @@ test("filters are saved under a name, survive a reload, and are forgotten", asyn
 
   await page.goto(`${url}/dead-letters`);
   await page.getByRole("heading", { name: "Dead letters" }).waitFor();
-  expect(await view.count(), "of the view that it was saved in").toBe(0);
+  expect(await view.count(), "only shown on its own page").toBe(0);
   await page.goto(`${url}/objects`);
   await page.getByRole("link", { name: "demo/red" }).waitFor();
   await view.click();
   await page.getByRole("link", { name: "demo/red" }).waitFor({ state: "detached" });
   await expect.poll(() => page.getByLabel("Name", { exact: true }).inputValue()).toBe("blue");
   expect(await findBarriers(page)).toEqual([]);
-  await page.getByRole("button", { name: /^Forget the view/ }).click();
+  await page.getByRole("button", { name: /^Delete view/ }).click();
   await view.waitFor({ state: "detached" });
   await page.evaluate(`localStorage.setItem("konverge.views", "{broken")`);
   await page.reload();
-  await page.getByRole("button", { name: "Save this view" }).waitFor();
+  await page.getByRole("button", { name: "Save view" }).waitFor();
   expect(troubles).toEqual([]);
 });
 
-test("the live tail stands still under the mouse, and goes on behind what was shown", async (context) => {
+test("the live tail holds events back under the mouse", async (context) => {
   const { page, troubles } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   const end = openHistory();
@@ -285,12 +285,12 @@ test("the live tail stands still under the mouse, and goes on behind what was sh
   await expect.poll(() => page.locator(".tail > li").count()).toBe(3);
   expect(await page.locator(".tail > li a").first().textContent()).toBe("demo/three");
   await page.goto(`${url}/objects?controller=node-pool`);
-  await order(page, "Pause node-pool", "maintenance");
+  await act(page, "Pause node-pool", "maintenance");
   expect(await queue.control.listPauses()).toHaveLength(1);
   expect(troubles).toEqual([]);
 });
 
-test("dead letters: all that match are counted first, then released", async (context) => {
+test("dead letters: counts all matches before their release", async (context) => {
   const { page, troubles } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   const state = { heals: false };
@@ -298,18 +298,18 @@ test("dead letters: all that match are counted first, then released", async (con
     state.heals ? { kind: "done" } : { kind: "terminal", error: new Error("cannot") },
   );
   for (const name of ["blue-1", "blue-2", "red-1"]) await queue.request(keyOf(name), BY_TEST);
-  await until("all died", () => worker.closed.length === 3);
+  await until("all are dead-lettered", () => worker.closed.length === 3);
   await page.goto(`${url}/`);
   await page.getByRole("heading", { name: "1 error." }).waitFor();
   await page.getByRole("link", { name: "node-pool: 3 dead letters" }).click();
   await page.getByLabel("Name", { exact: true }).fill("blue");
   await expect.poll(() => page.locator("tbody tr").count()).toBe(2);
-  await page.getByRole("button", { name: "Release all that match" }).click();
-  await page.getByText("2 objects of node-pool will be tried again").waitFor();
+  await page.getByRole("button", { name: "Release all matches" }).click();
+  await page.getByText("2 objects of node-pool will be retried").waitFor();
   expect(worker.closed).toHaveLength(3);
   state.heals = true;
   await page.keyboard.press("Escape");
-  await order(page, "Release all that match", "it is mended");
+  await act(page, "Release all matches", "it is mended");
   await page.getByText("2 dead letters released").waitFor();
   await until("they ran again", () => worker.closed.length === 5);
   const dead = await queue.control.listKeys({ phase: "deadLettered" });
@@ -318,7 +318,7 @@ test("dead letters: all that match are counted first, then released", async (con
   await worker.stop();
 });
 
-test("an operator isolates an API server, sets its rate and resets it", async (context) => {
+test("isolates an API server, sets its rate and resets its guard", async (context) => {
   const { page, troubles } = await open(context);
   const { url } = await startOwnApi(harness);
   const guard = await createGuard({
@@ -331,15 +331,15 @@ test("an operator isolates an API server, sets its rate and resets it", async (c
   onTestFinished(() => guard.close());
   await page.goto(`${url}/guards`);
   await page.getByText("500 of 500").waitFor();
-  await order(page, "Isolate", "an upgrade");
+  await act(page, "Isolate", "an upgrade");
   await page.getByText(/Isolated by ada.*an upgrade/).waitFor();
   await page.getByRole("button", { name: "Set rate" }).click();
   await page.getByLabel("Calls per second").fill("20");
-  await page.getByLabel("Who you are").fill("ada");
-  await page.getByLabel("Why").fill("begin slowly");
-  await page.getByLabel("Why").press("Enter");
+  await page.getByLabel("Your name").fill("ada");
+  await page.getByLabel("Reason").fill("begin slowly");
+  await page.getByLabel("Reason").press("Enter");
   await page.getByText("set by ada: begin slowly").waitFor();
-  await order(page, "Reset", "the upgrade is over");
+  await act(page, "Reset", "the upgrade is over");
   await page.getByText("calls are sent", { exact: true }).waitFor();
   const history = page.getByRole("table");
   await history.getByRole("row", { name: /closed ada: the upgrade is over/ }).waitFor();
@@ -349,7 +349,7 @@ test("an operator isolates an API server, sets its rate and resets it", async (c
 
 type Program = ReturnType<typeof createProgram>;
 
-/** The flags that a command takes, by how its line begins. */
+/** Returns the flags of all commands by their names. */
 function flagsOf(command: Program, above: string): [line: string, flags: readonly string[]][] {
   const flags = command.options.flatMap(({ long, short }) => [long ?? "", short ?? ""]);
   return [
@@ -358,7 +358,7 @@ function flagsOf(command: Program, above: string): [line: string, flags: readonl
   ];
 }
 
-test("the command line that a view offers is one that there is", async (context) => {
+test("each view shows a valid CLI command", async (context) => {
   const { page } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   await queue.request(keyOf("blue"), BY_TEST);
@@ -391,7 +391,7 @@ test("the command line that a view offers is one that there is", async (context)
   }
 });
 
-/** Ends attempts as a worker's history does: by the name of their object. */
+/** Returns a function that records a finished attempt of the named object. */
 function openHistory(): (name: string) => Promise<void> {
   const writer = createHistoryWriter({
     redis: { url: harness.url },

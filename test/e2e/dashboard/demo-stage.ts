@@ -19,29 +19,29 @@ export interface LoggedRequest {
   readonly stageTimestamp: string;
 }
 
-/** The demo after its story, still up. */
+/** The demo after its scenario, still running. */
 export interface DemoStage {
   readonly apiUrl: string;
-  /** The page that the demo ends with. */
-  readonly mostFought: URL;
+  /** The page that the demo prints at its end. */
+  readonly mostContended: URL;
   readLog(): readonly LoggedRequest[];
   stop(): Promise<void>;
 }
 
-/** Plays `npm run demo` to its end and leaves it up, in a temporary folder of its own. */
+/** Runs `npm run demo` to its end and keeps it running, in its own temporary folder. */
 export async function startDemoStage(): Promise<DemoStage> {
   const demo = await startDemo([], /most contended object: (\S+)/);
   const { page } = demo;
-  return { ...demo, apiUrl: page.origin, mostFought: page };
+  return { ...demo, apiUrl: page.origin, mostContended: page };
 }
 
-/** The same for the story of a rollout; `page` is that of its run. */
+/** Runs the rollout scenario of the demo. `page` is the page of its run. */
 export async function startRolloutStage(): Promise<Pick<RunningDemo, "page" | "stop">> {
   return await startDemo(["--scenario", "rollout"], /still running: open (\S+);/);
 }
 
-/** Longer than any story; less than a test may take, so that what the demo said last is told. */
-const STORY_MS = 200_000;
+/** Longer than any scenario, shorter than the timeout of a test, so that a failure includes the demo's output. */
+const SCENARIO_MS = 200_000;
 
 interface RunningDemo {
   readonly page: URL;
@@ -49,9 +49,9 @@ interface RunningDemo {
   stop(): Promise<void>;
 }
 
-async function startDemo(story: readonly string[], endsWith: RegExp): Promise<RunningDemo> {
+async function startDemo(scenario: readonly string[], endsWith: RegExp): Promise<RunningDemo> {
   const folder = await mkdtemp(join(tmpdir(), "konverge-dashboard-"));
-  const args = ["--conditions=@konverge/source", "apps/demo/src/main.ts", "--no-exit", ...story];
+  const args = ["--conditions=@konverge/source", "apps/demo/src/main.ts", "--no-exit", ...scenario];
   const child = spawn(process.execPath, [...args, "-o", "json"], {
     stdio: ["ignore", "ignore", "pipe"],
     env: { ...process.env, TMPDIR: folder },
@@ -63,8 +63,8 @@ async function startDemo(story: readonly string[], endsWith: RegExp): Promise<Ru
   const page = await new Promise<string>((resolve, reject) => {
     const overdue = setTimeout(() => {
       child.kill("SIGINT");
-      reject(new Error(`the demo never said ${String(endsWith)}\n${lines.join("\n")}`));
-    }, STORY_MS);
+      reject(new Error(`the demo did not print ${String(endsWith)}\n${lines.join("\n")}`));
+    }, SCENARIO_MS);
     createInterface({ input: child.stderr }).on("line", (line) => {
       lines.push(line);
       const [, url] = endsWith.exec(line) ?? [];

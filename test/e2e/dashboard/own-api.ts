@@ -13,7 +13,7 @@ export interface OwnApi {
   readonly queue: WorkQueue;
 }
 
-/** A real API process' server on the test's Redis prefix, with one controller and a worker that is said to live. */
+/** Starts an API server on the test's Redis prefix, with one announced controller and the heartbeat of a worker. */
 export async function startOwnApi(
   harness: QueueHarness,
   env: Readonly<Record<string, string>> = {},
@@ -57,7 +57,7 @@ export async function startOwnApi(
   return { url: api.url, access, queue };
 }
 
-/** A proxy that serves `target` below `base`, and takes `base` away as most do. Answers its own top. */
+/** Starts a proxy that serves `target` below `base` and strips `base`. Returns its address. */
 export async function startProxy(target: string, base: string): Promise<string> {
   const server: Server = createServer((incoming, outgoing) => {
     const path = incoming.url ?? "";
@@ -74,9 +74,9 @@ export async function startProxy(target: string, base: string): Promise<string> 
       headers: incoming.headers,
     };
     incoming.pipe(
-      request(options, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
+      request(options, (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(outgoing);
       }),
     );
   });

@@ -16,7 +16,7 @@ import { until } from "../../support/until.ts";
 const approval = {
   parse(value: unknown): { readonly by: string } {
     const { by } = (value ?? {}) as { readonly by?: unknown };
-    if (typeof by !== "string") throw new Error("by: write a name");
+    if (typeof by !== "string") throw new Error("by must be a string");
     return { by };
   },
 };
@@ -27,7 +27,7 @@ interface Spec {
 const smoke = defineWorkflow("smoke", { version: 1 }, (w, name: string) =>
   w.step("probe", () => `${name} answers`),
 );
-/** Waits for an approval after three steps; fails behind it when it is told to. */
+/** Waits for an approval after three steps; then fails if `fails` is set. */
 export const rollout: Workflow<Spec> = defineWorkflow(
   "rollout",
   { version: 3 },
@@ -45,7 +45,7 @@ export const rollout: Workflow<Spec> = defineWorkflow(
   },
 );
 
-/** Runs of real workers, behind a real API, in front of a real browser. */
+/** Starts an API server and a worker of workflows. */
 export async function stageRuns(
   harness: QueueHarness,
   {
@@ -69,7 +69,7 @@ export async function stageRuns(
   return { ...api, runs };
 }
 
-/** Starts a run and waits until it is parked for its approval. */
+/** Starts a run and waits until it waits for its approval. */
 export async function started(
   runs: Workflows,
   id: string,
@@ -86,5 +86,5 @@ export async function inStatus(runs: Workflows, id: string, status: string): Pro
   });
 }
 
-/** How the run stands, as its page says. */
+/** Returns the sentence with the run's status. */
 export const sentenceOf = (page: Page): Locator => page.locator(".run-sentence");

@@ -12,7 +12,7 @@ import { inStatus, sentenceOf, stageRuns, started } from "./run-stage.ts";
 const harness = useQueues();
 const open = useChromium();
 
-/** What the body of `mend` does. */
+/** The body of the step `glue`. */
 let mending: () => Promise<void>;
 const nap = defineWorkflow("nap", { version: 1 }, (w) => w.sleep("night", "8h"));
 const mend = defineWorkflow("mend", { version: 1 }, async (w) => {
@@ -28,18 +28,18 @@ const long = defineWorkflow("long", { version: 1 }, async (w) => {
 
 const rowsOf = (page: Page) => page.locator(".line-row .line-name .status").allTextContents();
 
-test("an operator sends a signal and cancels; a slip in the JSON is told, and who did it is shown", async (context) => {
+test("sends a signal, reports invalid JSON, cancels the run, and shows the authors", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await started(runs, "web-1");
   await page.goto(`${url}/runs/rollout/default/web-1`);
   await expect
     .poll(() => sentenceOf(page).textContent())
-    .toMatch(/^waiting for signal approve, .* so far; ends by itself in 24 h$/);
+    .toMatch(/^waiting for signal approve, .* so far; times out in 24 h$/);
   expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve"]);
-  await page.getByText("3 tries").waitFor();
+  await page.getByText("3 attempts").waitFor();
 
-  // By keyboard alone.
+  // By keyboard.
   await page.getByRole("button", { name: "Send signal" }).focus();
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog", { name: "Send signal" });
@@ -49,18 +49,18 @@ test("an operator sends a signal and cancels; a slip in the JSON is told, and wh
   expect(await dialog.locator(".cli code").textContent()).toBe(
     `konverge run signal rollout/default/web-1 approve --payload '{by: ann}'`,
   );
-  await dialog.getByLabel("Who you are").fill("ann");
+  await dialog.getByLabel("Your name").fill("ann");
   await page.keyboard.press("Enter");
-  await dialog.getByText("The payload is no JSON.").waitFor();
+  await dialog.getByText("Invalid JSON in payload").waitFor();
   expect(await findBarriers(page)).toEqual([]);
   await payload.fill('{"by": 7}');
-  await dialog.getByLabel("Who you are").press("Enter");
+  await dialog.getByLabel("Your name").press("Enter");
   await dialog.waitFor({ state: "detached" });
-  await page.getByText("1 signal refused").waitFor();
+  await page.getByText("1 signal rejected").waitFor();
 
   await page.getByRole("button", { name: "Send signal" }).click();
   await payload.fill('{"by": "ann"}');
-  await dialog.getByLabel("Who you are").press("Enter");
+  await dialog.getByLabel("Your name").press("Enter");
   await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^done in /);
   expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve", "publish"]);
   await page.getByText("by ann").waitFor();
@@ -70,22 +70,22 @@ test("an operator sends a signal and cancels; a slip in the JSON is told, and wh
   await started(runs, "web-2");
   await runs.signal({ workflow: "rollout", id: "web-2" }, "aprove", { by: "bob" });
   await page.goto(`${url}/runs/rollout/default/web-2`);
-  await page.getByText(/^Not taken yet: signal aprove, sent by bob/).waitFor();
+  await page.getByText(/^Unconsumed signal aprove, sent by bob/).waitFor();
   await page.getByRole("button", { name: "Cancel run" }).click();
   const cancel = page.getByRole("dialog", { name: "Cancel run" });
   await cancel.getByText("konverge run cancel rollout/default/web-2").waitFor();
-  const why = cancel.getByRole("textbox", { name: "Why" });
+  const why = cancel.getByRole("textbox", { name: "Reason" });
   await why.fill("the wrong pool");
   await why.press("Enter");
   await expect
     .poll(() => sentenceOf(page).textContent())
     .toMatch(/^cancelled after .* by ann: the wrong pool$/);
   expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve", "create"]);
-  await page.getByRole("heading", { name: "Taken back" }).waitFor();
+  await page.getByRole("heading", { name: "Compensation" }).waitFor();
   expect(troubles).toEqual([]);
 });
 
-test("what failed is tried again: the same run goes on live, its child is a link, and another try leads back", async (context) => {
+test("retries a failed run from the failed step or as a new run, with links to child and original", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness, { more: [mend, nap] });
   mending = () => Promise.reject(new TerminalError("no glue is left"));
@@ -96,28 +96,28 @@ test("what failed is tried again: the same run goes on live, its child is a link
 
   const { promise: held, resolve: dry } = Promise.withResolvers<void>();
   mending = () => held;
-  await page.getByRole("button", { name: "Go on from what failed" }).click();
-  const dialog = page.getByRole("dialog", { name: "Go on from what failed" });
+  await page.getByRole("button", { name: "Retry from the failed step" }).click();
+  const dialog = page.getByRole("dialog", { name: "Retry from the failed step" });
   await dialog.getByText("konverge run retry mend/default/vase --from-failed-step").waitFor();
-  await dialog.getByLabel("Who you are").fill("ann");
-  const why = dialog.getByRole("textbox", { name: "Why" });
+  await dialog.getByLabel("Your name").fill("ann");
+  const why = dialog.getByRole("textbox", { name: "Reason" });
   await why.fill("glue was bought");
   await why.press("Enter");
   await page.getByText("by ann: glue was bought").waitFor();
-  await page.getByRole("img", { name: /^at work for/ }).waitFor();
+  await page.getByRole("img", { name: /^executing for/ }).waitFor();
   dry();
-  await page.getByRole("link", { name: "its run" }).click();
+  await page.getByRole("link", { name: "Open child run" }).click();
   await page.getByRole("heading", { name: "vase.dry" }).waitFor();
-  expect(await sentenceOf(page).textContent()).toMatch(/^waiting out its sleep night/);
+  expect(await sentenceOf(page).textContent()).toMatch(/^waiting for sleep night/);
   await page.getByRole("link", { name: "vase", exact: true }).click();
   await page.getByRole("heading", { name: "vase", exact: true }).waitFor();
 
   await runs.cancel({ workflow: "mend", id: "vase" }, { by: "ann", reason: "it is new now" });
   await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^cancelled after /);
-  await page.getByRole("button", { name: "Run again" }).click();
+  await page.getByRole("button", { name: "Retry as a new run" }).click();
   const again = page
-    .getByRole("dialog", { name: "Run again" })
-    .getByRole("textbox", { name: "Why" });
+    .getByRole("dialog", { name: "Retry as a new run" })
+    .getByRole("textbox", { name: "Reason" });
   await again.fill("it broke again");
   await again.press("Enter");
   await page.getByRole("heading", { name: "vase~2" }).waitFor();
@@ -126,7 +126,7 @@ test("what failed is tried again: the same run goes on live, its child is a link
   expect(troubles).toEqual([]);
 });
 
-test("a wait for an object says what the object lacks, and ends live when it is ready", async (context) => {
+test("shows the unmet condition of a wait for an object until it is ready", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await using server = await startEmbeddedServer();
@@ -174,7 +174,7 @@ test("a wait for an object says what the object lacks, and ends live when it is 
   await Promise.all([watch.stop(), worker.stop()]);
 });
 
-test("a run that nears a bound says so, once", async (context) => {
+test("warns once about a run that nears a limit", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness, { more: [long] });
   await runs.start(long, null, { id: "chain" });
@@ -184,24 +184,24 @@ test("a run that nears a bound says so, once", async (context) => {
   expect(troubles).toEqual([]);
 });
 
-test("a run that is stuck says why, and is looked at again", async (context) => {
+test("shows why a run is blocked, and rechecks it", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await runs.start({ name: "rollout", version: 9 }, { name: "web" }, { id: "old" });
   await page.goto(`${url}/runs/rollout/default/old`);
   await page.getByText(/started by version 9 of "rollout", this worker has version 3/).waitFor();
-  await page.getByRole("button", { name: "Look again" }).click();
-  const dialog = page.getByRole("dialog", { name: "Look again" });
-  await dialog.getByLabel("Who you are").fill("ann");
-  const why = dialog.getByRole("textbox", { name: "Why" });
+  await page.getByRole("button", { name: "Recheck now" }).click();
+  const dialog = page.getByRole("dialog", { name: "Recheck now" });
+  await dialog.getByLabel("Your name").fill("ann");
+  const why = dialog.getByRole("textbox", { name: "Reason" });
   await why.fill("the worker is new");
   await why.press("Enter");
-  await page.getByText("old goes on").waitFor();
+  await page.getByText("old is retried").waitFor();
   expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(2);
   expect(troubles).toEqual([]);
 });
 
-test("bars are to scale: each begins where its step began and ends with its record", async (context) => {
+test("draws bars to scale from the start of each step to its record", async (context) => {
   const { page } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await started(runs, "web-1");

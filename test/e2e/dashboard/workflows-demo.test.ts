@@ -9,7 +9,7 @@ const open = useChromium();
 let demo: Awaited<ReturnType<typeof startRolloutStage>>;
 
 beforeAll(async () => {
-  // Nobody would look at it.
+  // The tests are skipped without a browser.
   if (findChromium() === undefined) return;
   demo = await startRolloutStage();
 });
@@ -17,7 +17,7 @@ afterAll(async () => {
   await demo?.stop();
 });
 
-test("the rollout of the demo: the worker that was killed is to be seen, and everything leads to its cluster", async (context) => {
+test("shows the killed worker of the demo's rollout, with links to its cluster", async (context) => {
   const { page, troubles } = await open(context);
   await page.goto(demo.page.href);
   await page.getByText("done", { exact: true }).waitFor();
@@ -46,25 +46,25 @@ test("the rollout of the demo: the worker that was killed is to be seen, and eve
 test.for([
   ["light", { ...DESKTOP, colorScheme: "light" }],
   ["dark, on a phone", { ...MOBILE, colorScheme: "dark" }],
-] as const)("%s: axe finds nothing serious in the demo's run", async ([, options], context) => {
+] as const)("%s: the demo's run has no serious axe violations", async ([, options], context) => {
   const { page } = await open(context, options);
   await page.goto(demo.page.href);
   await page.locator(".line-row").first().waitFor();
   expect(await findBarriers(page)).toEqual([]);
 });
 
-/** With KONVERGE_TEST_SCREENSHOTS=1 into docs/images, else where nobody looks. */
+/** The target is docs/images with KONVERGE_TEST_SCREENSHOTS=1, else a temporary folder. */
 const images =
   process.env["KONVERGE_TEST_SCREENSHOTS"] === "1"
     ? "docs/images"
     : join(tmpdir(), "konverge-images");
 
-test("the picture dashboard-run of the docs shows what there is", async (context) => {
+test("takes the screenshot dashboard-run of the docs", async (context) => {
   const { page } = await open(context, { viewport: { width: 1280, height: 800 } });
   await page.goto(demo.page.href);
   await page.locator(".line-row").first().waitFor();
   mkdirSync(images, { recursive: true });
   const picture = await page.screenshot({ path: join(images, "dashboard-run.png") });
-  // Width and height stand in the header of a PNG.
+  // The header of a PNG contains width and height.
   expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 800]);
 });

@@ -6,7 +6,7 @@ import { inStatus, rollout, sentenceOf, stageRuns, started } from "./run-stage.t
 const harness = useQueues();
 const open = useChromium();
 
-test("a list tells what each run waits for, is filtered by the address, and is live", async (context) => {
+test("lists runs with their waits, filters by the address, and updates live", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await started(runs, "web-1");
@@ -14,7 +14,7 @@ test("a list tells what each run waits for, is filtered by the address, and is l
   await page.getByRole("link", { name: "Workflows" }).click();
   const row = page.getByRole("row", { name: /web-1 rollout/ });
   await row.getByText("waiting").waitFor();
-  expect(await row.textContent()).toMatch(/for signal approve, ends in 24 h/);
+  expect(await row.textContent()).toMatch(/for signal approve, times out in 24 h/);
 
   await page.getByLabel("Workflow").selectOption("smoke");
   await page.getByRole("row", { name: /web-1\.smoke/ }).waitFor();
@@ -24,7 +24,7 @@ test("a list tells what each run waits for, is filtered by the address, and is l
   await page.goBack();
 
   await page.goto(`${url}/workflows?workflow=rollout`);
-  // Under the mouse nothing moves; the row itself tells its news.
+  // New rows are held back under the mouse; existing rows are updated.
   await row.hover();
   await started(runs, "web-2");
   await page.getByRole("button", { name: "1 new run" }).waitFor();
@@ -40,7 +40,7 @@ test("a list tells what each run waits for, is filtered by the address, and is l
   expect(troubles).toEqual([]);
 });
 
-test("runs are found by status, part of a name, who started them and key; the overview leads to what is wrong", async (context) => {
+test("finds runs by status, part of the name, author and key, and links problems of the overview", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await runs.start(rollout, { name: "web" }, { id: "web-1", by: "ann", key: "team-a/web" });
@@ -61,8 +61,8 @@ test("runs are found by status, part of a name, who started them and key; the ov
   await page.getByRole("textbox", { name: "Search" }).fill("TEAM-a");
   await expect.poll(rows).toEqual(["web-1"]);
   expect(await line()).toBe("konverge run list rollout --search TEAM-a");
-  await page.getByRole("textbox", { name: "Search" }).fill("nobody");
-  await page.getByText("No run matches").waitFor();
+  await page.getByRole("textbox", { name: "Search" }).fill("no-such-run");
+  await page.getByText("No matching runs").waitFor();
   await page.goto(`${url}/workflows?by=bob`);
   await expect.poll(rows).toEqual(["db-1"]);
   await page.getByText("by bob", { exact: true }).waitFor();
@@ -70,8 +70,8 @@ test("runs are found by status, part of a name, who started them and key; the ov
   await page.getByText("by bob", { exact: true }).waitFor();
 
   await page.goto(url);
-  const wrong = page.getByRole("list", { name: "What is wrong" });
-  await wrong.getByRole("link", { name: /rollout: db-1 failed: .*the quota/ }).click();
+  const problems = page.getByRole("list", { name: "Problems" });
+  await problems.getByRole("link", { name: /rollout: db-1 failed: .*the quota/ }).click();
   await page.getByRole("heading", { name: "db-1" }).waitFor();
   await page.goto(url);
   await page.getByRole("row", { name: /rollout version 3/ }).waitFor();
@@ -83,22 +83,22 @@ test("runs are found by status, part of a name, who started them and key; the ov
   expect(troubles).toEqual([]);
 });
 
-test("an operator starts a run from the list; input that is no JSON is told", async (context) => {
+test("starts a run from the list and reports invalid JSON", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
   await started(runs, "web-1");
   await page.goto(`${url}/workflows?workflow=rollout`);
   await page.getByRole("row", { name: /web-1 rollout/ }).waitFor();
-  await page.getByRole("button", { name: "Start a run" }).click();
-  const dialog = page.getByRole("dialog", { name: "Start a run" });
+  await page.getByRole("button", { name: "Start run" }).click();
+  const dialog = page.getByRole("dialog", { name: "Start run" });
   expect(await dialog.getByRole("combobox", { name: "Workflow" }).inputValue()).toBe("rollout");
   const input = dialog.getByRole("textbox", { name: "Input" });
   await input.fill("{name: 'new'}");
   await dialog.getByRole("textbox", { name: "Key" }).fill("team-a/new");
-  const by = dialog.getByLabel("Who you are");
+  const by = dialog.getByLabel("Your name");
   await by.fill("ann");
   await by.press("Enter");
-  await dialog.getByText("The input is no JSON.").waitFor();
+  await dialog.getByText("Invalid JSON in input").waitFor();
   await input.fill(`{"name":"new"}`);
   expect(await dialog.locator(".cli code").textContent()).toBe(
     `konverge run start rollout --input '{"name":"new"}' --key team-a/new`,
@@ -113,7 +113,7 @@ test("an operator starts a run from the list; input that is no JSON is told", as
   expect(troubles).toEqual([]);
 });
 
-test("the search box finds runs beside objects; what people do to a run is in the live tail", async (context) => {
+test("finds objects and runs by search, and shows actions on a run in the live tail", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs, queue } = await stageRuns(harness);
   await started(runs, "blue-run");
@@ -127,7 +127,7 @@ test("the search box finds runs beside objects; what people do to a run is in th
   await page.keyboard.press("Control+A");
   await page.keyboard.type("blue-run");
   await page.getByRole("option", { name: "demo/blue-object" }).waitFor({ state: "detached" });
-  // The newer one is its child.
+  // The newer run is the child.
   await page.getByRole("option", { name: "blue-run.smoke run of smoke · done" }).waitFor();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
@@ -147,7 +147,7 @@ test("the search box finds runs beside objects; what people do to a run is in th
   expect(troubles).toEqual([]);
 });
 
-test("what a run records is text: nothing of it runs; viewers get no buttons", async (context) => {
+test("renders recorded values as text, and shows no action buttons to viewers", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs, access } = await stageRuns(harness, {
     env: { KONVERGE_TOKEN: "0123456789abcdef" },
@@ -182,9 +182,9 @@ test("what a run records is text: nothing of it runs; viewers get no buttons", a
 test.for([
   ["desktop, light", { ...DESKTOP, colorScheme: "light" }],
   ["mobile, dark", { ...MOBILE, colorScheme: "dark" }],
-  ["320 px, forced colours", { viewport: { width: 320, height: 640 }, forcedColors: "active" }],
+  ["320 px, forced colors", { viewport: { width: 320, height: 640 }, forcedColors: "active" }],
 ] as const)(
-  "%s: the pages of runs fit, ask little, and axe finds nothing serious",
+  "%s: pages of runs fit the window, send few requests, and have no serious axe violations",
   async ([, options], context) => {
     const { page, troubles, requests } = await open(context, options);
     const { url, runs } = await stageRuns(harness);

@@ -1,10 +1,10 @@
 import type { Problem } from "@konverge/contracts";
 import { needsLogin } from "../state/session.ts";
 
-/** What the server says is wrong, or what this browser knows of it. */
+/** A problem that the server reported, or that the browser detected. */
 export type Trouble = Pick<Problem, "code" | "title" | "detail" | "errors">;
 
-/** An answer that is no success. */
+/** A response without success, or a missing response. */
 export class CallError extends Error {
   override readonly name = "CallError";
   readonly trouble: Trouble;
@@ -20,7 +20,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** One request to `v1/...`, relative to wherever the pages are served. @throws CallError */
+/** Sends a request to `v1/...`, relative to the base path. @throws CallError */
 export async function call<T>(path: string, options: CallOptions = {}): Promise<T> {
   const { method = "GET", body, signal } = options;
   let response: Response;
@@ -34,7 +34,7 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
     });
   } catch (error) {
     if (signal?.aborted === true) throw error;
-    const detail = "The API does not answer. What is shown is from before.";
+    const detail = "The API does not respond. The data shown may be outdated.";
     throw new CallError({ code: "unreachable", title: "No connection", detail });
   }
   if (response.status === 401) needsLogin.value = true;
@@ -47,7 +47,7 @@ async function troubleOf(response: Response): Promise<Trouble> {
   try {
     return JSON.parse(text) as Trouble;
   } catch {
-    // A proxy in between answers in a form of its own.
+    // A proxy's error page is not a problem document.
     const { status, statusText } = response;
     return { code: String(status), title: `${status} ${statusText}`, detail: text.slice(0, 300) };
   }

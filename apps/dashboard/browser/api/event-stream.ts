@@ -1,22 +1,22 @@
 import { needsLogin } from "../state/session.ts";
 import { pause } from "./pause.ts";
 
-/** One frame of a stream of server-sent events. */
+/** A server-sent event. */
 export interface StreamFrame {
   readonly id: string;
   readonly event: string;
   readonly data: string;
 }
 
-/** How the connection stands. */
+/** The state of the connection. */
 export type StreamState = "connecting" | "open" | "broken";
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 15_000;
 
 /**
- * Follows a stream until `signal` aborts, over as many connections as it takes; each goes on behind the last frame, so that
- * none is missed. By fetch and not by EventSource, which says nothing about what went wrong.
+ * Follows a stream until `signal` aborts and reconnects when it breaks. Each connection continues after the last frame.
+ * Uses fetch, because EventSource does not expose the response status.
  */
 export async function followEvents(
   url: URL,
@@ -39,7 +39,7 @@ export async function followEvents(
       const response = await fetch(url, { headers, signal });
       if (response.status === 401) needsLogin.value = true;
       if (!response.ok || response.body === null) {
-        // Where we were may not be known any more; then it begins anew.
+        // The server may have dropped that position; the next connection starts without one.
         if (response.status < 500) last = "";
         throw new Error(`status ${response.status}`);
       }
@@ -50,7 +50,7 @@ export async function followEvents(
         if (frame.data !== "") onFrame(frame);
       }
     } catch {
-      // Nobody can do more about it than to try again, which follows.
+      // The loop reconnects.
       if (signal.aborted) return;
       onState("broken");
     }
@@ -59,7 +59,7 @@ export async function followEvents(
   }
 }
 
-/** Frames as they come (HTML Living Standard, "Server-sent events"); comments keep the connection alive. */
+/** Parses frames (HTML Living Standard, "Server-sent events"). Comments keep the connection alive. */
 async function* framesOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<StreamFrame> {

@@ -20,7 +20,7 @@ export function partsOf(key: string): KeyParts {
   };
 }
 
-/** `namespace/name`, as kubectl users read it. */
+/** Formats an object as `namespace/name`. */
 export function shortName({
   namespace,
   name,

@@ -1,4 +1,4 @@
-/** Resolves after that time, or when the signal aborts. */
+/** Resolves after `ms`, or when the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = window.setTimeout(resolve, ms);

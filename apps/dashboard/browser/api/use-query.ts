@@ -2,17 +2,17 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, CallError, type Trouble } from "./call.ts";
 
 export interface Loaded<T> {
-  /** The last good answer to this question, also while a newer one is awaited. */
+  /** The last successful response for this path, also during a reload. */
   readonly data: T | undefined;
   readonly trouble: Trouble | undefined;
   readonly loading: boolean;
-  /** Asks again now. */
+  /** Sends the request again. */
   readonly reload: () => void;
 }
 
 /**
- * Reads `path`, again every `everyMs` while the page is looked at. Undefined asks nothing. An answer to an earlier question
- * is never shown for a later one.
+ * Reads `path`, and again every `everyMs` while the page is visible. Undefined sends no request. Data of one path is never
+ * returned for another.
  */
 export function useQuery<T>(path: string | undefined, everyMs = 0): Loaded<T> {
   const [state, setState] = useState<{ path?: string; data?: T; trouble?: Trouble; done: boolean }>(
@@ -28,7 +28,7 @@ export function useQuery<T>(path: string | undefined, everyMs = 0): Loaded<T> {
     if (path === undefined) return;
     const stop = new AbortController();
     let timer: number | undefined;
-    const ask = async () => {
+    const read = async () => {
       window.clearTimeout(timer);
       try {
         const data = await call<T>(path, { signal: stop.signal });
@@ -38,7 +38,7 @@ export function useQuery<T>(path: string | undefined, everyMs = 0): Loaded<T> {
         const trouble =
           error instanceof CallError
             ? error.trouble
-            : { code: "internal", title: "Unreadable answer", detail: String(error) };
+            : { code: "internal", title: "Unreadable response", detail: String(error) };
         setState((before) => ({
           path,
           ...(before.path === path && before.data !== undefined ? { data: before.data } : {}),
@@ -47,18 +47,18 @@ export function useQuery<T>(path: string | undefined, everyMs = 0): Loaded<T> {
         }));
       }
       if (everyMs > 0 && !stop.signal.aborted && !document.hidden) {
-        timer = window.setTimeout(() => void ask(), everyMs);
+        timer = window.setTimeout(() => void read(), everyMs);
       }
     };
-    const onSeen = () => {
-      if (!document.hidden && everyMs > 0) void ask();
+    const onVisible = () => {
+      if (!document.hidden && everyMs > 0) void read();
     };
-    void ask();
-    document.addEventListener("visibilitychange", onSeen);
+    void read();
+    document.addEventListener("visibilitychange", onVisible);
     return () => {
       stop.abort();
       window.clearTimeout(timer);
-      document.removeEventListener("visibilitychange", onSeen);
+      document.removeEventListener("visibilitychange", onVisible);
     };
   }, [path, everyMs, round]);
 

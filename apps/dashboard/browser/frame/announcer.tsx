@@ -4,7 +4,7 @@ const SHOWN_MS = 5_000;
 const message = signal("");
 let timer: number | undefined;
 
-/** Says something once, to eyes and to screen readers. */
+/** Shows a message for a moment and announces it to screen readers. */
 export function announce(text: string): void {
   window.clearTimeout(timer);
   message.value = text;

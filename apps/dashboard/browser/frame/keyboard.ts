@@ -1,14 +1,14 @@
-/** Rows that j and k walk along: links, buttons or summaries, in the order of the page. */
+/** Rows for j and k: links, buttons or summaries, in the order of the page. */
 const ROWS = "main [data-row]";
 
-/** `/` searches, `j` and `k` walk, `?` tells so. Never while somebody writes or a dialog is open. */
+/** Handles keyboard shortcuts. Ignores keys in form fields and dialogs. */
 export function watchKeys(): void {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { target } = event;
-    const isWriting =
+    const isEditing =
       target instanceof HTMLElement && target.matches("input, textarea, select, dialog, dialog *");
-    if (isWriting) return;
+    if (isEditing) return;
     switch (event.key) {
       case "/":
         event.preventDefault();

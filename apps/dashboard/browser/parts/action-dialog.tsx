@@ -12,22 +12,22 @@ export interface OperatorAction {
 }
 
 export interface ActionButtonProps {
-  /** What the button says, and the dialog's title. */
+  /** Label of the button and title of the dialog. */
   readonly label: string;
-  /** What will happen, before it does. */
+  /** Describes the effect. */
   readonly explains: ComponentChildren;
-  /** Fields of its own, above who and why. */
+  /** Additional fields, above author and reason. */
   readonly fields?: ComponentChildren;
-  /** Does it, and answers what to tell. `fields` as they were filled in. */
+  /** Runs the action and returns the message to announce. `fields` are the submitted values. */
   readonly run: (action: OperatorAction, fields: FormData) => Promise<string>;
-  /** Asks for a reason. Default: true. */
-  readonly asksWhy?: boolean;
+  /** Whether a reason is required. Default: true. */
+  readonly needsReason?: boolean;
   readonly danger?: boolean;
   readonly quiet?: boolean;
   readonly primary?: boolean;
 }
 
-/** A button that asks who and why first: every order is kept with both, and shown to all. */
+/** A button whose dialog asks for author and reason. Both are stored with the action and visible to all users. */
 export function ActionButton({
   danger = false,
   quiet = false,
@@ -52,17 +52,17 @@ function ActionDialog({
   explains,
   fields: extra,
   run,
-  asksWhy = true,
+  needsReason = true,
   danger,
   close,
-}: Pick<ActionButtonProps, "label" | "explains" | "fields" | "run" | "asksWhy"> & {
+}: Pick<ActionButtonProps, "label" | "explains" | "fields" | "run" | "needsReason"> & {
   readonly danger: boolean;
   readonly close: () => void;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [trouble, setTrouble] = useState<Trouble>();
   const [busy, setBusy] = useState(false);
-  // Before the next frame: keys that are pressed at once are the dialog's, and not the button's.
+  // Opens before the next frame, so that keys pressed immediately reach the dialog.
   useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
@@ -71,16 +71,16 @@ function ActionDialog({
     const action = { by: textOf(fields, "by"), reason: textOf(fields, "reason") };
     setBusy(true);
     try {
-      const told = await run(action, fields);
+      const message = await run(action, fields);
       if (callerName === undefined) keepAuthor(action.by);
       close();
-      announce(told);
+      announce(message);
     } catch (error) {
       setBusy(false);
       setTrouble(
         error instanceof CallError
           ? error.trouble
-          : { code: "internal", title: "It did not work", detail: String(error) },
+          : { code: "internal", title: "Action failed", detail: String(error) },
       );
     }
   };
@@ -96,7 +96,7 @@ function ActionDialog({
         <div class="explains">{explains}</div>
         {extra}
         <label>
-          Who you are
+          Your name
           <input
             name="by"
             required
@@ -106,21 +106,16 @@ function ActionDialog({
             autoComplete="username"
           />
         </label>
-        {asksWhy ? (
+        {needsReason ? (
           <label>
-            Why
-            <input
-              name="reason"
-              required
-              maxLength={200}
-              placeholder="Shown to everyone who wonders"
-            />
+            Reason
+            <input name="reason" required maxLength={200} placeholder="Visible to all users" />
           </label>
         ) : null}
         <TroubleNote trouble={trouble} />
         <div class="buttons">
           <button type="button" class="quiet" onClick={close}>
-            Leave it
+            Close
           </button>
           <button type="submit" class={danger ? "danger" : "primary"} disabled={busy}>
             {label}

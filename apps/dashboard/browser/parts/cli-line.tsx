@@ -1,15 +1,15 @@
 import { announce } from "../frame/announcer.tsx";
 import { Icon } from "./icon.tsx";
 
-/** The command that shows, or does, the same. */
+/** The equivalent CLI command, with a button to copy it. */
 export function CliLine({ line }: { readonly line: string }) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(line);
       announce("Copied");
     } catch {
-      // Clipboards are for secure contexts; the text can still be marked.
-      announce("This browser does not let pages copy; mark the text instead");
+      // The clipboard requires a secure context.
+      announce("Clipboard unavailable; select and copy the text");
     }
   };
   return (
@@ -22,12 +22,12 @@ export function CliLine({ line }: { readonly line: string }) {
   );
 }
 
-/** Filters of a view as the command's flags of the same names. */
+/** Converts the filters of a view to flags of the same names. */
 export function flagsOf(filters: Readonly<Record<string, string>>): string[] {
   return Object.entries(filters).map(([name, value]) => `--${name} ${quote(value)}`);
 }
 
-/** One word of a shell. */
+/** Quotes a word for a shell. */
 export function quote(word: string): string {
   return /^[\w./:@=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

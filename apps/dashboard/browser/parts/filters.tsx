@@ -6,17 +6,17 @@ import { SavedViews } from "./saved-views.tsx";
 const PAUSE_MS = 250;
 
 export interface FilterProps {
-  /** Parameter of the address. */
+  /** Query parameter. */
   readonly name: string;
   readonly label: string;
-  /** What may be chosen; without them it is a text. */
+  /** Options of a select. Default: a text field. */
   readonly choices?: readonly string[];
-  /** What stands for a choice on the page. Default: the choice. */
+  /** Returns the label of a choice. Default: the choice. */
   readonly textOf?: (choice: string) => string;
   readonly placeholder?: string;
 }
 
-/** The filters of a view, and those of its filters that were saved under a name. */
+/** The filters of a view, followed by its saved views. */
 export function Filters({ children }: { readonly children: ComponentChildren }) {
   return (
     <>
@@ -28,7 +28,7 @@ export function Filters({ children }: { readonly children: ComponentChildren }) 
   );
 }
 
-/** One filter. It stands in the address, and starts from the first page again. */
+/** A filter. Its value is a query parameter; a change returns to the first page. */
 export function Filter({
   name,
   label,
@@ -69,7 +69,7 @@ function TextFilter({
   readonly set: (value: string) => void;
 }) {
   const [text, setText] = useState(value);
-  // The address changed by other means than by typing here.
+  // Follows changes of the address from elsewhere.
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value) return;
@@ -90,7 +90,7 @@ function TextFilter({
   );
 }
 
-/** What the address says of these filters, for a request. */
+/** Reads the values of these filters from the address. */
 export function filtersOf(names: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     names.flatMap((name) => {

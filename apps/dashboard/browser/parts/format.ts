@@ -1,4 +1,4 @@
-/** `840 ms`, `1.2 s`, `3 min`, `2 h`: two digits are enough to compare. */
+/** Formats a duration with about two digits: `840 ms`, `1.2 s`, `3 min`, `2 h`. */
 export function formatMs(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
@@ -8,7 +8,7 @@ export function formatMs(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** `2026-11-21 14:03:09.120 UTC`. */
+/** Formats an instant: `2026-11-21 14:03:09.120 UTC`. */
 export function formatInstant(iso: string): string {
   return `${iso.replace("T", " ").replace("Z", "")} UTC`;
 }
@@ -21,7 +21,7 @@ export function plural(number: number, one: string, many = `${one}s`): string {
   return `${formatCount(number)} ${number === 1 ? one : many}`;
 }
 
-/** A rate of calls per second. */
+/** Formats a rate in calls per second. */
 export function formatRate(rate: number): string {
   return String(rate < 10 ? Number(rate.toPrecision(2)) : Math.round(rate));
 }

@@ -1,4 +1,4 @@
-/** 16 by 16, drawn with one stroke width. */
+/** Paths of 16 by 16 units with one stroke width. */
 const ICONS = {
   overview: "M2.5 8.5 8 3l5.5 5.5M4 7.5v6h8v-6",
   attempts: "M3 4h10M3 8h10M3 12h6",

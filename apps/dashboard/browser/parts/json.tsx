@@ -1,7 +1,7 @@
-/** A value as JSON; long ones scroll in place. */
+/** A value as JSON. Long values scroll in place. */
 export function Json({ value }: { readonly value: unknown }) {
   return (
-    // Reachable by keyboard, since it may have to be scrolled.
+    // Focusable, so that the keyboard can scroll it.
     <pre class="json" tabIndex={0}>
       {JSON.stringify(value, undefined, 2)}
     </pre>

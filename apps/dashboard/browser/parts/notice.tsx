@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Trouble } from "../api/call.ts";
 
-/** What to do where there is nothing to see yet. */
+/** An empty state with a suggested next step. */
 export function Empty({
   title,
   children,
@@ -17,7 +17,7 @@ export function Empty({
   );
 }
 
-/** Why something is not shown, or not fresh. */
+/** A failed request, with its invalid fields. */
 export function TroubleNote({ trouble }: { readonly trouble: Trouble | undefined }) {
   if (trouble === undefined) return null;
   return (
@@ -32,7 +32,7 @@ export function TroubleNote({ trouble }: { readonly trouble: Trouble | undefined
   );
 }
 
-/** A quiet place holder of the page's height, so that nothing jumps when the answer is there. */
+/** A placeholder of about the final height, which prevents layout shifts. */
 export function Loading({ rows = 6 }: { readonly rows?: number }) {
   return (
     <div class="skeleton" aria-hidden="true">

@@ -1,6 +1,6 @@
 import { href, path, query } from "../state/router.ts";
 
-/** Forward by the server's cursor; back is the browser's own, and the first page a link. */
+/** Links to the next page by the server's cursor and to the first page. The browser's history leads back. */
 export function Pager({
   next,
   shown,

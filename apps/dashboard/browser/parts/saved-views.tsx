@@ -2,22 +2,22 @@ import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { href, path, query, type Params } from "../state/router.ts";
 
-/** A set of filters under a name. Kept in this browser alone: to a colleague the address is sent. */
+/** A named set of filters, stored in this browser only. The address is the way to share it. */
 interface SavedView {
   readonly name: string;
-  /** Parameters of the address, without the page that is looked at. */
+  /** Query parameters without the cursor. */
   readonly params: Readonly<Record<string, string>>;
 }
 
 const STORED = "konverge.views";
 const views = signal(read());
 
-/** Views by the page that they are of. */
+/** Reads the saved views by page. */
 function read(): Readonly<Record<string, readonly SavedView[]>> {
   try {
     return JSON.parse(window.localStorage.getItem(STORED) ?? "{}") as Record<string, SavedView[]>;
   } catch {
-    // Somebody else wrote there, or nothing may be stored: then there are none.
+    // Foreign content or a forbidden storage counts as no saved views.
     return {};
   }
 }
@@ -27,7 +27,7 @@ function keep(page: string, kept: readonly SavedView[]): void {
   window.localStorage.setItem(STORED, JSON.stringify(views.value));
 }
 
-/** The saved views of this page as links, and a way to save the one that is looked at. */
+/** Links to the saved views of this page, and a form that saves the current filters. */
 export function SavedViews() {
   const [naming, setNaming] = useState(false);
   const page = path.value;
@@ -53,7 +53,7 @@ export function SavedViews() {
             <button
               type="button"
               class="quiet"
-              aria-label={`Forget the view ${view.name}`}
+              aria-label={`Delete view ${view.name}`}
               onClick={() =>
                 keep(
                   page,
@@ -72,7 +72,7 @@ export function SavedViews() {
             <NameForm save={save} leave={() => setNaming(false)} />
           ) : (
             <button type="button" class="quiet" onClick={() => setNaming(true)}>
-              Save this view
+              Save view
             </button>
           )}
         </li>
@@ -90,7 +90,7 @@ function NameForm({
 }) {
   const [name, setName] = useState("");
   const input = useRef<HTMLInputElement>(null);
-  // The click before asked for it; later the focus is left where it is.
+  // Focuses once, after the click that opened the form.
   useLayoutEffect(() => input.current?.focus(), []);
   return (
     <form
@@ -104,8 +104,8 @@ function NameForm({
       }}
     >
       <input
-        aria-label="Name of the view"
-        placeholder="Name of the view"
+        aria-label="View name"
+        placeholder="View name"
         required
         pattern=".*\S.*"
         maxLength={60}
@@ -118,7 +118,7 @@ function NameForm({
   );
 }
 
-/** Equal for equal filters, in whatever order they were chosen. */
+/** Returns the same address for the same filters in any order. */
 function addressOf(page: string, params: Params): string {
   const sorted = Object.entries(params).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return href(page, Object.fromEntries(sorted));

@@ -7,12 +7,12 @@ const WIDTH = 180;
 const HEIGHT = 32;
 const GAP = 0.6;
 
-/** A bar a minute: what went well below, conflicts and failures on top. Says in words what it draws. */
+/** A bar per minute: successes, conflicts, failures. Its label has the totals. */
 export function Sparkline({ minutes }: { readonly minutes: Minutes }) {
   const most = Math.max(1, ...minutes.map(({ ok, failed, conflict }) => ok + failed + conflict));
   const step = WIDTH / minutes.length;
   const sum = (of: keyof Minutes[number]) => minutes.reduce((total, each) => total + each[of], 0);
-  const text = `last hour: ${formatCount(sum("ok"))} done, ${formatCount(sum("conflict"))} conflicts, ${formatCount(sum("failed"))} failed`;
+  const text = `Last hour: ${formatCount(sum("ok"))} done, ${formatCount(sum("conflict"))} conflicts, ${formatCount(sum("failed"))} failed`;
   return (
     <svg class="spark" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={text}>
       <title>{text}</title>

@@ -1,6 +1,6 @@
 export type Tone = "good" | "bad" | "race" | "warn" | "idle" | "run" | "wait";
 
-/** Each tone has a shape of its own, so that nothing is told by colour alone. */
+/** Each tone has its own shape, because color alone is not accessible. */
 const SHAPES: Readonly<Record<Tone, string>> = {
   good: "M3.5 8.4 6.6 11.4 12.5 5",
   bad: "M4.5 4.5 11.5 11.5M11.5 4.5 4.5 11.5",
@@ -11,7 +11,7 @@ const SHAPES: Readonly<Record<Tone, string>> = {
   wait: "M6 4v8M10 4v8",
 };
 
-/** Colour, shape and words. */
+/** A label with color and shape. */
 export function Status({ tone, children }: { readonly tone: Tone; readonly children: string }) {
   return (
     <span class={`status ${tone}`}>
@@ -25,15 +25,15 @@ export function Status({ tone, children }: { readonly tone: Tone; readonly child
 
 const OUTCOMES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
   done: ["good", "done"],
-  requeueAfter: ["good", "done, runs again"],
-  awaitChange: ["good", "waits for a change"],
-  gone: ["good", "object gone"],
+  requeueAfter: ["good", "done, requeued"],
+  awaitChange: ["good", "awaiting change"],
+  gone: ["good", "object deleted"],
   conflict: ["race", "conflict"],
   deferred: ["idle", "deferred"],
   cancelled: ["idle", "cancelled"],
-  retry: ["bad", "failed, retries"],
+  retry: ["bad", "failed, will retry"],
   rejected: ["bad", "rejected"],
-  terminal: ["bad", "failed for good"],
+  terminal: ["bad", "failed permanently"],
   lost: ["bad", "worker lost"],
 };
 
@@ -57,13 +57,12 @@ export function Phase({ of }: { readonly of: string }) {
   return <Status tone={PHASES[of] ?? "idle"}>{of}</Status>;
 }
 
-/** The API's words, and those for people. */
 const RUN_STATUSES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
   queued: ["run", "queued"],
   running: ["run", "running"],
   waiting: ["wait", "waiting"],
   blocked: ["bad", "blocked"],
-  compensating: ["warn", "undoing"],
+  compensating: ["warn", "compensating"],
   done: ["good", "done"],
   failed: ["bad", "failed"],
   cancelled: ["idle", "cancelled"],
@@ -75,7 +74,7 @@ export function runStatusText(status: string): string {
   return RUN_STATUSES[status]?.[1] ?? status;
 }
 
-/** How a run of a workflow stands. */
+/** The status of a workflow run. */
 export function RunStatus({ of }: { readonly of: string }) {
   const [tone, text] = RUN_STATUSES[of] ?? ["idle", of];
   return <Status tone={tone}>{text}</Status>;

@@ -1,13 +1,13 @@
 import { signal, type Signal } from "@preact/signals";
 import { formatInstant, formatMs } from "./format.ts";
 
-/** Moves every five seconds: often enough to read, too seldom to distract. */
+/** The current time, updated every five seconds while the page is visible. */
 export const now: Signal<number> = signal(Date.now());
 window.setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, 5_000);
 
-/** How long ago, or until when; the instant itself on hover. */
+/** A relative time, with the instant on hover. */
 export function Time({ at }: { readonly at: string }) {
   const ms = now.value - Date.parse(at);
   const text =
@@ -19,7 +19,7 @@ export function Time({ at }: { readonly at: string }) {
   );
 }
 
-/** The clock of a row, to the millisecond; the day on hover. */
+/** A time of day in milliseconds, with the instant on hover. */
 export function Clock({ at }: { readonly at: string }) {
   return (
     <time class="num nowrap" dateTime={at} title={formatInstant(at)}>

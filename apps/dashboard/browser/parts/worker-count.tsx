@@ -1,7 +1,7 @@
 import { viewHref } from "../state/cluster.ts";
 import { Status } from "./status.tsx";
 
-/** Cell of a table: how many workers there are, and that none is wrong. */
+/** A table cell with the number of workers; zero is an error. */
 export function WorkerCount({ workers }: { readonly workers: number }) {
   return (
     <td class="num right" data-label="Workers">

@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 
-/** The path that the server put us below; ends with a slash. */
+/** The base path with a trailing slash. */
 const base = new URL(document.baseURI).pathname;
 
 const read = () => ({
@@ -9,13 +9,13 @@ const read = () => ({
 });
 const here = signal(read());
 
-/** Below the base, percent-encoded as it stands in the address. */
+/** The path below the base, percent-encoded. */
 export const path = computed(() => here.value.path);
 export const query = computed(() => here.value.query);
 
 export type Params = Readonly<Record<string, string | undefined>>;
 
-/** The address of one of our pages. Empty parameters are left out. */
+/** Returns the address of a page. Omits empty parameters. */
 export function href(to: string, params: Params = {}): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
@@ -35,23 +35,23 @@ export function go(
   here.value = read();
   if (path.value === before) return;
   window.scrollTo(0, 0);
-  // Whoever listens to the page is told that it is another one.
+  // Makes screen readers announce the new page.
   document.querySelector("main")?.focus({ preventScroll: true });
 }
 
-/** Changes filters. The address is the state, so that every view can be sent to a colleague. */
+/** Changes query parameters. Filters are kept in the address, so that users can share a view. */
 export function setQuery(changes: Params): void {
   const params = { ...Object.fromEntries(query.value), ...changes };
   go(href(path.value, params), { replace: true });
 }
 
-/** The address of an object's page, by its key `controller/cluster/type/namespace/name`. */
+/** Returns the address of an object's page for its key `controller/cluster/type/namespace/name`. */
 export function objectHref(key: string): string {
   const [controller = "", cluster = "", , namespace = "", name = ""] = key.split("/");
   return href(`/objects/${cluster}/${controller}/${namespace}/${name}`);
 }
 
-/** The address of the page of a workflow's run, by its id `workflow/cluster/id`. */
+/** Returns the address of a run's page for its id `workflow/cluster/id`. */
 export function runHref(id: string): string {
   const [workflow = "", cluster = "", ...rest] = id.split("/");
   return href(`/runs/${[workflow, cluster, rest.join("/")].map(encodeURIComponent).join("/")}`);
@@ -60,7 +60,7 @@ export function runHref(id: string): string {
 const PAGES =
   /^\/($|(objects|controllers|runs|attempts|workflows|contention|guards|workers|dead-letters|live)(\/|$))/;
 
-/** Follows links between our pages without loading anything. */
+/** Follows links between pages without a page load. */
 export function watchLinks(): void {
   window.addEventListener("popstate", () => {
     here.value = read();

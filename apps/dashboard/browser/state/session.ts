@@ -1,7 +1,7 @@
 import type { Role } from "@konverge/contracts";
 import { signal } from "@preact/signals";
 
-/** As apps/api writes it into the page; empty for who has yet to log in. */
+/** The context that the API writes into the page; empty before login. */
 interface Context {
   readonly cluster?: string;
   readonly role?: Role;
@@ -13,18 +13,18 @@ const context = JSON.parse(content) as Context;
 
 export const defaultCluster: string = context.cluster ?? "default";
 
-/** Also set by the first answer that asks for a token, such as after it has expired. */
+/** Also set by a response that requires a token, for example after expiry. */
 export const needsLogin = signal(context.role === undefined);
 
-/** Viewers see no buttons that they could not use. */
+/** Viewers see no action buttons. */
 export const mayOperate: boolean = context.role !== "viewer";
 
-/** The name of the token, which is the author of every order; undefined over loopback without one. */
+/** The token's name, which is the author of every action; undefined on loopback without a token. */
 export const callerName: string | undefined = context.name;
 
 const AUTHOR = "konverge.author";
 
-/** Who gives the orders, as the person last wrote it. */
+/** Returns the author of actions: the token's name, else the last name entered. */
 export function readAuthor(): string {
   return callerName ?? window.localStorage.getItem(AUTHOR) ?? "";
 }

@@ -23,7 +23,7 @@ const FILTERS = [
 ] as const;
 const LIMIT = 50;
 
-/** Every attempt of the cluster, by what it can be found by. */
+/** The attempts of the cluster, with filters. */
 export function AttemptsView() {
   const filters = filtersOf(FILTERS);
   const cursor = query.value.get("cursor") ?? undefined;
@@ -36,7 +36,7 @@ export function AttemptsView() {
       <div class="title-row">
         <h1>Attempts</h1>
         <button type="button" onClick={reload}>
-          Look again
+          Refresh
         </button>
       </div>
       <Filters>
@@ -44,7 +44,7 @@ export function AttemptsView() {
         <Filter name="namespace" label="Namespace" />
         <Filter name="controller" label="Controller" />
         <Filter name="outcome" label="Outcome" choices={outcomeNames} />
-        <Filter name="manager" label="Lost to" placeholder="field manager" />
+        <Filter name="manager" label="Competing writer" placeholder="field manager" />
         <Filter name="error" label="Error" placeholder="code or reason" />
         <Filter name="hint" label="Hint" />
       </Filters>
@@ -53,10 +53,10 @@ export function AttemptsView() {
         {data === undefined ? (
           trouble === undefined && <Loading rows={10} />
         ) : data.items.length === 0 && data.next === undefined ? (
-          <NoRuns filtered={flags.length > 0} />
+          <NoAttempts filtered={flags.length > 0} />
         ) : (
           <>
-            <RunTable rows={data.items} />
+            <AttemptTable rows={data.items} />
             <Pager next={data.next} shown={plural(data.items.length, "attempt")} />
           </>
         )}
@@ -66,20 +66,20 @@ export function AttemptsView() {
   );
 }
 
-function NoRuns({ filtered }: { readonly filtered: boolean }) {
+function NoAttempts({ filtered }: { readonly filtered: boolean }) {
   return filtered ? (
-    <Empty title="No attempt matches">
-      <p>Names match by any part; the other filters by the whole word.</p>
+    <Empty title="No matching attempts">
+      <p>Name matches any part; the other filters match the whole value.</p>
     </Empty>
   ) : (
-    <Empty title="Nothing has run yet">
-      <p>Every attempt of every controller appears here. Ask for one:</p>
+    <Empty title="No attempts yet">
+      <p>Attempts of all controllers appear here. Enqueue an object:</p>
       <CliLine line="konverge reconcile enqueue CONTROLLER NAME -n NAMESPACE" />
     </Empty>
   );
 }
 
-function RunTable({ rows }: { readonly rows: readonly AttemptSummary[] }) {
+function AttemptTable({ rows }: { readonly rows: readonly AttemptSummary[] }) {
   return (
     <div class="panel">
       <table class="stack">
@@ -88,15 +88,15 @@ function RunTable({ rows }: { readonly rows: readonly AttemptSummary[] }) {
           <tr>
             <th scope="col">Object</th>
             <th scope="col">Outcome</th>
-            <th scope="col">What happened</th>
+            <th scope="col">Details</th>
             <th scope="col" class="right">
-              Took
+              Duration
             </th>
             <th scope="col" class="right">
               Calls
             </th>
             <th scope="col" class="right">
-              Began
+              Started
             </th>
           </tr>
         </thead>
@@ -112,7 +112,7 @@ function RunTable({ rows }: { readonly rows: readonly AttemptSummary[] }) {
               <td data-label="Outcome">
                 <Outcome of={row.outcome} />
               </td>
-              <td data-label="What happened">
+              <td data-label="Details">
                 <span class="did">
                   {row.conflicts === 0 ? null : (
                     <Status tone="race">
@@ -128,13 +128,13 @@ function RunTable({ rows }: { readonly rows: readonly AttemptSummary[] }) {
                   ))}
                 </span>
               </td>
-              <td data-label="Took" class="num right nowrap">
+              <td data-label="Duration" class="num right nowrap">
                 {formatMs(row.durationMs)}
               </td>
               <td data-label="Calls" class="num right">
                 {row.calls}
               </td>
-              <td data-label="Began" class="right nowrap">
+              <td data-label="Started" class="right nowrap">
                 <Time at={row.startedAt} />
               </td>
             </tr>

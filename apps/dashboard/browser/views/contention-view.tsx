@@ -14,7 +14,7 @@ const EVERY_MS = 30_000;
 const HOURS = ["1", "6", "24"] as const;
 const SHOWN = 12;
 
-/** Who is in whose way: objects, fields and managers. */
+/** Contention by field manager, field and object. */
 export function ContentionView() {
   const hours = query.value.get("hours") ?? "1";
   const { data, trouble } = useQuery<ContentionReport>(apiPath("contention", { hours }), EVERY_MS);
@@ -22,7 +22,7 @@ export function ContentionView() {
     <>
       <div class="title-row">
         <h1>Contention</h1>
-        <div class="buttons" role="group" aria-label="How far back">
+        <div class="buttons" role="group" aria-label="Time range">
           {HOURS.map((choice) => (
             <button
               type="button"
@@ -37,8 +37,8 @@ export function ContentionView() {
         </div>
       </div>
       <p class="lead">
-        A conflict is a write that another one beat to it. It costs a read and another try, never an
-        update; a fight is when it does not stop.
+        A conflict means that another writer changed the object first. It costs one more read and
+        write; no update is lost. Contention means repeated conflicts.
       </p>
       <TroubleNote trouble={trouble} />
       {data === undefined ? (
@@ -61,8 +61,8 @@ function ContentionSections({
     0
   ) {
     return (
-      <Empty title="Nobody is in anybody's way">
-        <p>Lost races, fields that go to and fro, and objects that run in circles appear here.</p>
+      <Empty title="No contention">
+        <p>Conflicts, ownership flips and reconcile loops appear here.</p>
       </Empty>
     );
   }
@@ -80,14 +80,13 @@ function ContentionSections({
   );
 }
 
-/** Whose attempts lost to whom. */
 function CompetingManagers({ competingManagers }: Pick<ContentionReport, "competingManagers">) {
   return (
     <section>
-      <h2>Who beats whom</h2>
-      <p class="lead small">Attempts of a controller that lost a race to a field manager.</p>
+      <h2>Conflicts by field manager</h2>
+      <p class="lead small">Attempts of a controller that conflicted with a field manager.</p>
       <Matrix
-        label="Attempts of controllers that lost to a manager"
+        label="Attempts with conflicts by controller and field manager"
         corner="Controller"
         meetings={competingManagers.map(({ controller, manager, attempts }) => ({
           row: controller,
@@ -100,13 +99,12 @@ function CompetingManagers({ competingManagers }: Pick<ContentionReport, "compet
   );
 }
 
-/** Which of our fields was taken from whom. */
 function OwnershipFlips({ ownershipFlips }: Pick<ContentionReport, "ownershipFlips">) {
   return (
     <section>
-      <h2>Fields that go to and fro</h2>
+      <h2>Ownership flips</h2>
       <Matrix
-        label="Fields that we took from a manager"
+        label="Ownership flips by field and field manager"
         corner="Field"
         meetings={ownershipFlips.map(({ resource, path, manager, count }) => ({
           row: `${path}\n${resource}`,
@@ -128,21 +126,21 @@ function OwnershipFlips({ ownershipFlips }: Pick<ContentionReport, "ownershipFli
 }
 
 const LOOP_TEXTS: Readonly<Record<ContentionReport["loops"][number]["kind"], string>> = {
-  selfTriggered: "its own writes start it again",
-  requeue: "it asks to run again without end",
-  ownershipFlip: "a field goes to and fro",
+  selfTriggered: "triggered by its own writes",
+  requeue: "requeues without end",
+  ownershipFlip: "ownership flips",
 };
 
 function Loops({ loops }: Pick<ContentionReport, "loops">) {
   return (
     <section>
-      <h2>Run in circles, slowed down</h2>
+      <h2>Throttled reconcile loops</h2>
       <div class="panel">
         <table class="stack">
           <thead>
             <tr>
               <th scope="col">Object</th>
-              <th scope="col">Why</th>
+              <th scope="col">Cause</th>
               <th scope="col">Fields</th>
               <th scope="col" class="right">
                 Since
@@ -158,7 +156,7 @@ function Loops({ loops }: Pick<ContentionReport, "loops">) {
                   </a>
                   <div class="dim small">{partsOf(key).controller}</div>
                 </th>
-                <td data-label="Why">
+                <td data-label="Cause">
                   <Status tone="warn">{LOOP_TEXTS[kind]}</Status>
                   <span class="dim num"> {formatCount(count)} times</span>
                 </td>
@@ -188,13 +186,13 @@ function ContendedObjects({ contendedObjects }: Pick<ContentionReport, "contende
   const most = Math.max(1, ...contendedObjects.map(({ conflicts }) => conflicts));
   return (
     <section>
-      <h2>Most fought objects</h2>
+      <h2>Most contended objects</h2>
       <div class="panel">
         <table class="stack">
           <thead>
             <tr>
               <th scope="col">Object</th>
-              <th scope="col">Races lost</th>
+              <th scope="col">Conflicts</th>
             </tr>
           </thead>
           <tbody>
@@ -210,7 +208,7 @@ function ContendedObjects({ contendedObjects }: Pick<ContentionReport, "contende
                   </a>
                   <div class="dim small">{object.resource}</div>
                 </th>
-                <td data-label="Races lost">
+                <td data-label="Conflicts">
                   <span class="heat">
                     <span class="num strong">{formatCount(object.conflicts)}</span>
                     <span class="heat-bar" aria-hidden="true">

@@ -21,7 +21,7 @@ const MOST_ROWS = 60;
 const DONE: readonly string[] = ["done", "requeueAfter", "awaitChange", "gone"];
 const FAILED: readonly string[] = ["retry", "rejected", "terminal", "lost"];
 
-/** What one controller did, minute by minute. */
+/** The activity of a controller by minute. */
 export function ControllerView({ name }: { readonly name: string }) {
   const minutes = query.value.get("minutes") ?? "60";
   const { data, trouble } = useQuery<Rollups>(
@@ -35,7 +35,7 @@ export function ControllerView({ name }: { readonly name: string }) {
           <p class="crumbs">controller</p>
           <h1>{name}</h1>
         </div>
-        <div class="buttons" role="group" aria-label="How far back">
+        <div class="buttons" role="group" aria-label="Time range">
           {SPANS.map((span) => (
             <button
               type="button"
@@ -51,13 +51,13 @@ export function ControllerView({ name }: { readonly name: string }) {
       </div>
       <p class="small links">
         <a href={viewHref("/attempts", { controller: name })} data-row>
-          Its attempts
+          Attempts
         </a>
         <a href={viewHref("/objects", { controller: name })} data-row>
-          Its objects
+          Objects
         </a>
         <a href={viewHref("/dead-letters", { controller: name })} data-row>
-          Its dead letters
+          Dead letters
         </a>
       </p>
       <TroubleNote trouble={trouble} />
@@ -88,33 +88,33 @@ function Charts({
   const conflicts = sum((minute) => minute.conflicts);
   const perAttempt =
     attempts === 0
-      ? "nothing ran"
-      : `${formatMs(sum(({ ms }) => ms) / attempts)} on average, ${(sum(({ calls }) => calls) / attempts).toFixed(1)} API calls each`;
+      ? "no attempts"
+      : `${formatMs(sum(({ ms }) => ms) / attempts)} on average, ${(sum(({ calls }) => calls) / attempts).toFixed(1)} API calls per attempt`;
   return (
     <>
       <Chart
         title="Attempts per minute"
-        summary={`${formatCount(attempts)} in all, ${formatCount(failed)} failed, ${formatCount(conflicts)} races lost`}
+        summary={`${formatCount(attempts)} in total, ${formatCount(failed)} failed, ${formatCount(conflicts)} conflicts`}
         times={drawn.times}
         lines={drawn.outcomes}
         format={formatCount}
       />
       <Chart
-        title="Time of an attempt"
+        title="Attempt duration"
         summary={perAttempt}
         times={drawn.times}
         lines={drawn.time}
         format={formatMs}
       />
       <details class="as-table">
-        <summary>As a table</summary>
+        <summary>Show as table</summary>
         <MinuteTable items={items} />
       </details>
     </>
   );
 }
 
-/** Lines over every minute that is over; nothing happened in those that the answer leaves out. */
+/** Returns the lines over all complete minutes. Minutes missing from the response had no attempts. */
 function seriesOf(items: readonly Minute[], minutes: number) {
   const known = new Map(items.map((minute) => [Date.parse(minute.at), minute]));
   const last = (Math.floor(Date.now() / MINUTE_MS) - 1) * MINUTE_MS;
@@ -124,12 +124,12 @@ function seriesOf(items: readonly Minute[], minutes: number) {
   );
   const line = (
     label: string,
-    colour: Line["colour"],
+    color: Line["color"],
     of: (minute: Minute) => number | null,
     empty: 0 | null = 0,
   ): Line => ({
     label,
-    colour,
+    color,
     values: times.map((time) => {
       const minute = known.get(time);
       return minute === undefined ? empty : of(minute);
@@ -139,7 +139,7 @@ function seriesOf(items: readonly Minute[], minutes: number) {
     times: times.map((time) => time / 1_000),
     outcomes: [
       line("done", "--good-fill", (minute) => count(minute, DONE)),
-      line("races lost", "--race-fill", ({ conflicts }) => conflicts),
+      line("conflicts", "--race-fill", ({ conflicts }) => conflicts),
       line("failed", "--bad-fill", (minute) => count(minute, FAILED)),
     ],
     time: [
@@ -163,7 +163,7 @@ function MinuteTable({ items }: { readonly items: readonly Minute[] }) {
       <table>
         <thead>
           <tr>
-            {["Minute", "Attempts", "Done", "Failed", "Races lost", "Writes", "API calls"].map(
+            {["Minute", "Attempts", "Done", "Failed", "Conflicts", "Writes", "API calls"].map(
               (text) => (
                 <th scope="col" key={text} class={text === "Minute" ? "" : "right"}>
                   {text}

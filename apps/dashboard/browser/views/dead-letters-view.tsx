@@ -15,7 +15,7 @@ import { Time } from "../parts/time.tsx";
 
 const LIMIT = 100;
 
-/** Objects that nobody tries any more, and their release: all that match, not all that are on the page. */
+/** Dead-lettered objects and their release. A bulk release covers all matches, on every page. */
 export function DeadLettersView() {
   const filters = filtersOf(["name", "namespace", "controller"]);
   const cursor = query.value.get("cursor") ?? undefined;
@@ -33,7 +33,7 @@ export function DeadLettersView() {
     <>
       <h1>Dead letters</h1>
       <p class="lead">
-        What failed for good is not tried again until the object changes, or a person releases it.
+        A dead-lettered object is not retried until it changes or an operator releases it.
       </p>
       <Filters>
         <Filter name="name" label="Name" placeholder="any part" />
@@ -48,14 +48,14 @@ export function DeadLettersView() {
           <Empty title="No dead letters">
             <p>
               {Object.keys(filters).length === 0
-                ? "Everything that failed is still being tried."
-                : "None matches these filters."}
+                ? "All failed objects are still retried."
+                : "No matches for these filters."}
             </p>
           </Empty>
         ) : (
           <>
             {only === undefined ? (
-              <p class="dim">Choose a controller to release all that match.</p>
+              <p class="dim">Filter by controller to release all matches.</p>
             ) : (
               <BulkRelease
                 controller={only}
@@ -90,7 +90,7 @@ async function release(match: object, dryRun: boolean, action: object): Promise<
   return count;
 }
 
-/** Says how many it will be before it does anything. */
+/** Releases all matches. The dialog shows their number first. */
 function BulkRelease({
   controller,
   namespace,
@@ -106,7 +106,7 @@ function BulkRelease({
     <div class="title-row gap">
       <span />
       <ActionButton
-        label="Release all that match"
+        label="Release all matches"
         explains={<Preview match={match} />}
         run={async (action) => {
           const count = await release(match, false, action);
@@ -124,7 +124,7 @@ function Preview({ match }: { readonly match: { readonly controller: string } })
     release(match, true, { by: "dashboard", reason: "preview" }).then(
       (count) =>
         setText(
-          `${plural(count, "object")} of ${match.controller} will be tried again, on every page of this list.`,
+          `${plural(count, "object")} of ${match.controller} will be retried, including those on other pages.`,
         ),
       (error: unknown) => setText(error instanceof CallError ? error.message : String(error)),
     );
@@ -151,7 +151,7 @@ function DeadTable({
               Since
             </th>
             <th scope="col" class="right">
-              <span class="hidden">Orders</span>
+              <span class="hidden">Actions</span>
             </th>
           </tr>
         </thead>
@@ -170,7 +170,7 @@ function DeadTable({
                 </th>
                 <td data-label="Failed with">
                   {deadLetter?.error === undefined ? (
-                    <span class="dim">not told</span>
+                    <span class="dim">not reported</span>
                   ) : (
                     <span>
                       <code class="bad">{deadLetter.error.code}</code> {deadLetter.error.message}
@@ -183,11 +183,11 @@ function DeadTable({
                 <td class="right">
                   <ActionButton
                     label="Release"
-                    explains={`${shortName(parts)} is tried again, with its counters at zero.`}
+                    explains={`${shortName(parts)} is retried with its counters reset.`}
                     run={async (action) => {
                       await release(target, false, action);
                       onDone();
-                      return `${name} is tried again`;
+                      return `${name} is retried`;
                     }}
                   />
                 </td>

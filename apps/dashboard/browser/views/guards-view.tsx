@@ -10,22 +10,22 @@ import { Time } from "../parts/time.tsx";
 
 const EVERY_MS = 2_000;
 
-/** How each API server is protected from us: tokens, breaker, what happened, and an operator's orders. */
+/** The guard of each API server: rate limit, breaker, transitions and operator actions. */
 export function GuardsView() {
   const { data, trouble, reload } = useQuery<GuardList>("v1/guards", EVERY_MS);
   return (
     <>
       <h1>Guards</h1>
       <p class="lead">
-        All workers of a cluster share one budget of calls and one breaker, so that an API server in
-        trouble is left alone by the whole fleet at once.
+        All workers of a cluster share one rate limit and one circuit breaker. When an API server
+        fails, all workers stop calling it at the same time.
       </p>
       <TroubleNote trouble={trouble} />
       {data === undefined ? (
         trouble === undefined && <Loading />
       ) : data.items.length === 0 ? (
-        <Empty title="No worker has guarded an API server yet">
-          <p>A guard appears with the first call of a worker.</p>
+        <Empty title="No guards yet">
+          <p>A guard appears after the first API call of a worker.</p>
         </Empty>
       ) : (
         data.items.map((guard) => <GuardCard key={guard.cluster} guard={guard} onDone={reload} />)
@@ -39,7 +39,7 @@ const MODES: Readonly<Record<Mode, readonly [tone: Tone, text: string, means: st
   closed: ["good", "closed", "calls are sent"],
   open: ["bad", "open", "no calls are sent"],
   halfOpen: ["warn", "half open", "one probe at a time is sent"],
-  isolated: ["bad", "isolated", "a person stopped all calls"],
+  isolated: ["bad", "isolated", "isolated by an operator"],
 };
 
 function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDone: () => void }) {
@@ -79,7 +79,7 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
               min={0}
               max={most}
               value={Math.min(current, most)}
-              aria-label="Share of the budget that is allowed now"
+              aria-label="Share of the rate limit in use"
             />
             <div class="dim small">
               {override === undefined
@@ -89,7 +89,7 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
           </dd>
         </div>
         <div>
-          <dt>Calls of the last seconds</dt>
+          <dt>Recent calls</dt>
           <dd>
             <span class="num">{Math.round(recent.calls)}</span>
             <div class="dim small num">
@@ -99,12 +99,12 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
           </dd>
         </div>
         <div>
-          <dt>Workers that call</dt>
+          <dt>Active workers</dt>
           <dd>
             <span class="num">{workers.live.length}</span>
             <div class="small">
               {workers.failing.length === 0 ? (
-                <span class="dim">none fails</span>
+                <span class="dim">none failing</span>
               ) : (
                 <Status tone="bad">{`${workers.failing.length} failing`}</Status>
               )}
@@ -112,15 +112,15 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
           </dd>
         </div>
         <div>
-          <dt>Openings</dt>
+          <dt>Consecutive openings</dt>
           <dd>
             <span class="num">{breaker.consecutiveOpenings}</span>
             <div class="dim small">
               {pausedUntil === undefined ? (
-                plural(breaker.consecutiveFailures, "failure") + " in a row"
+                plural(breaker.consecutiveFailures, "consecutive failure")
               ) : (
                 <>
-                  the server asked for a pause until <Time at={pausedUntil} />
+                  the server requested a pause until <Time at={pausedUntil} />
                 </>
               )}
             </div>
@@ -143,16 +143,16 @@ function GuardActions({
   readonly onDone: () => void;
 }) {
   const { cluster, breaker, rate } = guard;
-  const action = (kind: "isolate" | "reset", told: string) => async (given: object) => {
+  const action = (kind: "isolate" | "reset", message: string) => async (given: object) => {
     await call(`v1/guards/${encodeURIComponent(cluster)}/${kind}`, { method: "POST", body: given });
     onDone();
-    return told;
+    return message;
   };
   return (
     <div class="buttons">
       <ActionButton
         label="Set rate"
-        explains={`For all workers on ${cluster} together, until somebody sets it again. Configured: ${formatRate(rate.limits.ratePerSecond)} per second.`}
+        explains={`For all workers on ${cluster} together, until the rate is changed again. Configured: ${formatRate(rate.limits.ratePerSecond)} per second.`}
         fields={
           <label>
             Calls per second
@@ -173,7 +173,7 @@ function GuardActions({
           await call(path, { method: "PUT", body: { ratePerSecond, ...given } });
           onDone();
           return ratePerSecond === null
-            ? "Back to the configured rate"
+            ? "Configured rate restored"
             : `${ratePerSecond} calls per second`;
         }}
       />
@@ -181,14 +181,14 @@ function GuardActions({
         <ActionButton
           label="Isolate"
           danger
-          explains={`No worker calls the API server of ${cluster} any more, until somebody resets the guard. Requests are kept.`}
+          explains={`All workers stop calling the API server of ${cluster} until the guard is reset. Requests stay queued.`}
           run={action("isolate", `${cluster} is isolated`)}
         />
       )}
       {breaker.state === "closed" ? null : (
         <ActionButton
           label="Reset"
-          explains={`Calls to ${cluster} are sent again at once, as if nothing had happened.`}
+          explains={`Closes the breaker of ${cluster} and clears its counters. Calls resume immediately.`}
           run={action("reset", `The guard of ${cluster} is reset`)}
         />
       )}
@@ -197,15 +197,15 @@ function GuardActions({
 }
 
 function History({ guard: { transitions } }: { readonly guard: GuardView }) {
-  if (transitions.length === 0) return <p class="more dim">The breaker has never moved.</p>;
+  if (transitions.length === 0) return <p class="more dim">No breaker transitions yet</p>;
   return (
     <table class="stack">
-      <caption class="hidden">What the breaker did</caption>
+      <caption class="hidden">Breaker transitions</caption>
       <thead>
         <tr>
-          <th scope="col">When</th>
-          <th scope="col">Became</th>
-          <th scope="col">Why</th>
+          <th scope="col">Time</th>
+          <th scope="col">State</th>
+          <th scope="col">Reason</th>
           <th scope="col">Evidence</th>
         </tr>
       </thead>
@@ -214,13 +214,13 @@ function History({ guard: { transitions } }: { readonly guard: GuardView }) {
           const [tone, text] = MODES[transition.to];
           return (
             <tr key={transition.generation}>
-              <td data-label="When" class="nowrap">
+              <td data-label="Time" class="nowrap">
                 <Time at={new Date(transition.atMs).toISOString()} />
               </td>
-              <td data-label="Became">
+              <td data-label="State">
                 <Status tone={tone}>{text}</Status>
               </td>
-              <td data-label="Why">
+              <td data-label="Reason">
                 {transition.by === undefined
                   ? (REASONS[transition.reason] ?? transition.reason)
                   : `${transition.by}: ${transition.operatorReason ?? ""}`}
@@ -237,13 +237,13 @@ function History({ guard: { transitions } }: { readonly guard: GuardView }) {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  consecutive: "calls failed in a row",
-  failedShare: "too many calls failed",
-  slow: "too many calls were slow",
-  strained: "the server said that it is strained",
-  probe: "a probe came back",
-  timer: "its time was over",
-  operatorAction: "a person ordered it",
+  consecutive: "consecutive failures",
+  failedShare: "failure rate too high",
+  slow: "too many slow calls",
+  strained: "sustained throttling by the API server",
+  probe: "probe finished",
+  timer: "open interval elapsed",
+  operatorAction: "operator action",
 };
 
 function evidenceOf({
@@ -258,7 +258,7 @@ function evidenceOf({
     calls === undefined
       ? ""
       : `${Math.round(failed ?? 0)} of ${plural(Math.round(calls), "call")} failed`,
-    consecutive === undefined ? "" : `${consecutive} in a row`,
+    consecutive === undefined ? "" : `${consecutive} consecutive`,
     failingWorkers === undefined
       ? ""
       : `${failingWorkers} of ${plural(liveWorkers ?? 0, "worker")}`,

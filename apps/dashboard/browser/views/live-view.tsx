@@ -12,10 +12,10 @@ import { Outcome, outcomeNames, Status } from "../parts/status.tsx";
 import { Clock } from "../parts/time.tsx";
 import { useTail, type Tail, type TailEvent } from "./live/use-tail.ts";
 
-/** Further down than this, somebody reads. */
+/** Rows are held back when the page is scrolled further than this. */
 const TOP_PX = 120;
 
-/** What ends, and what people change, as it happens. Rows wait while the mouse or the focus is on the list or its button. */
+/** Finished attempts and changes as they happen. Rows are held back while the mouse or the focus is on the list. */
 export function LiveView() {
   const filters = filtersOf(["name", "namespace", "controller", "outcome"]);
   const list = useRef<HTMLDivElement>(null);
@@ -45,8 +45,8 @@ export function LiveView() {
           )}
         </div>
         {tail.rows.length === 0 && tail.held === 0 ? (
-          <Empty title="Listening">
-            <p>Attempts appear when they end; pauses, releases and breakers when they change.</p>
+          <Empty title="No events yet">
+            <p>Finished attempts, operator actions and breaker transitions appear here.</p>
           </Empty>
         ) : (
           <ol class="tail panel">
@@ -68,7 +68,7 @@ function Connection({ state }: Pick<Tail, "state">) {
     case "connecting":
       return <Status tone="run">connecting</Status>;
     case "broken":
-      return <Status tone="warn">connection lost, trying again</Status>;
+      return <Status tone="warn">connection lost, reconnecting</Status>;
   }
 }
 

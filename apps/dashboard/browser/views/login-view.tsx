@@ -2,14 +2,14 @@ import { useState } from "preact/hooks";
 import { call, CallError, type Trouble } from "../api/call.ts";
 import { TroubleNote } from "../parts/notice.tsx";
 
-/** Changes a token for a cookie that scripts cannot read. */
+/** Exchanges a token for a cookie that scripts cannot read. */
 export function LoginView() {
   const [trouble, setTrouble] = useState<Trouble>();
   const submit = async (form: HTMLFormElement) => {
     const token = new FormData(form).get("token");
     try {
       await call("v1/session", { method: "POST", body: { token } });
-      // The page is another one for who is known.
+      // The server renders another context after login.
       window.location.reload();
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
@@ -17,8 +17,8 @@ export function LoginView() {
         error.trouble.code === "unauthorized"
           ? {
               ...error.trouble,
-              title: "This token is not known",
-              detail: "It may have been revoked, or have expired.",
+              title: "Invalid token",
+              detail: "The token is unknown, revoked or expired.",
             }
           : error.trouble,
       );
@@ -43,7 +43,7 @@ export function LoginView() {
           Log in
         </button>
         <p class="dim">
-          An admin makes one: <code>konverge token create</code>
+          Admins create tokens with <code>konverge token create</code>
         </p>
       </form>
     </main>

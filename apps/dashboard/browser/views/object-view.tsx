@@ -12,7 +12,7 @@ import { ContentionPanel } from "./object/contention-panel.tsx";
 import { ObjectFacts } from "./object/object-facts.tsx";
 import { ObjectActions } from "./object/object-actions.tsx";
 
-/** As they stand in the address, percent-encoded; `_` is no namespace. */
+/** Segments of the address, percent-encoded; `_` stands for "no namespace". */
 export interface Target {
   readonly cluster: string;
   readonly controller: string;
@@ -22,7 +22,7 @@ export interface Target {
 
 const EVERY_MS = 5_000;
 
-/** What happened to one object: why each attempt ran, what it waited for, what it wrote, who won against it. */
+/** The state of an object and its attempts: triggers, waits, writes and conflicts. */
 export function ObjectView({ target }: { readonly target: Target }) {
   const { cluster, controller, namespace, name } = target;
   const path = `v1/objects/${cluster}/${controller}/${namespace}/${name}`;
@@ -38,8 +38,8 @@ export function ObjectView({ target }: { readonly target: Target }) {
       <>
         <h1>{title}</h1>
         {history.trouble?.code === "not_found" ? (
-          <Empty title="Nothing was ever requested for this object">
-            <p>Ask for it, and the first attempt appears here:</p>
+          <Empty title="No requests for this object yet">
+            <p>Enqueue the object to see its first attempt:</p>
             <CliLine line={line.replace("object history", "reconcile enqueue")} />
           </Empty>
         ) : (
@@ -85,7 +85,7 @@ export function ObjectView({ target }: { readonly target: Target }) {
       <CliLine line={line} />
       <p class="dim small links">
         <a href={viewHref("/attempts", { name: parts.name })}>
-          Attempts of every controller on this name
+          Attempts of all controllers with this name
         </a>
         <a href={href(`/jobs/queue/${controller}`)}>Raw jobs of {parts.controller}</a>
       </p>
@@ -93,7 +93,7 @@ export function ObjectView({ target }: { readonly target: Target }) {
   );
 }
 
-/** New attempts wait for a click, so that nothing moves under the mouse. */
+/** Holds new attempts back until a click, so that rows do not move under the mouse. */
 function useHeldBack(data: ObjectHistory | undefined): {
   readonly attempts: readonly AttemptRecord[];
   readonly fresh: number;

@@ -16,7 +16,7 @@ import { Time } from "../parts/time.tsx";
 const PHASES = ["idle", "waiting", "running", "backoff", "deadLettered", "paused"] as const;
 const LIMIT = 100;
 
-/** Every object that a controller knows, how it stands, and what is held back by whom. */
+/** The objects of all controllers with their state, queues and pauses. */
 export function ObjectsView() {
   const filters = filtersOf(["name", "namespace", "controller", "phase"]);
   const cursor = query.value.get("cursor") ?? undefined;
@@ -34,7 +34,7 @@ export function ObjectsView() {
         <h1>Objects</h1>
         <div class="buttons">
           <button type="button" onClick={reload}>
-            Look again
+            Refresh
           </button>
           {controller === undefined ? null : (
             <PauseController
@@ -58,8 +58,8 @@ export function ObjectsView() {
         {data === undefined ? (
           trouble === undefined && <Loading rows={10} />
         ) : data.items.length === 0 && data.next === undefined ? (
-          <Empty title="No object is like that">
-            <p>Objects appear with their first request. Names match by any part.</p>
+          <Empty title="No matching objects">
+            <p>Objects appear after their first request. Name matches any part.</p>
           </Empty>
         ) : (
           <>
@@ -85,7 +85,7 @@ function KeyTable({ items }: { readonly items: readonly KeyItem[] }) {
             <th scope="col">State</th>
             <th scope="col">Last outcome</th>
             <th scope="col" class="right">
-              Runs next
+              Next attempt
             </th>
           </tr>
         </thead>
@@ -106,18 +106,18 @@ function KeyTable({ items }: { readonly items: readonly KeyItem[] }) {
                 <td data-label="Last outcome">
                   <span class="did">
                     {lastOutcome === undefined ? (
-                      <span class="dim">none yet</span>
+                      <span class="dim">no attempts yet</span>
                     ) : (
                       <Outcome of={lastOutcome} />
                     )}
                     {failures + conflicts === 0 ? null : (
                       <span class="dim small">
-                        {failures} failures, {conflicts} conflicts in a row
+                        {failures} consecutive failures, {conflicts} conflicts
                       </span>
                     )}
                   </span>
                 </td>
-                <td data-label="Runs next" class="right nowrap">
+                <td data-label="Next attempt" class="right nowrap">
                   {nextAt === undefined ? <span class="dim">–</span> : <Time at={nextAt} />}
                 </td>
               </tr>
@@ -129,7 +129,7 @@ function KeyTable({ items }: { readonly items: readonly KeyItem[] }) {
   );
 }
 
-/** What a pause or its end is sent for. */
+/** The target of a pause or resume action. */
 interface Scope {
   readonly controller: string;
   readonly namespace?: string | undefined;
@@ -154,7 +154,7 @@ function PauseController({
     <ActionButton
       label={`Pause ${what}`}
       danger
-      explains="Nothing new of it starts until somebody resumes it. What runs may end, and every request is kept."
+      explains="No attempt starts until the pause ends. Running attempts finish and requests stay queued."
       run={async (action) => {
         await send(
           "v1/pauses",
@@ -170,7 +170,7 @@ function PauseController({
 
 type Queue = QueueList["items"][number];
 
-/** How much waits for each controller; also the way to one of them. */
+/** Queue lengths by controller. Each links to the controller's objects. */
 function Depths({
   queues,
   shown,
@@ -192,9 +192,9 @@ function Depths({
             <span class="strong">{controller}</span>{" "}
             <span class="num">
               {formatCount(waiting)} waiting, {formatCount(active)} running, {formatCount(delayed)}{" "}
-              later
+              delayed
             </span>
-            {workers === 0 ? <span class="bad">, no worker</span> : null}
+            {workers === 0 ? <span class="bad">, no workers</span> : null}
           </a>
         </li>
       ))}
@@ -222,7 +222,7 @@ function Pauses({
             ? shortName(parts)
             : scope.kind === "namespace"
               ? `namespace ${scope.namespace}`
-              : "all of it";
+              : "all objects";
         const target: Scope = {
           controller,
           ...(scope.kind === "namespace" ? { namespace: scope.namespace } : {}),
@@ -243,11 +243,11 @@ function Pauses({
             </span>
             <ActionButton
               label="Resume"
-              explains={`What was requested of ${controller} (${what}) meanwhile runs at once.`}
+              explains={`Pending requests of ${controller} (${what}) run immediately.`}
               run={async (action) => {
                 await send("v1/pauses/resume", target, action);
                 onDone();
-                return `${controller} goes on`;
+                return `${controller} is resumed`;
               }}
             />
           </li>

@@ -13,7 +13,7 @@ import { WorkflowTable } from "./workflow/workflow-table.tsx";
 
 const EVERY_MS = 5_000;
 
-/** One sentence, then only what is wrong, then a row per controller. */
+/** A summary, the problems, and a row per controller and workflow. */
 export function OverviewView() {
   const { data, trouble } = useQuery<Overview>(apiPath("overview"), EVERY_MS);
   if (data === undefined) {
@@ -30,7 +30,7 @@ export function OverviewView() {
       <Summary overview={data} />
       <TroubleNote trouble={trouble} />
       {data.problems.length === 0 ? null : (
-        <ul class="problems" aria-label="What is wrong">
+        <ul class="problems" aria-label="Problems">
           {data.problems.map((problem) => (
             <li key={`${problem.code}${problem.message}`}>
               <a href={targetOf(problem)} data-row>
@@ -42,8 +42,8 @@ export function OverviewView() {
         </ul>
       )}
       {data.controllers.length + data.workflows.length === 0 ? (
-        <Empty title={`No worker has announced anything on ${cluster.value} yet`}>
-          <p>Start one, and its controllers and workflows appear here:</p>
+        <Empty title={`No controllers or workflows on ${cluster.value} yet`}>
+          <p>Start a worker to register its controllers and workflows:</p>
           <CliLine line="konverge worker --config konverge.config.ts" />
         </Empty>
       ) : null}
@@ -211,7 +211,7 @@ function Clusters({ names }: { readonly names: readonly string[] }) {
   );
 }
 
-/** Where a problem can be looked into. */
+/** Returns the address of the view with the details of a problem. */
 function targetOf({ code, controller, key, workflow, run }: OverviewProblem): string {
   if (key !== undefined) return objectHref(key);
   if (run !== undefined) return runHref(run);

@@ -11,7 +11,7 @@ type Worker = WorkerList["items"][number];
 
 const EVERY_MS = 5_000;
 
-/** Who runs what, since when, and whether all run the same. */
+/** The workers with their controllers, workflows and versions. */
 export function WorkersView() {
   const { data, trouble } = useQuery<WorkerList>(apiPath("workers"), EVERY_MS);
   const workers = data?.items.toSorted((one, other) => one.workerId.localeCompare(other.workerId));
@@ -20,7 +20,7 @@ export function WorkersView() {
     <>
       <h1>Workers</h1>
       <p class="lead">
-        A worker that is killed falls off this list after 15 s; what it ran goes on elsewhere.
+        A dead worker disappears from this list after 15 s. Other workers continue its work.
       </p>
       <TroubleNote trouble={trouble} />
       {skewed.length === 0 ? null : (
@@ -28,14 +28,14 @@ export function WorkersView() {
           <strong>
             <Status tone="warn">Different versions</Status>
           </strong>{" "}
-          of {skewed.join(", ")} run side by side. During a rolling update that is as it should be.
+          of {skewed.join(", ")} are running. This is expected during a rolling update.
         </div>
       )}
       {workers === undefined ? (
         trouble === undefined && <Loading />
       ) : workers.length === 0 ? (
-        <Empty title="No worker is running">
-          <p>Nothing is reconciled until one does; requests are kept.</p>
+        <Empty title="No workers">
+          <p>Start a worker to process requests. They stay queued.</p>
           <CliLine line="konverge worker --config konverge.config.ts" />
         </Empty>
       ) : (
@@ -121,12 +121,12 @@ function Announced({
 }
 
 const ROLES: Readonly<Record<string, string>> = {
-  all: "watches and works",
-  watch: "watches",
-  work: "works",
+  all: "watch and work",
+  watch: "watch",
+  work: "work",
 };
 
-/** Controllers of which more than one version runs. */
+/** Returns the controllers with more than one running version. */
 function skewOf(workers: readonly Worker[]): string[] {
   const digests = new Map<string, Set<string>>();
   for (const { definitions } of workers) {

@@ -13,7 +13,7 @@ import { RunSentence } from "./workflow/run-sentence.tsx";
 import { RunTimeline } from "./workflow/timeline.tsx";
 import { useRun } from "./workflow/use-run.ts";
 
-/** One run of a workflow: how it stands, what it did and waits for, and what an operator can do about it. */
+/** A workflow run: its status, timeline, values and operator actions. */
 export function WorkflowRunView({ id }: { readonly id: string }) {
   const { run, trouble, reload } = useRun(id);
   const line = `konverge run get ${quote(id)}`;
@@ -22,9 +22,9 @@ export function WorkflowRunView({ id }: { readonly id: string }) {
       <>
         <h1>{idOf(id)}</h1>
         {trouble?.code === "not_found" ? (
-          <Empty title="There is no such run">
+          <Empty title="Run not found">
             <p>
-              {trouble.detail} <a href={viewHref("/workflows")}>To all runs</a>
+              {trouble.detail} <a href={viewHref("/workflows")}>Show all runs</a>
             </p>
           </Empty>
         ) : (

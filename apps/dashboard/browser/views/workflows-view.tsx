@@ -19,12 +19,12 @@ import { idOf } from "../api/run-id.ts";
 const EVERY_MS = 3_000;
 const WORKERS_EVERY_MS = 30_000;
 const LIMIT = 50;
-/** Further down than this, somebody reads. */
+/** New rows are held back when the page is scrolled further than this. */
 const TOP_PX = 120;
 
 type Run = RunList["items"][number];
 
-/** The runs of workflows, newest first, and what each waits for. New ones wait while the mouse or the focus is on the list. */
+/** Workflow runs, newest first. New runs are held back while the mouse or the focus is on the list. */
 export function WorkflowsView() {
   const filters = filtersOf(["workflow", "status", "search", "by", "key"]);
   const cursor = query.value.get("cursor") ?? undefined;
@@ -46,10 +46,10 @@ export function WorkflowsView() {
         <StartButton names={names} chosen={workflow} />
       </div>
       <p class="lead">
-        Runs of durable functions: each step is recorded, and goes on where it was after any crash.
+        Runs of durable functions. Each step is recorded, so a run resumes after a crash.
       </p>
       <Filters>
-        <Filter name="search" label="Search" placeholder="part of run, key or who" />
+        <Filter name="search" label="Search" placeholder="run, key or author" />
         <Filter name="workflow" label="Workflow" choices={names} />
         <Filter name="status" label="Status" choices={runStatuses} textOf={runStatusText} />
         <Filter name="by" label="Started by" />
@@ -93,12 +93,12 @@ function listLine({ workflow, ...others }: Filters): string {
 
 function NoRuns({ filters: { workflow = "WORKFLOW", ...others } }: { readonly filters: Filters }) {
   return Object.keys(others).length > 0 ? (
-    <Empty title="No run matches">
-      <p>The search finds any part; the other filters take the whole word.</p>
+    <Empty title="No matching runs">
+      <p>Search matches any part; the other filters match the whole value.</p>
     </Empty>
   ) : (
-    <Empty title="No run yet">
-      <p>Start one of a workflow that a worker has announced, and it appears here by itself:</p>
+    <Empty title="No runs yet">
+      <p>Start a run of a registered workflow:</p>
       <CliLine line={`konverge run start ${quote(workflow)} --input '{}'`} />
     </Empty>
   );
@@ -113,9 +113,9 @@ function RunTable({ rows }: { readonly rows: readonly Run[] }) {
           <tr>
             <th scope="col">Run</th>
             <th scope="col">Status</th>
-            <th scope="col">Why</th>
+            <th scope="col">Details</th>
             <th scope="col" class="right">
-              Took
+              Duration
             </th>
             <th scope="col" class="right">
               Started
@@ -134,10 +134,10 @@ function RunTable({ rows }: { readonly rows: readonly Run[] }) {
               <td data-label="Status" class="nowrap">
                 <RunStatus of={run.status} />
               </td>
-              <td data-label="Why">
+              <td data-label="Details">
                 <RunNote run={run} />
               </td>
-              <td data-label="Took" class="num right nowrap">
+              <td data-label="Duration" class="num right nowrap">
                 {run.endedAt === undefined
                   ? null
                   : formatMs(Date.parse(run.endedAt) - Date.parse(run.createdAt))}
@@ -154,7 +154,7 @@ function RunTable({ rows }: { readonly rows: readonly Run[] }) {
   );
 }
 
-/** New rows come on top by themselves, but not while somebody reads. */
+/** Adds new rows at the top, except while the user reads the list. */
 function useHeldBack(
   path: string,
   items: readonly Run[] | undefined,

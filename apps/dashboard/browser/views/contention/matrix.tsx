@@ -5,9 +5,9 @@ import { formatCount } from "../../parts/format.ts";
 const MOST_COLUMNS = 6;
 const MOST_ROWS = 20;
 
-/** How often something of ours met a manager. */
+/** A number of encounters of a row with a field manager. */
 interface Meeting {
-  /** Same text, same row. */
+  /** Entries with the same text share a row. */
   readonly row: string;
   readonly manager: string;
   readonly count: number;
@@ -15,13 +15,13 @@ interface Meeting {
 
 export interface MatrixProps {
   readonly label: string;
-  /** Above the row heads. */
+  /** Header of the first column. */
   readonly corner: string;
   readonly meetings: readonly Meeting[];
   readonly head: (row: string) => ComponentChildren;
 }
 
-/** Rows of ours, a column a manager, darker where they met more often. */
+/** A heat map with a column per field manager. Higher counts are darker. */
 export function Matrix({ label, corner, meetings, head }: MatrixProps) {
   const managers = ranked(meetings, ({ manager }) => manager).slice(0, MOST_COLUMNS);
   const rows = ranked(meetings, ({ row }) => row).slice(0, MOST_ROWS);

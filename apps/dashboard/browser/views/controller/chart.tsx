@@ -3,34 +3,34 @@ import type { Line } from "./plot.ts";
 
 export interface ChartProps {
   readonly title: string;
-  /** What the lines show, in words. */
+  /** The content of the lines as text. */
   readonly summary: string;
   readonly times: readonly number[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
 }
 
-/** A chart with its summary. What draws it is loaded by the first one. */
+/** A chart with its summary. The first chart loads the library. */
 export function Chart({ title, summary, times, lines, format }: ChartProps) {
   const target = useRef<HTMLDivElement>(null);
   const [failed, setFailed] = useState(false);
   useEffect(() => {
     let remove: (() => void) | undefined;
-    let gone = false;
+    let isRemoved = false;
     const draw = async () => {
       try {
         const { plot } = await import("./plot.ts");
-        if (!gone && target.current !== null) {
+        if (!isRemoved && target.current !== null) {
           remove = plot(target.current, { times, lines, format });
         }
       } catch {
-        // Its file is gone with the version that this page is of, or the server is away.
+        // The server is unreachable, or serves the hashed files of another version.
         setFailed(true);
       }
     };
     void draw();
     return () => {
-      gone = true;
+      isRemoved = true;
       remove?.();
     };
   }, [times, lines]);
@@ -39,7 +39,7 @@ export function Chart({ title, summary, times, lines, format }: ChartProps) {
       <figcaption>
         <span class="strong">{title}</span> <span class="dim">{summary}</span>
       </figcaption>
-      {failed ? <p class="dim">The chart cannot be loaded; the table says the same.</p> : null}
+      {failed ? <p class="dim">Failed to load the chart; the table has the same data.</p> : null}
       <div ref={target} class="plot" role="img" aria-label={`${title}: ${summary}`} />
     </figure>
   );

@@ -1,16 +1,16 @@
 import UPlot from "uplot";
 
-/** One line of a chart. */
+/** A line of a chart. */
 export interface Line {
   readonly label: string;
-  /** A custom property of the page's colours. */
-  readonly colour: `--${string}`;
-  /** By minute; null where there is nothing to say. */
+  /** A CSS custom property. */
+  readonly color: `--${string}`;
+  /** By minute; null without data. */
   readonly values: readonly (number | null)[];
 }
 
 export interface PlotOptions {
-  /** Unix s, by minute. */
+  /** Unix seconds, by minute. */
   readonly times: readonly number[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
@@ -18,10 +18,10 @@ export interface PlotOptions {
 
 const HEIGHT = 200;
 const AXIS_FONT = "12px system-ui, sans-serif";
-/** Charts of one page move their cursors together. */
+/** Synchronizes the cursors of the charts on a page. */
 const SYNC = "minutes";
 
-/** Draws into `target` until the answer is called. Follows the width, and the colours of the system. */
+/** Draws into `target` and returns a function that removes the chart. Follows the width and the color scheme. */
 export function plot(target: HTMLElement, options: PlotOptions): () => void {
   let chart = draw(target, options);
   const scheme = window.matchMedia("(prefers-color-scheme: dark)");
@@ -52,7 +52,7 @@ function draw(target: HTMLElement, { times, lines, format }: PlotOptions): UPlot
     {
       width: target.clientWidth,
       height: HEIGHT,
-      // As every other time on the pages.
+      // All times on the pages are UTC.
       tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), "UTC"),
       cursor: { sync: { key: SYNC }, y: false },
       legend: { live: true },
@@ -63,9 +63,9 @@ function draw(target: HTMLElement, { times, lines, format }: PlotOptions): UPlot
       ],
       series: [
         { label: "UTC", value: "{HH}:{mm}" },
-        ...lines.map(({ label, colour }) => ({
+        ...lines.map(({ label, color }) => ({
           label,
-          stroke: resolve(target, colour),
+          stroke: resolve(target, color),
           width: 1.5,
           spanGaps: false,
           points: { size: 3 },
@@ -78,7 +78,7 @@ function draw(target: HTMLElement, { times, lines, format }: PlotOptions): UPlot
   );
 }
 
-/** A canvas knows no custom properties: what they come to where the chart is. */
+/** Returns the computed color of a custom property, because a canvas cannot use custom properties. */
 function resolve(target: HTMLElement, property: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${property})`;

@@ -2,7 +2,7 @@ import type { StreamEvent } from "@konverge/contracts";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { followEvents, type StreamState } from "../../api/event-stream.ts";
 
-/** A row of the tail; `id` is where the stream goes on behind it. */
+/** A row of the tail. The stream can resume after `id`. */
 export interface TailEvent {
   readonly id: string;
   readonly at: string;
@@ -10,20 +10,20 @@ export interface TailEvent {
 }
 
 const MOST_KEPT = 500;
-/** Four times a second is as often as anybody reads. */
+/** More frequent updates are not readable. */
 const FLUSH_MS = 250;
 
 export interface Tail {
   /** Newest first. */
   readonly rows: readonly TailEvent[];
-  /** Newer ones that are held back. */
+  /** Number of newer rows held back. */
   readonly held: number;
   readonly state: StreamState;
-  /** Shows what is held back. */
+  /** Shows the rows held back. */
   readonly release: () => void;
 }
 
-/** The last events of a stream. While `hold` answers true, what comes is kept aside. */
+/** Returns the latest events of a stream. While `hold` returns true, new events are held back. */
 export function useTail(path: string, hold: () => boolean): Tail {
   const [rows, setRows] = useState<readonly TailEvent[]>([]);
   const [held, setHeld] = useState(0);

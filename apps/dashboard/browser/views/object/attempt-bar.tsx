@@ -1,23 +1,23 @@
 import type { AttemptRecord } from "@konverge/records";
 import { formatMs } from "../../parts/format.ts";
 
-/** What an attempt's time went into, in the order in which it passes. */
+/** The parts of an attempt's duration, in chronological order. */
 const PARTS = [
   { name: "queue", text: "in the queue" },
   { name: "limiter", text: "for tokens" },
-  { name: "lane", text: "for its turn to write" },
+  { name: "lane", text: "for the object lane" },
   { name: "conflict", text: "after conflicts" },
   { name: "run", text: "running" },
 ] as const;
 
 type Part = (typeof PARTS)[number]["name"];
 
-/** Waited and ran, in ms. */
+/** Returns queue time plus duration, in ms. */
 export function spanOf({ waits, durationMs }: AttemptRecord): number {
   return waits.queueMs + durationMs;
 }
 
-/** Ms by part. The waits inside of the handler are no running. */
+/** Returns ms by part. Waits within the handler do not count as running. */
 export function timesOf({ waits, durationMs }: AttemptRecord): Readonly<Record<Part, number>> {
   const { queueMs, rateLimitMs, laneMs, conflictMs } = waits;
   return {
@@ -57,7 +57,7 @@ export function AttemptBar({
 
 export function Legend({ scaleMs }: { readonly scaleMs: number }) {
   return (
-    <ul class="legend" aria-label="Colours of the bars">
+    <ul class="legend" aria-label="Bar colors">
       {PARTS.map(({ name, text }) => (
         <li key={name}>
           <span class={`part-${name}`} />

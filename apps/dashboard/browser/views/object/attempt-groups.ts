@@ -1,20 +1,20 @@
 import type { AttemptRecord } from "@konverge/records";
 import { conflictsOf } from "./object-facts.tsx";
 
-/** A line of the timeline, newest first. */
+/** A line of the list, newest first. */
 export type Line =
   | { readonly kind: "attempt"; readonly record: AttemptRecord }
-  /** Attempts in a row that found nothing to do. */
+  /** Consecutive attempts without an effect. */
   | { readonly kind: "noops"; readonly records: readonly AttemptRecord[] }
-  /** Nothing ran between the attempt above and the one below. */
+  /** A gap between the attempts above and below. */
   | { readonly kind: "idle"; readonly ms: number };
 
-/** Longer than what backoff and watches make of one story. */
+/** Shorter gaps belong to backoff and watch latency. */
 const IDLE_MS = 30_000;
-/** One that did nothing is as short as a line that says so. */
+/** A single attempt is as short as its folded line. */
 const FOLD_FROM = 2;
 
-/** Folds what says nothing, and tells the gaps instead of drawing them. */
+/** Folds consecutive attempts without an effect and inserts gaps. */
 export function linesOf(attempts: readonly AttemptRecord[]): Line[] {
   const lines: Line[] = [];
   let quiet: AttemptRecord[] = [];
@@ -41,7 +41,7 @@ export function linesOf(attempts: readonly AttemptRecord[]): Line[] {
   return lines;
 }
 
-/** Went well, and left everything as it was. */
+/** Whether the attempt succeeded without writes, conflicts or errors. */
 function isNoop(record: AttemptRecord): boolean {
   const { outcome, writes, error } = record;
   const well = outcome === "done" || outcome === "awaitChange" || outcome === "requeueAfter";

@@ -10,12 +10,12 @@ import { WriteCard } from "./write-card.tsx";
 
 export interface AttemptItemProps {
   readonly record: AttemptRecord;
-  /** To find where a write landed that this attempt lost. */
+  /** All attempts shown, to find the later write after a conflict. */
   readonly all: readonly AttemptRecord[];
   readonly scaleMs: number;
 }
 
-/** A row that opens: why it ran, what it waited for, what it wrote, who won. */
+/** An expandable row with triggers, waits, writes and conflicts. */
 export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
   const { startedAt, outcome, triggers, writes, error, afterMs, cause } = record;
   const conflicts = conflictsOf(record);
@@ -42,13 +42,13 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
             {writes.length === 0 ? null : <span>{plural(writes.length, "write")}</span>}
             {error === undefined ? null : <code class="bad">{error.code}</code>}
             {cause === undefined ? null : <span class="dim">{cause}</span>}
-            {afterMs === undefined ? null : <span class="dim">again in {formatMs(afterMs)}</span>}
+            {afterMs === undefined ? null : <span class="dim">next in {formatMs(afterMs)}</span>}
           </span>
           <AttemptBar record={record} scaleMs={scaleMs} />
           <span class="num right">{formatMs(spanOf(record))}</span>
         </summary>
         <div class="attempt-body">
-          <Why record={record} />
+          <Details record={record} />
           <div class="effects">
             {error === undefined ? null : (
               <div class="note bad">
@@ -69,7 +69,7 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
               <LostWriteCard key={index} lost={lost} record={record} all={all} />
             ))}
             {writes.length === 0 && record.conflicts.length === 0 && error === undefined ? (
-              <p class="dim">It changed nothing.</p>
+              <p class="dim">No changes</p>
             ) : null}
           </div>
         </div>
@@ -78,15 +78,15 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
   );
 }
 
-function Why({ record }: { readonly record: AttemptRecord }) {
+function Details({ record }: { readonly record: AttemptRecord }) {
   const { triggers, waits, calls, worker, attempt, epoch, traceId, versionBefore, versionAfter } =
     record;
   const times = timesOf(record);
   return (
     <dl class="details">
-      <dt>Why it ran</dt>
+      <dt>Triggers</dt>
       <dd>
-        {triggers.length === 0 ? <span class="dim">a try of before goes on</span> : null}
+        {triggers.length === 0 ? <span class="dim">retry of an earlier attempt</span> : null}
         {triggers.map(({ kind, by, reason, resourceVersion }, index) => (
           <div key={index}>
             <span class="tag">{kind}</span> {reason ?? by ?? ""}
@@ -98,9 +98,9 @@ function Why({ record }: { readonly record: AttemptRecord }) {
       <dd class="num">
         <div>{formatMs(waits.queueMs)} in the queue</div>
         {waits.rateLimitMs > 0 ? <div>{formatMs(waits.rateLimitMs)} for tokens</div> : null}
-        {waits.laneMs > 0 ? <div>{formatMs(waits.laneMs)} for its turn to write</div> : null}
+        {waits.laneMs > 0 ? <div>{formatMs(waits.laneMs)} for the object lane</div> : null}
         {waits.conflictMs > 0 ? <div>{formatMs(waits.conflictMs)} after conflicts</div> : null}
-        {waits.backoffMs > 0 ? <div>{formatMs(waits.backoffMs)} until the next try</div> : null}
+        {waits.backoffMs > 0 ? <div>{formatMs(waits.backoffMs)} until the next attempt</div> : null}
       </dd>
       <dt>Ran</dt>
       <dd class="num">
@@ -112,7 +112,7 @@ function Why({ record }: { readonly record: AttemptRecord }) {
           <dd class="num">
             {versionBefore}
             {versionAfter === undefined || versionAfter === versionBefore
-              ? " as it was"
+              ? " unchanged"
               : ` → ${versionAfter}`}
           </dd>
         </>
@@ -121,7 +121,7 @@ function Why({ record }: { readonly record: AttemptRecord }) {
       <dd>
         <code>{worker}</code>
       </dd>
-      <dt>Try</dt>
+      <dt>Attempt</dt>
       <dd class="num">
         {attempt}
         {epoch === undefined ? "" : `, epoch ${epoch}`}

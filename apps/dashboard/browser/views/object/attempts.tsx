@@ -9,12 +9,12 @@ import { Legend, spanOf } from "./attempt-bar.tsx";
 export interface AttemptsProps {
   /** Newest first. */
   readonly attempts: readonly AttemptRecord[];
-  /** Newer ones that are held back. */
+  /** Number of newer attempts held back. */
   readonly fresh: number;
   readonly onShowFresh: () => void;
 }
 
-/** The story of the object, a row an attempt. */
+/** The attempts of an object, newest first. */
 export function Attempts({ attempts, fresh, onShowFresh }: AttemptsProps) {
   const scaleMs = Math.max(1, ...attempts.map(spanOf));
   return (
@@ -31,8 +31,8 @@ export function Attempts({ attempts, fresh, onShowFresh }: AttemptsProps) {
         )}
       </div>
       {attempts.length === 0 ? (
-        <Empty title="No attempt has ended yet">
-          <p>The first one appears here by itself.</p>
+        <Empty title="No finished attempts yet">
+          <p>The first attempt appears here when it finishes.</p>
         </Empty>
       ) : (
         <ol class="attempts panel">
@@ -68,7 +68,7 @@ function LineItem({ line, all, scaleMs }: LineProps) {
     case "attempt":
       return <AttemptItem record={line.record} all={all} scaleMs={scaleMs} />;
     case "idle":
-      return <li class="idle-gap">nothing for {formatMs(line.ms)}</li>;
+      return <li class="idle-gap">no attempts for {formatMs(line.ms)}</li>;
     case "noops":
       if (open) {
         return line.records.map((record) => (
@@ -78,7 +78,7 @@ function LineItem({ line, all, scaleMs }: LineProps) {
       return (
         <li class="folded">
           <button type="button" class="quiet" data-row onClick={() => setOpen(true)}>
-            {plural(line.records.length, "attempt")} found nothing to do
+            {plural(line.records.length, "attempt")} without changes
           </button>
         </li>
       );

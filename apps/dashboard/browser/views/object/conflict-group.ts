@@ -1,14 +1,14 @@
 import type { AttemptRecord } from "@konverge/records";
 
-type Unlanded = AttemptRecord["conflicts"][number];
+type Conflict = AttemptRecord["conflicts"][number];
 
-/** What one write met that did not land: several races, for one target. */
+/** A write that did not succeed, with its conflicts. */
 export interface LostWrite {
-  readonly target: Pick<Unlanded, "resource" | "namespace" | "name" | "subresource">;
-  readonly conflicts: readonly Unlanded[];
+  readonly target: Pick<Conflict, "resource" | "namespace" | "name" | "subresource">;
+  readonly conflicts: readonly Conflict[];
 }
 
-/** The races of an attempt by what they were about, in their order. */
+/** Groups the conflicts of an attempt by target, in chronological order. */
 export function lostWritesOf({ conflicts }: AttemptRecord): LostWrite[] {
   const groups = Map.groupBy(conflicts, ({ resource, namespace = "", name, subresource = "" }) =>
     [resource, namespace, name, subresource].join("\n"),

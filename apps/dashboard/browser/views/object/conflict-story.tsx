@@ -6,15 +6,15 @@ import type { LostWrite } from "./conflict-group.ts";
 
 type Conflict = AttemptRecord["writes"][number]["conflicts"][number];
 
-interface Landed {
+interface Written {
   readonly version: string;
-  /** Of a later attempt. */
+  /** Start of the later attempt that wrote it. */
   readonly at?: string;
 }
 
 const SHOWN_PATHS = 4;
 
-/** A write that lost all its races in this attempt, and where it landed after all. */
+/** A write without success in this attempt, and the later attempt that wrote it. */
 export function LostWriteCard({
   lost: { target, conflicts },
   record,
@@ -33,20 +33,20 @@ export function LostWriteCard({
           {resource} {namespace === undefined ? name : `${namespace}/${name}`}
         </span>
         {subresource === undefined ? null : <span class="dim"> {subresource}</span>}
-        <span class="versions num">did not land here</span>
+        <span class="versions num">not written in this attempt</span>
       </header>
-      <ConflictSteps conflicts={conflicts} landed={findLanding(target, record, all)} />
+      <ConflictSteps conflicts={conflicts} written={findLaterWrite(target, record, all)} />
     </article>
   );
 }
 
-/** Read, beaten by whom on which path, waited, read again, and so on until it landed. */
+/** The conflicts of a write in order: version read, competing writer and fields, wait, next read. */
 export function ConflictSteps({
   conflicts,
-  landed,
+  written,
 }: {
   readonly conflicts: readonly Conflict[];
-  readonly landed: Landed | undefined;
+  readonly written: Written | undefined;
 }) {
   return (
     <ol class="steps">
@@ -60,8 +60,8 @@ export function ConflictSteps({
         >
           <Status tone="race">conflict</Status>
           <div>
-            We had read <span class="num strong">{conflict.readVersion}</span>;{" "}
-            <Winners of={conflict} /> wrote first.
+            Read <span class="num strong">{conflict.readVersion}</span>, but{" "}
+            <CompetingWriters of={conflict} /> wrote first.
             <span class="dim">
               {" "}
               Waited {formatMs(conflict.waitedMs)}
@@ -77,17 +77,17 @@ export function ConflictSteps({
         </li>
       ))}
       <li>
-        {landed === undefined ? (
-          <Status tone="idle">not landed in the attempts shown</Status>
+        {written === undefined ? (
+          <Status tone="idle">not written in the attempts shown</Status>
         ) : (
           <>
-            <Status tone="good">landed</Status>
+            <Status tone="good">written</Status>
             <div>
-              as version <span class="num strong">{landed.version}</span>
-              {landed.at === undefined ? null : (
+              as version <span class="num strong">{written.version}</span>
+              {written.at === undefined ? null : (
                 <>
                   {" "}
-                  in the attempt of <Clock at={landed.at} />
+                  in the attempt at <Clock at={written.at} />
                 </>
               )}
             </div>
@@ -98,9 +98,9 @@ export function ConflictSteps({
   );
 }
 
-function Winners({ of: { competingWriters } }: { readonly of: Conflict }) {
+function CompetingWriters({ of: { competingWriters } }: { readonly of: Conflict }) {
   const names = [...new Set(competingWriters.map(({ manager }) => manager))];
-  if (names.length === 0) return <span class="dim">a writer that is not known</span>;
+  if (names.length === 0) return <span class="dim">an unknown writer</span>;
   return <span class="strong">{names.join(" and ")}</span>;
 }
 
@@ -125,12 +125,12 @@ function Paths({ of: { competingWriters } }: { readonly of: Conflict }) {
   );
 }
 
-/** The first write of the same thing that landed afterwards. */
-function findLanding(
+/** Returns the first successful later write of the same target. */
+function findLaterWrite(
   conflict: LostWrite["target"],
   record: AttemptRecord,
   all: readonly AttemptRecord[],
-): Landed | undefined {
+): Written | undefined {
   const at = all.indexOf(record);
   for (const later of all.slice(0, Math.max(0, at)).toReversed()) {
     const write = later.writes.find(

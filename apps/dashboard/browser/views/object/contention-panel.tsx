@@ -5,21 +5,21 @@ import { Time } from "../../parts/time.tsx";
 
 const SHOWN = 5;
 
-/** Who fights over the object: whose writes won against ours, and whose fields we took. */
+/** Other writers of the object and its reconcile loop. */
 export function ContentionPanel({ contention }: { readonly contention: Contention }) {
   const { competingWriters, loop } = contention;
   if (competingWriters.length === 0 && loop === undefined) return null;
   const sorted = competingWriters.toSorted((one, other) => other.count - one.count);
   return (
     <section aria-labelledby="contention">
-      <h2 id="contention">Who else writes here</h2>
+      <h2 id="contention">Other writers</h2>
       {loop === undefined ? null : (
         <div class="note warn">
           <strong>
-            <Status tone="warn">Runs in circles</Status>
+            <Status tone="warn">Reconcile loop</Status>
           </strong>{" "}
-          since <Time at={new Date(loop.sinceMs).toISOString()} />. Its starts are slowed down; the
-          next is <Time at={new Date(loop.untilMs).toISOString()} />, unless a person asks.
+          since <Time at={new Date(loop.sinceMs).toISOString()} />. Attempts are throttled; the next
+          starts <Time at={new Date(loop.untilMs).toISOString()} /> or on a user request.
         </div>
       )}
       {sorted.length === 0 ? null : (
@@ -28,10 +28,10 @@ export function ContentionPanel({ contention }: { readonly contention: Contentio
             <thead>
               <tr>
                 <th scope="col">Field manager</th>
-                <th scope="col">What happened</th>
+                <th scope="col">Effect</th>
                 <th scope="col">Field</th>
                 <th scope="col" class="right">
-                  Times
+                  Count
                 </th>
                 <th scope="col" class="right">
                   Last
@@ -44,17 +44,17 @@ export function ContentionPanel({ contention }: { readonly contention: Contentio
                   <th scope="row" class="strong">
                     {manager}
                   </th>
-                  <td data-label="What happened">
+                  <td data-label="Effect">
                     {kind === "conflict" ? (
-                      <Status tone="race">won against us</Status>
+                      <Status tone="race">caused a conflict</Status>
                     ) : (
-                      <Status tone="warn">we took its field</Status>
+                      <Status tone="warn">lost a field to this controller</Status>
                     )}
                   </td>
                   <td data-label="Field">
-                    {path === "" ? <span class="dim">not told</span> : <code>{path}</code>}
+                    {path === "" ? <span class="dim">not reported</span> : <code>{path}</code>}
                   </td>
-                  <td class="num right" data-label="Times">
+                  <td class="num right" data-label="Count">
                     {formatCount(count)}
                   </td>
                   <td class="right nowrap" data-label="Last">
@@ -66,7 +66,7 @@ export function ContentionPanel({ contention }: { readonly contention: Contentio
           </table>
           {sorted.length > SHOWN ? (
             <p class="more dim small">
-              and {plural(sorted.length - SHOWN, "more pair")} of manager and field
+              and {plural(sorted.length - SHOWN, "more pair")} of writer and field
             </p>
           ) : null}
         </div>

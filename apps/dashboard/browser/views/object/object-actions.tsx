@@ -11,20 +11,20 @@ export interface ObjectActionsProps {
   readonly onDone: () => void;
 }
 
-/** What an operator does with one object. The server refuses those who may not. */
+/** Operator actions on an object. The server checks permissions. */
 export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
   const { cluster, controller, namespace, name } = parts;
   const target = { cluster, controller, name, ...(namespace === undefined ? {} : { namespace }) };
   const { pending } = history;
   const scope = history.paused?.scope.kind;
   if (!mayOperate) return null;
-  const ask = async () => {
+  const request = async () => {
     try {
       const { coalesced } = await call<AcceptedReconcile>("v1/reconciles", {
         method: "POST",
-        body: { ...target, reason: "asked for on the dashboard" },
+        body: { ...target, reason: "requested on the dashboard" },
       });
-      announce(coalesced ? "It was waiting already" : "Requested");
+      announce(coalesced ? "Already queued" : "Requested");
       onDone();
     } catch (error) {
       announce(error instanceof Error ? error.message : String(error));
@@ -32,23 +32,23 @@ export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
   };
   return (
     <div class="buttons">
-      <button type="button" class="primary" onClick={() => void ask()}>
+      <button type="button" class="primary" onClick={() => void request()}>
         Reconcile now
       </button>
       {scope === "key" ? (
         <ActionButton
           label="Resume"
-          explains="What was requested meanwhile runs at once."
+          explains="Pending requests run immediately."
           run={async (action) => {
             await call("v1/pauses/resume", { method: "POST", body: { ...target, ...action } });
             onDone();
-            return `${name} goes on`;
+            return `${name} is resumed`;
           }}
         />
       ) : (
         <ActionButton
           label="Pause"
-          explains="Nothing new starts for this object until somebody resumes it. Requests are kept."
+          explains="No attempt starts for this object until it is resumed. Requests stay queued."
           run={async (action) => {
             await call("v1/pauses", { method: "POST", body: { ...target, ...action } });
             onDone();
@@ -59,7 +59,7 @@ export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
       {pending === undefined ? null : (
         <ActionButton
           label="Cancel"
-          explains="The request that waits or runs is withdrawn. What runs is aborted, unless others asked for it too."
+          explains="Cancels the pending request. A running attempt is aborted unless it also serves other requests."
           run={async (action) => {
             const path = `v1/reconciles/${encodeURIComponent(pending)}/cancel`;
             const { result } = await call<CancelResponse>(path, { method: "POST", body: action });
@@ -71,14 +71,14 @@ export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
       {history.deadLetter === undefined ? null : (
         <ActionButton
           label="Release"
-          explains="It is tried again, with its counters at zero."
+          explains="Retries the object and resets its counters."
           run={async (action) => {
             await call("v1/dead-letters/release", {
               method: "POST",
               body: { ...target, ...action },
             });
             onDone();
-            return `${name} is tried again`;
+            return `${name} is retried`;
           }}
         />
       )}
@@ -87,8 +87,8 @@ export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
 }
 
 const CANCELLED: Readonly<Record<CancelResponse["result"], string>> = {
-  alreadyFinished: "It had ended already",
-  cancelled: "Withdrawn: no attempt will run for it",
-  detached: "Withdrawn; others asked too, so the object is reconciled all the same",
-  aborting: "Its attempt is being aborted",
+  alreadyFinished: "Already finished",
+  cancelled: "Cancelled; no attempt will run for the request",
+  detached: "Cancelled; other requests still reconcile it",
+  aborting: "Aborting the attempt",
 };

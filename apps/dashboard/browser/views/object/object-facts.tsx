@@ -4,7 +4,7 @@ import { formatMs, plural } from "../../parts/format.ts";
 import { Outcome, Phase, Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";
 
-/** How the object stands, and what a person must know before anything else. */
+/** The state of an object, its pause, dead letter and hints. */
 export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
   const { phase, nextAt, failures, conflicts, attempts, lastOutcome, paused, deadLetter } = history;
   const lost = attempts.reduce((sum, record) => sum + conflictsOf(record), 0);
@@ -18,7 +18,7 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
             <Phase of={phase} />
             {nextAt === undefined ? null : (
               <div class="dim small">
-                runs again <Time at={nextAt} />
+                next attempt <Time at={nextAt} />
               </div>
             )}
           </dd>
@@ -27,7 +27,7 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
           <dt>Last outcome</dt>
           <dd>
             {lastOutcome === undefined ? (
-              <span class="dim">none yet</span>
+              <span class="dim">no attempts yet</span>
             ) : (
               <Outcome of={lastOutcome} />
             )}
@@ -39,7 +39,7 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
           </dd>
         </div>
         <div>
-          <dt>Races lost</dt>
+          <dt>Conflicts</dt>
           <dd>
             {lost === 0 ? (
               <Status tone="good">none</Status>
@@ -50,13 +50,13 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
           </dd>
         </div>
         <div>
-          <dt>Typical run</dt>
+          <dt>Median duration</dt>
           <dd>
             <span class="num">{attempts.length === 0 ? "–" : formatMs(median(attempts))}</span>
             <div class="dim small">
               {failures === 0 && conflicts === 0
-                ? "median"
-                : `${failures} failures, ${conflicts} conflicts in a row`}
+                ? "no consecutive failures"
+                : `${failures} consecutive failures, ${conflicts} conflicts`}
             </div>
           </dd>
         </div>
@@ -67,7 +67,7 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
               <span class="num">{latest.generation}</span>
               <div class="dim small">
                 {latest.observedGeneration === undefined
-                  ? "observed is not told"
+                  ? "observedGeneration not reported"
                   : `observed ${latest.observedGeneration}`}
               </div>
             </dd>
@@ -83,10 +83,10 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
           {paused.scope.kind === "key" ? null : (
             <span class="dim">
               {" "}
-              (the whole{" "}
+              (
               {paused.scope.kind === "namespace"
                 ? `namespace ${paused.scope.namespace}`
-                : "controller"}
+                : "entire controller"}
               )
             </span>
           )}
@@ -97,8 +97,8 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
           <strong>
             <Status tone="bad">Dead letter</Status>
           </strong>{" "}
-          since <Time at={deadLetter.since} />, until the object's generation changes or a person
-          asks.
+          since <Time at={deadLetter.since} />, until the generation changes or an operator releases
+          it.
           {deadLetter.error === undefined ? null : (
             <div>
               <code>{deadLetter.error.code}</code> {deadLetter.error.message}
@@ -111,7 +111,7 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
   );
 }
 
-/** What the shown attempts did wrong, each once. */
+/** The distinct hints of the attempts shown. */
 function Hints({ attempts }: { readonly attempts: readonly AttemptRecord[] }) {
   const hints = new Map(
     attempts.flatMap(({ hints: given = [] }) => given).map((hint) => [hint.code, hint]),
@@ -133,7 +133,7 @@ function Hints({ attempts }: { readonly attempts: readonly AttemptRecord[] }) {
   );
 }
 
-/** Every write of the attempt that another writer refused. */
+/** Returns the number of conflicts of an attempt. */
 export function conflictsOf({ writes, conflicts }: AttemptRecord): number {
   return writes.reduce((sum, write) => sum + write.conflicts.length, conflicts.length);
 }

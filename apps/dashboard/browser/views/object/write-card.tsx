@@ -3,7 +3,7 @@ import { ConflictSteps } from "./conflict-story.tsx";
 
 type Write = AttemptRecord["writes"][number];
 
-/** One write: what it changed, in whose name, from whom, and the races before it landed. */
+/** A write: its fields, their previous owners and the conflicts before it. */
 export function WriteCard({
   write,
   controller,
@@ -26,13 +26,13 @@ export function WriteCard({
         {subresource === undefined ? null : <span class="dim"> {subresource}</span>}
         <span class="versions num">
           {fromVersion === undefined ? "" : `${fromVersion} → `}
-          {toVersion ?? (verb === "delete" ? "gone" : "")}
+          {toVersion ?? (verb === "delete" ? "deleted" : "")}
         </span>
       </header>
       {conflicts.length === 0 ? null : (
         <ConflictSteps
           conflicts={conflicts}
-          landed={toVersion === undefined ? undefined : { version: toVersion }}
+          written={toVersion === undefined ? undefined : { version: toVersion }}
         />
       )}
       {fields.length === 0 ? null : (
@@ -64,7 +64,7 @@ interface Field {
   readonly value: unknown;
 }
 
-/** The leaves of a merge patch. Lists are leaves: the patch replaces them as a whole. */
+/** Returns the leaves of a merge patch. Lists are leaves, because a patch replaces them as a whole. */
 function flatten(patch: Readonly<Record<string, unknown>>, above = ""): Field[] {
   return Object.entries(patch).flatMap(([name, value]) => {
     const path = above === "" ? name : `${above}.${name}`;

@@ -12,7 +12,7 @@ export interface RunActionsProps {
   readonly onDone: () => void;
 }
 
-/** What an operator does with one run. The server refuses those who may not. */
+/** Operator actions on a run. The server checks permissions. */
 export function RunActions(props: RunActionsProps) {
   if (!mayOperate) return null;
   const { status, cancel } = props.run;
@@ -29,7 +29,7 @@ export function RunActions(props: RunActionsProps) {
     case "compensating":
       return (
         <div class="buttons">
-          {status === "blocked" ? <LookButton {...props} /> : null}
+          {status === "blocked" ? <RecheckButton {...props} /> : null}
           <SignalButton {...props} />
           {cancel === undefined ? <CancelButton {...props} /> : null}
         </div>
@@ -44,8 +44,8 @@ function CancelButton({ run: { id }, onDone }: RunActionsProps) {
       danger
       explains={
         <>
-          What it is at is told to stop; then each recorded step that can be undone is, the last
-          first.
+          Aborts the current step. Then compensates the recorded steps in reverse order, where they
+          define a compensation.
           <CliLine line={`konverge run cancel ${quote(id)} --reason WHY`} />
         </>
       }
@@ -59,26 +59,25 @@ function CancelButton({ run: { id }, onDone }: RunActionsProps) {
   );
 }
 
-/** Asks for a retry, and shows the run that goes on. */
+/** Requests a retry and shows the run that results. */
 async function retry({ run: { id }, onDone }: RunActionsProps, body: object): Promise<string> {
   const path = `v1/runs/${encodeURIComponent(id)}/retry`;
   const next = await call<RunDetail>(path, { method: "POST", body });
   if (next.id === id) {
     onDone();
-    return `${idOf(id)} goes on`;
+    return `${idOf(id)} is retried`;
   }
   go(runHref(next.id));
-  return `${idOf(next.id)} begins from the start`;
+  return `${idOf(next.id)} is started`;
 }
 
-function LookButton(props: RunActionsProps) {
+function RecheckButton(props: RunActionsProps) {
   return (
     <ActionButton
-      label="Look again"
+      label="Recheck now"
       explains={
         <>
-          A worker looks at it at once, in place of within a minute; what could not be undone is
-          tried again.
+          Rechecks the run immediately instead of within a minute. Failed compensations are retried.
           <CliLine line={`konverge run retry ${quote(props.run.id)} --reason WHY`} />
         </>
       }
@@ -94,11 +93,11 @@ function RetryButtons(props: RunActionsProps) {
     <div class="buttons">
       {wasUndone ? null : (
         <ActionButton
-          label="Go on from what failed"
+          label="Retry from the failed step"
           explains={
             <>
-              The same run goes on. What was recorded before the first failure is kept; the rest
-              runs again.
+              Continues the same run. Steps recorded before the first failure are kept; all others
+              run again.
               <CliLine line={`konverge run retry ${quote(id)} --from-failed-step --reason WHY`} />
             </>
           }
@@ -106,11 +105,11 @@ function RetryButtons(props: RunActionsProps) {
         />
       )}
       <ActionButton
-        label="Run again"
+        label="Retry as a new run"
         explains={
           <>
-            Another run begins from the start, with the same input and key, in the version of today.
-            This one stays as it is.
+            Starts a new run with the same input and key, in the current version. This run does not
+            change.
             <CliLine line={`konverge run retry ${quote(id)} --reason WHY`} />
           </>
         }

@@ -6,7 +6,7 @@ import { now, Time } from "../../parts/time.tsx";
 import { idOf } from "../../api/run-id.ts";
 import { authorText } from "./wait-text.tsx";
 
-/** Where a run comes from and how far it is. */
+/** The origin and progress of a run, with its error, warnings and unconsumed signals. */
 export function RunFacts({ run }: { readonly run: RunDetail }) {
   const {
     createdAt,
@@ -35,13 +35,13 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
             <div class="dim small">
               {by === undefined ? null : <div>by {by}</div>}
               {startedAt === undefined
-                ? "no worker has taken it yet"
-                : `taken by a worker after ${formatMs(Date.parse(startedAt) - Date.parse(createdAt))}`}
+                ? "not yet executed"
+                : `first execution after ${formatMs(Date.parse(startedAt) - Date.parse(createdAt))}`}
             </div>
           </dd>
         </div>
         <div>
-          <dt>{endedAt === undefined ? "So far" : "Took"}</dt>
+          <dt>{endedAt === undefined ? "Elapsed" : "Duration"}</dt>
           <dd>
             <span class="num">{formatMs(Math.max(0, endMs - Date.parse(createdAt)))}</span>
             <div class="dim small">{plural(done, "recorded step")}</div>
@@ -69,10 +69,10 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
         )}
         {retry === undefined ? null : (
           <div>
-            <dt>{retry.originalRun === undefined ? "Went on" : "Another try of"}</dt>
+            <dt>{retry.originalRun === undefined ? "Retried" : "Retry of"}</dt>
             <dd>
               {retry.originalRun === undefined ? (
-                <span>from what failed</span>
+                <span>from the failed step</span>
               ) : (
                 <a href={runHref(retry.originalRun)}>{idOf(retry.originalRun)}</a>
               )}
@@ -103,7 +103,7 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
       {(run.unconsumedSignals ?? []).map(({ id, name, by: sender, at }) => (
         <div key={id} class="note">
           <span>
-            Not taken yet: signal <b>{name}</b>, sent
+            Unconsumed signal <b>{name}</b>, sent
             {sender === undefined ? "" : ` by ${sender}`} <Time at={at} />
           </span>
         </div>

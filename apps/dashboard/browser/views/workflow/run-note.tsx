@@ -1,7 +1,7 @@
 import { Time } from "../../parts/time.tsx";
 import { authorText, waitText, type Run, type Wait } from "./wait-text.tsx";
 
-/** Why a run stands as it does, in a few words for a row. */
+/** The reason for a run's status, for a table row. */
 export function RunNote({
   run: { status, waits = [], error, blockedReason, cancel },
 }: {
@@ -19,7 +19,7 @@ export function RunNote({
         </span>
       );
     case "queued":
-      return <span class="dim">waits for a worker</span>;
+      return <span class="dim">for a worker</span>;
     case "done":
       return null;
     case "running":
@@ -39,7 +39,7 @@ function WaitNote({ waits: [first, ...others] }: { readonly waits: readonly Wait
       {waitText(first)}
       {first.until === undefined ? null : (
         <span class="dim">
-          , {first.kind === "signal" ? "ends" : "goes on"} <Time at={first.until} />
+          , {first.kind === "signal" ? "times out" : "continues"} <Time at={first.until} />
         </span>
       )}
       {others.length === 0 ? null : <span class="dim">, and {others.length} more</span>}

@@ -2,14 +2,14 @@ import { formatMs, plural } from "../../parts/format.ts";
 import { now } from "../../parts/time.tsx";
 import { authorText, waitText, type Run, type Wait } from "./wait-text.tsx";
 
-/** How a run stands, as one sentence. */
+/** The rest of the sentence that begins with a run's status. */
 export function RunSentence({ run }: { readonly run: Run }) {
   const { status, waits = [], cancel, createdAt, startedAt, endedAt } = run;
   const took = formatMs(Date.parse(endedAt ?? createdAt) - Date.parse(createdAt));
   const action = cancel === undefined ? "" : `, cancelled ${authorText(cancel)}`;
   switch (status) {
     case "queued":
-      return <>for {since(createdAt)}, until a worker takes it</>;
+      return <>for {since(createdAt)}, waiting for a worker</>;
     case "running":
       return (
         <>
@@ -20,9 +20,9 @@ export function RunSentence({ run }: { readonly run: Run }) {
     case "waiting":
       return <WaitSentence waits={waits} />;
     case "blocked":
-      return <>until its cause is gone; a worker looks every minute</>;
+      return <>until the cause is fixed; rechecked every minute</>;
     case "compensating":
-      return <>what it did{action}</>;
+      return <>recorded steps{action}</>;
     case "done":
       return <>in {took}</>;
     case "failed":
@@ -43,9 +43,9 @@ function WaitSentence({ waits: [first, ...others] }: { readonly waits: readonly 
     <>
       {waitText(first)}
       {began === undefined ? "" : `, ${since(began)} so far`}
-      {until === undefined ? "" : `; ${kind === "signal" ? "ends" : "goes on"} by itself in `}
+      {until === undefined ? "" : `; ${kind === "signal" ? "times out" : "continues"} in `}
       {until === undefined ? "" : formatMs(Math.max(0, Date.parse(until) - now.value))}
-      {others.length === 0 ? "" : `; and for ${plural(others.length, "thing")} more`}
+      {others.length === 0 ? "" : `; and ${plural(others.length, "more wait")}`}
     </>
   );
 }

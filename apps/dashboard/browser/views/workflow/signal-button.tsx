@@ -6,14 +6,14 @@ import { jsonOf, textOf } from "../../parts/form-fields.ts";
 import { ActionButton } from "../../parts/action-dialog.tsx";
 import type { RunActionsProps } from "./run-actions.tsx";
 
-/** Sends the run a signal; the one that it waits for is filled in. */
+/** Sends a signal to the run. The name defaults to the signal that the run waits for. */
 export function SignalButton({ run, onDone }: RunActionsProps) {
   return (
     <ActionButton
       label="Send signal"
       primary={run.waits?.some(({ kind }) => kind === "signal") === true}
-      asksWhy={false}
-      explains="It is delivered once, also when the run does not wait for it yet. Who sent it is kept in the run."
+      needsReason={false}
+      explains="Delivered once, even if the run does not wait for it yet. The run records the sender."
       fields={<SignalFields run={run} />}
       run={async ({ by }, fields) => {
         const name = textOf(fields, "signal");
@@ -21,13 +21,13 @@ export function SignalButton({ run, onDone }: RunActionsProps) {
         const path = `v1/runs/${encodeURIComponent(run.id)}/signal`;
         await call(path, { method: "POST", body: { name, by, ...payload } });
         onDone();
-        return `Signal ${name} is sent`;
+        return `Signal ${name} sent`;
       }}
     />
   );
 }
 
-/** Which signal, and what with it; the command line says the same as it is typed. */
+/** The name and payload of a signal, with the equivalent command. */
 function SignalFields({ run }: { readonly run: RunDetail }) {
   const waits = (run.waits ?? []).filter(({ kind }) => kind === "signal");
   const [name, setName] = useState(waits[0]?.step.replace(/#\d+$/, "") ?? "");
@@ -48,7 +48,7 @@ function SignalFields({ run }: { readonly run: RunDetail }) {
         />
       </label>
       <label>
-        Payload, as JSON
+        Payload (JSON)
         <textarea
           name="payload"
           rows={4}

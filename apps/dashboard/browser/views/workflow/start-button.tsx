@@ -8,20 +8,20 @@ import { jsonOf, textOf } from "../../parts/form-fields.ts";
 import { ActionButton } from "../../parts/action-dialog.tsx";
 
 export interface StartButtonProps {
-  /** Workflows that there are. */
+  /** All workflows. */
   readonly names: readonly string[];
-  /** The one that is filled in. */
+  /** The default. */
   readonly chosen: string | undefined;
 }
 
-/** Starts a run, and shows it. */
+/** Starts a run and shows its page. */
 export function StartButton(props: StartButtonProps) {
   if (props.names.length === 0) return null;
   return (
     <ActionButton
-      label="Start a run"
-      asksWhy={false}
-      explains="A worker takes it as soon as one is free. Input that does not fit the workflow fails the run before its first step."
+      label="Start run"
+      needsReason={false}
+      explains="The next free worker executes the run. Input that the workflow rejects fails the run before its first step."
       fields={<StartFields {...props} />}
       run={async ({ by }, fields) => {
         const key = textOf(fields, "key").trim();
@@ -34,13 +34,13 @@ export function StartButton(props: StartButtonProps) {
         };
         const { id, created } = await call<StartRunResponse>("v1/runs", { method: "POST", body });
         go(runHref(id));
-        return created ? "Started" : "A run with this key goes on already: this is it";
+        return created ? "Run started" : "A run with this key is already active";
       }}
     />
   );
 }
 
-/** What to start with what; the command line says the same as it is typed. */
+/** The workflow, input and key of a run, with the equivalent command. */
 function StartFields({ names, chosen = names[0] ?? "" }: StartButtonProps) {
   const [workflow, setWorkflow] = useState(chosen);
   const [input, setInput] = useState("");
@@ -66,7 +66,7 @@ function StartFields({ names, chosen = names[0] ?? "" }: StartButtonProps) {
         </select>
       </label>
       <label>
-        Input, as JSON
+        Input (JSON)
         <textarea
           name="input"
           rows={4}
@@ -76,7 +76,7 @@ function StartFields({ names, chosen = names[0] ?? "" }: StartButtonProps) {
         />
       </label>
       <label>
-        Key, if at most one such run may go on at a time
+        Key (at most one active run per key)
         <input
           name="key"
           maxLength={500}

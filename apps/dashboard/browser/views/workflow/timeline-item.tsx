@@ -8,13 +8,13 @@ import type { BarLook, Timeline, TimelineRow } from "./timeline-rows.ts";
 export const barTexts: Readonly<Record<BarLook | "lost", string>> = {
   step: "worked",
   wait: "waited",
-  undo: "taken back",
+  undo: "compensated",
   failed: "failed",
-  instant: "at once",
+  instant: "instant",
   lost: "worker lost",
 };
 
-/** One step or wait: its bar, and on a click all that is recorded of it. */
+/** A step or wait: its bar, and its record when expanded. */
 export function TimelineItem({
   row,
   line,
@@ -22,7 +22,7 @@ export function TimelineItem({
   readonly row: TimelineRow;
   readonly line: Timeline;
 }) {
-  const { name, kind, look, fromMs, toMs, lostMs, isOpen, step, child, message, until, refused } =
+  const { name, kind, look, fromMs, toMs, lostMs, isOpen, step, child, message, until, rejected } =
     row;
   const spanMs = Math.max(1, line.toMs - line.fromMs);
   const tookMs = Math.max(0, toMs - fromMs);
@@ -52,7 +52,7 @@ export function TimelineItem({
             <span
               class={`bar-${look}`}
               role="img"
-              aria-label={`${shown}: ${barTexts[look]} ${took}${isOpen ? " so far" : ""}, from ${formatMs(Math.max(0, fromMs - line.fromMs))} on`}
+              aria-label={`${shown}: ${barTexts[look]} ${took}${isOpen ? " so far" : ""}, started at ${formatMs(Math.max(0, fromMs - line.fromMs))}`}
               style={{
                 left: `${((fromMs - line.fromMs) / spanMs) * 100}%`,
                 width: `${(tookMs / spanMs) * 100}%`,
@@ -67,14 +67,13 @@ export function TimelineItem({
             {message === undefined ? null : <span class="dim">{message}</span>}
             {lostMs === undefined ? null : (
               <span class="warn">
-                its worker was lost; another one went on {formatMs(fromMs - lostMs)} after the
-                record before
+                worker lost; resumed {formatMs(fromMs - lostMs)} after the previous record
               </span>
             )}
-            {attempts < 2 ? null : <span class="warn">{plural(attempts, "try", "tries")}</span>}
+            {attempts < 2 ? null : <span class="warn">{plural(attempts, "attempt")}</span>}
             {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
-            {refused.length === 0 ? null : (
-              <span class="warn">{plural(refused.length, "signal")} refused</span>
+            {rejected.length === 0 ? null : (
+              <span class="warn">{plural(rejected.length, "signal")} rejected</span>
             )}
             {step?.error === undefined ? null : (
               <span class={toneOf(row)}>{step.error.message}</span>
@@ -82,7 +81,7 @@ export function TimelineItem({
           </span>
         </summary>
         <dl class="details">
-          <dt>Began</dt>
+          <dt>Started</dt>
           <dd>
             <Clock at={new Date(fromMs).toISOString()} />
           </dd>
@@ -96,7 +95,7 @@ export function TimelineItem({
           )}
           {until === undefined || !isOpen ? null : (
             <>
-              <dt>Ends by itself</dt>
+              <dt>Times out</dt>
               <dd>
                 <Time at={until} />
               </dd>
@@ -110,10 +109,10 @@ export function TimelineItem({
               </dd>
             </>
           )}
-          {refused.map((refusal) => (
+          {rejected.map((rejection) => (
             <>
-              <dt>Refused</dt>
-              <dd>{refusal}</dd>
+              <dt>Rejected</dt>
+              <dd>{rejection}</dd>
             </>
           ))}
           {step?.value === undefined ? null : (
@@ -128,7 +127,7 @@ export function TimelineItem({
       </details>
       {child === undefined ? null : (
         <div class="line-grid line-child">
-          <a href={runHref(child)}>its run</a>
+          <a href={runHref(child)}>Open child run</a>
         </div>
       )}
     </li>

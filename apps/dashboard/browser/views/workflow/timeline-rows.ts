@@ -2,47 +2,47 @@ import type { RunDetail } from "@konverge/contracts";
 
 type Step = RunDetail["steps"][number];
 
-/** What a bar is drawn as. */
+/** The appearance of a bar. */
 export type BarLook = "step" | "wait" | "undo" | "failed" | "instant";
 
-/** A bar on the time line of a run, in ms of epoch. */
+/** A bar on the timeline of a run, in Unix ms. */
 export interface TimelineRow {
   readonly name: string;
   readonly kind: Step["kind"];
   readonly look: BarLook;
   readonly fromMs: number;
   readonly toMs: number;
-  /** Since when a worker was lost before it, or nobody had the run. */
+  /** Start of the gap before this row in which a worker was lost. */
   readonly lostMs?: number;
-  /** True while it goes on: it ends at the present. */
+  /** True while the step or wait is in progress; it ends at the present. */
   readonly isOpen: boolean;
-  /** True when its begin is not recorded: it is taken to be the record before. */
+  /** True without a recorded start; the previous record is used instead. */
   readonly isGuessed: boolean;
   readonly step?: Step;
   /** Id of the child's run. */
   readonly child?: string;
-  /** What an open wait for objects lacks. */
+  /** The unmet condition of an open wait for objects. */
   readonly message?: string;
-  /** When an open wait ends by itself. */
+  /** The timeout of an open wait. */
   readonly until?: string;
-  /** Signals that were dropped in this wait, and why. */
-  readonly refused: readonly string[];
+  /** Reasons for signals rejected during this wait. */
+  readonly rejected: readonly string[];
 }
 
 export interface Timeline {
   readonly fromMs: number;
   readonly toMs: number;
-  /** In the order in which they began. */
+  /** By start time. */
   readonly steps: readonly TimelineRow[];
   readonly undos: readonly TimelineRow[];
-  /** Since when a worker does something that is not recorded yet; missing when none does. */
-  readonly atWorkMs?: number;
+  /** Start of an execution without a record yet; absent if no worker executes the run. */
+  readonly executingSinceMs?: number;
 }
 
-/** Behind the name of a step: a sleep that was cut short, and signals that were refused. */
+/** Suffix of a step name for a shortened sleep or a rejected signal. */
 const MARK = /^(.*)!([^!]*)$/s;
 
-/** Puts the records and the open waits of a run on one scale; `nowMs` is where what goes on ends. */
+/** Puts the records and open waits of a run on one scale. Open rows end at `nowMs`. */
 export function timelineOf(run: RunDetail, nowMs: number): Timeline {
   const fromMs = Date.parse(run.startedAt ?? run.createdAt);
   const marks = run.steps.flatMap((step) => {
@@ -76,7 +76,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       step: cut?.error === undefined ? step : { ...step, error: cut.error },
       ...(step.child === undefined ? {} : { child: step.child }),
       ...(kind === "sleep" && until !== undefined ? { until } : {}),
-      refused: own
+      rejected: own
         .filter(({ mark }) => mark !== "over")
         .map((each) => each.step.error?.message ?? ""),
     };
@@ -97,7 +97,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       ...(child === undefined ? {} : { child }),
       ...(message === undefined ? {} : { message }),
       ...(until === undefined ? {} : { until }),
-      refused: marks.filter(({ of }) => of === name).map(({ step }) => step.error?.message ?? ""),
+      rejected: marks.filter(({ of }) => of === name).map(({ step }) => step.error?.message ?? ""),
     }));
   const all = [...rows, ...open].toSorted((one, other) => one.fromMs - other.fromMs);
   return {
@@ -105,11 +105,13 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
     toMs,
     steps: all.filter(({ kind }) => kind !== "undo"),
     undos: all.filter(({ kind }) => kind === "undo"),
-    ...(run.status === "running" || run.status === "compensating" ? { atWorkMs: lastMs } : {}),
+    ...(run.status === "running" || run.status === "compensating"
+      ? { executingSinceMs: lastMs }
+      : {}),
   };
 }
 
-/** The ends of waits that a person or the clock brings about are no failures of the run. */
+/** Cancelled waits and timeouts are not failures of the run. */
 const NO_FAILURES: readonly (string | undefined)[] = [undefined, "cancelled", "wait_timeout"];
 
 function lookOf(kind: Step["kind"], code: string | undefined): BarLook {
@@ -129,16 +131,16 @@ function lookOf(kind: Step["kind"], code: string | undefined): BarLook {
   }
 }
 
-/** The last mark must leave room for its text. */
+/** Leaves room for the text of the last mark. */
 const LAST_MARK = 0.93;
-/** Distances of marks that people read easily. */
+/** Readable intervals between marks. */
 const STEPS_MS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
   600_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000, 172_800_000,
   432_000_000, 864_000_000, 2_592_000_000,
 ];
 
-/** Places of about four marks of an axis of that length, in ms from its begin. */
+/** Returns the positions of about four marks, in ms from the start of the axis. */
 export function ticksOf(spanMs: number): readonly number[] {
   const step = STEPS_MS.find((each) => spanMs / each <= 5) ?? 2_592_000_000;
   return Array.from(

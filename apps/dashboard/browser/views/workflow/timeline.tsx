@@ -6,7 +6,7 @@ import { now } from "../../parts/time.tsx";
 import { barTexts, TimelineItem } from "./timeline-item.tsx";
 import { ticksOf, timelineOf, type Timeline, type TimelineRow } from "./timeline-rows.ts";
 
-/** What a run did and waited for, each a bar to scale; it grows while the run goes on. */
+/** The steps and waits of a run as bars to scale. It grows while the run is active. */
 export function RunTimeline({ run }: { readonly run: RunDetail }) {
   const line = timelineOf(run, run.endedAt === undefined ? now.value : 0);
   const { steps, undos } = line;
@@ -17,9 +17,9 @@ export function RunTimeline({ run }: { readonly run: RunDetail }) {
         <h2 id="steps">Steps</h2>
         <Legend rows={rows} />
       </div>
-      {steps.length === 0 && line.atWorkMs === undefined ? (
-        <Empty title="No step is recorded yet">
-          <p>A step appears here when it has ended, or when the run waits for it.</p>
+      {steps.length === 0 && line.executingSinceMs === undefined ? (
+        <Empty title="No recorded steps yet">
+          <p>Steps appear when they finish or when the run waits for them.</p>
         </Empty>
       ) : (
         <div class="panel line">
@@ -28,16 +28,18 @@ export function RunTimeline({ run }: { readonly run: RunDetail }) {
             {steps.map((row) => (
               <TimelineItem key={row.name} row={row} line={line} />
             ))}
-            {line.atWorkMs === undefined || undos.length > 0 ? null : <AtWork line={line} />}
+            {line.executingSinceMs === undefined || undos.length > 0 ? null : (
+              <Executing line={line} />
+            )}
           </ol>
           {undos.length === 0 ? null : (
             <>
-              <h3>Taken back</h3>
+              <h3>Compensation</h3>
               <ol>
                 {undos.map((row) => (
                   <TimelineItem key={row.name} row={row} line={line} />
                 ))}
-                {line.atWorkMs === undefined ? null : <AtWork line={line} />}
+                {line.executingSinceMs === undefined ? null : <Executing line={line} />}
               </ol>
             </>
           )}
@@ -62,26 +64,32 @@ function Axis({ line: { fromMs, toMs } }: { readonly line: Timeline }) {
   );
 }
 
-/** What a worker does now is known when it is recorded. */
-function AtWork({ line: { fromMs, toMs, atWorkMs = toMs } }: { readonly line: Timeline }) {
+/** The time since the last record, while a worker executes the run. */
+function Executing({
+  line: { fromMs, toMs, executingSinceMs = toMs },
+}: {
+  readonly line: Timeline;
+}) {
   const spanMs = Math.max(1, toMs - fromMs);
-  const shares = [atWorkMs - fromMs, toMs - atWorkMs].map((ms) => `${(ms / spanMs) * 100}%`);
+  const shares = [executingSinceMs - fromMs, toMs - executingSinceMs].map(
+    (ms) => `${(ms / spanMs) * 100}%`,
+  );
   return (
     <li class="line-row">
       <div class="line-grid">
         <span class="line-name">
-          <Status tone="run">at work</Status>
+          <Status tone="run">executing</Status>
         </span>
         <span class="line-track">
           <span
             class="bar-now"
             role="img"
-            aria-label={`at work for ${formatMs(toMs - atWorkMs)}`}
+            aria-label={`executing for ${formatMs(toMs - executingSinceMs)}`}
             style={{ left: shares[0], width: shares[1] }}
           />
         </span>
         <span class="num right nowrap">
-          {formatMs(toMs - atWorkMs)}
+          {formatMs(toMs - executingSinceMs)}
           <span class="dim"> …</span>
         </span>
       </div>
@@ -98,7 +106,7 @@ function Legend({ rows }: { readonly rows: readonly TimelineRow[] }) {
     ? ([...looks, "lost"] as const)
     : looks;
   return (
-    <ul class="legend" aria-label="Looks of the bars">
+    <ul class="legend" aria-label="Bar styles">
       {shown.map((look) => (
         <li key={look}>
           <span class={`bar-${look}`} />
@@ -107,8 +115,8 @@ function Legend({ rows }: { readonly rows: readonly TimelineRow[] }) {
       ))}
       <li>
         {isGuessed
-          ? "where a begin is not recorded, from the record before"
-          : "from its first try to its record"}
+          ? "from the previous record if no start is recorded"
+          : "from first attempt to record"}
       </li>
     </ul>
   );

@@ -3,20 +3,20 @@ import { useEffect, useState } from "preact/hooks";
 import { call, CallError, type Trouble } from "../../api/call.ts";
 import { pause } from "../../api/pause.ts";
 
-/** How long the server waits for something new; what a wait lacks is no older than that. */
+/** Longest wait of a request at the server. Messages of waits are at most this old. */
 const WAIT = "5s";
-/** After an answer that is none. */
+/** Delay after a failed request. */
 const RETRY_MS = 2_000;
 
 export interface LiveRun {
-  /** The last good answer. */
+  /** The last successful response. */
   readonly run: RunDetail | undefined;
   readonly trouble: Trouble | undefined;
-  /** Asks again now. */
+  /** Sends the request again. */
   readonly reload: () => void;
 }
 
-/** A run, as soon as it changes: each request waits at the server until there is something else to be seen, or the run has ended. */
+/** Follows a run: each request waits at the server until the run changes or finishes. */
 export function useRun(id: string): LiveRun {
   const [run, setRun] = useState<RunDetail>();
   const [trouble, setTrouble] = useState<Trouble>();
@@ -41,7 +41,7 @@ export function useRun(id: string): LiveRun {
           setTrouble(troubleOf(error));
           await pause(RETRY_MS, signal);
         }
-        await untilSeen(signal);
+        await untilVisible(signal);
       }
     };
     void follow();
@@ -53,11 +53,11 @@ export function useRun(id: string): LiveRun {
 function troubleOf(error: unknown): Trouble {
   return error instanceof CallError
     ? error.trouble
-    : { code: "internal", title: "Unreadable answer", detail: String(error) };
+    : { code: "internal", title: "Unreadable response", detail: String(error) };
 }
 
-/** Resolves at once while the page is looked at. */
-async function untilSeen(signal: AbortSignal): Promise<void> {
+/** Resolves when the page is visible. */
+async function untilVisible(signal: AbortSignal): Promise<void> {
   while (document.hidden && !signal.aborted) {
     await new Promise((resolve) => {
       document.addEventListener("visibilitychange", resolve, { once: true });

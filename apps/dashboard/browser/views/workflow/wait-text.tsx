@@ -4,19 +4,19 @@ import type { ComponentChildren } from "preact";
 export type Run = RunList["items"][number];
 export type Wait = NonNullable<Run["waits"]>[number];
 
-/** What a wait is for; "waits" stands before it. */
+/** Describes a wait, to follow "waiting". */
 export function waitText({ kind, step, message }: Wait): ComponentChildren {
   const name = <strong>{step}</strong>;
   switch (kind) {
     case "signal":
       return <>for signal {name}</>;
     case "sleep":
-      return <>out its sleep {name}</>;
+      return <>for sleep {name}</>;
     case "child":
-      return <>for its child {name}</>;
+      return <>for child {name}</>;
     case "step":
     case "undo":
-      return <>to try {name} again</>;
+      return <>to retry {name}</>;
     case "wait":
       return (
         <>
@@ -29,7 +29,7 @@ export function waitText({ kind, step, message }: Wait): ComponentChildren {
   }
 }
 
-/** Who ordered a cancellation or a retry, and why. */
+/** Formats the author and reason of a cancellation or retry. */
 export function authorText({ by, reason }: NonNullable<Run["cancel"]> = {}): string {
   return `by ${by ?? "another run"}${reason === undefined ? "" : `: ${reason}`}`;
 }

@@ -4,7 +4,7 @@ import { formatCount } from "../../parts/format.ts";
 import { Status, type Tone } from "../../parts/status.tsx";
 import { WorkerCount } from "../../parts/worker-count.tsx";
 
-/** What a column counts, and how it is told when there are any. */
+/** The columns by run status. A tone marks counts above zero. */
 const COLUMNS: readonly {
   readonly title: string;
   readonly status: keyof OverviewWorkflow["runs"];
@@ -13,13 +13,13 @@ const COLUMNS: readonly {
   { title: "Queued", status: "queued" },
   { title: "Running", status: "running" },
   { title: "Waiting", status: "waiting" },
-  { title: "Undoing", status: "compensating", tone: "warn" },
-  { title: "Stuck", status: "blocked", tone: "bad" },
+  { title: "Compensating", status: "compensating", tone: "warn" },
+  { title: "Blocked", status: "blocked", tone: "bad" },
   { title: "Failed", status: "failed", tone: "bad" },
   { title: "Done", status: "done" },
 ];
 
-/** A row per workflow: how many of its runs stand how, each a link to them. */
+/** A row per workflow with its runs by status. Each count links to those runs. */
 export function WorkflowTable({ rows }: { readonly rows: readonly OverviewWorkflow[] }) {
   return (
     <div class="panel">
