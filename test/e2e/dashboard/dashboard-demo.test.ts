@@ -137,7 +137,7 @@ test("shows a chart with a summary and the same data as a table", async (context
   await chart.locator("canvas").waitFor();
   await page.getByText("Show as table").click();
   const attempts = await page.locator(".as-table tbody td:nth-child(2)").allTextContents();
-  const sum = attempts.reduce((total, text) => total + Number(text.replaceAll(",", "")), 0);
+  const sum = attempts.reduce((partial, text) => partial + Number(text.replaceAll(",", "")), 0);
   expect(sum).toBeGreaterThan(0);
   expect(sum.toLocaleString("en-US")).toBe(total);
   expect(troubles).toEqual([]);
