@@ -301,7 +301,7 @@ test("dead letters: counts all matches before their release", async (context) =>
   await until("all are dead-lettered", () => worker.closed.length === 3);
   await page.goto(`${url}/`);
   await page.getByRole("heading", { name: "1 error." }).waitFor();
-  await page.getByRole("link", { name: "node-pool: 3 dead letters" }).click();
+  await page.getByRole("link", { name: "node-pool: 3 dead-lettered keys" }).click();
   await page.getByLabel("Name", { exact: true }).fill("blue");
   await expect.poll(() => page.locator("tbody tr").count()).toBe(2);
   await page.getByRole("button", { name: "Release all matches" }).click();
