@@ -8,7 +8,7 @@ import {
 } from "@konverge/core";
 import { Queue } from "bullmq";
 import { createQueueControl } from "./control/create-queue-control.ts";
-import { assertOwnKey } from "./keys/job-payload.ts";
+import { assertOwnKey, type QueueOwner } from "./keys/job-payload.ts";
 import { createKeyReader } from "./control/key-reader.ts";
 import {
   DEFAULT_PREFIX,
@@ -17,11 +17,12 @@ import {
   runIdOf,
   runScript,
   withRedis,
+  type RedisClient,
   type RedisTarget,
 } from "@konverge/redis";
 import { queueNames, type QueueNames } from "./keys/queue-names.ts";
 import { DEFAULT_CONCURRENCY, startQueueWorker } from "./attempt/queue-worker.ts";
-import { createRequester } from "./request/requester.ts";
+import { createRequester, type Requester } from "./request/requester.ts";
 import { headAgeScript } from "./scripts/head-age.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
 import { findShardsIssue } from "./keys/shard-of.ts";
@@ -29,7 +30,7 @@ import { createShardedQueue } from "./sharded-queue.ts";
 import { requestMany } from "./request/request-many.ts";
 import type { QueueWorker, RequestObserver, WorkQueue } from "./contract/work-queue.ts";
 
-/** Kept events of BullMQ, about; nothing of ours reads them. */
+/** Approximate number of BullMQ events kept. Konverge does not read them. */
 const EVENTS_KEPT = 1_000;
 const DEFAULT_LEASE_MS = 10_000;
 const MIN_LEASE_MS = 100;
@@ -39,29 +40,29 @@ export interface WorkQueueOptions {
   readonly redis: RedisTarget;
   readonly controller: string;
   readonly cluster: string;
-  /** First part of all names in Redis, so that two installations can share one. Default `konverge`. */
+  /** Prefix of all names in Redis, so that installations can share one. Default `konverge`. */
   readonly prefix?: string;
   /**
-   * How long a key stays with a worker that says nothing, in ms. Default 10 s. Too short and a busy process loses keys it
-   * works on; too long and the keys of a dead worker wait. The same for all workers of a queue.
+   * Time after which the key of an unresponsive worker is released, in ms. Default 10 s. Too short: a busy process loses
+   * running keys. Too long: the keys of a crashed worker wait. Must be equal for all workers of a queue.
    */
   readonly leaseMs?: number;
-  /** Parts over which the keys are spread, 1 to 64. Default 1. The same for all processes: `bindCluster` holds them to it. */
+  /** Number of parts that the keys are split into, 1 to 64. Default 1. Equal for all processes; `bindCluster` checks it. */
   readonly shards?: number;
   /**
-   * Keys that may wait, parked ones included, before requests from outside (triggers `http` and `cli`) for further keys are
-   * refused, however many ask at once. Default: no bound. Too low refuses a burst that would have been worked off in
-   * seconds; too high fills Redis: about 2 KiB a key.
+   * Waiting keys, including parked ones, from which external requests (triggers `http` and `cli`) for further keys are
+   * rejected, also under concurrency. Default: no limit. Too low rejects bursts that would be processed in seconds; too
+   * high fills Redis, at about 2 KiB per key.
    */
   readonly maxQueueLength?: number;
-  /** Told when the connection for requests fails; requests themselves reject. Default: nobody. */
+  /** Receives errors of the connection for requests; the requests themselves reject. Default: errors are ignored. */
   readonly onError?: (error: Error) => void;
-  /** Looks on at every request of this process, its timers' included. Must not throw. */
+  /** Observes every request of this process, including those of timers. Must not throw. */
   readonly observe?: (key: ObjectKey, trigger: Trigger) => RequestObserver;
 }
 
 /**
- * The queue of one controller on one cluster. Connects in the background: a request waits for Redis up to a second.
+ * Opens the queue of one controller on one cluster. Connects in the background: a request waits for Redis up to 1 s.
  * @throws KonvergeError `invalid_config`
  */
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
@@ -77,100 +78,34 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   return createShardedQueue([openQueue(each, 0), ...others], DEFAULT_CONCURRENCY);
 }
 
-/** A queue, or one shard of it. */
+/** Opens a queue, or one shard of it. */
 function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   const { controller, cluster, prefix = DEFAULT_PREFIX, leaseMs = DEFAULT_LEASE_MS } = options;
-  if (!(leaseMs >= MIN_LEASE_MS)) {
-    throw new KonvergeError(
-      "invalid_config",
-      `leaseMs is ${leaseMs}; at least ${MIN_LEASE_MS} is needed`,
-    );
-  }
-  const { maxQueueLength = Infinity } = options;
-  if (!(maxQueueLength > 0)) {
-    throw new KonvergeError(
-      "invalid_config",
-      `maxQueueLength is ${maxQueueLength}; give a number above 0`,
-    );
-  }
+  const { maxQueueLength = Infinity, onError = () => undefined } = options;
+  checkOptions(leaseMs, maxQueueLength);
   const names = queueNames(prefix, cluster, controller, shard);
   const redis = openProducer(options.redis);
-  const onError = options.onError ?? (() => undefined);
   redis.on("error", onError);
   const queue = openBullQueue(names, redis, onError);
-  const reader = createKeyReader(redis, names);
   const requester = createRequester(redis, names, maxQueueLength);
-  const control = createQueueControl({ redis, names, controller, cluster, requester });
+  const request = observedRequest(options, requester);
   const workers = new Set<QueueWorker>();
-
-  const request: WorkQueue["request"] = async (key, trigger, requestOptions) => {
-    assertOwnKey(key, options);
-    const observer = options.observe?.(key, trigger);
-    const traceparent = observer?.traceparent;
-    const traced = traceparent === undefined ? trigger : { ...trigger, traceparent };
-    try {
-      const accepted = await requester(key, traced, requestOptions);
-      observer?.ended(accepted);
-      return accepted;
-    } catch (error) {
-      observer?.ended(ensureError(error));
-      throw error;
-    }
-  };
-
   return {
     controller,
     cluster,
-    control,
+    control: createQueueControl({ redis, names, controller, cluster, requester }),
     request,
     requestMany: (items) => requestMany(items, request),
     async requestAt(key, atMs) {
       assertOwnKey(key, options);
       if (!Number.isFinite(atMs) || atMs < 0) {
-        throw new KonvergeError("invalid_request", `atMs is ${atMs}; give a time in ms since 1970`);
+        throw new KonvergeError("invalid_request", `atMs must be epoch milliseconds (got ${atMs})`);
       }
       const id = formatKey(key);
       await withRedis(redis, () => redis.zadd(names.timers, "LT", Math.floor(atMs), id));
     },
-    getRequest: (id) => withRedis(redis, () => reader.getRequest(id)),
-    async getKey(key) {
-      assertOwnKey(key, options);
-      return await withRedis(redis, () => reader.getKey(formatKey(key)));
-    },
-    async listAttempts(key, { limit = DEFAULT_ATTEMPTS_LISTED } = {}) {
-      assertOwnKey(key, options);
-      if (!(Number.isSafeInteger(limit) && limit > 0)) {
-        throw new KonvergeError(
-          "invalid_request",
-          `limit is ${limit}; give a whole number above 0`,
-        );
-      }
-      return await withRedis(redis, () => reader.listAttempts(formatKey(key), limit));
-    },
-    async counts() {
-      const counted = await withRedis(redis, () =>
-        queue.getJobCounts("wait", "prioritized", "active", "delayed"),
-      );
-      const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = counted;
-      return { waiting: wait + prioritized, active, delayed };
-    },
-    headAgeMs: () =>
-      withRedis(redis, () =>
-        runScript(redis, headAgeScript, {
-          keys: { waiting: names.bullWaiting },
-          args: { hashes: names.keyRoot, bull: names.bullRoot },
-        }),
-      ),
-    async incarnation() {
-      const { incarnation } = names;
-      const { marker, info } = await withRedis(redis, () =>
-        runScript(redis, incarnationScript, {
-          keys: { incarnation },
-          args: { fresh: crypto.randomUUID() },
-        }),
-      );
-      return `${marker}@${runIdOf(info)}`;
-    },
+    ...readsOf(options, redis, names),
+    counts: () => withRedis(redis, () => countJobs(queue)),
     work(work) {
       const worker = startQueueWorker({
         target: options.redis,
@@ -191,6 +126,81 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       await closeRedis(redis);
     },
   };
+}
+
+function checkOptions(leaseMs: number, maxQueueLength: number): void {
+  if (!(leaseMs >= MIN_LEASE_MS)) {
+    throw new KonvergeError(
+      "invalid_config",
+      `leaseMs must be >= ${MIN_LEASE_MS} (got ${leaseMs})`,
+    );
+  }
+  if (!(maxQueueLength > 0)) {
+    throw new KonvergeError("invalid_config", `maxQueueLength must be > 0 (got ${maxQueueLength})`);
+  }
+}
+
+function observedRequest(options: WorkQueueOptions, requester: Requester): WorkQueue["request"] {
+  return async (key, trigger, requestOptions) => {
+    assertOwnKey(key, options);
+    const observer = options.observe?.(key, trigger);
+    const traceparent = observer?.traceparent;
+    const traced = traceparent === undefined ? trigger : { ...trigger, traceparent };
+    try {
+      const accepted = await requester(key, traced, requestOptions);
+      observer?.ended(accepted);
+      return accepted;
+    } catch (error) {
+      observer?.ended(ensureError(error));
+      throw error;
+    }
+  };
+}
+
+type QueueReads = Pick<
+  WorkQueue,
+  "getRequest" | "getKey" | "listAttempts" | "headAgeMs" | "incarnation"
+>;
+
+function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): QueueReads {
+  const reader = createKeyReader(redis, names);
+  return {
+    getRequest: (id) => withRedis(redis, () => reader.getRequest(id)),
+    async getKey(key) {
+      assertOwnKey(key, owner);
+      return await withRedis(redis, () => reader.getKey(formatKey(key)));
+    },
+    async listAttempts(key, { limit = DEFAULT_ATTEMPTS_LISTED } = {}) {
+      assertOwnKey(key, owner);
+      if (!(Number.isSafeInteger(limit) && limit > 0)) {
+        throw new KonvergeError("invalid_request", `limit must be an integer > 0 (got ${limit})`);
+      }
+      return await withRedis(redis, () => reader.listAttempts(formatKey(key), limit));
+    },
+    headAgeMs: () =>
+      withRedis(redis, () =>
+        runScript(redis, headAgeScript, {
+          keys: { waiting: names.bullWaiting },
+          args: { hashes: names.keyRoot, bull: names.bullRoot },
+        }),
+      ),
+    async incarnation() {
+      const { incarnation } = names;
+      const { marker, info } = await withRedis(redis, () =>
+        runScript(redis, incarnationScript, {
+          keys: { incarnation },
+          args: { fresh: crypto.randomUUID() },
+        }),
+      );
+      return `${marker}@${runIdOf(info)}`;
+    },
+  };
+}
+
+async function countJobs(queue: Queue): ReturnType<WorkQueue["counts"]> {
+  const counted = await queue.getJobCounts("wait", "prioritized", "active", "delayed");
+  const { wait = 0, prioritized = 0, active = 0, delayed = 0 } = counted;
+  return { waiting: wait + prioritized, active, delayed };
 }
 
 function openBullQueue(

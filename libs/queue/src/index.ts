@@ -6,31 +6,32 @@ export type {
   AnnouncedDefinition,
   AnnouncedWorker,
   AnnouncedWorkflow,
+} from "./fleet/announced.ts";
+export type {
   ControllerRegistry,
   ControllerRegistryOptions,
   StopHeartbeat,
 } from "./fleet/controller-registry.ts";
 export type { AttemptRow } from "./history/attempt-row.ts";
 export { createHistoryReader } from "./history/history-reader.ts";
+export type { AttemptPage, AttemptQuery } from "./history/attempt-search.ts";
 export type {
-  AttemptPage,
-  AttemptQuery,
   ContentionEntry,
   ContentionReport,
   HistoryReader,
   HistoryReaderOptions,
   Rollup,
 } from "./history/history-reader.ts";
-export { createHistoryWriter, contentionObject } from "./history/history-writer.ts";
 export type {
   ContentionNote,
   ContentionPair,
   HistoryAnswer,
   HistoryBatch,
-  HistoryWriter,
-  HistoryWriterOptions,
   RollupNote,
-} from "./history/history-writer.ts";
+} from "./history/history-batch.ts";
+export { contentionObject } from "./history/contention-object.ts";
+export { createHistoryWriter } from "./history/history-writer.ts";
+export type { HistoryWriter, HistoryWriterOptions } from "./history/history-writer.ts";
 export { createWorkQueue } from "./create-work-queue.ts";
 export { joinWorkers } from "./attempt/join-workers.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";

@@ -89,7 +89,7 @@ export class AttemptHistory {
         loops,
       });
       this.#learn(answer, wrote);
-      for (const name of answer.toSay) reporting.get(name)?.();
+      for (const name of answer.granted) reporting.get(name)?.();
       if (this.#isFailing) this.#options.log.info({}, "history writes resumed");
       this.#isFailing = false;
     } catch (error) {

@@ -1,17 +1,12 @@
-import {
-  defined,
-  ensureError,
-  KonvergeError,
-  sleepMs,
-  type ObjectKey,
-  type Outcome,
-} from "@konverge/core";
+import { defined, ensureError, KonvergeError, sleepMs, type ObjectKey } from "@konverge/core";
 import type { Job } from "bullmq";
 import type { RedisClient } from "@konverge/redis";
 import type { AttemptStore, EndCall } from "./attempt-store.ts";
+import { textsOf } from "./attempt-texts.ts";
+import { BackgroundCalls } from "./background-calls.ts";
 import type { Begun, RunningAttempt } from "../scripts/begun.ts";
 import type { Ended } from "../scripts/end.ts";
-import { createBeginAhead, type BegunAhead } from "./begin-ahead.ts";
+import { createBeginAhead, type BeginAhead, type BegunAhead } from "./begin-ahead.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "../keys/job-payload.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -20,36 +15,19 @@ import type { QueueNames } from "../keys/queue-names.ts";
 import { RetrySignal } from "./retry-signal.ts";
 import type { AttemptEnd, AttemptLease, WorkOptions } from "../contract/work-queue.ts";
 
-/** Longest time before a busy key is looked at again, in ms. */
+/** Longest delay of a job whose key is running elsewhere, in ms. */
 const BUSY_MAX_MS = 1_000;
 const BUSY_JITTER_MS = 50;
-const MAX_RECORD_BYTES = 16 * 1_024;
-/** Attempts at once up to which a round trip is what a reconcile waits for; above, it is Redis's own time. */
+/** Concurrent attempts up to which begin-ahead pays: round trips then dominate, above it Redis's own time does. */
 const AHEAD_BELOW = 2;
-/** Of a UUID, 48 bits: two workers of a key must not share it. */
+/** 48 bits of a UUID: two workers of a key must not share a nonce. */
 const NONCE_CHARS = 13;
-const MAX_ERROR_CHARS = 1_000;
-/** How soon an end that Redis refused is tried again, in ms. */
+/** Delay before an end that Redis rejected is sent again, in ms. */
 const END_RETRY_MS = 500;
-
-export interface JobRunner {
-  /** Jobs between begin and end. */
-  readonly active: number;
-  /** BullMQ's processor: resolves to finish the job, throws to retry or move it. */
-  run(job: Job<JobPayload>, token: string | undefined): Promise<void>;
-  /** Wakes a job that BullMQ has just put into backoff when news came meanwhile. */
-  afterRetry(job: Job<JobPayload>, error: Error): void;
-  /** From now on jobs go back to the queue. */
-  refuse(): void;
-  /** Resolves when no job is between begin and end. */
-  idle(): Promise<void>;
-  /** Resolves when everything that was sent to Redis without waiting has been answered. */
-  settled(): Promise<void>;
-}
 
 export interface JobRunnerOptions {
   readonly redis: RedisClient;
-  /** Lets what is written until the answer is called leave together. */
+  /** Buffers commands until the returned function is called, so that they are sent together. */
   readonly gather: () => () => void;
   readonly names: QueueNames;
   readonly owner: QueueOwner;
@@ -60,245 +38,257 @@ export interface JobRunnerOptions {
   readonly onTimerArmed: (afterMs: number) => void;
 }
 
-/** One job from begin to end. */
-export function createJobRunner(options: JobRunnerOptions): JobRunner {
-  const { redis, names, store, keeper, work, plan: planOptions } = options;
-  const { random } = planOptions;
-  const nonce = crypto.randomUUID().slice(0, NONCE_CHARS);
-  const running = new Set<Promise<void>>();
-  const sent = new Set<Promise<unknown>>();
-  let starts = 0;
-  const nextOwner = () => `${nonce}:${(starts += 1)}`;
-  const ahead = createBeginAhead(store, nextOwner);
-  let refusing = false;
+/** A job that BullMQ handed out, with its lock token. */
+interface TakenJob {
+  readonly job: Job<JobPayload>;
+  readonly token: string | undefined;
+}
 
-  const background = (promise: Promise<unknown>) => {
-    const tracked = promise
-      .catch((error: unknown) => work.onError(ensureError(error)))
-      .finally(() => sent.delete(tracked));
-    sent.add(tracked);
-  };
+interface StartedAttempt {
+  readonly key: ObjectKey;
+  readonly id: string;
+  readonly owner: string;
+  readonly askedAtMs: number;
+  readonly begun: RunningAttempt;
+}
 
-  const run = async (job: Job<JobPayload>, token: string | undefined) => {
-    const early = await ahead.take(job, token);
-    if (refusing) {
-      if (early !== undefined) await giveBack(early);
+/** Runs jobs from begin to end: begins the attempt, calls the handler, stores the end and moves the job on. */
+export class JobRunner {
+  readonly #options: JobRunnerOptions;
+  readonly #nonce = crypto.randomUUID().slice(0, NONCE_CHARS);
+  readonly #running = new Set<Promise<void>>();
+  readonly #background: BackgroundCalls;
+  readonly #ahead: BeginAhead;
+  #starts = 0;
+  #refusing = false;
+
+  constructor(options: JobRunnerOptions) {
+    this.#options = options;
+    this.#background = new BackgroundCalls(options.work.onError);
+    this.#ahead = createBeginAhead(options.store, () => this.#nextOwner());
+  }
+
+  /** Jobs between begin and end. */
+  get active(): number {
+    return this.#running.size;
+  }
+
+  /** BullMQ's processor: resolves to finish the job, throws to retry or move it. */
+  async run(job: Job<JobPayload>, token: string | undefined): Promise<void> {
+    const settled = this.#run({ job, token });
+    this.#running.add(settled);
+    try {
+      await settled;
+    } finally {
+      this.#running.delete(settled);
+    }
+  }
+
+  /** Ends the backoff of a job that BullMQ has just delayed if new events arrived meanwhile. */
+  afterRetry(job: Job<JobPayload>, error: Error): void {
+    if (error instanceof RetrySignal) this.#background.add(this.#wakeForNewEvents(job));
+    else this.#options.work.onError(error);
+  }
+
+  /** Returns all further jobs to the queue. */
+  refuse(): void {
+    this.#refusing = true;
+  }
+
+  /** Resolves when no job is between begin and end. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+  }
+
+  /** Resolves when all background calls to Redis have returned. */
+  async settled(): Promise<void> {
+    await Promise.all((await this.#ahead.rest()).map((early) => this.#giveBack(early)));
+    await this.#background.settled();
+  }
+
+  #nextOwner(): string {
+    this.#starts += 1;
+    return `${this.#nonce}:${this.#starts}`;
+  }
+
+  async #run(taken: TakenJob): Promise<void> {
+    const { job, token } = taken;
+    const early = await this.#ahead.take(job, token);
+    if (this.#refusing) {
+      if (early !== undefined) await this.#giveBack(early);
       return await putBack(job, token);
     }
-    const key = keyOfPayload(job.data, options.owner);
+    const key = keyOfPayload(job.data, this.#options.owner);
     const id = job.data.key;
-    const { owner, askedAtMs, begun } = early ?? (await beginNow(id));
-    reportLost(id, begun);
+    const { owner, askedAtMs, begun } = early ?? (await this.#beginNow(id));
+    this.#reportLost(id, begun);
     switch (begun.kind) {
       case "run":
-        return await attempt(job, token, { key, id, owner, askedAtMs, begun });
-      case "busy":
-        return await delayJob(
-          job,
-          token,
-          Math.min(begun.waitMs, BUSY_MAX_MS) + random() * BUSY_JITTER_MS,
-        );
-      case "backoff": {
-        const delayMs = delayOf(planOptions.backoffs.failure, begun.failures - 1, random);
-        background(redis.hset(names.keyHash(id), "nextAt", Math.round(begun.nowMs + delayMs)));
-        return await delayJob(job, token, delayMs);
+        return await this.#attempt(taken, { key, id, owner, askedAtMs, begun });
+      case "busy": {
+        const jitterMs = this.#options.plan.random() * BUSY_JITTER_MS;
+        return await delayJob(job, token, Math.min(begun.waitMs, BUSY_MAX_MS) + jitterMs);
       }
+      case "backoff":
+        return await this.#backOff(taken, begun);
       case "dead":
       case "covered":
       case "paused":
         return undefined;
     }
-  };
+  }
 
-  const reportLost = (id: string, begun: Begun) => {
+  async #backOff(
+    { job, token }: TakenJob,
+    begun: { readonly failures: number; readonly nowMs: number },
+  ): Promise<void> {
+    const { redis, names, plan } = this.#options;
+    const delayMs = delayOf(plan.backoffs.failure, begun.failures - 1, plan.random);
+    const nextAtMs = Math.round(begun.nowMs + delayMs);
+    this.#background.add(redis.hset(names.keyHash(job.data.key), "nextAt", nextAtMs));
+    return await delayJob(job, token, delayMs);
+  }
+
+  #reportLost(id: string, begun: Begun): void {
     if (!("lost" in begun) || begun.lost === 0) return;
+    const { work, names } = this.#options;
     try {
       work.onLost?.({ id, consecutive: begun.lost, isIndexed: names.shard === undefined });
     } catch (error) {
       work.onError(ensureError(error));
     }
-  };
+  }
 
-  const beginNow = async (id: string): Promise<BegunAhead> => {
-    const owner = nextOwner();
+  async #beginNow(id: string): Promise<BegunAhead> {
+    const owner = this.#nextOwner();
     const askedAtMs = performance.now();
-    return { id, owner, askedAtMs, begun: await store.begin(id, owner) };
-  };
+    return { id, owner, askedAtMs, begun: await this.#options.store.begin(id, owner) };
+  }
+
   /** Ends an attempt that never reached its handler. */
-  const giveBack = async ({ id, owner, begun }: BegunAhead) => {
+  async #giveBack({ id, owner, begun }: BegunAhead): Promise<void> {
     if (begun.kind !== "run") return;
     const outcome = { kind: "cancelled", cause: "shutdown" } as const;
-    const plan = planEnd(outcome, begun, planOptions);
+    const plan = planEnd(outcome, begun, this.#options.plan);
     const texts = { errorCode: "", errorMessage: "", record: "" };
-    await store.end({ id, begun, owner, outcome: outcome.kind, plan, ...texts }).answer;
-  };
+    await this.#options.store.end({ id, begun, owner, outcome: outcome.kind, plan, ...texts })
+      .answer;
+  }
 
-  const attempt = async (
-    job: Job<JobPayload>,
-    token: string | undefined,
-    start: { key: ObjectKey; id: string; owner: string; askedAtMs: number; begun: RunningAttempt },
-  ) => {
+  async #attempt(taken: TakenJob, start: StartedAttempt): Promise<void> {
+    const { job, token } = taken;
+    const { store, keeper, work } = this.#options;
     const { id, owner, begun } = start;
     const held = keeper.hold({ id, jobId: job.id ?? id, epoch: begun.epoch }, start.askedAtMs);
-    const lease = leaseOf(start.key, id, begun, held.controller.signal);
-    const end = await handle(lease);
+    const lease = leaseOf(start, held.controller.signal);
+    const end = await this.#handle(lease);
     keeper.release(held);
 
-    const plan = planEnd(end.outcome, begun, planOptions);
-    const ending = {
-      id,
-      begun,
-      owner,
-      outcome: end.outcome.kind,
-      plan,
-      ...errorTexts(end.outcome),
-      record: fitting(recordOf(end, plan), id),
-    };
+    const plan = planEnd(end.outcome, begun, this.#options.plan);
+    const texts = textsOf(id, end, plan, work.onError);
+    const ending = { id, begun, owner, outcome: end.outcome.kind, plan, ...texts };
     const isPlain = plan.job === "complete" && plan.timerMs === undefined && !plan.dead;
-    // With little else to do, the end, BullMQ's finish and the next begin follow each other without waiting.
-    const isAhead = isPlain && token !== undefined && running.size <= AHEAD_BELOW && !refusing;
-    const release = isAhead ? options.gather() : () => undefined;
+    // Below the limit, the end, BullMQ's finish and the next begin follow each other without waiting.
+    const isAhead =
+      isPlain && token !== undefined && this.#running.size <= AHEAD_BELOW && !this.#refusing;
+    const release = isAhead ? this.#options.gather() : () => undefined;
     const handed = store.end(ending);
-    const stored = handed.answer.catch((error: unknown) => insist(ending, ensureError(error)));
+    const stored = handed.answer.catch((error: unknown) =>
+      this.#retryEnd(ending, ensureError(error)),
+    );
     const closed = stored.then((ended) => {
-      report(lease, end, plan, ended);
+      this.#reportClosed(lease, end, plan, ended);
       return ended;
     });
-    // One connection keeps the order, so BullMQ's finish may follow the end without waiting for its answer. Where more
-    // than a record depends on it, wait.
+    // One connection keeps the order, so BullMQ's finish may follow the end without waiting for the result. If more than
+    // a record depends on the result, wait.
     if (isPlain) {
-      background(closed);
+      this.#background.add(closed);
       await handed.sent;
-      if (isAhead) ahead.follow(job, token, release);
+      if (isAhead) this.#ahead.follow(job, token, release);
       return;
     }
-    const { fenced, priority } = await closed;
-    if (plan.timerMs !== undefined) options.onTimerArmed(plan.timerMs);
-    // Another worker has this job now; BullMQ refuses whatever we do to it.
+    await this.#moveOn(taken, end, plan, await closed);
+  }
+
+  async #moveOn(
+    { job, token }: TakenJob,
+    end: AttemptEnd,
+    plan: EndPlan,
+    { fenced, priority }: Ended,
+  ): Promise<void> {
+    if (plan.timerMs !== undefined) this.#options.onTimerArmed(plan.timerMs);
+    // Another worker owns this job now; BullMQ rejects every change by this one.
     if (fenced) throw new RetrySignal("fenced", 1);
-    // Cancelled meanwhile: nothing waits for another attempt.
+    // Cancelled meanwhile: no request is left for another attempt.
     if (priority === 0) return;
-    // The job leaves with its new place: with the old one it would overtake all that came since.
+    // The job leaves with its new priority: with the old one it would overtake all requests since.
     if (job.priority !== priority) await job.changePriority({ priority });
     await moveOn(job, token, plan, end.outcome);
-  };
+  }
 
-  /** A Redis that refuses (BUSY, READONLY) is asked again: the job may be finished, and then nobody else says how it ended. */
-  const insist = async (ending: EndCall, refusal: Error): Promise<Ended> => {
-    work.onError(refusal);
+  /** Repeats an end that Redis rejected (BUSY, READONLY): the job may be finished, so no other attempt stores it. */
+  async #retryEnd(ending: EndCall, refusal: Error): Promise<Ended> {
+    this.#options.work.onError(refusal);
     for (;;) {
-      if (refusing) throw refusal;
+      if (this.#refusing) throw refusal;
       await sleepMs(END_RETRY_MS);
       try {
-        return await store.end(ending).answer;
+        return await this.#options.store.end(ending).answer;
       } catch {
-        // The same as the first, which was told.
+        // The same error as the first, which was reported.
       }
     }
-  };
+  }
 
-  const handle = async (lease: AttemptLease): Promise<AttemptEnd> => {
+  async #handle(lease: AttemptLease): Promise<AttemptEnd> {
+    const { work } = this.#options;
     try {
       return await work.handle(lease);
     } catch (error) {
-      work.onError(ensureError(error));
       const cause = ensureError(error);
+      work.onError(cause);
       const fault = new KonvergeError("internal", "the attempt's runner threw", { cause });
       return { outcome: { kind: "retry", error: fault } };
     }
-  };
+  }
 
-  const report = (lease: AttemptLease, end: AttemptEnd, plan: EndPlan, ended: Ended) => {
+  #reportClosed(lease: AttemptLease, end: AttemptEnd, plan: EndPlan, ended: Ended): void {
     const { fenced, priority } = ended;
+    const { work } = this.#options;
     const waits = priority > 0 && (plan.job === "retry" || plan.job === "delay");
     try {
-      work.onClosed?.(lease, end, { fenced, ...(waits ? { retryAfterMs: plan.delayMs } : {}) });
+      work.onClosed?.(lease, end, {
+        fenced,
+        ...defined({ retryAfterMs: waits ? plan.delayMs : undefined }),
+      });
     } catch (error) {
-      // The attempt is stored; a listener's mistake must not change what becomes of the job.
+      // The attempt is stored; an error in a listener must not change the job.
       work.onError(ensureError(error));
     }
-  };
+  }
 
-  /** BullMQ keeps a parked follow-up until the retry has ended; news may not wait for a backoff. */
-  const wakeForNews = async (job: Job<JobPayload>) => {
-    const priority = await store.wake(job.data.key);
+  /** BullMQ keeps a parked follow-up until the retry ends; new events must not wait for a backoff. */
+  async #wakeForNewEvents(job: Job<JobPayload>): Promise<void> {
+    const priority = await this.#options.store.wake(job.data.key);
     if (priority === 0) return;
     try {
       await job.changePriority({ priority });
       await job.promote();
     } catch (error) {
-      // Somebody else has woken it, or it runs already.
+      // Another process promoted it, or it is already running.
       if (!/not in the delayed state|Missing key/.test(ensureError(error).message)) throw error;
     }
-  };
-
-  const fitting = (record: string, id: string) => {
-    const bytes = Buffer.byteLength(record);
-    if (bytes <= MAX_RECORD_BYTES) return record;
-    work.onError(
-      new KonvergeError(
-        "internal",
-        `the record of ${id} has ${bytes} bytes; at most ${MAX_RECORD_BYTES} are kept`,
-      ),
-    );
-    return JSON.stringify({ droppedBytes: bytes });
-  };
-
-  return {
-    get active() {
-      return running.size;
-    },
-    async run(job, token) {
-      const settled = run(job, token);
-      running.add(settled);
-      try {
-        await settled;
-      } finally {
-        running.delete(settled);
-      }
-    },
-    afterRetry(job, error) {
-      if (error instanceof RetrySignal) background(wakeForNews(job));
-      else work.onError(error);
-    },
-    refuse() {
-      refusing = true;
-    },
-    async idle() {
-      while (running.size > 0) await Promise.allSettled(running);
-    },
-    async settled() {
-      await Promise.all((await ahead.rest()).map(giveBack));
-      while (sent.size > 0) await Promise.all(sent);
-    },
-  };
+  }
 }
 
-function leaseOf(
-  key: ObjectKey,
-  id: string,
-  begun: RunningAttempt,
-  signal: AbortSignal,
-): AttemptLease {
+function leaseOf({ key, id, begun }: StartedAttempt, signal: AbortSignal): AttemptLease {
   const { kind: _, floor, traceparent, covered: __, lost: ___, ...fields } = begun;
   return {
     key,
     id,
     ...fields,
-    ...(floor === "" ? {} : { floor }),
-    ...defined({ traceparent }),
+    ...defined({ floor: floor === "" ? undefined : floor, traceparent }),
     signal,
   };
-}
-
-function recordOf({ record = "" }: AttemptEnd, { job, delayMs }: EndPlan): string {
-  if (typeof record === "string") return record;
-  return record(job === "retry" || job === "delay" ? Math.round(delayMs) : 0);
-}
-
-function errorTexts(outcome: Outcome): { errorCode: string; errorMessage: string } {
-  const error = "error" in outcome ? outcome.error : undefined;
-  if (error === undefined) return { errorCode: "", errorMessage: "" };
-  const code = "code" in error && typeof error.code === "string" ? error.code : outcome.kind;
-  return { errorCode: code, errorMessage: error.message.slice(0, MAX_ERROR_CHARS) };
 }

@@ -7,7 +7,11 @@ import { createDeadLetterRelease } from "./release-dead-letters.ts";
 import { createKeyIndex } from "./key-index.ts";
 import { decodePause, fieldOfScope } from "../contract/pause-scope.ts";
 import type { PauseScope } from "../contract/pause.ts";
-import type { OperatorActionRecord, QueueControl } from "../contract/queue-control.ts";
+import type {
+  CancelResult,
+  OperatorActionRecord,
+  QueueControl,
+} from "../contract/queue-control.ts";
 import type { OperatorAction } from "../contract/pause.ts";
 import { assertOwnKey } from "../keys/job-payload.ts";
 import { parseRequestId } from "../keys/request-id.ts";
@@ -19,93 +23,15 @@ import { RESUME_CLAIM_MS, unpark } from "../request/unpark.ts";
 const ACTIONS_KEPT = 200;
 
 export function createQueueControl(options: QueueControlOptions): QueueControl {
-  const { redis, names, controller, cluster } = options;
+  const { redis, names } = options;
   const index = createKeyIndex(redis, names);
-  const call = <T>(work: () => Promise<T>): Promise<T> => withRedis(redis, work);
-
-  const checkScope = (scope: PauseScope): string => {
-    if (scope.kind === "key") assertOwnKey(scope.key, { controller, cluster });
-    if (scope.kind === "namespace" && scope.namespace === "") {
-      throw new KonvergeError("invalid_request", "namespace is empty; name it", {
-        issues: [{ pointer: "/namespace", detail: "is empty; name it" }],
-      });
-    }
-    return fieldOfScope(scope);
-  };
   return {
-    async pause(scope, given) {
-      const field = checkScope(scope);
-      const action = checkOperatorAction(given);
-      await call(() =>
-        runScript(redis, pauseScript, {
-          keys: { pauses: names.pauses, actions: names.actions },
-          args: {
-            field,
-            note: JSON.stringify(action),
-            action: actionText("pause", scopeText(scope), action),
-          },
-        }),
-      );
-    },
-    async resume(scope, given) {
-      const field = checkScope(scope);
-      const { pauses, actions, parked, resuming } = names;
-      const action = actionText("resume", scopeText(scope), checkOperatorAction(given));
-      const wasPaused = await call(() =>
-        runScript(redis, resumeScript, {
-          keys: { pauses, actions, parked, resuming },
-          args: { field, action, claimMs: RESUME_CLAIM_MS },
-        }),
-      );
-      if (!wasPaused) {
-        throw new KonvergeError("not_found", `${scopeText(scope)} is not paused`);
-      }
-      // Any worker would do the rest too, if this process ended here.
-      let resumed = 0;
-      for (;;) {
-        const step = await call(() => unpark(redis, names, RESUME_CLAIM_MS));
-        resumed += step.resumed;
-        if (!step.more) return { resumed };
-      }
-    },
-    async listPauses() {
-      const stored = await call(() => redis.hgetall(names.pauses));
-      return Object.entries(stored)
-        .map(([field, note]) => decodePause(field, note))
-        .toSorted((one, other) => one.since.localeCompare(other.since));
-    },
-    async cancel(requestId, given) {
-      const { key, number } = parseRequestId(requestId);
-      assertOwnKey(parseRequestKey(requestId, key), { controller, cluster });
-      const action = checkOperatorAction(given);
-      const result = await call(() =>
-        runScript(redis, cancelScript, {
-          keys: {
-            key: names.keyHash(key),
-            cancelled: names.cancelled(key),
-            aborts: names.aborts,
-            parked: names.parked,
-            ageing: names.ageing,
-            actions: names.actions,
-          },
-          args: {
-            member: key,
-            asked: number,
-            note: JSON.stringify(action),
-            action: actionText("cancel", requestId, action),
-            retentionMs: RETENTION_MS,
-          },
-        }),
-      );
-      if (result === "unknown") {
-        throw new KonvergeError("not_found", `there is no request "${requestId}"`);
-      }
-      return result;
-    },
-    listKeys: (query = {}) => call(() => index.list(query)),
+    ...pausesOf(options),
+    cancel: (requestId, given) => cancelRequest(options, requestId, given),
+    listKeys: (query = {}) => withRedis(redis, () => index.list(query)),
     release: createDeadLetterRelease({ ...options, index }),
     async listOperatorActions() {
-      const stored = await call(() => redis.lrange(names.actions, 0, ACTIONS_KEPT - 1));
+      const stored = await withRedis(redis, () => redis.lrange(names.actions, 0, ACTIONS_KEPT - 1));
       return stored.map((text) => {
         const { atMs, ...action } = JSON.parse(text) as Omit<OperatorActionRecord, "at"> & {
           atMs: number;
@@ -116,7 +42,100 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
   };
 }
 
-/** The scripts put the time of Redis in front. */
+function pausesOf(
+  options: QueueControlOptions,
+): Pick<QueueControl, "pause" | "resume" | "listPauses"> {
+  const { redis, names } = options;
+  const { pauses, actions, parked, resuming } = names;
+  return {
+    async pause(scope, given) {
+      const field = fieldOfOwnScope(scope, options);
+      const action = checkOperatorAction(given);
+      await withRedis(redis, () =>
+        runScript(redis, pauseScript, {
+          keys: { pauses, actions },
+          args: {
+            field,
+            note: JSON.stringify(action),
+            action: actionText("pause", scopeText(scope), action),
+          },
+        }),
+      );
+    },
+    async resume(scope, given) {
+      const field = fieldOfOwnScope(scope, options);
+      const action = actionText("resume", scopeText(scope), checkOperatorAction(given));
+      const wasPaused = await withRedis(redis, () =>
+        runScript(redis, resumeScript, {
+          keys: { pauses, actions, parked, resuming },
+          args: { field, action, claimMs: RESUME_CLAIM_MS },
+        }),
+      );
+      if (!wasPaused) {
+        throw new KonvergeError("not_found", `${scopeText(scope)} is not paused`);
+      }
+      // If this process ends here, any worker completes the rest.
+      let resumed = 0;
+      for (;;) {
+        const step = await withRedis(redis, () => unpark(redis, names, RESUME_CLAIM_MS));
+        resumed += step.resumed;
+        if (!step.more) return { resumed };
+      }
+    },
+    async listPauses() {
+      const stored = await withRedis(redis, () => redis.hgetall(pauses));
+      return Object.entries(stored)
+        .map(([field, note]) => decodePause(field, note))
+        .toSorted((one, other) => one.since.localeCompare(other.since));
+    },
+  };
+}
+
+async function cancelRequest(
+  { redis, names, controller, cluster }: QueueControlOptions,
+  requestId: string,
+  given: OperatorAction,
+): Promise<CancelResult> {
+  const { key, number } = parseRequestId(requestId);
+  assertOwnKey(parseRequestKey(requestId, key), { controller, cluster });
+  const action = checkOperatorAction(given);
+  const result = await withRedis(redis, () =>
+    runScript(redis, cancelScript, {
+      keys: {
+        key: names.keyHash(key),
+        cancelled: names.cancelled(key),
+        aborts: names.aborts,
+        parked: names.parked,
+        ageing: names.ageing,
+        actions: names.actions,
+      },
+      args: {
+        member: key,
+        asked: number,
+        note: JSON.stringify(action),
+        action: actionText("cancel", requestId, action),
+        retentionMs: RETENTION_MS,
+      },
+    }),
+  );
+  if (result === "unknown") {
+    throw new KonvergeError("not_found", `request "${requestId}" does not exist`);
+  }
+  return result;
+}
+
+function fieldOfOwnScope(scope: PauseScope, { controller, cluster }: QueueControlOptions): string {
+  if (scope.kind === "key") assertOwnKey(scope.key, { controller, cluster });
+  if (scope.kind === "namespace" && scope.namespace === "") {
+    const detail = "must not be empty";
+    throw new KonvergeError("invalid_request", `namespace ${detail}`, {
+      issues: [{ pointer: "/namespace", detail }],
+    });
+  }
+  return fieldOfScope(scope);
+}
+
+/** Returns the log entry of an action. The scripts add the time. */
 function actionText(
   kind: OperatorActionRecord["kind"],
   scope: string,
@@ -140,7 +159,7 @@ function parseRequestKey(requestId: string, key: string): ObjectKey {
   try {
     return parseKey(key);
   } catch (error) {
-    throw new KonvergeError("not_found", `"${requestId}" is not the id of a request`, {
+    throw new KonvergeError("not_found", `"${requestId}" is not a request id`, {
       cause: error,
     });
   }

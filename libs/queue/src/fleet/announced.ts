@@ -1,0 +1,44 @@
+import type { WorkerRole } from "@konverge/core";
+
+/** The properties of a controller that other processes need to make requests for it. */
+export interface AnnouncedController {
+  readonly name: string;
+  readonly cluster: string;
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  /** Plural. */
+  readonly resource: string;
+  readonly scope: "Namespaced" | "Cluster";
+}
+
+/** The properties of a workflow that other processes need to start runs of it. */
+export interface AnnouncedWorkflow {
+  readonly name: string;
+  /** Version of the workflow's code. */
+  readonly version: number;
+}
+
+/** The version of a controller that a worker runs. */
+export interface AnnouncedDefinition {
+  /** The reconciled kind, for display. */
+  readonly kind: string;
+  /** Differs between versions. */
+  readonly digest: string;
+}
+
+export interface AnnouncedWorker {
+  readonly workerId: string;
+  readonly controllers: readonly string[];
+  /** By controller name. */
+  readonly definitions: Readonly<Record<string, AnnouncedDefinition>>;
+  /** Versions of the worker's workflows, by name; absent for workers of older versions. */
+  readonly workflows?: Readonly<Record<string, number>>;
+  /** Whether the worker makes requests, runs handlers, or both. */
+  readonly role: WorkerRole;
+  /** Version of Konverge. */
+  readonly version: string;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly host: string;
+}

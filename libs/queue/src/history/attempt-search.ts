@@ -1,0 +1,92 @@
+import { KonvergeError, namespaceSegment, parseKey } from "@konverge/core";
+import type { RedisClient } from "@konverge/redis";
+import { decodeRow, type AttemptRow } from "./attempt-row.ts";
+import type { HistoryNames } from "./history-names.ts";
+
+/** Rows per round trip. */
+const CHUNK = 1_000;
+/** Rows that one search reads before it returns a cursor. */
+const MOST_SCANNED = 20_000;
+
+/** Filters of a search, combined with AND. */
+export interface AttemptQuery {
+  readonly controller?: string | undefined;
+  /** Plural, or `plural.group`. */
+  readonly resource?: string | undefined;
+  /** `_` for cluster-scoped objects. */
+  readonly namespace?: string | undefined;
+  /** A substring of the name. */
+  readonly name?: string | undefined;
+  readonly outcome?: string | undefined;
+  readonly errorCode?: string | undefined;
+  /** A competing field manager. */
+  readonly manager?: string | undefined;
+  readonly hint?: string | undefined;
+  /** Only attempts with a conflict whose competing manager is known. */
+  readonly contested?: boolean | undefined;
+  readonly limit: number;
+  /** The `next` of an earlier page. */
+  readonly cursor?: string | undefined;
+}
+
+export interface AttemptPage {
+  /** Newest first. */
+  readonly items: readonly AttemptRow[];
+  /** The cursor of the next page. A short or empty page can have one: a search reads 20,000 attempts at most. */
+  readonly next?: string;
+}
+
+/** @throws KonvergeError `invalid_request` for an invalid cursor */
+export async function searchAttempts(
+  redis: RedisClient,
+  names: HistoryNames,
+  query: AttemptQuery,
+): Promise<AttemptPage> {
+  const found: AttemptRow[] = [];
+  let end = query.cursor === undefined ? "+" : `(${checkCursor(query.cursor)}`;
+  for (let scanned = 0; scanned < MOST_SCANNED; scanned += CHUNK) {
+    const chunk = await redis.xrevrange(names.index, end, "-", "COUNT", CHUNK);
+    for (const [id, [, text = ""]] of chunk) {
+      const row = decodeRow(text);
+      if (!matches(row, query)) continue;
+      found.push(row);
+      if (found.length === query.limit) return { items: found, next: id };
+    }
+    const last = chunk.at(-1);
+    if (last === undefined || chunk.length < CHUNK) return { items: found };
+    end = `(${last[0]}`;
+  }
+  return { items: found, next: end.slice(1) };
+}
+
+function checkCursor(cursor: string): string {
+  if (/^\d+-\d+$/.test(cursor)) return cursor;
+  const detail = `cursor is "${cursor}"; write the "next" of an earlier answer, or leave it out`;
+  throw new KonvergeError("invalid_request", detail, {
+    issues: [{ pointer: "/cursor", detail }],
+  });
+}
+
+function matches(row: AttemptRow, query: AttemptQuery): boolean {
+  if (query.outcome !== undefined && row.outcome !== query.outcome) return false;
+  if (query.errorCode !== undefined && !hasCode(row, query.errorCode)) return false;
+  if (query.manager !== undefined && !row.managers.includes(query.manager)) return false;
+  if (query.contested === true && row.managers.length === 0) return false;
+  if (query.hint !== undefined && !row.hints.includes(query.hint)) return false;
+  const { controller, resource, namespace, name } = query;
+  if ((controller ?? resource ?? namespace ?? name) === undefined) return true;
+  const key = parseKey(row.key);
+  if (controller !== undefined && key.controller !== controller) return false;
+  if (namespace !== undefined && namespaceSegment(key.namespace) !== namespace) return false;
+  if (name !== undefined && !key.name.includes(name)) return false;
+  return resource === undefined || isOfResource(key, resource);
+}
+
+/** Of an API server's error, `kube_api.AlreadyExists` in full, either part will do. */
+function hasCode({ errorCode }: AttemptRow, wanted: string): boolean {
+  return errorCode === wanted || errorCode.split(".").includes(wanted);
+}
+
+function isOfResource(key: { resource: string; group: string }, wanted: string): boolean {
+  return key.resource === wanted || `${key.resource}.${key.group}` === wanted;
+}
