@@ -131,9 +131,12 @@ test("news starts a key that keeps failing only as often as its bucket allows; a
 });
 
 test.each([
-  { ageing: { ageingMs: 5 }, says: /ageing: is 5 ms; give at least 100/ },
-  { ageing: { weights: { a: 0 } }, says: /weights\.a: is 0; give a number from 0\.001 to 1000/ },
-])("refuses $ageing", ({ ageing, says }) => {
+  { ageing: { ageingMs: 5 }, says: /agingTime: must be >= 100 ms \(got 5\)/ },
+  {
+    ageing: { weights: { a: 0 } },
+    says: /weights\.a: must be a number from 0\.001 to 1000 \(got 0\)/,
+  },
+])("rejects $ageing", ({ ageing, says }) => {
   const queue = harness.open();
   expect(() => workOn(queue, () => ({ kind: "done" }), { fairness: ageing })).toThrow(says);
 });

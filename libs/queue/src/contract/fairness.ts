@@ -1,13 +1,13 @@
 import { invalidConfig, type ErrorIssue } from "@konverge/core";
 
-/** How requests of several namespaces share one queue. The same for all workers of a queue; the last that started decides. */
+/** The shares of namespaces in one queue. Equal for all workers of a queue; the last worker to start decides. */
 export interface Fairness {
   /**
-   * A waiting request comes next, whatever else waits, when it has waited this long, in ms. Default 60 s. Too short and a
-   * backlog is served in the order of its age alone; too long and resyncs wait behind a busy queue.
+   * Waiting time after which a request starts next, in ms. Default 60 s. Too short: a backlog is served by age alone. Too
+   * long: resyncs wait behind a busy queue.
    */
   readonly ageingMs: number;
-  /** Starts of a namespace for each start of one with weight 1, while both have requests waiting. Default 1 each. */
+  /** Starts of a namespace per start of a namespace with weight 1, while both have waiting requests. Default 1. */
   readonly weights: Readonly<Record<string, number>>;
 }
 
@@ -15,26 +15,26 @@ const DEFAULT_AGEING_MS = 60_000;
 const MIN_AGEING_MS = 100;
 const MAX_WEIGHT = 1_000;
 
-/** Everything that is wrong with it. */
+/** Returns all errors in the options. */
 export function findFairnessIssues({ ageingMs, weights }: Fairness): ErrorIssue[] {
   const issues: ErrorIssue[] = [];
   if (!(Number.isFinite(ageingMs) && ageingMs >= MIN_AGEING_MS)) {
     issues.push({
       pointer: "/agingTime",
-      detail: `ageing: is ${ageingMs} ms; give at least ${MIN_AGEING_MS}`,
+      detail: `agingTime: must be >= ${MIN_AGEING_MS} ms (got ${ageingMs})`,
     });
   }
   for (const [namespace, weight] of Object.entries(weights)) {
     if (weight >= 1 / MAX_WEIGHT && weight <= MAX_WEIGHT) continue;
     issues.push({
       pointer: `/weights/${namespace}`,
-      detail: `weights.${namespace}: is ${weight}; give a number from ${1 / MAX_WEIGHT} to ${MAX_WEIGHT}`,
+      detail: `weights.${namespace}: must be a number from ${1 / MAX_WEIGHT} to ${MAX_WEIGHT} (got ${weight})`,
     });
   }
   return issues;
 }
 
-/** With what is left out at its default. @throws KonvergeError `invalid_config` with everything that is wrong */
+/** Applies defaults. @throws KonvergeError `invalid_config` with all errors */
 export function checkedFairness({
   ageingMs = DEFAULT_AGEING_MS,
   weights = {},
@@ -45,7 +45,7 @@ export function checkedFairness({
   return fairness;
 }
 
-/** What the script `age` reads. Namespaces are encoded as in keys. */
+/** Returns the arguments of the script `age`. Namespaces are encoded as in keys. */
 export function fairnessArguments({ ageingMs, weights }: Fairness): {
   readonly ageMs: number;
   readonly weights: string;
@@ -53,7 +53,7 @@ export function fairnessArguments({ ageingMs, weights }: Fairness): {
 } {
   const pairs = Object.entries(weights).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return {
-    // Somewhat early, since the pump that looks after the aged comes by every so often.
+    // Slightly early, because the aging pump runs at intervals.
     ageMs: Math.floor(ageingMs * 0.9),
     weights: JSON.stringify(pairs),
     tenants: pairs.map(([namespace, weight]) => ({ name: encodeURIComponent(namespace), weight })),

@@ -1,7 +1,7 @@
 import { formatKey, parseKey } from "@konverge/core";
 import type { OperatorAction, Pause, PauseScope } from "./pause.ts";
 
-/** The field of a scope in the hash of pauses. */
+/** Returns the field of a scope in the hash of pauses. */
 export function fieldOfScope(scope: PauseScope): string {
   switch (scope.kind) {
     case "controller":
@@ -13,12 +13,12 @@ export function fieldOfScope(scope: PauseScope): string {
   }
 }
 
-/** The fields of all scopes that a key belongs to, the narrowest first. */
+/** Returns the fields of all scopes of a key, narrowest first. */
 export function pauseFieldsOf(id: string): readonly string[] {
   return [`k/${id}`, `n/${namespaceOf(id)}`, "*"];
 }
 
-/** A field of the hash of pauses with its note. */
+/** Decodes a field of the hash of pauses and its note. */
 export function decodePause(field: string, note: string): Pause {
   const { atMs, by, reason } = JSON.parse(note) as OperatorAction & { readonly atMs: number };
   return { scope: scopeOfField(field), by, reason, since: new Date(atMs).toISOString() };
@@ -33,7 +33,7 @@ function scopeOfField(field: string): PauseScope {
     : { kind: "key", key: parseKey(text) };
 }
 
-/** The namespace segment of a key as it is written there. */
+/** Returns the encoded namespace segment of a key. */
 export function namespaceOf(id: string): string {
   return id.split("/", 4)[3] ?? "";
 }

@@ -2,24 +2,24 @@ import type { ObjectKey } from "@konverge/core";
 import type { KeyState } from "./key-state.ts";
 import type { OperatorAction, Pause, PauseScope } from "./pause.ts";
 
-/** An order that was given, with its time (ISO 8601). `scope` is text: a key, a namespace, or a controller's all. */
+/** A logged operator action with its time (ISO 8601). `scope` is text: a key, a namespace or the controller. */
 export interface OperatorActionRecord extends OperatorAction {
   readonly kind: "pause" | "resume" | "cancel" | "release";
   readonly scope: string;
   readonly at: string;
-  /** Of a release: the keys that were released. */
+  /** Number of keys that a release requested. */
   readonly count?: number;
 }
 
 export interface KeyFilter {
   readonly phase?: KeyState["phase"];
   readonly namespace?: string;
-  /** Any part of the name. */
+  /** A substring of the name. */
   readonly name?: string;
 }
 
 export interface KeyQuery extends KeyFilter {
-  /** Only keys behind this one; `next` of the page before. */
+  /** Only keys after this one; the `next` of the previous page. */
   readonly after?: string;
   /** 1 to 1,000. Default 100. */
   readonly limit?: number;
@@ -32,21 +32,21 @@ export interface KeyPage {
   /** By key. */
   readonly items: readonly KeySummary[];
   /**
-   * Present while there may be more. A page can be short, or empty, and have it: a call looks at 10,000 keys at most, so
-   * that no search holds up the queue.
+   * Present if more keys may follow. A short or empty page can have it: a call reads 10,000 keys at most, so that no search
+   * delays the queue.
    */
   readonly next?: string;
 }
 
-/** How a cancellation went. */
+/** The result of a cancellation. */
 export type CancelResult =
-  /** Nothing was changed: the request had ended, or been cancelled, before. */
+  /** No change: the request had already ended or been cancelled. */
   | "alreadyFinished"
   /** No attempt will run for it. */
   | "cancelled"
-  /** It has ended for its caller; the key goes on, since others have requested it too. */
+  /** The request has ended; the key continues for other requests. */
   | "detached"
-  /** The attempt that runs for it is being aborted, within about half a second. */
+  /** Its running attempt is being aborted, within about half a second. */
   | "aborting";
 
 /** Dead letters to release: one key, or all that match. */
@@ -54,25 +54,25 @@ export type DeadLetterSelector =
   | { readonly key: ObjectKey }
   | { readonly match: Omit<KeyFilter, "phase"> };
 
-/** What people do with a queue. Nothing here goes past `request`: BullMQ's own remove, retry and drain would lose requests. */
+/** The operator actions on a queue. All use `request`: BullMQ's remove, retry and drain would lose requests. */
 export interface QueueControl {
-  /** Starts nothing of the scope any more; what runs may end, what is requested stays pending. */
+  /** Stops starting attempts in the scope. Running attempts end normally; requests stay pending. */
   pause(scope: PauseScope, action: OperatorAction): Promise<void>;
-  /** Requests every key of the scope that waited for it. @throws KonvergeError `not_found` when it is not paused. */
+  /** Requests every paused key of the scope. @throws KonvergeError `not_found` if the scope is not paused. */
   resume(scope: PauseScope, action: OperatorAction): Promise<{ readonly resumed: number }>;
   listPauses(): Promise<Pause[]>;
-  /** Withdraws a request. @throws KonvergeError `not_found` for an id that was never given. */
+  /** Cancels a request. @throws KonvergeError `not_found` for an unknown id. */
   cancel(requestId: string, action: OperatorAction): Promise<CancelResult>;
   listKeys(query?: KeyQuery): Promise<KeyPage>;
   /**
-   * Requests dead keys, as a person's requests: their counters begin anew. Answers how many there were.
-   * @throws KonvergeError `not_found` for one key that is not dead.
+   * Requests dead-lettered keys as user requests, which resets their counters. Returns the number of keys.
+   * @throws KonvergeError `not_found` for a single key that is not dead-lettered.
    */
   release(
     selection: DeadLetterSelector,
     action: OperatorAction,
     options?: { readonly dryRun?: boolean; readonly via?: "http" | "cli" },
   ): Promise<{ readonly count: number }>;
-  /** The last 200, newest first. */
+  /** The latest 200, newest first. */
   listOperatorActions(): Promise<OperatorActionRecord[]>;
 }

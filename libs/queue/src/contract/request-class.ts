@@ -1,6 +1,6 @@
 import type { RequestClass } from "../contract/work-queue.ts";
 
-/** Place of each class in scripts and hashes; lower is more urgent. */
+/** The number of each class in scripts and hashes; lower is more urgent. */
 const CLASS_RANK: Readonly<Record<RequestClass, number>> = {
   interactive: 1,
   event: 2,
@@ -14,14 +14,14 @@ export function rankOf(requestClass: RequestClass): number {
   return CLASS_RANK[requestClass];
 }
 
-/** @throws RangeError for a rank that no script of ours gives. */
+/** @throws RangeError for an unknown rank. */
 export function classOf(rank: number): RequestClass {
   const found = BY_RANK[rank - 1];
   if (found === undefined) throw new RangeError(`no request class has rank ${rank}`);
   return found;
 }
 
-/** Whether a request of this class tells something that the key does not know yet. */
+/** Returns true if the class marks new events. */
 export function isNewEventByDefault(requestClass: RequestClass): boolean {
   return requestClass === "interactive" || requestClass === "event";
 }

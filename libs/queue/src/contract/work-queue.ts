@@ -11,34 +11,34 @@ import type {
   Trigger,
 } from "@konverge/core";
 
-/** What a request is for; decides its place in the queue and whether it may wake a key that backs off. */
+/** The purpose of a request. Determines its priority, and whether it can end a backoff. */
 export type RequestClass = "interactive" | "event" | "retry" | "resync";
 
 export interface RequestOptions {
   /** Default `event`. */
   readonly class?: RequestClass;
   /**
-   * True when something changed that the key does not know yet, or a person asks: it wakes a key from its backoff.
+   * True for a new event or a user request, which ends a backoff.
    * Default: true for `interactive` and `event`, else false.
    */
   readonly news?: boolean;
 }
 
-/** An acknowledged request. Finished when an attempt that began at or after `number` has ended for good. */
+/** An acknowledged request. Finished when an attempt that began at or after `number` has a final outcome. */
 export interface AcceptedRequest {
-  /** Key and number, fit for a URL path after percent-encoding. */
+  /** Key and number; percent-encode it for URL paths. */
   readonly id: string;
   readonly key: string;
   readonly number: number;
-  /** True when the request joined one that was already waiting. */
+  /** True if the request joined a waiting one. */
   readonly coalesced: boolean;
 }
 
-/** What looks on at one request. */
+/** Observes one request. */
 export interface RequestObserver {
-  /** W3C trace context to go on with in place of the trigger's. */
+  /** W3C trace context that replaces the trigger's. */
   readonly traceparent?: string | undefined;
-  /** Redis has the request, or does not. */
+  /** Receives the acknowledgement or the error. */
   readonly ended: (result: AcceptedRequest | Error) => void;
 }
 
@@ -48,12 +48,12 @@ export interface RequestItem {
   readonly options?: RequestOptions;
 }
 
-/** What became of one of many requests. */
+/** The result of one of many requests. */
 export type RequestResult =
   | { readonly kind: "accepted"; readonly accepted: AcceptedRequest }
   | { readonly kind: "refused"; readonly error: KonvergeError };
 
-/** How a request stands. `attempt` is the one that finished it, or the last one so far. */
+/** The state of a request. `outcome` and `error` are those of its final or latest attempt. */
 export interface RequestState {
   readonly id: string;
   readonly key: string;
@@ -62,11 +62,11 @@ export interface RequestState {
   readonly attempts: number;
   readonly finishedAt?: string;
   readonly error?: { readonly code: string; readonly message: string };
-  /** The pause that it waits for. */
+  /** The pause that blocks it. */
   readonly paused?: Pause;
 }
 
-/** One run of the handler, as the queue hands it out. */
+/** One attempt that the queue hands out. */
 export interface AttemptLease {
   readonly key: ObjectKey;
   /** The key in its canonical text form. */
@@ -78,40 +78,40 @@ export interface AttemptLease {
   readonly conflicts: number;
   /** Triggers collected since the last attempt began, oldest first, capped. */
   readonly triggers: readonly Trigger[];
-  /** Highest resourceVersion seen by the collected triggers, if they compare. */
+  /** Highest resourceVersion of the collected triggers, if comparable. */
   readonly floor?: string;
-  /** When the oldest uncovered request was made, and when this attempt began; epoch ms. */
+  /** Times of the oldest uncovered request and of this attempt's start, in epoch ms. */
   readonly requestedAtMs: number;
   readonly startedAtMs: number;
   readonly class: RequestClass;
-  /** W3C trace context of the caller's request, else of the oldest with one; the same in the retries, which have no triggers. */
+  /** W3C trace context of the caller's request, else of the oldest request with one. Retries keep it. */
   readonly traceparent?: string;
-  /** Aborted with a reason when the lease is lost or the worker is killed. */
+  /** Aborted with a reason if the lease is lost or the worker is killed. */
   readonly signal: AbortSignal;
 }
 
 /**
- * What the handler answers. The queue stores `record` (JSON, at most 16 KiB) with the attempt, under the same fence; as a
- * function it is told for how long the key waits because of this outcome, in ms.
+ * The result of the handler. The queue stores `record` (JSON, at most 16 KiB) with the attempt, under the same fence. A
+ * function receives the delay of the key that follows from this outcome, in ms.
  */
 export interface AttemptEnd {
   readonly outcome: Outcome;
   readonly record?: string | ((backoffMs: number) => string);
 }
 
-/** What became of an attempt: `fenced` when another epoch had taken over, then nothing was stored. */
+/** The stored result of an attempt. `fenced`: another epoch had taken over, so nothing was stored. */
 export interface AttemptClosed {
   readonly fenced: boolean;
   /** Delay until the key runs again because of this outcome, in ms. */
   readonly retryAfterMs?: number;
 }
 
-/** An attempt that never ended, and how many of its key there were in a row; from the second on the key backs off first. */
+/** An attempt that never ended. From the second consecutive one on, the key backs off first. */
 export interface LostAttempt {
   /** The key in its canonical text form. */
   readonly id: string;
   readonly consecutive: number;
-  /** The search index has it; of a queue that is split it has not, since a script of a shard cannot reach it. */
+  /** True if the search index has it. False for sharded queues, whose scripts cannot reach the index. */
   readonly isIndexed: boolean;
 }
 
@@ -122,27 +122,27 @@ export interface QueueBackoffs {
 }
 
 export interface WorkOptions {
-  /** Attempts at once in this process, shared out over the shards: at least one each. Default 16. */
+  /** Concurrent attempts in this process, divided over the shards with at least one each. Default 16. */
   readonly concurrency?: number;
   readonly backoffs?: QueueBackoffs;
   /**
-   * What retries after failures may come to, per second over the fleet: the cap of `ladders.failure` grows with the number of
-   * keys that wait, up to 1000 s, so that they stay below. Default: no bound.
+   * Limit for retries after failures, per second over the fleet. The longest delay of `backoffs.failure` grows with the
+   * number of waiting keys, up to 1000 s, to stay below the limit. Default: no limit.
    */
   readonly retriesPerSecond?: number;
-  /** Failures in a row after which a key is dead. Default: never. */
+  /** Consecutive failures after which a key is dead-lettered. Default: never. */
   readonly maxFailures?: number;
-  /** How namespaces share the queue. */
+  /** The shares of namespaces in the queue. */
   readonly fairness?: Partial<Fairness>;
   /** Identifies this worker in records; unique per process. */
   readonly workerId: string;
-  /** Runs one attempt. It must not throw: what the user's handler throws is an outcome. */
+  /** Runs one attempt. Must not throw: an error of the user's handler is an outcome. */
   readonly handle: (attempt: AttemptLease) => Promise<AttemptEnd>;
-  /** Told after `end` was stored (or fenced). */
+  /** Called after `end` was stored or fenced. */
   readonly onClosed?: (attempt: AttemptLease, end: AttemptEnd, closed: AttemptClosed) => void;
-  /** Told when an attempt is found that never ended: its worker died, or stood still for longer than its lease. */
+  /** Called for an attempt that never ended: its worker crashed, or was unresponsive for longer than its lease. */
   readonly onLost?: (lost: LostAttempt) => void;
-  /** Told about errors of the queue itself, such as a lost connection. */
+  /** Receives errors of the queue itself, such as a lost connection. */
   readonly onError: (error: Error) => void;
   readonly random?: () => number;
 }
@@ -151,51 +151,51 @@ export interface WorkOptions {
 export interface QueueWorker {
   /** Attempts running now. */
   readonly active: number;
-  /** Takes nothing new until `resume`; running attempts go on. For as long as the API server may not be called. */
+  /** Takes no new jobs until `resume`; running attempts continue. Used while the circuit breaker is open. */
   pause(): void;
   resume(): void;
-  /** Takes nothing new, waits for running attempts up to `graceMs`, aborts the rest, releases. */
+  /** Takes no new jobs, waits up to `graceMs` for running attempts, aborts the rest and closes. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** Aborts running attempts at once; their keys run again elsewhere. */
   kill(): Promise<void>;
 }
 
-/** A stored attempt: `record` is what the handler answered; of a lost one, what the queue knows, as JSON. */
+/** A stored attempt. `record` is the handler's record, or for a lost attempt the queue's data as JSON. */
 export interface StoredAttempt {
   /** Its epoch, which grows by one with every attempt of the key. */
   readonly id: string;
   readonly record: string;
-  /** `lost`: its worker died, or lost the key and never said how it ended. */
+  /** `lost`: its worker crashed, or lost the key before it stored an end. */
   readonly outcome: OutcomeKind | "lost";
   readonly worker: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number;
-  /** The number of the last request that it covers. */
+  /** Number of the last covered request. */
   readonly covered: number;
   readonly error?: { readonly code: string; readonly message: string };
 }
 
 /**
- * The queue of one controller on one cluster. Requests for one key coalesce: at most one runs and one waits (P2), and an
- * acknowledged one is never lost (P1).
+ * The queue of one controller on one cluster. Requests for a key coalesce: at most one runs and one waits (P2). An
+ * acknowledged request is never lost (P1).
  */
 export interface WorkQueue {
   readonly controller: string;
   readonly cluster: string;
   /** Pauses, dead letters, cancellation and search. */
   readonly control: QueueControl;
-  /** Resolves once Redis has it. @throws KonvergeError `redis_unavailable`, `queue_full` */
+  /** Resolves once Redis has stored the request. @throws KonvergeError `redis_unavailable`, `queue_full` */
   request(key: ObjectKey, trigger: Trigger, options?: RequestOptions): Promise<AcceptedRequest>;
   /**
-   * Up to 1,000 requests, pipelined; one result per item, in order. What is refused keeps none of the others from being
-   * accepted. @throws KonvergeError `invalid_request` for more than 1,000
+   * Makes up to 1,000 requests, pipelined. Returns one result per item, in order; rejected items do not affect the others.
+   * @throws KonvergeError `invalid_request` for more than 1,000
    */
   requestMany(items: readonly RequestItem[]): Promise<RequestResult[]>;
-  /** Requests `key` at `atMs` (epoch ms); the earliest of several wishes wins. */
+  /** Requests `key` at `atMs` (epoch ms). The earliest of several times is kept. */
   requestAt(key: ObjectKey, atMs: number): Promise<void>;
-  /** @throws KonvergeError `not_found` for an id that was never given. */
+  /** @throws KonvergeError `not_found` for an unknown id. */
   getRequest(id: string): Promise<RequestState>;
-  /** Undefined for a key nobody ever requested. */
+  /** Undefined for a key that was never requested. */
   getKey(key: ObjectKey): Promise<KeyState | undefined>;
   /** Newest first. */
   listAttempts(key: ObjectKey, options?: { readonly limit?: number }): Promise<StoredAttempt[]>;
@@ -205,11 +205,11 @@ export interface WorkQueue {
     readonly active: number;
     readonly delayed: number;
   }>;
-  /** How long the key that starts next has been waiting, in ms; 0 when none waits. Few wait longer, and none for long. */
+  /** Waiting time of the key at the queue head, in ms; 0 if none waits. */
   headAgeMs(): Promise<number>;
   /**
-   * Changes when Redis may have lost something: its data, or with a restart or a failover its last writes. Whoever made
-   * requests then makes them again. Costs one read per shard.
+   * Changes if Redis may have lost data, including the last writes before a restart or failover. Callers then repeat their
+   * requests. Costs one read per shard.
    */
   incarnation(): Promise<string>;
   work(options: WorkOptions): QueueWorker;

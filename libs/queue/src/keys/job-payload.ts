@@ -1,21 +1,21 @@
 import { ensureError, KonvergeError, parseKey, type ObjectKey } from "@konverge/core";
 import { UnrecoverableError } from "bullmq";
 
-/** The payload of a job: the key and nothing else, since what a coalesced add carries is dropped. */
+/** The payload of a job. Only the key: BullMQ drops the payload of a coalesced add. */
 export interface JobPayload {
   readonly key: string;
 }
 
-/** Whose keys a queue serves. */
+/** The controller and cluster whose keys a queue serves. */
 export interface QueueOwner {
   readonly controller: string;
   readonly cluster: string;
 }
 
-/** Longest text of a mistake: payloads come from anywhere. */
+/** Longest error text. Payloads are untrusted. */
 const MAX_CHARS = 200;
 
-/** @throws KonvergeError `invalid_key` for a key of another queue: it would never run here. */
+/** @throws KonvergeError `invalid_key` for a key of another queue, which would never run here. */
 export function assertOwnKey(key: ObjectKey, { controller, cluster }: QueueOwner): void {
   if (key.controller === controller && key.cluster === cluster) return;
   throw new KonvergeError(
@@ -26,13 +26,13 @@ export function assertOwnKey(key: ObjectKey, { controller, cluster }: QueueOwner
 }
 
 /**
- * The key of a job's payload, which may be anything: whoever reaches Redis can add jobs.
- * @throws UnrecoverableError for one that no request of ours has made, since it is as wrong the next time
+ * Returns the key of a job's payload. The payload is untrusted: every client of Redis can add jobs.
+ * @throws UnrecoverableError for a job that Konverge did not add; a retry cannot succeed
  */
 export function keyOfPayload(payload: unknown, owner: QueueOwner): ObjectKey {
   const { key: text } = (payload ?? {}) as { readonly key?: unknown };
   try {
-    if (typeof text !== "string") throw new Error("its data has no key");
+    if (typeof text !== "string") throw new Error("its payload has no key");
     const key = parseKey(text);
     assertOwnKey(key, owner);
     return key;
@@ -40,7 +40,7 @@ export function keyOfPayload(payload: unknown, owner: QueueOwner): ObjectKey {
     const why = ensureError(error).message;
     const clipped = why.length > MAX_CHARS ? `${why.slice(0, MAX_CHARS)}...` : why;
     throw new UnrecoverableError(
-      `a job that is not a request of this queue was dropped: ${clipped}; add requests by the API, not by BullMQ`,
+      `job dropped, not a request of this queue: ${clipped}; make requests with the API, not with BullMQ`,
     );
   }
 }

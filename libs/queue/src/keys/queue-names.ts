@@ -1,44 +1,44 @@
 import { KonvergeError } from "@konverge/core";
 import { clusterRoot } from "@konverge/redis";
 
-/** Where a queue keeps what in Redis. All names of a cluster share one hash tag, so scripts may touch several at once. */
+/** The names of a queue's data in Redis. All names of a cluster share one hash tag, so scripts can use several. */
 export interface QueueNames {
-  /** Of a queue that is split. */
+  /** Index of the shard; undefined for an unsharded queue. */
   readonly shard: number | undefined;
-  /** For BullMQ, which puts the queue's name and a type behind it. */
+  /** For BullMQ, which appends the queue's name and a type. */
   readonly bullPrefix: string;
   readonly bullName: string;
-  /** Sorted sets of keys: timers by due time, and those that are being requested. */
+  /** Sorted sets of keys by due time: timers, and claimed timers. */
   readonly timers: string;
   readonly firing: string;
-  /** Hash with the places given to each tenant, and sorted set of keys by the time they have aged. */
+  /** Hash of each tenant's last tags, and sorted set of keys by the time from which they wait. */
   readonly fair: string;
   readonly ageing: string;
-  /** Sorted sets of keys by name: all whose object is not known to be gone, the dead ones, and those that wait for a pause to end. */
+  /** Sorted sets of keys by name: all except those of deleted objects, dead-lettered keys, and paused keys. */
   readonly index: string;
   readonly dead: string;
   readonly parked: string;
-  /** Hash of what is paused, and, while a pause is being ended, how far that has come. */
+  /** Hash of pauses, and the progress of ending one. */
   readonly pauses: string;
   readonly resuming: string;
-  /** Hash of attempts that a person cancelled, until their workers have ended them. */
+  /** Hash of attempts that a user cancelled, until their workers have ended them. */
   readonly aborts: string;
-  /** List of what people ordered, newest first. */
+  /** List of operator actions, newest first. */
   readonly actions: string;
   /** Hash of the cancelled requests of a key. */
   readonly cancelled: (id: string) => string;
   /** BullMQ's sorted set of waiting jobs. */
   readonly bullWaiting: string;
-  /** What `keyHash` puts a key behind, and what BullMQ puts its own names behind. */
+  /** Prefixes of key hashes and of BullMQ's names. */
   readonly keyRoot: string;
   readonly bullRoot: string;
-  /** Marker whose loss tells that other data may be lost too. */
+  /** A marker. If it is missing, other data may be lost too. */
   readonly incarnation: string;
   readonly keyHash: (id: string) => string;
   readonly attempts: (id: string) => string;
 }
 
-/** The set of all clusters of an installation; the one thing that belongs to none of them. */
+/** The set of all clusters of an installation; it belongs to no cluster. */
 export function clustersKey(prefix: string): string {
   return `${prefix}:clusters`;
 }
@@ -48,12 +48,12 @@ export function controllersKey(prefix: string, cluster: string): string {
   return `${clusterRoot(prefix, cluster)}/controllers`;
 }
 
-/** Hash of the workflows that they have announced. */
+/** Hash of the workflows that the workers of a cluster have announced. */
 export function workflowsKey(prefix: string, cluster: string): string {
   return `${clusterRoot(prefix, cluster)}/workflows`;
 }
 
-/** `shard` of a queue that is split. Ours have a slash behind the root, BullMQ's a colon, so that neither can meet the other. */
+/** Returns the names of a queue or shard. A slash follows the root, in BullMQ's names a colon, so they never collide. */
 export function queueNames(
   prefix: string,
   cluster: string,
@@ -61,7 +61,7 @@ export function queueNames(
   shard?: number,
 ): QueueNames {
   const root = clusterRoot(prefix, cluster, shard);
-  if (controller === "") throw new KonvergeError("invalid_config", "controller is empty; name it");
+  if (controller === "") throw new KonvergeError("invalid_config", "controller must not be empty");
   const encoded = encodeURIComponent(controller);
   return {
     shard,

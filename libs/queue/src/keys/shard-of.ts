@@ -1,15 +1,15 @@
-/** More would only cost connections: each shard of each controller has some of its own, in every process. */
+/** Limits connections: every process has some per controller and shard. */
 const MAX_SHARDS = 64;
 
-/** What is wrong with a number of shards; undefined when it is fine. */
+/** Returns the error in a number of shards, or undefined. */
 export function findShardsIssue(shards: unknown): string | undefined {
   if (Number.isSafeInteger(shards) && Number(shards) >= 1 && Number(shards) <= MAX_SHARDS) return;
-  return `is ${String(shards)}; write a whole number from 1 to ${MAX_SHARDS}`;
+  return `must be an integer from 1 to ${MAX_SHARDS} (got ${String(shards)})`;
 }
 
 /**
- * The shard of a key, from 0: FNV-1a (RFC 9923) over its canonical text, modulo the number of shards. The same in every
- * process and version, or a key would run in two shards at once (P2).
+ * The shard of a key, from 0: FNV-1a (RFC 9923) over its canonical text, modulo the number of shards. Must
+ * not differ between processes and versions, or a key would run in two shards at once (P2).
  */
 export function shardOf(id: string, shards: number): number {
   let hash = 0x811c9dc5;

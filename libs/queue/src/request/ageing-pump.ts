@@ -5,9 +5,9 @@ import type { QueueNames } from "../keys/queue-names.ts";
 import { ageScript } from "../scripts/age.ts";
 import { rebaseScript } from "../scripts/rebase.ts";
 
-/** Keys and jobs per call; each takes Redis some 5 us. */
+/** Keys and jobs per call, at about 5 us each in Redis. */
 const AT_ONCE = 200;
-/** Half of what BullMQ's priorities can tell apart; the other half is for what waits. */
+/** Half of BullMQ's priority range; the other half is for waiting jobs. */
 const REBASE_AFTER = 1_000_000;
 
 const MAX_SLEEP_MS = 1_000;
@@ -25,7 +25,7 @@ export interface AgeingPumpOptions {
   readonly rebaseAfter?: number;
 }
 
-/** Brings forward what has waited too long, and keeps priorities within BullMQ's limit. Every worker runs one; the scripts bear it. */
+/** Moves keys that reached the aging time forward, and keeps priorities within BullMQ's limit. Runs in every worker. */
 export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
   const { redis, names, fairness, onError, rebaseAfter = REBASE_AFTER } = options;
   const everyMs = Math.min(MAX_SLEEP_MS, Math.max(1, fairness.ageingMs / 20));
@@ -50,7 +50,7 @@ export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
       });
       more = examined === AT_ONCE || isRebasing;
     } catch (error) {
-      // Nothing is lost: what was due stays due.
+      // Nothing is lost: due keys stay due.
       if (!stopped) onError(ensureError(error));
     }
     schedule(more ? 0 : everyMs);

@@ -2,16 +2,16 @@ import { isKonvergeError, KonvergeError } from "@konverge/core";
 import type { RequestItem, RequestResult, WorkQueue } from "../contract/work-queue.ts";
 
 const MOST = 1_000;
-/** Sent in one go. More would not be answered within the deadline of a request on a busy machine. */
+/** Requests in flight. More could exceed the deadline of a request on a busy machine. */
 const AT_ONCE = 100;
 
-/** Many requests with a result each. The ones of a part travel together, since they are made in one tick. */
+/** Makes many requests and returns a result for each. Requests of one part share script calls. */
 export async function requestMany(
   items: readonly RequestItem[],
   request: WorkQueue["request"],
 ): Promise<RequestResult[]> {
   if (items.length > MOST) {
-    const detail = `${items.length} items are too many; send at most ${MOST} at once`;
+    const detail = `at most ${MOST} items are allowed (got ${items.length}); send several batches`;
     throw new KonvergeError("invalid_request", detail, {
       issues: [{ pointer: "/items", detail }],
     });

@@ -22,12 +22,12 @@ import type { AcceptedRequest, RequestOptions } from "../contract/work-queue.ts"
 
 /** Triggers kept between two attempts. */
 const TRIGGERS_KEPT = 20;
-/** Characters of each text of a trigger; texts are for people and come from anywhere. */
+/** Longest text of a trigger, in characters. Texts are untrusted and for display only. */
 const MAX_TEXT = 500;
-/** Characters of a resourceVersion; of those that compare none has more than 20. */
+/** Longest resourceVersion, in characters. Comparable versions have at most 20. */
 const MAX_VERSION = 100;
 
-/** Requests per script call: with all of them new, Redis does nothing else for half a millisecond. */
+/** Requests per script call. If all are new, the call blocks Redis for half a millisecond. */
 const BATCH = 32;
 
 type RequestCall = ScriptCall<typeof requestScript.signature>["each"][number];
@@ -36,18 +36,18 @@ export type Requester = (
   key: ObjectKey,
   trigger: Trigger,
   options?: RequestOptions & {
-    /** True for what may never be refused, whoever asks. */
+    /** True for requests that are accepted even if the queue is full. */
     readonly unbounded?: boolean;
   },
 ) => Promise<AcceptedRequest>;
 
-/** Whose requests are refused when the queue is full; all others' would be lost work. */
+/** Trigger kinds that are rejected when the queue is full. Rejecting the others would lose work. */
 const FROM_OUTSIDE: ReadonlySet<Trigger["kind"]> = new Set(["http", "cli"]);
-/** When to come again, in ms. */
+/** `Retry-After` of rejected requests, in ms. */
 const FULL_RETRY_MS = 5_000;
 const FAILED_RETRY_MS = 1_000;
 
-/** Requests keys, as soon as Redis is there. Those of one turn of the event loop share a script call. */
+/** Returns a function that requests keys. Requests of one turn of the event loop share a script call. */
 export function createRequester(
   redis: RedisClient,
   names: QueueNames,
@@ -75,14 +75,14 @@ export function createRequester(
       requestClass !== "retry" &&
       FROM_OUTSIDE.has(trigger.kind);
     const isNews = news ?? isNewEventByDefault(requestClass);
-    const told = clipped(trigger);
+    const stored = clipped(trigger);
     const answer = await batch({
       key: names.keyHash(id),
       class: rankOf(requestClass),
       news: isNews,
-      trigger: JSON.stringify(told),
-      version: told.resourceVersion ?? "",
-      generation: told.generation ?? "",
+      trigger: JSON.stringify(stored),
+      version: stored.resourceVersion ?? "",
+      generation: stored.generation ?? "",
       member: id,
       most: bounded ? maxQueueLength : "",
     }).answer;
@@ -90,7 +90,7 @@ export function createRequester(
     if (answer.kind === "full") {
       throw new KonvergeError(
         "queue_full",
-        `${answer.waiting} keys wait for controller "${key.controller}", and at most ${maxQueueLength} may; try again later`,
+        `controller "${key.controller}" has ${answer.waiting} waiting keys, limit ${maxQueueLength}; retry later`,
         { retryAfterMs: FULL_RETRY_MS },
       );
     }
@@ -111,18 +111,18 @@ function clipped(trigger: Trigger): Trigger {
     seen,
   } = trigger;
   return {
-    // First, since a script looks for it and for the trace behind it.
+    // First, because a script searches for it and for the trace after it.
     kind,
     ...(resourceVersion === "" || resourceVersion.length > MAX_VERSION ? {} : { resourceVersion }),
     ...(version === "" || version.length > MAX_VERSION ? {} : { version }),
-    // Scripts keep it in a line of its own.
+    // Scripts store it on a separate line.
     ...(Number.isSafeInteger(generation) ? { generation } : {}),
     ...(traceparent === undefined || parseTraceparent(traceparent) === undefined
       ? {}
       : { traceparent }),
     ...(by === undefined ? {} : { by: by.slice(0, MAX_TEXT) }),
     ...(reason === undefined ? {} : { reason: reason.slice(0, MAX_TEXT) }),
-    // From watches alone, never from outside.
+    // Set by watches only, never by external requests.
     ...defined({ seen }),
   };
 }

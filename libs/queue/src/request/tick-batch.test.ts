@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createTickBatch } from "./tick-batch.ts";
 
-test("calls of one turn go together, in order, at most as many as allowed", async () => {
+test("combines the calls of one turn, in order and up to the size limit", async () => {
   const sent: number[][] = [];
   const call = createTickBatch<number, number>(2, async (calls) => {
     sent.push([...calls]);
@@ -14,7 +14,7 @@ test("calls of one turn go together, in order, at most as many as allowed", asyn
   expect(sent).toEqual([[1, 2], [3], [4]]);
 });
 
-test("a call is sent before it is answered", async () => {
+test("resolves sent before answer", async () => {
   const gate = Promise.withResolvers<void>();
   const call = createTickBatch<number, number>(8, async (calls) => {
     await gate.promise;
@@ -26,7 +26,7 @@ test("a call is sent before it is answered", async () => {
   expect(await handed.answer).toBe(1);
 });
 
-test("a failure reaches every caller of its batch and no other", async () => {
+test("rejects all calls of a failed batch and no others", async () => {
   let fails = true;
   const call = createTickBatch<number, number>(8, async (calls) => {
     if (fails) throw new Error("away");

@@ -1,19 +1,19 @@
 import { ensureError } from "@konverge/core";
 
-/** A call that was handed over: `sent` when it is on its way, `answer` when it came back. */
+/** A batched call: `sent` resolves when it was written, `answer` when its result arrived. */
 export interface Handed<Answer> {
   readonly sent: Promise<void>;
   readonly answer: Promise<Answer>;
 }
 
 /**
- * Gathers the calls of one turn of the event loop into one. BullMQ hands out jobs in bursts, as replies arrive, and the
- * fixed cost of a script call is what a no-op reconcile consists of.
+ * Combines the calls of one turn of the event loop. BullMQ hands out jobs in bursts, and the fixed cost of script calls
+ * dominates a no-op reconcile.
  */
 export function createTickBatch<Call, Answer>(
   maxSize: number,
   send: (calls: readonly Call[]) => Promise<readonly Answer[]>,
-  /** When a batch leaves. Default: at the end of what runs now; the later, the more come along. */
+  /** Schedules the send. Default: after the current operation; a later send combines more calls. */
   atEnd: (flush: () => void) => void = (flush) => process.nextTick(flush),
 ): (call: Call) => Handed<Answer> {
   interface Waiting {

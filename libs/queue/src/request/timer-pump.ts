@@ -3,14 +3,14 @@ import { type RedisClient, runScript } from "@konverge/redis";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { fireScript } from "../scripts/fire.ts";
 
-/** Longest sleep, in ms: how late a timer can be that another process has armed. */
+/** Longest sleep, in ms: the longest delay of a timer that another process armed. */
 const MAX_SLEEP_MS = 500;
 const CLAIMED_AT_ONCE = 100;
-/** How long a claim holds before another pump takes it over, in ms. */
+/** Time after which another pump takes over a claim, in ms. */
 const CLAIM_MS = 5_000;
 
 export interface TimerPump {
-  /** A timer was armed here that is due in `afterMs`. */
+  /** Reports a timer of this process that is due in `afterMs`. */
   armed(afterMs: number): void;
   stop(): Promise<void>;
 }
@@ -20,12 +20,12 @@ export interface TimerPumpOptions {
   readonly names: QueueNames;
   /** Requests the key; the timer is acknowledged only when this resolves. */
   readonly fire: (id: string) => Promise<void>;
-  /** Carries out what people have ordered; called while there is something to do. */
+  /** Carries out operator actions; called while some are pending. */
   readonly carryOut: () => Promise<void>;
   readonly onError: (error: Error) => void;
 }
 
-/** Turns due timers into requests. Every worker runs one; the claims in Redis keep them from doing the same twice. */
+/** Turns due timers into requests. Runs in every worker; claims in Redis prevent duplicates. */
 export function startTimerPump(options: TimerPumpOptions): TimerPump {
   const { redis, names, fire, carryOut, onError } = options;
   let stopped = false;
@@ -60,7 +60,7 @@ export function startTimerPump(options: TimerPumpOptions): TimerPump {
       await Promise.all(
         due.map(async (id) => {
           await fire(id).catch((error: unknown) => {
-            // Somebody else wrote it: it would be as wrong the next time.
+            // Not written by Konverge, and invalid on every retry.
             if (!isInvalidKey(error)) throw error;
             onError(error);
           });
@@ -70,7 +70,7 @@ export function startTimerPump(options: TimerPumpOptions): TimerPump {
       if (waitMs >= 0) sleepMs = Math.min(waitMs, MAX_SLEEP_MS);
       if (due.length === CLAIMED_AT_ONCE) sleepMs = 0;
     } catch (error) {
-      // What was claimed and not acknowledged is due again.
+      // Claims without an acknowledgement become due again.
       if (!stopped) onError(ensureError(error));
     }
     sleep(sleepMs);

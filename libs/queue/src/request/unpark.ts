@@ -2,13 +2,13 @@ import { type RedisClient, runScript } from "@konverge/redis";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { unparkScript } from "../scripts/unpark.ts";
 
-/** Keys per step; each takes Redis some 3 us. */
+/** Keys per step, at about 3 us each in Redis. */
 const AT_ONCE = 500;
 
-/** How long the process that resumes may say nothing before a worker does its work, in ms. */
+/** Time after which a worker takes over from an unresponsive process that resumes keys, in ms. */
 export const RESUME_CLAIM_MS = 5_000;
 
-/** Takes a step in resuming parked keys, with `claimMs` 0 only where nobody else does; nothing when nothing is being resumed. */
+/** Resumes the next parked keys, if a pause is being ended. With `claimMs` 0, only if no other process does. */
 export async function unpark(
   redis: RedisClient,
   names: QueueNames,
