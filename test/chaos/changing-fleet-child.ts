@@ -1,4 +1,4 @@
-/** A worker of the fleets in this folder, in a process of its own: its one argument says what it runs. */
+/** A worker process of the fleets in this folder. Its argument selects what it runs. */
 import type { ApiObject, ResourceType, WorkerRole } from "@konverge/core";
 import { defineConfig, startWorker } from "@konverge/worker";
 import { defineController } from "@konverge/engine";
@@ -13,7 +13,7 @@ export interface FleetConfig {
   readonly controllerVersion: string;
   readonly concurrency: number;
   readonly role: WorkerRole;
-  /** Before the names of the children. */
+  /** Prefix of the names of children. */
   readonly childPrefix: string;
 }
 
@@ -26,12 +26,12 @@ export interface Parent extends ApiObject {
   };
 }
 
-/** A config map that every parent looks at. */
+/** A ConfigMap that every parent reads. */
 export const SETTING = { namespace: "default", name: "fleet-setting" } as const;
 
 export type FleetWord = { readonly kind: "ready"; readonly workerId: string };
 
-/** The names of a parent's children, as a version of the controller calls them. */
+/** The names of a parent's children in a version of the controller. */
 export function childrenOf(parent: Parent, childPrefix: string): string[] {
   return Array.from(
     { length: parent.spec.children },
@@ -48,7 +48,7 @@ async function main(config: FleetConfig): Promise<void> {
     watches: [
       {
         type: CONFIG_MAP,
-        // The parents that there may be; a name without an object costs one read.
+        // All possible parents; a name without an object costs one read.
         map: (object) =>
           object.metadata.name === SETTING.name
             ? Array.from({ length: PARENTS }, (_, n) => ({
@@ -59,7 +59,7 @@ async function main(config: FleetConfig): Promise<void> {
       },
     ],
     concurrency: config.concurrency,
-    // Two versions that undo each other's work are a loop; slowed down it heals too, but up to a minute later.
+    // Two versions that revert each other are a loop. With throttling they converge as well, but up to a minute later.
     loopProtection: "report",
     cleanup: async ({ object, kube }) => {
       for (const child of await kube.list(CONFIG_MAP, { ownedBy: object }))
@@ -101,7 +101,7 @@ async function main(config: FleetConfig): Promise<void> {
   process.send?.({ kind: "ready", workerId: worker.workerId } satisfies FleetWord);
 }
 
-/** Most parents of a test. */
+/** Maximum of parents in a test. */
 export const PARENTS = 40;
 
 export function parentName(n: number): string {

@@ -31,13 +31,13 @@ export interface Fleet extends AsyncDisposable {
   readonly Parents: ResourceType<Parent>;
   readonly workers: ReadonlySet<FleetWorker>;
   start(config?: Partial<FleetConfig>): Promise<FleetWorker>;
-  /** Who holds the Lease now, if anybody. */
+  /** The current holder of the Lease. */
   holder(): Promise<string>;
-  /** The worker that holds it, once it is one of the fleet and not `other`. */
+  /** Waits for a holder in the fleet other than `other`. */
   leader(other?: FleetWorker): Promise<FleetWorker>;
-  /** One change to what is wanted or to what is there. */
+  /** Makes one change of the desired or the actual state. */
   change(random: () => number, serial: number): Promise<void>;
-  /** What is not as the last change wants it, as a version of the controller would make it. */
+  /** Returns the differences from the desired state for a version of the controller. */
   differences(wanted: Pick<FleetConfig, "childPrefix" | "controllerVersion">): Promise<string[]>;
 }
 
@@ -48,7 +48,7 @@ export const V1 = {
   role: "all",
 } as const;
 
-/** Worker processes on an embedded API server and a real Redis, and a user who changes things all the time. */
+/** Worker processes on an embedded API server and a real Redis, with a user who changes objects permanently. */
 export async function openFleet(fleetName: string): Promise<Fleet> {
   const cleanup = new AsyncDisposableStack();
   const redisUrl = process.env["REDIS_URL"] ?? "";
@@ -143,7 +143,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
         return;
       }
       if (kind < 0.5) {
-        // A child goes that nobody asked to go.
+        // An unexpected deletion of a child.
         const { items } = await client.list(CONFIG_MAP, { namespace });
         const children = items.filter(({ metadata }) => metadata.ownerReferences !== undefined);
         const victim = children[Math.floor(random() * children.length)];
@@ -199,7 +199,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
   };
 }
 
-/** Runs `change` over and over until stopped; resolves once it has done so `atLeast` times. */
+/** Repeats `change` until stopped; resolves after `atLeast` repetitions. */
 export async function keepChanging(
   change: (serial: number) => Promise<void>,
   atLeast = 20,
@@ -210,7 +210,7 @@ export async function keepChanging(
     for (let serial = 1; going; serial++) {
       await change(serial);
       if (serial === atLeast) enough.resolve();
-      // Others share the machine.
+      // Other processes share the machine.
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   })();

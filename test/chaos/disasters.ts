@@ -2,15 +2,15 @@ import { CONTROLLERS, LEASE_MS } from "./fleet-contract.ts";
 import type { Fleet, FleetWorker } from "./fleet.ts";
 import { FORGOTTEN, openRogue, ROGUE_JOB } from "./rogue-queue.ts";
 
-/** Something that happens to a running fleet, and is over when it resolves. */
+/** A disturbance of a running fleet; over when it resolves. */
 type Disaster = (fleet: Fleet, random: () => number) => Promise<void>;
 
 const HOUR_MS = 3_600_000;
 const SHARE_AT_ONCE = 0.4;
-/** Longer than a worker may say nothing about the keys that it holds. */
+/** Longer than the leases of a worker. */
 const tooLong = (random: () => number): number => LEASE_MS * (1.2 + random() * 0.8);
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-/** Another disaster may have taken all of them for a while. */
+/** Another disaster may affect all of them for some time. */
 const pick = async ({ workers }: Fleet, random: () => number): Promise<FleetWorker> => {
   for (;;) {
     const living = [...workers];
@@ -20,7 +20,7 @@ const pick = async ({ workers }: Fleet, random: () => number): Promise<FleetWork
   }
 };
 
-/** One worker's network does something for so long that its leases run out, or for less. */
+/** Disturbs one worker's network, for longer or shorter than its leases. */
 const ofNetwork =
   (net: "redisNet" | "apiNet", how: "cut" | "hold" | "delay"): Disaster =>
   async (fleet, random) => {
@@ -90,7 +90,7 @@ const stepClocks: Disaster = async (fleet, random) => {
   }
 };
 
-/** What dashboards and scripts do to jobs behind our back. */
+/** Job changes by dashboards and scripts outside Konverge. */
 const meddle: Disaster = async (fleet, random) => {
   for (const controller of CONTROLLERS) {
     const rogue = openRogue(fleet, controller);
@@ -98,11 +98,11 @@ const meddle: Disaster = async (fleet, random) => {
       for (let round = 0; round < 15; round++) {
         const jobs = await rogue.getJobs(["active", "prioritized", "delayed", "failed"], 0, 20);
         for (const job of jobs) {
-          // A job that has gone meanwhile, or is in another state, refuses; so it would for a person.
+          // A deleted job, or one in another state, rejects the change, as it would for a user.
           const refused = () => undefined;
           if (random() < 0.3) await job?.promote().catch(refused);
           if (random() < 0.3) await job?.retry("failed").catch(refused);
-          // As bull-board's "duplicate": without the deduplication that holds a key to one job.
+          // As "duplicate" of bull-board: without the deduplication that limits a key to one job.
           if (random() < 0.3) await rogue.add(ROGUE_JOB, job.data, FORGOTTEN).catch(refused);
         }
         await rogue.retryJobs({ count: 100 });
@@ -140,7 +140,7 @@ const DISASTERS: Readonly<Record<string, Disaster>> = {
   "the fleet is restarted one by one": rollingRestart,
 };
 
-/** `count` of them in a random order, some of them two at once. */
+/** Runs `count` disasters in random order, some of them two at a time. */
 export function drawDisasters(random: () => number, count: number = Infinity): string[][] {
   const drawn = Object.keys(DISASTERS)
     .map((name) => ({ name, at: random() }))
@@ -155,7 +155,7 @@ export function drawDisasters(random: () => number, count: number = Infinity): s
   return steps;
 }
 
-/** Resolves when all of them are over. */
+/** Resolves when all are over. */
 export async function strike(
   names: readonly string[],
   fleet: Fleet,

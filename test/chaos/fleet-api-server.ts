@@ -1,4 +1,4 @@
-/** An embedded API server in a process of its own, to be killed, and with faults while it is told so. Prints its URL. */
+/** An embedded API server in its own process, which can be killed and can inject faults on request. Prints its URL. */
 import { createApiServer } from "@konverge/apiserver";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 
@@ -8,7 +8,7 @@ process.on("message", (order: { readonly faults: boolean }) => {
   server.clearFaults();
   if (!order.faults) return;
   const resources = ["configmaps", "counters.chaos.konverge.dev", "plains.chaos.konverge.dev"];
-  // The answer to a write that landed is lost.
+  // The response to an applied write is lost.
   server.inject({
     resources,
     verbs: ["patch"],

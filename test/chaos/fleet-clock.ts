@@ -20,5 +20,5 @@ globalThis.Date = ShiftedDate as DateConstructor;
 process.on("message", (order: { readonly kind?: string; readonly offsetMs?: number }) => {
   if (order.kind === "clock") offsetMs = order.offsetMs ?? 0;
 });
-// Listening for orders must not keep a worker alive that has stopped.
+// Listening for commands must not keep a stopped worker alive.
 process.channel?.unref();

@@ -2,14 +2,14 @@ import type { ObjectKey } from "@konverge/core";
 import { defineResource } from "@konverge/engine";
 import { z } from "zod";
 
-/** What the test and its worker processes agree on. */
+/** The contract between the test and its worker processes. */
 export interface FleetWorkerConfig {
   readonly redisUrl: string;
   readonly kubeconfig: string;
   readonly prefix: string;
   readonly namespace: string;
   readonly workerId: string;
-  /** File that the handlers write down what they do in. */
+  /** Journal file of the handlers. */
   readonly journal: string;
   /** Shortest and longest run of a plain handler, in ms. */
   readonly plainMs: readonly [number, number];
@@ -19,24 +19,24 @@ export interface FleetWorkerConfig {
 
 export interface FleetWord {
   readonly kind: "ready";
-  /** Name of the protection that this worker was loaded without, or "". */
+  /** The protection that this worker lacks, or "". */
   readonly patched: string;
 }
 
-/** Orders to a worker: set the wall clock so far off. */
+/** Command to a worker: shift the wall clock by this time. */
 export interface ClockOrder {
   readonly kind: "clock";
   readonly offsetMs: number;
 }
 
-/** Short, so that what a dead worker leaves behind is soon taken over. */
+/** Short, so that the keys of a dead worker are soon taken over. */
 export const LEASE_MS = 2_000;
-/** No ladder of the fleet's controllers waits longer. */
+/** Longest backoff of the fleet's controllers. */
 export const CAP_MS = 1_000;
 export const AGEING_MS = 5_000;
 
 const group = "chaos.konverge.dev";
-/** Each counts a hot object up, once an attempt. */
+/** Each increments a hot object once per attempt. */
 export const Counter = defineResource({
   group,
   version: "v1",
@@ -45,13 +45,13 @@ export const Counter = defineResource({
 });
 export const Plain = defineResource({ group, version: "v1", kind: "Plain", spec: z.object({}) });
 
-/** How the writers of one hot object are kept apart: turns and what they hand on; the version alone; what they have read. */
+/** How writers of one hot object are separated: by lanes with passed objects, by the version alone, or by the fields read. */
 export const MODES = ["lane", "guarded", "fields"] as const;
 export type Mode = (typeof MODES)[number];
 
 export const hotObject = (mode: Mode): string => `hot-${mode}`;
 
-/** Of a counter called `<mode>-<n>`. */
+/** The mode of a counter named `<mode>-<n>`. */
 export function modeOf(name: string): Mode {
   const mode = MODES.find((one) => name.startsWith(`${one}-`));
   if (mode === undefined) throw new Error(`counter ${name} has no mode`);

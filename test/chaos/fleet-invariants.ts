@@ -40,9 +40,9 @@ interface Run {
   readonly beganAtUs: number;
   /** The clock of Redis, in ms. */
   readonly leasedAtMs: number;
-  /** When it ended, or its process did. */
+  /** The end of the run or of its process. */
   endedAtUs: number;
-  /** How it was stored, if that was said. */
+  /** How it was stored, if reported. */
   closed: Extract<Journaled, { kind: "closed" }> | undefined;
 }
 
@@ -82,7 +82,7 @@ function findOverlaps(runs: ReadonlyMap<string, Run>): string[] {
     for (const [index, first] of ordered.entries()) {
       for (const second of ordered.slice(index + 1)) {
         if (second.beganAtUs >= first.endedAtUs) break;
-        // The older one may have been held up before its handler began.
+        // The older one may have been delayed before its handler started.
         const [older, newer] = first.epoch < second.epoch ? [first, second] : [second, first];
         if (older.closed?.fenced === false)
           violations.push(

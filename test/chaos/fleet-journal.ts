@@ -7,7 +7,7 @@ interface OfAttempt {
   readonly epoch: number;
 }
 
-/** What a handler wrote down while it ran. */
+/** The journal entries of a handler. */
 export type JournalLine =
   /** `startedAtMs`: when it got the key, on the clock of Redis. */
   | (OfAttempt & {
@@ -24,7 +24,7 @@ export type JournalLine =
       readonly count: number;
       readonly tries: number;
     })
-  /** Redis stored how it ended, or refused to since the key was another's. */
+  /** Redis stored the end, or rejected it because the key was taken over. */
   | (OfAttempt & {
       readonly kind: "closed";
       readonly fenced: boolean;
@@ -33,7 +33,7 @@ export type JournalLine =
 
 export type Journaled = JournalLine & { readonly atUs: number };
 
-/** Every worker's journal, in the order of time. A line that a dying process did not finish never happened. */
+/** The journals of all workers in time order. Incomplete lines of dying processes do not count. */
 export function readJournals(folder: string): Journaled[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith(".jsonl"))

@@ -1,12 +1,12 @@
 import { CONTROLLERS } from "./fleet-contract.ts";
 import type { Fleet } from "./fleet.ts";
 
-/** Sorted sets, lists and hashes of a queue that must be gone when nothing is left to do. */
+/** Sorted sets, lists and hashes of a queue that must be empty when all work is done. */
 const EMPTY = ["timers", "firing", "ageing", "dead", "parked", "pauses", "resuming", "aborts"];
-/** What BullMQ keeps of a queue for as long as the queue exists. */
+/** Keys that BullMQ keeps for the lifetime of a queue. */
 const OF_BULLMQ = ["meta", "id", "events", "marker", "stalled-check", "pc"];
 
-/** What is left in Redis of work that has ended; each line is one thing too many. */
+/** Returns leftovers of ended work in Redis, one per line. */
 export async function findLeftovers(fleet: Fleet): Promise<string[]> {
   const redis = fleet.redis();
   const left: string[] = [];

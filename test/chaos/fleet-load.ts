@@ -19,7 +19,7 @@ export interface Acknowledged {
   readonly atUs: number;
 }
 
-/** A write that the API server acknowledged to somebody who takes no turns. */
+/** An acknowledged write of a writer outside the lanes. */
 export interface StrangerWrite {
   readonly stamp: string;
   readonly count: number;
@@ -28,7 +28,7 @@ export interface StrangerWrite {
 export interface FleetLoad {
   readonly acknowledged: readonly Acknowledged[];
   readonly strangers: readonly StrangerWrite[];
-  /** Requests that got no answer, or a refusal. Nothing is promised about them. */
+  /** Requests without a response, or rejected ones. They have no guarantee. */
   readonly refused: number;
   request(
     controller: ControllerName,
@@ -36,11 +36,11 @@ export interface FleetLoad {
     requestClass?: RequestClass,
     kind?: "cli" | "http",
   ): Promise<void>;
-  /** Counts the object of the lane up from outside of the fleet. */
+  /** Increments the object of the lane from outside the fleet. */
   writeAsStranger(): Promise<void>;
-  /** The last requests: of each plain key one while its handler runs, with no timer to come to its help. */
+  /** Makes the last requests: one per plain key while its handler runs, without a timer as a fallback. */
   requestWhileRunning(): Promise<void>;
-  /** Requests random keys, and writes as a stranger now and then, until `stop`. */
+  /** Requests random keys, and sometimes writes from outside, until `stop`. */
   start(): void;
   stop(): Promise<void>;
 }
@@ -50,7 +50,7 @@ const STRANGER_PAUSE_MS = 150;
 const LOOKS = 200;
 const CLASSES: readonly RequestClass[] = ["interactive", "event", "retry", "resync"];
 
-/** Asks for reconciles and remembers which requests were acknowledged. */
+/** Requests reconciles and remembers the acknowledged ones. */
 export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
   const acknowledged: Acknowledged[] = [];
   const names: readonly (readonly [ControllerName, string])[] = [
@@ -99,7 +99,7 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
       });
       strangers.push({ stamp, count });
     } catch {
-      // The server was away. The write may have landed all the same: nobody was told.
+      // The server was unavailable. The write may have been applied without a response.
     }
   };
   const run = async () => {
@@ -110,7 +110,7 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   };
-  /** On its own, since an API server that is away must not keep others from requesting. */
+  /** Separate, since an unavailable API server must not block the requests. */
   const estrange = async () => {
     while (isOn) {
       await writeAsStranger();
@@ -119,7 +119,7 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
   };
   const catchRunning = async (name: string) => {
     const key = fleetKey("plain", fleet.namespace, name);
-    // A run may be over before it is seen.
+    // A run may end before it is noticed.
     for (let looks = 0; looks < LOOKS; looks++) {
       if (looks % 20 === 0) await request("plain", name, "interactive", "http");
       if ((await fleet.queue("plain").getKey(key))?.phase === "running") break;

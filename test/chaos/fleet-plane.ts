@@ -10,15 +10,15 @@ import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverg
 import { startOutagePlane } from "./outage-plane.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
-/** An API server that can be killed and comes back, with its objects, and that each worker reaches on a network of its own. */
+/** An API server that can be killed and restarted with its objects, with a separate network per worker. */
 export interface FleetPlane extends AsyncDisposable {
-  /** Undisturbed by networks. */
+  /** Not affected by the networks. */
   readonly admin: KubeClient;
-  /** A network to it, and the kubeconfig that leads there. */
+  /** Opens a network to it, with its kubeconfig. */
   connect(): Promise<{ readonly proxy: TcpProxy; readonly kubeconfig: string }>;
   kill(): Promise<void>;
   start(): Promise<void>;
-  /** Refuses, delays, and loses answers; nothing that the real one can be told to do. */
+  /** Rejects, delays and loses responses; not available on the real server. */
   readonly faults?: (on: boolean) => void;
 }
 
@@ -69,7 +69,7 @@ export async function startEmbeddedPlane(seed: number): Promise<FleetPlane> {
     proxies.add(proxy);
     return { proxy, kubeconfig: kubeconfigOf(`http://127.0.0.1:${proxy.port}`) };
   };
-  // The administrator follows a server that comes back on another port.
+  // The admin client follows a server that restarts on another port.
   const own = await connect();
   const admin = connectAdmin(own.kubeconfig);
   return {

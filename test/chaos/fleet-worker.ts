@@ -1,4 +1,4 @@
-/** One worker process of the fleet: the real engine on a network of its own, with handlers that keep a journal. */
+/** A worker process of the fleet: the real engine on its own network, with handlers that write a journal. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { openSync, writeSync } from "node:fs";
 import { sleepMs, type BackoffPolicy } from "@konverge/core";
@@ -32,7 +32,7 @@ const { prefix, workerId } = config;
 const redis = { url: config.redisUrl };
 const log = createLogger({ service: "worker", version: "test", level: "warn" });
 const journalFile = openSync(config.journal, "a");
-/** Written at once, so that a killed process has said what it did. The monotonic clock is the same for all processes. */
+/** Written synchronously, so that the journal of a killed process is complete. All processes share the monotonic clock. */
 const journal = (line: JournalLine) => {
   writeSync(
     journalFile,
@@ -46,7 +46,7 @@ const running = (): AttemptLease => {
   return attempt;
 };
 
-/** The queue, telling the handlers which attempt they are, and the journal how it ended. */
+/** Wraps the queue to give handlers their attempt, and to log its end in the journal. */
 function observed(queue: WorkQueue): WorkQueue {
   return {
     ...queue,
@@ -63,7 +63,7 @@ function observed(queue: WorkQueue): WorkQueue {
   };
 }
 
-/** The journal's view of one run of a handler. */
+/** Journal access of one run of a handler. */
 async function journaled<R>(run: () => Promise<R>): Promise<R> {
   const { id, epoch, startedAtMs } = running();
   journal({ kind: "begin", id, epoch, startedAtMs, worker: workerId });
@@ -121,12 +121,12 @@ async function countUp({ object, kube }: ReconcileContext): Promise<void> {
   journal({ kind: "wrote", id, epoch, object: target.name, stamp, count, tries });
 }
 
-/** Waits a while, fails sometimes, and after a request by a person comes back by a timer once. */
+/** Waits, fails sometimes, and requeues once after a user request. */
 async function plain({ signal, requeueAfter, triggers, object }: ReconcileContext) {
   const { id, epoch } = running();
   const [shortest, longest] = config.plainMs;
   const ms = shortest + Math.random() * (longest - shortest);
-  // A zombie that does not listen: it works on although its key is another's.
+  // A zombie that ignores its signal and continues although its key was taken over.
   if (object.metadata.name.startsWith("deaf")) await sleepMs(ms);
   else await sleepMs(ms, signal);
   if (Math.random() < config.failing) throw new Error("fails now and then");
@@ -142,7 +142,7 @@ const real = createObjectLanes({
   processId: workerId,
   onError: (error) => log.debug({ err: error }, "object lane degraded, Redis unavailable"),
 });
-/** The writers of one object know of no lanes: their writes are held apart by their preconditions alone. */
+/** Disables lanes: only preconditions separate the writes of one object. */
 const lanes: ObjectLanes = {
   enter: async (lane, signal) =>
     lane.endsWith(`/${hotObject("guarded")}`)

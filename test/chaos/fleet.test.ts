@@ -16,7 +16,7 @@ const firstSeed = given === undefined ? randomInt(2 ** 31) : Number(given);
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const hasServer = process.env["KUBEBUILDER_ASSETS"] !== undefined;
 const WORKERS = 3;
-/** Rounds of all disasters; on the short run one that leaves out half of them, which half is the seed's. */
+/** Rounds of all disasters. The short run has one round with half of them, selected by the seed. */
 const ROUNDS = isLong ? 4 : 1;
 const SHORT = 6;
 /** In the end, with nothing in their way: whether writers of one object take turns. */
@@ -39,7 +39,7 @@ test.for(PLANES)(
   },
 );
 
-/** Answers what went wrong. */
+/** Returns the problems found. */
 async function suffer(plane: FleetPlane, seed: number): Promise<string[]> {
   const random = seededRandom(seed);
   console.log(`KONVERGE_TEST_SEED=${seed}`);

@@ -56,10 +56,10 @@ export interface FleetWorker {
   readonly child: ChildProcess;
   readonly redisNet: TcpProxy;
   readonly apiNet: TcpProxy;
-  /** When it was gone, on the clock of the journals. */
+  /** Time of its exit, on the clock of the journals. */
   diedAtUs: number | undefined;
   setClock(offsetMs: number): void;
-  /** Resolves when it is gone. */
+  /** Resolves after its exit. */
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
@@ -71,24 +71,24 @@ export interface FleetOptions {
   readonly failing?: number;
 }
 
-/** Workers, their Redis, and what they work on. */
+/** Workers, their Redis, and their API server. */
 export interface Fleet extends AsyncDisposable {
   readonly plane: FleetPlane;
   readonly namespace: string;
   readonly prefix: string;
   /** Folder of the journals. */
   readonly journals: string;
-  /** Those that live. */
+  /** The running workers. */
   readonly workers: ReadonlySet<FleetWorker>;
-  /** All that ever were. */
+  /** All workers, including exited ones. */
   readonly past: readonly FleetWorker[];
   readonly redisUrl: string;
   queue(controller: ControllerName): WorkQueue;
   startWorker(options?: { readonly clockOffsetMs?: number }): Promise<FleetWorker>;
   killRedis(): Promise<void>;
-  /** With what it had acknowledged: each write was synced to its file before. */
+  /** Restarts with all acknowledged writes, since each was synced to its file. */
   restartRedis(): Promise<void>;
-  /** A connection that lives until the fleet ends. */
+  /** A connection until the end of the fleet. */
   redis(): Redis;
 }
 
@@ -154,13 +154,13 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       apiNet,
       diedAtUs: undefined,
       setClock(offsetMs) {
-        // One that has died meanwhile has no clock.
+        // A dead worker has no clock.
         if (child.connected) child.send({ kind: "clock", offsetMs } satisfies ClockOrder);
       },
       async end(signal) {
         if (worker.diedAtUs !== undefined) return;
         child.kill(signal);
-        // One that stands still cannot hear that it should stop.
+        // A stopped process cannot receive the request to end.
         if (signal === "SIGTERM") child.kill("SIGCONT");
         await gone;
       },
@@ -177,7 +177,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     if (patched !== (patch ?? "")) throw new Error(`${id} was loaded without "${patched}"`);
     return worker;
   };
-  /** As a supervisor does: a worker that cannot reach what it needs ends, and is started again. */
+  /** Acts as a supervisor: restarts workers that exit because a dependency is unavailable. */
   const startWorker: Fleet["startWorker"] = async ({ clockOffsetMs = 0 } = {}) => {
     for (let tries = 0; tries < STARTS; tries++) {
       const worker = await startOnce(clockOffsetMs);
@@ -199,7 +199,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     cleanup.defer(() => queue.close());
   }
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null });
-  // It comes back by itself when Redis does.
+  // It recovers by itself when Redis is back.
   redis.on("error", () => undefined);
   cleanup.defer(() => redis.disconnect());
   const rest = cleanup.move();
@@ -246,7 +246,7 @@ async function prepareObjects({ admin }: FleetPlane, namespace: string): Promise
     await admin.create(Plain, { metadata: { namespace, name }, spec: {} });
 }
 
-/** So that the next fleet on this server has nothing to do with them. */
+/** So that they do not affect the next fleet on this server. */
 async function removeObjects({ admin }: FleetPlane, namespace: string): Promise<void> {
   for (const name of COUNTER_NAMES) await admin.delete(Counter, { namespace, name });
   for (const name of PLAIN_NAMES) await admin.delete(Plain, { namespace, name });

@@ -16,7 +16,7 @@ test(
     await using fleet = await openFleet("hand-over");
     await Promise.all([fleet.start(), fleet.start(), fleet.start()]);
 
-    /** Loses its leader in one of three ways while everything changes; stops changing at once after, so that nothing else heals. */
+    /** Loses its leader in one of three ways during changes, and then stops the changes, so that nothing else can repair the state. */
     const lose = async (how: (leader: FleetWorker) => Promise<void>) => {
       const leader = await fleet.leader();
       const stopChanging = await keepChanging((serial) => fleet.change(random, serial));
@@ -41,7 +41,7 @@ test(
       await lose(async (leader) => {
         leader.child.kill("SIGSTOP");
         await fleet.leader(leader);
-        // It believes to lead for a moment: what it requests then is only extra.
+        // It may briefly act as leader; its extra requests are harmless.
         leader.child.kill("SIGCONT");
       });
       await lose(async (leader) => {

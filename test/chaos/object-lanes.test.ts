@@ -23,7 +23,7 @@ const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const WRITERS = 40;
 const WORKERS = 4;
 const ROUNDS = isLong ? 10 : 2;
-/** Longer than a lane is held by a process that says nothing. */
+/** Longer than a silent process holds a lane. */
 const STOP_MS = 3_000;
 const CHILD = fileURLToPath(new URL("../bench/contention-child.ts", import.meta.url));
 
@@ -100,7 +100,7 @@ test(
       const { data = {} } = await client.get(CONFIG_MAP, HOT);
       const { count, ...marks } = data;
       expect(Object.keys(marks)).toHaveLength(WRITERS);
-      // Each write counts up from what it read: two that overwrote each other would share a number.
+      // Each write increments the value it read: two that overwrote each other would share a number.
       expect(new Set(Object.values(marks)).size).toBe(WRITERS);
       expect(Number(count)).toBeGreaterThanOrEqual(WRITERS);
     }

@@ -20,20 +20,20 @@ export interface ArmResult {
   /** Calls sent while the fault lasted. */
   readonly sentDuring: number;
   readonly deferred: number;
-  /** Keys that did not succeed again after the fault. */
+  /** Keys that did not recover after the fault. */
   readonly lost: number;
-  /** From the end of the fault until the load has 80 % of its usual speed and every key has succeeded. */
+  /** Time from the end of the fault until 80 % of the normal throughput and a success of every key. */
   readonly recoveredMs: number;
-  /** Most calls in any second after the fault. */
+  /** Maximum of calls per second after the fault. */
   readonly peakAfter: number;
-  /** Calls sent in each second since the load began, and when the fault began and ended. */
+  /** Calls per second since the start of the load, with the start and end of the fault. */
   readonly perSecond: readonly number[];
   readonly faultFromMs: number;
   readonly faultToMs: number;
   readonly events: readonly GuardEvent[];
 }
 
-/** The load of the experiment: 64 attempts at once in all. */
+/** The load of the experiment: 64 concurrent attempts in total. */
 const WORKERS = 4;
 const CONCURRENCY = 16;
 const PERIOD_MS = 5_000;
@@ -41,7 +41,7 @@ const DEADLINE_MS = 1_000;
 export const RATE = 500;
 const BURST = 1_000;
 
-/** One arm under one fault: steady, broken for a while, and until it is steady again. */
+/** Runs one arm with one fault: steady, during the fault, and until it is steady again. */
 export async function runArm(options: ExperimentOptions): Promise<ArmResult> {
   const { plane, fault, faultMs, keys } = options;
   const events: GuardEvent[] = [];
@@ -95,7 +95,7 @@ async function during(plane: OutagePlane, fault: Fault, faultMs: number): Promis
       await plane.throttle(false);
       return;
     case "restart":
-      // Its start takes some seconds more.
+      // Its start takes some more seconds.
       plane.killServer();
       await wait();
       await plane.startServer();
@@ -128,7 +128,7 @@ function peak({ log }: RunningLoad, sinceMs: number): number {
   return most;
 }
 
-/** Jittered retries alone: what most controllers have. */
+/** Jittered retries only, as in most controllers. */
 const jitterArm: Arm = {
   name: "jitter",
   openGate: () => Promise.resolve(createLocalGate({ ratePerSecond: 100_000, burst: 100_000 })),

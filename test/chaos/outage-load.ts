@@ -2,10 +2,10 @@ import { nextDelay, failureBackoff, isKonvergeError, type Gate, type Permit } fr
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { until } from "../support/until.ts";
 
-/** One arm of the experiment: how calls are let through, and nothing else. */
+/** One arm of the experiment; arms differ only in how calls are admitted. */
 export interface Arm {
   readonly name: string;
-  /** A gate per worker, given what makes one read through it. */
+  /** Creates a gate per worker, given a function that makes one read through it. */
   openGate(
     worker: string,
     probe: (signal: AbortSignal) => Promise<unknown>,
@@ -17,15 +17,15 @@ export interface LoadOptions {
   readonly namespace: string;
   readonly keys: number;
   readonly workers: number;
-  /** Attempts at once per worker. */
+  /** Concurrent attempts per worker. */
   readonly concurrency: number;
-  /** Each key is wanted again so long after it succeeded, in ms. */
+  /** Interval between a success and the next request of a key, in ms. */
   readonly periodMs: number;
   readonly deadlineMs: number;
   readonly arm: Arm;
 }
 
-/** What was sent when, and what came of it. Times in ms since the load began. */
+/** The sent calls with their results. Times in ms since the start of the load. */
 interface LoadLog {
   readonly sentMs: number[];
   readonly okMs: number[];

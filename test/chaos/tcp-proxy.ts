@@ -21,7 +21,7 @@ type Mode =
   | { readonly kind: "open" | "cut" | "hold" }
   | { readonly kind: "delay"; readonly ms: number };
 
-/** Stands between one process and a server on this machine. Order within a connection is kept, whatever the mode. */
+/** A proxy between one process and a local server. Keeps the order in a connection in every mode. */
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let target = targetPort;
   let mode: Mode = { kind: "open" };
@@ -46,7 +46,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     from.on("data", (chunk) => {
       if (mode.kind === "hold") hold(from);
       const afterMs = mode.kind === "delay" ? mode.ms : 0;
-      // What was read before the network went away has left this side.
+      // Data read before the outage has already left this side.
       turn = turn.then(() => deliver(chunk, afterMs));
     });
     to.on("drain", () => {
@@ -54,7 +54,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     });
     from.on("end", () => void turn.then(() => to.end()));
     from.on("close", () => void turn.then(() => to.destroy()));
-    // The other side is told by `close`.
+    // `close` notifies the other side.
     from.on("error", () => undefined);
     if (mode.kind === "hold") hold(from);
   };

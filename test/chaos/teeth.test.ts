@@ -7,11 +7,11 @@ import { settle, settleFirstRuns } from "./settle.ts";
 import { PATCHES, type PatchName } from "./teeth/patches.ts";
 import { SCENARIOS } from "./teeth/scenarios.ts";
 
-/** The chaos suite can fail: each protection is taken away in a test build, and its checks must find out. */
+/** Proves that the chaos suite can fail: its checks must find each protection that a test build lacks. */
 
 const NAMES = Object.keys(PATCHES) as PatchName[];
 const WORKERS = 3;
-/** Longer than it takes to find a running handler and to do something to it. */
+/** Long enough to find a running handler and disturb it. */
 const PLAIN_MS = [1_200, 1_200] as const;
 
 let plane: FleetPlane | undefined;
@@ -38,7 +38,7 @@ async function startCalmFleet(
   return { fleet, load };
 }
 
-test("with every protection in place nothing is found", async () => {
+test("finds nothing with every protection", async () => {
   const { fleet, load } = await startCalmFleet("teeth");
   await using _ = fleet;
   for (const name of NAMES) {
@@ -48,7 +48,7 @@ test("with every protection in place nothing is found", async () => {
   }
 });
 
-test.each(NAMES)("without %s it is found out", async (name) => {
+test.each(NAMES)("finds a missing %s", async (name) => {
   const { fleet, load } = await startCalmFleet(`teeth-${name}`, name);
   await using _ = fleet;
   const { run, violation } = SCENARIOS[name];

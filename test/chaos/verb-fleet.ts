@@ -27,32 +27,32 @@ const CONCURRENCY = 8;
 
 interface VerbWorker {
   readonly child: ChildProcess;
-  /** Its way to the API server. */
+  /** Its network to the API server. */
   readonly net: TcpProxy;
 }
 
-/** Processes that run workflows on one cluster, with a Redis of their own that survives being killed. */
+/** Processes that run workflows on one cluster, with their own Redis that survives kills. */
 export interface VerbFleet extends AsyncDisposable {
   readonly plane: FleetPlane;
   readonly workflows: Workflows;
-  /** Makes objects what runs wait for. */
+  /** Brings objects into the state that runs wait for. */
   readonly actor: WaitActor;
-  /** In the names of all objects. */
+  /** Part of the names of all objects. */
   readonly test: string;
   readonly leaseMs: number;
   workerAt(slot: number): VerbWorker;
-  /** Ends a worker and starts another one, perhaps with newer code. */
+  /** Replaces a worker, possibly with newer code. */
   replace(slot: number, signal: "SIGKILL" | "SIGTERM", version?: number): Promise<void>;
   killRedis(): Promise<void>;
   restartRedis(): Promise<void>;
   addRogueJobs(runs: readonly string[]): Promise<void>;
-  /** As a dashboard does: BullMQ's own retry of jobs in any state. */
+  /** BullMQ's own retry of jobs in any state, as by a dashboard. */
   retryJobs(runs: readonly string[], random: () => number): Promise<void>;
-  /** What the index of waits still holds. */
+  /** The rest of the index of waits. */
   findWaitLeftovers(): Promise<string[]>;
-  /** Steps that break do so no more. */
+  /** Stops the failures of breaking steps. */
   heal(): Promise<void>;
-  /** Bodies that were begun. */
+  /** Number of started bodies. */
   countBodies(): Promise<number>;
 }
 

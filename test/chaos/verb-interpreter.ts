@@ -21,12 +21,12 @@ import { runWait, WAITED_GROUP, type WaitedObject, type WaitOp } from "./verb-wa
 
 export interface InterpreterOptions {
   readonly version?: number;
-  /** Told of each body that begins. */
+  /** Called for each started body. */
   readonly onBody?: () => Promise<unknown>;
   readonly isHealed?: () => Promise<boolean>;
 }
 
-/** The workflow that does what a program says. */
+/** The workflow that executes a program. */
 export function makeVerbInterpreter(
   test: string,
   {

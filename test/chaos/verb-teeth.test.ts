@@ -13,14 +13,14 @@ import type { ToothConfig } from "./teeth/verb-worker.ts";
 import { CONFIG_MAPS } from "./verb-invariants.ts";
 import { until } from "../support/until.ts";
 
-/** Each protection of the verbs is taken away in a test build: a counter must go wrong then, and only then. */
+/** Removes each protection of the verbs in a test build: only then may a counter be wrong. */
 
 const WORKER = fileURLToPath(new URL("teeth/verb-worker.ts", import.meta.url));
 const PATCHER = new URL("teeth/load-patched.ts", import.meta.url).href;
 const LEASE_MS = 1_000;
 const DEADLINE_MS = 30_000;
 const url = process.env["REDIS_URL"] ?? "";
-/** Not a worker: it only starts runs. */
+/** Only starts runs; not a worker. */
 const counting = makeCounting(undefined, async () => undefined);
 
 interface Stage {
@@ -29,10 +29,10 @@ interface Stage {
   readonly ended: (id: string) => Promise<void>;
   readonly told: (event: string) => Promise<void>;
 }
-/** Answers what the counter must be. */
+/** Returns the expected counter. */
 type Scenario = (stage: Stage) => Promise<number>;
 
-/** The first worker stands still until the second has ended the run, then it goes on. */
+/** The first worker is stopped until the second has ended the run; then it continues. */
 const zombie =
   (disturbance: Disturbance): Scenario =>
   async ({ workflows, startWorker, told, ended }) => {
@@ -54,7 +54,7 @@ const die: Scenario = async ({ workflows, startWorker, ended }) => {
   await ended("r");
   return 2;
 };
-/** Between the death of a worker and the second try of its step another run changes the object. */
+/** Another run changes the object between the death of a worker and the second try of its step. */
 const meet: Scenario = async ({ workflows, startWorker, ended }) => {
   const child = await startWorker("die behind write");
   const exited = once(child, "exit");
@@ -74,7 +74,7 @@ const SCENARIOS: Readonly<Record<VerbPatchName, Scenario>> = {
 };
 const NAMES = Object.keys(VERB_PATCHES) as VerbPatchName[];
 
-/** What the counter is, and what it must be. */
+/** The actual and the expected counter. */
 async function play(scenario: Scenario, patch?: VerbPatchName) {
   await using cleanup = new AsyncDisposableStack();
   const server = await createApiServer({});
@@ -142,12 +142,15 @@ async function play(scenario: Scenario, patch?: VerbPatchName) {
   return { got: Number(data?.["n"]), wanted };
 }
 
-test.each(NAMES)("P10: with every protection the scenario of %s counts right", async (name) => {
-  const { got, wanted } = await play(SCENARIOS[name]);
-  expect(got).toBe(wanted);
-});
+test.each(NAMES)(
+  "P10: counts correctly in the scenario of %s with every protection",
+  async (name) => {
+    const { got, wanted } = await play(SCENARIOS[name]);
+    expect(got).toBe(wanted);
+  },
+);
 
-test.each(NAMES)("without %s it counts wrong", async (name) => {
+test.each(NAMES)("counts incorrectly without %s", async (name) => {
   const { got, wanted } = await play(SCENARIOS[name], name);
   expect(got).not.toBe(wanted);
 });

@@ -1,4 +1,4 @@
-/** A worker for random programs of verbs in a process of its own, to be killed and stopped. */
+/** A worker process for random programs of verbs, to be killed and stopped. */
 import { Redis } from "ioredis";
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
@@ -23,7 +23,7 @@ const workflows = openWorkflows({
   redis: { url },
   prefix,
   leaseMs,
-  // Redis and the API server go away as part of the test.
+  // Redis and the API server become unavailable as part of the test.
   onError: () => undefined,
 });
 const client = createKubeClient({
@@ -35,7 +35,7 @@ const client = createKubeClient({
 const redis = new Redis(url);
 redis.on("error", () => undefined);
 const clusters = { home: "default", client: async () => client };
-// Any of them may be the one that watches for all.
+// Any of them can be the watcher.
 workflows.watch({
   clusters,
   namespace: NAMESPACE,

@@ -1,4 +1,4 @@
-/** A worker process whose runs wait until their object is ready. */
+/** A worker process whose runs wait for a ready object. */
 import type { ResourceType } from "@konverge/core";
 import { defineConfig, startWorker } from "@konverge/worker";
 import type { KubeconfigOptions } from "@konverge/kube";

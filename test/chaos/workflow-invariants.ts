@@ -3,7 +3,7 @@ import { FAILED_CHILD, predict, undoableOf, type Op, type Program } from "./work
 
 type Recorded = StepRecord & { readonly name: string };
 
-/** What is left of a run when all is over. Times are epoch ms by Redis's clock. */
+/** The state of a run at the end. Times are epoch ms by the clock of Redis. */
 export interface RunEvidence {
   readonly id: string;
   readonly program: Program;

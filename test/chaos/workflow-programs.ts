@@ -101,7 +101,7 @@ export function undoableOf(ops: readonly Op[]): string[] {
   });
 }
 
-/** Where the workers of a test leave their traces. */
+/** Redis keys of the traces of workers. */
 export function traceNames(prefix: string) {
   return {
     /** Hash: tries by run and step. */
@@ -125,7 +125,7 @@ export function makeInterpreter(
   workerId = "test",
 ): Workflow<Program, number> {
   const names = traceNames(prefix);
-  /** Bodies at work, without those that have lost their run. */
+  /** Running bodies, without those that have lost their run. */
   const atWork = new Map<AbortSignal, string>();
   let most = 0;
   const interpreter: Workflow<Program, number> = defineWorkflow(
@@ -202,7 +202,7 @@ export function makeInterpreter(
           : {}),
       },
     );
-    // Not the business of a workflow function, but what the test is about. Nothing awaits it.
+    // Not allowed in a workflow function, but the subject of the test. It is not awaited.
     void noteSeen(id, String(result.nonce));
     return result.value;
   };

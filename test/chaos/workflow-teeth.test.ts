@@ -9,7 +9,7 @@ import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, traceNames, type Program } from "./workflow-programs.ts";
 import { until } from "../support/until.ts";
 
-/** The checks of `workflows.test.ts` can fail: without its fence, or without "the first record stays", a run is found wrong. */
+/** Proves that `workflows.test.ts` can fail: without the fence, or without "the first record stays", its checks find a wrong run. */
 
 const url = process.env["REDIS_URL"] ?? "";
 const LEASE_MS = 500;
@@ -36,7 +36,7 @@ afterEach(async () => {
   await Promise.all(closers.splice(0).map((close) => close()));
 });
 
-/** A worker stands still in a body until another one has taken the run over, and goes on beside it. */
+/** A worker is stopped in a body until another one has taken the run over, and then runs in parallel. */
 async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
   const prefix = `test-teeth-${process.pid}-${Date.now()}`;
   const redis = new Redis(url);
@@ -105,7 +105,7 @@ async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
 
 const triesAgain = ({ again }: RunFindings) => again.reduce((sum, one) => sum + one, 0);
 
-test("with both in place a zombie changes nothing: only the body that it stood in ran twice", async () => {
+test("with both protections a zombie changes nothing: only its current body ran twice", async () => {
   const run = await playZombie();
   await run.ended();
   const findings = await run.findings();
@@ -113,14 +113,14 @@ test("with both in place a zombie changes nothing: only the body that it stood i
   expect(triesAgain(findings)).toBeLessThanOrEqual(1);
 });
 
-test("I4: without the fence bodies run again that no lost activation explains", async () => {
+test("I4: without the fence, bodies run again without a lost execution", async () => {
   const run = await playZombie("fence");
   await run.ended();
   const again = async () => triesAgain(await run.findings());
   await expect.poll(again, { timeout: DEADLINE_MS }).toBeGreaterThan(1);
 });
 
-test("I3: when the first record does not stay, the journal is not what the code saw", async () => {
+test("I3: without the first record, the journal differs from what the code saw", async () => {
   const run = await playZombie("first-record");
   await run.ended();
   const wrong = async () => (await run.findings()).wrong;

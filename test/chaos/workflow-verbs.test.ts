@@ -41,14 +41,14 @@ const network =
   };
 const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
   kill: (fleet, random) => fleet.replace(pickSlot(random), "SIGKILL"),
-  /** Past its lease: somebody else has its runs when it goes on. */
+  /** Longer than its lease: another worker has its runs when it continues. */
   async stop(fleet, random) {
     const { child } = fleet.workerAt(pickSlot(random));
     child.kill("SIGSTOP");
     await pause(fleet.leaseMs * 2);
     child.kill("SIGCONT");
   },
-  /** Writes land and nobody hears of it. */
+  /** Writes are applied, but their responses are lost. */
   async loseAnswers(fleet, random) {
     fleet.workerAt(pickSlot(random)).net.tear(1 + Math.floor(random() * 4));
   },
@@ -59,9 +59,9 @@ const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
     await pause(random() * 500);
     await fleet.restartRedis();
   },
-  /** Somebody adds jobs of his own for runs that may be at work. */
+  /** Foreign jobs are added for runs that may be running. */
   rogue: (fleet, random) => fleet.addRogueJobs(pickRuns(random)),
-  /** Somebody retries jobs by BullMQ's own means. */
+  /** Jobs are retried with BullMQ. */
   retry: (fleet, random) => fleet.retryJobs(pickRuns(random), random),
   /** The newer code goes on with the runs of the older. Beside each other only on the long run: a child of the newer that the older meets is looked at again after a minute. */
   async roll(fleet, random) {
@@ -81,13 +81,13 @@ test(
     const interpreter = makeVerbInterpreter(fleet.test);
     const programs = Array.from({ length: RUNS }, (_, index) => ({
       id: `r${index}`,
-      // Some fail on the way, and go on when they may.
+      // Some fail on the way and continue later.
       program: index % BREAKING === 0 ? makeBreakingProgram(random) : makeVerbProgram(random),
     }));
     const breaking = programs.filter((_, index) => index % BREAKING === 0).map(({ id }) => id);
     const names = Object.keys(DISASTERS_OF);
     let stops = 0;
-    /** In order; whoever is not sure that one arrived sends it again. */
+    /** In order; sent again if the result is unknown. */
     const signal = async (id: string, program: VerbProgram) => {
       for (let n = 1; n <= countSignals(program); n += 1) {
         const message = { payload: n, id: String(n) };
@@ -106,7 +106,7 @@ test(
       for (const { id, program } of unsignalled) await signal(id, program);
       unsignalled = started;
       await pause(random() * 600);
-      // Each once, then as they come.
+      // Each once, then at random.
       const name = names[count] ?? names[Math.floor(random() * names.length)] ?? "";
       if (name === "stop" || name === "holdNetwork") stops += 1;
       await DISASTERS_OF[name]?.(fleet, random);
@@ -154,7 +154,7 @@ test(
   },
 );
 
-/** Until it is so for all. */
+/** Waits until it is true for all. */
 async function allOf(
   ids: readonly string[],
   holds: (id: string) => Promise<boolean>,
@@ -174,12 +174,12 @@ async function allOf(
   });
 }
 
-/** It got all that it asked for: what is sent again behind that is no loss. */
+/** It received all its signals; duplicates sent later are no loss. */
 function unlessEnded(error: unknown): void {
   if (!isKonvergeError(error) || error.code !== "run_ended") throw error;
 }
 
-/** A caller that finds the connection still broken comes again; a start with an id may be repeated. */
+/** Retries while the connection is broken; a start with an id can be repeated. */
 async function insist<T>(call: () => Promise<T>): Promise<T> {
   const endMs = performance.now() + 30_000;
   for (;;) {

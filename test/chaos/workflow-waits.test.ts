@@ -43,7 +43,7 @@ async function startChild(config: WaitWorkerConfig): Promise<Worker> {
   return { child, workerId };
 }
 
-/** The process that holds the Lease of the watch. */
+/** The process with the Lease of the watcher. */
 async function leaderOf(
   client: KubeClient,
   leaseAt: { readonly namespace: string; readonly name: string },
@@ -103,7 +103,7 @@ test.each(testServers())(
     expect(await runs.waitedKinds()).toEqual([
       { cluster: "default", apiVersion, kind, waits: RUNS },
     ]);
-    // From here on only the watch can wake them.
+    // From here on, only the watch can wake them.
     const { rechecks, waitRoot, waitKinds } = runNames(prefix, "default", "readiness");
     const never = refs.flatMap((_, at) => [Date.now() + 3_600_000, String(at)]);
     expect(await redis.zadd(rechecks, "XX", ...never)).toBe(0);
@@ -118,7 +118,7 @@ test.each(testServers())(
     const exited = leader === undefined ? undefined : once(leader.child, "exit");
     leader?.child.kill("SIGKILL");
     await exited;
-    // Nobody watches; who comes next finds these in its first list.
+    // There is no watcher; the next one finds these in its first list.
     await makeReady(RUNS / 4, RUNS / 2);
     const left = workers.filter((worker) => worker !== leader);
     await until(

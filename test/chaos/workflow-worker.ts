@@ -1,4 +1,4 @@
-/** A worker for random programs in a process of its own, to be killed and stopped. */
+/** A worker process for random programs, to be killed and stopped. */
 import { Redis } from "ioredis";
 import { openWorkflows } from "@konverge/workflow";
 import { makeInterpreter } from "./workflow-programs.ts";

@@ -26,7 +26,7 @@ const LEASE_MS = 1_000;
 const WORKERS = 2;
 const CONCURRENCY = 8;
 const HEAL_MS = 120_000;
-/** Bodies that each worker must do when all is over. */
+/** Bodies that each worker must run at the end. */
 const TAIL = 5;
 const url = process.env["REDIS_URL"] ?? "";
 const WORKER = fileURLToPath(new URL("workflow-worker.ts", import.meta.url));
@@ -82,7 +82,7 @@ test(
     for (let disaster = 0; disaster < DISASTERS; disaster += 1) {
       const slot = Math.floor(random() * WORKERS);
       await pause(random() * 600);
-      // Beside what follows: somebody retries jobs by BullMQ's own means.
+      // In parallel: jobs are retried with BullMQ.
       const retrying = disaster % RETRIED === 0 ? retryJobs(queue, seed + disaster) : undefined;
       if (random() < 0.5) {
         const exited = once(workers[slot] as ChildProcess, "exit");
@@ -90,7 +90,7 @@ test(
         await exited;
         await startWorker(slot);
       } else {
-        // Past its lease: somebody else has its runs when it goes on.
+        // Longer than its lease: another worker has its runs when it continues.
         workers[slot]?.kill("SIGSTOP");
         await pause(LEASE_MS * 2);
         workers[slot]?.kill("SIGCONT");
@@ -168,7 +168,7 @@ async function retryJobs(queue: Queue, of: number): Promise<void> {
   await retryJobsOfRuns(queue, keys, random);
 }
 
-/** I10: after the last disaster every worker still does its part. */
+/** I10: every worker still works after the last disaster. */
 async function expectLively(
   workflows: Workflows,
   interpreter: ReturnType<typeof makeInterpreter>,
@@ -184,7 +184,7 @@ async function expectLively(
   await until(
     `every worker does ${TAIL} bodies more`,
     async () => {
-      // More than one of them can do at once.
+      // More than one worker can run at a time.
       for (let n = 0; n <= CONCURRENCY; n += 1) {
         const id = `tail-${ids.length}`;
         await workflows.start(interpreter, { ops: [step], fails: false }, { id });
@@ -204,7 +204,7 @@ async function expectLively(
   }
 }
 
-/** Runs, children included, that the index has under another status than theirs, or under several or none. */
+/** Runs and children whose index entry has a wrong, no or more than one status. */
 async function findMisplaced(redis: Redis, prefix: string): Promise<string[]> {
   const names = runNames(prefix, "default", "program");
   const misplaced: string[] = [];
@@ -235,7 +235,7 @@ async function sendSignals(
       const message = { payload: run.next, id: String(run.next) };
       const ref = { workflow: "program", id: run.id };
       await workflows.signal(ref, "signal", message);
-      // Whoever is not sure that it arrived sends it again.
+      // Sent again if the result is unknown.
       if (random() < 0.2) await workflows.signal(ref, "signal", message).catch(() => undefined);
       run.next += 1;
     }

@@ -1,7 +1,7 @@
 import type { ApiObject } from "@konverge/core";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 
-/** Where a process stands still, or dies: before the verb, in the change that it makes, behind the write. */
+/** Where a process stops or dies: before the verb, in its change, after the write. */
 export type Disturbance = "halt in body" | "halt in change" | "die behind write";
 
 export const COUNTER = {
@@ -15,7 +15,7 @@ export interface Counter extends ApiObject {
   data?: Record<string, string>;
 }
 
-/** Adds 1 to the counter in each of `steps` steps. The first is disturbed. */
+/** Adds 1 to the counter in each of `steps` steps. The first step is disturbed. */
 export function makeCounting(
   disturbance: Disturbance | undefined,
   tell: (event: string) => Promise<unknown>,
@@ -40,7 +40,7 @@ export function makeCounting(
   });
 }
 
-/** Until somebody lets the process go on. */
+/** Until the test lets the process continue. */
 async function halt(tell: (event: string) => Promise<unknown>): Promise<void> {
   await tell("halting");
   process.kill(process.pid, "SIGSTOP");

@@ -1,4 +1,4 @@
-/** Preloaded by a worker of a test build: source files are loaded without one protection. Never part of what is shipped. */
+/** Preloaded by workers of a test build: loads source files without one protection. Not part of the packages. */
 import fs from "node:fs";
 import { registerHooks, syncBuiltinESMExports } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -38,7 +38,7 @@ registerHooks({
   },
 });
 
-// Modules read their Lua beside them.
+// Modules read the Lua files in their folder.
 const read = fs.readFileSync;
 fs.readFileSync = ((file: fs.PathOrFileDescriptor, options: BufferEncoding) => {
   const content = read(file, options);

@@ -1,6 +1,6 @@
-/** A piece of a source file that is replaced while the file is loaded. It must be there exactly once. */
+/** Replaces a piece of a source file while it is loaded. The piece must occur exactly once. */
 export interface Change {
-  /** Under the root of the repository. */
+  /** Relative to the root of the repository. */
   readonly file: string;
   readonly from: string;
   readonly to: string;
@@ -8,14 +8,14 @@ export interface Change {
 
 const END = "libs/queue/src/scripts/end.lua";
 
-/** Test builds, each without one protection, whatever stands behind it included. */
+/** Test builds without one protection, and without the checks behind it. */
 export const PATCHES = {
-  /** An attempt whose key was taken over commits all the same. */
+  /** An attempt commits although its key was taken over. */
   fencing: [
     { file: END, from: "if h[1] ~= epoch then return { 'fenced', 0 } end", to: "" },
     { file: END, from: "if h[2] ~= attempt.owner then", to: "if false then" },
   ],
-  /** A key is handed out while another attempt of it runs. */
+  /** A key gets a second attempt while one is running. */
   lease: [
     {
       file: "libs/queue/src/scripts/begin-attempt.lua",
@@ -23,7 +23,7 @@ export const PATCHES = {
       to: "",
     },
   ],
-  /** Nobody waits for the turn of others. */
+  /** Writers do not wait in the lane. */
   lane: [
     {
       file: "libs/lanes/src/scripts/take-lane.lua",
@@ -31,14 +31,14 @@ export const PATCHES = {
       to: "if false then",
     },
   ],
-  /** What was handed on is taken for the truth: nothing checks that it still is. */
+  /** A passed object is written without a precondition. */
   carry: [
     {
       file: "libs/kube/src/mutate/mutate.ts",
       from: "body: guard(patch, read)",
       to: "body: isGiven ? patch : guard(patch, read)",
     },
-    // The client itself refuses a write that checks nothing.
+    // The client itself rejects a write without a precondition.
     {
       file: "libs/kube/src/client/create-kube-client.ts",
       from: "preparePatch(type, target, { patch, options: through })",

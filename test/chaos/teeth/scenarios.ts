@@ -8,7 +8,7 @@ import { contend } from "../settle.ts";
 import type { PatchName } from "./patches.ts";
 import { until } from "../../support/until.ts";
 
-/** Does to a calm fleet what one protection is for. Answers what was wrong already while it did. */
+/** Causes the situation that one protection handles. Returns the problems found meanwhile. */
 type Scenario = (fleet: Fleet, load: FleetLoad) => Promise<string[]>;
 
 const DEADLINE_MS = 20_000;
@@ -38,7 +38,7 @@ async function waitForLine<Kind extends Journaled["kind"]>(
   return found;
 }
 
-/** Requests a key that has run `epoch` times and waits until its handler has begun anew. */
+/** Requests a key that has run `epoch` times and waits until its handler has started again. */
 async function begin(fleet: Fleet, load: FleetLoad, name: string): Promise<Begin> {
   const id = formatKey(fleetKey("plain", fleet.namespace, name));
   const before = readJournals(fleet.journals).length;
@@ -56,7 +56,7 @@ async function begin(fleet: Fleet, load: FleetLoad, name: string): Promise<Begin
   );
 }
 
-/** A worker stands still in the middle of a run until another has taken the key over and ended; then it goes on. */
+/** A worker is stopped during a run until another one has taken over and ended the key; then it continues. */
 const fencing: Scenario = async (fleet, load) => {
   const zombie = await begin(fleet, load, "deaf-0");
   const worker = [...fleet.workers].find(({ id }) => id === zombie.worker);
@@ -74,7 +74,7 @@ const fencing: Scenario = async (fleet, load) => {
   return [];
 };
 
-/** Somebody adds a job of his own for a key whose handler runs. */
+/** A foreign job is added for a key whose handler runs. */
 const lease: Scenario = async (fleet, load) => {
   const { id } = await begin(fleet, load, "plain-0");
   const rogue = openRogue(fleet, "plain");
@@ -88,10 +88,10 @@ const lease: Scenario = async (fleet, load) => {
   return [];
 };
 
-/** All writers of one object at once. */
+/** All writers of one object at the same time. */
 const lane: Scenario = (fleet, load) => contend(fleet, load, CONTENTIONS);
 
-/** Between two writers of ours, who hand the object on, a stranger writes it. */
+/** A foreign writer writes between two of our writers, which pass the object on. */
 const carry: Scenario = async (fleet, load) => {
   const names = COUNTER_NAMES.filter((name) => modeOf(name) === "lane");
   for (const name of names.slice(0, TAKINGS)) {
@@ -105,7 +105,7 @@ const carry: Scenario = async (fleet, load) => {
   return [];
 };
 
-/** For each protection what shows that it is missing, and how the checks call that. */
+/** For each protection, the scenario that shows its absence, and the finding of the checks. */
 export const SCENARIOS: Readonly<
   Record<PatchName, { readonly run: Scenario; readonly violation: RegExp }>
 > = {

@@ -3,10 +3,10 @@ import type { Change } from "./patches.ts";
 const NO_EPOCH = [
   {
     file: "libs/workflow/src/journal/run-journal.ts",
-    from: "if (await store.holds(held)) return;",
+    from: "if (await this.#options.store.holds(this.held)) return;",
     to: "return;",
   },
-  // Whoever learns in time that it has lost the run sends nothing either.
+  // A worker that notices in time that it lost the run sends nothing either.
   {
     file: "libs/workflow/src/verbs/verb-scope.ts",
     from: "whole.scoped({ signal, fieldManager:",
@@ -15,11 +15,11 @@ const NO_EPOCH = [
 ] as const;
 const MUTATE = "libs/workflow/src/verbs/mutate.ts";
 
-/** As `PATCHES`, of the verbs of workflows. */
+/** As `PATCHES`, for the verbs of workflows. */
 export const VERB_PATCHES = {
-  /** A worker whose run was taken over writes all the same. */
+  /** A worker writes although its run was taken over. */
   epoch: NO_EPOCH,
-  /** And onto whatever is there. */
+  /** It also overwrites any state. */
   guard: [
     ...NO_EPOCH,
     {
@@ -33,9 +33,9 @@ export const VERB_PATCHES = {
       to: "preparePatch(type, target, { patch, options: { ...through, unguarded: true } })",
     },
   ],
-  /** A second try does not see what the first has done. */
+  /** A second try does not see the changes of the first. */
   mark: [{ file: MUTATE, from: "if (marks.some(({ name }) => name === marker)) return;", to: "" }],
-  /** The mark of a step is taken away before the step is recorded. */
+  /** The mark of a step is removed before the step is recorded. */
   settled: [{ file: MUTATE, from: 'state === "settled" ||', to: "true ||" }],
 } as const satisfies Record<string, readonly Change[]>;
 

@@ -1,4 +1,4 @@
-/** A worker whose process dies or stands still at one place of a step that counts. */
+/** A worker whose process dies or stops at one place of a counting step. */
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { openWorkflows } from "@konverge/workflow";

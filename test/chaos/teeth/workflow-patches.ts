@@ -3,7 +3,7 @@ import type { Change } from "./patches.ts";
 const COMMIT = "libs/workflow/src/store/scripts/commit.lua";
 const EPOCH = "if redis.call('HGET', run, 'epoch') ~= epoch then return { 'fenced' } end";
 
-/** Whoever has lost a run goes on with it as if nothing had happened. */
+/** A worker continues a run that it has lost. */
 const unfenced: readonly Change[] = [
   { file: COMMIT, from: EPOCH, to: "" },
   { file: "libs/workflow/src/store/scripts/note.lua", from: EPOCH, to: "" },
@@ -12,18 +12,18 @@ const unfenced: readonly Change[] = [
     from: "if h[1] ~= epoch then return { 'fenced' } end",
     to: "",
   },
-  // What stands before the scripts: the queue tells an attempt that its lease is gone.
+  // Before the scripts, the queue aborts an attempt that lost its lease.
   {
     file: "libs/workflow/src/execution/run-worker.ts",
-    from: "stopped: attempt.signal",
-    to: "stopped: new AbortController().signal",
+    from: "this.#runHeld(ref, claimed, attempt.signal,",
+    to: "this.#runHeld(ref, claimed, new AbortController().signal,",
   },
 ];
 
-/** As `PATCHES`, of workflows. */
+/** As `PATCHES`, for workflows. */
 export const WORKFLOW_PATCHES: Readonly<Record<"fence" | "first-record", readonly Change[]>> = {
   fence: unfenced,
-  /** And what it records replaces what its successor has recorded. */
+  /** Its records also replace those of its successor. */
   "first-record": [
     ...unfenced,
     { file: COMMIT, from: "if known then return { 'exists', known } end", to: "" },
