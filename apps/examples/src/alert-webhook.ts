@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { z } from "zod";
 
-/** What Alertmanager sends (its docs, "webhook_config", version 4), as far as it is used here. */
+/** The used part of the payload of Alertmanager (its docs, "webhook_config", version 4). */
 const notice = z.object({
   groupKey: z.string(),
   alerts: z.array(
@@ -16,11 +16,11 @@ const notice = z.object({
 });
 
 export interface AlertWebhookOptions {
-  /** Of Konverge, such as `http://konverge-api:7070`. */
+  /** URL of Konverge, such as `http://konverge-api:7070`. */
   readonly server: string;
-  /** An operator's, best with a scope. */
+  /** Token with the role operator, preferably with a scope. */
   readonly token: string;
-  /** What Alertmanager must send as `Authorization: Bearer`. */
+  /** Secret that Alertmanager must send as `Authorization: Bearer`. */
   readonly secret: string;
   readonly controller: string;
 }
@@ -29,8 +29,8 @@ const MAX_BYTES = 1_000_000;
 const SEND_MS = 10_000;
 
 /**
- * Reconciles the objects that firing alerts name by their labels `namespace` and `object`. It keeps nothing: Alertmanager
- * sends a notice again when it is answered with 5xx, and the Idempotency-Key makes the second time the same request.
+ * Reconciles the objects in the labels `namespace` and `object` of firing alerts. It is stateless: Alertmanager repeats a
+ * notification after a 5xx response, and the Idempotency-Key makes the repetition the same request.
  */
 export function alertWebhook(options: AlertWebhookOptions): Server {
   return createServer((request, response) => {
@@ -53,7 +53,7 @@ async function handle(request: IncomingMessage, options: AlertWebhookOptions): P
   }
   const text = await read(request);
   const parsed = text === undefined ? undefined : notice.safeParse(parse(text));
-  // Alertmanager does not send what was answered with 4xx again: it would be as wrong the next time.
+  // Alertmanager does not repeat a notification after a 4xx response.
   if (parsed?.success !== true) return { status: 400, text: "this is no notice of Alertmanager" };
   const { alerts, groupKey } = parsed.data;
   const named = alerts.filter(({ status, labels }) => status === "firing" && labels["object"]);

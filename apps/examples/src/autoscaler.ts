@@ -3,9 +3,9 @@ import { ConfigMap, dataOf } from "./config-map.ts";
 import { Autoscaler, NodePool } from "./resources.ts";
 
 /**
- * Reads the load from a ConfigMap named `load`, the most that one pool may have from one named `quota`, and writes the
- * pool's replicas: another operator's object. An autoscaler has the name of its pool. Without the ConfigMaps there is no
- * load, and no quota.
+ * Reads the load from the ConfigMap `load` and the maximum per pool from the ConfigMap `quota`, and writes the replicas of the
+ * pool, which belongs to another operator. An autoscaler has the name of its pool. Without the ConfigMaps there is no load and
+ * no quota.
  */
 export const autoscaler = defineController({
   name: "autoscaler",
@@ -19,7 +19,7 @@ export const autoscaler = defineController({
         return Object.keys(dataOf([object], "load")).map((name) => ({ namespace, name }));
       },
     },
-    // What the handler reads, it watches: a change of spec.replicas by anyone starts it again.
+    // The handler watches what it reads: any change of spec.replicas starts it again.
     {
       type: NodePool,
       predicate: generationChanged,
@@ -45,7 +45,7 @@ export const autoscaler = defineController({
         (draft) => {
           draft.spec.replicas = replicas;
         },
-        // Tests only the replicas: other programs write the pool too.
+        // Tests only the replicas, since other programs write the pool as well.
         { strategy: "fields" },
       );
       // The change of the pool starts the handler again, and the status follows.

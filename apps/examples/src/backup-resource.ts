@@ -1,7 +1,7 @@
 import { conditions, defineResource } from "konverge";
 import { z } from "zod";
 
-/** A copy of a ConfigMap, kept for a time. */
+/** A copy of a ConfigMap for a limited time. */
 export const Backup = defineResource({
   group: "demo.konverge.dev",
   version: "v1",
@@ -9,13 +9,13 @@ export const Backup = defineResource({
   spec: z.object({
     /** Name of the ConfigMap, in the backup's namespace. */
     source: z.string().min(1),
-    // A default of the schema is filled in by the API server when the object is created: kubectl shows it, and the handler
-    // never meets a backup without it.
+    // The API server applies defaults of the schema on creation: kubectl shows them, and the handler never gets a backup
+    // without them.
     retentionDays: z.number().min(0).default(30),
   }),
   status: z.object({
     phase: z.enum(["Pending", "Stored", "Expired"]),
-    /** Source of the copy that there is. */
+    /** Source of the existing copy. */
     storedFrom: z.string(),
     storedAt: z.string().meta({ format: "date-time" }),
     observedGeneration: z.int(),

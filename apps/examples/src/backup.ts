@@ -2,7 +2,7 @@ import { defineController, setCondition } from "konverge";
 import { Backup } from "./backup-resource.ts";
 import { ConfigMap } from "./config-map.ts";
 
-/** Where copies go; must be there. Out of reach for an owner reference, which is why the controller needs `cleanup`. */
+/** Namespace of the copies; must exist. An owner reference cannot cross namespaces, so the controller needs `cleanup`. */
 export const VAULT = "backups";
 export const LAST_BACKUP = "demo.konverge.dev/last-backup";
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ const copyOf = ({ metadata }: { readonly metadata: { namespace?: string; name: s
   name: `${metadata.namespace}.${metadata.name}`,
 });
 
-/** Copies a ConfigMap once into another namespace; deletes the copy when its time is over, and together with the backup. */
+/** Copies a ConfigMap once to another namespace. Deletes the copy when it expires, or with the backup. */
 export const backups = defineController({
   name: "backup",
   for: Backup,
@@ -24,7 +24,7 @@ export const backups = defineController({
       reason: string,
       ready: "True" | "False",
     ) =>
-      // People write the spec, the controller writes the status, through its own subresource.
+      // Users write the spec; the controller writes the status through its subresource.
       kube.mutateStatus(backup, (draft) => {
         Object.assign(draft.status, status);
         const { generation: observedGeneration = 0 } = backup.metadata;
@@ -39,17 +39,17 @@ export const backups = defineController({
       const source = await kube.find(ConfigMap, storedFrom);
       if (source === undefined) {
         await report({ phase: "Pending" }, "SourceMissing", "False");
-        // Only while something is pending; what is done asks for nothing.
+        // Only while work is pending.
         return requeueAfter("10s");
       }
-      // Update (PUT): the copy is all ours and becomes exactly this. What others wrote into it goes, and a change between
-      // read and write is a conflict: this attempt ends, the next one reads again.
+      // Update (PUT): the controller owns the whole copy and replaces it, including changes of others. A change between read
+      // and write is a conflict: this attempt ends, and the next one reads again.
       const { data = {} } = source;
       const copy = await kube.find(ConfigMap, copyOf(backup));
       if (copy === undefined) await kube.create(ConfigMap, { ...copyOf(backup), data });
       else await kube.replace({ ...copy, data });
-      // Patch: the source is somebody else's, and one annotation of it is ours. Only the difference is sent, so no field is
-      // written back as it was when we read it; a conflict reads again and runs the function again.
+      // Patch: the source belongs to another owner; only one annotation is ours. Only the difference is sent, so no other field
+      // is written back. After a conflict, the object is read and the function runs again.
       await kube.mutate(source, (draft) => {
         (draft.metadata.annotations ??= {})[LAST_BACKUP] = backup.metadata.name;
       });
@@ -64,7 +64,7 @@ export const backups = defineController({
     await report({ phase: "Expired" }, "Expired", "False");
     return awaitChange();
   },
-  /** Before the backup goes. It holds the finalizer `konverge.dev/backup` until this has returned. */
+  /** Runs before the backup is deleted, which has the finalizer `konverge.dev/backup` until this returns. */
   async cleanup({ object: backup, kube }) {
     const copy = await kube.find(ConfigMap, copyOf(backup));
     if (copy !== undefined) await kube.delete(copy);

@@ -6,17 +6,17 @@ type App = NonNullable<(typeof Deployment)["objectType"]>;
 
 const ColdBackup = z.object({
   namespace: z.string().min(1),
-  /** Of the Deployment that writes to the volume. */
+  /** Name of the Deployment that writes to the volume. */
   name: z.string().min(1),
-  /** Of the PersistentVolumeClaim. */
+  /** Name of the PersistentVolumeClaim. */
   claim: z.string().min(1),
-  /** Copies the volume below /data when it is called with `copy`, and fails with `verify` when the copy is not whole. */
+  /** Image that copies the volume at /data if called with `copy`, and fails with `verify` if the copy is incomplete. */
   image: z.string().min(1),
 });
 
 /**
- * Stops an app, copies its volume by a Job, checks the copy by another, and starts the app again. Whatever fails, and whoever
- * cancels it: the app has its replicas again in the end.
+ * Stops an app, copies its volume with a Job, checks the copy with another Job, and starts the app again. After any failure or
+ * cancellation, the app gets its replicas back.
  */
 export const coldBackup = defineWorkflow(
   "cold-backup",
@@ -25,11 +25,12 @@ export const coldBackup = defineWorkflow(
     const app = { apiVersion: "apps/v1", kind: "Deployment", namespace, name };
     const before = await w.step("look at the app", async (k) => {
       const found = await k.get<App>(app);
-      if (found === undefined) throw new TerminalError(`there is no ${namespace}/${name}`);
+      if (found === undefined)
+        throw new TerminalError(`Deployment ${namespace}/${name} does not exist`);
       return { replicas: found.spec?.replicas ?? 1 };
     });
     const stopped = await w.step("stop the app", (k) => k.scale(app, 0), {
-      // Also when the step failed: it may have scaled all the same.
+      // Also after a failure, because the step may have scaled.
       undo: async (_, k) => void (await k.scale(app, before.replicas)),
     });
     await w.waitFor(
@@ -48,7 +49,7 @@ export const coldBackup = defineWorkflow(
   },
 );
 
-/** Runs a Job to its end, and takes it away when the backup fails; one that succeeded stays as a record. */
+/** Runs a Job to completion. Deletes it if the backup fails; a successful one stays as a record. */
 async function runJob(
   w: WorkflowContext,
   verb: "copy" | "verify",
@@ -60,7 +61,7 @@ async function runJob(
       k.runJob({
         apiVersion: "batch/v1",
         kind: "Job",
-        // The rest of the name is made of run and step: a second try finds the Job of the first.
+        // Run and step complete the name, so a second try finds the Job of the first.
         metadata: { namespace, generateName: `${name}-${verb}-` },
         spec: {
           backoffLimit: 2,

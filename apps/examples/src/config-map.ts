@@ -1,6 +1,6 @@
 import type { ApiObject, ResourceType } from "konverge";
 
-/** A built-in kind, as far as the examples use it. */
+/** The used part of a built-in kind. */
 export const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = {
   group: "",
   version: "v1",

@@ -1,7 +1,7 @@
 import { defineConfig } from "konverge";
 import { fleetRollout } from "./fleet-rollout.ts";
 
-/** Two contexts of one kubeconfig. The runs belong to `east`, and their steps reach both. */
+/** Two contexts of one kubeconfig. The runs belong to `east`; their steps use both. */
 export default defineConfig({
   workflows: [fleetRollout],
   clusters: { east: { context: "east" }, west: { context: "west" } },

@@ -4,23 +4,23 @@ import { z } from "zod";
 
 type App = NonNullable<(typeof Deployment)["objectType"]>;
 
-/** How often an app was rolled out in a cluster: counted exactly, whatever dies. */
+/** The number of rollouts of an app in a cluster; exact despite crashes. */
 export const ROLLOUTS = "demo.konverge.dev/rollouts";
 
 const Rollout = z.object({
   namespace: z.string().min(1),
-  /** Of the Deployment, in every cluster. */
+  /** Name of the Deployment, in every cluster. */
   name: z.string().min(1),
   image: z.string().min(1),
-  /** Names in the configuration, in the order of the rollout. */
+  /** Cluster names of the configuration, in the order of the rollout. */
   clusters: z.array(z.string().min(1)).min(1),
   soakSeconds: z.number().min(0).default(1_800),
 });
 const Approval = z.object({ approved: z.boolean() });
 
 /**
- * Brings an image to one cluster after the other. Each must become ready, stay so for a while and be approved for its
- * successor; if any fails or is refused, those that have the image get back what they had, the last one first.
+ * Rolls out an image to one cluster after the other. Each must become ready, stay ready for a while, and be approved before the
+ * next one starts. If one fails or is rejected, the clusters get their previous images back, the last one first.
  */
 export const fleetRollout = defineWorkflow(
   "fleet-rollout",
@@ -30,8 +30,8 @@ export const fleetRollout = defineWorkflow(
     for (const [index, cluster] of clusters.entries()) {
       if (index > 0) {
         const approval = await w.signal(`approve ${cluster}`, { schema: Approval, timeout: "24h" });
-        if (approval === null) throw new TerminalError(`nobody approved ${cluster} within a day`);
-        if (!approval.approved) throw new TerminalError(`${cluster} was refused`);
+        if (approval === null) throw new TerminalError(`${cluster} was not approved within a day`);
+        if (!approval.approved) throw new TerminalError(`${cluster} was rejected`);
       }
       const before = await w.step(`look at ${cluster}`, async (k) => {
         const found = await k.on(cluster).get<App>(app);
@@ -41,7 +41,7 @@ export const fleetRollout = defineWorkflow(
       const upgraded = await w.step(
         `upgrade ${cluster}`,
         (k) =>
-          // One field of somebody else's object, and a count: the write carries a mark, so a second try changes nothing again.
+          // A field of a foreign object and a count. The write has a mark, so a second try changes nothing.
           k.on(cluster).mutate<App>(app, (draft) => {
             setImage(draft, image);
             const annotations = (draft.metadata.annotations ??= {});

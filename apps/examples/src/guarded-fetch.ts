@@ -1,5 +1,5 @@
 /**
- * A plain `fetch` to any HTTP API, from as many processes as you like, behind one rate and one circuit breaker:
+ * A plain `fetch` to any HTTP API, from any number of processes, with a shared rate limit and circuit breaker:
  *
  *   REDIS_URL=redis://127.0.0.1:6379 node guarded-fetch.ts https://api.example.com/things 100
  */
@@ -9,7 +9,7 @@ const [url = "http://127.0.0.1:8080/", count = "20"] = process.argv.slice(2);
 
 await using guard = await createGuard({
   redis: { url: process.env["REDIS_URL"] ?? "redis://127.0.0.1:6379" },
-  // All processes that name it alike share the budget.
+  // All processes with this name share the rate limit.
   cluster: new URL(url).host,
   workerId: `example-${process.pid}`,
   limits: { ratePerSecond: 50, burst: 60 },
@@ -24,7 +24,7 @@ const work = async () => {
       const response = await call(url, { signal: AbortSignal.timeout(5_000) });
       await response.arrayBuffer();
     } catch (error) {
-      // Deferred: the breaker is open, or the server asked for a pause. Anything else: the server's trouble.
+      // Deferred: the breaker is open, or the server requested a pause. Otherwise the server failed.
       const waitMs = (error as { retryAfterMs?: number }).retryAfterMs ?? 100 + 900 * Math.random();
       left += 1;
       await new Promise((resolve) => setTimeout(resolve, waitMs));

@@ -14,16 +14,16 @@ type PodObject = NonNullable<(typeof Pod)["objectType"]>;
 
 const Drain = z.object({
   node: z.string().min(1),
-  /** How long disruption budgets may hold it up. */
+  /** Longest delay by disruption budgets. */
   patienceMinutes: z.number().min(0).default(60),
 });
 
-/** Objects that one wait may name. */
+/** Maximum of objects per wait. */
 const AT_ONCE = 100;
 
 /**
- * Takes a node out of service: no new pods, and those that are there leave as their disruption budgets allow. A drain that
- * fails or is cancelled gives the node back as it was; pods that have left stay away.
+ * Drains a node: no new pods are scheduled, and the existing ones are evicted as their disruption budgets allow. A failed or
+ * cancelled drain makes the node schedulable as before; evicted pods do not return.
  */
 export const nodeDrain = defineWorkflow(
   "node-drain",
@@ -32,7 +32,7 @@ export const nodeDrain = defineWorkflow(
     const at = { apiVersion: "v1", kind: "Node", name: node };
     const before = await w.step("look at the node", async (k) => {
       const found = await k.get<NodeObject>(at);
-      if (found === undefined) throw new TerminalError(`there is no node ${node}`);
+      if (found === undefined) throw new TerminalError(`node ${node} does not exist`);
       return { unschedulable: found.spec?.unschedulable ?? false };
     });
     await w.step("cordon", (k) => k.mutate<NodeObject>(at, (draft) => cordon(draft, true)), {
@@ -49,8 +49,9 @@ export const nodeDrain = defineWorkflow(
     await Promise.all(
       pods.map(async (pod) => {
         await w.step(`evict ${pod.name.slice(0, 150)} ${pod.uid}`, async (k) => {
-          // A 429 of a disruption budget costs none of the step's tries, so the end is said here.
-          if (Date.now() > endMs) throw new TerminalError(`${pod.name} may not be disrupted`);
+          // A 429 of a disruption budget uses no tries of the step, so the limit is here.
+          if (Date.now() > endMs)
+            throw new TerminalError(`disruption budgets block the eviction of ${pod.name}`);
           await k.evict(pod);
         });
       }),
@@ -67,7 +68,7 @@ function cordon(node: NodeObject, unschedulable: boolean): void {
   node.spec = { ...node.spec, unschedulable };
 }
 
-/** Pods of a DaemonSet would come back at once, and mirror pods are the kubelet's own. */
+/** Pods of a DaemonSet would return immediately, and mirror pods belong to the kubelet. */
 function mustLeave({ metadata }: ReadonlyObject<PodObject>): boolean {
   const { ownerReferences = [], annotations = {} } = metadata;
   const isOfDaemonSet = ownerReferences.some(

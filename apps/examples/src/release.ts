@@ -7,8 +7,8 @@ const Release = z.object({ version: z.string().regex(/^[\w.-]+$/), folder: z.str
 const Approval = z.object({ by: z.string() });
 
 /**
- * Publishes a version once a person has approved it, and takes the draft away when nobody does within a day. Each body may run
- * twice when a worker dies in it, so each is written such that the second time does no harm.
+ * Publishes a version after a user has approved it, and removes the draft without approval within a day. Each body may run twice
+ * if a worker dies in it, so each is idempotent.
  */
 export const release = defineWorkflow(
   "release",
@@ -25,11 +25,11 @@ export const release = defineWorkflow(
       { undo: () => rm(draft, { force: true }) },
     );
     const approval = await w.signal("approve", { schema: Approval, timeout: "24h" });
-    if (approval === null) throw new TerminalError(`nobody approved ${version} within a day`);
+    if (approval === null) throw new TerminalError(`${version} was not approved within a day`);
     await w.step("publish", async () => {
       await rename(draft, file).catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== "ENOENT") throw error;
-        // Renamed already, by a worker that died before it could say so.
+        // Already renamed by a worker that died before it was recorded.
         await access(file);
       });
     });

@@ -3,7 +3,7 @@ import { z } from "zod";
 
 const GROUP = { group: "demo.konverge.dev", version: "v1" };
 
-/** As many machines as `spec.replicas` says. Two operators write it: one its spec, one its status. */
+/** A number of machines, `spec.replicas`. One operator writes the spec, another the status. */
 export const NodePool = defineResource({
   ...GROUP,
   kind: "NodePool",
@@ -11,7 +11,7 @@ export const NodePool = defineResource({
   status: z.object({ machines: z.int(), observedGeneration: z.int(), conditions }),
 });
 
-/** Changes `spec.replicas` of the pool it refers to, by the load it is told. */
+/** Changes `spec.replicas` of its pool by the load. */
 export const Autoscaler = defineResource({
   ...GROUP,
   kind: "Autoscaler",
@@ -19,7 +19,7 @@ export const Autoscaler = defineResource({
     poolRef: z.string().min(1),
     min: z.int().min(0).default(1),
     max: z.int().min(1),
-    /** Load one machine carries. */
+    /** Load per machine. */
     targetLoad: z.int().min(1),
   }),
   status: z.object({ desiredReplicas: z.int(), observedGeneration: z.int() }),

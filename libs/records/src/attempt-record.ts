@@ -2,7 +2,7 @@ import { OUTCOME_KINDS, TRIGGER_KINDS } from "@konverge/core";
 import { z } from "zod";
 import { HINTS, type HintCode } from "./hint.ts";
 
-/** A field manager that won against our write. */
+/** A field manager whose write conflicted with ours. */
 const competingWriter = z.object({
   manager: z.string(),
   operation: z.string(),
@@ -14,7 +14,7 @@ const conflict = z.object({
   readVersion: z.string(),
   foundVersion: z.string().optional(),
   competingWriters: z.array(competingWriter),
-  /** Before the next try, in ms. */
+  /** Wait before the next try, in ms. */
   waitedMs: z.number(),
 });
 
@@ -28,24 +28,23 @@ const write = z.object({
   fieldManager: z.string().optional(),
   fromVersion: z.string().optional(),
   toVersion: z.string().optional(),
-  /** The merge patch that landed; values of Secrets are taken out, large ones cut. */
+  /** The applied merge patch, without values of Secrets; large values are truncated. */
   patch: z.record(z.string(), z.unknown()).optional(),
   conflicts: z.array(conflict),
-  /** Fields that another manager owned before. */
+  /** Fields that belonged to another manager before. */
   fieldsTakenOver: z.array(z.object({ manager: z.string(), path: z.string() })).optional(),
 });
 
-/** How an attempt can end. */
+/** The outcomes of attempts in records. */
 export const ATTEMPT_OUTCOMES = [
   ...OUTCOME_KINDS,
   // The worker died or was cut off; what the handler did is unknown.
   "lost",
 ] as const;
 
-/** Codes of hints. */
 export const HINT_CODES: readonly HintCode[] = Object.keys(HINTS) as HintCode[];
 
-/** Something that the handler probably does wrong; docs/hints.md explains each. */
+/** A likely problem of the handler; docs/hints.md explains each. */
 const hint = z.object({
   code: z.enum(HINT_CODES),
   message: z.string(),
@@ -61,11 +60,11 @@ const trigger = z.object({
   traceparent: z.string().optional(),
 });
 
-/** What is kept of one attempt: enough to explain it later. Times are ISO 8601, durations ms. */
+/** The stored record of one attempt, which explains it later. Times are ISO 8601, durations ms. */
 export const attemptRecordSchema = z.object({
   id: z.string(),
   key: z.string(),
-  /** Grows by one with every attempt of the key. */
+  /** Incremented by every attempt of the key. */
   epoch: z.number().optional(),
   controller: z.string(),
   uid: z.string().optional(),
@@ -77,15 +76,15 @@ export const attemptRecordSchema = z.object({
   finishedAt: z.string(),
   durationMs: z.number(),
   waits: z.object({
-    /** In the queue. */
+    /** Wait in the queue. */
     queueMs: z.number(),
-    /** For tokens of the API server's budget. */
+    /** Wait for tokens of the rate limit. */
     rateLimitMs: z.number(),
-    /** For its turn among our own writers of an object. */
+    /** Wait in object lanes. */
     laneMs: z.number().default(0),
-    /** Between in-handler tries after a conflict. */
+    /** Wait between in-handler tries after a conflict. */
     conflictMs: z.number(),
-    /** Until the job is tried again because of this outcome. */
+    /** Delay of the retry that this outcome causes. */
     backoffMs: z.number(),
   }),
   generation: z.number().optional(),
@@ -94,18 +93,18 @@ export const attemptRecordSchema = z.object({
   versionAfter: z.string().optional(),
   outcome: z.enum(ATTEMPT_OUTCOMES),
   afterMs: z.number().optional(),
-  /** Why it was deferred or cancelled. */
+  /** Reason of a deferral or cancellation. */
   cause: z.string().optional(),
   error: z
     .object({
       code: z.string(),
-      /** Of the API server. */
+      /** Reason of the API server. */
       reason: z.string().optional(),
       message: z.string(),
     })
     .optional(),
   writes: z.array(write),
-  /** Conflicts of writes that did not land in this attempt. */
+  /** Conflicts of writes that were not applied in this attempt. */
   conflicts: z.array(
     conflict.extend({
       resource: z.string(),
@@ -114,17 +113,17 @@ export const attemptRecordSchema = z.object({
       subresource: z.string().optional(),
     }),
   ),
-  /** Runs of workflows that it started, or found as it would have started them. */
+  /** Workflow runs that it started, or found instead of starting them. */
   runs: z.array(z.object({ id: z.string(), created: z.boolean() })).optional(),
   calls: z.object({ count: z.number(), durationMs: z.number() }),
-  /** How long the worker's event loop stood still during the attempt, in ms; absent when it did not. */
+  /** Time that the event loop of the worker was blocked during the attempt, in ms; missing if it was not. */
   eventLoopBlockedMs: z.number().optional(),
   hints: z.array(hint).optional(),
-  /** W3C trace id, where tracing is on. */
+  /** W3C trace id, if tracing is enabled. */
   traceId: z.string().optional(),
 });
 
-/** What the queue keeps of an attempt that nobody ended. */
+/** The record that the queue stores for a lost attempt. */
 export const lostRecordSchema = z.object({
   outcome: z.literal("lost"),
   epoch: z.number(),

@@ -1,6 +1,6 @@
 /**
- * Mistakes that controllers classically make, as seen in an attempt or in a row of them. The code is stable; docs/hints.md has
- * a section for each, with the cure.
+ * Common handler problems, detected in one attempt or in several consecutive ones. The codes are stable; docs/hints.md has a
+ * section for each, with a suggested fix.
  */
 export const HINTS: Readonly<Record<HintCode, string>> = {
   already_exists: "create failed because the object exists; look for it first, or use apply",
@@ -25,7 +25,7 @@ export type HintCode =
   | "endless_requeue"
   | "swallowed_conflict";
 
-/** Where the hint is explained. */
+/** Returns the address of the explanation. */
 export function hintDocs(code: HintCode): string {
   return `docs/hints.md#${code}`;
 }

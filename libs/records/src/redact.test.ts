@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isSensitive, redactPatch } from "./redact.ts";
 
-test("P12: of a Secret's patch only the field paths are kept", () => {
+test("P12: keeps only the field paths of a Secret's patch", () => {
   const patch = { data: { password: "Y2FuYXJ5" }, metadata: { labels: { token: "canary" } } };
   const redacted = redactPatch("secrets.", patch);
   expect(JSON.stringify(redacted)).not.toMatch(/Y2FuYXJ5|canary/);
@@ -10,11 +10,11 @@ test("P12: of a Secret's patch only the field paths are kept", () => {
   expect(isSensitive("configmaps.")).toBe(false);
 });
 
-test("a deletion stays a deletion", () => {
+test("keeps deletions", () => {
   expect(redactPatch("secrets.", { data: { a: null } })).toEqual({ data: { a: null } });
 });
 
-test("large patches are cut, and say so", () => {
+test("truncates large patches with a note", () => {
   const patch = { text: "x".repeat(1_000), list: Array.from({ length: 100 }, (_, n) => n) };
   const cut = JSON.stringify(redactPatch("configmaps.", patch));
   expect(cut.length).toBeLessThan(600);

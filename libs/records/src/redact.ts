@@ -1,19 +1,19 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 
-/** Kinds whose content is secret as a whole: of their fields nothing but the paths may be kept. */
+/** Kinds whose whole content is secret: only the paths of their fields may be stored. */
 const SENSITIVE = new Set(["secrets.", "secrets"]);
 const MAX_TEXT = 200;
 const MAX_ENTRIES = 30;
 const REDACTED = "(redacted)";
 
-/** True for a resource (`plural.group`) whose values must never leave the handler (P12). */
+/** True if the values of a resource (`plural.group`) must never leave the handler (P12). */
 export function isSensitive(resource: string): boolean {
   return SENSITIVE.has(resource);
 }
 
 /**
- * A patch as it may be kept: the values of sensitive kinds replaced, texts cut at 200 characters, lists and objects at 30
- * members. The one place where values are made fit for Redis, logs and pages.
+ * Redacts a patch for storage: replaces the values of sensitive kinds, truncates strings at 200 characters, and lists and objects
+ * at 30 members. The only place that prepares values for Redis, logs and pages.
  */
 export function redactPatch(resource: string, patch: JsonObject): JsonObject {
   const shorten = isSensitive(resource) ? hide : cut;

@@ -4,11 +4,11 @@ import { loadTracing } from "./load-tracing.ts";
 
 afterEach(() => trace.disable());
 
-test("without an SDK there is nothing that could be called", async () => {
+test("returns nothing without an SDK", async () => {
   expect(await loadTracing("test")).toBeUndefined();
 });
 
-test("what an SDK registered is used, and flushed where it can be", async () => {
+test("uses the registered SDK, and flushes it if possible", async () => {
   const asked: string[] = [];
   const noop = trace.getTracer("none");
   const provider: TracerProvider & { forceFlush(): Promise<void> } = {
@@ -25,7 +25,7 @@ test("what an SDK registered is used, and flushed where it can be", async () => 
   expect(trace.getSpan(context.active())).toBeUndefined();
 });
 
-test("a collector that is away does not hold a stop", async () => {
+test("an unavailable collector does not delay a stop", async () => {
   const noop = trace.getTracer("none");
   const provider: TracerProvider & { forceFlush(): Promise<void> } = {
     getTracer: () => noop,

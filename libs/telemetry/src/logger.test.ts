@@ -13,7 +13,7 @@ function refusedByRedis(): Error {
   return Object.assign(new Error("WRONGPASS"), { command });
 }
 
-test("a line says who wrote it, at which level, and below the level nothing is written", () => {
+test("logs source and level, and nothing below the level", () => {
   const lines = written((log) => {
     log.debug({}, "hidden");
     log.child({ controller: "c", traceId: "t" }).info({ writes: 1 }, "reconciled");

@@ -111,7 +111,7 @@ test("a refusal gives back what the clusters had", async () => {
   await recorded(t, "east is ready");
   await t.advance("31m");
   const run = await t.signal("approve west", { approved: false });
-  expect(run).toMatchObject({ status: "failed", error: { message: "west was refused" } });
+  expect(run).toMatchObject({ status: "failed", error: { message: "west was rejected" } });
   expect(await read("east")).toEqual({ image: "web:1", rollouts: "1" });
   expect(t.bodies).not.toContain("upgrade west");
 });

@@ -257,7 +257,9 @@ describe.runIf(real !== undefined)("on a real API server", () => {
       const t = await start(Date.now() - 3_600_000);
       expect(await t.settle()).toMatchObject({
         status: "failed",
-        error: { message: expect.stringMatching(/web-[12] may not be disrupted/) },
+        error: {
+          message: expect.stringMatching(/disruption budgets block the eviction of web-[12]/),
+        },
       });
       expect(await unschedulable()).toBe(false);
       expect(await pods()).toHaveLength(3);
