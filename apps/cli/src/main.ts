@@ -1,7 +1,7 @@
 import { ensureError, ERRORS, isKonvergeError } from "@konverge/core";
 import { createProgram } from "./create-program.ts";
 
-// Whoever reads may have had enough, such as `head`.
+// A reader such as `head` may close the pipe early.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
   throw error;

@@ -1,9 +1,9 @@
 import { defined } from "@konverge/core";
 import type { Command } from "commander";
 
-/** A command as completions and docs see it. */
+/** A command for completions and docs. */
 export interface CommandNode {
-  /** Without the program's own name: `queue pause`; empty for the program. */
+  /** Path without the program name, such as `queue pause`; empty for the program. */
   readonly path: string;
   readonly description: string;
   readonly commands: readonly { readonly name: string; readonly description: string }[];
@@ -14,12 +14,12 @@ export interface OptionNode {
   readonly long: string;
   readonly short?: string;
   readonly description: string;
-  /** False for a switch. */
+  /** False for a flag. */
   readonly takesValue: boolean;
   readonly choices: readonly string[];
 }
 
-/** Every command that people see, the program first. */
+/** Returns every visible command, the program first. */
 export function commandTree(program: Command): CommandNode[] {
   return nodesOf(program, "");
 }

@@ -1,16 +1,16 @@
 import type { CommandNode, OptionNode } from "./command-tree.ts";
 
-/** The name in the shell. */
+/** Name of the command in the shell. */
 const PROGRAM = "konverge";
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** A script that completes commands, options and their choices; it is generated, so it never asks the program. */
+/** Returns a script that completes commands, options and their choices without running the program. */
 export function completionScript(shell: Shell, nodes: readonly CommandNode[]): string {
   return shell === "fish" ? fishScript(nodes) : bashScript(shell, nodes);
 }
 
-/** zsh runs it through its own emulation of bash's completions. */
+/** For bash, and for zsh with its emulation of bash completions. */
 function bashScript(shell: "bash" | "zsh", nodes: readonly CommandNode[]): string {
   const paths = nodes.filter(({ path }) => path !== "").map(({ path }) => quote(path));
   const words = nodes.map(
@@ -73,7 +73,7 @@ function fishOption({ long, short, description, takesValue, choices }: OptionNod
   return `${parts.join(" ")} -d ${quote(description)}`;
 }
 
-/** For all three shells: within single quotes only those themselves mean something, and in fish the backslash. */
+/** Quotes for all three shells: single quotes, without quotes and backslashes inside. */
 function quote(text: string): string {
   return `'${text.replaceAll("\\", "").replaceAll("'", "’")}'`;
 }

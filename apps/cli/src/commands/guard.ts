@@ -40,7 +40,14 @@ export function addGuardCommand(program: Command): void {
     .command("guard")
     .description("Inspect and control API server guards")
     .addHelpText("after", groupHelp(HELP));
+  addList(guard);
+  addShow(guard);
+  addIsolate(guard);
+  addReset(guard);
+  addSetRate(guard);
+}
 
+function addList(guard: Command): void {
   withServer(guard.command("list").description("List rate and breaker of each cluster")).action(
     (flags: ClientFlags) =>
       runWithClient(flags, async ({ client }) => {
@@ -54,6 +61,9 @@ export function addGuardCommand(program: Command): void {
         });
       }),
   );
+}
+
+function addShow(guard: Command): void {
   withServer(
     withTarget(guard.command("show")).description(
       "Show a guard with its last transitions and their causes",
@@ -72,6 +82,9 @@ export function addGuardCommand(program: Command): void {
       FIXES,
     ),
   );
+}
+
+function addIsolate(guard: Command): void {
   withGuardAction(
     withTarget(guard.command("isolate")).description(
       "Stop all API server calls until reset; work is deferred",
@@ -81,6 +94,9 @@ export function addGuardCommand(program: Command): void {
       client.guards.isolate(cluster, action, write),
     ),
   );
+}
+
+function addReset(guard: Command): void {
   withGuardAction(
     withTarget(guard.command("reset")).description(
       "Close the circuit breaker and ramp up from a fifth of the rate",
@@ -90,6 +106,9 @@ export function addGuardCommand(program: Command): void {
       client.guards.reset(cluster, action, write),
     ),
   );
+}
+
+function addSetRate(guard: Command): void {
   withGuardAction(
     withTarget(guard.command("set-rate"))
       .description("Override the rate limit of all workers")

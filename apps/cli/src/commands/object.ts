@@ -50,7 +50,14 @@ export function addObjectCommand(program: Command): void {
     .command("object")
     .description("Show the state, history and field owners of objects")
     .addHelpText("after", groupHelp(HELP));
+  addList(object);
+  addGet(object);
+  addHistory(object);
+  addDiff(object);
+  addBlame(object);
+}
 
+function addList(object: Command): void {
   withKeyFilters(
     withPages(
       withClient(object.command("list").description("List objects by phase, namespace and name")),
@@ -67,6 +74,9 @@ export function addObjectCommand(program: Command): void {
       KEY_OPTIONS,
     ),
   );
+}
+
+function addGet(object: Command): void {
   withObject(object.command("get").description("Show the state of one object")).action(
     (controller: string, name: string | undefined, flags: ObjectFlags) =>
       runWithClient(flags, async (asking) => {
@@ -78,6 +88,9 @@ export function addObjectCommand(program: Command): void {
         });
       }),
   );
+}
+
+function addHistory(object: Command): void {
   withAttempt(
     withObject(
       object
@@ -98,6 +111,9 @@ export function addObjectCommand(program: Command): void {
       });
     }),
   );
+}
+
+function addDiff(object: Command): void {
   withAttempt(
     withObject(
       object.command("diff").description("Show the changes of an attempt, field by field"),
@@ -125,6 +141,9 @@ export function addObjectCommand(program: Command): void {
       });
     }),
   );
+}
+
+function addBlame(object: Command): void {
   withObject(
     object.command("blame").description("Show field owners and the attempts that wrote the fields"),
   )

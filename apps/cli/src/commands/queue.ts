@@ -39,7 +39,14 @@ export function addQueueCommand(program: Command): void {
     .command("queue")
     .description("Show queues and pauses; pause and resume")
     .addHelpText("after", groupHelp(HELP));
+  addList(queue);
+  addPauses(queue);
+  addPause(queue);
+  addResume(queue);
+  addActions(queue);
+}
 
+function addList(queue: Command): void {
   withClient(
     queue.command("list").description("List queue lengths by controller and workflow"),
   ).action((flags: ClientFlags) =>
@@ -57,6 +64,9 @@ export function addQueueCommand(program: Command): void {
       });
     }),
   );
+}
+
+function addPauses(queue: Command): void {
   withClient(
     queue.command("pauses").description("List pauses with author, reason and time"),
   ).action((flags: ClientFlags) =>
@@ -64,6 +74,9 @@ export function addQueueCommand(program: Command): void {
       showPauses(flags, await client.queues.pauses({ cluster }));
     }),
   );
+}
+
+function addPause(queue: Command): void {
   withScope(queue.command("pause").description("Pause a controller, namespace or object")).action(
     (controller: string | undefined, flags: ScopeFlags) =>
       runWithClient(
@@ -78,6 +91,9 @@ export function addQueueCommand(program: Command): void {
         NAMES,
       ),
   );
+}
+
+function addResume(queue: Command): void {
   withScope(queue.command("resume").description("Resume a controller, namespace or object")).action(
     (controller: string | undefined, flags: ScopeFlags) =>
       runWithClient(
@@ -98,6 +114,9 @@ export function addQueueCommand(program: Command): void {
         NAMES,
       ),
   );
+}
+
+function addActions(queue: Command): void {
   withClient(
     queue
       .command("actions")

@@ -1,5 +1,5 @@
 import type { ReconcileState } from "@konverge/contracts";
-import { KonvergeError } from "@konverge/core";
+import { handlerSucceeded, KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
 import { ProblemError } from "@konverge/client";
 import { exitCodeOf } from "../process/exit-codes.ts";
@@ -42,15 +42,19 @@ const HELP = `
   konverge reconcile list --phase backoff -n demo
   konverge reconcile cancel 'node-pool/default/nodepools.demo.konverge.dev/demo/blue@17' --reason "wrong object"`;
 
-/** Outcomes after which a request has succeeded. */
-const GOOD: readonly (string | undefined)[] = ["done", "requeueAfter", "awaitChange"];
-
 export function addReconcileCommand(program: Command): void {
   const reconcile = program
     .command("reconcile")
     .description("Enqueue reconcile requests and follow their results")
     .addHelpText("after", groupHelp(HELP));
+  addEnqueue(reconcile);
+  addGet(reconcile);
+  addList(reconcile);
+  addWatchCommand(reconcile);
+  addCancel(reconcile);
+}
 
+function addEnqueue(reconcile: Command): void {
   withIdempotencyKey(
     withClient(
       reconcile
@@ -72,6 +76,9 @@ export function addReconcileCommand(program: Command): void {
         ),
       }),
     );
+}
+
+function addGet(reconcile: Command): void {
   withServer(
     reconcile
       .command("get")
@@ -82,6 +89,9 @@ export function addReconcileCommand(program: Command): void {
       showStates(flags, await Promise.all(ids.map((id) => client.reconciles.get(id))), ids);
     }),
   );
+}
+
+function addList(reconcile: Command): void {
   withKeyFilters(
     withPages(withClient(reconcile.command("list").description("List active requests by object"))),
   ).action((flags: KeyFlags) =>
@@ -96,7 +106,9 @@ export function addReconcileCommand(program: Command): void {
       KEY_OPTIONS,
     ),
   );
-  addWatchCommand(reconcile);
+}
+
+function addCancel(reconcile: Command): void {
   withAction(
     withServer(
       reconcile
@@ -191,7 +203,7 @@ async function waitForAll(
   showStates(flags, states, ids);
   // The most severe result decides: failed, then not found, then timed out.
   const ended = states.filter(({ phase }) => phase === "finished");
-  const failed = ended.filter(({ outcome }) => !GOOD.includes(outcome));
+  const failed = ended.filter(({ outcome }) => !handlerSucceeded(outcome));
   if (late !== undefined) printNote(`konverge: ${oneLine(late.message)}`);
   if (failed.some(({ outcome }) => outcome !== "gone")) process.exitCode = 1;
   else if (failed.length > 0) process.exitCode = exitCodeOf({ code: "not_found", status: 404 });

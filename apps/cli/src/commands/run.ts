@@ -63,7 +63,17 @@ export function addRunCommand(program: Command): void {
     .command("run")
     .description("Start, inspect, signal, cancel and retry workflow runs")
     .addHelpText("after", groupHelp(HELP));
+  addStart(group);
+  addGet(group);
+  addList(group);
+  addSchedules(group);
+  addSignal(group);
+  addCancel(group);
+  addRunRetryCommand(group);
+  addRunWatchCommand(group);
+}
 
+function addStart(group: Command): void {
   withWait(
     withIdempotencyKey(
       withClient(
@@ -105,6 +115,9 @@ export function addRunCommand(program: Command): void {
         RUN_OPTIONS,
       ),
     );
+}
+
+function addGet(group: Command): void {
   withWait(
     withServer(
       group
@@ -118,6 +131,9 @@ export function addRunCommand(program: Command): void {
       showRun(flags, await client.runs.get(id));
     }),
   );
+}
+
+function addList(group: Command): void {
   withPages(
     withClient(
       group
@@ -150,6 +166,9 @@ export function addRunCommand(program: Command): void {
         RUN_OPTIONS,
       ),
     );
+}
+
+function addSchedules(group: Command): void {
   withClient(
     group.command("schedules").description("List schedules with their next time and last run"),
   ).action((flags: ClientFlags) =>
@@ -164,6 +183,9 @@ export function addRunCommand(program: Command): void {
       });
     }),
   );
+}
+
+function addSignal(group: Command): void {
   withIdempotencyKey(
     withServer(
       group
@@ -188,6 +210,9 @@ export function addRunCommand(program: Command): void {
         RUN_OPTIONS,
       ),
     );
+}
+
+function addCancel(group: Command): void {
   withAction(
     withServer(
       group
@@ -205,8 +230,6 @@ export function addRunCommand(program: Command): void {
       showRun(flags, await client.runs.cancel(id, action, write));
     }),
   );
-  addRunRetryCommand(group);
-  addRunWatchCommand(group);
 }
 
 /** Parses JSON from the argument, from the file of `@file`, or from standard input for `@-`. @throws KonvergeError `invalid_request` */

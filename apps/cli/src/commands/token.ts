@@ -46,7 +46,12 @@ export function addTokenCommand(program: Command): void {
     .command("token")
     .description("Manage tokens for the HTTP API and dashboard")
     .addHelpText("after", HELP);
+  addCreate(token);
+  addList(token);
+  addRevoke(token);
+}
 
+function addCreate(token: Command): void {
   withOutput(token.command("create").description("Create a token and show it once"))
     .argument("<name>", "Token name; the author of all actions with this token")
     .addOption(
@@ -71,6 +76,9 @@ export function addTokenCommand(program: Command): void {
         process.stderr.write(`${role} "${name}" (${id}); the token is shown only once\n`);
       }),
     );
+}
+
+function addList(token: Command): void {
   withOutput(
     token.command("list").description("List tokens with the time of their last use"),
   ).action(({ output }: ShowFlags) =>
@@ -85,6 +93,9 @@ export function addTokenCommand(program: Command): void {
       });
     }),
   );
+}
+
+function addRevoke(token: Command): void {
   withOutput(token.command("revoke").description("Revoke a token"))
     .argument("<token>", "Token ID or name")
     .option("--by <name>", "Author (default: system user)")

@@ -5,7 +5,7 @@ import { resourcesOf } from "./crds-of.ts";
 import { installCrds } from "./install-crds.ts";
 import { readVersion } from "../process/version.ts";
 
-/** Applies a configuration's CRDs to a cluster, and waits until it serves them. Tells each on stderr. */
+/** Applies the CRDs of a configuration, waits until the cluster serves them, and prints each to stderr. */
 export async function applyCrds(
   config: Pick<Config, "controllers">,
   kubeconfig: KubeconfigOptions,

@@ -1,15 +1,15 @@
-import type { ApiObject, ResourceType } from "@konverge/core";
+import { resourceId, type ApiObject, type ResourceType } from "@konverge/core";
 import type { Config } from "@konverge/worker";
 import type { Resource } from "@konverge/engine";
 
-/** The CRDs of all kinds of a configuration that have a definition. */
+/** Returns the CRDs of all defined kinds of a configuration. */
 export function crdsOf(
   config: Pick<Config, "controllers">,
 ): (ApiObject & { readonly [field: string]: unknown })[] {
   return resourcesOf(config).map((resource) => ({ ...resource.crd() }));
 }
 
-/** All kinds of a configuration that have a definition, each once. */
+/** Returns all defined kinds of a configuration, each once. */
 export function resourcesOf({ controllers }: Pick<Config, "controllers">): Resource[] {
   const types = new Map<string, ResourceType>(
     controllers
@@ -18,7 +18,7 @@ export function resourcesOf({ controllers }: Pick<Config, "controllers">): Resou
         ...controller.owns,
         ...controller.watches.map(({ type }) => type),
       ])
-      .map((type) => [`${type.resource}.${type.group}`, type]),
+      .map((type) => [resourceId(type), type]),
   );
   return [...types.values()].filter((type): type is Resource => "crd" in type);
 }

@@ -9,7 +9,7 @@ const CRD: ResourceType = {
   scope: "Cluster",
 };
 
-/** A real server takes some 100 ms from a definition to the first answer. */
+/** A real server takes about 100 ms to serve a new definition. */
 const SERVED_LIMIT_MS = 30_000;
 const LOOK_EVERY_MS = 25;
 
@@ -26,7 +26,7 @@ export async function installCrds(
       if (performance.now() >= endMs) {
         throw new KonvergeError(
           "crd_mismatch",
-          `the API server took the CRD of ${resource.kind} but does not serve it after ${SERVED_LIMIT_MS / 1_000} s; see the conditions of \`kubectl get crd ${resource.resource}.${resource.group} -o yaml\``,
+          `the API server accepted the CRD of ${resource.kind}, but does not serve it after ${SERVED_LIMIT_MS / 1_000} s; check its conditions with \`kubectl get crd ${resource.resource}.${resource.group} -o yaml\``,
         );
       }
       await sleepMs(LOOK_EVERY_MS, signal);

@@ -3,7 +3,7 @@ import type { Settings } from "@konverge/contracts";
 import type { Config } from "@konverge/worker";
 import type { KubeconfigOptions } from "@konverge/kube";
 
-/** Where a worker with this configuration looks for its API server, so that commands do not ask another one. */
+/** Returns the kubeconfig of a worker with this configuration, so that commands use the same API server. */
 export function kubeconfigOf(
   settings: Settings,
   config: Pick<Config, "clusters"> | undefined,
@@ -11,7 +11,5 @@ export function kubeconfigOf(
   const cluster = config?.clusters[settings.cluster];
   const kubeconfigPath = cluster?.kubeconfig ?? settings.kubeconfig;
   const context = cluster?.context ?? settings.context;
-  return {
-    ...defined({ kubeconfigPath, context }),
-  };
+  return defined({ kubeconfigPath, context });
 }

@@ -20,7 +20,7 @@ async function detailsOf(text: string, env: Readonly<Record<string, string>>): P
   return [];
 }
 
-test("what is wrong in the file and in the environment is told at once", async () => {
+test("reports file and environment errors together", async () => {
   const engine = JSON.stringify(import.meta.resolve("@konverge/worker"));
   const wrong = `import { defineConfig } from ${engine}; export default defineConfig({ controllers: [], foo: 1 });`;
   const env = { KONVERGE_REDIS_URL: "nonsense", KONVERGE_METRICS_PORT: "abc" };
@@ -32,7 +32,7 @@ test("what is wrong in the file and in the environment is told at once", async (
     "KONVERGE_METRICS_PORT",
   ]);
   expect(await detailsOf("export default 1", { KONVERGE_PREFIX: "A B" })).toEqual([
-    expect.stringContaining("has no configuration as its default export"),
+    expect.stringContaining("has no configuration as default export"),
     expect.stringMatching(/^KONVERGE_PREFIX: /),
   ]);
   expect(await detailsOf("export default (", {})).toEqual([

@@ -5,8 +5,8 @@ import { invalidConfig, isKonvergeError, KonvergeError, type ErrorIssue } from "
 import type { Config } from "@konverge/worker";
 
 /**
- * What a worker starts with: the file, and the settings of file and environment.
- * @throws KonvergeError `invalid_config` with everything that is wrong in either
+ * Loads the configuration file and the settings of file and environment.
+ * @throws KonvergeError `invalid_config` with the issues of both
  */
 export async function loadWorkerConfig(
   path: string,
@@ -30,7 +30,7 @@ function take(error: unknown, issues: ErrorIssue[]): undefined {
   else issues.push({ pointer: "", detail: error.message });
 }
 
-/** Imports a configuration file and takes its default export. @throws KonvergeError `invalid_config` */
+/** Imports a configuration file and returns its default export. @throws KonvergeError `invalid_config` */
 export async function loadConfig(path: string): Promise<Config> {
   const url = pathToFileURL(resolve(path)).href;
   let loaded: { readonly default?: unknown };
@@ -52,13 +52,13 @@ export async function loadConfig(path: string): Promise<Config> {
   ) {
     throw new KonvergeError(
       "invalid_config",
-      `--config ${path} has no configuration as its default export; write \`export default defineConfig({ controllers: [...] })\``,
+      `--config ${path} has no configuration as default export; write \`export default defineConfig({ controllers: [...] })\``,
     );
   }
   return config as Config;
 }
 
-/** Where a file cannot be parsed, or what it threw at: Node says it in the stack alone. */
+/** Returns the position of a syntax error or exception, which Node reports only in the stack. */
 function placeOf({ stack = "" }: Error): string {
   const [, file, line] = /file:\/\/(\S+?):(\d+)/.exec(stack) ?? [];
   return file === undefined ? "" : ` (${decodeURI(file)}:${line})`;

@@ -8,17 +8,17 @@ export interface DevWorkerOptions {
   readonly print: (line: string) => void;
 }
 
-/** The worker of `konverge dev`: replaced as a whole, since a module cannot be loaded anew. */
+/** The worker of `konverge dev`. A change replaces the process, because modules cannot be reloaded. */
 export interface DevWorker {
   /**
-   * Applies the CRDs and starts a worker from the files as they are now; then the old one drains and ends. Resolves to true
-   * then, and to false when the new one could not be started: the old one works on. Never rejects for what the files do.
+   * Applies the CRDs and starts a worker from the current files; the previous worker then drains and stops. Returns false if
+   * the new worker failed to start and the previous one keeps running. Does not reject because of the files.
    */
   replace(): Promise<boolean>;
   stop(): Promise<void>;
 }
 
-/** Lists of large clusters take their time. */
+/** Long enough for the lists of large clusters. */
 const READY_MS = 120_000;
 const DRAIN_MS = 10_000;
 
@@ -54,12 +54,12 @@ export function createDevWorker({ config, start, print }: DevWorkerOptions): Dev
     if (text !== undefined) print(text);
   };
   const explain = (lines: readonly string[], error: unknown) => {
-    // What Node or we said about the files, without the frames of our own loader.
-    const told = lines.filter((line) => !/^\s+at /.test(line) && line.trim() !== "");
-    if (told.length === 0 && error instanceof KonvergeError) told.push(error.message);
-    for (const line of told) show(line);
+    // Messages about the files, without stack frames.
+    const messages = lines.filter((line) => !/^\s+at /.test(line) && line.trim() !== "");
+    if (messages.length === 0 && error instanceof KonvergeError) messages.push(error.message);
+    for (const line of messages) show(line);
   };
-  /** One that ends by itself is told; the next change starts another. */
+  /** Reports a worker that ends by itself. The next change starts a new one. */
   const follow = async (child: LocalProcess) => {
     const how = await child.ended;
     if (current !== child) return;

@@ -1,10 +1,10 @@
 import { parseLogLine } from "@konverge/local-stack";
 import { oneLine } from "../process/explain-failure.ts";
 
-/** What every line of a log has, or what says nothing on one's own machine. */
+/** Fields of every line, and fields without meaning on one machine. */
 const LEFT_OUT = ["level", "time", "service", "version", "instance", "msg", "err", "workerId"];
 
-/** A worker that comes or goes is told in words of our own. */
+/** Messages that `konverge dev` replaces by its own. */
 const KNOWN_MESSAGES = [
   "worker ready",
   "worker stopping",
@@ -16,8 +16,8 @@ const KNOWN_MESSAGES = [
 ];
 
 /**
- * A line of a worker for people: JSON log lines become time, level, message and fields; what a handler printed stays as it is.
- * Undefined for what need not be said.
+ * Formats a line of a worker: JSON log lines as level, message and fields; other output unchanged. Undefined for messages
+ * that are not shown.
  */
 export function toText(line: string): string | undefined {
   const fields = parseLogLine(line);
@@ -25,7 +25,7 @@ export function toText(line: string): string | undefined {
   if (fields === undefined || typeof message !== "string") return oneLine(line);
   if (KNOWN_MESSAGES.includes(message)) return undefined;
   const level = String(fields["level"]);
-  const told = Object.entries(fields)
+  const shown = Object.entries(fields)
     .filter(([name]) => !LEFT_OUT.includes(name))
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
   const { message: why } = (fields["err"] ?? {}) as { readonly message?: string };
@@ -33,7 +33,7 @@ export function toText(line: string): string | undefined {
     [
       ...(level === "info" ? [] : [level]),
       message,
-      ...told,
+      ...shown,
       ...(why === undefined ? [] : [`: ${why}`]),
     ].join(" "),
   );

@@ -16,9 +16,9 @@ export interface DevOptions {
 }
 
 /**
- * An installation on this machine that follows the files: API server, Redis, HTTP API with the dashboard, and a worker that is
- * replaced at each save. Resolves once the signal is aborted and nothing is left.
- * @throws KonvergeError `invalid_config`, or what a part could not be started for
+ * Runs a local stack: API server, Redis, HTTP API with dashboard, and a worker that each save replaces. Resolves after the
+ * signal is aborted and everything has stopped.
+ * @throws KonvergeError `invalid_config`, or the error of a part that failed to start
  */
 export async function runDev(options: DevOptions): Promise<void> {
   const { signal, print } = options;
@@ -62,7 +62,7 @@ interface Following {
   readonly signal: AbortSignal;
 }
 
-/** Replaces the worker at every change, one after the other; changes during a start are one more start. */
+/** Replaces the worker after every change. Changes during a start cause one more start. */
 async function follow(
   worker: ReturnType<typeof createDevWorker>,
   { folder, print, signal }: Following,
@@ -82,8 +82,11 @@ async function follow(
       if (signal.aborted) return;
       const tookMs = Math.round(performance.now() - startedMs);
       if (ready)
-        print(`worker ready after ${tookMs} ms${isFirst ? "" : ", the old one has drained"}`);
-      else print(isFirst ? "no worker yet: save a file to try again" : "the old worker works on");
+        print(`worker ready after ${tookMs} ms${isFirst ? "" : ", previous worker drained"}`);
+      else
+        print(
+          isFirst ? "no worker running; save a file to retry" : "previous worker keeps running",
+        );
       isFirst &&= !ready;
       await new Promise<void>((done) => {
         wake = done;
@@ -103,7 +106,7 @@ const aborted = (signal: AbortSignal): Promise<false> =>
     else signal.addEventListener("abort", () => done(false), { once: true });
   });
 
-/** `14:03:09`, on this machine's clock. */
+/** Returns the local time, such as `14:03:09`. */
 function time(): string {
   return new Date().toTimeString().slice(0, 8);
 }

@@ -1,10 +1,10 @@
 import { readdirSync, watch, type FSWatcher } from "node:fs";
 import { join, relative } from "node:path";
 
-/** What a module graph is made of; editors' swap files are not. */
+/** Extensions of source files, which exclude swap files of editors. */
 const SOURCE = /\.(ts|mts|cts|js|mjs|cjs|json)$/;
 
-/** Several files saved at once, and several events of one save, are one change. */
+/** Groups several files saved together, and several events of one save. */
 const SETTLE_MS = 100;
 
 /**
@@ -22,7 +22,7 @@ export function watchFiles(folder: string, onChange: (path: string) => void): ()
     if (watchers.has(directory)) return;
     const watcher = watch(directory, (_event, name) => {
       if (name === null) return;
-      // A folder may be new, with files in it already.
+      // A new folder can already contain files.
       if (SOURCE.test(name)) report(join(directory, name));
       else addAll(join(directory, name));
     });
@@ -44,7 +44,7 @@ export function watchFiles(folder: string, onChange: (path: string) => void): ()
   };
 }
 
-/** The folder and those in it; none where it is no folder, or has gone meanwhile. */
+/** Returns the folder and its subfolders, or nothing if it is not a folder or was removed. */
 function foldersIn(directory: string): string[] {
   try {
     const entries = readdirSync(directory, { withFileTypes: true });

@@ -2,7 +2,7 @@ import type { Asking } from "../ask/run-with-client.ts";
 import { readVersion } from "../process/version.ts";
 import { failedCheck, type Check } from "./check.ts";
 
-/** Who works, at what, and what stands still. */
+/** Checks workers, controllers, workflows and breakers. */
 export async function checkFleet({ client, cluster, settings }: Asking): Promise<Check[]> {
   const checks: Check[] = [];
   if (settings.server !== undefined) {
@@ -26,24 +26,24 @@ export async function checkFleet({ client, cluster, settings }: Asking): Promise
     checks.push(workerCheck(workers.items), ...versionChecks(workers.items));
     for (const { controller, workers: count, waiting } of queues.items) {
       if (count > 0) continue;
-      const detail = `no worker runs it, ${waiting} keys wait; start one with its configuration`;
+      const detail = `no worker runs it, ${waiting} keys waiting; start a worker with its configuration`;
       checks.push({ check: `controller ${controller}`, level: "warn", detail });
     }
     for (const { workflow, workers: count } of queues.workflows) {
       if (count > 0) continue;
-      const detail = "no worker has it, and its runs wait; start one with its configuration";
+      const detail = "no worker runs it; start a worker with its configuration";
       checks.push({ check: `workflow ${workflow}`, level: "warn", detail });
     }
     for (const { cluster: name, breaker } of guards.items) {
       if (breaker.state === "closed") continue;
       const fix =
         breaker.state === "isolated"
-          ? `\`konverge guard reset ${name} --reason ...\` ends it`
-          : "docs/outages.md says what happens now";
+          ? `run \`konverge guard reset ${name} --reason ...\` to end it`
+          : "see docs/outages.md";
       checks.push({
         check: `guard ${name}`,
         level: "warn",
-        detail: `the breaker is ${breaker.state}, work waits; ${fix}`,
+        detail: `breaker is ${breaker.state}, work is deferred; ${fix}`,
       });
     }
   } catch (error) {
@@ -57,14 +57,14 @@ type Workers = Awaited<ReturnType<Asking["client"]["workers"]["list"]>>["items"]
 function workerCheck(workers: Workers): Check {
   const roles = new Set(workers.map(({ role }) => role));
   if (workers.length === 0) {
-    const detail = "none runs; start one: konverge worker --config <file>";
+    const detail = "no live workers; start one with konverge worker --config <file>";
     return { check: "workers", level: "warn", detail };
   }
   const missing = (["watch", "work"] as const).find(
     (role) => !roles.has(role) && !roles.has("all"),
   );
   if (missing !== undefined) {
-    const detail = `${workers.length} live, none with role ${missing}; start one with --role ${missing}`;
+    const detail = `${workers.length} live, none with role ${missing}; start a worker with --role ${missing}`;
     return { check: "workers", level: "warn", detail };
   }
   return { check: "workers", level: "ok", detail: `${workers.length} live` };
@@ -75,6 +75,6 @@ function versionChecks(workers: Workers): Check[] {
   const own = readVersion();
   if (versions.size === 0 || (versions.size === 1 && versions.has(own))) return [];
   const found = [...versions].toSorted().join(", ");
-  const detail = `workers run ${found}, this command line is ${own}; finish the rollout`;
+  const detail = `workers run ${found}, the CLI is ${own}; complete the rollout`;
   return [{ check: "versions", level: "warn", detail }];
 }

@@ -13,10 +13,10 @@ import { failedCheck, type Check } from "./check.ts";
 
 const FORBIDDEN = 7;
 const MISMATCH = 2;
-/** Reviews are a call per verb and resource. */
+/** Access reviews need one call per verb and resource. */
 export const GATE = { ratePerSecond: 100, burst: 100 };
 
-/** Whether the API server of the kubeconfig answers, serves the controllers' kinds, and allows what they need. */
+/** Checks that the API server of the kubeconfig responds, serves the kinds and grants the permissions. */
 export async function checkKubernetes(
   settings: Settings,
   config: Config | undefined,
@@ -27,7 +27,7 @@ export async function checkKubernetes(
     const userAgent = `konverge-doctor/${readVersion()}`;
     client = createKubeClient({ credentials, gate: createLocalGate(GATE), userAgent });
   } catch (error) {
-    // Who only looks at queues needs no cluster.
+    // Without a configuration, the cluster is optional.
     return [failedCheck("kubernetes", error, config === undefined ? "warn" : "fail")];
   }
   try {
@@ -38,7 +38,7 @@ export async function checkKubernetes(
       detail: `${gitVersion} at ${client.server}`,
     };
     if (config === undefined) {
-      const detail = "say --config <file> to look at kinds and permissions";
+      const detail = "set --config <file> to check kinds and permissions";
       return [found, { check: "permissions", level: "skip", detail }];
     }
     const [served, allowed] = await Promise.all([
@@ -66,18 +66,18 @@ async function checkKinds(client: KubeClient, { controllers }: Config): Promise<
       try {
         const served = await client.resolveType(formatApiVersion(group, version), kind);
         if (served.resource === resource) return { check, level: "ok", detail: `${id} is served` };
-        const detail = `the cluster calls it "${served.resource}", the definition "${resource}"; set plural`;
+        const detail = `the plural is "${served.resource}" in the cluster, but "${resource}" in the definition; set plural`;
         return { check, level: "fail", detail, exitCode: MISMATCH };
       } catch (error) {
         if (!isKonvergeError(error) || error.code !== "not_found") return failedCheck(check, error);
-        const detail = `${id} is not served; ${fix}`;
+        const detail = `${id} is not served; run ${fix}`;
         return { check, level: "fail", detail, exitCode: MISMATCH };
       }
     }),
   );
 }
 
-/** Whether this account may do what is needed; `where` is appended to the name of the check. */
+/** Checks the permissions of this account. `where` is appended to the name of the check. */
 export async function checkPermissions(
   client: KubeClient,
   needed: RequiredAccess,
@@ -88,18 +88,18 @@ export async function checkPermissions(
     const missing = await findMissingAccess(client, needed, leaseNamespace);
     const rules = [...missing.cluster, ...missing.leases];
     if (rules.length === 0) {
-      return [{ check, level: "ok", detail: "all that controllers and workflows need is allowed" }];
+      return [{ check, level: "ok", detail: "all required permissions are granted" }];
     }
     return rules.map(({ apiGroups, resources, verbs }) => {
       const what = resources
         .map((resource) => (apiGroups[0] ? `${resource}.${apiGroups[0]}` : resource))
         .join(", ");
-      const detail = `${verbs.join(", ")} of ${what} is forbidden; \`konverge manifests\` prints the roles`;
+      const detail = `${verbs.join(", ")} of ${what} is forbidden; run \`konverge manifests\` for the roles`;
       return { check, level: "fail", detail, exitCode: FORBIDDEN };
     });
   } catch (error) {
-    // A server without authorization, such as the embedded one, has nobody to ask.
+    // A server without authorization, such as the embedded one, has no access reviews.
     const { detail } = failedCheck(check, error, "warn");
-    return [{ check, level: "skip", detail: `the API server cannot be asked: ${detail}` }];
+    return [{ check, level: "skip", detail: `access reviews unavailable: ${detail}` }];
   }
 }

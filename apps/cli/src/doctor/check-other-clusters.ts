@@ -7,7 +7,7 @@ import { readVersion } from "../process/version.ts";
 import { failedCheck, type Check } from "./check.ts";
 import { checkPermissions, GATE } from "./check-kubernetes.ts";
 
-/** The clusters beside the worker's own that its workflows may reach: whether they answer, and allow what workflows need. */
+/** Checks that the other clusters of workflows respond and grant the permissions. */
 export async function checkOtherClusters(
   settings: Settings,
   { clusters, workflows }: Config,
@@ -28,18 +28,18 @@ async function checkCluster(
   const check = `cluster ${name}`;
   const { kubeconfig, context } = clusters[name] ?? {};
   if (kubeconfig === undefined && context === undefined) {
-    const detail = `clusters.${name} has neither kubeconfig nor context: workflows do not find it from here; give one of them`;
+    const detail = `clusters.${name} has neither kubeconfig nor context; set one, so that workflows can reach it`;
     return [{ check, level: "warn", detail }];
   }
   let client: KubeClient | undefined;
   try {
-    // The settings' context is of the worker's own cluster.
+    // The context of the settings belongs to the worker's own cluster.
     const options = kubeconfigOf({ ...settings, cluster: name, context: undefined }, { clusters });
     const credentials = loadKubeCredentials(options);
     const userAgent = `konverge-doctor/${readVersion()}`;
     client = createKubeClient({ credentials, gate: createLocalGate(GATE), userAgent });
     const { gitVersion } = await client.serverVersion();
-    // Lease and Events are in the worker's own.
+    // Leases and Events are in the worker's own cluster.
     const { cluster } = requiredAccess({ controllers: [], workflows }, settings.prefix);
     const needed = cluster.filter(({ resources }) => !resources.includes("events"));
     const permissions = await checkPermissions(

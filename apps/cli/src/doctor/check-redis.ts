@@ -5,10 +5,10 @@ import { failedCheck, type Check } from "./check.ts";
 
 const UNSUITABLE = 2;
 
-/** Whether Redis can keep what the queue promises. */
+/** Checks that Redis meets the requirements of the queue. */
 export async function checkRedisServer({ redisUrl }: Settings): Promise<Check[]> {
   try {
-    // Its answer is waited for less than a second, which a busy machine may need for itself.
+    // One retry, because a busy machine can exceed the timeout of less than a second.
     const findings = await inspectRedis({ url: redisUrl }).catch(() =>
       inspectRedis({ url: redisUrl }),
     );

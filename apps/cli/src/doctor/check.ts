@@ -3,18 +3,18 @@ import { ProblemError } from "@konverge/client";
 import { exitCodeOf } from "../process/exit-codes.ts";
 import { oneLine } from "../process/explain-failure.ts";
 
-/** One thing that was looked at. */
+/** The result of one check. */
 export interface Check {
   readonly check: string;
-  /** `warn` works but may surprise; `skip` could not be looked at. */
+  /** `warn` works with a limitation; `skip` was not checked. */
   readonly level: "ok" | "warn" | "fail" | "skip";
-  /** What was found; with the cure where something is wrong. */
+  /** The finding, with a suggested fix for a problem. */
   readonly detail: string;
-  /** Of a failed one. */
+  /** Exit code of a failed check. */
   readonly exitCode?: number;
 }
 
-/** What stands in the way of looking. */
+/** Returns the result of a check that threw. */
 export function failedCheck(
   check: string,
   thrown: unknown,

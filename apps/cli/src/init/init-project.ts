@@ -6,18 +6,18 @@ import { readVersion } from "../process/version.ts";
 
 const TEMPLATE = fileURLToPath(new URL("../../templates/project", import.meta.url));
 
-/** npm would leave these out of our package, or rename them. */
+/** npm would omit or rename these files in the package. */
 const DOTTED = ["gitignore", "dockerignore"];
 
-/** A repository that was just made is as good as empty. */
+/** Entries of a new repository. */
 const IGNORED = [".git"];
 
-/** As npm wants the name of a package. */
+/** A valid npm package name. */
 const PACKAGE_NAME = /^[a-z0-9][-a-z0-9._]{0,213}$/;
 
 /**
- * Makes a project with a controller, its resource and its test, named after its folder. Returns its path.
- * @throws KonvergeError `invalid_request` for a folder that is not empty, cannot be written, or whose name npm would refuse
+ * Creates a project with a controller, its resource and its test, named after its folder. Returns its path.
+ * @throws KonvergeError `invalid_request` if the folder is not empty, cannot be written, or is not a valid package name
  */
 export async function initProject(dir: string): Promise<string> {
   const folder = resolve(dir);
@@ -25,7 +25,7 @@ export async function initProject(dir: string): Promise<string> {
   if (!PACKAGE_NAME.test(name)) {
     throw new KonvergeError(
       "invalid_request",
-      `"${name}" cannot be the name of an npm package: take a folder with lower-case letters, digits and dashes`,
+      `"${name}" is not a valid npm package name; use lower-case letters, digits and dashes`,
     );
   }
   await requireEmpty(folder);
@@ -50,7 +50,7 @@ async function requireEmpty(folder: string): Promise<void> {
     throw new KonvergeError(
       "invalid_request",
       code === "ENOTDIR"
-        ? `${folder} is a file: name a folder that does not exist yet`
+        ? `${folder} is a file; use a directory that does not exist`
         : `${folder} cannot be read`,
       { cause: error },
     );
@@ -60,7 +60,7 @@ async function requireEmpty(folder: string): Promise<void> {
   const shown = [...found.slice(0, 3), ...(found.length > 3 ? [`${found.length - 3} more`] : [])];
   throw new KonvergeError(
     "invalid_request",
-    `${folder} is not empty (${shown.join(", ")}): name a folder that does not exist yet, for example \`konverge init my-operator\``,
+    `${folder} is not empty (${shown.join(", ")}); use a directory that does not exist, for example \`konverge init my-operator\``,
   );
 }
 

@@ -3,14 +3,14 @@ import { labelsOf, type Installation, type Manifest } from "./manifest.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
 
-/** The account of the workers and what it may do: a ClusterRole for the kinds, a Role for the Leases. */
+/** Returns the ServiceAccount of the workers, a ClusterRole for the kinds and a Role for the Leases. */
 export function accessManifests(
   installation: Installation,
   { cluster, leases }: RequiredAccess,
 ): Manifest[] {
   const { name, namespace } = installation;
   const labels = labelsOf(installation);
-  // Roles of the cluster are shared by all namespaces.
+  // ClusterRoles have no namespace, so the name includes it.
   const clusterName = `${namespace}-${name}`;
   const subjects = [{ kind: "ServiceAccount", name, namespace }];
   return [
@@ -18,7 +18,7 @@ export function accessManifests(
       apiVersion: "v1",
       kind: "ServiceAccount",
       metadata: { name, namespace, labels },
-      // The pods that need the token say so themselves.
+      // Pods that need the token mount it themselves.
       automountServiceAccountToken: false,
     },
     {

@@ -5,7 +5,7 @@ import { deployment, disruptionBudget, service } from "./worker-manifests.ts";
 
 const PORT = { name: "http", number: 7070 };
 
-/** The HTTP API inside of the cluster: no Ingress, and no access to the API server. */
+/** Returns the HTTP API, without Ingress and without access to the API server. */
 export function apiManifests(
   installation: Installation,
   {
@@ -18,7 +18,7 @@ export function apiManifests(
     component: "api",
     args: ["api"],
     env: {
-      // It has no configuration file to read them from.
+      // The API has no configuration file.
       KONVERGE_PREFIX: prefix,
       KONVERGE_CLUSTER: cluster,
       KONVERGE_API_HOST: "0.0.0.0",

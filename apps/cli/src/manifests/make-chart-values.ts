@@ -2,7 +2,7 @@ import { requiredAccess } from "@konverge/worker";
 import { crdsOf } from "../config/crds-of.ts";
 import type { ManifestsOptions } from "./make-manifests.ts";
 
-/** Values of the chart in infra/helm/konverge that come from a configuration; with them it makes the same objects. */
+/** Returns the values with which the chart in infra/helm/konverge creates the same objects. */
 export function makeChartValues(options: ManifestsOptions): object {
   const { config, settings, installation, watchers, apiSecret } = options;
   const { cluster, leases } = requiredAccess(config, settings.prefix);

@@ -8,21 +8,21 @@ import { workerManifests } from "./worker-manifests.ts";
 
 export interface ManifestsOptions {
   readonly config: Config;
-  /** As the file says; what the pods' environment will say is not known here. */
+  /** The settings of the file, without the environment of the Pods. */
   readonly settings: Settings;
   readonly installation: Installation;
-  /** Path of the configuration file inside of the image. */
+  /** Path of the configuration file in the image. */
   readonly configInImage: string;
   readonly replicas: number;
-  /** With it, only these stand for election, and the other workers do nothing but work. */
+  /** Number of watch-only Pods; the other workers then only run handlers. */
   readonly watchers?: number | undefined;
-  /** Name of the Secret whose key `url` is the URL of Redis. */
+  /** Name of the Secret with the Redis URL in its key `url`. */
   readonly redisSecret: string;
-  /** Name of the Secret whose key `token` is the API's token; without it there is no API. */
+  /** Name of the Secret with an API token in its key `token`. Without it, the API is omitted. */
   readonly apiSecret?: string | undefined;
 }
 
-/** Everything that a cluster needs to run a configuration, in the order in which it is to be applied. */
+/** Returns all objects that a cluster needs to run a configuration, in the order to apply them. */
 export function makeManifests(options: ManifestsOptions): Manifest[] {
   const { config, settings, installation, replicas, watchers, apiSecret } = options;
   const redis = { setting: "KONVERGE_REDIS_URL", secret: options.redisSecret, key: "url" };
@@ -52,7 +52,7 @@ export function makeManifests(options: ManifestsOptions): Manifest[] {
   ];
 }
 
-/** Enforces Pod Security's strictest level, which the pods keep. */
+/** Enforces the Pod Security level `restricted`, which the Pods meet. */
 function namespaceOf(installation: Installation): Manifest {
   return {
     apiVersion: "v1",

@@ -1,14 +1,14 @@
 import type { ApiObject } from "@konverge/core";
 
-/** Any object of Kubernetes, ready to be applied. */
+/** A Kubernetes object to apply. */
 export type Manifest = ApiObject & { readonly [field: string]: unknown };
 
-/** What all objects of one installation have in common. */
+/** The common properties of all objects of one installation. */
 export interface Installation {
-  /** Of the deployments, the service account and the roles. */
+  /** Name of the ServiceAccount and the roles, and prefix of the Deployments. */
   readonly name: string;
   readonly namespace: string;
-  /** Tells the builds of a rolling fleet apart. */
+  /** Container image, also used as the build ID. */
   readonly image: string;
 }
 
@@ -24,7 +24,7 @@ export function labelsOf({ name }: Installation, component?: Component): Record<
   };
 }
 
-/** What never changes in the life of a Deployment, and no more. */
+/** Returns the labels of the selector, which is immutable. */
 export function selectorOf({ name }: Installation, component: Component): Record<string, string> {
   return {
     "app.kubernetes.io/name": "konverge",

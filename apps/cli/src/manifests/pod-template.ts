@@ -3,12 +3,12 @@ import { labelsOf, selectorOf, type Component, type Installation } from "./manif
 export interface PodOptions {
   readonly component: Component;
   readonly args: readonly string[];
-  /** What is no secret. */
+  /** Variables without secrets. */
   readonly env: Readonly<Record<string, string>>;
-  /** Mounted as files, which neither `kubectl describe` nor a crash report shows: setting, and where its value is. */
+  /** Secrets mounted as files, which neither `kubectl describe` nor a crash report shows. */
   readonly secrets: readonly SecretFile[];
   readonly port: { readonly name: string; readonly number: number };
-  /** The pod talks to the API server. */
+  /** Whether the Pod calls the API server. */
   readonly token: boolean;
   readonly graceSeconds: number;
   readonly memoryMiB: number;
@@ -22,12 +22,12 @@ export interface SecretFile {
 }
 
 const SECRETS = "/etc/konverge";
-/** The user `node` of the official images. By number: the kubelet cannot tell whether a name is root. */
+/** The user `node` of the official images, by number, because the kubelet cannot check a name for root. */
 const NODE_UID = 1000;
-/** Left to the process beside its heap: buffers, code, stacks. */
+/** Memory outside of the heap: buffers, code, stacks. */
 const OUTSIDE_HEAP_MIB = 128;
 
-/** A pod that Pod Security's level `restricted` admits. */
+/** Returns a Pod template that meets the Pod Security level `restricted`. */
 export function podTemplate(installation: Installation, options: PodOptions): object {
   const { component, args, env, secrets, port, token, graceSeconds, memoryMiB } = options;
   const probe = (path: string, rest: object) => ({
@@ -71,11 +71,11 @@ export function podTemplate(installation: Installation, options: PodOptions): ob
             ] as const,
           ].map(([name, value]) => ({ name, value })),
           ports: [{ name: port.name, containerPort: port.number }],
-          // Time to load the code. Whether Redis and the API server can be reached is no reason to restart.
+          // Allows time to load the code. An outage of Redis or the API server is no reason to restart.
           startupProbe: probe("/livez", { periodSeconds: 2, failureThreshold: 30 }),
           livenessProbe: probe("/livez", { periodSeconds: 10, failureThreshold: 3 }),
           readinessProbe: probe("/readyz", { periodSeconds: 5, failureThreshold: 2 }),
-          // No limit of CPU: a throttled event loop loses its locks.
+          // No CPU limit, because a throttled event loop loses its locks.
           resources: {
             requests: { cpu: "250m", memory: `${memoryMiB}Mi` },
             limits: { memory: `${memoryMiB}Mi` },

@@ -11,7 +11,7 @@ import { podTemplate, type SecretFile } from "./pod-template.ts";
 export interface WorkerManifestsOptions {
   readonly installation: Installation;
   readonly settings: Settings;
-  /** Path of the configuration file inside of the image. */
+  /** Path of the configuration file in the image. */
   readonly config: string;
   readonly redis: SecretFile;
   readonly component: "worker" | "watcher";
@@ -20,11 +20,11 @@ export interface WorkerManifestsOptions {
 }
 
 const METRICS_PORT = 9090;
-/** Between the end of the drain and the kubelet's SIGKILL, for Leases and connections to be given up. */
+/** Time between the drain and the SIGKILL of the kubelet, to release Leases and connections. */
 const AFTER_DRAIN_SECONDS = 10;
 const MEMORY_MIB = 512;
 
-/** A Deployment of workers with its disruption budget and the Service that Prometheus finds it by. */
+/** Returns a Deployment of workers with its PodDisruptionBudget and the Service for Prometheus. */
 export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
   const { installation, settings, config, redis, component, role, replicas } = options;
   const port = { name: "metrics", number: METRICS_PORT };
@@ -50,7 +50,7 @@ export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
     {
       ...service(installation, component, port, "-metrics"),
       spec: {
-        // Each pod is scraped by itself, also while it is not ready.
+        // Prometheus scrapes each Pod, even if it is not ready.
         clusterIP: "None",
         publishNotReadyAddresses: true,
         selector: selectorOf(installation, component),
@@ -73,7 +73,7 @@ export function deployment(
     spec: {
       replicas,
       revisionHistoryLimit: 5,
-      // A new one is ready before an old one drains.
+      // A new Pod is ready before an old one drains.
       strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
       selector: { matchLabels: selectorOf(installation, component) },
       template,
@@ -88,7 +88,7 @@ export function disruptionBudget(installation: Installation, component: Componen
     metadata: metadataOf(installation, component),
     spec: {
       maxUnavailable: 1,
-      // One that is not ready holds up no drain of its node.
+      // A Pod that is not ready does not block the drain of its node.
       unhealthyPodEvictionPolicy: "AlwaysAllow",
       selector: { matchLabels: selectorOf(installation, component) },
     },

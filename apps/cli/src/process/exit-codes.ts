@@ -19,7 +19,7 @@ export function exitCodesHelp(): string {
   return `\nExit codes:\n${lines.join("\n")}`;
 }
 
-/** Of a problem, also one that a newer server knows and this command line does not. */
+/** Returns the exit code of a problem, including codes of newer servers. */
 export function exitCodeOf({
   code,
   status,

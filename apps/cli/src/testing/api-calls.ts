@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { resourceId, type ResourceType } from "@konverge/core";
 
-/** A call that the API server answered. */
+/** A completed API server call. */
 export interface ApiCall {
-  /** As the server's audit log says it: `get`, `list`, `create`, `update`, `patch`, `delete`. */
+  /** Verb of the audit log: `get`, `list`, `create`, `update`, `patch` or `delete`. */
   readonly verb: string;
-  /** `plural.group`; only the plural in the core group. */
+  /** `plural.group`, or only the plural name in the core group. */
   readonly resource: string;
   readonly subresource: string | undefined;
   readonly namespace: string | undefined;
@@ -14,11 +14,11 @@ export interface ApiCall {
   readonly code: number;
 }
 
-/** Which calls; what is left out is not looked at. */
+/** Filters combined with AND. */
 export interface CallFilter {
   readonly verb?: string;
   readonly type?: ResourceType;
-  /** `status`, for example; an empty string for the object itself. */
+  /** For example `status`; an empty string for the object itself. */
   readonly subresource?: string;
   readonly name?: string;
   readonly code?: number;
@@ -26,7 +26,7 @@ export interface CallFilter {
 
 export interface CallLog {
   calls(filter?: CallFilter): readonly ApiCall[];
-  /** From now on calls count from here. */
+  /** Discards the calls so far. */
   clear(): void;
 }
 
@@ -43,10 +43,10 @@ interface AuditEvent {
   readonly responseStatus?: { readonly code?: number };
 }
 
-/** The worker's own housekeeping, which is no business of a handler. */
+/** Calls of the worker itself. */
 const HOUSEKEEPING = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
 
-/** Reads the audit log of the embedded API server, which has a call once it is answered. */
+/** Reads the audit log of the embedded API server, which contains completed calls. */
 export function readCalls(auditLog: string, userAgent: string): CallLog {
   let cleared = 0;
   const read = () =>

@@ -2,6 +2,7 @@ import { attemptRecordSchema, type AttemptRecord } from "@konverge/records";
 import {
   defined,
   compareResourceVersions,
+  handlerSucceeded,
   parseApiVersion,
   type ApiObject,
   type ObjectKey,
@@ -9,15 +10,15 @@ import {
 import type { Controller } from "@konverge/engine";
 import { createWorkQueue, type StoredAttempt, type WorkQueue } from "@konverge/queue";
 
-/** One run of a handler, as it is recorded. */
+/** The record of one run of a handler. */
 export type Attempt = AttemptRecord;
 
 export interface AttemptWatch {
   /** Oldest first. */
   of(object: ApiObject): Promise<readonly Attempt[]>;
-  /** Whether each controller of the kind has succeeded with this version or a newer one, and nothing more is requested. */
+  /** True if each controller of the kind has succeeded with this or a newer version, and no request is pending. */
   settled(object: ApiObject): Promise<boolean>;
-  /** The last thing that happened, for an error message. */
+  /** Describes the last attempt for an error message. */
   describe(object: ApiObject): Promise<string>;
   close(): Promise<void>;
 }
@@ -29,9 +30,8 @@ export interface AttemptWatchOptions {
 }
 
 const CLUSTER = "default";
-const GOOD: readonly string[] = ["done", "requeueAfter", "awaitChange"];
 
-/** Looks at what the queue knows about objects of a test. */
+/** Reads the attempts at the objects of a test from the queue. */
 export function watchAttempts({
   controllers,
   redisUrl,
@@ -77,7 +77,7 @@ export function watchAttempts({
         if (state === undefined || state.phase === "running" || state.phase === "waiting")
           return false;
         if (state.finished < state.requested) return false;
-        const good = (await read(queue, key)).filter(({ outcome }) => GOOD.includes(outcome));
+        const good = (await read(queue, key)).filter(({ outcome }) => handlerSucceeded(outcome));
         return good.some(({ versionBefore }) => isAsNew(versionBefore, object));
       });
       return (await Promise.all(settled)).every(Boolean);

@@ -1,6 +1,6 @@
 import type { Log } from "@konverge/engine";
 
-/** A line of a worker's log. */
+/** A log line of the worker. */
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly message: string;

@@ -22,48 +22,47 @@ import { keepLog, type LogLine } from "./kept-log.ts";
 import { waitUntil } from "./wait-until.ts";
 
 export interface TestClusterOptions {
-  /** None: no worker is started, such as when the API server is that of a `testWorkflow`. */
+  /** An empty list starts no worker, for example if only `testWorkflow` needs the API server. */
   readonly controllers: readonly Controller[];
-  /** Resources that the controllers do not name, so that their CRDs are there too. */
+  /** Further resources whose CRDs are installed. */
   readonly resources?: readonly Resource[];
-  /** Middleware of all controllers, as in the configuration. */
+  /** Middleware of all controllers. */
   readonly use?: readonly Middleware[];
-  /** Longest wait of `reconciled`, `gone` and `until`, default 10,000 ms. */
+  /** Longest wait of `reconciled`, `gone` and `until` in ms. Default 10,000. */
   readonly deadlineMs?: number;
 }
 
-/** An API server, a Redis and a worker of a test's own. */
+/** An API server, a Redis and a worker for one test. */
 export interface TestCluster extends AsyncDisposable {
-  /** Talks to the API server as a person would; its calls are not among `calls`. */
+  /** A client for the test. `calls` does not contain its calls. */
   readonly kube: KubeClient;
-  /** Kubeconfig's YAML, for a program of the test's own. */
+  /** The kubeconfig as YAML, for other programs. */
   readonly kubeconfig: string;
-  /** What the worker logged. */
+  /** The log of the worker. */
   readonly log: readonly LogLine[];
-  /** Server-side apply, in namespace `default` when none is named. */
+  /** Applies an object by server-side apply. The default namespace is `default`. */
   apply<T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>): Promise<T>;
   delete(object: ApiObject): Promise<void>;
   /**
-   * Waits until each controller of the object's kind has succeeded with the object as it was applied last, or with a newer
-   * one, and nothing more is requested. Returns the object as it is then. @throws KonvergeError `wait_timeout` at the deadline,
-   * with the last error of the handler
+   * Waits until each controller of the kind has succeeded with this or a newer version of the object, and no request is
+   * pending. Returns the current object. @throws KonvergeError `wait_timeout` with the last error of the handler
    */
   reconciled<T extends ApiObject>(object: T): Promise<T>;
-  /** Waits until the object is gone, and with it what `cleanup` had to do. @throws KonvergeError `wait_timeout` */
+  /** Waits until the object is deleted, after its `cleanup`. @throws KonvergeError `wait_timeout` */
   gone(object: ApiObject): Promise<void>;
-  /** Asks until the answer is neither undefined nor false, and returns it. @throws KonvergeError `wait_timeout` */
+  /** Polls until the result is neither undefined nor false, and returns it. @throws KonvergeError `wait_timeout` */
   until<T>(
     what: string,
     ask: () => Promise<T | undefined | false> | T | undefined | false,
   ): Promise<T>;
-  /** What the API server has answered the worker since its start or the last `clearCalls`, watches and leases left out. */
+  /** The calls of the worker since its start or the last `clearCalls`, without watches and Leases. */
   calls(filter?: CallFilter): readonly ApiCall[];
   clearCalls(): void;
-  /** Attempts of all controllers at this object, oldest first, as the dashboard shows them. */
+  /** The attempts of all controllers at this object, oldest first. */
   attempts(object: ApiObject): Promise<readonly Attempt[]>;
-  /** What happens to the worker's next calls; see `Fault`. Returns what takes it back. */
+  /** Injects a fault into the next calls of the worker; see `Fault`. Returns a function that removes it. */
   inject(fault: Fault): () => void;
-  /** Ends the worker and both servers. */
+  /** Stops the worker and both servers. */
   stop(): Promise<void>;
 }
 
@@ -71,8 +70,8 @@ const WORKER = "konverge-worker/";
 const NAMESPACE = "default";
 
 /**
- * Starts the embedded API server with the CRDs of the controllers, a Redis (`REDIS_URL`, else one of its own), and a worker.
- * Takes about half a second; `await using` ends it all.
+ * Starts the embedded API server with the CRDs of the controllers, a Redis (or uses `REDIS_URL`), and a worker. Takes about
+ * half a second. `await using` stops everything.
  *
  * @example
  * await using k = await startTestCluster({ controllers: [greeter] });
@@ -81,7 +80,7 @@ const NAMESPACE = "default";
  * assert.equal(status?.text, "Hello, World!");
  * assert.equal(k.calls({ verb: "create", type: ConfigMap }).length, 1);
  *
- * @throws KonvergeError as `startWorker` does; RedisUnavailable where there is no Redis
+ * @throws KonvergeError as `startWorker`; RedisUnavailable without a Redis
  */
 export async function startTestCluster(options: TestClusterOptions): Promise<TestCluster> {
   const { controllers, resources = [], use = [], deadlineMs = 10_000 } = options;
@@ -146,11 +145,11 @@ export async function startTestCluster(options: TestClusterOptions): Promise<Tes
         deadlineMs,
         describe: () => attempts.describe(object),
       });
-      return until(`${kind} ${metadata.name} to be there`, () => find(object));
+      return until(`${kind} ${metadata.name} to exist`, () => find(object));
     },
     async gone(object) {
       const { kind, metadata } = object;
-      await until(`${kind} ${metadata.name} to be gone`, async () => {
+      await until(`${kind} ${metadata.name} to be deleted`, async () => {
         return (await find(object))?.metadata.uid !== metadata.uid;
       });
     },

@@ -3,7 +3,7 @@ import { KonvergeError, sleepMs } from "@konverge/core";
 const ASK_EVERY_MS = 10;
 
 /**
- * Asks until the answer is neither undefined nor false. `describe` adds to the error what is known at the deadline.
+ * Polls until the result is neither undefined nor false. `describe` adds the last state to the error.
  * @throws KonvergeError `wait_timeout`
  */
 export async function waitUntil<T>(

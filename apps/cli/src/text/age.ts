@@ -5,7 +5,7 @@ const UNITS = [
   ["s", 1_000],
 ] as const;
 
-/** How long ago, in its largest unit: `5m`; what is to come is `in 5m`. Tables are for people, `-o json` has the time itself. */
+/** Formats an age in its largest unit, such as `5m`, or `in 5m` for a future time. `-o json` has the exact time. */
 export function age(iso: string | undefined, nowMs: number = Date.now()): string {
   if (iso === undefined) return "-";
   const ms = nowMs - Date.parse(iso);
@@ -14,7 +14,7 @@ export function age(iso: string | undefined, nowMs: number = Date.now()): string
   return ms < -1_000 ? `in ${text}` : text;
 }
 
-/** `850ms`, `12s`, `5m`, `3h`, `2d`. */
+/** Formats a duration, such as `850ms`, `12s`, `5m`, `3h` or `2d`. */
 export function span(ms: number): string {
   const [unit, size] = UNITS.find(([, least]) => ms >= least) ?? ["ms", 1];
   return `${Math.round(ms / size)}${unit}`;

@@ -10,7 +10,7 @@ type Write = AttemptRecord["writes"][number];
 type Conflict = AttemptRecord["conflicts"][number] | Write["conflicts"][number];
 const NONE = "-";
 
-/** How a key stands, for people. */
+/** Formats the state of a key. */
 export function keyDetails(history: ObjectHistory): string {
   const { key, phase, failures, conflicts, lastOutcome, nextAt, paused, deadLetter, attempts } =
     history;
@@ -18,8 +18,8 @@ export function keyDetails(history: ObjectHistory): string {
     ["key", key],
     ["phase", phase],
     ["last outcome", lastOutcome ?? NONE],
-    ["failures", `${failures} in a row`],
-    ["conflicts", `${conflicts} in a row`],
+    ["failures", `${failures} consecutive`],
+    ["conflicts", `${conflicts} consecutive`],
   ];
   if (nextAt !== undefined) rows.push(["next start", `${nextAt} (${age(nextAt)})`]);
   if (paused !== undefined) {
@@ -30,7 +30,7 @@ export function keyDetails(history: ObjectHistory): string {
       deadLetter.error === undefined
         ? ""
         : `: ${deadLetter.error.code}: ${deadLetter.error.message}`;
-    rows.push(["dead", `since ${deadLetter.since}${error}`]);
+    rows.push(["dead-lettered", `since ${deadLetter.since}${error}`]);
   }
   const [last] = attempts;
   if (last !== undefined) {
@@ -43,10 +43,20 @@ export function keyDetails(history: ObjectHistory): string {
   return fields(rows);
 }
 
-/** A line per attempt of one object, newest first. */
+/** Formats the attempts of one object, a line each, newest first. */
 export function historyRows(attempts: readonly AttemptRecord[]): string {
   return columns([
-    ["ATTEMPT", "STARTED", "WHY", "OUTCOME", "WAITED", "TOOK", "WROTE", "LOST", "NOTE"],
+    [
+      "ATTEMPT",
+      "STARTED",
+      "TRIGGER",
+      "OUTCOME",
+      "WAITED",
+      "DURATION",
+      "WRITES",
+      "CONFLICTS",
+      "NOTE",
+    ],
     ...attempts.map((attempt): Cell[] => [
       numberOf(attempt),
       age(attempt.startedAt),
@@ -61,7 +71,7 @@ export function historyRows(attempts: readonly AttemptRecord[]): string {
   ]);
 }
 
-/** Everything about one attempt. */
+/** Formats one attempt in detail. */
 export function attemptDetails(attempt: AttemptRecord): string {
   const { waits, triggers, error, cause, hints = [], calls } = attempt;
   const rows: [string, string][] = [
@@ -74,7 +84,7 @@ export function attemptDetails(attempt: AttemptRecord): string {
     ],
     [
       "waited",
-      `${span(waits.queueMs)} in the queue, ${span(waits.rateLimitMs)} for tokens, ${span(waits.laneMs)} for its turn, ${span(waits.conflictMs)} after conflicts`,
+      `${span(waits.queueMs)} in the queue, ${span(waits.rateLimitMs)} for tokens, ${span(waits.laneMs)} for the object lane, ${span(waits.conflictMs)} after conflicts`,
     ],
     ["worker", attempt.worker],
     ["API calls", `${calls.count}, ${span(calls.durationMs)}`],
@@ -91,19 +101,19 @@ export function attemptDetails(attempt: AttemptRecord): string {
   }
   for (const write of attempt.writes) lines.push(writeText(write));
   for (const conflict of attempt.conflicts) {
-    lines.push(plain(`lost: ${conflict.resource} ${conflict.name}: ${conflictText(conflict)}`));
+    lines.push(plain(`conflict: ${conflict.resource} ${conflict.name}: ${conflictText(conflict)}`));
   }
   for (const { code, message } of hints) lines.push(plain(`hint: ${code}: ${message}`));
   return lines.join("\n");
 }
 
-/** One write, the races that it lost first, and what it changed. */
+/** Formats one write with the conflicts before it and its changes. */
 export function writeText(write: Write): string {
   const { verb, resource, name, subresource, fromVersion, toVersion = NONE } = write;
   const what = subresource === undefined ? resource : `${resource}/${subresource}`;
   return [
     `${verb} ${what} ${name}, version ${fromVersion === undefined ? "" : `${fromVersion} -> `}${toVersion}`,
-    ...write.conflicts.map((conflict) => `  lost first: ${conflictText(conflict)}`),
+    ...write.conflicts.map((conflict) => `  conflict: ${conflictText(conflict)}`),
     ...changesOf(write.patch).map(({ path, value }) =>
       value === null ? `  - ${path}` : `  + ${path} = ${JSON.stringify(value)}`,
     ),
@@ -125,8 +135,8 @@ function conflictText({
   const won = competingWriters.map(
     ({ manager, paths }) => `${manager} (${paths.join(", ") || "?"})`,
   );
-  const who = won.length === 0 ? "somebody" : won.join(" and ");
-  return `read ${readVersion}, found ${foundVersion}, won by ${who}; waited ${span(ms)}`;
+  const who = won.length === 0 ? "an unknown writer" : won.join(" and ");
+  return `read ${readVersion}, found ${foundVersion}, written by ${who}; waited ${span(ms)}`;
 }
 
 function conflictsOf({ conflicts, writes }: AttemptRecord): readonly Conflict[] {
@@ -146,7 +156,7 @@ function noteOf(attempt: AttemptRecord): string {
   const parts = [
     error === undefined ? undefined : `${error.code}: ${error.message}`,
     cause,
-    winners.size === 0 ? undefined : `lost to ${[...winners].join(", ")}`,
+    winners.size === 0 ? undefined : `conflict with ${[...winners].join(", ")}`,
     ...hints.map(({ code }) => code),
     reason === undefined ? undefined : `"${reason}"`,
   ];

@@ -2,9 +2,9 @@ import type { AttemptRecord } from "@konverge/records";
 import type { FieldOwner } from "@konverge/kube";
 import { changesOf } from "./patch-changes.ts";
 
-/** Who owns a field, and which attempt wrote it. */
+/** The owner of a field and the attempt that wrote it. */
 export interface Blame extends FieldOwner {
-  /** Number of the attempt, where it was one of this controller's and its record is still kept. */
+  /** Number of the attempt, if the controller wrote the field and the record still exists. */
   readonly attempt?: number;
 }
 
@@ -16,7 +16,7 @@ export interface BlameTarget {
   readonly name: string;
 }
 
-/** Joins what the API server says of each field with our records, newest first. */
+/** Combines the field owners of the API server with the attempt records, newest first. */
 export function blameFields(
   owners: readonly FieldOwner[],
   attempts: readonly Pick<AttemptRecord, "epoch" | "writes">[],
@@ -53,7 +53,7 @@ function isOf(
   return write.resource === resource && write.name === name && write.namespace === namespace;
 }
 
-/** A list is written whole, so what lies in it was written with it. */
+/** A list is written as a whole, so its items were written with it. */
 function covers(written: string, owned: string): boolean {
   return written === owned || owned.startsWith(`${written}[`) || owned.startsWith(`${written}.`);
 }

@@ -2,10 +2,10 @@ import { age } from "./age.ts";
 import type { Blame } from "./blame-fields.ts";
 import { columns, type Cell } from "./columns.ts";
 
-/** A line per field and owner. */
+/** Formats field owners, a line each. */
 export function blameRows(items: readonly Blame[]): string {
   return columns([
-    ["FIELD", "MANAGER", "HOW", "AGE", "ATTEMPT"],
+    ["FIELD", "MANAGER", "OPERATION", "AGE", "ATTEMPT"],
     ...items.map(({ path, manager, operation, subresource, at, attempt }): Cell[] => [
       path,
       manager,

@@ -2,22 +2,22 @@ import { styleText } from "node:util";
 import { plain } from "./plain-text.ts";
 
 type Style = Parameters<typeof styleText>[0];
-/** Text of a table, and how it looks on a terminal; never by colour alone. */
+/** A cell of a table with its style on a terminal. The style only repeats the text. */
 export type Cell = string | { readonly text: string; readonly style: Style };
 
 export interface ColumnsOptions {
-  /** Columns of the terminal; what does not fit is cut. Default: those of stdout, and anywhere else nothing is cut. */
+  /** Width that longer lines are cut to. Default: the width of the terminal, or unlimited in a pipe. */
   readonly width?: number | undefined;
-  /** Default true: the first row names the columns. */
+  /** Whether the first row has the column names. Default true. */
   readonly hasHead?: boolean;
 }
 
 const GAP = "  ";
 const ELLIPSIS = "…";
-/** Less says nothing of a name. */
+/** Minimum width of a cut name. */
 const LEAST = 14;
 
-/** A table for people: as wide as its widest cells, the first row its head. */
+/** Formats a table, with columns as wide as their widest cells. */
 export function columns(
   rows: readonly (readonly Cell[])[],
   { width = terminalWidth(), hasHead = true }: ColumnsOptions = {},
@@ -47,7 +47,7 @@ export function columns(
     .join("\n");
 }
 
-/** Takes from the last column first, which is prose, then from the widest, and wraps only where that is not enough. */
+/** Shortens the last column first, which is prose, and then the widest one. */
 function fit(natural: readonly number[], width: number): number[] {
   const widths = [...natural];
   const last = widths.length - 1;
@@ -63,7 +63,7 @@ function fit(natural: readonly number[], width: number): number[] {
   return widths;
 }
 
-/** Names and values of one thing, for people; nothing is cut. */
+/** Formats names and values, uncut. */
 export function fields(rows: readonly (readonly [name: string, value: string])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows
@@ -71,7 +71,7 @@ export function fields(rows: readonly (readonly [name: string, value: string])[]
     .join("\n");
 }
 
-/** Only on a terminal that wants it: NO_COLOR, FORCE_COLOR and pipes are heeded. */
+/** Applies a style if the terminal supports it; respects NO_COLOR, FORCE_COLOR and pipes. */
 function paint(style: Style, text: string): string {
   return text === "" ? "" : styleText(style, text, { stream: process.stdout });
 }
@@ -80,7 +80,7 @@ function cutEnd(text: string, width: number): string {
   return text.length <= width ? text : text.slice(0, width - 1) + ELLIPSIS;
 }
 
-/** Names differ at their ends more often than in between. */
+/** Keeps both ends, where names usually differ. */
 function cutMiddle(text: string, width: number): string {
   if (text.length <= width) return text;
   const tail = Math.floor((width - 1) / 2);

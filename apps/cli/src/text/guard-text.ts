@@ -8,7 +8,7 @@ type Transition = GuardView["transitions"][number];
 
 const HEAD = ["CLUSTER", "BREAKER", "RATE", "LIMIT", "LIVE", "FAILING", "LAST TRANSITION"];
 
-/** A line per guard, for people. */
+/** Formats guards, a line each. */
 export function guardRows(guards: readonly GuardView[]): string {
   return columns([
     HEAD,
@@ -26,7 +26,7 @@ export function guardRows(guards: readonly GuardView[]): string {
   ]);
 }
 
-/** All of one guard, for people. */
+/** Formats one guard in detail. */
 export function guardDetails(view: GuardView): string {
   const { breaker, rate, workers, transitions } = view;
   const { isolated, openUntil, recent } = breaker;
@@ -45,14 +45,14 @@ export function guardDetails(view: GuardView): string {
       `${round(limits.ratePerSecond)} calls/s, burst ${limits.burst}, minimum ${round(limits.minRatePerSecond)} calls/s; set by ${rate.setBy}`,
     ],
   );
-  if (override !== undefined) rows.push(["rate set", noteText(override)]);
+  if (override !== undefined) rows.push(["rate override", noteText(override)]);
   if (pausedUntil !== undefined) rows.push(["paused until", pausedUntil]);
   rows.push(
     [
       "last seconds",
       `${round(recent.calls)} calls, ${round(recent.failed)} failed, ${round(recent.slow)} slow, ${round(recent.throttled)} throttled (429), ${breaker.consecutiveFailures} consecutive failures`,
     ],
-    ["live workers", workers.live.join(", ") || "none reported calls within 10 s"],
+    ["live workers", workers.live.join(", ") || "none in the last 10 s"],
   );
   if (workers.failing.length > 0) rows.push(["failing", workers.failing.join(", ")]);
   rows.push(["transitions", transitions.length === 0 ? "none" : ""]);

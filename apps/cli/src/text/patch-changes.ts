@@ -1,11 +1,11 @@
-/** A field that a write set; null: that it removed. */
+/** A field that a write has set, or removed with null. */
 export interface Change {
-  /** As field managers name it: `spec.replicas`. Lists are written whole. */
+  /** Path such as `spec.replicas`. Lists are written as a whole. */
   readonly path: string;
   readonly value: unknown;
 }
 
-/** The leaves of a merge patch. */
+/** Returns the leaves of a merge patch. */
 export function changesOf(patch: Readonly<Record<string, unknown>> | undefined): Change[] {
   return patch === undefined ? [] : leavesOf(patch, "");
 }

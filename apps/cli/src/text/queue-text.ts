@@ -6,7 +6,7 @@ import { outcomeCell, toneCell } from "./tone.ts";
 
 const NONE = "-";
 
-/** A line per controller and per workflow, for people. */
+/** Formats the queues of controllers and workflows, a line each. */
 export function queueRows({ items, workflows }: QueueList): string {
   const rows = items.map(
     ({ controller, kind, waiting, active, delayed, workers, pauses }): Cell[] => {
@@ -15,9 +15,9 @@ export function queueRows({ items, workflows }: QueueList): string {
         whole !== undefined
           ? `paused by ${whole.by} ${age(whole.since)} ago: ${whole.reason}`
           : pauses.length > 0
-            ? `${pauses.length === 1 ? "a pause" : `${pauses.length} pauses`}: konverge queue pauses`
+            ? `${pauses.length === 1 ? "1 pause" : `${pauses.length} pauses`}, see konverge queue pauses`
             : workers === 0
-              ? "no worker runs it"
+              ? "no worker"
               : NONE;
       return [
         controller,
@@ -37,7 +37,7 @@ export function queueRows({ items, workflows }: QueueList): string {
     String(active),
     String(delayed),
     workers === 0 ? { text: "0", style: "red" } : String(workers),
-    workers === 0 ? "no worker runs it" : NONE,
+    workers === 0 ? "no worker" : NONE,
   ]);
   return columns([
     ["CONTROLLER", "KIND", "WAITING", "RUNNING", "DELAYED", "WORKERS", "NOTE"],
@@ -46,7 +46,7 @@ export function queueRows({ items, workflows }: QueueList): string {
   ]);
 }
 
-/** A line per key, for people; the note says why it does not run. */
+/** Formats keys, a line each. The note has the reason why a key does not run. */
 export function keyRows(items: readonly KeyItem[]): string {
   const rows = items.map(
     ({ key, phase, failures, lastOutcome, nextAt, paused, deadLetter }): Cell[] => {
@@ -72,7 +72,7 @@ export function keyRows(items: readonly KeyItem[]): string {
   ]);
 }
 
-/** A line per dead letter, for people. */
+/** Formats dead-lettered keys, a line each. */
 export function deadRows(items: readonly KeyItem[]): string {
   const rows = items.map(({ key, failures, deadLetter }): Cell[] => [
     ...placeOf(key),
@@ -80,10 +80,10 @@ export function deadRows(items: readonly KeyItem[]): string {
     String(failures),
     errorText(deadLetter?.error),
   ]);
-  return columns([["CONTROLLER", "NAMESPACE", "NAME", "DEAD FOR", "FAILURES", "ERROR"], ...rows]);
+  return columns([["CONTROLLER", "NAMESPACE", "NAME", "AGE", "FAILURES", "ERROR"], ...rows]);
 }
 
-/** A line per pause, for people. */
+/** Formats pauses, a line each. */
 export function pauseRows({ items }: PauseList): string {
   const rows = items.map(({ controller, scope, by, since, reason }) => [
     controller,
@@ -99,7 +99,7 @@ export function pauseRows({ items }: PauseList): string {
   return columns([["CONTROLLER", "SCOPE", "BY", "AGE", "REASON"], ...rows]);
 }
 
-/** A line per order, newest first, for people. */
+/** Formats operator actions, a line each, newest first. */
 export function actionRows({ items }: OperatorActionList): string {
   const rows = items.map(({ at, kind, scope, by, reason, count }) => [
     age(at),
@@ -120,7 +120,7 @@ function placeOf(key: string): [controller: string, namespace: string, name: str
   return [controller, namespace, name];
 }
 
-/** A controller's own name, a namespace, a key or a request. */
+/** Shortens the scope of an action: a controller, a namespace, a key or a request. */
 function shortScope(scope: string): string {
   const parts = scope.split("/");
   return parts.length === 5

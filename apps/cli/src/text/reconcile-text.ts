@@ -6,7 +6,7 @@ import { outcomeCell } from "./tone.ts";
 
 const NONE = "-";
 
-/** How a request stands, for people. */
+/** Formats requests, a line each. */
 export function stateRows(states: readonly ReconcileState[]): string {
   return columns([
     ["PHASE", "OUTCOME", "ATTEMPTS", "FINISHED", "CONTROLLER", "OBJECT"],
@@ -24,10 +24,10 @@ export function stateRows(states: readonly ReconcileState[]): string {
   ]);
 }
 
-/** Why a request waits or failed; a line each, for stderr. */
+/** Returns why a request waits or failed, a line each, for stderr. */
 export function stateNotes({ id, outcome, error, paused }: ReconcileState): string[] {
   const notes: string[] = [];
-  if (outcome === "gone") notes.push(`${id}: the object is gone, or was never there`);
+  if (outcome === "gone") notes.push(`${id}: the object does not exist`);
   if (error !== undefined) notes.push(`${id}: ${error.code}: ${error.message}`);
   if (paused !== undefined) {
     notes.push(`${id}: paused by ${paused.by} since ${paused.since}: ${paused.reason}`);
@@ -35,16 +35,26 @@ export function stateNotes({ id, outcome, error, paused }: ReconcileState): stri
   return notes;
 }
 
-/** A line per attempt of many objects, newest first. */
+/** Formats attempts of many objects, a line each, newest first. */
 export function attemptRows(items: readonly AttemptSummary[]): string {
   return columns([
-    ["STARTED", "CONTROLLER", "OBJECT", "OUTCOME", "TOOK", "CALLS", "WROTE", "LOST", "NOTE"],
+    [
+      "STARTED",
+      "CONTROLLER",
+      "OBJECT",
+      "OUTCOME",
+      "DURATION",
+      "CALLS",
+      "WRITES",
+      "CONFLICTS",
+      "NOTE",
+    ],
     ...items.map((item): Cell[] => {
       const { controller, namespace, name, outcome, startedAt, durationMs, calls, writes } = item;
       const { conflicts, errorCode, managers, hints } = item;
       const note = [
         errorCode,
-        managers.length === 0 ? undefined : `lost to ${managers.join(", ")}`,
+        managers.length === 0 ? undefined : `conflict with ${managers.join(", ")}`,
         ...hints,
       ];
       return [

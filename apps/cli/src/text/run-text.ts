@@ -7,7 +7,7 @@ import { toneCell } from "./tone.ts";
 
 const NONE = "-";
 
-/** A line per run, newest first. */
+/** Formats runs, a line each, newest first. */
 export function runRows(runs: readonly Run[]): string {
   return columns([
     ["RUN", "STATUS", "AGE", "ENDED", "BY", "KEY", "NOTE"],
@@ -23,21 +23,21 @@ export function runRows(runs: readonly Run[]): string {
   ]);
 }
 
-/** A line per schedule, by name. */
+/** Formats schedules, a line each, by name. */
 export function scheduleRows(schedules: ScheduleList["items"]): string {
   return columns([
-    ["SCHEDULE", "WORKFLOW", "WHEN", "NEXT", "LAST RUN"],
+    ["SCHEDULE", "WORKFLOW", "SCHEDULED", "NEXT", "LAST RUN"],
     ...schedules.map(({ name, workflow, schedule, nextAt, seenAt, run }): Cell[] => [
       name,
       workflow,
       schedule,
-      nextAt === undefined ? `no worker has it since ${age(seenAt)}` : `${nextAt} (${age(nextAt)})`,
+      nextAt === undefined ? `no worker for ${age(seenAt)}` : `${nextAt} (${age(nextAt)})`,
       run ?? NONE,
     ]),
   ]);
 }
 
-/** How one run stands, and its steps. */
+/** Formats one run with its steps. */
 export function runDetails(run: RunDetail): string {
   const { id, status, version, key, parent, by, retry, cancel, input, result, steps } = run;
   const rows: [string, string][] = [
@@ -53,14 +53,15 @@ export function runDetails(run: RunDetail): string {
   if (by !== undefined) rows.push(["started by", by]);
   if (parent !== undefined) rows.push(["parent", parent]);
   if (retry !== undefined) {
-    const what = retry.originalRun === undefined ? "from what failed" : `of ${retry.originalRun}`;
+    const what =
+      retry.originalRun === undefined ? "from the failed step" : `of ${retry.originalRun}`;
     rows.push(["retry", `${what}, by ${retry.by ?? NONE}: ${retry.reason ?? "no reason given"}`]);
   }
   if (cancel !== undefined) {
     rows.push(["cancelled", `by ${cancel.by ?? "a run"}: ${cancel.reason ?? "no reason given"}`]);
   }
   for (const { name, by: sender, at } of run.unconsumedSignals ?? []) {
-    rows.push(["not taken", `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago`]);
+    rows.push(["unconsumed", `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago`]);
   }
   if (input !== undefined) rows.push(["input", JSON.stringify(input)]);
   if (result !== undefined) rows.push(["result", JSON.stringify(result)]);
@@ -69,7 +70,7 @@ export function runDetails(run: RunDetail): string {
   return `${fields(rows)}\n\n${stepRows(steps)}`;
 }
 
-/** A recorded step in a line, by UTC as in logs. */
+/** Formats a recorded step in one line, with its time in UTC. */
 export function stepLine(step: RunDetail["steps"][number]): string {
   const { name, kind, at, attempts = 1, by } = step;
   const notes = [attempts > 1 ? `${attempts} tries` : "", by === undefined ? "" : `by ${by}`];
@@ -78,7 +79,7 @@ export function stepLine(step: RunDetail["steps"][number]): string {
   return `${at.slice(11, 19)}  ${kind} ${plain(name)}  ${end}`.trimEnd();
 }
 
-/** How a run stands, in a line. */
+/** Formats the status of a run in one line. */
 export function statusLine(run: RunDetail): string {
   const result = run.result === undefined ? "" : JSON.stringify(run.result);
   const note = run.status === "done" ? result : noteOf(run);
@@ -104,13 +105,13 @@ function resultOf({ value, error, until }: RunDetail["steps"][number]): string {
   return until === undefined ? (JSON.stringify(value) ?? "") : `until ${until}`;
 }
 
-/** Why it failed, is stuck, or what it waits for. */
+/** Returns why a run failed or is blocked, or its waits. */
 function noteOf({ error, blockedReason, waits = [] }: Run): string {
   if (error !== undefined) return `${error.code}: ${error.message}`;
   if (blockedReason !== undefined) return blockedReason;
-  const told = waits.map(
+  const texts = waits.map(
     ({ step, kind, until, message }) =>
       `${kind === "wait" ? "" : `${kind} `}"${step}"${until === undefined ? "" : ` (${age(until)})`}${message === undefined ? "" : `: ${message}`}`,
   );
-  return told.length === 0 ? "" : `waits for ${told.join(", ")}`;
+  return texts.length === 0 ? "" : `waits for ${texts.join(", ")}`;
 }

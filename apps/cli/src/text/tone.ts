@@ -23,7 +23,7 @@ const UNEASY: readonly string[] = [
 ];
 const GOOD: readonly string[] = ["done", "closed", "ok"];
 
-/** A state of ours in its colour. */
+/** Returns a cell with the color of its state. */
 export function toneCell(text: string): Cell {
   if (BAD.includes(text)) return { text, style: "red" };
   if (UNEASY.includes(text)) return { text, style: "yellow" };

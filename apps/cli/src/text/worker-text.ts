@@ -2,7 +2,7 @@ import type { Worker } from "@konverge/client";
 import { age } from "./age.ts";
 import { columns } from "./columns.ts";
 
-/** A line per live worker. */
+/** Formats live workers, a line each. */
 export function workerRows(workers: readonly Worker[]): string {
   return columns([
     ["WORKER", "ROLE", "AGE", "VERSION", "HOST", "CONTROLLERS", "WORKFLOWS"],

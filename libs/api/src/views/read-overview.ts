@@ -1,5 +1,5 @@
 import { type Overview, type OverviewController } from "@konverge/contracts";
-import { defined, parseKey } from "@konverge/core";
+import { defined, endedWell, OUTCOME_KINDS, parseKey } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import type {
   AnnouncedController,
@@ -186,7 +186,7 @@ function minutesOf(rollups: readonly Rollup[]): OverviewController["minutes"] {
     const of = (...outcomes: readonly string[]) =>
       outcomes.reduce((sum, outcome) => sum + (counts[`outcome.${outcome}`] ?? 0), 0);
     return {
-      ok: of("done", "requeueAfter", "awaitChange", "gone"),
+      ok: of(...OUTCOME_KINDS.filter(endedWell)),
       failed: of("retry", "rejected", "terminal", "lost"),
       conflict: of("conflict"),
     };
