@@ -7,10 +7,10 @@ import { EXIT_CODES } from "../apps/cli/src/process/exit-codes.ts";
 const page = readFileSync("docs/cli.md", "utf8");
 const tree = commandTree(createProgram());
 
-test("docs/cli.md has a row for each command that does something, and for no other", () => {
+test("docs/cli.md has a row for exactly the executable commands", () => {
   const rows = [...page.matchAll(/^\| `konverge ([a-z -]+)` /gm)].map(([, path]) => path);
   const doing = tree.filter(({ path, commands }) => path !== "" && commands.length === 0);
-  // `worker` alone does something, too.
+  // `worker` is executable itself.
   expect(rows.toSorted()).toEqual([...doing.map(({ path }) => path), "worker"].toSorted());
 });
 
@@ -22,7 +22,7 @@ test("docs/cli.md has the exit codes of --help", () => {
   expect(rows).toEqual(EXIT_CODES);
 });
 
-test("every command of the page's examples is one, with options that it has", () => {
+test("examples use existing commands and options", () => {
   const lines = page.split("\n").filter((line) => line.startsWith("konverge "));
   expect(lines).not.toEqual([]);
   for (const line of lines) {
@@ -39,7 +39,7 @@ test("every command of the page's examples is one, with options that it has", ()
   }
 });
 
-test("commands that change something can be tried first, and those that print have each format", () => {
+test("changing commands have --dry-run, printing commands have every format", () => {
   const long = (path: string) =>
     tree.find((node) => node.path === path)?.options.map((option) => option.long) ?? [];
   const changing = tree.filter(({ path }) =>
@@ -49,7 +49,7 @@ test("commands that change something can be tried first, and those that print ha
   for (const { path } of changing) expect(long(path)).toContain("--dry-run");
   for (const { path, options } of tree) {
     const output = options.find((option) => option.long === "--output");
-    // Manifests are for kubectl.
+    // Manifests are only for kubectl.
     if (output === undefined || /^(crds|manifests)$/.test(path)) continue;
     expect(output.choices, path).toEqual(["table", "json", "jsonl", "yaml", "name"]);
   }

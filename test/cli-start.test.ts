@@ -14,12 +14,12 @@ registerHooks({
 process.on("exit", () => console.error("loaded " + [...seen].join(" ")));
 `;
 
-// A command that waits for engine, API and test kit takes three times as long to begin.
+// Loading engine, API and test kit would triple the startup time.
 test.each([
   ["the help", ["--help"]],
-  ["a question to a server", ["reconcile", "get", "x", "--server", "http://127.0.0.1:1"]],
+  ["a request to a server", ["reconcile", "get", "x", "--server", "http://127.0.0.1:1"]],
   ["the settings", ["config", "print"]],
-])("%s loads what it needs and no more", (_title, command) => {
+])("%s loads only required packages", (_title, command) => {
   const count = `data:text/javascript,${encodeURIComponent(COUNT)}`;
   const flags = ["--import", count, "--conditions=@konverge/source", "apps/cli/src/main.ts"];
   const { stderr } = spawnSync(process.execPath, [...flags, ...command], { encoding: "utf8" });

@@ -3,7 +3,7 @@ import { openGuardControl } from "@konverge/guard";
 import { createMetrics } from "@konverge/telemetry";
 import { expect, onTestFinished, test } from "vitest";
 
-/** The API describes itself without a Redis. */
+/** Returns the OpenAPI document, which needs no Redis. */
 async function document(): Promise<unknown> {
   const redisUrl = "redis://127.0.0.1:1";
   const access = openQueueAccess({ redisUrl, prefix: "konverge", onError: () => undefined });
@@ -27,14 +27,14 @@ async function document(): Promise<unknown> {
   return await response.json();
 }
 
-// After a wanted change: npx vitest run --config test/vitest.config.ts --project unit test/openapi.test.ts -u
-test("docs/openapi.json is what the API serves", async () => {
+// After an intended change: npx vitest run --config test/vitest.config.ts --project unit test/openapi.test.ts -u
+test("docs/openapi.json equals the served document", async () => {
   await expect(`${JSON.stringify(await document(), null, 2)}\n`).toMatchFileSnapshot(
     "../docs/openapi.json",
   );
 });
 
-test("every reference in it leads somewhere, and every operation has a name of its own", async () => {
+test("references resolve and operation IDs are unique", async () => {
   const text = JSON.stringify(await document());
   const parsed = JSON.parse(text) as {
     components: Record<string, Record<string, unknown>>;

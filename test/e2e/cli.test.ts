@@ -153,7 +153,7 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["attempt", "list"], /^STARTED +CONTROLLER.*\n.*node-pool +default\/blue/s, /blue#\d+/],
   [["contention", "list"], /^$|^TYPE/, /^$|./],
   [["audit", "list", "--action", "pause"], /^AGE +BY.*\n.* admin +pause +fragile/, /\d+-\d+/],
-  [["queue", "list"], /^CONTROLLER +KIND.*\nfragile +Fragile .* a pause: /, /^fragile$/m],
+  [["queue", "list"], /^CONTROLLER +KIND.*\nfragile +Fragile .* 1 pause, see /, /^fragile$/m],
   [["queue", "pauses"], /^CONTROLLER +SCOPE.*\nfragile +demo\/glass/, /glass/],
   [["queue", "actions", "fragile"], /^AGE +ACTION.*\n.* pause /, /glass/],
   [["guard", "list"], /^CLUSTER +BREAKER.*\ndefault +closed/, /^default$/m],
@@ -165,33 +165,30 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["config", "schema"], /^SETTING +VARIABLE/, /^redisUrl$/m],
 ];
 
-test.each(SHOWN)(
-  "%j is shown in each format, by a server as without one",
-  async (given, head, name) => {
-    const args = given.map((arg) => (arg === "ID" ? requestId : arg));
-    const table = await run(args);
-    expect(table).toMatchObject({ code: 0 });
-    expect(table.stdout).toMatch(head);
-    const json = await run([...args, "-o", "json"]);
-    const document: unknown = JSON.parse(json.stdout);
-    const yaml = await run([...args, "-o", "yaml"]);
-    expect(shapeOf(load(yaml.stdout))).toEqual(shapeOf(document));
-    const jsonl = await run([...args, "-o", "jsonl"]);
-    const lines = jsonl.stdout.split("\n").filter((line) => line !== "");
-    expect(lines.map((line) => typeof JSON.parse(line))).toEqual(lines.map(() => "object"));
-    const items = (document as { readonly items?: readonly unknown[] }).items;
-    if (items !== undefined) expect(lines).toHaveLength(items.length);
-    expect((await run([...args, "-o", "name"])).stdout).toMatch(name);
-    if (args[0] === "config" || args[0] === "doctor") return;
-    const here = await run([...args, "-o", "json"], {
-      ...remote(),
-      ...local(),
-      KONVERGE_SERVER: "",
-    });
-    expect(here).toMatchObject({ code: 0 });
-    expect(shapeOf(JSON.parse(here.stdout))).toEqual(shapeOf(document));
-  },
-);
+test.each(SHOWN)("%j prints each format, with and without a server", async (given, head, name) => {
+  const args = given.map((arg) => (arg === "ID" ? requestId : arg));
+  const table = await run(args);
+  expect(table).toMatchObject({ code: 0 });
+  expect(table.stdout).toMatch(head);
+  const json = await run([...args, "-o", "json"]);
+  const document: unknown = JSON.parse(json.stdout);
+  const yaml = await run([...args, "-o", "yaml"]);
+  expect(shapeOf(load(yaml.stdout))).toEqual(shapeOf(document));
+  const jsonl = await run([...args, "-o", "jsonl"]);
+  const lines = jsonl.stdout.split("\n").filter((line) => line !== "");
+  expect(lines.map((line) => typeof JSON.parse(line))).toEqual(lines.map(() => "object"));
+  const items = (document as { readonly items?: readonly unknown[] }).items;
+  if (items !== undefined) expect(lines).toHaveLength(items.length);
+  expect((await run([...args, "-o", "name"])).stdout).toMatch(name);
+  if (args[0] === "config" || args[0] === "doctor") return;
+  const here = await run([...args, "-o", "json"], {
+    ...remote(),
+    ...local(),
+    KONVERGE_SERVER: "",
+  });
+  expect(here).toMatchObject({ code: 0 });
+  expect(shapeOf(JSON.parse(here.stdout))).toEqual(shapeOf(document));
+});
 
 /** Which fields there are: what moves between two calls does not matter. */
 function shapeOf(value: unknown): unknown {
@@ -211,13 +208,13 @@ const ORDERS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
   [["dead-letter", "release", "fragile", "--all", "--dry-run", ...WHY], /^1 would be released\n$/],
 ];
 
-test.each(ORDERS)("%j is done, in the name of the token", async (args, said) => {
+test.each(ORDERS)("%j is recorded with the token as the author", async (args, said) => {
   const ended = await run(args);
   expect(ended).toMatchObject({ code: 0, stderr: "" });
   expect(ended.stdout).toMatch(said);
 });
 
-test("a request is withdrawn by its id, and not by a dry run", async () => {
+test("cancels a request by its ID, but not in a dry run", async () => {
   const target = { controller: "fragile", namespace: "demo", name: "glass" };
   const { id } = await client.reconciles.create(target);
   const dry = await run(["reconcile", "cancel", id, "--dry-run", ...WHY]);
@@ -262,13 +259,13 @@ const BAD: readonly (readonly [args: readonly string[], code: number, why: RegEx
   ],
 ];
 
-test.each(BAD)("%j ends with %i and says what to do", async (args, code, why) => {
+test.each(BAD)("%j exits with %i and a fix", async (args, code, why) => {
   const ended = await run(args);
   expect(ended.stderr).toMatch(why);
   expect(ended.code).toBe(code);
 });
 
-test("many are asked for at once; a name that cannot be is told as it was typed", async () => {
+test("enqueues many objects and reports invalid names", async () => {
   const many = ["reconcile", "enqueue", "fragile", "a", "b"];
   const asked = await run([...many, "-n", "demo", "-o", "name"]);
   expect(asked).toMatchObject({ code: 0, stderr: "" });
@@ -281,7 +278,7 @@ test("many are asked for at once; a name that cannot be is told as it was typed"
   expect(nobody.stderr).toMatch(/^konverge: a: .*no controller.*\nkonverge: b: /);
 });
 
-test("what is sent again with its key happens once, and with another body not at all", async () => {
+test("enqueues once per idempotency key and rejects another body", async () => {
   const key = ["--idempotency-key", "deploy-4711", "-n", "demo", "-o", "name"];
   const once = await run(["reconcile", "enqueue", "fragile", "keyed", ...key]);
   expect(once.code).toBe(0);
@@ -290,7 +287,7 @@ test("what is sent again with its key happens once, and with another body not at
   expect(other).toMatchObject({ code: 2, stdout: "" });
 });
 
-test("a wrong token is 7, a server that is away 6, and nothing of the token is shown", async () => {
+test("exits with 7 for an invalid token and 6 without a server, without printing the token", async () => {
   const wrong = await run(["worker", "list"], {
     ...remote(),
     KONVERGE_TOKEN: "not-that-one-at-all",
@@ -305,7 +302,7 @@ test("a wrong token is 7, a server that is away 6, and nothing of the token is s
   expect(away.stderr).toMatch(/^konverge: no response from http:\/\/127.0.0.1:2: .*\n$/);
 });
 
-test("what happens is seen as it happens, by a server as without one", async () => {
+test("follows events, with and without a server", async () => {
   const target = { controller: "node-pool", namespace: "default", name: "blue" };
   const watch = ["reconcile", "watch", "--name", "blue", "--count", "1", "-o", "json"];
   for (const env of [remote(), { ...remote(), ...local(), KONVERGE_SERVER: "" }]) {
@@ -323,7 +320,7 @@ test("what happens is seen as it happens, by a server as without one", async () 
   }
 });
 
-test("keys that one command prints are what others take", async () => {
+test("accepts keys printed by other commands", async () => {
   const listed = await run(["object", "list", "--controller", "node-pool", "-o", "name"]);
   const [key = "", ...more] = listed.stdout.trim().split("\n");
   expect(more).toEqual([]);
@@ -337,7 +334,7 @@ test("keys that one command prints are what others take", async () => {
   expect(nobody).toMatchObject({ code: 2, stderr: expect.stringContaining("<name>: ") as string });
 });
 
-test("all pages come with --all, and a page says where to go on", async () => {
+test("--all prints all pages; a page prints the next cursor", async () => {
   const names = Array.from({ length: 5 }, (_, n) => ({
     controller: "fragile",
     namespace: "pages",

@@ -38,7 +38,7 @@ async function devKeys(): Promise<string[]> {
   return keys;
 }
 
-test("konverge dev: a saved file replaces the worker, a broken one does not, and Ctrl-C leaves nothing", async () => {
+test("konverge dev replaces the worker on save, keeps it on errors, and cleans up on Ctrl-C", async () => {
   await using cleanup = new AsyncDisposableStack();
   // Inside of the checkout, where its imports resolve.
   const folder = mkdtempSync(join(import.meta.dirname, "dev-project-"));
@@ -97,12 +97,12 @@ test("konverge dev: a saved file replaces the worker, a broken one does not, and
   writeFileSync(file, `${good}\nsyntax error(`);
   await hear(/src\/greeter\.ts changed/);
   await hear(/cannot be loaded: .*greeter\.ts:\d+\)/);
-  await hear(/the old worker works on/);
+  await hear(/previous worker keeps running/);
   await greet("moon");
   await reads("moon", "Hello, moon!");
 
   writeFileSync(file, good.replace("}!`", "}?`"));
-  await hear(/worker ready after \d+ ms, the old one has drained/);
+  await hear(/worker ready after \d+ ms, previous worker drained/);
   // The new version does what the old one did last, of its own accord.
   await reads("world", "Hello, world?");
 
@@ -116,7 +116,7 @@ test("konverge dev: a saved file replaces the worker, a broken one does not, and
   expect(await devKeys()).toEqual(before);
 });
 
-test("konverge dev: without a configuration it says so and starts nothing", async () => {
+test("konverge dev reports a missing configuration and starts nothing", async () => {
   const args = ["--conditions=@konverge/source", MAIN, "dev", "--config", "no-such.config.ts"];
   const dev = spawn(process.execPath, args);
   let said = "";

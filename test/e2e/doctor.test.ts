@@ -25,7 +25,7 @@ const doctor = async (env: Readonly<Record<string, string>>, ...args: readonly s
   return { code: ended.code, checks: checksOf(ended), ended };
 };
 
-test("a Redis that may evict fails, with the cure; one that forgets is a warning; a good one is neither", async () => {
+test("fails for eviction, warns without persistence, and accepts a good Redis", async () => {
   await using evicting = await startRedis({
     appendonly: false,
     extraArgs: ["--maxmemory-policy", "allkeys-lru"],
@@ -52,7 +52,7 @@ test("a Redis that may evict fails, with the cure; one that forgets is a warning
   expect(fine.checks).toContainEqual(expect.objectContaining({ check: "workers", level: "warn" }));
 });
 
-test("Redis away fails with 6 and asks nobody else about it; secrets of its URL are not shown", async () => {
+test("exits with 6 without Redis and hides secrets of the URL", async () => {
   const url = "redis://ada:s3cret@127.0.0.1:1";
   const { code, checks, ended } = await doctor({ KONVERGE_REDIS_URL: url });
   expect(code).toBe(6);
@@ -62,7 +62,7 @@ test("Redis away fails with 6 and asks nobody else about it; secrets of its URL 
   expect(ended.stdout + ended.stderr).not.toContain("s3cret");
 });
 
-test("each cluster that workflows reach is looked at; one that does not answer fails by its name", async () => {
+test("checks each cluster of workflows and names unavailable ones", async () => {
   await using redisServer = await startRedis();
   const [east, west] = [await createApiServer({}), await createApiServer({})];
   const folder = await mkdtemp(join(tmpdir(), "konverge-doctor-"));
@@ -125,7 +125,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
-test("kinds that are not served and permissions that are missing are named, until nothing is wrong", async (context) => {
+test("names kinds that are not served and missing permissions until all checks pass", async (context) => {
   if (cluster === undefined) {
     context.skip("no kube-apiserver: only a real one asks for permissions");
     return;

@@ -134,7 +134,7 @@ const keyOf = (name: string) => ({
   name,
 });
 
-test("P6: isolate stops a running worker's calls, its work waits unharmed, and reset lets it go on", async () => {
+test("P6: isolate stops the calls of a running worker and defers its work until reset", async () => {
   const worker = await startWorker();
   await makePool("blue");
   await until("the first machine", () => machinesOf("blue") === 1);
@@ -219,7 +219,7 @@ async function writeSmallConfig(): Promise<string> {
   return path;
 }
 
-test("P5: set-rate binds a running worker at once, until it is given back; --by is the system's user", async () => {
+test("P5: set-rate limits a running worker until it is removed; --by defaults to the system user", async () => {
   const worker = await startWorker(await writeSmallConfig());
   await makePool("green");
   await until("the first machine", () => machinesOf("green") === 1);
@@ -290,7 +290,7 @@ test.each([
   ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: write redis://"],
   ["a URL with a bare %", "redis://:s3cret%@127.0.0.1:1", 2, "KONVERGE_REDIS_URL: write a %"],
 ])(
-  "P12: Redis %s is said in one line without its secrets",
+  "P12: reports Redis %s in one line without secrets",
   async (_what, url, code, operatorReason) => {
     for (const args of [["list"], ["show", "default"], [...ISOLATE.slice(1), ...REASON]]) {
       const ended = await konverge(["guard", ...args], { KONVERGE_REDIS_URL: url });
@@ -302,7 +302,7 @@ test.each([
   },
 );
 
-test("no guard at all is an empty list; --help tells the orders, the variables and the exit codes", async () => {
+test("prints an empty list without guards; --help lists actions, variables and exit codes", async () => {
   expect(JSON.parse((await konverge(["guard", "list", "-o", "json"])).stdout)).toEqual({
     items: [],
   });
@@ -326,7 +326,7 @@ test.each([
      export default defineConfig({ controllers: [{ name: "a" }], clusters: ${WRONG} });`,
   ],
   ["a plain object", `export default { controllers: [], settings: {}, clusters: ${WRONG} };`],
-])("wrong limits in %s end the worker with all of them by name", async (_what, text) => {
+])("reports all invalid limits in %s at worker startup", async (_what, text) => {
   const path = join(folder, "wrong.config.mjs");
   await writeFile(path, text);
   const child = startWorkerProcess(path);

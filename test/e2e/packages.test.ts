@@ -118,9 +118,7 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
   ]);
   expect(await readdir(join(project, "src"))).toContain("greeter.test.ts");
   const again = await end(empty, konverge, "init", "my-operator");
-  expect(again.stderr).toMatch(
-    /my-operator is not empty .*: name a folder that does not exist yet/,
-  );
+  expect(again.stderr).toMatch(/my-operator is not empty .*; use a directory that does not exist/);
   expect(again.code).toBe(2);
 
   // Outside of the first folder, so that nothing is found by luck.

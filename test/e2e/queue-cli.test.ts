@@ -35,7 +35,7 @@ const environment = (redisUrl = harness.url) => ({
 const konverge = (args: readonly string[], redisUrl?: string) =>
   runCommand(args, environment(redisUrl));
 
-test("keys are listed, paused, resumed and cancelled, and orders are kept", async () => {
+test("lists, pauses, resumes and cancels keys, and records the actions", async () => {
   const accepted = await queue.request(keyOf("blue"), { kind: "http" });
   const pause = ["node-pool", "-n", "demo", "--name", "blue", ...WHY];
   const paused = await konverge(["queue", "pause", ...pause]);
@@ -57,7 +57,7 @@ test("keys are listed, paused, resumed and cancelled, and orders are kept", asyn
   expect(actions.stdout).toMatch(/resume .*\n.*cancel .*\n.*pause /);
 });
 
-test("dead letters are listed, counted and released", async () => {
+test("lists, counts and releases dead-lettered keys", async () => {
   const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
   for (const name of ["a-1", "a-2", "b"]) await queue.request(keyOf(name), { kind: "watch" });
   await until("all died", () => worker.closed.length === 3);
@@ -89,7 +89,7 @@ test.each([
   expect(ended.stderr.trimEnd()).not.toContain("\n");
 });
 
-test("without Redis it says so in one line and ends with 6", async () => {
+test("reports missing Redis in one line and exits with 6", async () => {
   const ended = await konverge(["queue", "list"], "redis://127.0.0.1:1");
   expect(ended.code).toBe(6);
   expect(ended.stderr).toMatch(/^konverge: Redis at redis:\/\/127.0.0.1:1 cannot be used: .*\n$/);
@@ -98,7 +98,7 @@ test("without Redis it says so in one line and ends with 6", async () => {
 test.each([
   ["SIGINT", 130],
   ["SIGTERM", 143],
-] as const)("a wait that %s ends is over with %i", async (signal, code) => {
+] as const)("a wait ended by %s exits with %i", async (signal, code) => {
   await queue.request(keyOf("blue"), { kind: "http" });
   const args = ["reconcile", "enqueue", "node-pool", "blue", "-n", "demo", "--wait"];
   const child = spawn(process.execPath, [...MAIN, ...args], {
@@ -111,7 +111,7 @@ test.each([
   expect(await closed).toEqual([code, null]);
 });
 
-test("a reader that has had enough is no error; a completion completes", async () => {
+test("ignores a closed pipe and completes commands", async () => {
   const cli = [process.execPath, ...MAIN].join(" ");
   const shell = (script: string) => run("bash", ["-o", "pipefail", "-c", script]);
   expect(await shell(`${cli} config schema -o json | head -n 1`)).toEqual({

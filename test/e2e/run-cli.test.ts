@@ -116,7 +116,7 @@ test("the example: approved it is published, cancelled its draft is gone; slips 
   await until("it waits", async () => (await status(bad)) === "waiting");
   expect((await konverge("run", "get", bad, "--wait", "--timeout", "50ms")).code).toBe(5);
   const misspelt = await konverge("run", "signal", bad, "aprove", "--by", "ann");
-  expect(misspelt.stdout).toMatch(/^not taken +signal "aprove", sent by ann \d+m?s ago$/m);
+  expect(misspelt.stdout).toMatch(/^unconsumed +signal "aprove", sent by ann \d+m?s ago$/m);
   const action = ["run", "cancel", bad, "--reason", "wrong", "--by", "ann"];
   expect((await konverge(...action, "--dry-run")).stderr).toMatch(/nothing was cancelled/);
   expect(await status(bad)).toBe("waiting");

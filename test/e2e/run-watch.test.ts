@@ -67,7 +67,7 @@ test("a cancelled run goes on by retry --from-failed-step, approved with a token
   expect(retried).toEqual({ code: 0, stdout: `${id}\n`, stderr: "" });
   const shown = await konverge("run", "get", id);
   expect(shown.stdout).toMatch(/^started by +ann$/m);
-  expect(shown.stdout).toMatch(/^retry +from what failed, by bob: the right day$/m);
+  expect(shown.stdout).toMatch(/^retry +from the failed step, by bob: the right day$/m);
   const watch = begin("run", "watch", id, "--timeout", "2m");
   await until(
     "it tells what the run waits for",

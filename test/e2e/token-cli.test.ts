@@ -11,7 +11,7 @@ const konverge = (...args: string[]) =>
     KONVERGE_PREFIX: harness.prefix,
   });
 
-test("a token is made, shown once, listed without itself, revoked and written down", async () => {
+test("creates, lists and revokes a token, with audit entries", async () => {
   const { prefix } = harness;
   const onError = () => undefined;
   const access = openQueueAccess({ redisUrl: harness.url, prefix, onError });
@@ -44,14 +44,14 @@ test("a token is made, shown once, listed without itself, revoked and written do
   ]);
 });
 
-test("what is wrong with a new token is said in the words of the options", async () => {
+test("reports invalid token fields by option name", async () => {
   const wrong = await konverge("create", "a b", "--role", "viewer", "--expires", "soon");
   expect(wrong).toMatchObject({ code: 2, stdout: "" });
   expect(wrong.stderr).toMatch(/^konverge: --expires: .*; <name>: .*\n$/);
   expect(await konverge("create", "ci", "--role", "king")).toMatchObject({ code: 2 });
 });
 
-test("docs/security.md: what it says to type makes a token, lists it and revokes it", async () => {
+test("docs/security.md: the commands create, list and revoke a token", async () => {
   const [, block = ""] = /```sh\n(.*?)```/s.exec(readFileSync("docs/security.md", "utf8")) ?? [];
   const commands = [...block.matchAll(/^konverge token (.*?)(?: +#.*)?$/gm)];
   expect(block.trim().split("\n")).toHaveLength(commands.length);

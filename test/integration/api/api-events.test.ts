@@ -131,7 +131,7 @@ const namesOf = ({ events }: Following) =>
 const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => `n-${from + index}`);
 
-test("attempts are told as they end, to all who follow, and not what was before", async () => {
+test("sends attempts to all readers as they end, without earlier ones", async () => {
   await finish(["before"]);
   const { follow } = serve();
   const [one, other] = [await follow(), await follow()];
@@ -150,7 +150,7 @@ test("attempts are told as they end, to all who follow, and not what was before"
   });
 });
 
-test("who comes back behind the last event misses none and gets none twice, whatever happens meanwhile", async () => {
+test("resumes after the last event without gaps or duplicates", async () => {
   const { follow } = serve();
   const first = await follow();
   await finish(range(1, 5));
@@ -175,7 +175,7 @@ test("who comes back behind the last event misses none and gets none twice, what
   expect(beginning).toBe(at);
 });
 
-test("pauses, releases and orders to guards are told with their authors; requests are not", async () => {
+test("sends pauses, releases and guard actions with their authors, but not requests", async () => {
   const { call, follow } = serve();
   const seen = await follow();
   const guard = await createGuard({
@@ -207,7 +207,7 @@ test("pauses, releases and orders to guards are told with their authors; request
   });
 });
 
-test("filters and the scope of a token leave out the rest", async () => {
+test("applies filters and the scope of the token", async () => {
   const { follow } = serve({ isLoopback: false });
   const scope = { namespaces: ["other"] };
   const { token } = await access.tokens.create({ name: "o", role: "viewer", scope }, "ada");
@@ -233,7 +233,7 @@ test("filters and the scope of a token leave out the rest", async () => {
   ]);
 });
 
-test("a silent stream says that it is there, and ends with its token", async () => {
+test("sends heartbeats, and ends with the token", async () => {
   const { follow } = serve({ isLoopback: false, heartbeatMs: 50 });
   const { token } = await access.tokens.create({ name: "t", role: "viewer", scope: {} }, "ada");
   const seen = await follow("", { authorization: `Bearer ${token}` });
@@ -242,7 +242,7 @@ test("a silent stream says that it is there, and ends with its token", async () 
   await expect(seen.ended).resolves.toBeUndefined();
 });
 
-test("who reads too slowly is cut off, and nothing is kept for it but what was on its way", async () => {
+test("disconnects slow readers and frees their buffers", async () => {
   const { call } = serve();
   let cut = false;
   const env = { outgoing: { destroy: () => (cut = true) } };
@@ -257,7 +257,7 @@ test("who reads too slowly is cut off, and nothing is kept for it but what was o
   expect(read).toBeLessThanOrEqual(1);
 });
 
-test("with the process the streams end", async () => {
+test("ends the streams on shutdown", async () => {
   const { api, follow } = serve();
   const seen = await follow();
   api.close();
@@ -269,7 +269,7 @@ test.each([
   ["an empty id", "/v1/events", { "last-event-id": " " }, 422, "invalid_request"],
   ["an unknown cluster", "/v1/events?cluster=nowhere", {}, 404, "not_found"],
   ["an unknown filter", "/v1/events?kind=x", {}, 422, "invalid_request"],
-] as const)("%s is a problem", async (_what, path, headers, status, code) => {
+] as const)("rejects %s with a problem", async (_what, path, headers, status, code) => {
   const { call } = serve();
   const response = await call(path, { headers });
   expect([response.status, problemSchema.parse(await response.json()).code]).toEqual([
@@ -278,7 +278,7 @@ test.each([
   ]);
 });
 
-test("more connections than a process serves are told to come again", async () => {
+test("rejects connections over the limit with Retry-After", async () => {
   const { call } = serve();
   const open: Response[] = [];
   for (let i = 0; i < 200; i++) open.push(await call("/v1/events"));

@@ -86,72 +86,69 @@ beforeEach(async () => {
   await worker.stop();
 });
 
-test.each(operations)(
-  "$method $path answers anything with what the document promises",
-  async (operation) => {
-    const errors: unknown[] = [];
-    const api = createApi({
-      access: harness.access,
-      guards: harness.guards,
-      metrics: createMetrics({ version: "test" }),
-      token: undefined,
-      cluster: "default",
-      rate: { ratePerSecond: 1e9, burst: 1e9 },
-      onError: (error) => errors.push(error),
+test.each(operations)("$method $path answers random requests as documented", async (operation) => {
+  const errors: unknown[] = [];
+  const api = createApi({
+    access: harness.access,
+    guards: harness.guards,
+    metrics: createMetrics({ version: "test" }),
+    token: undefined,
+    cluster: "default",
+    rate: { ratePerSecond: 1e9, burst: 1e9 },
+    onError: (error) => errors.push(error),
+  });
+  onTestFinished(() => api.close());
+  const send = async ({
+    path,
+    headers,
+    body,
+  }: {
+    path: string;
+    headers: Record<string, string>;
+    body: string | undefined;
+  }) => {
+    const request = new Request(`http://localhost:7070${path}`, {
+      method: operation.method,
+      headers: { host: "localhost:7070", ...headers },
+      ...(body === undefined ? {} : { body }),
     });
-    onTestFinished(() => api.close());
-    const send = async ({
-      path,
-      headers,
-      body,
-    }: {
-      path: string;
-      headers: Record<string, string>;
-      body: string | undefined;
-    }) => {
-      const request = new Request(`http://localhost:7070${path}`, {
-        method: operation.method,
-        headers: { host: "localhost:7070", ...headers },
-        ...(body === undefined ? {} : { body }),
+    return await api.fetch(request);
+  };
+  await fc.assert(
+    fc.asyncProperty(requestFor(operation), async (request) => {
+      errors.length = 0;
+      const timer = AbortSignal.timeout(HANG_MS);
+      const hung = new Promise<never>((_resolve, reject) => {
+        timer.addEventListener("abort", () => reject(new Error("it hangs")), { once: true });
       });
-      return await api.fetch(request);
-    };
-    await fc.assert(
-      fc.asyncProperty(requestFor(operation), async (request) => {
-        errors.length = 0;
-        const timer = AbortSignal.timeout(HANG_MS);
-        const hung = new Promise<never>((_resolve, reject) => {
-          timer.addEventListener("abort", () => reject(new Error("it hangs")), { once: true });
-        });
-        const response = await Promise.race([send(request), hung]);
-        expect(errors).toEqual([]);
-        if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
-          await response.body?.cancel();
-          return;
-        }
-        const text = await response.text();
-        // A segment that swallows its neighbours, such as "..", leads to another route, or to none.
-        if (response.status === 404 || response.status === 405) {
-          const { code } = problemSchema.parse(JSON.parse(text));
-          if (code === "route_not_found" || code === "method_not_allowed") return;
-        }
-        const schema = promised(operation, response.status);
-        expect(schema, `${response.status} ${text}`).toBeDefined();
-        if (text === "") return;
-        const answer: unknown = JSON.parse(text);
-        expect(schema?.safeParse(answer).error, text).toBeUndefined();
-        if (response.status < 400) return;
-        expect(response.headers.get("content-type")).toBe("application/problem+json");
-        const problem = problemSchema.parse(answer);
-        expect(problem.status).toBe(response.status);
-        for (const { pointer } of problem.errors ?? []) expect(pointer).toMatch(/^(\/.*)?$/s);
-      }),
-      { seed, numRuns: RUNS },
-    );
-  },
-);
+      const response = await Promise.race([send(request), hung]);
+      expect(errors).toEqual([]);
+      if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
+        await response.body?.cancel();
+        return;
+      }
+      const text = await response.text();
+      // A segment that swallows its neighbours, such as "..", leads to another route, or to none.
+      if (response.status === 404 || response.status === 405) {
+        const { code } = problemSchema.parse(JSON.parse(text));
+        if (code === "route_not_found" || code === "method_not_allowed") return;
+      }
+      const schema = promised(operation, response.status);
+      expect(schema, `${response.status} ${text}`).toBeDefined();
+      if (text === "") return;
+      const answer: unknown = JSON.parse(text);
+      expect(schema?.safeParse(answer).error, text).toBeUndefined();
+      if (response.status < 400) return;
+      expect(response.headers.get("content-type")).toBe("application/problem+json");
+      const problem = problemSchema.parse(answer);
+      expect(problem.status).toBe(response.status);
+      for (const { pointer } of problem.errors ?? []) expect(pointer).toMatch(/^(\/.*)?$/s);
+    }),
+    { seed, numRuns: RUNS },
+  );
+});
 
-test("every operation that needs a token refuses every wrong one, and does nothing", async () => {
+test("rejects invalid tokens on every operation without effects", async () => {
   const call = harness.serve({ isLoopback: false });
   const revoked = await harness.token("revoked", { role: "admin" });
   await harness.access.tokens.revoke("revoked");
@@ -216,7 +213,7 @@ function talkTo(port: number): Talk {
 const HEAD =
   "POST /v1/reconciles HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
 
-test("clients that send slowly, never end, or send nothing are hung up on, and others are served meanwhile", async () => {
+test("disconnects slow and idle clients while serving others", async () => {
   const { port } = await serveOnSocket();
   const talks = Array.from({ length: 50 }, (_, index) => {
     const talk = talkTo(port);
@@ -231,7 +228,7 @@ test("clients that send slowly, never end, or send nothing are hung up on, and o
   for (const { text } of talks) expect(text()).toMatch(/^(HTTP\/1\.1 408 .*)?/s);
 });
 
-test("a body that is too large is refused before it is read, whatever length it claims", async () => {
+test("rejects an oversized body before reading it", async () => {
   const { port } = await serveOnSocket();
   const claimed = talkTo(port);
   claimed.socket.write(`${HEAD}content-length: 1000000000\r\n\r\n{`);
@@ -255,7 +252,7 @@ test("a body that is too large is refused before it is read, whatever length it 
   expect((await fetch(`http://localhost:${port}/v1/whoami`)).status).toBe(200);
 });
 
-test("names of a thousand clusters and controllers open no connection and leave nothing behind", async () => {
+test("opens no connections for unknown clusters and controllers", async () => {
   const call = harness.serve();
   const { redis, prefix } = harness.queues;
   // Of this process: other files have theirs at the same Redis.

@@ -89,7 +89,7 @@ async function callThrough(guard: Guard): Promise<void> {
   permit.settle({ kind: "response", status: 200 });
 }
 
-test("the guards of all clusters with controllers are listed; a cluster without a guard is not", async () => {
+test("lists the guards of all clusters with controllers", async () => {
   const call = openApi();
   expect(await (await call("/v1/guards")).json()).toEqual({ items: [] });
   await guardOf("edge/2");
@@ -113,7 +113,7 @@ test("the guards of all clusters with controllers are listed; a cluster without 
   expect(one.rate.setBy).toBe("worker-of-edge/2");
 });
 
-test("an isolated API server gets no call until a person resets it; who and why are kept", async () => {
+test("isolates an API server until a reset, with author and reason", async () => {
   const call = openApi();
   const guard = await guardOf("default");
   await callThrough(guard);
@@ -139,7 +139,7 @@ test("an isolated API server gets no call until a person resets it; who and why 
   await callThrough(guard);
 });
 
-test("a rate set by a person holds for the fleet, also when a worker starts, until it is given back", async () => {
+test("applies a rate override to all workers until it is removed", async () => {
   const call = openApi();
   await guardOf("default");
   const path = "/v1/guards/default/rate";
@@ -172,7 +172,7 @@ test.each([
   ["a tiny rate", ...RATE, { ...ORDER, ratePerSecond: 1e-300 }, ["/ratePerSecond"]],
   ["text", ...RATE, { ...ORDER, ratePerSecond: "5" }, ["/ratePerSecond"]],
   ["all of it", ...RATE, { ratePerSecond: -1 }, ["/by", "/ratePerSecond", "/reason"]],
-])("%s is a 422 with a pointer per error, and changes nothing", async (...row) => {
+])("%s returns 422 with a pointer per error and changes nothing", async (...row) => {
   const [, path, method, body, pointers = ["/ratePerSecond"]] = row;
   const call = openApi();
   await guardOf("default");
@@ -188,12 +188,12 @@ test.each([
   ["/v1/guards/nobody/isolate", "POST", ORDER],
   ["/v1/guards/nobody/reset", "POST", ORDER],
   ["/v1/guards/nobody/rate", "PUT", { ...ORDER, ratePerSecond: 5 }],
-])("%s of a cluster without a guard is a 404", async (path, method, body) => {
+])("%s returns 404 for a cluster without a guard", async (path, method, body) => {
   const problem = await problemOf(await openApi()(path, method, body), 404);
   expect(problem.code).toBe("not_found");
 });
 
-test("Redis that is away, or does not answer, is a 503 and no endless wait", async () => {
+test("returns 503 without Redis instead of waiting", async () => {
   const redis = await startRedis({ appendonly: false });
   onTestFinished(() => redis.kill());
   const hanging = openApi(redis.url);

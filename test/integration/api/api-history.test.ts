@@ -84,7 +84,7 @@ const answerOf = async (path: string): Promise<unknown> => {
   return await response.json();
 };
 
-test("GET /v1/attempts finds attempts by each of its filters, page by page", async () => {
+test("GET /v1/attempts applies each filter and pages", async () => {
   await remember();
   const listed = async (query: string) =>
     attemptPageSchema.parse(await answerOf(`/v1/attempts?${query}`));
@@ -152,7 +152,7 @@ test.each([
   expect(problem.errors?.[0]?.detail).toMatch(/must|remove/);
 });
 
-test("who fights is told by object, and over the cluster", async () => {
+test("reports contention by object and by cluster", async () => {
   await remember();
   const { queue } = await api.access.find("default", "node-pool");
   await queue.request(parseKey(HISTORY_ROW.key), { kind: "http" });

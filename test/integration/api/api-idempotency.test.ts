@@ -10,7 +10,7 @@ const POST = "/v1/reconciles";
 const send = (call: Call, key: string, body: unknown = BLUE, path = POST) =>
   call(path, { body, headers: { "idempotency-key": key } });
 
-test("the same key and body is answered with what was answered before, and done once", async () => {
+test("replays the response for the same key and body", async () => {
   const call = harness.serve();
   const first = await send(call, "one");
   const again = await send(call, "one");
@@ -26,7 +26,7 @@ test("the same key and body is answered with what was answered before, and done 
   expect(Number(other.id.split("@")[1])).toBe(Number(answer.id.split("@")[1]) + 1);
 });
 
-test("the same key with another body, query or route is refused, and nothing is done", async () => {
+test("rejects the same key with another body, query or route", async () => {
   const call = harness.serve();
   await send(call, "one");
   for (const refused of [
@@ -39,7 +39,7 @@ test("the same key with another body, query or route is refused, and nothing is 
   expect((await call("/v1/objects/default/node-pool/demo/green")).status).toBe(404);
 });
 
-test("while the first is not answered the same key is told to come again; then it gets that answer", async () => {
+test("rejects a key in flight, then replays its response", async () => {
   const call = harness.serve();
   const headers = { "idempotency-key": "slow", prefer: "wait=20" };
   const first = call(POST, { body: BLUE, headers });
@@ -61,7 +61,7 @@ test("while the first is not answered the same key is told to come again; then i
   await worker.stop();
 });
 
-test("of two at once one is done", async () => {
+test("runs one of two concurrent requests with the same key", async () => {
   const call = harness.serve();
   const all = await Promise.all(Array.from({ length: 20 }, () => send(call, "race")));
   const ids = new Set<string>();
@@ -72,7 +72,7 @@ test("of two at once one is done", async () => {
   expect(ids.size).toBe(1);
 });
 
-test("keys of different tokens are different keys", async () => {
+test("separates the keys of different tokens", async () => {
   const call = harness.serve();
   const one = await harness.token("one", { role: "operator" });
   const other = await harness.token("other", { role: "operator" });
@@ -83,7 +83,7 @@ test("keys of different tokens are different keys", async () => {
   }
 });
 
-test("what failed is not kept: the same key may be tried again", async () => {
+test("does not store failures, so the same key can be retried", async () => {
   const call = harness.serve();
   const late = { ...BLUE, controller: "late" };
   expect((await problemIn(await send(call, "k", late))).code).toBe("unknown_controller");
@@ -91,7 +91,7 @@ test("what failed is not kept: the same key may be tried again", async () => {
   expect((await send(call, "k", late)).status).toBe(202);
 });
 
-test("a batch is kept packed; the oldest answers leave when the budget is used up", async () => {
+test("compresses stored responses and deletes the oldest at the limit", async () => {
   const call = harness.serve();
   const items = Array.from({ length: 200 }, (_, index) => ({ ...BLUE, name: `n-${index}` }));
   const first = await send(call, "batch", { items }, `${POST}/batch`);

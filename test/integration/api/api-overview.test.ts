@@ -276,7 +276,7 @@ async function makePages(): Promise<string> {
   return folder;
 }
 
-test("each view has its page, which knows the way up from wherever it is served", async () => {
+test("serves a page per view with a relative base", async () => {
   const pages = await makePages();
   for (const [path, up] of [
     ["/", "./"],
@@ -298,7 +298,7 @@ test("each view has its page, which knows the way up from wherever it is served"
   expect((await call("/nothing", { pages })).status).toBe(404);
 });
 
-test("hashed files are kept for ever and sent compressed; pages are asked for again", async () => {
+test("caches hashed files forever, compressed, but not pages", async () => {
   const pages = await makePages();
   const asset = await call("/assets/index-1a2b.js", { pages });
   expect(await asset.text()).toBe("console.log(1);\n");
@@ -308,7 +308,7 @@ test("hashed files are kept for ever and sent compressed; pages are asked for ag
   expect((await call("/assets/..%2Findex.html", { pages })).status).toBe(404);
 });
 
-test("pages and files are there without a token, data is not", async () => {
+test("serves pages without a token, but no data", async () => {
   const pages = await makePages();
   const guarded = { pages, token: "0123456789abcdef" };
   const page = await call("/", guarded);
@@ -320,7 +320,7 @@ test("pages and files are there without a token, data is not", async () => {
   }
 });
 
-test("a checkout whose dashboard is not built says so", async () => {
+test("reports a missing dashboard build", async () => {
   const response = await call("/", { pages: "/nowhere" });
   expect(await response.text()).toContain("npm run setup");
 });

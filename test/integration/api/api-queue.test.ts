@@ -61,7 +61,7 @@ const problem = async (path: string, body?: unknown) => {
   return { code, status: response.status, pointers: errors?.map(({ pointer }) => pointer) };
 };
 
-test("a pause is seen in the list, in the object's history, until the resume", async () => {
+test("shows a pause in lists and in the object until the resume", async () => {
   await call("/v1/reconciles", POOL);
   const listed = pauseListSchema.parse(await json("/v1/pauses", { ...POOL, ...ADA }));
   const scope = { kind: "key", key: `${PATH}/blue` };
@@ -84,14 +84,14 @@ test("a pause is seen in the list, in the object's history, until the resume", a
   expect(items.map(({ kind }) => kind)).toEqual(["resume", "pause"]);
 });
 
-test("a namespace without a controller is paused for all of them", async () => {
+test("pauses a namespace for all controllers", async () => {
   const listed = pauseListSchema.parse(await json("/v1/pauses", { namespace: "demo", ...ADA }));
   expect(listed.items.map(({ controller }) => controller)).toEqual(["node-pool", "nodes"]);
   await json("/v1/pauses/resume", { namespace: "demo", ...ADA });
   expect(await json("/v1/pauses")).toEqual({ items: [] });
 });
 
-test("keys of all controllers are searched in pages", async () => {
+test("searches the keys of all controllers in pages", async () => {
   const names = ["a-1", "a-2", "b-1"];
   const items = names.map((name) => ({ ...POOL, name }));
   await call("/v1/reconciles/batch", { items: [...items, { controller: "nodes", name: "a-9" }] });
@@ -115,7 +115,7 @@ test("keys of all controllers are searched in pages", async () => {
   expect(waiting).toMatchObject({ items: [{ phase: "waiting", failures: 0 }] });
 });
 
-test("dead letters are listed, counted and released", async () => {
+test("lists, counts and releases dead-lettered keys", async () => {
   const { queue } = await access.find("default", "node-pool");
   const state = { heals: false };
   const worker = workOn(queue, () =>
@@ -138,7 +138,7 @@ test("dead letters are listed, counted and released", async () => {
   await worker.stop();
 });
 
-test("a request is cancelled by its id", async () => {
+test("cancels a request by its ID", async () => {
   const accepted = (await (await call("/v1/reconciles", POOL)).json()) as { id: string };
   const path = `/v1/reconciles/${encodeURIComponent(accepted.id)}`;
   expect(await json(`${path}/cancel`, ADA)).toEqual({ id: accepted.id, result: "cancelled" });
@@ -146,7 +146,7 @@ test("a request is cancelled by its id", async () => {
   expect(await problem("/v1/reconciles/nonsense/cancel", ADA)).toMatchObject({ status: 404 });
 });
 
-test("a batch answers each item for itself, and a full queue says when to come again", async () => {
+test("answers each item of a batch, and reports Retry-After for a full queue", async () => {
   const names = ["a", "b", "c", "d", "e"];
   const items = [
     ...names.map((name) => ({ ...POOL, name, reason: "batch" })),
@@ -177,6 +177,6 @@ test.each([
   ["an empty batch", "/v1/reconciles/batch", { items: [] }, ["/items"]],
   ["an unknown phase", "/v1/keys?phase=ded", undefined, ["/phase"]],
   ["an unknown filter", "/v1/dead-letters?phase=deadLettered", undefined, ["/phase"]],
-])("%s is a 422 with a pointer", async (_what, path, body, pointers) => {
+])("%s returns 422 with a pointer", async (_what, path, body, pointers) => {
   expect(await problem(path, body)).toEqual({ code: "invalid_request", status: 422, pointers });
 });

@@ -33,7 +33,7 @@ const dropAnswers = async () => {
   if (kept.length > 0) await redis.unlink(...kept);
 };
 
-test("an API that dies between the start and keeping the answer starts one run, not two", async () => {
+test("starts one run if the API dies before it stores the response", async () => {
   const call = harness.serve();
   const { url, prefix } = harness.queues;
   const body = { workflow: "deploy", input: { name: "web" } };
@@ -56,7 +56,7 @@ test("an API that dies between the start and keeping the answer starts one run, 
   expect(await runsOf(call)).toEqual([id]);
 });
 
-test("another key, body or caller is another run, and so is the same after a day", async () => {
+test("starts another run for another key, body or caller, or after a day", async () => {
   const call = harness.serve();
   const first = await start(call, "one");
   await dropAnswers();

@@ -54,7 +54,7 @@ const inStatus = (call: Call, path: string, status: string) =>
     return run.status === status && run;
   });
 
-test("a run is started by name, tells what it waits for, takes a signal, and ends with its steps", async () => {
+test("starts a run, shows its wait, accepts a signal and returns its steps", async () => {
   const call = harness.serve();
   await work(approved);
   const { id, created, path } = await start(call, { input: { name: "web" }, key: "pool/web" });
@@ -83,7 +83,7 @@ test("a run is started by name, tells what it waits for, takes a signal, and end
   expect(await problemIn(late)).toMatchObject({ status: 409, code: "run_ended" });
 });
 
-test("what the schema refuses fails the run, with the place that is wrong", async () => {
+test("fails a run with invalid input and names the field", async () => {
   const call = harness.serve();
   await work(approved);
   const { path } = await start(call, { input: { name: 7 } });
@@ -95,7 +95,7 @@ test("what the schema refuses fails the run, with the place that is wrong", asyn
   expect(steps).toEqual([]);
 });
 
-test("a cancellation says by whom and why", async () => {
+test("records author and reason of a cancellation", async () => {
   const call = harness.serve();
   await work(approved);
   const { path } = await start(call, { input: { name: "web" } });
@@ -105,7 +105,7 @@ test("a cancellation says by whom and why", async () => {
   expect(await inStatus(call, path, "cancelled")).toMatchObject({ cancel: action });
 });
 
-test("a signal that the run does not take is told, with its sender and without its payload", async () => {
+test("shows unconsumed signals with sender, without payload", async () => {
   const call = harness.serve();
   await work(approved);
   const { path } = await start(call, { input: { name: "web" } });
@@ -119,7 +119,7 @@ test("a signal that the run does not take is told, with its sender and without i
   expect(unconsumedSignals).toEqual([{ name: "aprove", id: "of-aprove", by: "ann", at }]);
 });
 
-test("a look at a run can wait: for its end, or for anything new", async () => {
+test("waits for the end of a run or for a change", async () => {
   const call = harness.serve();
   await work(approved);
   const { path } = await start(call, { input: { name: "web" } });
@@ -141,7 +141,7 @@ test("a look at a run can wait: for its end, or for anything new", async () => {
   ]);
 });
 
-test("a retry is an operator's order: it begins a failed run anew or goes on from what failed, and is written down", async () => {
+test("retries a failed run as a new run or from the failed step, with an audit entry", async () => {
   const call = harness.serve();
   const state = { broken: true };
   const flaky = defineWorkflow("approved", { version: 3 }, async (w) => {
@@ -186,7 +186,7 @@ test("a retry is an operator's order: it begins a failed run anew or goes on fro
   ]);
 });
 
-test("a start waits for a worker; with an id or an Idempotency-Key it happens once", async () => {
+test("starts a run once per ID or Idempotency-Key", async () => {
   const call = harness.serve();
   const { url, prefix } = harness.queues;
   const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
@@ -206,7 +206,7 @@ test("a start waits for a worker; with an id or an Idempotency-Key it happens on
   await inStatus(call, first.path, "waiting");
 });
 
-test("lists are newest first and by pages, of one workflow or of all", async () => {
+test("lists runs newest first, in pages, of one workflow or all", async () => {
   const call = harness.serve();
   const other = defineWorkflow("other", { version: 1 }, async () => null);
   await work(approved, other);
@@ -230,7 +230,7 @@ test("lists are newest first and by pages, of one workflow or of all", async () 
   expect([last.items.map(({ id }) => id), last.next]).toEqual([["approved/default/a"], undefined]);
 });
 
-test("runs are found by status, key, who started them, and a part of their name", async () => {
+test("finds runs by status, key, author and substring", async () => {
   const call = harness.serve();
   await work(approved);
   const token = await harness.token("ann", { role: "operator" });
@@ -260,7 +260,7 @@ test("runs are found by status, key, who started them, and a part of their name"
   ]);
 });
 
-test("the list of queues tells what waits for the workflows that the caller may see", async () => {
+test("lists the queues of visible workflows", async () => {
   const call = harness.serve();
   const { url, prefix } = harness.queues;
   const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
@@ -280,7 +280,7 @@ test("the list of queues tells what waits for the workflows that the caller may 
   await until("nothing waits", async () => (await list())[0]?.waiting === 0);
 });
 
-test("what is not there is told: workflows with those that are known, runs by their id", async () => {
+test("reports unknown workflows and runs", async () => {
   const call = harness.serve();
   await work(approved);
   const none = await call("/v1/runs", { body: { workflow: "rollout" } });
@@ -300,7 +300,7 @@ test("what is not there is told: workflows with those that are known, runs by th
   });
 });
 
-test("roles and scopes hold: a workflow is workflow.<name> among the controllers; the author is the token's name", async () => {
+test("enforces roles and scopes for workflows, with the token as the author", async () => {
   const call = harness.serve();
   await work(approved);
   const viewer = await harness.token("viewer");

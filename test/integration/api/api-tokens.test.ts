@@ -35,7 +35,7 @@ const READS = [
   "/v1/nothing",
 ];
 
-test("beyond loopback nothing is served without a token, whatever host the request names", async () => {
+test("requires a token on other addresses than loopback", async () => {
   const call = serve();
   for (const path of [...READS, "/v1/whoami"]) {
     await refused(await call(path), 401);
@@ -45,7 +45,7 @@ test("beyond loopback nothing is served without a token, whatever host the reque
   expect((await call("/livez")).status).toBe(200);
 });
 
-test("on loopback no token is needed, but a request through a proxy or by another site's page is refused", async () => {
+test("requires no token on loopback, but rejects proxied and cross-origin requests", async () => {
   const call = serve({ isLoopback: true });
   expect(whoamiSchema.parse(await (await call("/v1/whoami")).json())).toMatchObject({
     via: "local",
@@ -65,7 +65,7 @@ test("on loopback no token is needed, but a request through a proxy or by anothe
   expect((await call("/v1/reconciles", { body: BLUE, headers })).status).toBe(202);
 });
 
-test("every wrong kind of token is refused", async () => {
+test("rejects every kind of invalid token", async () => {
   const good = await make("good");
   const expired = await make("short", { ttlMs: 1_000 });
   const call = serve({ token: ADMIN_TOKEN });
@@ -97,7 +97,7 @@ test("every wrong kind of token is refused", async () => {
   await refused(await call(`/v1/whoami?token=${good}&access_token=${good}`), 401);
 });
 
-test("a revoked token is refused within a second, and Redis never had it", async () => {
+test("rejects a revoked token within a second; Redis never stores tokens", async () => {
   const token = await make("gone");
   const call = serve();
   expect((await call("/v1/whoami", { token })).status).toBe(200);
@@ -109,7 +109,7 @@ test("a revoked token is refused within a second, and Redis never had it", async
   await expect(api.access.tokens.revoke("gone")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("a viewer changes nothing, an operator does not see the audit log", async () => {
+test("denies changes to viewers and the audit log to operators", async () => {
   const call = serve();
   const viewer = await make("screen");
   const operator = await make("ci", { role: "operator" });
@@ -215,7 +215,7 @@ test("the author of an order is the token's name; every change is in the audit l
   expect(problemSchema.parse(await wrong.json())).toMatchObject({ code: "invalid_request" });
 });
 
-test("a scope holds on every route: what is outside is refused, and left out of lists", async () => {
+test("enforces the scope on every route and in lists", async () => {
   const all = serve({ token: ADMIN_TOKEN });
   for (const body of [BLUE, GREEN, { controller: "nodes", name: "n" }]) {
     expect((await all("/v1/reconciles", { token: ADMIN_TOKEN, body })).status).toBe(202);
@@ -274,7 +274,7 @@ test("a scope holds on every route: what is outside is refused, and left out of 
   });
 });
 
-test("a scope of controllers or clusters leaves out what belongs to others", async () => {
+test("omits other controllers and clusters from a scope", async () => {
   const call = serve();
   const nodes = await make("nodes", { scope: { controllers: ["nodes"] } });
   const edge = await make("edge", { scope: { clusters: ["edge"] } });
@@ -306,7 +306,7 @@ test("a scope of controllers or clusters leaves out what belongs to others", asy
   });
 });
 
-test("a browser logs in with a token and keeps it where no script and no other site gets at it", async () => {
+test("logs in a browser with an HttpOnly, same-site cookie", async () => {
   const call = serve();
   const token = await make("ada", { role: "operator" });
   await refused(await call("/v1/session", { body: { token: `${token}x` } }), 401);
@@ -343,7 +343,7 @@ test("a browser logs in with a token and keeps it where no script and no other s
   });
 });
 
-test("one caller's flood is refused with Retry-After, and is no other caller's", async () => {
+test("limits the rate per caller with Retry-After", async () => {
   const call = serve({ rate: { ratePerSecond: 1, burst: 2 } });
   const flood = await make("flood");
   const other = await make("other");
@@ -356,7 +356,7 @@ test("one caller's flood is refused with Retry-After, and is no other caller's",
   expect((await call("/v1/whoami", { token: other })).status).toBe(200);
 });
 
-test("a caller that prefers to wait gets the end with the acceptance, or 202 when it takes longer", async () => {
+test("Prefer: wait returns the result, or 202 on timeout", async () => {
   const call = serve({ isLoopback: true });
   const ask = (wait: string) =>
     call("/v1/objects/default/node-pool/blue/a/reconcile", { body: {}, headers: { prefer: wait } });

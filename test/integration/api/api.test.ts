@@ -74,7 +74,7 @@ async function problemOf(response: Response) {
 const streamOf = (bytes: number) => new Blob(["x".repeat(bytes)]).stream();
 const POOL = { controller: "node-pool", namespace: "demo", name: "blue" };
 
-test("P1: a request is answered with 202, an id and where to ask; a second one joins it", async () => {
+test("P1: returns 202 with an ID and Location; a second request joins the first", async () => {
   const first = await post({ ...POOL, reason: "deploy 4711" });
   expect(first.status).toBe(202);
   const accepted = (await first.json()) as { id: string; key: string; coalesced: boolean };
@@ -87,7 +87,7 @@ test("P1: a request is answered with 202, an id and where to ask; a second one j
   expect(await state.json()).toMatchObject({ id: accepted.id, phase: "waiting" });
 });
 
-test("P1: a request goes where its key is at home, also when the queue was split anew a moment ago", async () => {
+test("P1: sends a request to the shard of its key after a change of the shards", async () => {
   const ask = async (name: string) =>
     acceptedReconcileSchema.parse(
       await (await post({ controller: "node-pool", namespace: "demo", name })).json(),
@@ -103,7 +103,7 @@ test("P1: a request goes where its key is at home, also when the queue was split
   }
 });
 
-test("whatever is answered, no browser may take it for something else", async () => {
+test("prevents content sniffing for every response", async () => {
   const keyed = { headers: { ...JSON_BODY, "idempotency-key": "k" } };
   const body = { controller: "node-pool", namespace: "demo", name: "a" };
   const answers = [
@@ -127,7 +127,7 @@ test("whatever is answered, no browser may take it for something else", async ()
   }
 });
 
-test("a wait is answered as soon as the request is finished", async () => {
+test("answers a wait as soon as the request ends", async () => {
   const location = (await post(POOL)).headers.get("location") ?? "";
   const answer = call(`${location}?wait=20s`);
   const { queue } = await access.find("default", "node-pool");
@@ -140,7 +140,7 @@ test("a wait is answered as soon as the request is finished", async () => {
   expect(await (await answer).json()).toMatchObject({ phase: "finished", outcome: "done" });
 });
 
-test("who waits is answered with what is known when the API stops", async () => {
+test("answers pending waits with the current state on shutdown", async () => {
   const api = apiOf();
   const location = (await post(POOL)).headers.get("location") ?? "";
   const waiting = [
@@ -161,7 +161,7 @@ test.each([
   ["names that are none", { ...POOL, namespace: "..", name: "a%2Fb" }, ["/namespace", "/name"]],
   ["no namespace", { controller: "node-pool", name: "a" }, ["/namespace"]],
   ["a namespace too much", { controller: "nodes", namespace: "a", name: "a" }, ["/namespace"]],
-])("%s is a 422 with a pointer per error", async (_what, body, pointers) => {
+])("%s returns 422 with a pointer per error", async (_what, body, pointers) => {
   const response = await post(body);
   expect(response.status).toBe(422);
   const problem = await problemOf(response);
@@ -274,7 +274,7 @@ test("a Redis that dies under the API is a 503 until it is back", async () => {
   await vi.waitFor(async () => expect((await ask()).status).toBe(202), { timeout: 15_000 });
 });
 
-test("with a token nothing is served without it; without one only loopback hosts are", async () => {
+test("requires the admin token if set, else a loopback host", async () => {
   const token = "0123456789abcdef";
   const refused = await call("/v1/controllers", {}, { token });
   expect(refused.status).toBe(401);

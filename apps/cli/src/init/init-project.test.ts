@@ -12,7 +12,7 @@ function makeFolder(): string {
   return folder;
 }
 
-test("a project is named after its folder, which may hold a fresh repository", async () => {
+test("names the project after its folder, which may contain a new repository", async () => {
   const folder = join(makeFolder(), "web-operator");
   mkdirSync(join(folder, ".git"), { recursive: true });
   expect(await initProject(folder)).toBe(folder);
@@ -26,9 +26,9 @@ test("a project is named after its folder, which may hold a fresh repository", a
 });
 
 test.each([
-  ["a folder that is not empty", "used", /used is not empty \(mine\.txt\): name a folder/],
-  ["a file", "used/mine.txt", /mine\.txt is a file: name a folder that does not exist yet/],
-  ["a name that npm refuses", "My Operator", /"My Operator" cannot be the name of an npm package/],
+  ["a folder that is not empty", "used", /used is not empty \(mine\.txt\); use a directory/],
+  ["a file", "used/mine.txt", /mine\.txt is a file; use a directory that does not exist/],
+  ["an invalid package name", "My Operator", /"My Operator" is not a valid npm package name/],
 ])("refuses %s and changes nothing", async (_what, dir, message) => {
   const folder = makeFolder();
   mkdirSync(join(folder, "used"));
@@ -41,7 +41,7 @@ test.each([
 });
 
 // Its types are checked with those of the tests, and in test/e2e by its own `npm run check`.
-test("the template's packages are those that we test with", () => {
+test("the template uses the package versions of the tests", () => {
   const read = (path: string) =>
     JSON.parse(readFileSync(path, "utf8")) as Record<string, Record<string, string>>;
   const { dependencies, devDependencies } = read(join(TEMPLATE, "package.json"));

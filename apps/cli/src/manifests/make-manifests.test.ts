@@ -40,7 +40,7 @@ test.each([
   expect(makeChartValues(given)).toMatchObject({ drainGraceSeconds: row.inValues });
 });
 
-test("the prefix of the settings names the Leases, and is told to the API, which has no file to read it from", () => {
+test("uses the prefix for Leases and passes it to the API", () => {
   const objects = makeManifests(options({ prefix: "shop", cluster: "default" }));
   expect(textOf(objects, "Role")[0]).toContain('"resourceNames":["shop-pods"]');
   const [worker, api] = textOf(objects, "Deployment");
@@ -48,13 +48,13 @@ test("the prefix of the settings names the Leases, and is told to the API, which
   expect(worker).not.toContain("KONVERGE_PREFIX");
 });
 
-test("the cluster's roles are named after the namespace, so that two installations do not share them", () => {
+test("names ClusterRoles after the namespace", () => {
   const objects = makeManifests(options({}));
   expect(textOf(objects, "ClusterRole")[0]).toContain('"name":"tools-ops"');
   expect(textOf(objects, "ClusterRoleBinding")[0]).toContain('"namespace":"tools"');
 });
 
-test("P12: a URL of Redis in the configuration's settings is in no manifest and in no value", () => {
+test("P12: omits the Redis URL from manifests and values", () => {
   const given = options({
     redisUrl: "redis://:hunter2@redis:6379",
     token: "hunter2-hunter2-hunter2",

@@ -17,7 +17,7 @@ test.each([
   ["rediss://:s3cret@redis.example?password=s3cret", "rediss://redis.example"],
   ["unix:///run/redis.sock?password=s3cret", "unix:///run/redis.sock"],
   ["s3cret", "its URL"],
-])("P12: of %s no more than the address is said", (redisUrl, address) => {
+])("P12: shows only the address of %s", (redisUrl, address) => {
   const said =
     "Redis cannot be used: connect ECONNREFUSED; start it, or correct KONVERGE_REDIS_URL";
   expect(explainFailure(problem("redis_unavailable", 503, said), { redisUrl, options })).toEqual({
@@ -26,7 +26,7 @@ test.each([
   });
 });
 
-test("wrong fields are named as they are typed, all in one line", () => {
+test("names invalid fields by their options in one line", () => {
   const issues = [
     { pointer: "/by", detail: "is missing" },
     { pointer: "/ratePerSecond", detail: "is 0" },
@@ -43,7 +43,7 @@ test("wrong fields are named as they are typed, all in one line", () => {
   expect(explainFailure(problem("invalid_request", 422, "wrong", issues), context)).toEqual(wanted);
 });
 
-test("what a server says cannot steer the terminal; the command's own cure follows it", () => {
+test("removes control characters of a server and appends the fix", () => {
   const { line, exitCode } = explainFailure(problem("not_found", 404, "no a\u001B[2J\nb"), {
     redisUrl: undefined,
     options,
@@ -63,6 +63,6 @@ test.each([
   [500, 1],
   [503, 6],
   [0, 6],
-])("a code that is not known here, with status %i, ends with %i", (status, exitCode) => {
+])("maps an unknown code with status %i to exit code %i", (status, exitCode) => {
   expect(exitCodeOf({ code: "of_a_newer_server", status })).toBe(exitCode);
 });

@@ -3,23 +3,23 @@ import { ERRORS, showRedisUrl, type KonvergeError } from "@konverge/core";
 import { exitCodeOf } from "./exit-codes.ts";
 import { plain } from "../text/plain-text.ts";
 
-/** How a command ends that could not do what was asked. */
+/** The message and exit code of a failed command. */
 export interface Failure {
-  /** One line: what is wrong with which option, and the cure. */
+  /** One line with the option, the problem and the fix. */
   readonly line: string;
   readonly exitCode: number;
 }
 
 export interface FailureContext {
-  /** Undefined when the settings could not be read, or where a server is asked in its place. */
+  /** Undefined with a server, or if the settings are invalid. */
   readonly redisUrl: string | undefined;
-  /** How the fields of a call are typed here, by JSON pointer. */
+  /** The options behind the fields of a call, by JSON pointer. */
   readonly options: Readonly<Record<string, string>>;
-  /** What a person can do about a code, where this command knows more than the API. */
+  /** Fixes by error code, in addition to the message of the API. */
   readonly fixes?: Readonly<Record<string, string>> | undefined;
 }
 
-/** In the words of the command line; the exit code is the error table's. */
+/** Describes an error by its options. The exit code comes from the error table. */
 export function explainFailure(
   error: KonvergeError | ProblemError,
   { redisUrl, options, fixes = {} }: FailureContext,
@@ -32,12 +32,12 @@ export function explainFailure(
   const issues = ("status" in error ? error.errors : error.issues).map(({ pointer, detail }) =>
     pointer in options ? `${options[pointer]}: ${detail}` : detail,
   );
-  const said = issues.length > 0 ? issues.join("; ") : error.message;
+  const message = issues.length > 0 ? issues.join("; ") : error.message;
   const fix = fixes[error.code];
-  return { line: oneLine(fix === undefined ? said : `${said}; ${fix}`), exitCode };
+  return { line: oneLine(fix === undefined ? message : `${message}; ${fix}`), exitCode };
 }
 
-/** What others wrote must not steer this terminal, nor begin a line. */
+/** Removes control characters and line breaks from foreign text. */
 export function oneLine(text: string): string {
   return plain(text.replaceAll(/\s+/g, " "));
 }

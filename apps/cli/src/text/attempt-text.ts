@@ -132,11 +132,11 @@ function conflictText({
   competingWriters,
   waitedMs: ms,
 }: Conflict): string {
-  const won = competingWriters.map(
+  const writers = competingWriters.map(
     ({ manager, paths }) => `${manager} (${paths.join(", ") || "?"})`,
   );
-  const who = won.length === 0 ? "an unknown writer" : won.join(" and ");
-  return `read ${readVersion}, found ${foundVersion}, written by ${who}; waited ${span(ms)}`;
+  const by = writers.length === 0 ? "an unknown writer" : writers.join(" and ");
+  return `read ${readVersion}, found ${foundVersion}, written by ${by}; waited ${span(ms)}`;
 }
 
 function conflictsOf({ conflicts, writes }: AttemptRecord): readonly Conflict[] {
@@ -149,14 +149,16 @@ function waitedMs({ waits }: AttemptRecord): number {
 
 function noteOf(attempt: AttemptRecord): string {
   const { error, cause, hints = [], triggers } = attempt;
-  const winners = new Set(
-    conflictsOf(attempt).flatMap(({ competingWriters: won }) => won.map(({ manager }) => manager)),
+  const managers = new Set(
+    conflictsOf(attempt).flatMap(({ competingWriters }) =>
+      competingWriters.map(({ manager }) => manager),
+    ),
   );
   const reason = triggers.find((trigger) => trigger.reason !== undefined)?.reason;
   const parts = [
     error === undefined ? undefined : `${error.code}: ${error.message}`,
     cause,
-    winners.size === 0 ? undefined : `conflict with ${[...winners].join(", ")}`,
+    managers.size === 0 ? undefined : `conflict with ${[...managers].join(", ")}`,
     ...hints.map(({ code }) => code),
     reason === undefined ? undefined : `"${reason}"`,
   ];

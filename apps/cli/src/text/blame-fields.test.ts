@@ -22,7 +22,7 @@ const owner = (path: string, manager = "konverge/web", subresource?: string) => 
 const blamed = (attempts: readonly Attempt[], ...owners: ReturnType<typeof owner>[]) =>
   blameFields(owners, attempts, TARGET).map(({ attempt: number }) => number);
 
-test("the newest attempt that wrote a field is named; lists and maps are written with what is in them", () => {
+test("names the newest attempt that wrote a field, including its items", () => {
   const attempts = [
     attempt(9, { patch: { spec: { replicas: 5 } } }),
     attempt(7, { patch: { spec: { ports: [{ name: "web" }] } } }),
@@ -39,7 +39,7 @@ test("the newest attempt that wrote a field is named; lists and maps are written
   ).toEqual([9, 7, 5, undefined]);
 });
 
-test("other managers, other objects and other subresources are not ours", () => {
+test("ignores other managers, objects and subresources", () => {
   const patch = { spec: { replicas: 5 } };
   expect(blamed([attempt(9, { patch })], owner("spec.replicas", "kubectl"))).toEqual([undefined]);
   const elsewhere = [attempt(9, { patch, name: "red" }), attempt(8, { patch, namespace: "x" })];
@@ -51,7 +51,7 @@ test("other managers, other objects and other subresources are not ours", () => 
   ]);
 });
 
-test("a create wrote everything that no later attempt wrote", () => {
+test("assigns fields without later writes to the create", () => {
   const attempts = [attempt(4, { patch: { spec: { a: 1 } } }), attempt(1, { verb: "create" })];
   expect(blamed(attempts, owner("spec.a"), owner("spec.b"))).toEqual([4, 1]);
 });

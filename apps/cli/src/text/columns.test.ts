@@ -8,13 +8,13 @@ const ROWS = [
 ];
 const widest = (text: string) => Math.max(...text.split("\n").map((line) => line.length));
 
-test("nothing is cut where there is no terminal", () => {
+test("does not cut without a terminal", () => {
   expect(columns(ROWS)).toContain(
     "a-rather-long-name-of-a-pool  idle   the reason that somebody gave",
   );
 });
 
-test("a terminal's width takes from the prose first, then from the middle of the longest names", () => {
+test("cuts prose first, then the middle of the longest names", () => {
   expect(columns(ROWS, { width: 60 })).toContain(
     "a-rather-long-name-of-a-pool  idle   the reason tha",
   );
@@ -24,6 +24,6 @@ test("a terminal's width takes from the prose first, then from the middle of the
   expect(narrow).toMatch(/\nblue +dead +-$/);
 });
 
-test("what others wrote cannot steer the terminal", () => {
+test("replaces control characters", () => {
   expect(columns([["a\u001B[2J"]])).toBe("a?[2J");
 });

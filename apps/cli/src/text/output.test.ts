@@ -19,7 +19,7 @@ function printed(output: Output): string {
 }
 
 test.each(["table", "json", "jsonl", "yaml", "name"] as const)(
-  "P12: names that others chose cannot steer the terminal with -o %s",
+  "P12: escapes control characters with -o %s",
   (output) => {
     const lines = printed(output).split("\n");
     expect(lines.filter((line) => STEERING.test(line))).toEqual([]);
@@ -27,7 +27,7 @@ test.each(["table", "json", "jsonl", "yaml", "name"] as const)(
   },
 );
 
-test("what is escaped is not lost", () => {
+test("keeps escaped characters", () => {
   expect(JSON.parse(printed("json"))).toEqual({ name: CANARY, [CANARY]: 1 });
   expect(load(printed("yaml"))).toEqual({ name: CANARY, [CANARY]: 1 });
 });

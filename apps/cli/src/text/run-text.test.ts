@@ -2,7 +2,7 @@ import type { Run } from "@konverge/client";
 import { expect, test } from "vitest";
 import { runRows } from "./run-text.ts";
 
-test("a run that waits for objects says what they lack, in one line", () => {
+test("shows the unmet conditions of a waiting run in one line", () => {
   const run: Run = {
     id: "rollout/default/r1",
     workflow: "rollout",
