@@ -287,7 +287,7 @@ test.each([
 
 test.each([
   ["away", "redis://ada:s3cret@127.0.0.1:1?password=s3cret", 6, "Redis at redis://127.0.0.1:1 "],
-  ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: write redis://"],
+  ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: use redis://"],
   ["a URL with a bare %", "redis://:s3cret%@127.0.0.1:1", 2, "KONVERGE_REDIS_URL: write a %"],
 ])(
   "P12: reports Redis %s in one line without secrets",

@@ -55,7 +55,7 @@ test("reports all invalid keys together, by name and with a fix", () => {
 test("P12: reports an unreadable Redis password without its value", () => {
   const env = { KONVERGE_REDIS_URL: "redis://:s3cret%@r:1" };
   expect(issuesOf(() => readSettings({ env }))).toEqual([
-    "KONVERGE_REDIS_URL: write a % that is meant as such as %25",
+    "KONVERGE_REDIS_URL: encode a literal % as %25",
   ]);
   const fine = { KONVERGE_REDIS_URL: "redis://:s3cret%25@r:1" };
   expect(readSettings({ env: fine }).redisUrl).toBe(fine.KONVERGE_REDIS_URL);

@@ -5,7 +5,7 @@ test.each([
   ["v1", "", "v1"],
   ["apps/v1", "apps", "v1"],
   ["demo.konverge.dev/v1beta1", "demo.konverge.dev", "v1beta1"],
-])("%s is group %j, version %s, and back", (apiVersion, group, version) => {
+])("round-trips %s as group %j, version %s", (apiVersion, group, version) => {
   expect(parseApiVersion(apiVersion)).toEqual({ group, version });
   expect(formatApiVersion(group, version)).toBe(apiVersion);
 });

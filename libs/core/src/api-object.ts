@@ -1,6 +1,6 @@
 import type { JsonValue } from "./lossless-json.ts";
 
-/** Names one object of a cluster. */
+/** Identifies an object in a cluster. */
 export interface ResourceRef {
   /** API group; empty for the core group. */
   readonly group: string;
@@ -10,11 +10,11 @@ export interface ResourceRef {
   readonly resource: string;
   readonly namespace?: string;
   readonly name: string;
-  /** Once known, writes refuse to touch a successor of the same name. */
+  /** If set, writes reject a recreated object of the same name. */
   readonly uid?: string;
 }
 
-/** A kind of object as the API server serves it. `T` is the shape of its objects; it exists for the compiler alone. */
+/** A kind as the API server serves it. `T` is the type of its objects and exists at compile time only. */
 export interface ResourceType<T extends ApiObject = ApiObject> {
   readonly group: string;
   readonly version: string;
@@ -22,7 +22,7 @@ export interface ResourceType<T extends ApiObject = ApiObject> {
   /** Plural, as in the URL. */
   readonly resource: string;
   readonly scope: "Namespaced" | "Cluster";
-  /** True when its objects hold secrets: nothing of their content may be recorded, logged or carried over. */
+  /** True if its objects contain secrets. Their content is never recorded, logged or passed to other writers. */
   readonly sensitive?: boolean;
   readonly objectType?: T;
 }
@@ -63,14 +63,14 @@ export interface ObjectMeta {
   managedFields?: ManagedFieldsEntry[];
 }
 
-/** Any Kubernetes object, as the API server sent it: fields that we do not know are there too. */
+/** A Kubernetes object as the API server sent it, including unknown fields. */
 export interface ApiObject {
   apiVersion: string;
   kind: string;
   metadata: ObjectMeta;
 }
 
-/** `apps/v1` -> group and version; `v1` -> the core group. */
+/** Parses `apps/v1` into group and version; `v1` is the core group. */
 export function parseApiVersion(apiVersion: string): { group: string; version: string } {
   const slash = apiVersion.indexOf("/");
   if (slash === -1) return { group: "", version: apiVersion };

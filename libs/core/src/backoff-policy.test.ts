@@ -33,7 +33,7 @@ const retries = fc.oneof(
 );
 const draws = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-/** Where a delay may lie, by the jitter's definition. */
+/** The range of a delay, by the jitter's definition. */
 function range(delayMs: number, jitter: Jitter): readonly [number, number] {
   switch (jitter.kind) {
     case "none":
@@ -51,7 +51,7 @@ function wait(policy: BackoffPolicy, retry: number, random?: () => number): numb
   if (step.kind !== "wait") throw new Error(`exhausted at ${retry}`);
   return step.afterMs;
 }
-/** The mean over an even grid of draws: exact for a linear spread, so no test by luck. */
+/** The mean over an even grid of draws: exact for a linear spread, so the test is deterministic. */
 function mean(policy: BackoffPolicy, retry: number): number {
   const samples = Array.from({ length: 1_000 }, (_, i) =>
     wait(policy, retry, () => (i + 0.5) / 1_000),
@@ -59,7 +59,7 @@ function mean(policy: BackoffPolicy, retry: number): number {
   return samples.reduce((sum, ms) => sum + ms, 0) / samples.length;
 }
 
-test("every delay lies in its jitter's range around min(cap, base * factor^n), without overflow", () => {
+test("keeps every delay in its jitter's range around min(cap, base * factor^n), without overflow", () => {
   fc.assert(
     fc.property(backoffs, retries, draws, (policy, retry, draw) => {
       const step = nextDelay(policy, retry, () => draw);
@@ -77,7 +77,7 @@ test("every delay lies in its jitter's range around min(cap, base * factor^n), w
   );
 });
 
-test("without jitter delays never shrink and stay at the cap", () => {
+test("delays without jitter never shrink and stay at the cap", () => {
   const policy: BackoffPolicy = { ...conflictBackoff, jitter: { kind: "none" } };
   const delays = [0, 1, 2, 6, 7, 49, 1e6].map((retry) => wait(policy, retry));
   expect(delays).toEqual([50, 100, 200, 3_200, 5_000, 5_000, 5_000]);
@@ -88,25 +88,25 @@ test.each<[Jitter, number]>([
   [{ kind: "equal" }, 300],
   [{ kind: "full" }, 200],
   [{ kind: "proportional", share: 0.1 }, 420],
-])("the mean of %j is where its definition puts it", (jitter, expected) => {
+])("the mean of %j matches its definition", (jitter, expected) => {
   const policy: BackoffPolicy = { baseMs: 100, factor: 2, capMs: 10_000, steps: 9, jitter };
   expect(mean(policy, 2)).toBeCloseTo(expected, 6);
 });
 
-test("the same number gives the same range in another process: no state is kept", () => {
+test("depends on the retry number only, not on process state", () => {
   const half = () => 0.5;
   expect(wait(failureBackoff, 3, half)).toBe(wait(failureBackoff, 3, half));
   expect(wait(failureBackoff, 0, half)).toBe(125);
 });
 
-test("says exhausted instead of waiting for ever", () => {
+test("returns exhausted after the last step", () => {
   const policy: BackoffPolicy = { ...conflictBackoff, steps: 3 };
   expect(nextDelay(policy, 2).kind).toBe("wait");
   expect(nextDelay(policy, 3)).toEqual({ kind: "exhausted", steps: 3 });
   expect(nextDelay({ ...policy, steps: 0 }, 0)).toEqual({ kind: "exhausted", steps: 0 });
 });
 
-test("the ladders of the queue never end", () => {
+test("the backoffs of the queue never end", () => {
   for (const policy of [conflictBackoff, failureBackoff, rejectedBackoff]) {
     expect(wait(policy, 1_000_000, () => 0.999)).toBeLessThanOrEqual(policy.capMs);
     expect(defineBackoff(policy)).toBe(policy);
@@ -130,14 +130,14 @@ test("defaultBackoff is client-go's: sleeps of [10, 11), [50, 55) and [250, 275)
 
 test.each<[string, Partial<BackoffPolicy>]>([
   ["a base of 0", { baseMs: 0 }],
-  ["a base that is no number", { baseMs: NaN }],
+  ["a base that is NaN", { baseMs: NaN }],
   ["a factor below 1", { factor: 0.5 }],
   ["a cap below the base", { capMs: 49 }],
-  ["an endless cap", { capMs: Infinity }],
+  ["an infinite cap", { capMs: Infinity }],
   ["negative steps", { steps: -1 }],
-  ["steps that are no number", { steps: NaN }],
+  ["steps that are NaN", { steps: NaN }],
   ["a negative share", { jitter: { kind: "proportional", share: -0.1 } }],
-  ["an endless share", { jitter: { kind: "proportional", share: Infinity } }],
-])("refuses %s at construction", (_what, wrong) => {
+  ["an infinite share", { jitter: { kind: "proportional", share: Infinity } }],
+])("rejects %s at construction", (_what, wrong) => {
   expect(() => defineBackoff({ ...conflictBackoff, ...wrong })).toThrow(RangeError);
 });

@@ -1,6 +1,6 @@
 import type { ErrorIssue } from "./errors.ts";
 
-/** How a delay is spread, so that those who failed together do not meet again. */
+/** The random spread of a delay, so that simultaneous failures do not retry together. */
 export type Jitter =
   | { readonly kind: "none" }
   /** `d/2 + U(0, d/2)`. */
@@ -12,13 +12,13 @@ export type Jitter =
 
 /** A series of growing delays. Terms follow client-go's `wait.Backoff`. */
 export interface BackoffPolicy {
-  /** First delay in ms. Too low feeds a storm; too high, a healed object waits for nothing. */
+  /** First delay in ms. Too low adds load to a failing server; too high delays recovery. */
   readonly baseMs: number;
   /** Growth per step, at least 1. */
   readonly factor: number;
   /** Longest delay in ms, before jitter. */
   readonly capMs: number;
-  /** Retries granted; `Infinity` never ends. 0 never retries; a huge number hides a permanent fault. */
+  /** Number of retries; `Infinity` never ends. 0 never retries; a huge number hides a permanent fault. */
   readonly steps: number;
   readonly jitter: Jitter;
 }
@@ -28,8 +28,8 @@ export type NextDelay =
   | { readonly kind: "exhausted"; readonly steps: number };
 
 /**
- * The delay before retry number `retry` (from 0). A pure function of the number, so a ladder survives its process.
- * Full jitter is the default choice, because losers of one conflict that wait alike meet again
+ * Returns the delay before retry number `retry` (from 0). A pure function of the number, so backoff survives a restart.
+ * Full jitter is the default: with equal delays, the writers of one conflict would conflict again
  * (AWS Architecture Blog, "Exponential Backoff And Jitter").
  */
 export function nextDelay(
@@ -42,38 +42,35 @@ export function nextDelay(
   return { kind: "wait", afterMs: spread(delayMs, policy.jitter, random) };
 }
 
-/** What keeps a ladder from climbing: a JSON pointer and a cure for each part that is wrong. */
+/** Returns an issue with pointer and suggested fix for each invalid part of a policy. */
 export function findBackoffPolicyIssues(policy: BackoffPolicy): ErrorIssue[] {
   const { baseMs, factor, capMs, steps, jitter } = policy;
   const issues: ErrorIssue[] = [];
   const require = (holds: boolean, part: string, value: unknown, wanted: string) => {
-    if (!holds) issues.push({ pointer: `/${part}`, detail: `${String(value)} must be ${wanted}` });
+    if (!holds)
+      issues.push({ pointer: `/${part}`, detail: `must be ${wanted} (got ${String(value)})` });
   };
   const isNumber = (value: unknown): value is number => typeof value === "number";
-  require(isNumber(baseMs) && baseMs > 0 && Number.isFinite(baseMs), "baseMs", baseMs, "above 0");
-  require(isNumber(factor) &&
-    factor >= 1 &&
-    Number.isFinite(factor), "factor", factor, "at least 1");
+  require(isNumber(baseMs) && baseMs > 0 && Number.isFinite(baseMs), "baseMs", baseMs, "> 0");
+  require(isNumber(factor) && factor >= 1 && Number.isFinite(factor), "factor", factor, ">= 1");
   const atLeast = Number.isFinite(baseMs) ? baseMs : 0;
   require(isNumber(capMs) &&
     Number.isFinite(capMs) &&
-    capMs >= atLeast, "capMs", capMs, `at least baseMs (${String(baseMs)}) and finite`);
+    capMs >= atLeast, "capMs", capMs, `>= baseMs (${String(baseMs)}) and finite`);
   require(isNumber(steps) &&
     (Number.isInteger(steps) || steps === Infinity) &&
-    steps >= 0, "steps", steps, "a whole number from 0, or Infinity");
+    steps >= 0, "steps", steps, "an integer >= 0, or Infinity");
   const kind: unknown = (jitter as Jitter | undefined)?.kind;
   const known = ["none", "equal", "full", "proportional"];
   require(known.some((name) => name === kind), "jitter/kind", kind, `one of ${known.join(", ")}`);
   if (kind === "proportional") {
     const { share } = jitter as { share?: unknown };
-    require(isNumber(share) &&
-      share >= 0 &&
-      Number.isFinite(share), "jitter/share", share, "from 0");
+    require(isNumber(share) && share >= 0 && Number.isFinite(share), "jitter/share", share, ">= 0");
   }
   return issues;
 }
 
-/** @throws RangeError if the ladder cannot climb, so that a typo fails at start and not at the first conflict. */
+/** @throws RangeError for an invalid policy, so that a typo fails at start and not at the first conflict. */
 export function defineBackoff(policy: BackoffPolicy): BackoffPolicy {
   const issues = findBackoffPolicyIssues(policy);
   if (issues.length === 0) return policy;
@@ -99,7 +96,7 @@ export const defaultBackoff: BackoffPolicy = {
   jitter: { kind: "proportional", share: 0.1 },
 };
 
-/** Between job retries of an attempt that lost a race. */
+/** Backoff of attempts with a write conflict. */
 export const conflictBackoff: BackoffPolicy = {
   baseMs: 50,
   factor: 2,
@@ -108,7 +105,7 @@ export const conflictBackoff: BackoffPolicy = {
   jitter: { kind: "full" },
 };
 
-/** Between job retries of a failed attempt. */
+/** Backoff of failed attempts. */
 export const failureBackoff: BackoffPolicy = {
   baseMs: 250,
   factor: 2,
@@ -117,7 +114,7 @@ export const failureBackoff: BackoffPolicy = {
   jitter: { kind: "full" },
 };
 
-/** Between job retries of what the server refuses: only a change elsewhere can help. */
+/** Backoff of attempts that the server rejected: only another change can help. */
 export const rejectedBackoff: BackoffPolicy = {
   baseMs: 30_000,
   factor: 2,

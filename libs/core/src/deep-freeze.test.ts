@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { deepFreeze } from "./deep-freeze.ts";
 import { parseJson } from "./lossless-json.ts";
 
-test("freezes objects and lists in depth, and returns the value", () => {
+test("freezes objects and lists deeply, and returns the value", () => {
   const item = { n: 1 };
   const value = { spec: { list: [item] } };
   expect(deepFreeze(value)).toBe(value);

@@ -1,4 +1,4 @@
-/** Freezes a JSON value in depth, so that an assignment to a shared object throws at the place of the mistake. */
+/** Freezes a JSON value deeply, so that an assignment to a shared object throws where it happens. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);

@@ -11,7 +11,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** @throws KonvergeError `invalid_config` when it is not a duration, is negative or is not finite. */
+/** Returns milliseconds. @throws KonvergeError `invalid_config` for an invalid, negative or infinite duration */
 export function toMs(duration: Duration, field: string): number {
   const match =
     typeof duration === "string" ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration) : null;

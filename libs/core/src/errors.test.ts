@@ -8,7 +8,7 @@ import {
   TerminalError,
 } from "./errors.ts";
 
-test("every code has a title, a real HTTP status and a documented exit code", () => {
+test("every code has a title, a valid HTTP status and a documented exit code", () => {
   for (const [code, { title, httpStatus, exitCode }] of Object.entries(ERRORS)) {
     expect(code).toMatch(/^[a-z]+(_[a-z]+)*$/);
     expect(title, code).toMatch(/^[A-Z].*[^.]$/);
@@ -18,7 +18,7 @@ test("every code has a title, a real HTTP status and a documented exit code", ()
   }
 });
 
-test("an error carries its code, cause, wish and issues, and is terminal by the table", () => {
+test("has its code, cause, retry delay and issues; terminal follows the table", () => {
   const cause = new Error("ECONNREFUSED");
   const issues = [{ pointer: "/redisUrl", detail: "start it" }];
   const error = new KonvergeError("redis_unavailable", "no answer", {
@@ -41,12 +41,12 @@ test("an error carries its code, cause, wish and issues, and is terminal by the 
   });
 });
 
-test("an error without a cause has no cause member", () => {
+test("has no cause member without a cause", () => {
   expect("cause" in new KonvergeError("internal", "x")).toBe(false);
 });
 
-test("two copies of the package know each other's errors, where instanceof does not", async () => {
-  // The compiler looks for no file of that name; Node and vitest load a second copy.
+test("recognizes errors of another copy of the package, unlike instanceof", async () => {
+  // The query string makes Node and vitest load a second copy; the compiler ignores it.
   const second: string = "./errors.ts?copy=2";
   const copy = (await import(second)) as typeof import("./errors.ts");
   const foreign = new copy.TerminalError("from the other copy");
@@ -58,13 +58,13 @@ test("two copies of the package know each other's errors, where instanceof does 
 });
 
 test.each([new Error("x"), { code: "terminal" }, "terminal", null, undefined, 1])(
-  "%j is not ours",
+  "%j is not a Konverge error",
   (other) => {
     expect(isKonvergeError(other)).toBe(false);
   },
 );
 
-test("findCause returns the outermost match and looks no deeper than 16", () => {
+test("findCause returns the outermost match within 16 levels", () => {
   const wrap = (error: Error, times: number): Error =>
     times === 0 ? error : wrap(new Error("wrapped", { cause: error }), times - 1);
   const inner = new TerminalError("inner");
@@ -74,7 +74,7 @@ test("findCause returns the outermost match and looks no deeper than 16", () => 
   expect(findCause(outer, isKonvergeError)).toBe(outer);
 });
 
-test("findCause ends on a chain that bites its tail, and on what is no error", () => {
+test("findCause stops on cycles and non-errors", () => {
   const loop: { cause?: unknown } = {};
   loop.cause = loop;
   expect(findCause(loop, isKonvergeError)).toBeUndefined();
@@ -82,7 +82,7 @@ test("findCause ends on a chain that bites its tail, and on what is no error", (
   expect(findCause("text", isKonvergeError)).toBeUndefined();
 });
 
-test("ensureError makes an Error of anything that can be thrown", () => {
+test("ensureError converts any thrown value", () => {
   const error = new Error("x");
   expect(ensureError(error)).toBe(error);
   expect(ensureError("plain").message).toBe("plain");

@@ -1,11 +1,11 @@
-/** What each error code means on every surface: one table, so that HTTP status, exit code and docs never drift. */
+/** The meaning of an error code: one table for HTTP status, exit code and docs. */
 interface ErrorEntry {
   readonly title: string;
   /** Status of the HTTP problem. */
   readonly httpStatus: number;
-  /** Exit code of the command line (docs/cli.md): 1 failed, 2 usage, 3 not found, 4 conflict, 5 timed out, 6 unavailable, 7 unauthorised. */
+  /** Exit code of the command line (docs/cli.md): 1 failed, 2 usage, 3 not found, 4 conflict, 5 timed out, 6 unavailable, 7 unauthorized. */
   readonly exitCode: number;
-  /** True when trying the same again cannot help. */
+  /** True if a retry cannot succeed. */
   readonly terminal: boolean;
 }
 
@@ -124,14 +124,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   wait_timeout: entry("The wait timed out; the work continues", 504, 5),
 };
 
-/** Two copies of this package in one process must recognise each other's errors, which `instanceof` cannot. */
+/** Two copies of this package in one process must recognize each other's errors, which `instanceof` cannot do. */
 const BRAND: symbol = Symbol.for("konverge.error");
 
 export interface KonvergeErrorOptions {
   readonly cause?: unknown;
-  /** Do not try again sooner than this, in ms. */
+  /** Minimum delay before a retry, in ms. */
   readonly retryAfterMs?: number;
-  /** What is wrong where, as JSON pointers; each detail names the cure. */
+  /** Problems by JSON pointer, each with a suggested fix. */
   readonly issues?: readonly ErrorIssue[];
 }
 
@@ -141,7 +141,7 @@ export interface ErrorIssue {
   readonly detail: string;
 }
 
-/** Base of all errors thrown by Konverge. `code` is stable; the message is for people. */
+/** Base class of all Konverge errors. `code` is stable; the message is for display. */
 export class KonvergeError extends Error {
   override readonly name: string = "KonvergeError";
   readonly code: ErrorCode;
@@ -156,13 +156,13 @@ export class KonvergeError extends Error {
     this.issues = options.issues ?? [];
   }
 
-  /** True when trying the same again cannot help. */
+  /** True if a retry cannot succeed. */
   get terminal(): boolean {
     return ERRORS[this.code].terminal;
   }
 }
 
-/** Everything that is wrong with a configuration, at once; each detail names the key and the cure. */
+/** Returns an error with all problems of a configuration. Each detail has the key and a suggested fix. */
 export function invalidConfig(
   issues: readonly ErrorIssue[],
   what = "the configuration is",
@@ -174,7 +174,7 @@ export function invalidConfig(
   );
 }
 
-/** Thrown by a handler to stop retrying: the key goes to the dead letters until its generation or uid changes. */
+/** Thrown by a handler to stop retries: the key is dead-lettered until its generation or uid changes. */
 export class TerminalError extends KonvergeError {
   override readonly name = "TerminalError";
   constructor(message: string, options: KonvergeErrorOptions = {}) {
@@ -182,19 +182,19 @@ export class TerminalError extends KonvergeError {
   }
 }
 
-/** True for an error of Konverge, also from another copy of this package. */
+/** Returns true for a Konverge error, also of another copy of this package. */
 export function isKonvergeError(error: unknown): error is KonvergeError {
   return typeof error === "object" && error !== null && BRAND in error;
 }
 
-/** Makes an Error of whatever was thrown. */
+/** Converts a thrown value to an Error. */
 export function ensureError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
   if (typeof thrown === "string") return new Error(thrown, { cause: thrown });
   try {
     return new Error(`thrown: ${String(thrown)}`, { cause: thrown });
   } catch {
-    // Not everything that can be thrown can be made text: an object without a prototype, a failing toString.
+    // Some values have no text: an object without a prototype, a failing toString.
     return new Error("thrown: an object without text", { cause: thrown });
   }
 }

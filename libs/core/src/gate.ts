@@ -1,4 +1,4 @@
-/** What an API call is for; a scarce budget is spent in this order. */
+/** Priority of an API call, highest first. */
 export type CallPriority = "critical" | "interactive" | "event" | "retry" | "resync";
 
 export type CallVerb =
@@ -11,32 +11,32 @@ export type CallVerb =
   | "apply"
   | "delete";
 
-/** One API call that asks to be sent. */
+/** An API call that requests a permit. */
 export interface GateCall {
   readonly verb: CallVerb;
   /** `resource.group`, for example `deployments.apps`. */
   readonly resource: string;
   readonly priority: CallPriority;
-  /** True when the work that calls has already been granted calls: to finish it comes before starting more. */
+  /** True if earlier calls of the same work were admitted: finishing has priority over starting. */
   readonly running?: boolean;
-  /** True for the call that a guard makes itself to see whether the server is back. */
+  /** True for a guard's own call that checks whether the server has recovered. */
   readonly probe?: boolean;
-  /** Tokens that it costs; default 1. A long list costs the server more than a read. */
+  /** Cost in tokens, default 1. A long list costs the server more than a read. */
   readonly cost?: number;
 }
 
-/** Whose trouble a response tells of, where that is not the server's own. */
+/** The cause of an error response if it is not the server itself. */
 export type FaultScope =
-  /** A part behind the server: a webhook, an aggregated API. */
+  /** A backend of the server: a webhook or an aggregated API. */
   | "part"
-  /** The object alone, such as an eviction that a disruption budget forbids. */
+  /** The object, such as an eviction that a disruption budget rejects. */
   | "object"
-  /** A version that this replica has not seen yet, a watch cache that is being filled. */
+  /** A version that the replica has not reached, or a watch cache that is not filled yet. */
   | "stale"
-  /** This connection: the replica behind it shuts down. */
+  /** The connection: its replica shuts down. */
   | "connection";
 
-/** How a permitted call ended, for whoever guards the API server. */
+/** The result of a permitted call, for the guard. */
 export type CallResult =
   | {
       readonly kind: "response";
@@ -44,28 +44,28 @@ export type CallResult =
       readonly retryAfterMs?: number;
       readonly concern?: FaultScope;
     }
-  /** No answer: refused, reset, TLS. */
+  /** No response: connection refused or reset, or a TLS error. */
   | { readonly kind: "network" }
-  /** No answer within the call's deadline. */
+  /** No response within the call's deadline. */
   | { readonly kind: "timeout" }
-  /** We gave up ourselves; says nothing about the server. */
+  /** Aborted by the caller; not evidence of a server failure. */
   | { readonly kind: "aborted" };
 
-/** The right to send one call. */
+/** Permission to send one call. */
 export interface Permit {
-  /** How long the call waited for this right, in ms. */
+  /** Time that the call waited for the permit, in ms. */
   readonly waitedMs: number;
-  /** Must be called exactly once, when the call has ended. */
+  /** Must be called exactly once, after the call has ended. */
   settle(result: CallResult): void;
 }
 
 /**
- * What every API call asks before it is sent. A gate may let the call wait, or refuse it.
+ * Admits API calls before they are sent. A gate can delay or reject a call.
  */
 export interface Gate {
   /**
-   * @throws KonvergeError `deferred` (with `retryAfterMs`) when the call may not be sent for a while.
-   * @throws the signal's reason when aborted.
+   * @throws KonvergeError `deferred` with `retryAfterMs` if the call must not be sent now.
+   * @throws the signal's reason if aborted.
    */
   admit(call: GateCall, options?: { readonly signal?: AbortSignal }): Promise<Permit>;
 }

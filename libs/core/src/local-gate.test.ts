@@ -5,7 +5,7 @@ import { createLocalGate, sleepMs } from "./local-gate.ts";
 
 const call: GateCall = { verb: "get", resource: "pods", priority: "event" };
 
-/** Time that passes only when it is told to; sleepers wake in order. */
+/** A clock that the test advances; sleepers wake in order. */
 function fakeTime() {
   let nowMs = 0;
   const sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
@@ -17,10 +17,10 @@ function fakeTime() {
         signal?.addEventListener("abort", () => reject(signal.reason as Error));
       }),
     async advance(ms: number) {
-      // What was asked for before is answered before time passes.
+      // Pending calls settle before time advances.
       await new Promise((resolve) => void setImmediate(resolve));
       const endMs = nowMs + ms;
-      // Each sleeper wakes at its own time, as on a machine that is never late.
+      // Each sleeper wakes exactly on time.
       for (;;) {
         const due = sleepers.filter(({ atMs }) => atMs > nowMs && atMs <= endMs);
         nowMs = Math.min(endMs, ...due.map(({ atMs }) => atMs));
@@ -32,7 +32,7 @@ function fakeTime() {
   };
 }
 
-test("lets the burst through at once and the rest at the rate", async () => {
+test("admits the burst immediately and the rest at the rate", async () => {
   const time = fakeTime();
   const gate = createLocalGate({ ratePerSecond: 10, burst: 2, ...time });
   const waits: number[] = [];
@@ -47,7 +47,7 @@ test("lets the burst through at once and the rest at the rate", async () => {
   expect(waits).toEqual([0, 0, 100, 200]);
 });
 
-test("never admits more than rate * T + burst, whatever the arrivals (P5)", async () => {
+test("never admits more than rate * T + burst for any arrivals (P5)", async () => {
   const arrivals = fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1, maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(arrivals, fc.integer({ min: 1, max: 8 }), async (pausesMs, burst) => {
@@ -71,7 +71,7 @@ test("never admits more than rate * T + burst, whatever the arrivals (P5)", asyn
   );
 });
 
-test("an aborted call is not admitted and fails with the caller's own reason", async () => {
+test("rejects an aborted call with the caller's reason", async () => {
   const time = fakeTime();
   const gate = createLocalGate({ ratePerSecond: 1, burst: 1, ...time });
   const reason = new Error("lease lost");
@@ -90,11 +90,11 @@ test.each([
   [10, 0.5],
   [10, NaN],
   [Infinity, Infinity],
-])("refuses rate %d with burst %d at construction", (ratePerSecond, burst) => {
+])("rejects rate %d with burst %d at construction", (ratePerSecond, burst) => {
   expect(() => createLocalGate({ ratePerSecond, burst })).toThrow(RangeError);
 });
 
-test("sleepMs ends with the reason of its signal, before and during the sleep", async () => {
+test("sleepMs rejects with the signal's reason, before and during the sleep", async () => {
   const reason = new Error("stop");
   await expect(sleepMs(60_000, AbortSignal.abort(reason))).rejects.toBe(reason);
   const controller = new AbortController();
@@ -103,7 +103,7 @@ test("sleepMs ends with the reason of its signal, before and during the sleep", 
   await expect(sleeping).rejects.toBe(reason);
 });
 
-test("sleepMs does not wake at once when the time is beyond what a timer can hold", async () => {
+test("sleepMs does not return early for times beyond the timer limit", async () => {
   const controller = new AbortController();
   let woke = false;
   const sleeping = sleepMs(2 ** 40, controller.signal).then(() => (woke = true));

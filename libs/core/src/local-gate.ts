@@ -9,14 +9,14 @@ export interface LocalGateOptions extends BucketLimits {
 }
 
 /**
- * A {@link Gate} with a token bucket of this process alone. N processes have N times the rate: it bounds one process,
- * not the fleet. A token is reserved in order of asking and waited for in place.
+ * A {@link Gate} with a process-local token bucket. N processes have N times the rate: the limit is per process, not for the
+ * fleet. Tokens are reserved in FIFO order.
  */
 export function createLocalGate(options: LocalGateOptions): Gate {
   const { ratePerSecond, burst, clock = () => performance.now(), sleep = sleepMs } = options;
   if (!(ratePerSecond > 0 && burst >= 1 && Number.isFinite(ratePerSecond / burst))) {
     throw new RangeError(
-      `ratePerSecond must be above 0 and burst at least 1, got ${ratePerSecond} and ${burst}`,
+      `ratePerSecond must be > 0 and burst >= 1 (got ${ratePerSecond} and ${burst})`,
     );
   }
   let tatMs = -Infinity;
@@ -32,10 +32,10 @@ export function createLocalGate(options: LocalGateOptions): Gate {
   };
 }
 
-/** setTimeout fires at once for more. */
+/** setTimeout fires immediately for longer delays. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Resolves after `ms`. @throws the signal's reason when aborted first. */
+/** Resolves after `ms`. @throws the signal's reason if aborted. */
 export function sleepMs(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();

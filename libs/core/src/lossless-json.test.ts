@@ -21,7 +21,7 @@ const integers = fc
   .map(String);
 const objectOf = (text: string) => parseJson(text) as JsonObject;
 
-test("any integer text survives parse and stringify, wherever it stands", () => {
+test("any integer text survives parse and stringify in any position", () => {
   fc.assert(
     fc.property(integers, fc.constantFrom("", " ", "\n\t"), (digits, space) => {
       for (const text of [
@@ -36,7 +36,7 @@ test("any integer text survives parse and stringify, wherever it stands", () => 
   );
 });
 
-test("a number that a double holds stays a number", () => {
+test("a number that fits a double stays a number", () => {
   expect(parseJson("[9007199254740991,-9007199254740991,1.5,1e3]")).toEqual([
     Number.MAX_SAFE_INTEGER,
     Number.MIN_SAFE_INTEGER,
@@ -45,7 +45,7 @@ test("a number that a double holds stays a number", () => {
   ]);
 });
 
-test("one long number does not change its neighbours", () => {
+test("a long number does not affect other members", () => {
   const parsed = objectOf(
     '{"big":9223372036854775807,"small":7,"text":"9223372036854775807","half":0.5}',
   );
@@ -53,7 +53,7 @@ test("one long number does not change its neighbours", () => {
   expect(parsed).toMatchObject({ small: 7, text: "9223372036854775807", half: 0.5 });
 });
 
-test("parses as JSON.parse does, apart from long integers", () => {
+test("parses like JSON.parse, except for long integers", () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       expect(JSON.stringify(parseJson(text))).toBe(JSON.stringify(JSON.parse(text)));
@@ -61,7 +61,7 @@ test("parses as JSON.parse does, apart from long integers", () => {
   );
 });
 
-test("broken JSON is a SyntaxError, on the slow path too", () => {
+test("throws SyntaxError for invalid JSON, also on the slow path", () => {
   expect(() => parseJson("{")).toThrow(SyntaxError);
   expect(() => parseJson('{"a":9223372036854775807')).toThrow(SyntaxError);
 });
@@ -85,7 +85,7 @@ test("setOwn and getOwn never touch the prototype", () => {
   expect(getOwn(object, "constructor")).toBeUndefined();
 });
 
-test("a clone is equal, shares nothing that can change, and keeps long numbers", () => {
+test("a clone is equal, shares no mutable part, and keeps long numbers", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const copy = cloneJson(value);
@@ -99,13 +99,13 @@ test("a clone is equal, shares nothing that can change, and keeps long numbers",
   expect(JSON.stringify(original)).toBe('{"list":[{"n":9223372036854775807}]}');
 });
 
-test("equality looks at digits, not at doubles", () => {
+test("equality compares digits, not doubles", () => {
   expect(jsonEquals(parseJson("9007199254740993"), parseJson("9007199254740993"))).toBe(true);
   expect(jsonEquals(parseJson("9007199254740993"), parseJson("9007199254740992"))).toBe(false);
   expect(jsonEquals(parseJson("9007199254740993"), 9_007_199_254_740_992)).toBe(false);
 });
 
-test("equality ignores the order of members and takes undefined as absent", () => {
+test("equality ignores member order and treats undefined as absent", () => {
   expect(jsonEquals({ a: 1, b: 2 }, { b: 2, a: 1 })).toBe(true);
   expect(jsonEquals({ a: 1, b: undefined }, { a: 1 })).toBe(true);
   expect(jsonEquals({ a: null }, {})).toBe(false);
@@ -114,7 +114,7 @@ test("equality ignores the order of members and takes undefined as absent", () =
   expect(jsonEquals({}, { constructor: Object })).toBe(false);
 });
 
-test("equality agrees with the text for parsed values", () => {
+test("equality of parsed values matches their text", () => {
   fc.assert(
     fc.property(fc.json(), fc.json(), (left, right) => {
       const sorted = (text: string) => JSON.stringify(sortMembers(parseJson(text)));
@@ -123,7 +123,7 @@ test("equality agrees with the text for parsed values", () => {
   );
 });
 
-test("lists, null and long numbers are no objects", () => {
+test("lists, null and long numbers are not objects", () => {
   const values = [[], null, parseJson("9007199254740993"), 1, "a", {}];
   expect(values.map(isJsonObject)).toEqual([false, false, false, false, false, true]);
 });

@@ -1,17 +1,17 @@
-/** Any JSON value. Integers beyond 2^53 are carried as {@link RawNumber}. */
+/** Any JSON value. Integers beyond 2^53 are {@link RawNumber}s. */
 export type JsonValue = null | boolean | number | string | RawNumber | JsonValue[] | JsonObject;
 export interface JsonObject {
   [key: string]: JsonValue;
 }
 /**
- * A number that a double cannot hold, kept as its source text (`JSON.rawJSON`). Frozen; arithmetic on it is wrong,
- * so read it with `BigInt(value.rawJSON)`.
+ * A number that a double cannot represent, kept as its source text (`JSON.rawJSON`). Frozen. Arithmetic on it is wrong; use
+ * `BigInt(value.rawJSON)`.
  */
 export interface RawNumber {
   readonly rawJSON: string;
 }
 
-// TypeScript 7.0 knows neither JSON.rawJSON nor the reviver's third argument (ES2026, in Node since 21).
+// TypeScript 7.0 lacks JSON.rawJSON and the reviver's third argument (ES2026, in Node since 21).
 interface SourceTextJson {
   parse(
     text: string,
@@ -22,13 +22,13 @@ interface SourceTextJson {
 }
 const sourceTextJson = JSON as unknown as SourceTextJson;
 
-// The reviver costs five times a plain parse, so the text is searched for a long number first.
+// A reviver costs five times a plain parse, so the text is searched for a long number first.
 const MAYBE_UNSAFE = /(?:^|[:[,\s])-?\d{16}/;
 const INTEGER = /^-?\d+$/;
 
 /**
- * Parses JSON without losing digits: an integer outside of +-2^53 becomes a {@link RawNumber}.
- * @throws SyntaxError as `JSON.parse` does.
+ * Parses JSON without losing digits: an integer outside +-2^53 becomes a {@link RawNumber}.
+ * @throws SyntaxError like `JSON.parse`.
  */
 export function parseJson(text: string): JsonValue {
   if (!MAYBE_UNSAFE.test(text)) return JSON.parse(text) as JsonValue;
@@ -42,19 +42,19 @@ export function parseJson(text: string): JsonValue {
   ) as JsonValue;
 }
 
-/** True for a number that was kept as text. */
+/** Returns true for a number that is kept as text. */
 export function isRawNumber(value: unknown): value is RawNumber {
   return sourceTextJson.isRawJSON(value);
 }
 
-/** True for a JSON object, so neither an array, null nor a {@link RawNumber}. */
+/** Returns true for a JSON object: not an array, null or a {@link RawNumber}. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return (
     typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value)
   );
 }
 
-/** A deep copy that keeps raw numbers; `structuredClone` throws on them. */
+/** Returns a deep copy that keeps raw numbers; `structuredClone` throws on them. */
 export function cloneJson<T>(value: T): T {
   if (Array.isArray(value)) return value.map(cloneJson) as T;
   if (!isJsonObject(value)) return value;
@@ -65,7 +65,7 @@ export function cloneJson<T>(value: T): T {
   return copy as T;
 }
 
-/** Deep equality of JSON values; key order does not count, an `undefined` member counts as absent. */
+/** Compares JSON values deeply. Ignores member order; an `undefined` member counts as absent. */
 export function jsonEquals(left: unknown, right: unknown): boolean {
   if (left === right) return true;
   if (typeof left !== "object" || typeof right !== "object") return false;
@@ -79,7 +79,7 @@ export function jsonEquals(left: unknown, right: unknown): boolean {
     );
   }
   if (!isJsonObject(left) || !isJsonObject(right)) return false;
-  // Counted instead of gathered in sets: every mutation compares whole objects.
+  // Counting avoids building sets: every mutation compares whole objects.
   let unmatched = 0;
   for (const key of Object.keys(left)) {
     const value = left[key];
@@ -93,12 +93,12 @@ export function jsonEquals(left: unknown, right: unknown): boolean {
   return unmatched === 0;
 }
 
-/** Reads a member that the object itself has, so `constructor` of a label map is absent. */
+/** Reads an own member, so `constructor` of a label map is absent. */
 export function getOwn(object: JsonObject, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** Sets a member, also one named `__proto__`, which plain assignment would swallow. */
+/** Sets a member, also one named `__proto__`, which plain assignment would ignore. */
 export function setOwn(object: JsonObject, key: string, value: JsonValue): void {
   if (key === "__proto__") {
     Object.defineProperty(object, key, {

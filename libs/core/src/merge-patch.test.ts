@@ -25,7 +25,7 @@ const pairs = fc.oneof(
     .map(([left, right]) => [{ nested: left, x: 1 }, { nested: { ...left, ...right } }] as const),
 );
 
-/** What a merge patch can express: no null members outside of lists. */
+/** Values that a merge patch can express: no null members outside lists. */
 function withoutNulls(value: JsonValue): JsonValue {
   if (!isJsonObject(value)) return value;
   const kept: JsonObject = {};
@@ -60,7 +60,7 @@ test.each(APPENDIX)("RFC 7396: %s with %s is %s", (original, patch, result) => {
   expect(JSON.stringify(applyMergePatch(parseJson(original), parseJson(patch)))).toBe(result);
 });
 
-test("the difference, applied, gives what was wanted, apart from nulls that a merge patch cannot say", () => {
+test("applying the difference yields the target, except for nulls that a merge patch cannot express", () => {
   fc.assert(
     fc.property(pairs, ([before, after]) => {
       const patched = applyMergePatch(before, diffMergePatch(before, after) ?? {});
@@ -77,7 +77,7 @@ test("equal objects have no difference", () => {
   );
 });
 
-test("neither diff nor apply changes its arguments or shares parts with them", () => {
+test("diff and apply neither change nor share their arguments", () => {
   fc.assert(
     fc.property(pairs, ([before, after]) => {
       const texts = [JSON.stringify(before), JSON.stringify(after)];
@@ -90,13 +90,13 @@ test("neither diff nor apply changes its arguments or shares parts with them", (
   );
 });
 
-test("only what changed is in the patch, and what was removed is null", () => {
+test("the patch contains changed members only, removed ones as null", () => {
   const before = { spec: { replicas: 2, image: "a", list: [1, 2] }, keep: { deep: true } };
   const after = { spec: { replicas: 3, list: [1] }, keep: { deep: true } };
   expect(diffMergePatch(before, after)).toEqual({ spec: { replicas: 3, image: null, list: [1] } });
 });
 
-test("a member set to undefined is removed, and one that was never there is not mentioned", () => {
+test("a member set to undefined is removed; an absent one is ignored", () => {
   const after = { a: undefined, b: undefined } as unknown as JsonObject;
   expect(diffMergePatch({ a: 1 }, after)).toEqual({ a: null });
   expect(diffMergePatch({}, { a: null })).toBeUndefined();
@@ -108,7 +108,7 @@ test("a change in the last digit of a long integer is a change", () => {
   expect(JSON.stringify(diffMergePatch(after, before))).toBe('{"n":9007199254740993}');
 });
 
-test("a label named __proto__ is added, changed and removed like any other", () => {
+test("adds, changes and removes a label named __proto__", () => {
   const none = parseJson("{}") as JsonObject;
   const one = parseJson('{"__proto__":"x"}') as JsonObject;
   expect(JSON.stringify(diffMergePatch(none, one))).toBe('{"__proto__":"x"}');

@@ -9,8 +9,8 @@ import {
 } from "./lossless-json.ts";
 
 /**
- * The RFC 7396 merge patch that turns `before` into `after`, or undefined when they are equal. Lists are replaced as
- * wholes. A member set to null or undefined in `after` is deleted, for a merge patch cannot say null.
+ * Returns the RFC 7396 merge patch that turns `before` into `after`, or undefined if they are equal. Lists are replaced as a
+ * whole. A member that is null or undefined in `after` is deleted, because a merge patch cannot express null.
  */
 export function diffMergePatch(before: JsonObject, after: JsonObject): JsonObject | undefined {
   const patch: JsonObject = {};

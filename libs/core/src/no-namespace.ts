@@ -1,4 +1,4 @@
-/** Stands for the namespace of cluster-scoped objects in keys, paths and search indexes. */
+/** Represents the namespace of cluster-scoped objects in keys, paths and search indexes. */
 export const NO_NAMESPACE = "_";
 
 /** Returns the namespace, or `_` for cluster-scoped objects. */

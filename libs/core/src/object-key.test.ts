@@ -42,13 +42,13 @@ const pool: ObjectKey = {
   name: "blue",
 };
 
-test("reads like a path", () => {
+test("formats a key like a path", () => {
   expect(formatKey(pool)).toBe("node-pool/default/nodepools.demo.konverge.dev/team-a/blue");
   const node = { controller: "drain", cluster: "eu", resource: "nodes", group: "", name: "n1" };
   expect(formatKey(node)).toBe("drain/eu/nodes/_/n1");
 });
 
-test("parse gives back what format was given, whatever the text", () => {
+test("parses every formatted key", () => {
   fc.assert(
     fc.property(keys, (key) => {
       expect(parseKey(formatKey(key))).toEqual(key);
@@ -56,7 +56,7 @@ test("parse gives back what format was given, whatever the text", () => {
   );
 });
 
-test("two keys share a text only when they are the same key", () => {
+test("different keys have different texts", () => {
   const same = (left: ObjectKey, right: ObjectKey) =>
     JSON.stringify(Object.entries(left).toSorted()) ===
     JSON.stringify(Object.entries(right).toSorted());
@@ -67,12 +67,12 @@ test("two keys share a text only when they are the same key", () => {
   );
 });
 
-test("a namespace named like the mark for none is another key", () => {
+test("a namespace named _ differs from no namespace", () => {
   const { namespace: _, ...clusterScoped } = pool;
   expect(formatKey({ ...pool, namespace: "_" })).not.toBe(formatKey(clusterScoped));
 });
 
-test("the same name in another kind or group is another key", () => {
+test("keys differ by kind and group", () => {
   const base = { controller: "c", cluster: "default", namespace: "ns", name: "web" };
   const texts = [
     { ...base, resource: "configmaps", group: "" },
@@ -83,7 +83,7 @@ test("the same name in another kind or group is another key", () => {
 });
 
 test.each(["controller", "cluster", "resource", "namespace", "name"])(
-  "refuses an empty %s by name",
+  "rejects an empty %s by name",
   (field) => {
     expect(() => formatKey({ ...pool, [field]: "" })).toThrow(
       expect.objectContaining({ code: "invalid_key", message: expect.stringContaining(field) }),
@@ -91,14 +91,16 @@ test.each(["controller", "cluster", "resource", "namespace", "name"])(
   },
 );
 
-test.each(["\ud800", "a\udc00b"])("refuses text that is not well-formed: %j", (name) => {
+test.each(["\ud800", "a\udc00b"])("rejects text that is not well-formed: %j", (name) => {
   expect(() => formatKey({ ...pool, name })).toThrow(
     expect.objectContaining({ code: "invalid_key" }),
   );
 });
 
-test("refuses a resource with a dot, which would be read as its group", () => {
-  expect(() => formatKey({ ...pool, resource: "nodepools.demo" })).toThrow(/put its group apart/);
+test("rejects a resource with a dot, which would be parsed as its group", () => {
+  expect(() => formatKey({ ...pool, resource: "nodepools.demo" })).toThrow(
+    /pass its group separately/,
+  );
 });
 
 test.each([
@@ -110,6 +112,6 @@ test.each([
   ["an encoded lone surrogate", "a/b/c/_/%ED%A0%80"],
   ["a second text for the same key", "a/b/c/_/%65"],
   ["a dot without a group", "a/b/c./_/e"],
-])("refuses %s", (_why, text) => {
+])("rejects %s", (_why, text) => {
   expect(() => parseKey(text)).toThrow(expect.objectContaining({ code: "invalid_key" }));
 });

@@ -2,7 +2,7 @@ import { KonvergeError } from "./errors.ts";
 import { NO_NAMESPACE } from "./no-namespace.ts";
 import { resourceId } from "./resource-name.ts";
 
-/** What is reconciled: one object under one controller of one cluster. Keys of different controllers never collide. */
+/** The unit of reconciliation: one object of one controller and cluster. Keys of different controllers never collide. */
 export interface ObjectKey {
   readonly controller: string;
   readonly cluster: string;
@@ -17,17 +17,21 @@ export interface ObjectKey {
 
 const FORM = "controller/cluster/resource.group/namespace/name";
 
-/** `controller/cluster/resource.group/namespace/name`, each segment percent-encoded, `_` for no namespace. */
+/** Returns `controller/cluster/resource.group/namespace/name`, percent-encoded, with `_` for no namespace. */
 export function formatKey(key: ObjectKey): string {
   const { controller, cluster, resource, namespace, name } = key;
   for (const [field, value] of Object.entries({ controller, cluster, resource, name })) {
-    if (value === "") throw new KonvergeError("invalid_key", `${field} of the key is empty`);
+    if (value === "")
+      throw new KonvergeError("invalid_key", `${field} of the key must not be empty`);
   }
   if (namespace === "") {
-    throw new KonvergeError("invalid_key", "namespace of the key is empty; leave it out instead");
+    throw new KonvergeError("invalid_key", "namespace of the key must not be empty; omit it");
   }
   if (resource.includes(".")) {
-    throw new KonvergeError("invalid_key", `resource "${resource}" has a dot; put its group apart`);
+    throw new KonvergeError(
+      "invalid_key",
+      `resource "${resource}" must not contain a dot; pass its group separately`,
+    );
   }
   const segments = [controller, cluster, resourceId(key)].map(encodeSegment);
   segments.push(namespace === undefined ? NO_NAMESPACE : encodeSegment(namespace));
@@ -35,7 +39,7 @@ export function formatKey(key: ObjectKey): string {
   return segments.join("/");
 }
 
-/** The inverse of {@link formatKey}. @throws KonvergeError `invalid_key`, naming the segment. */
+/** The inverse of {@link formatKey}. @throws KonvergeError `invalid_key`, with the segment. */
 export function parseKey(text: string): ObjectKey {
   const segments = text.split("/");
   const [controller, cluster, type, namespace, name] = segments;
@@ -52,9 +56,9 @@ export function parseKey(text: string): ObjectKey {
     ...(namespace === NO_NAMESPACE ? {} : { namespace: decodeSegment(namespace, text) }),
     name: decodeSegment(name, text),
   };
-  // One key, one text: the text names a hash in Redis.
+  // A key has exactly one text, because the text names a hash in Redis.
   if (formatKey(key) !== text) {
-    throw new KonvergeError("invalid_key", `key "${text}" is not in its canonical form, ${FORM}`);
+    throw new KonvergeError("invalid_key", `key "${text}" is not in the canonical form ${FORM}`);
   }
   return key;
 }

@@ -22,7 +22,7 @@ const FINAL: Record<OutcomeKind, boolean> = {
 };
 
 test.each(Object.entries(FINAL) as [OutcomeKind, boolean][])(
-  "%s settles its requests: %s",
+  "%s finishes its requests: %s",
   (kind, final) => {
     expect(isFinal(kind)).toBe(final);
   },

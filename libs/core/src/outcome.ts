@@ -7,7 +7,7 @@ export type Outcome =
   | { readonly kind: "done" }
   /** Finished; runs again in `afterMs`, or earlier if requested. */
   | { readonly kind: "requeueAfter"; readonly afterMs: number }
-  /** Finished; a change of a watched object wakes the key. */
+  /** Finished; a change of a watched object starts the next attempt. */
   | { readonly kind: "awaitChange" }
   /** Outdated resourceVersion. Separate counter and backoff. */
   | { readonly kind: "conflict"; readonly error: Error }
@@ -67,22 +67,22 @@ const MEANINGS: Readonly<Record<Outcome["kind"], Meaning>> = {
   cancelled: OPEN,
 } satisfies Record<OutcomeKind, Meaning>;
 
-/** True for outcomes that settle the requests of the attempt. */
+/** Returns true for outcomes that finish the requests of the attempt. */
 export function isFinal(outcome: string | undefined): boolean {
   return meaningOf(outcome).isFinal;
 }
 
-/** True for outcomes without a problem: the handler succeeded, or the object does not exist. */
+/** Returns true for outcomes without a problem: the handler succeeded, or the object does not exist. */
 export function endedWell(outcome: string | undefined): boolean {
   return meaningOf(outcome).endedWell;
 }
 
-/** True if the handler ran and returned a valid result. */
+/** Returns true if the handler ran and returned a valid result. */
 export function handlerSucceeded(outcome: string | undefined): boolean {
   return meaningOf(outcome).isSuccess;
 }
 
-/** Records have outcomes of their own, such as `lost`, and objects in Redis may have none: neither has a meaning here. */
+/** Other outcomes of records, such as `lost`, and missing ones count as open. */
 function meaningOf(outcome: string | undefined): Meaning {
   return outcome !== undefined && Object.hasOwn(MEANINGS, outcome)
     ? MEANINGS[outcome as OutcomeKind]

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
 
-test("one server: the client reads the URL itself", () => {
+test("leaves single-server URLs to the client", () => {
   for (const url of ["redis://:p@h:1/2", "rediss://h", "unix:///run/redis.sock"]) {
     expect(parseRedisUrl(url)).toEqual({ kind: "single", url });
   }
 });
 
-test("a Redis Cluster: several nodes, a default port, IPv6, a user, TLS", () => {
+test("parses Redis Cluster URLs with several nodes, a default port, IPv6, a user and TLS", () => {
   expect(parseRedisUrl("redis+cluster://a:7001,b,[::1]:7003")).toEqual({
     kind: "cluster",
     tls: false,
@@ -26,7 +26,7 @@ test("a Redis Cluster: several nodes, a default port, IPv6, a user, TLS", () => 
   });
 });
 
-test("Sentinels: the name of the primary, and a database", () => {
+test("parses Sentinel URLs with the name of the primary and a database", () => {
   expect(parseRedisUrl("redis+sentinel://:p@a,b:1/mymaster/3")).toEqual({
     kind: "sentinel",
     tls: false,
@@ -41,22 +41,22 @@ test("Sentinels: the name of the primary, and a database", () => {
 });
 
 test.each([
-  ["localhost", /write redis:/],
-  ["http://a", /write redis:/],
-  ["redis+cluster://", /write redis:/],
-  ["redis+cluster://a:b", /write redis:/],
-  ["redis+cluster://a:0", /write redis:/],
-  ["redis+cluster://a,,b", /write redis:/],
+  ["localhost", /use redis:/],
+  ["http://a", /use redis:/],
+  ["redis+cluster://", /use redis:/],
+  ["redis+cluster://a:b", /use redis:/],
+  ["redis+cluster://a:0", /use redis:/],
+  ["redis+cluster://a,,b", /use redis:/],
   ["redis+cluster://a/1", /one database/],
   ["redis+sentinel://a", /name of the primary/],
   ["redis+sentinel://a/m/x", /name of the primary/],
   ["redis://:s3cret%@a", /%25/],
-])("%s says what to write, and never itself", (url, fix) => {
+])("the error for %s has the right form and not the URL", (url, fix) => {
   expect(() => parseRedisUrl(url)).toThrow(fix);
   expect(() => parseRedisUrl(url)).not.toThrow(/s3cret/);
 });
 
-test("P12: what is shown holds no secret", () => {
+test("P12: shown URLs contain no secret", () => {
   expect(showRedisUrl("redis+cluster://u:s3cret@a:1,b")).toBe("redis+cluster://a:1,b:6379");
   expect(showRedisUrl("rediss+sentinel://:s3cret@a/m")).toBe("rediss+sentinel://a:26379");
   expect(showRedisUrl("redis://u:s3cret@a:1?password=s3cret")).toBe("redis://a:1");

@@ -3,11 +3,11 @@ export interface RedisAddress {
   readonly port: number;
 }
 
-/** What a Redis URL says. Secrets are decoded; never show it whole. */
+/** A parsed Redis URL. Contains decoded secrets; never log it. */
 export type RedisUrl =
   | { readonly kind: "single"; readonly url: string }
   | (RedisNodes & { readonly kind: "cluster" })
-  /** `name` is the primary's, as the Sentinels know it. */
+  /** `name` is the Sentinels' name of the primary. */
   | (RedisNodes & { readonly kind: "sentinel"; readonly name: string; readonly db: number });
 
 interface RedisNodes {
@@ -18,16 +18,16 @@ interface RedisNodes {
 }
 
 const FORMS =
-  "write redis://host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/name (rediss for TLS), or unix:///path";
+  "use redis://host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/name (rediss for TLS), or unix:///path";
 const SEVERAL = /^redis(s?)\+(cluster|sentinel):\/\/(?:([^@/]*)@)?([^@/?#]+)(?:\/([^?#]*))?$/;
 const DEFAULT_PORT = { cluster: 6379, sentinel: 26_379 } as const;
 
 /**
- * Reads the forms of a Redis URL; what `redis://`, `rediss://` and `unix://` say is left to the client.
- * @throws RangeError that says what to write instead, without the URL, which may hold a password
+ * Parses a Redis URL. `redis://`, `rediss://` and `unix://` URLs are left to the client.
+ * @throws RangeError with the right form, without the URL, which may contain a password
  */
 export function parseRedisUrl(url: string): RedisUrl {
-  if (!isDecodable(url)) throw new RangeError("write a % that is meant as such as %25");
+  if (!isDecodable(url)) throw new RangeError("encode a literal % as %25");
   if (/^(rediss?|unix):\/\//.test(url)) {
     if (!URL.canParse(url)) throw new RangeError(FORMS);
     return { kind: "single", url };
@@ -45,19 +45,19 @@ export function parseRedisUrl(url: string): RedisUrl {
   };
   if (kind === "cluster") {
     if (path !== "")
-      throw new RangeError("a Redis Cluster has one database; write nothing behind the hosts");
+      throw new RangeError("a Redis Cluster has one database; remove the path after the hosts");
     return { kind, ...common, nodes: addressesOf(hosts, DEFAULT_PORT.cluster) };
   }
   if (name === "" || more.length > 0 || !/^\d{1,5}$/.test(db)) {
     throw new RangeError(
-      "behind the Sentinels write the name of the primary, for example redis+sentinel://host:26379/mymaster",
+      "append the name of the primary to the Sentinels, for example redis+sentinel://host:26379/mymaster",
     );
   }
   const nodes = addressesOf(hosts, DEFAULT_PORT.sentinel);
   return { kind: "sentinel", ...common, nodes, name, db: Number(db) };
 }
 
-/** Where Redis is, for people: without what the URL holds of secrets, in whatever place. */
+/** Returns the address of Redis for display, without any secrets of the URL. */
 export function showRedisUrl(url: string): string {
   try {
     const parsed = parseRedisUrl(url);
@@ -83,7 +83,7 @@ function addressesOf(hosts: string, defaultPort: number): RedisAddress[] {
   });
 }
 
-/** A password with a bare % would end the process inside of the Redis client, without saying which setting it was. */
+/** A password with a bare % would crash the process inside the Redis client, without naming the setting. */
 function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);

@@ -6,10 +6,10 @@ test.each(["6.2.0", "7.0.15", "10.0.0"])("accepts %s", (version) => {
 });
 
 test.each([
-  ["6.0.16", /version 6\.0\.16; at least 6\.2 is needed, so upgrade it/],
+  ["6.0.16", /version 6\.0\.16; 6\.2 or later is required/],
   ["5.9.0", /version 5\.9\.0/],
   ["", /version unknown/],
   ["unstable", /version unstable/],
-])("refuses %j", (version, why) => {
+])("rejects %j", (version, why) => {
   expect(() => checkRedisVersion(`redis_version:${version}\r\n`)).toThrow(why);
 });

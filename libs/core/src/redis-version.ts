@@ -1,12 +1,12 @@
 import { KonvergeError } from "./errors.ts";
 
-/** The oldest that knows every command of the scripts, for example ZADD with LT. */
+/** The oldest version with every command of the scripts, for example ZADD with LT. */
 const MIN_VERSION = [6, 2] as const;
 
 /**
- * The version out of an answer to INFO. Valkey 7.2 and later call themselves Redis 7.2.4 for compatibility, so this one
- * field serves both.
- * @throws KonvergeError `redis_unsupported` for one that is too old, or does not tell
+ * Returns the version from a reply to INFO. Valkey 7.2 and later report themselves as Redis 7.2.4 for compatibility, so one
+ * field covers both.
+ * @throws KonvergeError `redis_unsupported` for an old or unknown version
  */
 export function checkRedisVersion(info: string): string {
   const version = /^redis_version:(\S+)/m.exec(info)?.[1];
@@ -17,6 +17,6 @@ export function checkRedisVersion(info: string): string {
   }
   throw new KonvergeError(
     "redis_unsupported",
-    `Redis is version ${version ?? "unknown"}; at least ${MIN_VERSION.join(".")} is needed, so upgrade it`,
+    `Redis is version ${version ?? "unknown"}; ${MIN_VERSION.join(".")} or later is required`,
   );
 }

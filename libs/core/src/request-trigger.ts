@@ -14,9 +14,9 @@ export type TriggerKind = (typeof TRIGGER_KINDS)[number];
 
 export interface Trigger {
   readonly kind: TriggerKind;
-  /** For display: which watch, user or system. */
+  /** For display: the watch, user or system. */
   readonly by?: string;
-  /** For display: why. */
+  /** For display: the reason. */
   readonly reason?: string;
   /** Version of the reconciled object that was observed; the read must be at least as new. */
   readonly resourceVersion?: string;

@@ -1,9 +1,8 @@
 const COMPARABLE = /^[1-9]\d*$/;
 
 /**
- * Compares two resourceVersions of the same resource: negative when `left` is older, or undefined when they cannot be
- * compared. Only digits without a leading zero compare; shorter is older, equal length compares as text, since they
- * may have up to 128 bits (KEP-5504).
+ * Compares two resourceVersions of a resource. Negative if `left` is older, undefined if they are not comparable. Only digits
+ * without a leading zero compare: a shorter version is older, equal lengths compare as text, up to 128 bits (KEP-5504).
  */
 export function compareResourceVersions(left: string, right: string): number | undefined {
   if (!COMPARABLE.test(left) || !COMPARABLE.test(right)) return undefined;

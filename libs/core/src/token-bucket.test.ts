@@ -6,7 +6,7 @@ const limits = fc.record({
   ratePerSecond: fc.double({ min: 0.01, max: 10_000, noNaN: true }),
   burst: fc.integer({ min: 1, max: 500 }),
 });
-/** Pauses between askers in ms: mostly crowds, now and then a lull. */
+/** Pauses between callers in ms: mostly bursts, sometimes a lull. */
 const pauses = fc.array(
   fc.oneof(
     fc.constant(0),
@@ -19,7 +19,7 @@ const pauses = fc.array(
   },
 );
 
-/** When each taker may go, if it waits as told. */
+/** The time at which each caller passes, if it observes its wait. */
 function departures(bucket: BucketLimits, pausesMs: readonly number[]): number[] {
   let tatMs = -Infinity;
   let nowMs = 0;
@@ -31,7 +31,7 @@ function departures(bucket: BucketLimits, pausesMs: readonly number[]): number[]
   });
 }
 
-test("no window of any length T lets more than rate * T + burst through (P5)", () => {
+test("admits at most rate * T + burst in every window T (P5)", () => {
   fc.assert(
     fc.property(limits, pauses, (bucket, pausesMs) => {
       const times = departures(bucket, pausesMs);
@@ -46,7 +46,7 @@ test("no window of any length T lets more than rate * T + burst through (P5)", (
   );
 });
 
-test("takers leave in the order of asking", () => {
+test("grants tokens in FIFO order", () => {
   fc.assert(
     fc.property(limits, pauses, (bucket, pausesMs) => {
       const times = departures(bucket, pausesMs);
@@ -57,7 +57,7 @@ test("takers leave in the order of asking", () => {
   );
 });
 
-test("a full bucket gives its burst at once, then one token an interval", () => {
+test("a full bucket grants its burst immediately, then one token per interval", () => {
   const times = departures({ ratePerSecond: 10, burst: 3 }, [0, 0, 0, 0, 0]);
   expect(times).toEqual([0, 0, 0, 100, 200]);
 });
@@ -68,7 +68,7 @@ test("a pause refills up to the burst and no further", () => {
   ]);
 });
 
-test("nobody waits while the demand stays below the rate", () => {
+test("does not delay calls below the rate", () => {
   const pausesMs = Array.from({ length: 50 }, () => 10);
   expect(departures({ ratePerSecond: 100, burst: 1 }, pausesMs)).toEqual(
     pausesMs.map((ms, index) => ms * (index + 1)),

@@ -1,15 +1,14 @@
-/** A token bucket by GCRA: the state is one number, so it is cheap to share and exact to reason about. */
+/** A token bucket (GCRA). Its state is one number, which is cheap to share. */
 export interface BucketLimits {
-  /** Tokens per second, in the long run. */
+  /** Long-term tokens per second. */
   readonly ratePerSecond: number;
-  /** Tokens that may be taken at once after a pause. */
+  /** Tokens that are available immediately after a pause. */
   readonly burst: number;
 }
 
 /**
- * Takes one token at `nowMs`. `tatMs` is the theoretical arrival time: when the bucket will be full again. Returns the
- * new `tatMs` and for how long the taker must wait, in ms. Over every window T, takers that wait as told number at
- * most rate * T + burst.
+ * Takes one token at `nowMs`. `tatMs` is the theoretical arrival time, when the bucket is full again. Returns the new `tatMs`
+ * and the wait in ms. In every window T, at most rate * T + burst callers pass if all observe their waits.
  */
 export function takeToken(
   limits: BucketLimits,

@@ -5,7 +5,7 @@ const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
 const spanId = "00f067aa0ba902b7";
 
 test.each([`00-${traceId}-${spanId}-01`, `cc-${traceId}-${spanId}-01-what-comes-later`])(
-  "%s is read and passed on in the version that we know",
+  "parses %s and formats it as version 00",
   (text) => {
     const parent = parseTraceparent(text);
     expect(parent).toEqual({ traceId, spanId, flags: 1 });
@@ -22,6 +22,6 @@ test.each([
   `00-${traceId}-${"0".repeat(16)}-01`,
   `00-${traceId.toUpperCase()}-${spanId}-01`,
   `cc-${traceId}-${spanId}-01-${"x".repeat(1_000)}`,
-])("%s is as good as none", (text) => {
+])("treats %s as absent", (text) => {
   expect(parseTraceparent(text)).toBeUndefined();
 });

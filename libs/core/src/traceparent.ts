@@ -1,20 +1,20 @@
-/** Where a span belongs, as W3C Trace Context passes it on. */
+/** The parent of a span, as in W3C Trace Context. */
 export interface TraceParent {
   /** 32 hex digits. */
   readonly traceId: string;
   /** 16 hex digits. */
   readonly spanId: string;
-  /** 8 bits; the lowest says that the trace is sampled. */
+  /** 8 bits; the lowest marks a sampled trace. */
   readonly flags: number;
 }
 
-/** Later versions may put more behind; `ff`, and ids of zeros, are invalid. */
+/** Later versions may append fields; `ff` and all-zero ids are invalid. */
 const TRACEPARENT =
   /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(-.*)?$/;
-/** Longer is nobody's header. */
+/** Longer headers are invalid. */
 const MAX_CHARS = 200;
 
-/** Undefined for what is no `traceparent`: the recommendation says to go on as if there were none. */
+/** Parses a `traceparent`. Returns undefined for an invalid one, which the recommendation treats as absent. */
 export function parseTraceparent(text: string): TraceParent | undefined {
   const [, version, traceId, spanId, flags, rest] =
     text.length > MAX_CHARS ? [] : (TRACEPARENT.exec(text) ?? []);

@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { explainRedisError } from "./explain-redis-error.ts";
 
 test.each([
-  ["OOM command not allowed when used memory > 'maxmemory'.", /more memory/],
-  ["READONLY You can't write against a read only replica.", /name the primary/],
-  ["MISCONF Redis is configured to save RDB snapshots", /save to its disk/],
+  ["OOM command not allowed when used memory > 'maxmemory'.", /maxmemory/],
+  ["READONLY You can't write against a read only replica.", /URL of the primary/],
+  ["MISCONF Redis is configured to save RDB snapshots", /free space/],
   ["BUSY Redis is busy running a script.", /SCRIPT KILL/],
-  ["LOADING Redis is loading the dataset in memory", /wait/],
+  ["LOADING Redis is loading the dataset in memory", /loading/],
   [
     "Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot not served",
     /no primary/,
@@ -14,23 +14,23 @@ test.each([
   ["MOVED 5718 127.0.0.1:7001", /redis\+cluster:/],
   ["ERR This instance has cluster support disabled", /redis:\/\/host/],
   ["NOAUTH Authentication required.", /password/],
-  ["connect ECONNREFUSED 127.0.0.1:1", /start it/],
-])("%s has its cure", (message, fix) => {
+  ["connect ECONNREFUSED 127.0.0.1:1", /start Redis/],
+])("suggests a fix for %s", (message, fix) => {
   const explained = explainRedisError(new Error(message), 1_000);
   expect(explained).toMatchObject({ code: "redis_unavailable", retryAfterMs: 1_000 });
   expect(explained.message).toContain(message.replace(/\.$/, ""));
   expect(explained.message).toMatch(fix);
 });
 
-test("a Redis Cluster that cannot be reached is explained by its last node's error", () => {
+test("explains an unreachable Redis Cluster by its last node's error", () => {
   const error = Object.assign(new Error("Failed to refresh slots cache."), {
     lastNodeError: new Error("connect ECONNREFUSED 127.0.0.1:1"),
   });
   expect(explainRedisError(error, 1).message).toMatch(
-    /slots cache\. connect ECONNREFUSED .*; start it/,
+    /slots cache\. connect ECONNREFUSED .*; start Redis/,
   );
 });
 
-test("what is not known is said without a cure", () => {
+test("reports an unknown error without a fix", () => {
   expect(explainRedisError(new Error("odd"), 1).message).toBe("Redis cannot be used: odd");
 });

@@ -1,56 +1,56 @@
 import { KonvergeError } from "@konverge/core";
 
-/** What Redis says first when it refuses, and what a person can do about it. */
+/** Error codes of Redis with their suggested fixes. */
 const FIXES: readonly (readonly [RegExp, string])[] = [
-  [
-    /\bOOM\b/,
-    "it is full: give it more memory (CONFIG SET maxmemory), or room by deleting what is not Konverge's",
-  ],
+  [/\bOOM\b/, "Redis is full; raise maxmemory, or delete data of other applications"],
   [
     /\bREADONLY\b/,
-    "it is a replica: name the primary, or the Sentinels, in the URL; a failover under way passes by itself",
+    "the server is a replica; use the URL of the primary or the Sentinels, or wait for a failover to end",
   ],
   [
     /\bMISCONF\b/,
-    "it cannot save to its disk: make room there or correct its directory; its log says what failed",
+    "Redis cannot save to disk; free space or correct its directory, see the log of Redis",
   ],
-  [/\bBUSY\b/, "somebody's script blocks it: wait for its end, or send SCRIPT KILL"],
-  [/\bLOADING\b/, "it reads its data back: wait"],
+  [/\bBUSY\b/, "blocked by a Lua script; wait or run SCRIPT KILL"],
+  [/\bLOADING\b/, "Redis is loading its data; retry later"],
   [
     /\bMASTERDOWN\b/,
-    "it is a replica that lost its primary: wait for the failover, or name the primary in the URL",
+    "the server is a replica without its primary; wait for the failover, or use the URL of the primary",
   ],
-  [/\bNOREPLICAS\b/, "too few replicas are connected (min-replicas-to-write): bring them back"],
+  [/\bNOREPLICAS\b/, "too few replicas are connected (min-replicas-to-write); restore them"],
   [
     /\bCLUSTERDOWN\b/,
-    "a part of the Redis Cluster has no primary: start the node that is down, or let its replica take over",
+    "part of the Redis Cluster has no primary; start the failed node, or let its replica take over",
   ],
   [
     /\bMOVED\b/,
-    "it is a node of a Redis Cluster: write its URL as redis+cluster://host:port,host:port",
+    "the server is a node of a Redis Cluster; use a URL of the form redis+cluster://host:port,host:port",
   ],
-  [/cluster support disabled/, "it is no Redis Cluster: write its URL as redis://host:port"],
-  [/\b(NOAUTH|WRONGPASS)\b/, "the user or the password in the URL is wrong or missing"],
+  [
+    /cluster support disabled/,
+    "the server is not a Redis Cluster; use a URL of the form redis://host:port",
+  ],
+  [/\b(NOAUTH|WRONGPASS)\b/, "the user or password in the URL is wrong or missing"],
   [
     /\bNOPERM\b/,
-    "its ACL does not let this user do that: allow the keys and channels under the prefix",
+    "the ACL denies the command; allow the user the keys and channels under the prefix",
   ],
   [
     /ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENOENT|no answer within|connection is closed/i,
-    "start it, or correct KONVERGE_REDIS_URL",
+    "start Redis, or correct KONVERGE_REDIS_URL",
   ],
   [
     /All sentinels are unreachable/,
-    "the Sentinels do not answer, or do not know the primary by that name: correct the URL",
+    "the Sentinels do not answer or have no primary of that name; correct the URL",
   ],
 ];
 
-/** The cure for what Redis, or the way to it, refused; undefined where none is known. */
+/** Returns the suggested fix for an error of Redis or of its connection, or undefined. */
 function fixFor(message: string): string | undefined {
   return FIXES.find(([word]) => word.test(message))?.[1];
 }
 
-/** `redis_unavailable` with the reason and, where one is known, the cure. */
+/** Returns `redis_unavailable` with the reason and, if known, a suggested fix. */
 export function explainRedisError(error: Error, retryAfterMs: number): KonvergeError {
   const reason = reasonOf(error).replace(/\.$/, "");
   const fix = fixFor(reason);
@@ -61,7 +61,7 @@ export function explainRedisError(error: Error, retryAfterMs: number): KonvergeE
   );
 }
 
-/** A Redis Cluster that cannot be reached says so in the error of the last node. */
+/** An unreachable Redis Cluster has the reason in the error of its last node. */
 function reasonOf(error: Error): string {
   const { lastNodeError } = error as { readonly lastNodeError?: unknown };
   return lastNodeError instanceof Error

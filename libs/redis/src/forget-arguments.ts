@@ -1,9 +1,9 @@
-/** How deep errors hold others: that of a Redis Cluster the one of its last node. */
+/** Depth of nested errors: a Redis Cluster's error contains that of its last node. */
 const MAX_DEPTH = 5;
 
 /**
- * Takes the arguments of the command out of an error of ioredis, and out of those within: they hold the password (`AUTH`,
- * `HELLO`) and whatever was to be stored, and an error goes into logs (P12). The command's name stays.
+ * Removes the command arguments from an ioredis error and its nested errors. Arguments contain the password (`AUTH`,
+ * `HELLO`) and stored data, and errors are logged (P12). The command's name remains.
  */
 export function forgetArguments(error: unknown, depth = 0): void {
   if (!(error instanceof Error) || depth > MAX_DEPTH) return;

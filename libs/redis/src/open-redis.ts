@@ -1,14 +1,14 @@
 import { Cluster, Redis } from "ioredis";
 import { connect, discreet, type RedisClient, type RedisTarget } from "./redis-target.ts";
 
-/** How long a producer waits for Redis, in ms: callers of the HTTP API get their 503 within a second. */
+/** Longest wait of a producer for Redis, in ms: the HTTP API must return its 503 within a second. */
 export const PRODUCER_DEADLINE_MS = 900;
-/** An ask for tokens that takes longer is worth nothing: they are dead. */
+/** Tokens of a slower request have expired. */
 const ONCE_MS = 1_000;
-/** Two nodes that name each other, while slots move, must not be asked in a tight circle. */
+/** Delays redirections, because nodes can redirect to each other while slots move. */
 const MOVED_DELAY_MS = 20;
 
-/** A connection for calls that somebody waits for: it fails at once when Redis is away. */
+/** Opens a connection for calls with a waiting caller. It fails immediately if Redis is unavailable. */
 export function openProducer(target: RedisTarget): RedisClient {
   const redis = connect(target, {
     single: {
@@ -17,7 +17,7 @@ export function openProducer(target: RedisTarget): RedisClient {
       commandTimeout: PRODUCER_DEADLINE_MS,
       connectTimeout: PRODUCER_DEADLINE_MS,
     },
-    // A node that is gone is tried every 100 ms until the producer's time is over.
+    // An unavailable node is retried every 100 ms until the producer's deadline.
     cluster: { maxRedirections: 8, retryDelayOnMoved: MOVED_DELAY_MS },
   });
   if (redis instanceof Redis) gatherTurns(redis);
@@ -25,8 +25,8 @@ export function openProducer(target: RedisTarget): RedisClient {
 }
 
 /**
- * What is written within one turn of the event loop leaves with one system call. Callers come many at a time, and a write of
- * its own costs more than most commands.
+ * Sends the commands of one turn of the event loop with one system call. Callers arrive in bursts, and a separate write
+ * costs more than most commands.
  */
 function gatherTurns(redis: Redis): void {
   const send = redis.sendCommand.bind(redis);
@@ -45,7 +45,7 @@ function gatherTurns(redis: Redis): void {
   };
 }
 
-/** A connection that fails at once when Redis is away, and never sends a command twice. */
+/** Opens a connection that fails immediately if Redis is unavailable, and never sends a command twice. */
 export function openOnceOnly(target: RedisTarget): RedisClient {
   return connect(target, {
     single: {
@@ -59,29 +59,29 @@ export function openOnceOnly(target: RedisTarget): RedisClient {
   });
 }
 
-/** A connection for messages: it comes back by itself, and subscribes again. */
+/** Opens a connection for messages. It reconnects and resubscribes automatically. */
 export function openSubscriber(target: RedisTarget): RedisClient {
   return connect(target, { single: { maxRetriesPerRequest: null }, cluster: {} });
 }
 
-/** A worker's connection, and the copies that BullMQ makes of it to block on. */
+/** A worker's connection, and the copies that BullMQ makes for blocking commands. */
 export interface Consumer {
   readonly redis: RedisClient;
   /**
-   * What is written until the answer is called, or this turn of the event loop is over, leaves with one system call. Worth
-   * it where a few calls follow each other and nothing else is going on. Does nothing on a Redis Cluster.
+   * Buffers commands until the returned function is called or the turn of the event loop ends, and sends them with one
+   * system call. Pays for a few consecutive calls on an idle worker. Has no effect on a Redis Cluster.
    */
   gather(): () => void;
-  /** Hangs up all of them, also one that never got through and that BullMQ would wait for. */
+  /** Closes all connections, including one that never connected and that BullMQ would wait for. */
   disconnect(): void;
 }
 
 export interface ConsumerOptions {
-  /** Whether what many callers write within one turn of the event loop leaves with one system call. Default: no. */
+  /** Sends the commands of one turn of the event loop with one system call. Default false. */
   readonly gathersTurns?: boolean;
 }
 
-/** Connections for a worker: commands wait until Redis is back, on a Redis Cluster until their slot has a primary. */
+/** Opens connections for a worker. Commands wait until Redis, or on a Redis Cluster the slot's primary, is available. */
 export function openConsumer(
   target: RedisTarget,
   { gathersTurns = false }: ConsumerOptions = {},
@@ -120,7 +120,7 @@ export function openConsumer(
     },
     disconnect() {
       for (const connection of connections) {
-        // Once more, it would wait for the end of a stream that has ended: 2 s in which the process cannot.
+        // A second call would wait 2 s for the end of a stream that has ended, and delay the process exit.
         if (connection.status !== "end") connection.disconnect();
       }
     },

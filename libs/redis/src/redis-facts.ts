@@ -4,27 +4,27 @@ import { openProducer } from "./open-redis.ts";
 import { primariesOf, type RedisTarget } from "./redis-target.ts";
 import { closeRedis, withRedis } from "./with-redis.ts";
 
-/** More than an answer's way, in ms. */
+/** Clock difference that exceeds the latency of an answer, in ms. */
 const MAX_CLOCK_SKEW_MS = 2_000;
 
 export interface RedisFacts {
   readonly version: string;
-  /** What works but may surprise, for the log: one sentence each, with the cure. */
+  /** Problems to log, one sentence each with a suggested fix. */
   readonly warnings: readonly string[];
 }
 
-/** One thing that Redis must be like. */
+/** The result of one check of Redis. */
 export interface RedisFinding {
   readonly check: "version" | "eviction" | "mode" | "persistence" | "clock";
-  /** `warn` works but may surprise; `fail` cannot keep the promises. */
+  /** `warn` limits a promise; `fail` breaks one. */
   readonly level: "ok" | "warn" | "fail";
-  /** One sentence; with the cure where it is not ok. */
+  /** One sentence, with a suggested fix unless `ok`. */
   readonly detail: string;
 }
 
 /**
- * Looks whether Redis can keep what the queue promises.
- * @throws KonvergeError `redis_unsupported` when it is too old, may evict keys, or is a Redis Cluster that the URL calls one server
+ * Checks whether Redis supports the promises of the queue.
+ * @throws KonvergeError `redis_unsupported` if Redis is too old, may evict keys, or is a cluster node with a single-server URL
  * @throws KonvergeError `redis_unavailable`
  */
 export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
@@ -34,7 +34,7 @@ export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
   return { version: first.version, warnings: [...new Set(warnings)] };
 }
 
-/** The same, and also what is in order: for people who ask. @throws KonvergeError `redis_unavailable` */
+/** Returns all findings, including those that are ok. @throws KonvergeError `redis_unavailable` */
 export async function inspectRedis(target: RedisTarget): Promise<RedisFinding[]> {
   const servers = await askServers(target, findRedisIssues);
   if (servers.length === 0) throw noPrimary();
@@ -44,13 +44,13 @@ export async function inspectRedis(target: RedisTarget): Promise<RedisFinding[]>
   return [...found.values()];
 }
 
-/** What each primary's INFO says. */
+/** Returns the findings for each primary. */
 async function askServers<Answer>(
   target: RedisTarget,
   judge: (info: string, isCluster: boolean) => Answer,
 ): Promise<Answer[]> {
   const redis = openProducer(target);
-  // Failures reach the caller through withRedis; without a listener they would be thrown once more.
+  // withRedis reports failures to the caller; without a listener they would also be thrown.
   redis.on("error", () => undefined);
   try {
     const isCluster = redis instanceof Cluster;
@@ -64,12 +64,11 @@ async function askServers<Answer>(
 }
 
 function noPrimary(): KonvergeError {
-  return new KonvergeError("redis_unavailable", "the Redis Cluster names no primary; wait for it");
+  return new KonvergeError("redis_unavailable", "the Redis Cluster has no primary; retry later");
 }
 
 /**
- * The judgement over the answer of INFO at `nowMs` of our own clock, by a server that is spoken to alone or as a node of a
- * Redis Cluster.
+ * Judges the reply to INFO of a single server or a node of a Redis Cluster. `nowMs` is the local time of the reply.
  * @throws KonvergeError `redis_unsupported`
  */
 export function judgeRedis(
@@ -105,14 +104,14 @@ function findRedisIssues(
       : {
           check: "eviction",
           level: "fail",
-          detail: `Redis may evict keys (maxmemory-policy ${policy}), which would lose requests; set maxmemory-policy noeviction`,
+          detail: `maxmemory-policy is ${policy}: eviction loses requests; set maxmemory-policy noeviction`,
         },
     isMistaken
       ? {
           check: "mode",
           level: "fail",
           detail:
-            "Redis is a node of a Redis Cluster, but its URL names one server; write redis+cluster://host:port,host:port",
+            "Redis is a node of a Redis Cluster, but the URL is for a single server; use redis+cluster://host:port,host:port",
         }
       : { check: "mode", level: "ok", detail: isCluster ? "Redis Cluster" : "one server" },
     fields.get("aof_enabled") === "0"
@@ -120,7 +119,7 @@ function findRedisIssues(
           check: "persistence",
           level: "warn",
           detail:
-            "Redis has its append-only file off: a restart forgets requests made since the last snapshot; set appendonly yes",
+            "appendonly is off: a restart loses requests made since the last snapshot; set appendonly yes",
         }
       : { check: "persistence", level: "ok", detail: "append-only file on" },
     clockFinding(fields.get("server_time_usec"), nowMs),
@@ -135,20 +134,20 @@ function versionFinding(info: string): RedisFinding {
   }
 }
 
-/** Redis 6.2 does not tell its time here. */
+/** Redis 6.2 does not report its time in INFO. */
 function clockFinding(serverUs: string | undefined, nowMs: number): RedisFinding {
   if (serverUs === undefined) {
-    return { check: "clock", level: "ok", detail: "not told by this version of Redis" };
+    return { check: "clock", level: "ok", detail: "not reported by this version of Redis" };
   }
   const aheadMs = nowMs - Number(serverUs) / 1_000;
   if (Math.abs(aheadMs) <= MAX_CLOCK_SKEW_MS) {
-    const detail = `within ${Math.max(1, Math.round(Math.abs(aheadMs)))} ms of that of Redis`;
+    const detail = `within ${Math.max(1, Math.round(Math.abs(aheadMs)))} ms of Redis`;
     return { check: "clock", level: "ok", detail };
   }
   const seconds = Math.round(Math.abs(aheadMs) / 1_000);
   return {
     check: "clock",
     level: "warn",
-    detail: `the clock of this machine is ${seconds} s ${aheadMs > 0 ? "ahead of" : "behind"} that of Redis: backoffs end too early or too late by as much; synchronise both by NTP`,
+    detail: `the local clock is ${seconds} s ${aheadMs > 0 ? "ahead of" : "behind"} Redis, which shifts the end of backoffs; synchronize both with NTP`,
   };
 }

@@ -10,8 +10,8 @@ import { forgetArguments } from "./forget-arguments.ts";
 import { SteadySentinelConnector } from "./steady-sentinel-connector.ts";
 
 /**
- * Where Redis is: a URL (docs/configuration.md has the forms), the nodes of a Redis Cluster, or ioredis options for all that
- * a URL cannot say (TLS files, a password of the Sentinels).
+ * The address of Redis: a URL (forms in docs/configuration.md), the nodes of a Redis Cluster, or ioredis options for settings
+ * that a URL cannot express, such as TLS files or a password of the Sentinels.
  */
 export type RedisTarget =
   | { readonly url: string }
@@ -20,7 +20,7 @@ export type RedisTarget =
 
 export type RedisClient = Redis | Cluster;
 
-/** How a connection behaves, on one server and on the nodes of a Redis Cluster. */
+/** Connection options for a single server and for the nodes of a Redis Cluster. */
 export interface Manner {
   readonly single: RedisOptions;
   readonly cluster: ClusterOptions;
@@ -30,12 +30,12 @@ const MAX_RECONNECT_MS = 1_000;
 const SENTINEL_TIMEOUT_MS = 2_000;
 const reconnectAfterMs = (times: number) => Math.min(50 * times, MAX_RECONNECT_MS);
 
-/** Opens in the background. @throws KonvergeError `invalid_config` for a URL that cannot be read */
+/** Connects in the background. @throws KonvergeError `invalid_config` for an invalid URL */
 export function connect(target: RedisTarget, manner: Manner): RedisClient {
   return discreet(open(target, manner));
 }
 
-/** To be called before others listen: what a connection says of a failed handshake holds the password until then. */
+/** Must be called before other listeners are added: the error of a failed handshake contains the password. */
 export function discreet<Client extends RedisClient>(redis: Client): Client {
   redis.on("error", forgetArguments);
   return redis;
@@ -45,13 +45,13 @@ function open(target: RedisTarget, { single, cluster }: Manner): RedisClient {
   const common = {
     ...single,
     retryStrategy: reconnectAfterMs,
-    // A primary that became a replica while its address stayed: the next connection may lead to the new primary.
+    // The primary became a replica at the same address; the next connection may reach the new primary.
     reconnectOnError(error: Error) {
-      // The one place where ioredis shows every refusal before its caller gets it.
+      // The only hook where ioredis exposes every error reply before the caller receives it.
       forgetArguments(error);
       return error.message.startsWith("READONLY");
     },
-    // The answers of our scripts and of BullMQ's are decoded in this form.
+    // The replies to Konverge's and BullMQ's scripts are decoded in this form.
     replyMapping: "legacy" as const,
   };
   const onCluster = (nodes: readonly RedisAddress[], options: ClusterOptions = {}): Cluster => {
@@ -84,10 +84,10 @@ function open(target: RedisTarget, { single, cluster }: Manner): RedisClient {
     name: url.name,
     db: url.db,
     enableTLSForSentinelMode: url.tls,
-    // Told of a new primary by the Sentinels, also when the old one hangs and no connection breaks.
+    // Reports a new primary even if the old one hangs and no connection breaks.
     failoverDetector: true,
     Connector: SteadySentinelConnector,
-    // One that accepts connections and never answers must not keep us from the others.
+    // A Sentinel that accepts connections but never answers must not block the others.
     sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
     ...common,
   });
@@ -97,16 +97,16 @@ function readUrl(url: string): RedisUrl {
   try {
     return parseRedisUrl(url);
   } catch (error) {
-    throw new KonvergeError("invalid_config", `the Redis URL cannot be used: ${reasonOf(error)}`);
+    throw new KonvergeError("invalid_config", `invalid Redis URL: ${reasonOf(error)}`);
   }
 }
 
-/** Without the error as cause: the URL may hold a password (P12). */
+/** Omits the error as cause: the URL may contain a password (P12). */
 function reasonOf(error: unknown): string {
-  return error instanceof RangeError ? error.message : "it cannot be read";
+  return error instanceof RangeError ? error.message : "it cannot be parsed";
 }
 
-/** Every node that takes writes: one, or the primaries of a Redis Cluster. */
+/** Returns every writable node: the single server, or the primaries of a Redis Cluster. */
 export function primariesOf(redis: RedisClient): Redis[] {
   return redis instanceof Cluster ? redis.nodes("master") : [redis];
 }

@@ -1,9 +1,9 @@
 import { KonvergeError } from "@konverge/core";
 
-/** What a script returns. Lua's false and nil are null, true is 1, and numbers are cut to integers. */
+/** The reply of a script. Lua's false and nil become null, true becomes 1, and numbers are truncated to integers. */
 export type Reply = string | number | null | Error | readonly Reply[];
 
-/** All functions here throw a KonvergeError `internal` for a reply of another form. */
+/** All functions of this file throw a KonvergeError `internal` for an unexpected reply. */
 export function replyList(reply: Reply | undefined): readonly Reply[] {
   return Array.isArray(reply) ? (reply as readonly Reply[]) : refuse(reply);
 }
@@ -12,7 +12,7 @@ export function replyTexts(reply: Reply | undefined): string[] {
   return replyList(reply).map(replyText);
 }
 
-/** Numbers become their digits. */
+/** Returns a text. Numbers become their digits. */
 export function replyText(reply: Reply | undefined): string {
   if (typeof reply === "string") return reply;
   return typeof reply === "number" ? String(reply) : refuse(reply);
@@ -24,12 +24,12 @@ export function replyNumber(reply: Reply | undefined): number {
   return Number.isNaN(number) ? refuse(reply) : number;
 }
 
-/** Lua's 1 and 0. */
+/** Returns true for Lua's 1, false for 0. */
 export function replyFlag(reply: Reply | undefined): boolean {
   return reply === 1 || (reply === 0 ? false : refuse(reply));
 }
 
-/** One of these words. */
+/** Returns the reply if it is one of `words`. */
 export function replyWord<const Word extends string>(
   reply: Reply | undefined,
   words: readonly Word[],
@@ -37,7 +37,7 @@ export function replyWord<const Word extends string>(
   return words.find((word) => word === reply) ?? refuse(reply);
 }
 
-/** A list whose first element is its kind. */
+/** Returns a list whose first element is its kind. */
 export function replyTagged(reply: Reply | undefined): readonly [string, ...Reply[]] {
   const [tag, ...rest] = replyList(reply);
   return [replyText(tag), ...rest];

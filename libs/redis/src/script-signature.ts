@@ -1,6 +1,6 @@
 /**
- * How an argument travels: `text` as it is, also a number that Lua only passes on or compares as text; `number` is converted
- * in Lua; `flag` is a boolean on both sides.
+ * The encoding of an argument. `text` is unchanged, also for numbers that Lua only passes on or compares as text; `number` is
+ * converted in Lua; `flag` is a boolean on both sides.
  */
 export type ArgumentKind = "text" | "number" | "flag";
 
@@ -14,7 +14,7 @@ export interface ScriptSignature {
   readonly name: string;
   readonly keys?: readonly string[];
   readonly args?: ArgumentKinds;
-  /** A list of any length behind them. Lua has it as `each`, a table with one table per item. */
+  /** A list of any length after them. In Lua, `each` is a table with one table per item. */
   readonly each?: { readonly keys?: readonly string[]; readonly args?: ArgumentKinds };
 }
 
@@ -32,7 +32,7 @@ type Arguments<Part> = Part extends { readonly args: infer Kinds }
   ? { readonly [Name in keyof Kinds]: Argument<Kinds[Name]> }
   : unknown;
 
-/** What a call of a script consists of: every declared name, and no other. */
+/** The values of a call: one for each declared name, and no others. */
 export type ScriptCall<Signature extends ScriptSignature> = (Signature extends {
   readonly keys: readonly string[];
 }

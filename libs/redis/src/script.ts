@@ -10,10 +10,10 @@ export interface Script<Signature extends ScriptSignature = ScriptSignature, Ans
   readonly name: string;
   readonly signature: Signature;
   readonly body: LuaPart;
-  /** The whole text, as Redis gets it. */
+  /** The complete text that is sent to Redis. */
   readonly lua: string;
   readonly sha: string;
-  /** @throws KonvergeError `internal` if the reply has another form. */
+  /** @throws KonvergeError `internal` for an unexpected reply. */
   readonly answer: (reply: Reply) => Answer;
 }
 
@@ -66,7 +66,7 @@ async function evaluate(
 
 type Values = Readonly<Record<string, string | number | boolean>>;
 
-/** A call without the names of its signature. */
+/** A call, without the types of its signature. */
 interface AnyCall {
   readonly keys?: Readonly<Record<string, string>>;
   readonly args?: Values;

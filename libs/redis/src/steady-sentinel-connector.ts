@@ -1,9 +1,9 @@
 import { SentinelConnector, type SentinelConnectionOptions } from "ioredis";
 
 /**
- * ioredis's connector to what Sentinels name as the primary, without its race (6.0.0): it hears of a failover from the
- * subscriptions of the last connection until it has made a new one. When that word comes while it is asking a Sentinel already,
- * it takes itself for closed by its owner, and never connects again. Whoever asks anew needs no word from before.
+ * ioredis's Sentinel connector without its race (6.0.0). It keeps the subscriptions of the last connection until it has a new
+ * one. If a failover message arrives while it queries a Sentinel, it behaves as if closed by its owner and never reconnects.
+ * A new query makes earlier messages obsolete.
  */
 export class SteadySentinelConnector extends SentinelConnector {
   constructor(options: unknown) {

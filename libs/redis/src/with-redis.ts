@@ -7,7 +7,7 @@ const RETRY_AFTER_MS = 1_000;
 
 /**
  * Runs `call` as soon as the connection is up.
- * @throws KonvergeError `redis_unavailable` when it did not succeed within `deadlineMs`, with what the connection said last
+ * @throws KonvergeError `redis_unavailable` if it did not succeed within `deadlineMs`, with the last connection error
  */
 export async function withRedis<T>(
   redis: RedisClient,
@@ -31,20 +31,20 @@ export async function withRedis<T>(
   }
 }
 
-/** Says goodbye within `deadlineMs`, else hangs up. */
+/** Closes with QUIT within `deadlineMs`, else disconnects. */
 export async function closeRedis(redis: RedisClient, deadlineMs = 500): Promise<void> {
   if (redis.status === "ready") {
     const timer = setTimeout(() => redis.disconnect(), deadlineMs);
-    // A connection that breaks while it is closed is closed.
+    // A connection that fails during QUIT is closed.
     await redis.quit().catch(() => undefined);
     clearTimeout(timer);
   }
   redis.disconnect();
 }
 
-/** What is known of a connection, however many wait for it: callers that gave up must not leave listeners behind. */
+/** The state of a connection, shared by all waiting callers: callers that time out must not leave listeners behind. */
 interface Link {
-  /** Why it is not up. */
+  /** The reason why it is not connected. */
   lastError: Error | undefined;
   becomesReady(): Promise<void>;
 }
@@ -61,7 +61,7 @@ function linkOf(redis: RedisClient): Link {
       waiting ??= nextReady(redis).finally(() => {
         waiting = undefined;
       });
-      // Everyone who waits may have given up by then.
+      // All waiting callers may have timed out.
       waiting.catch(() => undefined);
       return waiting;
     },

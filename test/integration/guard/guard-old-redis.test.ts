@@ -49,7 +49,7 @@ test("a guard refuses a Redis older than 6.2, and says what is needed", async ()
   await expect(openGuard("6.1")).rejects.toMatchObject({
     code: "redis_unsupported",
     message: expect.stringMatching(
-      /^Redis is version 6\.1\S*; at least 6\.2 is needed, so upgrade it$/,
+      /^Redis is version 6\.1\S*; 6\.2 or later is required$/,
     ) as string,
   });
 });

@@ -49,14 +49,14 @@ const finished = (queue: WorkQueue, id: string) =>
 interface Fault {
   readonly word: RegExp;
   readonly fix: RegExp;
-  /** Makes it refuse; what it returns makes it work again. */
+  /** Starts the fault. Returns a function that ends it. */
   readonly begin: () => Promise<() => Promise<unknown>>;
 }
 
 const FAULTS: Readonly<Record<string, Fault>> = {
   "is full (OOM)": {
     word: /OOM/,
-    fix: /give it more memory/,
+    fix: /raise maxmemory/,
     async begin() {
       await admin.config("SET", "maxmemory", "1");
       return () => admin.config("SET", "maxmemory", "0");
@@ -64,19 +64,19 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "is only a replica (READONLY)": {
     word: /READONLY/,
-    fix: /name the primary/,
+    fix: /URL of the primary/,
     async begin() {
-      // Of a server that is not there: it keeps its data and takes no writes.
+      // The primary does not exist: the replica keeps its data and rejects writes.
       await admin.replicaof("127.0.0.1", 1);
       return () => admin.replicaof("NO", "ONE");
     },
   },
-  "cannot save to its disk (MISCONF)": {
+  "cannot save to disk (MISCONF)": {
     word: /MISCONF/,
-    fix: /make room there/,
+    fix: /free space/,
     async begin() {
       const file = join(dir, "dump.rdb");
-      // A snapshot cannot replace a folder.
+      // A snapshot cannot replace a directory.
       mkdirSync(file);
       await admin.config("SET", "save", "900 1");
       await admin.bgsave();
@@ -89,9 +89,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       };
     },
   },
-  "is blocked by somebody's script (BUSY)": {
+  "is blocked by a script (BUSY)": {
     word: /BUSY|no answer|timed out/i,
-    fix: /SCRIPT KILL|start it/,
+    fix: /SCRIPT KILL|start Redis/,
     async begin() {
       await admin.config("SET", "lua-time-limit", "50");
       const culprit = new Redis(redis.url);

@@ -19,9 +19,9 @@ test.each([
   ["s3cret", "its URL"],
 ])("P12: shows only the address of %s", (redisUrl, address) => {
   const said =
-    "Redis cannot be used: connect ECONNREFUSED; start it, or correct KONVERGE_REDIS_URL";
+    "Redis cannot be used: connect ECONNREFUSED; start Redis, or correct KONVERGE_REDIS_URL";
   expect(explainFailure(problem("redis_unavailable", 503, said), { redisUrl, options })).toEqual({
-    line: `Redis at ${address} cannot be used: connect ECONNREFUSED; start it, or correct KONVERGE_REDIS_URL`,
+    line: `Redis at ${address} cannot be used: connect ECONNREFUSED; start Redis, or correct KONVERGE_REDIS_URL`,
     exitCode: 6,
   });
 });

@@ -1,14 +1,14 @@
-/** How a cluster's breaker stands. `isolated` is open by a person's word, until a person resets it. */
+/** The state of a cluster's breaker. `isolated`: opened by an operator, until an operator resets it. */
 export type BreakerMode = "closed" | "open" | "halfOpen" | "isolated";
 
 /** Most tokens in one lease. */
 export const MAX_LEASE = 64;
 
-/** What a worker asks: its outcomes since the last time, and tokens. Counts are whole numbers. */
+/** A token request with the results since the last one. Counts are integers. */
 export interface AdmitRequest {
   readonly worker: string;
   readonly runId: string;
-  /** Under which the reported calls were granted. */
+  /** Generation of the reported calls. */
   readonly generation: number;
   readonly ok: number;
   readonly failed: number;
@@ -16,30 +16,30 @@ export interface AdmitRequest {
   readonly trailing: number;
   readonly slow: number;
   readonly throttled: number;
-  /** The longest Retry-After among them. */
+  /** The longest Retry-After of the reported calls. */
   readonly retryAfterUs: number;
-  /** A finished probe's ticket, and how it ended; empty when none is reported. */
+  /** Ticket and result of a finished probe; empty without one. */
   readonly ticket: string;
   readonly verdict: "" | "ok" | "failed" | "neutral";
-  /** Tokens asked for, and the fewest that are of use. */
+  /** Requested tokens, and the useful minimum. */
   readonly want: number;
   readonly need: number;
-  /** Share of the bucket that this class leaves to higher ones. */
+  /** Share of the bucket that is reserved for higher classes. */
   readonly floor: number;
-  /** The ticket to hand out if a probe is due; empty when this worker has no call that may be one. */
+  /** The ticket to grant if a probe is due; empty if this worker has no call for it. */
   readonly probe: string;
   /** Uniform in [0, 1), for the jitter of the open time. */
   readonly random: number;
 }
 
-/** What the guard answers. */
+/** The answer to a token request. */
 export interface AdmitResponse {
   readonly mode: BreakerMode;
   readonly generation: number;
   readonly granted: number;
-  /** Granted tokens may be used after so long; when none was granted, ask again after so long. */
+  /** Delay until granted tokens are usable, or until the next request if none were granted. */
   readonly waitUs: number;
-  /** The ticket, when the one granted call is the probe. */
+  /** The ticket, if the granted call is the probe. */
   readonly ticket: string;
   readonly ratePerSecond: number;
   readonly live: number;

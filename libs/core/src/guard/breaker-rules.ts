@@ -1,4 +1,4 @@
-/** Constants of the breaker and of the adaptive rate; the script gets them from here. Times in microseconds. */
+/** Constants of the breaker and of the adaptive rate, also for the script. Times in microseconds. */
 export const BREAKER: {
   readonly windowUs: number;
   readonly quorumUs: number;
@@ -23,26 +23,26 @@ export const BREAKER: {
 } = {
   /** Time constant of the decaying counts. */
   windowUs: 5e6,
-  /** A worker counts as live, or as failing, for so long after it said so. */
+  /** A worker counts as live or failing for this long after its report. */
   quorumUs: 10e6,
-  /** The fast rule. After a long healthy time shares alone are slow. */
+  /** The fast rule: after a long healthy time, shares react slowly. */
   consecutive: 12,
   minCalls: 20,
   failedShare: 0.5,
-  /** Nearly everything slow, and a fifth of it failing. */
+  /** Nearly all calls slow, and a fifth failing. */
   slowShare: 0.8,
   slowFailedShare: 0.2,
-  /** Half of the calls answered 429, at the lowest rate, for so long. */
+  /** Half of the calls answered 429 for this long, at the lowest rate. */
   strainedShare: 0.5,
   strainedUs: 30e6,
   openUs: 1e6,
-  /** One probe of the whole fleet each 5 s costs nothing; a longer pause only finds out later (docs/decisions/0004). */
+  /** One probe of the fleet every 5 s costs nothing; a longer pause delays recovery (docs/decisions/0004). */
   maxOpenUs: 5e6,
-  /** When to ask again about an isolated server. */
+  /** Interval of token requests for an isolated server. */
   isolatedUs: 30e6,
-  /** Closed for less than this, the next opening is longer. */
+  /** If the breaker was closed for less, the next opening is longer. */
   calmUs: 10e6,
-  /** A probe's deadline of 5 s, and one more for its report. */
+  /** A probe's deadline of 5 s, plus 1 s for its report. */
   ticketUs: 6e6,
   /** Share of the full rate after an outage. */
   restartShare: 0.2,
@@ -50,11 +50,11 @@ export const BREAKER: {
   cutEveryUs: 1e6,
   /** Fewer failures than this do not cut the rate: a server that answers one call in a hundred with 500 is not overloaded. */
   cutFailedShare: 0.1,
-  /** Of the full rate, won back per second. */
+  /** Share of the full rate that is restored per second. */
   raiseShare: 0.1,
-  /** A clock that steps back by more is believed, and the bucket emptied; by less, it stands still. */
+  /** A larger step back of the clock is accepted and empties the bucket; a smaller one is ignored. */
   clockStepUs: 5e6,
 };
 
-/** Why the breaker opens, in the words of the log; undefined when it stays closed. */
+/** Returns the reason to open the breaker, as it is logged, or undefined. */
 export type OpeningReason = "consecutive" | "failedShare" | "slow" | "strained";

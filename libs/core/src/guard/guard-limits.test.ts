@@ -5,15 +5,15 @@ const wrong = (input: Parameters<typeof findGuardLimitIssues>[0]) =>
   findGuardLimitIssues(input).map(({ pointer, detail }) => `${pointer} ${detail}`);
 
 test.each([0, -1, Number.NaN, Infinity, 1e9, Number.MIN_VALUE, 100_001])(
-  "a rate of %s is one mistake, whatever follows from it",
+  "a rate of %s is reported once",
   (ratePerSecond) => {
     expect(wrong({ ratePerSecond })).toEqual([
-      `/ratePerSecond is ${ratePerSecond}; write calls per second from 0.001 to 100000`,
+      `/ratePerSecond must be 0.001 to 100000 calls per second (got ${ratePerSecond})`,
     ]);
   },
 );
 
-test("everything that is wrong is told at once, with the cure", () => {
+test("reports all errors together, with suggested fixes", () => {
   expect(
     wrong({
       ratePerSecond: -5,
@@ -23,31 +23,31 @@ test("everything that is wrong is told at once, with the cure", () => {
       maxWaitMs: 0,
     }),
   ).toEqual([
-    "/ratePerSecond is -5; write calls per second from 0.001 to 100000",
-    "/minRatePerSecond is NaN; write calls per second from 0.001 to 100000",
-    "/tokenTtlMs is 5; write whole ms from 10 to 1000",
-    "/maxWaitMs is 0; write whole ms from 10 to 10000",
-    "/burst is 1.5; write a whole number from 2 to 1000000",
+    "/ratePerSecond must be 0.001 to 100000 calls per second (got -5)",
+    "/minRatePerSecond must be 0.001 to 100000 calls per second (got NaN)",
+    "/tokenTtlMs must be an integer from 10 to 1000 ms (got 5)",
+    "/maxWaitMs must be an integer from 10 to 10000 ms (got 0)",
+    "/burst must be an integer from 2 to 1000000 (got 1.5)",
   ]);
 });
 
-test("a burst that the life of tokens would eat up says how large it must be", () => {
+test("reports the minimum burst for the lifetime of tokens", () => {
   expect(wrong({ ratePerSecond: 500, burst: 51 })).toEqual([
-    "/burst is 51; write at least 52 for 500 calls/s with tokens of 100 ms, or lower the rate",
+    "/burst must be at least 52 for 500 calls/s with tokens of 100 ms (got 51); raise it, or lower the rate",
   ]);
   expect(wrong({ ratePerSecond: 500, burst: 52 })).toEqual([]);
 });
 
-test("a lowest rate above the rate is refused", () => {
+test("rejects a minimum rate above the rate", () => {
   expect(wrong({ ratePerSecond: 10, minRatePerSecond: 11 })).toEqual([
-    "/minRatePerSecond is 11; write at most the rate, 10",
+    "/minRatePerSecond must be at most the rate, 10 (got 11)",
   ]);
 });
 
-test("text that looks like a number is no number", () => {
+test("rejects a number as text", () => {
   const fromJavaScript = { ratePerSecond: "500" } as unknown as { ratePerSecond: number };
   expect(wrong(fromJavaScript)).toEqual([
-    '/ratePerSecond is "500"; write calls per second from 0.001 to 100000',
+    '/ratePerSecond must be 0.001 to 100000 calls per second (got "500")',
   ]);
 });
 
@@ -55,9 +55,9 @@ test.each([0.001, 0.5, 10, 333.25, 100_000])("a rate of %s alone is enough", (ra
   expect(guardLimits({ ratePerSecond })).toMatchObject({ ratePerSecond });
 });
 
-test("calls at once are counted in whole numbers", () => {
+test("rejects fractional concurrency limits", () => {
   expect([1, 64, 10_000].map(findInFlightIssue)).toEqual([undefined, undefined, undefined]);
   for (const value of [0, -1, 1.5, Number.NaN, Infinity, 10_001]) {
-    expect(findInFlightIssue(value)).toContain("write a whole number from 1 to 10000");
+    expect(findInFlightIssue(value)).toContain("must be an integer from 1 to 10000");
   }
 });

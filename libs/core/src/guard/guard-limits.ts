@@ -1,20 +1,20 @@
 import { invalidConfig, type ErrorIssue } from "../errors.ts";
 
-/** What one cluster's guard allows. One set for the whole fleet; whoever sets it last wins. */
+/** The limits of a cluster's guard, shared by the fleet. The last configured limits apply. */
 export interface GuardLimits {
-  /** Calls per second of the whole fleet, in the long run. Too low makes a backlog; too high leaves it to the server to refuse. */
+  /** Long-term calls per second of the fleet. Too low causes a backlog; too high leaves throttling to the server. */
   readonly ratePerSecond: number;
-  /** Calls on top of that in any window. Too low loses rate to the short life of tokens; too high is felt as a jolt. */
+  /** Additional calls in any window. Too low wastes rate, because tokens expire; too high causes load spikes. */
   readonly burst: number;
-  /** The adaptive rate never falls below this many calls per second. Too low and a server that is well again waits for long. */
+  /** Minimum of the adaptive rate, in calls per second. Too low slows recovery. */
   readonly minRatePerSecond: number;
-  /** Leased tokens die so many ms after they were asked for. Short keeps the burst exact; long saves round trips. */
+  /** Lifetime of leased tokens from their request, in ms. Short keeps the burst exact; long saves round trips. */
   readonly tokenTtlMs: number;
-  /** Longest time ahead for which tokens are promised, in ms. */
+  /** Longest time for which tokens are promised ahead, in ms. */
   readonly maxWaitMs: number;
 }
 
-/** Protects without being the bottleneck: an API server stands some hundreds to a few thousand calls a second. */
+/** Protects without being the bottleneck: an API server handles hundreds to a few thousand calls per second. */
 export const DEFAULT_GUARD_LIMITS: GuardLimits = {
   ratePerSecond: 500,
   burst: 1_000,
@@ -23,7 +23,7 @@ export const DEFAULT_GUARD_LIMITS: GuardLimits = {
   maxWaitMs: 1_000,
 };
 
-/** What controllers in Go have long been given, as `rest.Config` with QPS 10 and Burst 20. */
+/** The traditional limits of Go controllers: `rest.Config` with QPS 10 and Burst 20. */
 export const CLASSIC_GUARD_LIMITS: GuardLimits = {
   ...DEFAULT_GUARD_LIMITS,
   ratePerSecond: 10,
@@ -32,8 +32,8 @@ export const CLASSIC_GUARD_LIMITS: GuardLimits = {
 };
 
 /**
- * Calls per second that a guard can keep. Beyond the highest a token would last less than 10 us, finer than a round trip to
- * Redis could share; below the lowest, times grow past what a number holds exactly.
+ * The range of rates in calls per second. Above it, a token would last less than 10 us, too short to share over a round trip
+ * to Redis; below it, times exceed the exact range of a number.
  */
 export const GUARD_RATES: { readonly lowest: number; readonly highest: number } = {
   lowest: 0.001,
@@ -42,15 +42,15 @@ export const GUARD_RATES: { readonly lowest: number; readonly highest: number } 
 const MAX_BURST = 1_000_000;
 const MAX_IN_FLIGHT = 10_000;
 
-/** Most of the bucket that is kept from the lowest class. */
+/** Largest share of the bucket that is withheld from the lowest class. */
 export const LARGEST_FLOOR = 0.3;
 
-/** Fills in what is not given. The lowest rate follows the rate: a fiftieth, at least 1. */
+/** Applies defaults. The minimum rate is a fiftieth of the rate, at least 1. */
 export function guardLimits(input: Partial<GuardLimits>): GuardLimits {
   return checkGuardLimits(fillIn(input));
 }
 
-/** @throws KonvergeError `invalid_config` with every limit that cannot work, and the cure */
+/** @throws KonvergeError `invalid_config` with all invalid limits and suggested fixes */
 export function checkGuardLimits(limits: GuardLimits): GuardLimits {
   const issues = issuesOf(limits).map(({ pointer, detail }) => ({
     pointer,
@@ -62,27 +62,27 @@ export function checkGuardLimits(limits: GuardLimits): GuardLimits {
   return limits;
 }
 
-/** What is wrong with limits as they were given, for those who name them otherwise: details begin with "is". */
+/** Returns the errors of limits as they were given. Details have no subject, so callers can prefix their own names. */
 export function findGuardLimitIssues(input: Partial<GuardLimits>): ErrorIssue[] {
   return issuesOf(fillIn(input));
 }
 
-/** What is wrong with a rate, or undefined. */
+/** Returns the error in a rate, or undefined. */
 export function findRateIssue(ratePerSecond: number): string | undefined {
   const { lowest, highest } = GUARD_RATES;
   if (isWithin(ratePerSecond, lowest, highest)) return undefined;
-  return `is ${show(ratePerSecond)}; write calls per second from ${lowest} to ${highest}`;
+  return `must be ${lowest} to ${highest} calls per second (got ${show(ratePerSecond)})`;
 }
 
-/** What is wrong with a number of calls at once, or undefined. */
+/** Returns the error in a concurrency limit, or undefined. */
 export function findInFlightIssue(maxInFlight: number): string | undefined {
   if (Number.isInteger(maxInFlight) && isWithin(maxInFlight, 1, MAX_IN_FLIGHT)) return undefined;
-  return `is ${show(maxInFlight)}; write a whole number from 1 to ${MAX_IN_FLIGHT}`;
+  return `must be an integer from 1 to ${MAX_IN_FLIGHT} (got ${show(maxInFlight)})`;
 }
 
 function fillIn(input: Partial<GuardLimits>): GuardLimits {
   const { ratePerSecond = DEFAULT_GUARD_LIMITS.ratePerSecond } = input;
-  // What follows from a wrong rate is not another mistake.
+  // Consequences of an invalid rate are not reported.
   const sound =
     findRateIssue(ratePerSecond) === undefined ? ratePerSecond : DEFAULT_GUARD_LIMITS.ratePerSecond;
   return {
@@ -104,27 +104,34 @@ function issuesOf(limits: GuardLimits): ErrorIssue[] {
   refuse("ratePerSecond", rateIssue);
   refuse("minRatePerSecond", findRateIssue(minRatePerSecond));
   if (rateIssue === undefined && minRatePerSecond > ratePerSecond) {
-    refuse("minRatePerSecond", `is ${minRatePerSecond}; write at most the rate, ${ratePerSecond}`);
+    refuse(
+      "minRatePerSecond",
+      `must be at most the rate, ${ratePerSecond} (got ${minRatePerSecond})`,
+    );
   }
   const isTtlSound = Number.isInteger(tokenTtlMs) && isWithin(tokenTtlMs, 10, 1_000);
-  if (!isTtlSound) refuse("tokenTtlMs", `is ${show(tokenTtlMs)}; write whole ms from 10 to 1000`);
+  if (!isTtlSound)
+    refuse("tokenTtlMs", `must be an integer from 10 to 1000 ms (got ${show(tokenTtlMs)})`);
   if (!(Number.isInteger(maxWaitMs) && isWithin(maxWaitMs, 10, 10_000))) {
-    refuse("maxWaitMs", `is ${show(maxWaitMs)}; write whole ms from 10 to 10000`);
+    refuse("maxWaitMs", `must be an integer from 10 to 10000 ms (got ${show(maxWaitMs)})`);
   }
   if (!(Number.isInteger(burst) && isWithin(burst, 2, MAX_BURST))) {
-    refuse("burst", `is ${show(burst)}; write a whole number from 2 to ${MAX_BURST}`);
+    refuse("burst", `must be an integer from 2 to ${MAX_BURST} (got ${show(burst)})`);
   } else if (rateIssue === undefined && isTtlSound) {
-    // Below this the lowest class would never find a token above its floor.
+    // With a smaller burst, the lowest class would never get a token above its floor.
     const least = Math.ceil((ratePerSecond * tokenTtlMs) / 1_000 + 1 / (1 - LARGEST_FLOOR));
     if (burst < least) {
       const why = `for ${ratePerSecond} calls/s with tokens of ${tokenTtlMs} ms`;
-      refuse("burst", `is ${burst}; write at least ${least} ${why}, or lower the rate`);
+      refuse(
+        "burst",
+        `must be at least ${least} ${why} (got ${burst}); raise it, or lower the rate`,
+      );
     }
   }
   return issues;
 }
 
-/** Values may come from plain JavaScript, where "500" is as good as 500 until it is added to something. */
+/** Values may come from plain JavaScript, where "500" is not a number. */
 function isWithin(value: unknown, least: number, most: number): boolean {
   return typeof value === "number" && value >= least && value <= most;
 }
@@ -133,7 +140,7 @@ function show(value: unknown): string {
   return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
 }
 
-/** Tokens that lie in a full bucket: what the burst leaves once leased tokens may be as old as their ttl. */
+/** Returns the capacity of the bucket: the burst minus the tokens that leases can hold for their lifetime. */
 export function bucketSize({ ratePerSecond, burst, tokenTtlMs }: GuardLimits): number {
   return burst - (ratePerSecond * tokenTtlMs) / 1_000;
 }

@@ -10,24 +10,24 @@ test("reports all invalid limits of all clusters together, with a fix", () => {
   expect(issues).toEqual([
     {
       pointer: "/clusters/default/rate",
-      detail: "clusters.default.rate: is 0; write calls per second from 0.001 to 100000",
+      detail: "clusters.default.rate: must be 0.001 to 100000 calls per second (got 0)",
     },
     {
       pointer: "/clusters/default/minRate",
-      detail: "clusters.default.minRate: is -1; write calls per second from 0.001 to 100000",
+      detail: "clusters.default.minRate: must be 0.001 to 100000 calls per second (got -1)",
     },
     {
       pointer: "/clusters/default/burst",
-      detail: "clusters.default.burst: is 1; write a whole number from 2 to 1000000",
+      detail: "clusters.default.burst: must be an integer from 2 to 1000000 (got 1)",
     },
     {
       pointer: "/clusters/default/maxInFlight",
-      detail: "clusters.default.maxInFlight: is 1.5; write a whole number from 1 to 10000",
+      detail: "clusters.default.maxInFlight: must be an integer from 1 to 10000 (got 1.5)",
     },
     {
       pointer: "/clusters/edge/burst",
       detail:
-        "clusters.edge.burst: is 40; write at least 52 for 500 calls/s with tokens of 100 ms, or lower the rate",
+        "clusters.edge.burst: must be at least 52 for 500 calls/s with tokens of 100 ms (got 40); raise it, or lower the rate",
     },
   ]);
 });

@@ -54,7 +54,7 @@ test("reports all problems together, by key", () => {
   expect(detailsOf(config)).toEqual([
     "cluster: is unknown; valid options: controllers, workflows, schedules, clusters, settings, use",
     'controllers: duplicate name "a"; use unique names',
-    "clusters.a.rate: is -1; write calls per second from 0.001 to 100000",
+    "clusters.a.rate: must be 0.001 to 100000 calls per second (got -1)",
     expect.stringMatching(/^settings\.logLevel: /),
     "settings.prefx: unknown setting; see docs/configuration.md",
   ]);
