@@ -6,7 +6,7 @@ import { secureHeaders } from "hono/secure-headers";
 import { z } from "zod";
 import { answerUnserved } from "./http/answer-unserved.ts";
 import { auditRoutes } from "./routes/audit-routes.ts";
-import { createAuthenticator, type ApiEnv } from "./access/authenticate.ts";
+import { createAuthenticator, type ApiEnv, type Authenticator } from "./access/authenticate.ts";
 import { isUnrestricted, type Caller } from "./access/caller.ts";
 import { dashboardPages, type PageFrame } from "./pages/dashboard-pages.ts";
 import { describeApi } from "./http/describe-api.ts";
@@ -69,7 +69,7 @@ export interface Api {
 }
 
 export function createApi(options: ApiOptions): Api {
-  const { access, guards, metrics, token, cluster, onError } = options;
+  const { access, metrics, token, cluster, onError } = options;
   const { isLoopback = true, inProcess, rate = DEFAULT_RATE } = options;
   const authenticator = createAuthenticator({
     tokens: access.tokens,
@@ -78,52 +78,11 @@ export function createApi(options: ApiOptions): Api {
     onError,
   });
   const closing = new AbortController();
-  const routes: Route[] = [
-    ...sessionRoutes(authenticator),
-    ...reconcileRoutes(access),
-    ...objectRoutes(access),
-    ...objectActionRoutes(access),
-    ...fleetRoutes(access, cluster),
-    ...queueRoutes(access),
-    ...pauseRoutes(access),
-    ...deadLetterRoutes(access),
-    ...runRoutes(access),
-    ...runActionRoutes(access),
-    ...historyRoutes(access),
-    ...guardRoutes({ guards, clusters: () => access.clusters() }),
-    ...overviewRoutes({ access, guards, home: cluster }),
-    ...auditRoutes(access.audit),
-    ...eventRoutes({
-      access,
-      guards,
-      isStillValid: (caller) => authenticator.isStillValid(caller),
-      onError,
-      signal: closing.signal,
-      heartbeatMs: options.heartbeatMs,
-    }),
-  ];
-  routes.push(describeRoute(routes));
+  const routes = routesOf(options, authenticator, closing.signal);
   const { audit, answers } = access;
   const mount = { audit, answers, rate, closing: closing.signal, onError };
   const app = new Hono<ApiEnv>();
-  app.onError((error, context) => {
-    const response = answerProblem(context, error);
-    if (response.status === 500) onError(error);
-    return response;
-  });
-  app.notFound(answerUnserved(app));
-  app.get("/livez", (context) => context.text("ok\n"));
-  app.get("/readyz", async (context) => {
-    await access.controllers(cluster);
-    return context.text("ok\n");
-  });
-  app.get(ERROR_PAGE, (context) => context.text(errorPage()));
-  const securePage = secureHeaders();
-  app.use("*", async (context, next) => {
-    if (!context.req.path.startsWith("/v1/")) return await securePage(context, next);
-    await next();
-    if (!isJsonResponse(context.res)) context.header("x-content-type-options", "nosniff");
-  });
+  serveBasics(app, options);
   // The pages contain no data, and the login form must be reachable without a token.
   app.route(
     "/",
@@ -158,6 +117,61 @@ export function createApi(options: ApiOptions): Api {
     fetch: (request, env) => app.fetch(request, env),
     close: () => closing.abort(),
   };
+}
+
+function routesOf(
+  { access, guards, cluster, onError, heartbeatMs }: ApiOptions,
+  authenticator: Authenticator,
+  signal: AbortSignal,
+): Route[] {
+  const routes: Route[] = [
+    ...sessionRoutes(authenticator),
+    ...reconcileRoutes(access),
+    ...objectRoutes(access),
+    ...objectActionRoutes(access),
+    ...fleetRoutes(access, cluster),
+    ...queueRoutes(access),
+    ...pauseRoutes(access),
+    ...deadLetterRoutes(access),
+    ...runRoutes(access),
+    ...runActionRoutes(access),
+    ...historyRoutes(access),
+    ...guardRoutes({ guards, clusters: () => access.clusters() }),
+    ...overviewRoutes({ access, guards, home: cluster }),
+    ...auditRoutes(access.audit),
+    ...eventRoutes({
+      access,
+      guards,
+      isStillValid: (caller) => authenticator.isStillValid(caller),
+      onError,
+      signal,
+      heartbeatMs,
+    }),
+  ];
+  routes.push(describeRoute(routes));
+  return routes;
+}
+
+/** Serves errors, probes, the page of error codes and security headers. */
+function serveBasics(app: Hono<ApiEnv>, { access, cluster, onError }: ApiOptions): void {
+  app.onError((error, context) => {
+    const response = answerProblem(context, error);
+    if (response.status === 500) onError(error);
+    return response;
+  });
+  app.notFound(answerUnserved(app));
+  app.get("/livez", (context) => context.text("ok\n"));
+  app.get("/readyz", async (context) => {
+    await access.controllers(cluster);
+    return context.text("ok\n");
+  });
+  app.get(ERROR_PAGE, (context) => context.text(errorPage()));
+  const securePage = secureHeaders();
+  app.use("*", async (context, next) => {
+    if (!context.req.path.startsWith("/v1/")) return await securePage(context, next);
+    await next();
+    if (!isJsonResponse(context.res)) context.header("x-content-type-options", "nosniff");
+  });
 }
 
 /** The route of the OpenAPI document, which is part of the document. */
