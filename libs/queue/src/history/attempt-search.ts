@@ -61,7 +61,7 @@ export async function searchAttempts(
 
 function checkCursor(cursor: string): string {
   if (/^\d+-\d+$/.test(cursor)) return cursor;
-  const detail = `cursor is "${cursor}"; write the "next" of an earlier answer, or leave it out`;
+  const detail = `cursor must be the "next" of an earlier response (got "${cursor}")`;
   throw new KonvergeError("invalid_request", detail, {
     issues: [{ pointer: "/cursor", detail }],
   });
