@@ -3,7 +3,7 @@ import { startControlPlane } from "@konverge/apiserver";
 import { DEMO_VERSION } from "./stage/scripts.ts";
 import { aborted, stopSignal } from "./stage/stop-signal.ts";
 
-/** Runs a real control plane in a process of its own, so that Ctrl-C does not stop it before the demo has cleaned up. */
+/** Runs a real control plane in its own process, so that Ctrl-C does not stop it before the demo has cleaned up. */
 export async function runControlPlane(auditLog: string): Promise<void> {
   const log = createLogger({ service: "control-plane", version: DEMO_VERSION });
   const plane = await startControlPlane({

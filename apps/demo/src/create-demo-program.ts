@@ -20,7 +20,7 @@ interface DemoFlags {
 }
 
 const USAGE = 2;
-/** More than the 20 pools of an act can keep busy. Each worker is a process on this machine. */
+/** More workers than the 20 pools of an act can use. Each worker is a process on this machine. */
 const MAX_WORKERS = 50;
 
 /** The demo's command line, ready to parse. Hidden commands are the demo's own processes. */

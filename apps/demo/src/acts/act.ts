@@ -16,7 +16,7 @@ import type { World } from "../load/world.ts";
 export const ACTS = ["naive", "lazy", "konverge"] as const;
 export type ActName = (typeof ACTS)[number];
 
-/** The load of an act: the same for the same seed, whatever happens while it is played. */
+/** The load of an act: the same for the same seed, whatever happens during the act. */
 interface LoadOptions {
   readonly seed: number;
   readonly pools: number;
@@ -60,7 +60,7 @@ export interface PlayedAct {
   readonly figures: ActFigures;
   readonly lost: readonly LostUpdate[];
   readonly pools: readonly string[];
-  /** Removes the act's objects, then its workers, in this order: the workers are to see the deletions. */
+  /** Removes the act's objects, then its workers, in this order: the workers must see the deletions. */
   end(): Promise<void>;
 }
 
@@ -142,7 +142,7 @@ interface PlayedLoad {
   readonly outage: Awaited<ReturnType<typeof playOutage>> | undefined;
 }
 
-/** Plays the load beside the outside writer, which writes for one more step after the last change. */
+/** Plays the load together with the outside writer, which writes for one more step after the last change. */
 async function playLoad(options: ActOptions, playing: Playing): Promise<PlayedLoad> {
   const { world, load, print, signal } = options;
   const { pools, plan, writer, controllers } = playing;
@@ -161,7 +161,7 @@ async function playLoad(options: ActOptions, playing: Playing): Promise<PlayedLo
     waitForAgreement(options, agreement),
     sleepMs(load.stepMs, signal).then(() => stopWriter(writer)),
   ]);
-  // The writer may have undone it.
+  // The outside writer may have reverted it.
   const isStable = (await waitForAgreement(options, agreement)) !== undefined;
   return { agreedMs: isStable ? agreedMs : undefined, report, outage };
 }
@@ -188,7 +188,7 @@ async function stopWriter(writer: LocalProcess): Promise<WriterReport> {
   return { edits, labels, conflicts } as WriterReport;
 }
 
-/** Other systems ask for reconciles; nobody can ask the naive controllers. */
+/** Other systems request reconciles; the naive controllers accept no requests. */
 async function requestOverHttp({ name, stack, world }: ActOptions, step: LoadStep): Promise<void> {
   if (name === "naive") return;
   const { namespace } = world;
@@ -197,7 +197,7 @@ async function requestOverHttp({ name, stack, world }: ActOptions, step: LoadSte
   );
 }
 
-/** Counts in the audit log of the API server, or takes the client's own count where the server is not ours. */
+/** Counts in the audit log of the API server, or takes the client's own count if the demo did not start the server. */
 async function countCalls(
   { apiServer }: LocalStack,
   {

@@ -23,12 +23,12 @@ interface Counted {
 /** Bookkeeping of watches and elections, the same in all acts. */
 const LEFT_OUT = new Set(["leases", "events"]);
 const WRITES = new Set(["create", "update", "patch", "delete"]);
-/** Verbs that can lose against an earlier write. A create that finds its name taken does not. */
+/** Verbs that can conflict with an earlier write. A create whose name exists is no conflict. */
 const GUARDED = new Set(["update", "patch", "delete"]);
 
 /**
- * Counts API calls in an audit log, without watches, Leases and Events. The log of a real API server and of the embedded one have
- * one format. A JSON Patch whose tests fail is rejected with 422; it is a conflict too.
+ * Counts API calls in an audit log, without watches, Leases and Events. The real API server and the embedded one
+ * use the same format. A JSON Patch whose tests fail is rejected with 422 and counts as a conflict.
  */
 export async function countAuditedCalls(path: string, counted: Counted): Promise<ApiCalls> {
   const total = { calls: 0, writes: 0, conflicts: 0 };

@@ -25,7 +25,7 @@ export async function startKonvergeWorkers({
       stack.start(["worker", "--config", config], {
         KONVERGE_METRICS_PORT: "0",
         KONVERGE_LEASE_NAMESPACE: namespace,
-        // A killed worker is to be replaced within the act.
+        // A killed worker must be replaced within the act.
         KONVERGE_LEASE_DURATION: "4s",
         ...env,
       }),

@@ -5,15 +5,15 @@ import { requestReconcile, waitForReconcile } from "../stage/http-requests.ts";
 import { readWorkerTotals } from "../stage/worker-metrics.ts";
 import type { World } from "../load/world.ts";
 
-/** What happened while the API server stood still. */
+/** What happened while the API server was frozen. */
 export interface OutageFigures {
   readonly seconds: number;
   /** Calls that workers sent to it, probes included. */
   readonly callsSent: number;
-  /** Calls that the guard put off instead of sending them. */
+  /** Calls that the guard deferred instead of sending them. */
   readonly deferred: number;
   readonly probes: number;
-  /** Of the requests taken over HTTP meanwhile, those that no attempt has covered in the end. */
+  /** HTTP requests accepted during the outage that no attempt covered afterwards. */
   readonly lost: number;
 }
 
@@ -30,8 +30,8 @@ export interface OutageOptions {
 const SECONDS = 20;
 
 /**
- * Freezes the API server's process: connections stay open and nothing is answered, the worst kind of outage. Other systems
- * go on asking for reconciles meanwhile. `settle` says in the end whether all of them were kept.
+ * Freezes the API server's process: connections stay open without an answer, the worst kind of outage. Other systems keep
+ * requesting reconciles. `settle` reports whether all requests were kept.
  */
 export async function playOutage(
   options: OutageOptions,
@@ -43,7 +43,7 @@ export async function playOutage(
   const fromMs = Date.now();
   const before = await readWorkerTotals(metrics);
   const asked: string[] = [];
-  // Its calls would end unknown, and then nobody could say what it wrote.
+  // Its calls would have an unknown outcome, and the demo could not tell what it wrote.
   writer.freeze();
   process.kill(serverPid, "SIGSTOP");
   try {
@@ -74,7 +74,7 @@ export async function playOutage(
   };
 }
 
-/** Each half opening hands out one ticket. */
+/** Each half-open period issues one ticket. */
 async function countProbes(
   stack: LocalStack,
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },

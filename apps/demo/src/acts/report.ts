@@ -3,7 +3,7 @@ import { textTable } from "../stage/text-table.ts";
 
 type Row = readonly [label: string, value: (act: ActFigures) => string];
 
-/** What the acts are compared by comes first. */
+/** Rows of the table; the main criteria come first. */
 const ROWS: readonly Row[] = [
   ["API calls per write", ({ callsPerWrite }) => callsPerWrite.toFixed(2)],
   ["conflicts", ({ conflicts }) => String(conflicts)],

@@ -38,7 +38,7 @@ export interface DemoOptions {
 }
 
 const LOAD = { pools: 20, steps: 6, stepMs: 1_250 };
-/** About that of a server in the next region. An in-memory server alone answers too fast for conflicts. */
+/** About the latency of a server in a neighboring region. An in-memory server answers too fast for conflicts. */
 const LATENCY_MS = 20;
 
 /** Plays the three acts and returns the exit code: 0 if both Konverge acts converged without a lost update. */
@@ -144,7 +144,7 @@ async function playNext(
   });
 }
 
-/** The naive act may lose updates: that is what it shows. */
+/** The naive act may lose updates; the demo exists to show them. */
 function isGood({ name, converged, lostUpdates, outage }: ActFigures): boolean {
   if (name === "naive") return true;
   return converged && lostUpdates === 0 && (outage?.lost ?? 0) === 0;
@@ -180,7 +180,7 @@ function explain({ apiServer }: LocalStack): string[] {
   ];
 }
 
-/** Asks before it writes to a cluster that is not on this machine. */
+/** Asks for confirmation before writing to a cluster that is not on this machine. */
 async function assertMayWrite({ cluster, yes }: DemoOptions, { client }: LocalStack) {
   if (cluster !== "kubeconfig" || yes) return;
   const { hostname } = new URL(client.server);

@@ -3,8 +3,8 @@ import { ConfigMap } from "konverge/kinds";
 import { Autoscaler, NodePool } from "../load/kinds.ts";
 
 /**
- * Reads the load from a ConfigMap named `load`, the most that one pool may have from one named `quota`, and writes the
- * pool's replicas: another operator's object. Without the ConfigMaps there is no load, and no quota.
+ * Reads the load from the ConfigMap `load` and the maximum of a pool from the ConfigMap `quota`, and writes the pool's
+ * replicas, which another operator reads. Without the ConfigMaps there is no load and no quota.
  */
 export const autoscaler = defineController({
   name: "autoscaler",
@@ -13,7 +13,7 @@ export const autoscaler = defineController({
     { type: ConfigMap, verbs: ["get"] },
     { type: NodePool, verbs: ["get", "patch"] },
   ],
-  // It looks at the load once a second on purpose.
+  // Reads the load once a second on purpose.
   loopProtection: "report",
   async reconcile({ object: scaler, kube, requeueAfter }) {
     const { poolRef, min, max, targetLoad } = scaler.spec;

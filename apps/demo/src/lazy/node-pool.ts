@@ -2,7 +2,7 @@ import { defineController, ignoreNotFound, setCondition } from "konverge";
 import { ConfigMap } from "konverge/kinds";
 import { Machine, NodePool } from "../load/kinds.ts";
 
-/** Keeps as many machines as the pool's spec says, and tells in its status how many there are. */
+/** Keeps the number of machines in the pool's spec, and reports the current number in its status. */
 export const nodePool = defineController({
   name: "node-pool",
   for: NodePool,

@@ -6,15 +6,15 @@ export const MIN_REPLICAS = 1;
 export const MAX_REPLICAS = 3;
 
 export interface LoadStep {
-  /** Since the start of the act, in ms. */
+  /** Time since the start of the act, in ms. */
   readonly atMs: number;
   /** Load by pool. */
   readonly loads: Readonly<Record<string, string>>;
-  /** Pools that another system asks to reconcile, over HTTP, at this step. */
+  /** Pools whose reconcile another system requests over HTTP at this step. */
   readonly httpRequests: readonly string[];
 }
 
-/** The same steps for the same seed, whatever happens while they are played. */
+/** The same steps for the same seed, whatever happens during the act. */
 export function planLoad(
   pools: readonly string[],
   options: { readonly seed: number; readonly steps: number; readonly intervalMs: number },
@@ -29,7 +29,7 @@ export function planLoad(
   }));
 }
 
-/** The replicas that the autoscaler must arrive at for a load. */
+/** The replicas that the autoscaler must reach for a load. */
 export function replicasFor(load: number): number {
   return Math.min(MAX_REPLICAS, Math.max(MIN_REPLICAS, Math.ceil(load / TARGET_LOAD)));
 }

@@ -20,10 +20,9 @@ export interface LostUpdate {
 }
 
 /**
- * Compares what every writer believes to have written with what the pools hold. An increment of the outside writer that
- * is not in the counter was overwritten; so was a controller's field with another value than its last recorded write,
- * unless the server says that the controller itself wrote the newer one: a worker that was killed may have written
- * without living to record it.
+ * Compares the recorded writes of every writer with the pools. An increment of the outside writer that is missing from
+ * the counter was overwritten. So was a controller's field whose value differs from its last recorded write, unless the
+ * server's managedFields name that controller: a killed worker may have written without recording it.
  */
 export function findLostUpdates(
   pools: readonly PoolObject[],
@@ -40,7 +39,7 @@ export function findLostUpdates(
     const edits = writer.edits[name] ?? 0;
     const counted = Number(pool.metadata.annotations?.[COUNTER] ?? 0);
     return [
-      // Each missing increment is an update lost.
+      // Each missing increment is a lost update.
       ...Array.from({ length: Math.max(0, edits - counted) }, () => ({
         pool: name,
         field: `metadata.annotations["${COUNTER}"]`,
@@ -60,7 +59,7 @@ export function findLostUpdates(
   });
 }
 
-/** True when the manager, and nobody else, last gave the field its value. */
+/** True if the manager, and no other, set the field's current value. */
 function isOwnedBy({ metadata }: PoolObject, manager: string, path: readonly string[]): boolean {
   const owners = (metadata.managedFields ?? []).filter(
     ({ fieldsV1 }) =>
@@ -72,7 +71,7 @@ function isOwnedBy({ metadata }: PoolObject, manager: string, path: readonly str
   return owners.length > 0 && owners.every((owner) => owner.manager === manager);
 }
 
-/** True when every controller has arrived at what the load asks for. */
+/** True if every controller has reached the state that the load requires. */
 export function isConverged(
   facts: {
     readonly pools: readonly PoolObject[];

@@ -13,27 +13,27 @@ export interface WriterOptions {
   readonly seed: number;
   /** Mean pause between two edits of one pool, in ms. */
   readonly pauseMs: number;
-  /** How long it thinks between its read and its write. */
+  /** Time between its read and its write. */
   readonly thinkMs: number;
-  /** Overwrites whatever changed since its read: the mistake that the lost-update check must find. */
+  /** Overwrites changes made since its read: the mistake that the lost-update check must find. */
   readonly blind: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Two at a time per pool, as two replicas of a careless program would: they get into each other's way as well. */
+/** Two concurrent edits per pool, as two replicas of a careless program would make; they conflict with each other too. */
 const HANDS = ["a", "b"] as const;
 
-/** What the writer believes to have written, by pool: the other half of the lost-update check. */
+/** The writer's own record of its writes, by pool: the other half of the lost-update check. */
 export interface WriterReport {
   readonly edits: Readonly<Record<string, number>>;
-  /** Each label belongs to one hand, so that its last value is known for certain. */
+  /** Each label belongs to one of the two writers, so that its last value is certain. */
   readonly labels: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly conflicts: number;
 }
 
 /**
- * Somebody else's program: edits the same pools by plain GET and PUT, knows no queue and no lane, and tries again at
- * once when it loses. Runs until aborted.
+ * A foreign program: edits the same pools by plain GET and PUT, without queue or lane, and retries a conflict
+ * immediately. Runs until aborted.
  */
 export async function runOutsideWriter(options: WriterOptions): Promise<WriterReport> {
   const edits: Record<string, number> = {};

@@ -1,4 +1,4 @@
-/** A reproducible source of U[0, 1): mulberry32 (public domain, Tommy Ettinger). The demo's load must be the same in both acts. */
+/** A reproducible source of U[0, 1): mulberry32 (public domain, Tommy Ettinger). The demo's load must be the same in all acts. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -19,25 +19,25 @@ const CustomResourceDefinition: ResourceType<ApiObject & { status?: JsonObject }
   scope: "Cluster",
 };
 
-/** ConfigMaps that the handlers read, beside the load. */
+/** ConfigMaps that the handlers read, in addition to the load. */
 const SETTINGS = {
   quota: { machinesPerPool: String(MAX_REPLICAS) },
   machine: { image: "debian-13" },
 };
 
-/** A custom resource as its definition describes it: all that the demo needs to install it. */
+/** A custom resource definition, as far as the demo needs it for the installation. */
 export interface Installable {
   crd(): ApiObject & { spec: JsonObject };
 }
 
-/** What the demo makes on the cluster, and takes away again. */
+/** The objects that the demo creates on the cluster and deletes afterwards. */
 export interface World {
   readonly namespace: string;
   install(resources: readonly Installable[]): Promise<void>;
-  /** Makes pools, an autoscaler for each, and the load map. */
+  /** Creates the pools, an autoscaler for each, and the load ConfigMap. */
   populate(pools: readonly string[], loads: Readonly<Record<string, string>>): Promise<void>;
   setLoads(loads: Readonly<Record<string, string>>): Promise<void>;
-  /** Deletes what {@link World.populate} made, and waits until it is gone. */
+  /** Deletes the objects of {@link World.populate} and waits until they are deleted. */
   clear(): Promise<void>;
   /** Deletes the rest: CRDs, Leases, the namespace. */
   remove(leases: readonly string[]): Promise<void>;
@@ -112,7 +112,7 @@ export function createWorld(client: KubeClient, namespace: string): World {
       });
     },
     async clear() {
-      // Scalers first: they would write to pools that are going.
+      // Autoscalers first: they would write to pools that are being deleted.
       const types: readonly ResourceType[] = [Autoscaler, NodePool, Machine];
       for (const type of types) {
         await pollUntil(`no ${type.resource} are left`, async () => {
@@ -132,7 +132,7 @@ export function createWorld(client: KubeClient, namespace: string): World {
       for (const name of installed) {
         await client.delete(CustomResourceDefinition, { name }).catch(ignoreNotFound);
       }
-      // A control plane without its namespace controller leaves it Terminating; nothing is in it any more.
+      // A control plane without a namespace controller leaves it Terminating; it is empty.
       await client.delete(Namespace, { name: namespace }).catch(ignoreNotFound);
     },
   };

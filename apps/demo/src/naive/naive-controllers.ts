@@ -13,7 +13,7 @@ import {
   type ScalerObject,
 } from "../load/kinds.ts";
 
-/** What the tutorials have: a pass over all objects beside the informer's events. */
+/** Interval of the pass over all objects that tutorials add to the informer's events. */
 const RESYNC_MS = 1_000;
 const RESTART_MS = 200;
 const TRIES = 3;
@@ -177,7 +177,7 @@ export class NaiveControllers {
     );
   }
 
-  /** The answer to "the object has been modified" that is found most often. */
+  /** The most common workaround for "the object has been modified". */
   async #replace(
     type: typeof NodePool | typeof Autoscaler,
     body: Pool | Scaler,

@@ -12,12 +12,12 @@ import { aborted, stopSignal } from "../stage/stop-signal.ts";
 import { NaiveControllers } from "./naive-controllers.ts";
 import { NAIVE_AGENT, type NaiveReport } from "./naive-report.ts";
 
-/** Runs the naive controllers until a signal, then logs what they did. */
+/** Runs the naive controllers until a signal, then logs their counts. */
 export async function runNaiveProcess(namespace: string): Promise<void> {
   const log = createLogger({ service: NAIVE_AGENT, version: DEMO_VERSION });
   const config = new KubeConfig();
   config.loadFromDefault();
-  // Without it, the client rejects plain HTTP, which the embedded API server speaks.
+  // Without it, the client rejects plain HTTP, which the embedded API server uses.
   for (const cluster of config.clusters.filter(({ server }) => server.startsWith("http:"))) {
     Object.assign(cluster, { skipTLSVerify: true });
   }

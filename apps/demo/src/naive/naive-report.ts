@@ -2,5 +2,5 @@ import type { ActTotals } from "../load/act-controllers.ts";
 
 export const NAIVE_AGENT = "naive-controllers";
 
-/** What the process logs when it stops. */
+/** The counts that the process logs when it stops. */
 export type NaiveReport = Omit<ActTotals, "jobRetries">;

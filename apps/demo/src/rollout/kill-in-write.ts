@@ -10,12 +10,12 @@ export interface DemoWorker {
   readonly metricsUrl: string;
 }
 
-/** The answer is withheld for long; other calls under way are over by the next look. */
+/** The answer is withheld for longer than this; other calls in flight end before the next check. */
 const LOOKS = 3;
 
 /**
- * Waits until `isWritten` says that the API server has done a write whose answer it keeps back, finds the worker that waits for
- * the answer, and kills it with SIGKILL: it can say to nobody that it has written.
+ * Waits until `isWritten` reports a completed write whose answer the API server withholds, finds the worker that waits for
+ * the answer, and kills it with SIGKILL: the worker cannot record the write.
  */
 export async function killInWrite(
   workers: readonly DemoWorker[],

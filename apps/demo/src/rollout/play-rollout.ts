@@ -10,10 +10,10 @@ import type { Execution } from "./run-timeline.ts";
 import type { TwoClusters } from "./two-clusters.ts";
 
 const WORKFLOW = "fleet-rollout";
-/** The cluster whose workers have the run. */
+/** The cluster whose workers execute the run. */
 export const HOME = "east";
 const ID = "web-2";
-/** The lease of a dead worker runs for ten of them. */
+/** The lease of a dead worker lasts ten of these intervals. */
 const RUN_MS = 90_000;
 
 export interface PlayOptions {
@@ -39,7 +39,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
   const { clusters, workers, client, signal } = options;
   const { print, begin, update } = options.progress;
   const { east } = clusters;
-  // The first upgrade of a worker is done, and its answer is never sent.
+  // The API server applies the first upgrade and never sends the answer.
   east.server.inject({
     verbs: ["patch"],
     resources: ["deployments.apps"],
@@ -104,7 +104,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
   return { run, killed, executions: await readExecutions(options) };
 }
 
-/** What is waited for, in words. */
+/** A description of the wait. */
 function doingOf({ steps, waits = [], endedAt }: RunDetail, killed: DemoWorker): string {
   if (endedAt !== undefined) return "ended";
   const [wait] = waits;
@@ -128,7 +128,7 @@ async function readExecutions({
   try {
     const attempts = await queue.listAttempts(keyOfRun({ workflow: WORKFLOW, id: ID }, HOME));
     return attempts.map(({ worker, outcome, startedAtMs, endedAtMs }) => ({
-      // A worker's id ends with that of its process.
+      // A worker's id ends with its process id.
       worker: workers.find(({ process }) => worker.endsWith(`-${process.pid}`))?.name ?? worker,
       lost: outcome === "lost",
       startedAtMs,

@@ -7,18 +7,18 @@ export const APP = { namespace: "shop", name: "web" };
 const OLD_IMAGE = "registry.example/web:1";
 export const NEW_IMAGE = "registry.example/web:2";
 export const REPLICAS = 3;
-/** What the example counts in the object. */
+/** The annotation in which the example counts rollouts. */
 const ROLLOUTS = "demo.konverge.dev/rollouts";
 
-/** The app as a cluster has it. */
+/** The state of the app on a cluster. */
 export interface AppState {
   readonly image: string;
   readonly available: number;
-  /** Times that it was rolled out, by the count in the object. */
+  /** Number of rollouts, by the count in the object. */
   readonly rollouts: number;
 }
 
-/** The app as it was deployed last week. */
+/** The previously deployed app. */
 export async function deployOldApp(client: KubeClient, signal: AbortSignal): Promise<void> {
   const labels = { app: APP.name };
   await create(client, Namespace, { metadata: { name: APP.namespace } });

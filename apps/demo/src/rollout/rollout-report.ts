@@ -1,7 +1,7 @@
 import { terminalWidth, textTable } from "../stage/text-table.ts";
 import type { TimelineRow } from "./run-timeline.ts";
 
-/** Something that must be so in the end, and what was found. */
+/** An expected final state, and the state that was found. */
 export interface Check {
   readonly ok: boolean;
   readonly what: string;
@@ -24,7 +24,7 @@ export function renderTimeline(rows: readonly TimelineRow[]): string {
   );
 }
 
-/** A worker that dies in a body tells nobody of that try. */
+/** A worker that dies in a body does not record that try. */
 function triesText(tries: number, workers: readonly string[]): string {
   const untold = workers.length - 1;
   return untold > 0 ? `${tries} + ${untold} cut off` : String(tries);

@@ -25,7 +25,7 @@ export interface RolloutOptions {
 const POD_MS = 400;
 const SOAK_SECONDS = 3;
 
-/** Plays the rollout over two clusters and returns the exit code: 0 when all is as it must be in the end. */
+/** Plays the rollout over two clusters and returns the exit code: 0 if all final checks pass. */
 export async function runRollout(options: RolloutOptions): Promise<number> {
   const { signal } = options;
   const config = exampleFile("fleet-rollout.config.ts");
@@ -99,7 +99,7 @@ async function startWorkers(
     const worker = stack.start(["worker", "--config", config], {
       KONVERGE_METRICS_PORT: "0",
       KONVERGE_LEASE_NAMESPACE: APP.namespace,
-      // A worker that is killed must be missed soon in a story of a minute.
+      // A killed worker must be detected soon in a scenario of a minute.
       KONVERGE_LEASE_DURATION: "4s",
     });
     cleanup.defer(() => worker.stop());

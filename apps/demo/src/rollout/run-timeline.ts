@@ -1,7 +1,7 @@
 import { defined } from "@konverge/core";
 import type { RunDetail } from "@konverge/contracts";
 
-/** An activation of a run: which worker executed it, and when. Times are epoch ms by Redis's clock. */
+/** An execution of a run: its worker and times, in epoch ms by Redis's clock. */
 export interface Execution {
   readonly worker: string;
   /** Its worker died. */
@@ -13,9 +13,9 @@ export interface Execution {
 export interface TimelineRow {
   readonly step: string;
   readonly kind: string;
-  /** Tries that came to an end; undefined where there are none, as of a sleep. */
+  /** Completed tries; undefined for steps without tries, such as a sleep. */
   readonly tries: number | undefined;
-  /** Who had it: all but the last died in it. */
+  /** Workers that executed it; all but the last died during it. */
   readonly workers: readonly string[];
   readonly tookMs: number;
   readonly by?: string;
@@ -23,8 +23,8 @@ export interface TimelineRow {
 }
 
 /**
- * The steps of a run in the order of recording, each with the worker whose activation recorded it. A step that was at work when
- * a worker died is the first that was recorded after that, and takes from where it began there.
+ * The steps of a run in the order of recording, each with the worker whose execution recorded it. The first step recorded
+ * after a worker's death was running when the worker died, and starts where it began there.
  */
 export function timelineOf(
   steps: RunDetail["steps"],
@@ -46,7 +46,7 @@ export function timelineOf(
       kind,
       tries: attempts,
       workers: [...died, ...(owner === undefined ? [] : [owner])].map(({ worker }) => worker),
-      // A sleep is recorded when it begins.
+      // A sleep is recorded when it starts.
       tookMs: until === undefined ? Math.max(0, atMs - fromMs) : Date.parse(until) - atMs,
       failed: error !== undefined,
       ...defined({ by }),

@@ -9,7 +9,7 @@ export interface StandInOptions {
   readonly namespace: string;
   /** How long a pod takes to be replaced, in ms. */
   readonly podMs: number;
-  /** Told what it could not write. */
+  /** Receives failed writes. */
   readonly onError: (error: Error) => void;
 }
 
@@ -17,15 +17,15 @@ export interface StandInOptions {
 const BROKEN_TAG = ":broken";
 
 /**
- * Stands in for the Deployment controller and the nodes, which an API server alone does not have: it writes the status that
- * they would, pod by pod, on a cluster with room for everything. There are no ReplicaSets and no pods, and nothing runs.
+ * Replaces the Deployment controller and the nodes, which an API server alone does not have: it writes the same status,
+ * pod by pod, as on a cluster with enough capacity. It creates no ReplicaSets and no Pods.
  */
 export function standInForDeployments(
   client: KubeClient,
   { namespace, podMs, onError }: StandInOptions,
 ): AsyncDisposable {
   const stopping = new AbortController();
-  /** Template that the counted pods are of, by uid. */
+  /** Template of the counted pods, by uid. */
   const templates = new Map<string, string>();
 
   const round = async () => {
@@ -61,7 +61,7 @@ export function standInForDeployments(
   };
 }
 
-/** One pod further than before. A rollout keeps the old pods until the new ones are there, so none is ever missing. */
+/** Advances the rollout by one pod. Old pods stay until their replacements are ready, so no pod is ever missing. */
 export function nextStatus(deployment: DeploymentObject, isNewTemplate: boolean): Status {
   const { spec, status = {}, metadata } = deployment;
   const wanted = spec?.replicas ?? 1;

@@ -8,16 +8,16 @@ import { createApiServer, guard, type EmbeddedApiServer } from "@konverge/apiser
 interface DemoCluster {
   readonly name: "east" | "west";
   readonly server: EmbeddedApiServer;
-  /** The demo's own access: nothing holds it back. */
+  /** The demo's own access, without a guard. */
   readonly client: KubeClient;
-  /** How often workers have sent such a request, answered or not, of a resource. */
+  /** Number of such requests of a resource that workers sent, answered or not. */
   readonly countWorkerCalls: (verb: string, resource: string) => Promise<number>;
 }
 
 export interface TwoClusters extends AsyncDisposable {
   readonly east: DemoCluster;
   readonly west: DemoCluster;
-  /** A kubeconfig with a context for each, which has its name. */
+  /** A kubeconfig with one context per cluster, named after it. */
   readonly kubeconfigPath: string;
 }
 
