@@ -264,7 +264,7 @@ const ISOLATE = ["guard", "isolate", "default"];
 const RATE = ["guard", "set-rate", "default"];
 const REASON = ["--reason", WHY];
 const NO_GUARD = /no (guard found for|worker has told) .*; run .*guard list. for the names/;
-const NO_RATE = /'rate'.* from 0.001 to 100000, or "configured"/;
+const NO_RATE = /'rate'.* 0.001 to 100000 calls per second .*; or use "configured"/;
 test.each([
   ["no guard yet", [...ISOLATE, ...REASON], NO_GUARD, 3],
   ["an unknown cluster", ["guard", "show", "nobody"], NO_GUARD, 3],
@@ -278,7 +278,7 @@ test.each([
   ["NaN", [...RATE, "NaN", ...REASON], NO_RATE, 2],
   ["a huge rate", [...RATE, "1e9", ...REASON], NO_RATE, 2],
   ["no rate at all", [...RATE, "", ...REASON], NO_RATE, 2],
-])("%s is one line that names it and the cure", async (_what, args, operatorReason, code) => {
+])("%s is reported in one line with a fix", async (_what, args, operatorReason, code) => {
   const ended = await konverge(args);
   expect(ended.stderr).toMatch(operatorReason);
   expect(ended.stderr).toMatch(/^.+\n$/);
@@ -288,7 +288,12 @@ test.each([
 test.each([
   ["away", "redis://ada:s3cret@127.0.0.1:1?password=s3cret", 6, "Redis at redis://127.0.0.1:1 "],
   ["no URL", "s3cret", 2, "KONVERGE_REDIS_URL: use redis://"],
-  ["a URL with a bare %", "redis://:s3cret%@127.0.0.1:1", 2, "KONVERGE_REDIS_URL: write a %"],
+  [
+    "a URL with a bare %",
+    "redis://:s3cret%@127.0.0.1:1",
+    2,
+    "KONVERGE_REDIS_URL: encode a literal %",
+  ],
 ])(
   "P12: reports Redis %s in one line without secrets",
   async (_what, url, code, operatorReason) => {
@@ -335,15 +340,15 @@ test.each([
   const [code] = await once(child, "close");
   const lines = stderr.split("\n").map((line) => line.trim());
   for (const [name, fix] of [
-    ["default.rate: is 0", "from 0.001 to 100000"],
-    ["default.minRate: is NaN", "from 0.001 to 100000"],
-    ["default.burst: is 1.5", "a whole number"],
-    ["default.maxInFlight: is -1", "a whole number from 1"],
-    ["huge.rate: is 1000000000", "from 0.001 to 100000"],
-    ["negative.rate: is -5", "from 0.001 to 100000"],
-    ["small.burst: is 100", "at least 102 for 1000 calls/s"],
+    ["default.rate", "must be 0.001 to 100000 calls per second (got 0)"],
+    ["default.minRate", "must be 0.001 to 100000 calls per second (got NaN)"],
+    ["default.burst", "must be an integer"],
+    ["default.maxInFlight", "must be an integer from 1"],
+    ["huge.rate", "(got 1000000000)"],
+    ["negative.rate", "(got -5)"],
+    ["small.burst", "must be at least 102"],
   ] as const) {
-    expect(lines.find((line) => line.startsWith(`clusters.${name};`))).toContain(fix);
+    expect(lines.find((line) => line.startsWith(`clusters.${name}: `))).toContain(fix);
   }
   expect(lines.filter((line) => line.startsWith("clusters."))).toHaveLength(7);
   expect(code).toBe(2);

@@ -160,5 +160,5 @@ function parseRate(text: string): number | typeof CONFIGURED {
   const rate = text.trim() === "" ? Number.NaN : Number(text);
   const issue = findRateIssue(rate);
   if (issue === undefined) return rate;
-  throw new InvalidArgumentError(`It ${issue}, or "${CONFIGURED}".`);
+  throw new InvalidArgumentError(`The rate ${issue}; or use "${CONFIGURED}".`);
 }
