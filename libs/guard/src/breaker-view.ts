@@ -3,29 +3,29 @@ import { createLocalHealth, type Health } from "./local-health.ts";
 import { createProber } from "./prober.ts";
 import type { ResultClass } from "./result-class.ts";
 
-/** What a process knows of the breaker. */
+/** The state of the breaker as a process last saw it. */
 export interface BreakerUpdate {
   readonly mode: BreakerMode;
-  /** 0: nothing is known yet. */
+  /** 0 before the first update. */
   readonly generation: number;
-  /** Nothing is granted before, as far as is known. */
+  /** Time until calls can be admitted, in ms. */
   readonly waitMs: number;
 }
 
-/** How one process sees the fleet's breaker, and itself. */
+/** A process's view of the shared breaker and of its own health. */
 export interface BreakerView {
   readonly mode: BreakerMode;
   readonly generation: number;
   readonly news: BreakerUpdate;
   readonly health: Health["kind"];
-  /** Why a call may not be sent, and when to try again; undefined when it may wait for a token, or be the probe. */
+  /** Returns the deferral of a call; undefined if the call can wait for a token or be the probe. */
   refuse(call: GateCall): KonvergeError | undefined;
   mayProbe(call: GateCall): boolean;
-  /** A deferral with a jitter that keeps those who were told the same time from coming back together. */
+  /** Returns a deferral with jitter, so that calls with the same delay do not return together. */
   defer(why: string, afterMs: number): KonvergeError;
-  /** True when it is news: what was leased before is void. */
+  /** Returns true for a newer state, which voids earlier leases. */
   learn(news: BreakerUpdate): boolean;
-  /** A call of this process ended. */
+  /** Records the result of a call of this process. */
   noteEnd(result: ResultClass): void;
   stop(): void;
 }
@@ -37,21 +37,21 @@ export interface BreakerViewOptions {
   readonly clock: () => number;
   readonly random: () => number;
   readonly schedule: (ms: number, work: () => void) => () => void;
-  /** Workers that share the breaker, as far as is known. */
+  /** Number of workers that share the breaker, as last reported. */
   readonly live: () => number;
 }
 
-/** Waited out at most when told to defer, on top of what is known. */
+/** Longest jitter of a deferral, in ms. */
 const DEFER_JITTER_MS = 1_000;
-/** Nobody knows when a person resets it. To ask this process again costs nothing, and workers fetch no work until then. */
+/** Delay for an isolated server, in ms. Short, because checks are local and workers take no jobs meanwhile. */
 const ISOLATED_MS = 1_000;
 const SPREAD_PER_WORKER_MS = 50;
 const MAX_SPREAD_MS = 1_000;
 
 const WHY_LOCAL: Readonly<Record<Exclude<Health["kind"], "well">, string>> = {
-  doubtful: "every call of this worker failed lately",
-  unwell: "this worker cannot reach the API server, though others can",
-  unauthorized: "the API server refuses this worker's credentials (401)",
+  doubtful: "recent calls of this worker all failed",
+  unwell: "this worker cannot reach the API server, but others can",
+  unauthorized: "the API server rejects this worker's credentials (401)",
 };
 const WHY_MODE: Readonly<Record<Exclude<BreakerMode, "closed">, string>> = {
   open: "the circuit breaker of the API server is open",
@@ -103,7 +103,7 @@ export function createBreakerView(options: BreakerViewOptions): BreakerView {
       if (mode !== "isolated" && nowMs >= untilMs && view.mayProbe(call)) return undefined;
       return view.defer(WHY_MODE[mode], mode === "isolated" ? ISOLATED_MS : untilMs - nowMs);
     },
-    // The callers' own calls may be given up at any moment, and then say nothing.
+    // Calls of users can be aborted at any time, and then give no evidence.
     mayProbe: (call) => probe === undefined || call.probe === true,
     defer(why, afterMs) {
       const atLeastMs = Math.max(100, afterMs);
@@ -117,7 +117,7 @@ export function createBreakerView(options: BreakerViewOptions): BreakerView {
       if (news.generation === generation && news.mode === mode) return false;
       const isFirstContact = generation === 0 && news.mode === "closed";
       ({ mode, generation } = news);
-      // From here on it is the fleet's trouble, not ours.
+      // The failure affects the fleet, not this process alone.
       if (mode !== "closed") local.clear();
       if (mode === "closed") prober.stop();
       else prober.arm();

@@ -1,7 +1,7 @@
-/** Expects as many calls while a token lives as there were lately. */
+/** Predicts the calls within the lifetime of a token from recent calls. */
 export interface DemandForecast {
   note(): void;
-  /** Calls to be expected within one window from now. */
+  /** Expected calls within the next window. */
   at(nowMs: number): number;
 }
 

@@ -1,23 +1,23 @@
-/** How many calls a process may have under way. */
+/** The limit of concurrent calls of a process. */
 export interface FlightLimit {
-  /** The present limit. */
+  /** The current limit. */
   at(nowMs: number): number;
-  /** So many are under way after one more began. */
+  /** Records the number of calls in flight after a start. */
   noteBegin(inFlight: number): void;
-  /** A call was answered well while `inFlight` others were under way. */
+  /** Records a successful call with `inFlight` other calls in flight. */
   noteOk(wasFull: boolean): void;
 }
 
-/** Never fewer: a quiet process must be able to begin. */
+/** Minimum, so that an idle process can start. */
 const FEWEST = 4;
-/** Room over what was lately under way on average. */
+/** Headroom over the recent average of calls in flight. */
 const ROOM = 3;
 const WINDOW_MS = 2_000;
 
 /**
- * Follows what is needed: three times what was lately under way on average, and one more with each good answer while the
- * limit is reached, which doubles it per round trip. When a server stops to answer, nothing is answered well, so
- * the limit stays and few calls are caught in it (Little's law: calls under way = rate * latency).
+ * Follows demand: three times the recent average of calls in flight, plus one per successful call while the limit is reached,
+ * which doubles it per round trip. If a server stops responding, no call succeeds, so the limit stays and few calls hang
+ * (Little's law: calls in flight = rate * latency).
  */
 export function createFlightLimit(most: number, startMs: number): FlightLimit {
   let limit = Math.min(most, FEWEST);

@@ -4,15 +4,15 @@ import { guardKeys } from "./guard-keys.ts";
 import { createGuardStore, type GuardStore, type OperatorAction } from "./guard-store.ts";
 import { readGuard, type GuardView } from "./guard-view.ts";
 
-/** What people do with guards, without being a worker. Every order is kept with who gave it and why. */
+/** Operator actions on guards, for processes that are not workers. Each action is stored with its author and reason. */
 export interface GuardControl extends AsyncDisposable {
-  /** Undefined when no worker has ever guarded this cluster. @throws KonvergeError `redis_unavailable` */
+  /** Returns undefined if no worker has ever guarded this cluster. @throws KonvergeError `redis_unavailable` */
   read(cluster: string): Promise<GuardView | undefined>;
-  /** Nothing is sent to the API server any more, until `reset`. @throws KonvergeError `not_found`, `invalid_request` */
+  /** Stops all calls to the API server until `reset`. @throws KonvergeError `not_found`, `invalid_request` */
   isolate(cluster: string, action: OperatorAction): Promise<void>;
-  /** Closes the breaker: with an empty bucket and a fifth of the rate, as after an outage. */
+  /** Closes the breaker, with an empty bucket and a fifth of the rate, as after an outage. */
   reset(cluster: string, action: OperatorAction): Promise<void>;
-  /** Sets the fleet's rate at once, in calls per second; undefined goes back to the configured one. */
+  /** Sets the fleet's rate immediately, in calls per second; undefined restores the configured rate. */
   setRate(
     cluster: string,
     ratePerSecond: number | undefined,
@@ -26,7 +26,7 @@ export function openGuardControl(options: {
   readonly prefix: string;
 }): GuardControl {
   const redis = openOnceOnly(options.redis);
-  // Failures reach the caller; without a listener they would be thrown once more.
+  // Failures reach the caller; without a listener they would also be thrown.
   redis.on("error", () => undefined);
   const withStore = <T>(cluster: string, work: (store: GuardStore) => Promise<T>): Promise<T> =>
     withRedis(redis, () => work(createGuardStore(redis, guardKeys(options.prefix, cluster))));
@@ -34,9 +34,9 @@ export function openGuardControl(options: {
     for (const field of ["by", "reason"] as const) {
       const { length } = action[field].trim();
       if (length > 0 && length <= 200) continue;
-      const fix = `say ${field === "by" ? "who" : "why"}, in at most 200 characters`;
-      throw new KonvergeError("invalid_request", `${field}: ${fix}`, {
-        issues: [{ pointer: `/${field}`, detail: fix }],
+      const detail = "is required, with at most 200 characters";
+      throw new KonvergeError("invalid_request", `${field}: ${detail}`, {
+        issues: [{ pointer: `/${field}`, detail }],
       });
     }
     return action;

@@ -1,25 +1,24 @@
 import { KonvergeError } from "@konverge/core";
 
-/** Where a cluster's guard lives in Redis: one hash tag, so that the scripts may touch all of it. */
+/** The names of a cluster's guard in Redis, under one hash tag, so that scripts can use all of them. */
 export interface GuardKeys {
   readonly state: string;
   readonly live: string;
   readonly failing: string;
   readonly transitions: string;
-  /** Transitions are told here; only an accelerator. */
+  /** Channel of transitions; an accelerator only. */
   readonly channel: string;
 }
 
-/** Beside the queue's names, under the cluster's own root `<prefix>:{<cluster>}`. @throws KonvergeError `invalid_config` */
+/** Returns the names under the cluster's root `<prefix>:{<cluster>}`, next to the queue's. @throws KonvergeError `invalid_config` */
 export function guardKeys(prefix: string, cluster: string): GuardKeys {
   if (prefix === "" || /[{}\s]/.test(prefix)) {
     throw new KonvergeError(
       "invalid_config",
-      `prefix "${prefix}" must not be empty, nor hold braces or spaces`,
+      `prefix "${prefix}" must not be empty or contain braces or spaces`,
     );
   }
-  if (cluster === "")
-    throw new KonvergeError("invalid_config", "cluster is empty; name what is guarded");
+  if (cluster === "") throw new KonvergeError("invalid_config", "cluster must not be empty");
   const root = `${prefix}:{${encodeURIComponent(cluster)}}/guard`;
   return {
     state: root,

@@ -9,25 +9,25 @@ import { parseTransition, type Transition } from "./transition.ts";
 interface LimitsSet {
   readonly changed: boolean;
   readonly revision: number;
-  /** What stood there before, with who had set it; undefined for the first. */
+  /** The previous limits and the worker that set them; undefined the first time. */
   readonly before?: { readonly limits: GuardLimits; readonly by: string };
 }
 
-/** An order by a person: who, and why, are kept with it. */
+/** The author and reason of an operator action. */
 export interface OperatorAction {
   readonly by: string;
   readonly reason: string;
 }
 
 export interface GuardStore {
-  /** False while it makes no sense to send anything. */
+  /** False while commands would fail. */
   readonly reachable: boolean;
   admit(ask: AdmitRequest): Promise<StoreAnswer>;
   configure(limits: GuardLimits, by: string): Promise<LimitsSet>;
   act(kind: "isolate" | "reset", action: OperatorAction): Promise<void>;
-  /** Undefined goes back to the configured rate. */
+  /** Undefined restores the configured rate. */
   setRate(ratePerSecond: number | undefined, action: OperatorAction): Promise<void>;
-  /** All that is known: the state's fields, workers that reported lately, transitions newest first. */
+  /** Reads the state's fields, the workers with recent reports, and the transitions, newest first. */
   read(): Promise<{
     readonly fields: Readonly<Record<string, string>>;
     readonly liveWorkers: readonly string[];
@@ -50,7 +50,7 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
     if (answer === "changed") return;
     throw new KonvergeError(
       "not_found",
-      "no worker has told the limits of this cluster's guard yet; start one first",
+      "the guard of this cluster has no limits yet; start a worker first",
     );
   };
   return {
@@ -74,7 +74,7 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
     act: (kind, action) => run(kind, action),
     setRate: (ratePerSecond, action) => run("setRate", action, ratePerSecond ?? ""),
     async read() {
-      // The script forgets silent workers only when another one reports, and while it is not closed nobody does.
+      // The script removes silent workers only on reports, and there are none while the breaker is not closed.
       const sinceUs = (await readClockUs(redis, state)) - BREAKER.quorumUs;
       const [fields, liveWorkers, failingWorkers, texts] = await Promise.all([
         redis.hgetall(state),

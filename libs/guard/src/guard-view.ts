@@ -2,7 +2,7 @@ import type { BreakerMode, GuardLimits } from "@konverge/core";
 import type { GuardStore } from "./guard-store.ts";
 import type { Transition } from "./transition.ts";
 
-/** All that is known of one cluster's guard, in one call. */
+/** The complete state of a cluster's guard. */
 export interface GuardView {
   readonly cluster: string;
   readonly breaker: {
@@ -19,16 +19,16 @@ export interface GuardView {
       readonly slow: number;
       readonly throttled: number;
     };
-    /** Of a person who isolated it. */
+    /** The operator action that isolated it. */
     readonly isolated?: { readonly by: string; readonly reason: string; readonly at: string };
   };
   readonly rate: {
-    /** What the fleet may send now, in calls per second; cut by trouble, won back by success. */
+    /** Current rate of the fleet in calls per second: failures lower it, successes restore it. */
     readonly current: number;
     readonly limits: GuardLimits;
     readonly setBy: string;
     readonly pausedUntil?: string;
-    /** Of a person who set the rate. */
+    /** The operator action that set the rate. */
     readonly override?: {
       readonly ratePerSecond: number;
       readonly by: string;
@@ -36,13 +36,13 @@ export interface GuardView {
       readonly at: string;
     };
   };
-  /** That reported outcomes, and failures, within the last 10 s. */
+  /** Workers that reported results, and failures, within the last 10 s. */
   readonly workers: { readonly live: readonly string[]; readonly failing: readonly string[] };
   /** Newest first. */
   readonly transitions: readonly Transition[];
 }
 
-/** Undefined when no worker has ever guarded this cluster. */
+/** Returns undefined if no worker has ever guarded this cluster. */
 export async function readGuard(
   store: GuardStore,
   cluster: string,

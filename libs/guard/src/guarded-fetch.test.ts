@@ -16,7 +16,7 @@ function watchedGate() {
 const answering = (status: number, headers: Record<string, string> = {}) =>
   (() => Promise.resolve(new Response(null, { status, headers }))) as typeof fetch;
 
-test("tells the gate what is asked and how it ended", async () => {
+test("reports the request and its result to the gate", async () => {
   const { gate, calls, results } = watchedGate();
   const call = guardFetch(gate, {
     priority: "retry",
@@ -30,7 +30,7 @@ test.each([
   [new DOMException("late", "TimeoutError"), "timeout"],
   [new DOMException("never mind", "AbortError"), "aborted"],
   [new TypeError("fetch failed"), "network"],
-])("%s is told as %s", async (error, kind) => {
+])("reports %s as %s", async (error, kind) => {
   const { gate, results } = watchedGate();
   const failing = async () => {
     throw error;
@@ -39,7 +39,7 @@ test.each([
   await expect(call(new Request("http://x/"))).rejects.toBe(error);
   expect(results).toEqual([{ kind }]);
 });
-test("what the gate refuses is not sent", async () => {
+test("does not send rejected requests", async () => {
   const refusal = new Error("not now");
   let sent = 0;
   const call = guardFetch(

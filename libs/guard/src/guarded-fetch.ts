@@ -9,7 +9,7 @@ import {
 export interface GuardedFetchOptions {
   /** Default `event`. */
   readonly priority?: CallPriority;
-  /** Default: the global one. */
+  /** Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
@@ -23,9 +23,9 @@ const VERBS: Readonly<Record<string, CallVerb>> = {
 };
 
 /**
- * `fetch` through a gate: each request waits for its token, and how it ended is told to the gate. For any HTTP API that a fleet
- * of processes must not storm.
- * @throws KonvergeError `deferred` (with `retryAfterMs`) when the request was not sent; else what `fetch` throws.
+ * Returns a `fetch` that requests a token for each request and reports the result to the gate. Protects any HTTP API from a
+ * fleet of processes.
+ * @throws KonvergeError `deferred` with `retryAfterMs` if the request was not sent, else the errors of `fetch`
  * @example
  * const guard = await createGuard({ redis: { url }, cluster: "api.example.com", workerId: `${process.pid}` });
  * const call = guardFetch(guard);
@@ -56,7 +56,7 @@ export function guardFetch(gate: Gate, options: GuardedFetchOptions = {}): typeo
   };
 }
 
-/** A timeout is the server's; whoever aborted otherwise had reasons of its own. */
+/** A timeout is a failure of the server; other aborts are not. */
 function endOf(error: unknown): "timeout" | "aborted" | "network" {
   const name = error instanceof Error ? error.name : "";
   if (name === "TimeoutError" || (isKonvergeError(error) && error.code === "timed_out"))
@@ -64,7 +64,7 @@ function endOf(error: unknown): "timeout" | "aborted" | "network" {
   return name === "AbortError" ? "aborted" : "network";
 }
 
-/** Whole seconds; a date would need equal clocks. */
+/** Parses seconds only; a date would need synchronized clocks. */
 function readRetryAfter(header: string | null): number | undefined {
   return header !== null && /^\d+$/.test(header.trim()) ? Number(header) * 1_000 : undefined;
 }

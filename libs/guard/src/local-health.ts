@@ -1,10 +1,10 @@
-/** Failures in a row, all of this process, after which it stops and waits for the fleet's word. */
+/** Consecutive failures after which this process pauses and waits for the fleet's breaker. */
 const FAILURES = 12;
-/** How long the fleet has to agree, in ms. */
+/** Time for the fleet's breaker to open, in ms. */
 const CONFIRM_MS = 2_000;
 const FIRST_TRY_MS = 2_000;
 const LONGEST_TRY_MS = 30_000;
-/** So many refused credentials within the window pause this process. */
+/** Rejected credentials within the window that pause this process. */
 const REFUSALS = 3;
 const REFUSAL_WINDOW_MS = 10_000;
 const FIRST_PAUSE_MS = 5_000;
@@ -12,26 +12,26 @@ const LONGEST_PAUSE_MS = 60_000;
 
 export type Health =
   | { readonly kind: "well" }
-  /** Too many failures of our own; the fleet may open its breaker any moment. */
+  /** Too many failures of this process; the fleet's breaker may open at any time. */
   | { readonly kind: "doubtful"; readonly againMs: number }
-  /** The fleet goes on without us, so it is us. One call in a while is let through to see. */
+  /** The fleet's breaker stays closed, so this process is the cause. Occasional calls test for recovery. */
   | { readonly kind: "unwell"; readonly againMs: number }
-  /** Our credentials are refused. */
+  /** The credentials of this process are rejected. */
   | { readonly kind: "unauthorized"; readonly againMs: number };
 
 export interface LocalHealth {
-  /** How this process stands at `nowMs`; `againMs` is how long calls should stay away. */
+  /** Returns the health at `nowMs`; `againMs` is the delay of calls. */
   at(nowMs: number): Health;
   noteOk(): void;
   noteFailed(nowMs: number): void;
   noteUnauthorized(nowMs: number): void;
-  /** Lets one call through to see whether it is better; the next only after a longer time. */
+  /** Admits one test call; the next one only after a longer time. */
   startTry(nowMs: number): void;
-  /** The fleet's breaker moved: whatever we had is everybody's. */
+  /** Resets the failures, because the fleet's breaker has changed. */
   clear(): void;
 }
 
-/** The breaker of one process: for a broken network of its own, which must not stop the fleet, and for its credentials. */
+/** The breaker of one process, for its own network failures, which must not stop the fleet, and for its credentials. */
 export function createLocalHealth(random: () => number = Math.random): LocalHealth {
   let failures = 0;
   let trippedMs: number | undefined;

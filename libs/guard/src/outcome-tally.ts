@@ -1,6 +1,6 @@
 import type { ResultClass } from "./result-class.ts";
 
-/** What a worker reports: counts of how calls ended, all granted under one generation. */
+/** A worker's report: result counts of calls of one generation. */
 interface OutcomeReport {
   readonly generation: number;
   readonly ok: number;
@@ -13,9 +13,9 @@ interface OutcomeReport {
 }
 
 export interface OutcomeTally {
-  /** Calls noted and not taken yet. */
+  /** Recorded calls that were not reported yet. */
   readonly size: number;
-  /** Failures in a row since the last report, or over reports that held nothing else. */
+  /** Consecutive failures since the last report, or over reports with failures only. */
   readonly trailing: number;
   note(end: {
     readonly generation: number;
@@ -25,14 +25,14 @@ export interface OutcomeTally {
   }): void;
   /** Empties the tally. */
   take(generation: number): OutcomeReport;
-  /** Puts back what was never sent. */
+  /** Restores a report that was not sent. */
   restore(report: OutcomeReport): void;
 }
 
-/** A server may ask for more; nobody would wait so long. */
+/** Upper bound for a server's Retry-After, in ms. */
 export const MAX_RETRY_AFTER_MS = 60_000;
 
-/** Counts the ends of calls of the newest generation; those of older ones no longer matter. */
+/** Counts the results of calls of the newest generation; older ones are ignored. */
 export function createOutcomeTally(): OutcomeTally {
   let generation = 0;
   let ok = 0;
@@ -95,7 +95,7 @@ export function createOutcomeTally(): OutcomeTally {
     },
     restore(report) {
       if (report.generation !== generation) return;
-      // It came before what has been noted since.
+      // The restored results precede the recorded ones.
       trailing = ok > 0 ? trailing : trailing + report.trailing;
       ok += report.ok;
       failed += report.failed;

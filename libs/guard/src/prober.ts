@@ -3,23 +3,23 @@ export interface ProberOptions {
   readonly schedule: (ms: number, work: () => void) => () => void;
   readonly random: () => number;
   readonly isDue: () => boolean;
-  /** Until a probe can be granted, as far as is known. */
+  /** Time until a probe can be granted. */
   readonly waitMs: () => number;
-  /** Processes draw their moment from this, so that not all ask at once. */
+  /** Range of the random delay that spreads the requests of processes. */
   readonly spreadMs: () => number;
 }
 
 export interface Prober {
-  /** The breaker is not closed: probe when the time has come, until stopped. */
+  /** Sends probes when they are due, until stopped. */
   arm(): void;
   stop(): void;
 }
 
-/** The breaker's rule: a server that needs longer for one read is not back. */
+/** Longest probe: a server that needs more time has not recovered. */
 export const PROBE_DEADLINE_MS = 5_000;
 const PAUSE_MS = 1_000;
 
-/** Sends the probe when nobody else calls: while the breaker is open, workers take no work. */
+/** Sends probes without waiting for calls: while the breaker is open, workers take no jobs. */
 export function createProber({
   probe,
   schedule,
@@ -48,7 +48,7 @@ export function createProber({
     const cancelDeadline = schedule(PROBE_DEADLINE_MS, () =>
       running?.abort(new Error("the probe took too long")),
     );
-    // How the probe ended the gate has seen; that it was deferred means that another one is under way.
+    // The gate has recorded the result; a deferral means that another probe is in flight.
     await send(running.signal).catch(() => undefined);
     cancelDeadline();
     running = undefined;

@@ -1,15 +1,15 @@
 import type { CallResult, CallVerb } from "@konverge/core";
 
-/** What a call's end says about the server: `ok` it is well, `failed` it is not, `throttled` it has too much. */
+/** The evidence of a call's result about the server: healthy (`ok`), `failed`, overloaded (`throttled`), or none. */
 export type ResultClass = "ok" | "failed" | "throttled" | "unauthorized" | "neutral";
 
-/** Longer than this is slow, in ms: Kubernetes' service level objective for single objects and for lists. */
+/** Slow calls, in ms: Kubernetes' service level objectives for single objects and for lists. */
 const SLOW_MS = 1_000;
 const SLOW_LIST_MS = 30_000;
 
 /**
- * Sorts the ends of calls. A refusal (409, 404, 422, ...) is the answer of a healthy server; a broken webhook or
- * aggregated API is not the server's fault; what we gave up ourselves says nothing.
+ * Classifies the results of calls. A rejection (409, 404, 422, ...) is the response of a healthy server. A failing webhook or
+ * aggregated API is not a failure of the server. An abort by the caller is no evidence.
  */
 export function classifyResult(result: CallResult): ResultClass {
   switch (result.kind) {

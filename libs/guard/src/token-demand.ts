@@ -3,29 +3,29 @@ import { createDemandForecast } from "./demand-forecast.ts";
 import type { TokenLeases } from "./token-leases.ts";
 import type { WaitingLine } from "./waiting-line.ts";
 
-/** Share of the last lease below which the next is fetched ahead. */
+/** Share of the last lease below which the next one is prefetched. */
 const PREFETCH_SHARE = 0.25;
 
-/** How many tokens a process asks for: for those that wait, and ahead where the rate is not in the way. */
+/** Computes the tokens to request: for waiting calls, and ahead if the rate is not exhausted. */
 export interface TokenDemand {
-  /** Tokens that are missing, on top of those that are promised. */
+  /** Missing tokens beyond the promised ones. */
   missing(nowMs: number): number;
-  /** True when nobody waits, and soon somebody may have to. */
+  /** True if no call waits, but tokens are about to run out. */
   isRunningLow(nowMs: number): boolean;
-  /** What to ask for now. */
+  /** Returns the current demand. */
   compose(nowMs: number): Pick<AdmitRequest, "want" | "need" | "floor">;
-  /** A call was let through. */
+  /** Records an admitted call. */
   notePermit(): void;
-  /** What an ask for `want` tokens brought, and whether it has to be waited for. */
+  /** Records the answer to a request for `want` tokens, and whether its tokens are delayed. */
   noteGrant(granted: number, want: number, waitMs: number): void;
-  /** Nothing is known any more. */
+  /** Resets the forecast. */
   reset(): void;
 }
 
 export interface TokenDemandOptions {
   readonly line: WaitingLine;
   readonly leases: TokenLeases;
-  /** Calls that may begin on top of those under way. */
+  /** Calls that can start in addition to those in flight. */
   readonly room: () => number;
   readonly tokenTtlMs: number;
   readonly nowMs: number;
@@ -34,7 +34,7 @@ export interface TokenDemandOptions {
 export function createTokenDemand(options: TokenDemandOptions): TokenDemand {
   const { line, leases, room } = options;
   const forecast = createDemandForecast(options.tokenTtlMs, options.nowMs);
-  /** What the last ask for tokens brought: how many, and whether the rate was in the way. */
+  /** The last answer: the number of tokens, and whether the rate limited it. */
   let lastGrant = 0;
   let isBinding = true;
 
@@ -50,7 +50,7 @@ export function createTokenDemand(options: TokenDemandOptions): TokenDemand {
     compose(nowMs) {
       const demand = line.demand(nowMs);
       const expected = isBinding ? 0 : forecast.at(nowMs);
-      // What is fetched ahead must not eat what is kept for higher classes.
+      // Prefetching must not use tokens that are reserved for higher classes.
       if (demand === undefined) {
         const want = Math.min(MAX_LEASE, Math.max(0, expected - leases.left(nowMs)));
         return { want, need: Math.min(1, want), floor: LARGEST_FLOOR };

@@ -12,13 +12,13 @@ export interface TokenLeases {
   take(cost: number, nowMs: number): { readonly generation: number } | undefined;
   /** Tokens that are usable now or will be. */
   left(nowMs: number): number;
-  /** When the next promised tokens may be used; undefined when none are promised. */
+  /** Time at which the next promised tokens are usable; undefined without promised tokens. */
   nextMs(nowMs: number): number | undefined;
-  /** Drops all: the breaker has moved. */
+  /** Drops all tokens after a change of the breaker. */
   clear(): void;
 }
 
-/** The tokens that this process holds. They die by themselves; giving them back would break the bound of the fleet. */
+/** The tokens that this process holds. They expire; returning them would break the bound. */
 export function createTokenLeases(): TokenLeases {
   let leases: ShelvedLease[] = [];
   const usable = (lease: ShelvedLease, nowMs: number) =>

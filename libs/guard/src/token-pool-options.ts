@@ -33,7 +33,7 @@ export interface TokenPoolOptions {
   readonly schedule: (ms: number, work: () => void) => () => void;
 }
 
-/** The share of one process in the tokens of an API server. */
+/** A process's tokens for an API server. */
 export interface TokenPool extends Gate {
   readonly breaker: BreakerUpdate;
   readonly health: Health["kind"];

@@ -5,7 +5,7 @@ export interface Transition {
   readonly atMs: number;
   readonly from: BreakerMode;
   readonly to: BreakerMode;
-  /** consecutive, failedShare, slow or strained (calls), probe, timer, or order (a user). */
+  /** consecutive, failedShare, slow or strained (calls), probe, timer, or operatorAction. */
   readonly reason: string;
   readonly generation: number;
   /** The worker whose report caused it. */
@@ -18,7 +18,7 @@ export interface Transition {
   readonly consecutive?: number;
   readonly failingWorkers?: number;
   readonly liveWorkers?: number;
-  /** Of an order. */
+  /** Author of an operator action. */
   readonly by?: string;
   readonly operatorReason?: string;
 }

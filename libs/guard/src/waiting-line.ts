@@ -9,7 +9,7 @@ export interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-/** A class that waits goes after all that stand before it, and leaves a share of the bucket to them. */
+/** Classes in descending order. Each leaves a share of the bucket to the classes before it. */
 const RANKS: Readonly<Record<CallPriority, { readonly rank: number; readonly floor: number }>> = {
   critical: { rank: 0, floor: 0 },
   interactive: { rank: 2, floor: 0 },
@@ -17,20 +17,20 @@ const RANKS: Readonly<Record<CallPriority, { readonly rank: number; readonly flo
   retry: { rank: 4, floor: 0.15 },
   resync: { rank: 5, floor: LARGEST_FLOOR },
 };
-/** What has begun is finished first, whatever it is: the calls that it has made would be wasted. */
+/** Rank of work that has started: its earlier calls must not be wasted. */
 const RUNNING = { rank: 1, floor: 0 } as const;
 const LANES = 6;
 
-/** Waiting so long, in ms, lifts a call over every class. */
+/** Waiting time after which a call precedes every class, in ms. */
 const AGED_MS = 10_000;
 
 export interface WaitingLine {
   readonly size: number;
   add(waiter: Waiter): void;
   remove(waiter: Waiter): void;
-  /** Who is next: the longest waiting of those that have aged, else the first of the highest class. */
+  /** Returns the next call: the longest waiting aged call, else the first of the highest class. */
   first(nowMs: number): Waiter | undefined;
-  /** What to ask for on behalf of the first: its floor, and the tokens wanted by it and all of its class and above. */
+  /** Returns the demand of the first call: its floor, and the tokens of all calls of its class and above. */
   demand(
     nowMs: number,
   ): { readonly floor: number; readonly need: number; readonly want: number } | undefined;
@@ -87,13 +87,13 @@ export function createWaitingLine(): WaitingLine {
   return line;
 }
 
-/** Calls cost 1 but for lists; a lane of thousands is not added up. */
+/** Adds up costs to a limit: most calls cost 1, and the line may be long. */
 function costOf(lane: readonly Waiter[]): number {
   if (lane.length > 64) return lane.length;
   return lane.reduce((sum, { cost }) => sum + cost, 0);
 }
 
-/** Lets a call wait until it is served, refused, or given up by its signal. */
+/** Adds a call to the line until it is admitted, rejected or aborted. */
 export function waitInLine(
   line: WaitingLine,
   entry: Waiter,

@@ -7,8 +7,8 @@ import { createShardedControl } from "./control/sharded-control.ts";
 import type { QueueWorker, WorkOptions, WorkQueue } from "./contract/work-queue.ts";
 
 /**
- * One queue out of several, each with a hash tag of its own: every key has its home in one of them, so what holds for a
- * key (P1, P2) holds as before; order and fairness hold within a shard.
+ * Combines several queues with separate hash tags. Each key belongs to one shard, so the promises for keys (P1, P2) hold
+ * unchanged; order and fairness hold within a shard.
  */
 export function createShardedQueue(
   shards: readonly [WorkQueue, ...WorkQueue[]],
@@ -55,7 +55,7 @@ export function createShardedQueue(
   };
 }
 
-/** A worker of each shard. The first ones get one attempt more where the slots do not divide; each gets at least one. */
+/** Starts a worker per shard. Each gets at least one slot; the first ones get the remainder. */
 function workOnAll(shards: readonly WorkQueue[], work: WorkOptions, slots: number): QueueWorker {
   const each = Math.floor(slots / shards.length);
   const workers = shards.map((shard, index) => {

@@ -256,7 +256,12 @@ describe("dead letters", () => {
       code: "not_found",
     });
     expect(await queue.control.listOperatorActions()).toMatchObject([
-      { kind: "release", by: "ada", count: 2, scope: "all dead keys of name web, namespace demo" },
+      {
+        kind: "release",
+        by: "ada",
+        count: 2,
+        scope: "all dead-lettered keys with name web, namespace demo",
+      },
       { kind: "release", count: 1 },
     ]);
   });

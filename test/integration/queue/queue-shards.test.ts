@@ -70,7 +70,9 @@ test("another number of shards than Redis knows is refused, with both numbers an
   await bindCluster({ ...common, uid: "u", shards: SHARDS });
   await expect(bindCluster({ ...common, uid: "u" })).rejects.toMatchObject({
     code: "shards_mismatch",
-    message: expect.stringMatching(/in 4 shards, but the configuration says 1: set shards to 4/),
+    message: expect.stringMatching(
+      /have 4 shards in this Redis, but 1 are configured; set shards to 4/,
+    ),
   });
   const kind = { group: "", version: "v1", kind: "Pod", resource: "pods" } as const;
   for (const [binding, code] of [

@@ -36,10 +36,12 @@ test("unix:// serves queue and guard alike", async () => {
   await queue.close();
 });
 
-test("redis+cluster:// to a server that is none says so, with the cure", async () => {
+test("rejects redis+cluster:// for a single server and names the right form", async () => {
   const target = { url: `redis+cluster://127.0.0.1:${redis.port}` };
   await expect(checkRedis(target)).rejects.toMatchObject({
     code: "redis_unavailable",
-    message: expect.stringMatching(/cluster support disabled.*; it is no Redis Cluster: write/),
+    message: expect.stringMatching(
+      /cluster support disabled.*; the server is not a Redis Cluster; use/,
+    ),
   });
 });

@@ -105,7 +105,7 @@ test("rejects a changed number of shards, with the number to set", async () => {
   });
   await expect(workers.start([widgets()], { config })).rejects.toMatchObject({
     code: "shards_mismatch",
-    message: expect.stringMatching(/in 1 shards, but the configuration says 4: set shards to 1/),
+    message: expect.stringMatching(/have 1 shards in this Redis, but 4 are configured; set shards to 1/),
   });
 });
 

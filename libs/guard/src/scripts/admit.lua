@@ -18,11 +18,11 @@ local function put(field, value)
   set[#set + 1] = field
   set[#set + 1] = value
 end
--- Empty, also when the last of what is promised is due.
+-- Empty, also when the last promised token is due.
 local function emptied(at, r) return ceil(max(at, promisedUs) + size * 1e6 / r) end
 
 local stepped = false
--- A clock that goes back a little stands still; a real step back empties the bucket and shortens what was to end later.
+-- A small step back of the clock is ignored; a large one empties the bucket and shortens pending times.
 if timeUs >= lastUs or lastUs - timeUs > BREAKER.clockStepUs then
   if timeUs < lastUs then
     stepped = true
@@ -39,13 +39,13 @@ if timeUs >= lastUs or lastUs - timeUs > BREAKER.clockStepUs then
 end
 local nowUs = lastUs
 
--- Another Redis may have forgotten grants.
+-- After a failover, grants may be lost.
 if askRunId ~= '' and askRunId ~= runId then
   if runId ~= '' then tatUs = max(tatUs, emptied(nowUs, rate)) end
   runId = askRunId
   put('runId', runId)
 end
--- Moves that a worker knows of were forgotten, and with them perhaps grants. The next number voids all that was leased.
+-- Redis lost transitions that a worker has seen, and possibly grants. The next generation voids all leases.
 if reported > generation then
   generation = reported + 1
   tatUs = max(tatUs, emptied(nowUs, rate))
@@ -71,7 +71,7 @@ end
 local function open(reason, evidence)
   if mode == 'halfOpen' or nowUs - closedUs < BREAKER.calmUs then openings = openings + 1 else openings = 1 end
   local base = min(BREAKER.maxOpenUs, BREAKER.openUs * 2 ^ (openings - 1))
-  -- A worker that has not heard of it may use what it was promised: the probe comes one token after the last of that.
+  -- Workers without this update may still use promised tokens: the probe starts one token after the last of them.
   local tokenUs = min(BREAKER.maxOpenUs, ceil(1e6 / limitRate))
   local forUs = max(retryAfterUs, floor(base * (0.75 + 0.5 * random)), promisedUs + tokenUs - nowUs)
   moved('open', reason, evidence .. ',"openMs":' .. string.format('%.0f', floor(forUs / 1000)))
@@ -94,18 +94,18 @@ if mode == 'closed' and reported == generation and ok + failed + throttled > 0 t
   local consecutive, strainedUs = w[6] + failed, w[7]
   if ok > 0 then consecutive = trailing end
 
-  -- The adaptive rate: down at once.
+  -- The adaptive rate falls immediately.
   local isFailing = failed > 0 and failing >= BREAKER.cutFailedShare * total
   local isSlow = slow > 0 and slowly >= BREAKER.slowShare * total
   if (throttled > 0 or isFailing or isSlow) and nowUs - cutUs >= max(BREAKER.cutEveryUs, retryAfterUs) then
     local to = max(minRate, BREAKER.cutFactor * rate)
-    -- A cut keeps the debt in tokens, else it would mint them.
+    -- A cut keeps the debt in tokens, or it would create tokens.
     tatUs = ceil(nowUs + max(0, tatUs - nowUs) * rate / to)
     rate, cutUs, raisedUs = to, nowUs, nowUs
   end
   if throttled > 0 then
     pausedUntilUs = max(pausedUntilUs, nowUs + retryAfterUs)
-    -- What gathered during a pause must not come at once after it.
+    -- Calls that waited during a pause must not start together after it.
     tatUs = max(tatUs, emptied(pausedUntilUs, rate))
   end
   if rate <= minRate and refused >= BREAKER.strainedShare * (total + refused) then
@@ -121,7 +121,7 @@ if mode == 'closed' and reported == generation and ok + failed + throttled > 0 t
     reason = 'slow'
   elseif strainedUs > 0 and nowUs - strainedUs >= BREAKER.strainedUs then reason = 'strained' end
   if reason then
-    -- A worker with a broken network of its own must not speak for the fleet. A server that says 429 says it to all.
+    -- A worker with a local network failure must not decide for the fleet. A 429 applies to all workers.
     local liveNow, failingNow = redis.call('ZCARD', liveWorkers), redis.call('ZCARD', failingWorkers)
     if reason == 'strained' or failingNow >= min(2, liveNow) then
       open(reason, ',"calls":' .. floor(total + 0.5) .. ',"failed":' .. floor(failing + 0.5) .. ',"slow":' .. floor(slowly + 0.5) ..
@@ -141,7 +141,7 @@ if mode == 'closed' and reported == generation and ok + failed + throttled > 0 t
     put('windowUs', nowUs)
   end
 elseif mode == 'halfOpen' and askTicket ~= '' and askTicket == ticket and nowUs < ticketUntilUs then
-  -- A probe that told nothing must not lead straight to the next.
+  -- An inconclusive probe must not start the next one immediately.
   ticket, ticketUntilUs = '', nowUs + max(BREAKER.openUs, retryAfterUs)
   if verdict == 'failed' then
     open('probe', '')
@@ -175,10 +175,10 @@ elseif want > 0 then
   if nowUs < pausedUntilUs then
     waitUs = pausedUntilUs - nowUs
   else
-    -- A greedy worker must not hold what others wait for.
+    -- One worker must not hold tokens that others wait for.
     want = max(need, min(want, MAX_LEASE, ceil(2 * burst / max(1, live))))
     local intervalUs = 1e6 / rate
-    -- An idle bucket is full, not fuller.
+    -- An idle bucket does not exceed its capacity.
     tatUs = max(tatUs, nowUs)
     local kept = share * size
     local level = (nowUs + size * intervalUs - tatUs) / intervalUs - kept
@@ -186,25 +186,25 @@ elseif want > 0 then
       granted = min(want, floor(level))
       tatUs = ceil(tatUs + granted * intervalUs)
     else
-      -- No longer a stretch than a token lives, so that workers take turns; and a promise must fit the bucket.
+      -- At most the lifetime of a token, so that workers alternate; and a promise must fit the bucket.
       local promised = min(want, max(need, floor(ttlMs * 1000 / intervalUs)), floor(size - kept))
       local dueUs = ceil((promised - level) * intervalUs)
       if promised >= need and dueUs <= maxWaitMs * 1000 then
         granted, waitUs = promised, dueUs
         tatUs = ceil(tatUs + promised * intervalUs)
       else
-        -- Others are promised all of the near future: ask again when half of that has passed.
+        -- All near tokens are promised to others: retry after half of that time.
         waitUs = max(1000, ceil((need - level) * intervalUs) - maxWaitMs * 500)
       end
     end
     if granted > 0 then promisedUs = max(promisedUs, nowUs + waitUs) end
-    -- And up step by step, only while the rate is what holds the work up.
+    -- The rate rises gradually, only while it limits the work.
     if rate < limitRate then
       if nowUs - cutUs < BREAKER.cutEveryUs or not (granted < want or waitUs > 0) then
         raisedUs = nowUs
       elseif reported == generation and ok > 0 and failed + throttled == 0 then
         local to = min(limitRate, rate + BREAKER.raiseShare * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
-        -- As many tokens as before, and from when the last promise is due.
+        -- The same number of tokens, from the last promised one on.
         local sinceUs = max(nowUs, promisedUs)
         if to > rate then tatUs = ceil(sinceUs + max(0, tatUs - sinceUs) * rate / to) end
         rate, raisedUs = to, nowUs

@@ -12,7 +12,7 @@ import {
 } from "@konverge/redis";
 import { parseTransition, type Transition } from "../transition.ts";
 
-/** `unset` where no limits are stored: configure, and ask again. */
+/** `unset` if no limits are stored: configure, then repeat the request. */
 export type StoreAnswer =
   | { readonly kind: "unset" }
   | (AdmitResponse & {
@@ -41,7 +41,7 @@ const signature = {
     verdict: "text",
     want: "number",
     need: "number",
-    /** Part of the bucket that is left to higher classes. */
+    /** Share of the bucket that is reserved for higher classes. */
     share: "number",
     /** A new ticket, or empty. */
     probe: "text",
@@ -85,7 +85,7 @@ function decode(reply: Reply): StoreAnswer {
     granted: replyNumber(granted),
     waitUs: replyNumber(waitUs),
     ticket: replyText(ticket),
-    // In thousandths, since Redis cuts Lua's numbers to integers.
+    // In thousandths, because Redis truncates Lua's numbers to integers.
     ratePerSecond: replyNumber(rate) / 1_000,
     live: replyNumber(live),
     revision: replyNumber(revision),

@@ -1,7 +1,7 @@
 import type { OutcomeKind } from "@konverge/core";
 import type { StoredAttempt } from "../contract/work-queue.ts";
 
-/** What the list of a key's attempts says of one, besides when it ended and its record. */
+/** An attempt in the list of its key, without its end time and record. */
 export interface AttemptMeta {
   readonly epoch: number;
   readonly covered: number;
@@ -13,8 +13,8 @@ export interface AttemptMeta {
 }
 
 /**
- * An entry: a line with the time of its end (put there by the script, by Redis's clock), a line of JSON, the record. A list
- * and not a stream: a stream takes 4 KiB for a key's first attempt.
+ * Returns a list entry: a line of JSON, then the record. The script prepends a line with the end time by Redis's clock.
+ * Stored in a list because a stream takes 4 KiB for a key's first attempt.
  */
 export function encodeAttempt(meta: AttemptMeta, record: string): string {
   const { epoch, covered, startedAtMs, outcome, worker, errorCode, errorMessage } = meta;

@@ -11,14 +11,14 @@ import { wakeScript } from "../scripts/wake.ts";
 import { createTickBatch, type Handed } from "../request/tick-batch.ts";
 import type { EndPlan } from "./end-plan.ts";
 
-/** Attempts kept per key, and a few more: lists are cut now and then. */
+/** Approximate number of attempts kept per key: lists are trimmed occasionally. */
 const ATTEMPTS_KEPT = 50;
-/** How long the attempts of a key nobody reconciles, and all of a key whose object is gone, are kept. */
+/** Retention of the attempts of an idle key, and of all data of a key whose object was deleted. */
 export const RETENTION_MS: number = 7 * 24 * 3_600_000;
-/** Attempts per script call. One call for all would save most, but then Redis and this process wait for each other in turn. */
+/** Attempts per script call. Larger calls save more, but make Redis and this process wait for each other. */
 const BATCH = 8;
 
-/** Newest jobs that are looked at for one's own; those of other slots and workers lie between. */
+/** Newest active jobs to examine; jobs of other slots and workers are among them. */
 const LOOKED_AT = 2 * BATCH;
 
 export interface EndCall {
@@ -42,14 +42,14 @@ interface NextCall {
 export interface AttemptStore {
   begin(id: string, owner: string): Promise<Begun>;
   /**
-   * Begins the job that BullMQ hands out next under `token`, once it has finished `finishing`; undefined when it hands out none.
-   * To be sent behind that finish.
+   * Begins the job that BullMQ returns next under `token` after it finished `finishing`; undefined if there is none. Must be
+   * sent after that finish.
    */
   beginNext(token: string, finishing: string, owner: string): Promise<BegunJob | undefined>;
   end(call: EndCall): Handed<Ended>;
-  /** The priority with which a key that backs off may start at once because of news, or 0. */
+  /** Returns the priority with which a new event ends the key's backoff, or 0. */
   wake(id: string): Promise<number>;
-  /** True for each lease that is still ours. */
+  /** Returns true for each lease that this worker still holds. */
   renew(leases: readonly { readonly id: string; readonly epoch: number }[]): Promise<boolean[]>;
 }
 
@@ -137,7 +137,7 @@ function endArguments(call: EndCall, worker: string) {
   return { ...ended, rest: rest.join(",") };
 }
 
-/** The counters in the words of the script: failures and conflicts are "" where they stay as they are. */
+/** Returns the counters for the script; unchanged failures and conflicts are empty. */
 function countersAfter(counting: EndPlan["counting"], begun: RunningAttempt) {
   const same = { attempts: begun.attempt, failures: "", conflicts: "" } as const;
   switch (counting) {

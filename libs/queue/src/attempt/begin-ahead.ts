@@ -3,7 +3,7 @@ import type { AttemptStore } from "./attempt-store.ts";
 import type { Begun } from "../scripts/begun.ts";
 import type { JobPayload } from "../keys/job-payload.ts";
 
-/** A job whose attempt began before BullMQ handed it out. */
+/** A job whose attempt began before BullMQ returned the job. */
 export interface BegunAhead {
   readonly id: string;
   readonly owner: string;
@@ -12,16 +12,16 @@ export interface BegunAhead {
 }
 
 /**
- * Begins a worker's next job along with the finish of the one before it. BullMQ finishes a job and fetches the next in one
- * call; a second call right behind it, on the same connection, begins what was fetched, so that both answers arrive
- * together. It changes nothing but the time: whatever is not found ahead is begun as always.
+ * Begins a worker's next job together with the finish of the previous one. BullMQ finishes a job and fetches the next in one
+ * call; a second call on the same connection begins the fetched job, so both results arrive together. This saves time only:
+ * any other job begins as usual.
  */
 export interface BeginAhead {
-  /** From now on the finish of `job` is followed by the begin of the next; `onAsked` is told when both are on their way. */
+  /** Sends the begin of the next job after the finish of `job`. Calls `onAsked` when both were sent. */
   follow(job: Job<JobPayload>, token: string, onAsked: () => void): void;
-  /** What was begun for this job, if anything was. */
+  /** Returns the attempt that was begun for this job, if any. */
   take(job: Job<JobPayload>, token: string | undefined): Promise<BegunAhead | undefined>;
-  /** What was begun and never handed out, so that it can be given back. */
+  /** Returns the attempts that were begun and never taken, to be released. */
   rest(): Promise<BegunAhead[]>;
 }
 
@@ -42,7 +42,7 @@ export function createBeginAhead(store: AttemptStore, nextOwner: () => string): 
     const forget = () => {
       if (asked.get(token) === entry) asked.delete(token);
     };
-    // Of a call that failed the owner is kept, since it may have begun something.
+    // The owner of a failed call is kept, because the call may have begun an attempt.
     answer.then((found) => found ?? forget()).catch(() => undefined);
   };
 
@@ -51,7 +51,7 @@ export function createBeginAhead(store: AttemptStore, nextOwner: () => string): 
       const finish = job.moveToCompleted.bind(job);
       job.moveToCompleted = (value, ownToken, fetchNext) => {
         const finished = finish(value, ownToken, fetchNext);
-        // By the next tick the finish is on its way: it waits for promises only.
+        // The finish is sent by the next tick: it waits for promises only.
         process.nextTick(() => {
           if (fetchNext !== false) ask(token, job.id ?? "");
           onAsked();
@@ -70,7 +70,7 @@ export function createBeginAhead(store: AttemptStore, nextOwner: () => string): 
         asked.delete(token);
         return { id, owner, askedAtMs, begun: found.begun };
       } catch {
-        // Whether it was begun nobody knows: the same owner is told the same again.
+        // The attempt may have begun: the same owner gets the same answer again.
         asked.delete(token);
         return { id, owner, askedAtMs, begun: await store.begin(id, owner) };
       }

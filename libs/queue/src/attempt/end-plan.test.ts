@@ -69,7 +69,7 @@ test.each<[Outcome, Partial<EndPlan>]>([
   expect(plan(outcome, 1, 2)).toMatchObject(expected);
 });
 
-test("P7: the 51st conflict in a row begins the failure ladder, whatever failed before", () => {
+test("P7: the 51st consecutive conflict starts the failure backoff, regardless of earlier failures", () => {
   const conflict: Outcome = { kind: "conflict", error };
   expect(plan(conflict, 7, 49).delayMs).toBe(1_000_000);
   expect([50, 51, 52].map((conflicts) => plan(conflict, 7, conflicts).delayMs)).toEqual([
@@ -77,14 +77,14 @@ test("P7: the 51st conflict in a row begins the failure ladder, whatever failed 
   ]);
 });
 
-test("maxFailures counts this failure too, and only failures", () => {
+test("maxFailures includes the current failure and ignores conflicts", () => {
   const retry: Outcome = { kind: "retry", error };
   expect(plan(retry, 1, 0, 3)).toMatchObject({ dead: false, final: false });
   expect(plan(retry, 2, 0, 3)).toMatchObject({ dead: true, final: true, job: "complete" });
   expect(plan({ kind: "conflict", error }, 9, 9, 3)).toMatchObject({ dead: false });
 });
 
-test("a ladder that ends stays on its last step, and one without steps on its first", () => {
+test("a finite policy repeats its last step; one without steps repeats the first", () => {
   const short = { ...policy(10), steps: 3 };
   expect([0, 2, 3, 99].map((step) => delayOf(short, step, () => 0))).toEqual([10, 40, 40, 40]);
   expect(delayOf({ ...short, steps: 0 }, 5, () => 0)).toBe(10);

@@ -1,22 +1,22 @@
 import { nextDelay, isFinal, type BackoffPolicy, type Outcome } from "@konverge/core";
 import type { QueueBackoffs } from "../contract/work-queue.ts";
 
-/** Conflicts in a row that climb their own ladder; after that something else is wrong. */
+/** Consecutive conflicts with the conflict backoff; after that, the failure backoff applies. */
 const CONFLICTS_BEFORE_FAILURE_BACKOFF = 50;
 
-/** What an outcome means for the key and its job. */
+/** The effects of an outcome on the key and its job. */
 export interface EndPlan {
-  /** What happens to the counters: all to zero, one more, this attempt not counted, or nothing. */
+  /** Change of the counters: reset all, increment one, do not count the attempt, or none. */
   readonly counting: "reset" | "failure" | "conflict" | "uncount" | "keep";
-  /** True when nothing is left to do for the requests that the attempt covered. */
+  /** True if the covered requests are finished. */
   readonly final: boolean;
-  /** How the key waits, which decides who may wake it. */
+  /** How the key waits. New events end a backoff, but not a deferral. */
   readonly hold: "" | "backoff" | "deferred";
   readonly delayMs: number;
   /** Arms the key's timer, in ms from now. */
   readonly timerMs?: number;
   readonly dead: boolean;
-  /** What becomes of the job. */
+  /** The next state of the job. */
   readonly job: "complete" | "retry" | "delay" | "putBack";
 }
 
@@ -26,13 +26,13 @@ export interface EndPlanOptions {
   readonly random: () => number;
 }
 
-/** In a row, before this attempt. */
+/** Consecutive counts before this attempt. */
 export interface Counters {
   readonly failures: number;
   readonly conflicts: number;
 }
 
-/** The table of outcomes and queue actions, with the delay drawn from the key's own counters (P7). */
+/** Maps an outcome to queue actions, with a delay from the key's own counters (P7). */
 export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOptions): EndPlan {
   const { backoffs, random } = options;
   const failing = (policy: BackoffPolicy, step: number, atLeastMs = 0) =>
@@ -61,7 +61,7 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
         ...finish(),
         counting: "uncount",
         final: false,
-        // What is only slowed down may be woken by news; for the API server's sake nothing is.
+        // A new event ends the wait of a throttled key, but not one that protects the API server.
         hold: outcome.cause === "loop" ? "backoff" : "deferred",
         delayMs: outcome.afterMs,
         job: "delay",
@@ -69,7 +69,7 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
     case "cancelled":
       switch (outcome.cause) {
         case "person":
-          // Only when all requests that the attempt covers were withdrawn.
+          // Only if all covered requests were cancelled.
           return { ...finish(), counting: "keep", final: true };
         case "shutdown":
         case "leaseLost":
@@ -90,7 +90,7 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
   }
 }
 
-/** A ladder that ends stays on its longest delay: giving up is not the queue's to decide. */
+/** Returns the delay of a step. After the last step of a policy, its longest delay repeats: the queue retries forever. */
 export function delayOf(policy: BackoffPolicy, step: number, random: () => number): number {
   const next = nextDelay(policy, step, random);
   if (next.kind === "wait") return next.afterMs;

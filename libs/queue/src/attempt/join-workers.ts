@@ -1,6 +1,6 @@
 import type { QueueWorker } from "../contract/work-queue.ts";
 
-/** Several workers as one. `onEnd` runs once, when the first stop or kill has ended. */
+/** Combines several workers. `onEnd` runs once, after the first stop or kill. */
 export function joinWorkers(
   workers: readonly QueueWorker[],
   onEnd: () => Promise<void> = async () => undefined,

@@ -25,7 +25,7 @@ afterEach(() => {
 });
 const lease = (jobId: string) => ({ id: `key-${jobId}`, jobId, epoch: 1 });
 
-test("P8: an attempt whose lease was not renewed in time is aborted by its own clock", async () => {
+test("P8: aborts an attempt by the local clock if its lease was not renewed", async () => {
   const { keeper, pass } = start();
   const [renewed, silent] = [keeper.hold(lease("1"), 0), keeper.hold(lease("2"), 0)];
   pass(600);
@@ -35,7 +35,7 @@ test("P8: an attempt whose lease was not renewed in time is aborted by its own c
   expect(silent.controller.signal.reason).toMatchObject({ code: "cancelled", reason: "leaseLost" });
 });
 
-test("P8: a lease that another epoch has, or a lock that is gone, aborts at once", async () => {
+test("P8: aborts immediately if another epoch has the lease or the lock is lost", async () => {
   const { keeper } = start([false]);
   const [taken, lost] = [keeper.hold(lease("1"), 0), keeper.hold(lease("2"), 0)];
   await keeper.renewed(["1"]);
@@ -43,7 +43,7 @@ test("P8: a lease that another epoch has, or a lock that is gone, aborts at once
   expect([taken, lost].map(({ controller }) => controller.signal.aborted)).toEqual([true, true]);
 });
 
-test("what has ended is left alone", async () => {
+test("ignores attempts that have ended", async () => {
   const { keeper, pass } = start([false]);
   const ended = keeper.hold(lease("1"), 0);
   keeper.release(ended);
@@ -53,7 +53,7 @@ test("what has ended is left alone", async () => {
   expect(ended.controller.signal.aborted).toBe(false);
 });
 
-test("abortAll reaches attempts that begin later, too", () => {
+test("abortAll also aborts attempts that begin later", () => {
   const { keeper } = start();
   const reason = new AttemptCancelledError("shutdown", "the worker is stopping");
   keeper.abortAll(reason);

@@ -1,6 +1,6 @@
 import { KonvergeError } from "@konverge/core";
 
-/** Why an attempt was told to stop; the reason of its signal. */
+/** The reason of an attempt's abort signal. */
 export class AttemptCancelledError extends KonvergeError {
   override readonly name = "AttemptCancelledError";
   readonly reason: "leaseLost" | "shutdown" | "person";
@@ -11,7 +11,7 @@ export class AttemptCancelledError extends KonvergeError {
   }
 }
 
-/** An attempt of this process and what it needs to stay the only one of its key. */
+/** An attempt of this process with its lease. */
 interface HeldLease {
   readonly id: string;
   readonly jobId: string;
@@ -22,16 +22,16 @@ interface HeldLease {
 }
 
 export interface LeaseKeeper {
-  /** `askedAtMs`: when the lease was asked for (local clock), so that it never seems to live longer than it does. */
+  /** `askedAtMs`: local time of the lease request, so that the expiry is never overestimated. */
   hold(lease: Omit<HeldLease, "expiresAtMs" | "controller">, askedAtMs: number): HeldLease;
   release(lease: HeldLease): void;
-  /** BullMQ has renewed these jobs' locks: the key leases follow. */
+  /** Renews the key leases of jobs whose locks BullMQ has renewed. */
   renewed(jobIds: readonly string[]): Promise<void>;
-  /** BullMQ could not: somebody else may run these keys by now. */
+  /** Aborts the attempts of jobs whose locks BullMQ could not renew: another worker may run their keys. */
   lost(jobIds: readonly string[]): void;
-  /** Aborts what a person has cancelled, by key and epoch; others' attempts are left alone. */
+  /** Aborts attempts that a user cancelled, by key and epoch. Ignores attempts of other workers. */
   cancel(aborts: Readonly<Record<string, string>>): void;
-  /** Also those whose begin is still on its way. */
+  /** Aborts all attempts, including those that begin later. */
   abortAll(reason: AttemptCancelledError): void;
   close(): void;
 }
@@ -43,8 +43,8 @@ export interface LeaseKeeperOptions {
 }
 
 /**
- * Renews leases and aborts attempts that have lost theirs. It also watches its own clock: a process that was stopped, or
- * cannot reach Redis, must find out by itself (P8).
+ * Renews leases and aborts attempts whose lease is lost. Also checks the local clock: a suspended process, or one without
+ * Redis, must detect the expiry by itself (P8).
  */
 export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { leaseMs, renew, clock = () => performance.now() } = options;
@@ -52,14 +52,14 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   let endedBy: AttemptCancelledError | undefined;
   const abort = (lease: HeldLease, why: string) => {
     lease.controller.abort(
-      new AttemptCancelledError("leaseLost", `the lease of ${lease.id} was lost: ${why}`),
+      new AttemptCancelledError("leaseLost", `lease of ${lease.id} lost: ${why}`),
     );
   };
   const watch = setInterval(() => {
     const nowMs = clock();
     for (const lease of held.values()) {
       if (lease.expiresAtMs <= nowMs && !lease.controller.signal.aborted) {
-        abort(lease, `it was not renewed within ${leaseMs} ms`);
+        abort(lease, `not renewed within ${leaseMs} ms`);
       }
     }
   }, leaseMs / 8);
@@ -88,13 +88,13 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     lost(jobIds) {
       for (const jobId of jobIds) {
         const lease = held.get(jobId);
-        if (lease !== undefined) abort(lease, "the lock of its job could not be renewed");
+        if (lease !== undefined) abort(lease, "the job's lock could not be renewed");
       }
     },
     cancel(aborts) {
       for (const { id, epoch, controller } of held.values()) {
         if (aborts[id] !== String(epoch) || controller.signal.aborted) continue;
-        controller.abort(new AttemptCancelledError("person", `a person cancelled ${id}`));
+        controller.abort(new AttemptCancelledError("person", `a user cancelled ${id}`));
       }
     },
     abortAll(reason) {

@@ -4,7 +4,7 @@ import type { EndPlan } from "./end-plan.ts";
 import type { JobPayload } from "../keys/job-payload.ts";
 import { RetrySignal } from "./retry-signal.ts";
 
-/** Puts it off, without an attempt of BullMQ's. Always throws, since BullMQ must not finish it. */
+/** Delays a job without counting a BullMQ attempt. Always throws, because BullMQ must not finish the job. */
 export async function delayJob(
   job: Job<JobPayload>,
   token: string | undefined,
@@ -14,13 +14,13 @@ export async function delayJob(
   throw new DelayedError();
 }
 
-/** For another worker. Always throws. */
+/** Returns a job to the queue for another worker. Always throws. */
 export async function putBack(job: Job<JobPayload>, token: string | undefined): Promise<never> {
   if (token !== undefined) await job.moveToWait(token);
   throw new WaitingError();
 }
 
-/** What becomes of the job once the end of its attempt is stored. Returns when BullMQ may finish it, else throws. */
+/** Moves a job after the end of its attempt was stored. Returns if BullMQ must finish it, else throws. */
 export async function moveOn(
   job: Job<JobPayload>,
   token: string | undefined,

@@ -1,9 +1,8 @@
-/** Used when BullMQ retries a job for a reason of its own, in ms. */
+/** Delay of retries that BullMQ starts by itself, in ms. */
 const FALLBACK_DELAY_MS = 1_000;
 
 /**
- * Thrown to BullMQ so that it retries a job; never seen by users. Its text is stored in Redis, so it says no more than
- * the outcome (P12).
+ * Thrown to make BullMQ retry a job; never visible to users. Redis stores its text, so it contains the outcome only (P12).
  */
 export class RetrySignal extends Error {
   override readonly name = "RetrySignal";
@@ -16,7 +15,7 @@ export class RetrySignal extends Error {
   }
 }
 
-/** BullMQ's backoff strategy. It must not throw: the job would stay active until its lock ends. At least 1, since 0 skips the delay. */
+/** BullMQ's backoff strategy. Must not throw, or the job stays active until its lock expires. At least 1; 0 skips the delay. */
 export function delayOfRetry(ours: boolean, error: Error | undefined): number {
   if (!ours || !(error instanceof RetrySignal)) return FALLBACK_DELAY_MS;
   return Math.max(1, Math.round(error.delayMs));

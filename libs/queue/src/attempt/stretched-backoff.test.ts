@@ -20,7 +20,7 @@ test.each([
   expect(policy()).toEqual({ ...failureBackoff, capMs });
 });
 
-test("the number is read at most once a second, and kept when it cannot be read", async () => {
+test("reads the number at most once per second and keeps it if a read fails", async () => {
   let nowMs = 0;
   let reads = 0;
   const errors: Error[] = [];

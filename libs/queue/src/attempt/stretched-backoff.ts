@@ -1,15 +1,15 @@
 import { ensureError, type BackoffPolicy } from "@konverge/core";
 
-/** Most often that the number of waiting keys is read, and only while something fails. */
+/** Shortest interval between reads of the number of waiting keys, in ms. */
 const READ_EVERY_MS = 1_000;
-/** However many keys fail, each is tried again at least so often, in ms. */
+/** Longest delay of a key, regardless of the number of failing keys, in ms. */
 const LONGEST_MS = 1_000_000;
 
 export interface StretchedBackoffOptions {
   readonly policy: BackoffPolicy;
-  /** What the retries of all keys may come to, per second. */
+  /** Limit for the retries of all keys, per second. */
   readonly perSecond: number;
-  /** Keys that wait for a retry now. */
+  /** Returns the number of keys that wait for a retry. */
   readonly countWaiting: () => Promise<number>;
   readonly onError: (error: Error) => void;
   /** Monotonic time in ms. */
@@ -17,9 +17,9 @@ export interface StretchedBackoffOptions {
 }
 
 /**
- * A ladder whose cap follows the fleet: with `n` keys that wait it is at least as long as keeps their retries, which come
- * half a cap after each other on average (full jitter), below `perSecond`. One key that fails is tried again within its own
- * cap; an outage of what all keys need must not spend the rate of those that work. Answers at once, by what was read last.
+ * Returns a backoff whose longest delay grows with the number of waiting keys, so that their retries stay below `perSecond`;
+ * with full jitter, retries are half the longest delay apart on average. A single failing key keeps its own limit. An outage
+ * that affects all keys must not use up the rate of working keys. Uses the last number that was read, without waiting.
  */
 export function createStretchedBackoff(options: StretchedBackoffOptions): () => BackoffPolicy {
   const { policy, perSecond, countWaiting, onError, clock = () => performance.now() } = options;

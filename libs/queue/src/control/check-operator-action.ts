@@ -3,15 +3,12 @@ import type { OperatorAction } from "../contract/pause.ts";
 
 const MAX_CHARS = 200;
 
-/** @throws KonvergeError `invalid_request`, naming the field. */
+/** Trims both texts. @throws KonvergeError `invalid_request` with the field */
 export function checkOperatorAction({ by, reason }: OperatorAction): OperatorAction {
-  for (const [field, text, what] of [
-    ["by", by, "who"],
-    ["reason", reason, "why"],
-  ] as const) {
+  for (const [field, text] of Object.entries({ by, reason })) {
     const { length } = text.trim();
     if (length > 0 && length <= MAX_CHARS) continue;
-    const detail = `say ${what}, in at most ${MAX_CHARS} characters`;
+    const detail = `is required, with at most ${MAX_CHARS} characters`;
     throw new KonvergeError("invalid_request", `${field}: ${detail}`, {
       issues: [{ pointer: `/${field}`, detail }],
     });

@@ -7,14 +7,14 @@ import type { QueueNames } from "../keys/queue-names.ts";
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
-/** Keys that one call looks at, and that it asks for at a time. */
+/** Keys that one call reads, in total and per round trip. */
 const MOST_LOOKED_AT = 10_000;
 const PAGE = 500;
 
-/** Lists and searches keys by an index of their names, which BullMQ does not have. */
+/** Lists and searches keys by name, which BullMQ does not support. */
 export interface KeyIndex {
   list(query: KeyQuery): Promise<KeyPage>;
-  /** The dead keys that match, from behind `after`; `next` while there may be more. */
+  /** Returns matching dead-lettered keys after `after`, with `next` if more may follow. */
   deadPage(
     filter: Omit<KeyFilter, "phase">,
     after: string,
@@ -34,7 +34,7 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
     ]);
     return ids.flatMap((id, index) => {
       const values = hashes[index] ?? [];
-      // A hash that has expired: its object has long been gone.
+      // The hash has expired: its object was deleted long ago.
       if (values.every((value) => value === null)) return [];
       const hash = Object.fromEntries(HASH_FIELDS.map((field, at) => [field, values[at] ?? ""]));
       const pause = pauseFieldsOf(id).find((field) => pauses[field] !== undefined);
@@ -79,7 +79,7 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
   };
 }
 
-/** Keys are percent-encoded, and what is searched for is not. */
+/** Returns a filter for keys. Keys are percent-encoded; the filter's values are not. */
 function matcher({ namespace, name }: KeyFilter): (id: string) => boolean {
   const wanted = namespace === undefined ? undefined : encodeURIComponent(namespace);
   const part = name === undefined ? undefined : encodeURIComponent(name);
@@ -89,19 +89,19 @@ function matcher({ namespace, name }: KeyFilter): (id: string) => boolean {
   };
 }
 
-/** Where to go on behind `last`: keys are in order of type and namespace, so other namespaces need not be looked at. */
+/** Returns the next start after `last`. Keys are ordered by type and namespace, so other namespaces are skipped. */
 function seek(last: string, namespace: string | undefined): string {
   if (namespace === undefined) return last;
   const type = last.split("/", 3).join("/");
   const first = `${type}/${encodeURIComponent(namespace)}/`;
   if (last < first) return first;
-  // "0" is the character behind "/".
+  // "0" is the character after "/".
   return last.startsWith(first) ? last : `${type}0`;
 }
 
 function checkLimit(limit: number): void {
   if (Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_LIMIT) return;
-  const detail = `write a whole number from 1 to ${MAX_LIMIT}`;
+  const detail = `must be an integer from 1 to ${MAX_LIMIT}`;
   throw new KonvergeError("invalid_request", `limit: ${detail}`, {
     issues: [{ pointer: "/limit", detail }],
   });

@@ -9,7 +9,7 @@ import { parseRequestId } from "../keys/request-id.ts";
 import type { KeyState } from "../contract/key-state.ts";
 import type { RequestState, StoredAttempt } from "../contract/work-queue.ts";
 
-/** Reads what Redis knows about keys, requests and attempts. Changes nothing. */
+/** Reads the state of keys, requests and attempts. */
 export interface KeyReader {
   getKey(id: string): Promise<KeyState | undefined>;
   getRequest(requestId: string): Promise<RequestState>;
@@ -17,7 +17,7 @@ export interface KeyReader {
 }
 
 type Hash = Readonly<Record<string, string>>;
-/** Attempts per round trip; each may carry a record of 16 KiB. */
+/** Attempts per round trip; each may have a record of 16 KiB. */
 const PAGE = 8;
 
 /** Lines of the field `run` before its triggers. */
@@ -29,7 +29,7 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
     return Object.keys(hash).length === 0 ? undefined : hash;
   };
 
-  /** Attempts that began at or after a request, oldest first; read from the newest on. */
+  /** Returns the attempts that began at or after a request, oldest first. Reads from the newest on. */
   const attemptsSince = async (id: string, number: number): Promise<StoredAttempt[]> => {
     const found: StoredAttempt[] = [];
     for (;;) {
@@ -44,7 +44,7 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
     return entries.map(decodeAttempt);
   };
 
-  /** The narrowest that holds the key back. */
+  /** Returns the narrowest pause of the key. */
   const readPause = async (id: string): Promise<BesideHash["pause"]> => {
     const fields = pauseFieldsOf(id);
     const notes = await redis.hmget(names.pauses, ...fields);
@@ -67,9 +67,9 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
       const { key, number } = parseRequestId(requestId);
       const hash = await readHash(key);
       if (hash === undefined || number > int(hash["number"])) {
-        throw new KonvergeError("not_found", `there is no request "${requestId}"`);
+        throw new KonvergeError("not_found", `request "${requestId}" does not exist`);
       }
-      // Somebody who waits for a request asks often: as long as no attempt has begun, the hash says it all.
+      // Waiting callers poll often; until an attempt begins, the hash is sufficient.
       const begun = int(hash["covered"]) >= number;
       const attempts = begun ? await attemptsSince(key, number) : [];
       const state = requestStateOf(requestId, key, number, hash, attempts);
@@ -84,7 +84,7 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
   };
 }
 
-/** What of a key's hash a list shows. */
+/** The fields of a key's hash that a list needs. */
 export const HASH_FIELDS: readonly string[] = [
   "owner",
   "dead",
@@ -100,7 +100,7 @@ export const HASH_FIELDS: readonly string[] = [
   "outcome",
 ];
 
-/** What lies beside the hash of a key: its timer, and the pause that holds it back, as field and note. */
+/** State outside of a key's hash: its timer, and its pause as field and note. */
 interface BesideHash {
   readonly timerMs: number | undefined;
   readonly pause: readonly [field: string, note: string] | undefined;
@@ -127,20 +127,20 @@ export function keyStateOf(id: string, hash: Hash, { timerMs, pause }: BesideHas
   };
 }
 
-/** Of what is asked; else of what runs or ran last. */
+/** Returns the triggers of pending requests, else those of the latest attempt. */
 function latestTriggers(hash: Hash): string[] {
   const asked = int(hash["pending"]) > 0;
   const lines = (asked ? hash["ask"] : hash["run"])?.split("\n") ?? [];
   return lines.slice(asked ? 1 : RUN_LINES);
 }
 
-/** The end of the attempt that the key died of. */
+/** Returns the start and cause of the dead-lettering from the entry of its attempt. */
 function deathOf(entry: string): NonNullable<KeyState["deadLetter"]> {
   const { endedAtMs, error } = decodeAttempt(`${entry}\n`);
   return { since: new Date(endedAtMs).toISOString(), ...defined({ error }) };
 }
 
-/** A pause lets what runs come to its end, and holds back all else. */
+/** Running and dead-lettered keys have precedence over a pause. */
 function phaseOf(hash: Hash, paused: boolean): KeyState["phase"] {
   if (hash["owner"]) return "running";
   if (hash["dead"] === "1") return "deadLettered";
@@ -149,7 +149,7 @@ function phaseOf(hash: Hash, paused: boolean): KeyState["phase"] {
   return int(hash["finished"]) < int(hash["number"]) ? "waiting" : "idle";
 }
 
-/** A lost attempt has no outcome: nobody was left to say one. */
+/** Returns the last outcome; undefined for a lost attempt, which has none. */
 function lastOutcomeOf(hash: Hash): OutcomeKind | undefined {
   const outcome = hash["outcome"];
   return outcome === undefined || outcome === "lost" ? undefined : (outcome as OutcomeKind);
@@ -165,7 +165,7 @@ function requestStateOf(
   const finished = int(hash["finished"]) >= number;
   const running = Boolean(hash["owner"]) && int(hash["covered"]) >= number;
   const own = attempts.filter(({ covered }) => covered >= number);
-  // A request ends with the first final outcome; the last attempt of a dead key may have failed in another way.
+  // A request ends with the first final outcome; a dead-lettered key may have a different last outcome.
   const ending = own.findIndex(({ outcome }) => isFinal(outcome));
   const tried = finished && ending !== -1 ? own.slice(0, ending + 1) : own;
   const last = tried.at(-1);
@@ -182,7 +182,7 @@ function requestStateOf(
   return { ...base, finishedAt: new Date(endedAtMs).toISOString() };
 }
 
-/** A request that a person withdrew: over at once, or when the attempt that it was the last reason for has ended. */
+/** Returns the state of a cancelled request: finished immediately, or after its aborted attempt has ended. */
 function cancelledStateOf(
   state: RequestState,
   note: string,
@@ -204,7 +204,7 @@ function cancelledStateOf(
     phase: "finished",
     attempts: tried.length,
     finishedAt: new Date(aborted?.endedAtMs ?? atMs).toISOString(),
-    // It was quicker than the cancellation.
+    // The attempt ended before the cancellation took effect.
     ...(done && aborted.outcome !== "lost"
       ? { outcome: aborted.outcome }
       : { outcome: "cancelled" }),

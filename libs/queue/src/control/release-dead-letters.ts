@@ -8,12 +8,12 @@ import type { OperatorAction } from "../contract/pause.ts";
 import { assertOwnKey } from "../keys/job-payload.ts";
 import { logActionScript } from "../scripts/log-action.ts";
 
-/** Requests that are on their way at once. */
+/** Requests in flight. */
 const AT_ONCE = 100;
 
 /**
- * Releases dead keys by requesting them as a person does, never by BullMQ's retry. What ends half way has released some;
- * the others are still dead, and the same order goes on.
+ * Releases dead-lettered keys with user requests, never with BullMQ's retry. After a failure, the remaining keys are still
+ * dead-lettered, and the same action continues with them.
  */
 export function createDeadLetterRelease(
   options: QueueControlOptions & { readonly index: KeyIndex },
@@ -36,7 +36,9 @@ export function createDeadLetterRelease(
   };
   const log = async (selection: DeadLetterSelector, action: OperatorAction, count: number) => {
     const scope =
-      "key" in selection ? formatKey(selection.key) : `all dead keys${withWhat(selection.match)}`;
+      "key" in selection
+        ? formatKey(selection.key)
+        : `all dead-lettered keys${filterText(selection.match)}`;
     const given = JSON.stringify({ kind: "release", scope, ...action, count });
     await withRedis(redis, () =>
       runScript(redis, logActionScript, {
@@ -52,7 +54,7 @@ export function createDeadLetterRelease(
     if ("key" in selection) {
       assertOwnKey(selection.key, { controller, cluster });
       const id = formatKey(selection.key);
-      if (!(await isDead(id))) throw new KonvergeError("not_found", `${id} is not dead`);
+      if (!(await isDead(id))) throw new KonvergeError("not_found", `${id} is not dead-lettered`);
       if (!dryRun) await request([id], action, via);
       count = 1;
     } else {
@@ -70,7 +72,7 @@ export function createDeadLetterRelease(
   };
 }
 
-function withWhat(match: object): string {
-  const said = Object.entries(match).map(([field, value]) => `${field} ${String(value)}`);
-  return said.length === 0 ? "" : ` of ${said.join(", ")}`;
+function filterText(match: object): string {
+  const filters = Object.entries(match).map(([field, value]) => `${field} ${String(value)}`);
+  return filters.length === 0 ? "" : ` with ${filters.join(", ")}`;
 }

@@ -4,11 +4,11 @@ import type { PauseScope } from "../contract/pause.ts";
 import type { OperatorActionRecord, KeyPage, QueueControl } from "../contract/queue-control.ts";
 import { parseRequestId } from "../keys/request-id.ts";
 
-/** The log of a shard may have the same order a moment later than that of another. */
+/** Longest time between the log entries of one action in different shards, in ms. */
 const SAME_ACTION_MS = 2_000;
 const DEFAULT_LIMIT = 100;
 
-/** The orders of people over several shards: what concerns one key goes to its home, all else to all of them. */
+/** Operator actions over several shards: actions on a key go to its shard, all others to every shard. */
 export function createShardedControl(
   shards: readonly QueueControl[],
   home: (id: string) => QueueControl,
@@ -21,7 +21,7 @@ export function createShardedControl(
       await Promise.all(concerned(scope).map((shard) => shard.pause(scope, action)));
     },
     async resume(scope, action) {
-      // A resume that stopped half way has left some shards paused: it can be given again.
+      // A resume that failed halfway leaves some shards paused; repeating it resumes them.
       const results = await Promise.allSettled(
         concerned(scope).map((shard) => shard.resume(scope, action)),
       );
@@ -65,7 +65,7 @@ export function createShardedControl(
   };
 }
 
-/** Pages in the order of keys. Where a shard has not looked further, the others' keys behind that point come later. */
+/** Merges pages in key order. Keys after the end of an incomplete shard page follow on a later page. */
 function merge(pages: readonly KeyPage[], limit: number): KeyPage {
   const ends = pages.flatMap(({ next }) => next ?? []).toSorted(compare);
   const [end] = ends;
@@ -98,7 +98,7 @@ function collapse(
   return actions.with(same, count === 0 ? known : { ...known, count });
 }
 
-/** By code unit, as Redis compares the bytes of keys, which are ASCII. */
+/** Compares by code unit, like Redis compares the bytes of keys, which are ASCII. */
 function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }

@@ -16,29 +16,29 @@ export interface ClusterBinding {
   readonly redis: RedisTarget;
   readonly prefix?: string;
   readonly cluster: string;
-  /** Of the cluster's kube-system namespace, which nobody deletes and recreates. */
+  /** Uid of the cluster's kube-system namespace, which is never recreated. */
   readonly uid: string;
-  /** Parts over which the keys of its queues are spread. Default 1. */
+  /** Number of shards of its queues. Default 1. */
   readonly shards?: number;
 }
 
 /**
- * Ties a cluster's name to its uid, the first time for good, so that two clusters called "default" never share a queue.
- * The number of shards is bound with it: with another one, keys would have two homes.
- * @throws KonvergeError `cluster_mismatch` when this Redis knows another cluster by that name
- * @throws KonvergeError `shards_mismatch` when its queues are split otherwise
+ * Binds a cluster's name to its uid permanently, so that two clusters named "default" never share a queue. Also binds the
+ * number of shards: with another number, keys would move to other shards.
+ * @throws KonvergeError `cluster_mismatch` if the name belongs to another cluster in this Redis
+ * @throws KonvergeError `shards_mismatch` if its queues have another number of shards
  * @throws KonvergeError `redis_unavailable`
  */
 export async function bindCluster(binding: ClusterBinding): Promise<void> {
   const { cluster, uid } = binding;
   if (uid === "")
-    throw new KonvergeError("invalid_config", `the uid of cluster "${cluster}" is empty`);
+    throw new KonvergeError("invalid_config", `the uid of cluster "${cluster}" must not be empty`);
   const redis = openProducer(binding.redis);
   redis.on("error", () => undefined);
   try {
     await withRedis(redis, async () => {
       await claimBinding(redis, binding);
-      // Its guard is seen and steered by this list, also where no worker is at home.
+      // The guard is listed and controlled through this set, also without a worker.
       await redis.sadd(clustersKey(binding.prefix ?? DEFAULT_PREFIX), cluster);
     });
   } finally {
@@ -47,8 +47,7 @@ export async function bindCluster(binding: ClusterBinding): Promise<void> {
 }
 
 /**
- * Writes the binding where it is missing, and holds it to what is written. Throws as `bindCluster` does. `controllers` are
- * announced with it.
+ * Writes a missing binding, or checks the stored one. Throws like `bindCluster`. Announces `controllers` in the same step.
  */
 export async function claimBinding(
   redis: RedisClient,
@@ -68,21 +67,20 @@ export async function claimBinding(
   if (known !== uid) {
     throw new KonvergeError(
       "cluster_mismatch",
-      `this Redis knows cluster "${cluster}" by the uid ${known}, but the one at hand has ${uid}: ` +
-        "give this cluster another name, use another prefix or another Redis; " +
-        "if the old cluster is gone for good, delete its keys",
+      `cluster "${cluster}" has the uid ${known} in this Redis, but the connected cluster has ${uid}; ` +
+        "use another cluster name, prefix or Redis, or delete the keys of the old cluster if it no longer exists",
     );
   }
   if (split !== String(shards)) {
     throw new KonvergeError(
       "shards_mismatch",
-      `this Redis keeps the queues of cluster "${cluster}" in ${split} shards, but the configuration says ${shards}: ` +
-        `set shards to ${split}; how the number is changed is told in docs/configuration.md, "Shards"`,
+      `the queues of cluster "${cluster}" have ${split} shards in this Redis, but ${shards} are configured; ` +
+        `set shards to ${split}, or change the number as described in docs/configuration.md, "Shards"`,
     );
   }
 }
 
-/** How many shards the queues of a cluster have: 1 where no worker has said so yet. */
+/** Returns the number of shards of a cluster's queues; 1 before the first worker. */
 export async function readShards(
   redis: RedisClient,
   prefix: string,

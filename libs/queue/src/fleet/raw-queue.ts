@@ -7,9 +7,9 @@ export interface RawQueueOptions {
   readonly controller: string;
   readonly cluster: string;
   readonly prefix?: string;
-  /** Of a queue that is split: which part, from 0. */
+  /** Index of the shard of a sharded queue, from 0. */
   readonly shard?: number;
-  /** Told about lost connections. Default: nobody. */
+  /** Receives connection errors. Default: errors are ignored. */
   readonly onError?: (error: Error) => void;
 }
 
@@ -20,15 +20,15 @@ export interface RawQueue {
 }
 
 /**
- * The BullMQ queue behind a work queue, to look at only (bull-board). Its retry, remove, clean, drain and duplicate break
- * the queue's promises: they drop the follow-up that is parked with a job, or run a key twice.
+ * Opens the BullMQ queue of a work queue, for inspection only (bull-board). Its retry, remove, clean, drain and duplicate
+ * break the queue's promises: they drop the parked follow-up of a job, or run a key twice.
  */
 export function openRawQueue(options: RawQueueOptions): RawQueue {
   const { controller, cluster, prefix = DEFAULT_PREFIX, onError = () => undefined } = options;
   const names = queueNames(prefix, cluster, controller, options.shard);
   const redis = openProducer(options.redis);
   redis.on("error", onError);
-  // Without skipMetasUpdate a second Queue object would overwrite the settings that the first has stored.
+  // Without skipMetasUpdate, a second Queue object would overwrite the stored settings of the first.
   const queue = new Queue(names.bullName, {
     connection: redis,
     prefix: names.bullPrefix,

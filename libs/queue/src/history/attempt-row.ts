@@ -1,14 +1,14 @@
 import type { OutcomeKind } from "@konverge/core";
 
-/** One attempt in the search index: what it can be found by, and enough to show a line. */
+/** An attempt in the search index: its searchable fields, and those of a list. */
 export interface AttemptRow {
   /** `controller/cluster/resource.group/namespace/name`. */
   readonly key: string;
   readonly epoch: number;
   readonly outcome: OutcomeKind | "lost";
-  /** Empty when it did not fail. */
+  /** Empty without a failure. */
   readonly errorCode: string;
-  /** Field managers that won against it. */
+  /** Competing field managers. */
   readonly managers: readonly string[];
   /** Codes of docs/hints.md. */
   readonly hints: readonly string[];
@@ -20,7 +20,7 @@ export interface AttemptRow {
   readonly worker: string;
 }
 
-/** A list and not an object: its names would be half of the memory. `begin` writes the same for lost attempts. */
+/** Encodes a row as a list: field names would take half of the memory. The script `begin` writes lost attempts like this. */
 export function encodeRow(row: AttemptRow): string {
   return JSON.stringify([
     row.key,
@@ -62,7 +62,7 @@ export function decodeRow(text: string): AttemptRow {
     epoch,
     outcome,
     errorCode,
-    // An empty list of Lua's is written as an object.
+    // Lua encodes an empty list as an object.
     managers: Array.isArray(managers) ? managers : [],
     hints: Array.isArray(hints) ? hints : [],
     startedAtMs,

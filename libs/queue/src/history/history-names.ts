@@ -1,7 +1,7 @@
 import { clusterRoot } from "@konverge/redis";
 import { shardOf } from "../keys/shard-of.ts";
 
-/** Where the history of a cluster is kept, beside its queues and under the same hash tag. */
+/** The names of a cluster's history in Redis, under the same hash tag as its queues. */
 export interface HistoryNames {
   /** Stream: one short row per attempt of the cluster, oldest first. */
   readonly index: string;
@@ -9,13 +9,13 @@ export interface HistoryNames {
   readonly loops: string;
   /** Stream of the records of one key; the queue writes it, in the key's shard. */
   readonly attempts: (key: string) => string;
-  /** Hash: who fought over one object. */
+  /** Hash: competing writers of an object. */
   readonly contention: (object: string) => string;
   /** Sorted sets, one per hour: objects by conflicts, fields by flips. */
   readonly contended: (hour: number) => string;
   readonly ownershipFlips: (hour: number) => string;
   readonly rollup: (controller: string, minute: number) => string;
-  /** Exists as long as a thing about a key has been said. */
+  /** Exists while a report counts as made. */
   readonly said: (what: string) => string;
 }
 
