@@ -1,12 +1,12 @@
 import type { KubeClient } from "@konverge/kube";
 
 /**
- * Requests for one resource that the API server has finished, by its own count (`apiserver_request_total`): all programs
- * are counted alike, whatever they say of themselves. Lists and watches are left out.
+ * Returns the requests for one resource that the API server has finished, by its own count (`apiserver_request_total`), so
+ * that all programs are counted by the same rule. Lists and watches are left out.
  */
 export async function countRequests(client: KubeClient, resource: string): Promise<number> {
   const { body } = await client.raw({ method: "GET", path: "/metrics" });
-  if (typeof body !== "string") throw new Error("GET /metrics answered no text");
+  if (typeof body !== "string") throw new Error("GET /metrics returned no text");
   let requests = 0;
   for (const line of body.split("\n")) {
     if (!line.startsWith("apiserver_request_total{")) continue;

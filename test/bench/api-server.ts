@@ -5,7 +5,7 @@ import { Queue } from "bullmq";
 import { Hono } from "hono";
 import { sayReadyUntilStdinEnds } from "./peer-process.ts";
 
-/** One side of the suite `api`: ours, or what one would write in its place in an afternoon. */
+/** One side of the suite `api`: Konverge's API, or a minimal server with Hono and BullMQ. */
 const [side, redisUrl = "", port = ""] = process.argv.slice(2);
 
 if (side === "ours") {

@@ -27,7 +27,7 @@ const PER_OBJECT = 50;
 const ROWS_PER_FLUSH = 500;
 const READS = 200;
 
-/** Enqueueing over HTTP against bare Hono and BullMQ, and reading an object with many attempts stored. */
+/** Measures enqueueing over HTTP next to Hono with BullMQ, and reads of an object with many stored attempts. */
 export async function benchApi({ log, long }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
   await announce({ url: own.url, prefix: PREFIX });
@@ -88,7 +88,7 @@ async function enqueue(agent: Agent): Promise<Figure[]> {
   ];
 }
 
-/** Reads objects with 50 attempts each, among so many that are stored. */
+/** Reads objects with 50 attempts each, among the given number of stored attempts. */
 async function readObjects(
   own: OwnRedis,
   agent: Agent,
@@ -133,7 +133,7 @@ async function readObjects(
   ];
 }
 
-/** One object as the queue stores it, copied under the names of all others, and a row of the index for each attempt. */
+/** Stores one object in the queue's format, copies it to all other keys and adds an index row for each attempt. */
 async function store({ url, redis }: OwnRedis, objects: number): Promise<void> {
   const idOf = (serial: number) => `node-pool/default/${TYPE}/team-a/pool-${serial}`;
   const record = JSON.stringify({ ...RECORD, id: `${idOf(0)}#1`, key: idOf(0) });
@@ -188,7 +188,7 @@ function batchOf(key: string): HistoryBatch {
   return { rows, contention: [], rollups: [], reports: [], reportAgainMs: 1, loops: new Map() };
 }
 
-/** As the engine writes it for an attempt that a watch started and that wrote its status. */
+/** The engine's record of an attempt that a watch triggered and that wrote its status. */
 const RECORD = {
   epoch: 1,
   controller: "node-pool",
@@ -224,7 +224,7 @@ const RECORD = {
   calls: { count: 2, durationMs: 9 },
 } as const;
 
-/** Node's own client: `fetch` would cost more than what is measured. */
+/** Uses Node's own client, because `fetch` would cost more than the measured code. */
 async function send(
   agent: Agent,
   side: keyof typeof PORTS,
@@ -242,7 +242,7 @@ async function send(
         response.resume();
         response.once("end", () => {
           if (statusCode < 300) resolve();
-          else reject(new Error(`${method} ${path} was answered with ${statusCode}`));
+          else reject(new Error(`${method} ${path} returned ${statusCode}`));
         });
       },
     );

@@ -7,12 +7,12 @@ import { promisify } from "node:util";
 
 const execute = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Below the root's node_modules, so that packages are found and every tool looks away. */
+/** Inside the root's node_modules, so that packages resolve and every tool ignores it. */
 const FOLDER = join(root, "node_modules/.cache/konverge-bench");
 
 /**
- * Makes programs of this folder run as users run theirs: on the built libraries, and without types that Node strips at run
- * time. Running from source costs a worker 36 MiB.
+ * Compiles programs of this folder to run on the built libraries, as users run theirs. Running from source, with types
+ * stripped at run time, costs a worker 36 MiB.
  * @returns for each file, the path of its JavaScript
  */
 export async function buildAsShipped<Name extends string>(

@@ -1,9 +1,9 @@
 import { KubeConfig } from "@kubernetes/client-node";
 import { Pool } from "undici";
 
-/** The least between a program and its API server: kept-alive connections, JSON in and out. */
+/** A minimal client of the API server: kept-alive connections, JSON in and out. */
 export interface BareClient {
-  /** @throws Error for every status but a 2xx, with what was answered */
+  /** @throws Error with the response body for every status other than 2xx */
   send(method: "GET" | "PATCH", path: string, mergePatch?: object): Promise<unknown>;
   close(): Promise<void>;
 }

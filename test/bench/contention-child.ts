@@ -9,7 +9,7 @@ import type { ObjectKey } from "@konverge/core";
 import { z } from "zod";
 import { CONFIG_MAP } from "./config-map.ts";
 
-/** What the parent sends, and what a worker process answers. */
+/** A message of the parent to a worker process. */
 export type ContentionCommand = { readonly kind: "go" } | { readonly kind: "stop" };
 export type ContentionWord =
   | { readonly kind: "ready" | "armed" | "wrote" }
@@ -21,11 +21,11 @@ export interface ContentionConfig {
   readonly prefix: string;
   readonly workerId: string;
   readonly ratePerSecond: number;
-  /** Each writer leaves its own name too, so that a write that was lost can be told. */
+  /** Each writer also adds its own name, so that a lost write can be identified. */
   readonly marks?: boolean;
 }
 
-/** Until a bucket of twice the rate is full. */
+/** The time in which a bucket of twice the rate fills. */
 const FULL_AGAIN_MS = 2_200;
 export const CONTROLLER = "writers";
 export const HOT = { namespace: "default", name: "hot" };
@@ -54,7 +54,7 @@ const CRD = {
   scope: "Cluster",
 } as const;
 
-/** Makes the contested object and its writers. */
+/** Creates the contested object and its writers. */
 export async function prepareWriters(client: KubeClient, writers: number): Promise<void> {
   await client.create(CONFIG_MAP, { metadata: HOT, data: { count: "0" } });
   await client.create(CRD, Writer.crd());
@@ -80,7 +80,7 @@ const silent: Log = {
   child: () => silent,
 };
 
-/** A worker process whose attempts all write one object; run with its configuration as the one argument. */
+/** A worker process whose attempts all write one object. Its only argument is its configuration. */
 async function main(config: ContentionConfig): Promise<void> {
   const { prefix, workerId, ratePerSecond } = config;
   const redis = { url: config.redisUrl };
@@ -97,7 +97,7 @@ async function main(config: ContentionConfig): Promise<void> {
   const client = createKubeClient({
     credentials: loadKubeCredentials({ kubeconfigPath: config.kubeconfigPath }),
     gate: {
-      // Nothing but the attempts' writes concerns a ConfigMap here.
+      // The attempts' writes are the only requests for ConfigMaps here.
       admit(call, options) {
         if (isArmed && call.resource === CONFIG_MAP.resource) calls += 1;
         return guard.admit(call, options);
@@ -119,7 +119,7 @@ async function main(config: ContentionConfig): Promise<void> {
         for: Writer,
         concurrency: 128,
         async reconcile({ kube, object }) {
-          // The first list is reconciled too, before the race.
+          // The initial list is also reconciled, before the race.
           if (!isArmed) return;
           await kube.mutate({ type: CONFIG_MAP, ...HOT }, (draft) => {
             const count = String(Number(draft.data?.["count"] ?? 0) + 1);
@@ -155,7 +155,7 @@ async function main(config: ContentionConfig): Promise<void> {
       process.disconnect();
     })();
   });
-  // A guard that nobody has used yet begins without tokens; the race is of workers that have been there for a while.
+  // A new guard starts without tokens. The race is between workers that have run for a while.
   await setTimeout(FULL_AGAIN_MS);
   tell({ kind: "ready" });
 }

@@ -25,9 +25,9 @@ const CHILD = fileURLToPath(new URL("contention-child.ts", import.meta.url));
 const WRITERS = [1, 2, 5, 10, 20, 50, 100];
 const MOST = 100;
 const ROUNDS = 3;
-/** It does not bind; with the most writers there is a race more at the default rate. */
+/** A rate that does not limit. The largest number of writers also runs at the default rate. */
 const RATE = 20_000;
-/** In client-go's two presets a writer gives up, or is started again until it has written, as a work queue would. */
+/** With client-go's two presets a writer stops after its last retry, or restarts until it has written, as with a work queue. */
 const PEERS = ["DefaultRetry", "DefaultBackoff"].flatMap((preset) => [
   { name: `client-go ${preset}, once`, args: ["-preset", preset], hasGoal: false },
   {
@@ -39,12 +39,12 @@ const PEERS = ["DefaultRetry", "DefaultBackoff"].flatMap((preset) => [
 interface Result {
   readonly writes: number;
   readonly gaveUp: number;
-  /** Calls for the contested object. */
+  /** The calls for the contested object. */
   readonly calls: number;
   readonly ms: number;
 }
 
-/** N jobs that write one object at the same time, next to N writers with client-go's RetryOnConflict. */
+/** Measures N jobs that write one object at the same time, next to N writers with client-go's RetryOnConflict. */
 export async function benchContention({ log }: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   try {
@@ -64,14 +64,14 @@ export async function benchContention({ log }: BenchOptions): Promise<Figure[]> 
         const common = { redisUrl: redis.url, kubeconfigPath, writers, processes, client };
         const ours: Result[] = [];
         const asShipped: Result[] = [];
-        const byPeople: Result[] = [];
+        const byUsers: Result[] = [];
         const theirs = PEERS.map((arm) => ({ ...arm, runs: [] as Result[] }));
         for (let round = 0; round < ROUNDS; round++) {
           ours.push(await race({ ...common, ratePerSecond: RATE }));
           if (writers === MOST) {
             const { ratePerSecond } = DEFAULT_GUARD_LIMITS;
             asShipped.push(await race({ ...common, ratePerSecond }));
-            byPeople.push(await race({ ...common, ratePerSecond: RATE, by: "people" }));
+            byUsers.push(await race({ ...common, ratePerSecond: RATE, by: "users" }));
           }
           if (peer === undefined || processes > 1) continue;
           const args = ["-kubeconfig", kubeconfigPath, "-writers", String(writers)];
@@ -83,7 +83,7 @@ export async function benchContention({ log }: BenchOptions): Promise<Figure[]> 
         if (asShipped.length === 0) continue;
         for (const [how, runs] of [
           ["default settings", asShipped],
-          ["asked for by people", byPeople],
+          ["requested by users", byUsers],
         ] as const) {
           figures.push(...figuresOf({ name: `${name}, ${how}`, writers, ours: runs, arms: [] }));
         }
@@ -102,16 +102,16 @@ interface Race {
   readonly writers: number;
   readonly processes: number;
   readonly client: KubeClient;
-  /** Of the guard. */
+  /** The guard's rate. */
   readonly ratePerSecond: number;
   /**
-   * As a watch asks, or as people do: for them an attempt reads its own object anew, for a watch it has come with the watch.
+   * The trigger of the requests. A user's request makes the attempt read its own object; a watch has delivered it already.
    * Default: a watch.
    */
-  readonly by?: "watch" | "people";
+  readonly by?: "watch" | "users";
 }
 
-/** From the first request to the last write, over HTTP's own way in: the queue. */
+/** Measures from the first request to the last write. The requests go to the queue, as those of the HTTP API do. */
 async function race({
   redisUrl,
   kubeconfigPath,
@@ -146,7 +146,7 @@ async function race({
     const versions = new Map(
       items.map(({ metadata }) => [metadata.name, metadata.resourceVersion]),
     );
-    await Promise.all(children.map((child) => child.order({ kind: "go" }, "armed")));
+    await Promise.all(children.map((child) => child.command({ kind: "go" }, "armed")));
     const startedMs = performance.now();
     const written = Promise.withResolvers<number>();
     let writes = 0;
@@ -159,14 +159,14 @@ async function race({
     await Promise.all(
       Array.from({ length: writers }, (_, n) => {
         const key = writerKey(n);
-        if (by === "people") return queue.request(key, { kind: "cli" }, { class: "interactive" });
+        if (by === "users") return queue.request(key, { kind: "cli" }, { class: "interactive" });
         const resourceVersion = versions.get(key.name) ?? "";
         return queue.request(key, { kind: "watch", resourceVersion }, { class: "event" });
       }),
     );
     const ms = await written.promise;
     const ended = await Promise.all(
-      children.map((child) => child.order({ kind: "stop" }, "calls")),
+      children.map((child) => child.command({ kind: "stop" }, "calls")),
     );
     const calls = ended.reduce((sum, word) => sum + (word.kind === "calls" ? word.calls : 0), 0);
     const landed = (await count(client)) - before;
@@ -181,7 +181,7 @@ async function count(client: KubeClient): Promise<number> {
   return Number((await client.get(CONFIG_MAP, HOT)).data?.["count"] ?? 0);
 }
 
-/** The first list has been reconciled by every key. */
+/** Resolves when every key of the initial list has been reconciled. */
 async function settle(queue: WorkQueue): Promise<void> {
   for (;;) {
     const states = await Promise.all(
@@ -206,13 +206,13 @@ function watchChild(child: ChildProcess) {
       const early = heard.get(kind);
       if (early !== undefined) resolve(early);
       else waiting.set(kind, resolve);
-      void exited.then(() => reject(new Error(`a worker ended before it said ${kind}`)));
+      void exited.then(() => reject(new Error(`a worker exited before it reported ${kind}`)));
     });
   return {
     said,
-    order(order: ContentionCommand, answer: ContentionWord["kind"]) {
+    command(command: ContentionCommand, answer: ContentionWord["kind"]) {
       const answered = said(answer);
-      child.send(order);
+      child.send(command);
       return answered;
     },
     onWrote(listener: () => void) {
@@ -269,16 +269,10 @@ function figuresOf({ name, writers, ours, arms }: Measured): Figure[] {
       goal: writers >= 10 ? 1.1 : null,
       ok: writers < 10 || calls <= 1.1,
     }),
-    figure(
-      "writers that gave up",
-      "writers",
-      [middle(ours, (result) => result.gaveUp), null],
-      null,
-      {
-        goal: 0,
-        ok: ours.every((result) => result.gaveUp === 0),
-      },
-    ),
+    figure("failed writers", "writers", [middle(ours, (result) => result.gaveUp), null], null, {
+      goal: 0,
+      ok: ours.every((result) => result.gaveUp === 0),
+    }),
   ];
   if (arms.length === 0) {
     figures.push(
@@ -302,7 +296,7 @@ function figuresOf({ name, writers, ours, arms }: Measured): Figure[] {
       }),
       {
         ...figure(
-          "writers that gave up",
+          "failed writers",
           "writers",
           [0, middle(runs, (result) => result.gaveUp)],
           peerName,

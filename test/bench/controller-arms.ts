@@ -9,16 +9,16 @@ import { buildGoPeer } from "./go-peer.ts";
 import { startPeerProcess, type PeerProcess } from "./peer-process.ts";
 
 const execute = promisify(execFile);
-/** Our guard's rate where it must not bind: many times what the server can do. */
+/** A rate of the guard that does not limit: many times the capacity of the server. */
 const FREE_RATE = 20_000;
 
 /** One way to run the controller. */
 export interface Arm {
   readonly name: string;
   readonly ours: boolean;
-  /** Runs in the first round only, on every `n`-th of the objects: it is slow on purpose. */
+  /** Limits a slow arm to the first round and to every `n`-th object. */
   readonly onceOnEvery?: number;
-  /** Starts its processes; they are ready when they have nothing to do. */
+  /** Starts its processes; resolves when they are idle. */
   start(): Promise<readonly PeerProcess[]>;
 }
 
@@ -56,7 +56,7 @@ export async function makeArms(options: ArmOptions): Promise<Arm[]> {
       run("16 at a time, no client limit", ["-concurrency", "16"]),
       run("64 at a time, no client limit", ["-concurrency", "64"]),
       {
-        ...run("16 at a time, 20/s and 30 as it had them before 0.21", [
+        ...run("16 at a time, 20/s with a burst of 30 (default before 0.21)", [
           "-concurrency",
           "16",
           "-qps",
@@ -124,15 +124,17 @@ function dotIArm(main: string, { kubeconfigPath }: ArmOptions): Arm {
   };
 }
 
-/** Of Node, for a worker, in the manifests and the image. */
+/** The Node options of a worker in the manifests and the image. */
 const AS_DEPLOYED = ["--max-semi-space-size=4"];
 
-/** Undefined, with the reason said, where it cannot be installed. */
+/** Returns undefined and logs the reason if it cannot be installed. */
 async function installDotI(log: (line: string) => void): Promise<string | undefined> {
   const folder = fileURLToPath(new URL("peers/dot-i", import.meta.url));
   try {
     if (!existsSync(`${folder}/node_modules`)) {
-      log("installing @dot-i/k8s-operator beside the lock file: it needs an old client-node");
+      log(
+        "installing @dot-i/k8s-operator outside the lock file, because it needs an old client-node",
+      );
       await execute("npm", ["ci", "--no-audit", "--no-fund"], { cwd: folder });
     }
     return `${folder}/main.js`;
@@ -142,7 +144,7 @@ async function installDotI(log: (line: string) => void): Promise<string | undefi
   }
 }
 
-/** With the arguments that this process was given, so that `--cpu-prof` reaches the workers, but on the built libraries. */
+/** The arguments of this process, so that `--cpu-prof` reaches the workers, without those that select the sources. */
 function startNode(
   options: readonly string[],
   program: string,

@@ -1,4 +1,4 @@
-/** A hand-written controller with @kubernetes/client-node, as TypeScript people write one today: informer, queue, 16 in flight. */
+/** A hand-written controller with @kubernetes/client-node, the usual way in TypeScript: informer, queue, 16 in flight. */
 import { ApiException, CustomObjectsApi, KubeConfig, makeInformer } from "@kubernetes/client-node";
 import { Gauge, GAUGES_IN } from "./gauge.ts";
 import { sayReadyUntilStdinEnds } from "./peer-process.ts";
@@ -56,7 +56,7 @@ async function main(kubeconfigPath: string): Promise<void> {
   const pump = (): void => {
     for (const name of waiting) {
       if (running.size >= IN_FLIGHT) return;
-      // One key is never worked on twice at once; it stays waiting.
+      // A key that is being reconciled stays in the queue.
       if (running.has(name)) continue;
       waiting.delete(name);
       void work(name);

@@ -1,4 +1,4 @@
-/** Our side of the suite `controller`: a worker as `konverge worker` runs it, configured by the one argument. */
+/** Konverge's side of the suite `controller`: a worker as `konverge worker` runs it. Its only argument is its configuration. */
 import { readSettings } from "@konverge/contracts";
 import { defineConfig, startWorkerProcess, type WorkerProcess } from "@konverge/worker";
 import { defineController, type ControllerOptions } from "@konverge/engine";
@@ -36,7 +36,7 @@ export function startGaugeWorker(
   return startWorkerProcess({
     config: defineConfig({ controllers: [gauge], clusters: { default: cluster } }),
     settings: readSettings({
-      // The peers log nothing per reconcile either.
+      // The peers do not log reconciles either.
       file: { redisUrl, prefix, metricsPort: 0, logLevel: "warn" },
       env: {},
     }),

@@ -11,28 +11,28 @@ import { figureOf, percentile, rateOf, round2, type BenchOptions, type Figure } 
 import { cpuMs, peakMemoryMiB, type PeerProcess } from "./peer-process.ts";
 
 const ROUNDS = 3;
-/** Changes before anything is measured: code that runs for the first time is slow. */
+/** Changes before the measurement, because code is slow when it runs for the first time. */
 const WARM_UP = 200;
 const PACED = { count: 200, ratePerSecond: 100 };
 const RAW_WRITERS = [1, 4, 16, 64];
 
-/** What one arm did in one round. */
+/** The figures of one arm in one round. */
 interface Result {
-  /** Objects changed and written per second, changed as fast as the server takes it. */
+  /** Objects changed and written per second, changed as fast as the server accepts. */
   readonly rate: number;
-  /** From change to status in that time, and while the controller has little to do, in ms. */
+  /** Time from change to status in ms, at that speed and at a low rate of changes. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly pacedP50Ms: number;
   readonly pacedP99Ms: number;
   readonly callsPerReconcile: number;
-  /** Of all processes of the arm. NaN where it cannot be had. */
+  /** CPU time of all processes of the arm. NaN where it cannot be measured. */
   readonly cpuMsPerReconcile: number;
-  /** Of the largest process. NaN where it cannot be had. */
+  /** Peak memory of the largest process. NaN where it cannot be measured. */
   readonly peakMiB: number;
 }
 
-/** Change to written: every object's spec is changed once, and its status must follow; ours next to peers, in turn. */
+/** Changes every object's spec once and measures until its status follows, for Konverge and its peers in turn. */
 export async function benchController({
   log,
   objects,
@@ -47,7 +47,7 @@ export async function benchController({
       userAgent: "konverge-bench",
     });
     const bare = openBareClient(plane.kubeconfig, Math.max(...RAW_WRITERS));
-    log(`controller: making ${objects} objects`);
+    log(`controller: creating ${objects} objects`);
     await createGauges(client, objects);
     const ceilings = await findCeiling(bare, objects);
     const load = await startGaugeLoad(client, bare);
@@ -58,9 +58,7 @@ export async function benchController({
     });
     const arms = all.filter(({ name }) => name.includes(wanted));
     if (arms.length === 0) {
-      throw new Error(
-        `--arm ${wanted}: is part of no name of ${all.map(({ name }) => name).join("; ")}`,
-      );
+      throw new Error(`--arm ${wanted}: matches none of ${all.map(({ name }) => name).join("; ")}`);
     }
     const results = new Map<Arm, Result[]>(arms.map((arm) => [arm, []]));
     for (let round = 1; round <= ROUNDS; round++) {
@@ -80,7 +78,7 @@ export async function benchController({
   }
 }
 
-/** How many status writes a second the server takes from programs that do nothing else: no controller can do more. */
+/** Measures the status writes per second of raw writers, the upper limit of any controller. */
 async function findCeiling(bare: BareClient, objects: number): Promise<Figure[]> {
   const figures: Figure[] = [];
   let seen = 0;
@@ -136,7 +134,7 @@ async function runArm(arm: Arm, { client, load, objects }: Bench): Promise<Resul
       p99Ms: percentile(latenciesMs, 0.99),
       pacedP50Ms: percentile(paced.latenciesMs, 0.5),
       pacedP99Ms: percentile(paced.latenciesMs, 0.99),
-      // Each change was one request of ours.
+      // Each change was one request of the benchmark itself.
       callsPerReconcile: (requests - count) / count,
       cpuMsPerReconcile: (sumCpu(processes) - before.cpuMs) / count,
       peakMiB: Math.max(...processes.map(({ pid }) => peakMemoryMiB(pid) ?? Number.NaN)),
@@ -192,14 +190,14 @@ const METRICS: readonly {
   { name: "peak memory of the largest process", unit: "MiB", read: ({ peakMiB }) => peakMiB },
 ];
 const THROUGHPUT = METRICS[0]?.name;
-/** Least throughput against a peer, by the start of its name. */
+/** The minimum throughput relative to a peer, by the start of its name. */
 const GOALS: readonly (readonly [string, number])[] = [
   ["controller-runtime, 16 at a time, no", 0.9],
   ["client-node", 4],
 ];
 const MAX_MIB = 200;
 
-/** Our arms by themselves; then, for each peer, ours with one worker next to it. */
+/** Konverge's arms alone; then, for each peer, Konverge with one worker next to it. */
 function figuresOf(results: ReadonlyMap<Arm, readonly Result[]>, objects: number): Figure[] {
   const figures: Figure[] = [];
   const ours = [...results].find(([arm]) => arm.ours)?.[1] ?? [];
@@ -207,7 +205,7 @@ function figuresOf(results: ReadonlyMap<Arm, readonly Result[]>, objects: number
     for (const { name, unit, read } of METRICS) {
       const common = { suite: "controller", metric: name, unit };
       const values = runs.map(read);
-      // A first round alone is compared with our first round.
+      // An arm with only a first round is compared with Konverge's first round.
       const mine = ours.map(read).slice(0, values.length);
       if (values.some(Number.isNaN) || mine.some(Number.isNaN)) continue;
       if (arm.ours) {

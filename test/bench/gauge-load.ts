@@ -2,26 +2,26 @@ import { createReflector, type KubeClient } from "@konverge/kube";
 import type { BareClient } from "./bare-client.ts";
 import { Gauge, gaugeName, gaugePath, GAUGES_IN } from "./gauge.ts";
 
-/** Writers that change specs. They are no part of what is measured, and the same for every controller. */
+/** Writers that change specs. They are not measured, and are the same for every controller. */
 const CHANGERS = 16;
 
 interface Changes {
-  /** From the first change that the watch showed to the last status. */
+  /** Time from the first change in the watch to the last status. */
   readonly tookMs: number;
-  /** For each change, from when one watch showed it to when the same watch showed the status. */
+  /** For each change, the time from its event in the watch to the event with the status. */
   readonly latenciesMs: readonly number[];
 }
 
 interface ChangeOptions {
-  /** The gauges 0 to `count` - 1 are changed once each. */
+  /** The number of gauges; each is changed once. */
   readonly count: number;
-  /** Changes a second; default as fast as the server takes them. */
+  /** Changes per second. Default: as fast as the server accepts them. */
   readonly ratePerSecond?: number;
-  /** Whose turn it is, for the error when a status is missing. */
+  /** The name of the arm, for the error about a missing status. */
   readonly by: string;
 }
 
-/** Changes gauges and sees in one watch when their status follows. */
+/** Changes gauges and measures in one watch when their status follows. */
 export interface GaugeLoad {
   change(options: ChangeOptions): Promise<Changes>;
   stop(): Promise<void>;
@@ -70,10 +70,10 @@ export async function startGaugeLoad(client: KubeClient, bare: BareClient): Prom
         },
       };
       const startedMs = performance.now();
-      // Fifty milliseconds an object are three times what the slowest peer needs.
+      // The slowest peer needs a third of 50 ms per object.
       const limitMs = 60_000 + count * 50;
       const timer = setTimeout(() => {
-        const missing = `${by}: after ${limitMs} ms ${latenciesMs.length} of ${count} statuses are written`;
+        const missing = `${by}: ${latenciesMs.length} of ${count} statuses written after ${limitMs} ms`;
         written.reject(new Error(missing));
       }, limitMs);
       let next = 0;

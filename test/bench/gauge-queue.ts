@@ -14,7 +14,7 @@ export function openGaugeQueue(redisUrl: string, prefix: string): WorkQueue {
 
 const LOOK_AGAIN_MS = 20;
 
-/** A start requests every object once: resolves when that is done, so that what follows is not measured with it. */
+/** Waits for the initial resync, so that it is not part of the measurement. */
 export async function drained(queue: WorkQueue): Promise<void> {
   for (let sawWork = false; ;) {
     const { waiting, active, delayed } = await queue.counts();

@@ -2,7 +2,7 @@ import { defineResource, type CustomObject } from "@konverge/engine";
 import { isNotFound, type KubeClient } from "@konverge/kube";
 import { z } from "zod";
 
-/** What the controllers of the benchmark reconcile: `status.seen` must become `spec.step`. */
+/** The kind that the benchmark's controllers reconcile: `status.seen` must become `spec.step`. */
 export const Gauge = defineResource({
   group: "bench.konverge.dev",
   version: "v1",
@@ -27,7 +27,7 @@ const CRD = {
 } as const;
 const WIDTH = 16;
 
-/** Makes the kind and `count` gauges, all of them as they should be: a controller that starts has nothing to write. */
+/** Creates the kind and `count` gauges in their desired state, so that a starting controller has nothing to write. */
 export async function createGauges(client: KubeClient, count: number): Promise<void> {
   await client.create(CRD, Gauge.crd());
   for (;;) {

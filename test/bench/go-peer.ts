@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 
 const execute = promisify(execFile);
 
-/** Builds the Go program in `peers/<name>`. Undefined, with the reason said, where there is no Go. */
+/** Builds the Go program in `peers/<name>`. Returns undefined and logs the reason if Go is missing. */
 export async function buildGoPeer(
   name: string,
   log: (line: string) => void,

@@ -4,9 +4,9 @@ import { circuitBreaker, ConsecutiveBreaker, ExponentialBackoff, handleAll } fro
 import { Redis } from "ioredis";
 import { RateLimiterQueue, RateLimiterRedis } from "rate-limiter-flexible";
 
-/** One process's way to a server that must not be stormed. Every arm gets the same calls. */
+/** The protection under measurement, in one process. Every arm receives the same calls. */
 interface Arm {
-  /** Sends one call when it may be sent. False: it was refused, and is to be tried again after `waitMs`. */
+  /** Sends one call when it is admitted. False: it was rejected; the caller retries after `waitMs`. */
   call(send: () => Promise<boolean>): Promise<{ readonly waitMs: number } | "sent">;
   /** Round trips to Redis so far. */
   roundTrips(): number;
@@ -49,7 +49,7 @@ export const ourGuard: MakeArm = async ({ redisUrl, name, worker, limits }) => {
   };
 };
 
-/** Fixed windows: `points` in each second. Its queue waits for the next window. */
+/** Fixed windows with `points` calls per second. Its queue waits for the next window. */
 export const flexibleLimiter: MakeArm = async ({ redisUrl, name, limits }) => {
   const redis = new Redis(redisUrl);
   const limiter = new RateLimiterRedis({
@@ -87,7 +87,7 @@ if tokens >= 1 then tokens = tokens - 1 else wait = math.ceil((1 - tokens) * 100
 redis.call('HSET', KEYS[1], 'tokens', tostring(tokens), 'at', string.format('%.6f', now))
 return wait`;
 
-/** The token bucket of the tutorials: one script, one round trip for each call and for each refusal. */
+/** The token bucket of tutorials: one script, and one round trip for each call and for each rejection. */
 export const plainBucket: MakeArm = async ({ redisUrl, name, limits }) => {
   const redis = new Redis(redisUrl);
   redis.defineCommand("takeToken", { numberOfKeys: 1, lua: BUCKET });
@@ -108,7 +108,7 @@ export const plainBucket: MakeArm = async ({ redisUrl, name, limits }) => {
   };
 };
 
-/** A circuit breaker of each process's own, as consecutive failures open ours too. */
+/** A circuit breaker in each process. Consecutive failures open it, as they do Konverge's. */
 export const ownBreaker: MakeArm = async () => {
   const breaker = circuitBreaker(handleAll, {
     breaker: new ConsecutiveBreaker(12),
@@ -133,7 +133,7 @@ export const ownBreaker: MakeArm = async () => {
 
 class ServerFailed extends Error {}
 
-/** No protection but a wait with full jitter after a failure, which `playLoad` gives to every arm. */
+/** No protection besides the wait with full jitter after a failure, which `playLoad` adds to every arm. */
 export const jitterAlone: MakeArm = async () => ({
   async call(send) {
     await send();
@@ -150,23 +150,23 @@ export interface Load {
   readonly workers: number;
   readonly concurrency: number;
   readonly forMs: number;
-  /** Left out of the counts: full buckets, first contact. */
+  /** Not counted, because buckets are full and connections new. */
   readonly warmUpMs: number;
   readonly serviceMs: number;
-  /** From and to, since the start: the server answers 503. */
+  /** Start and end of the outage, since the start of the run. The server then returns 503. */
   readonly outage?: readonly [number, number];
 }
 
 export interface LoadResult {
-  /** When each call was sent, in ms since the start, the warm-up included. */
+  /** The time of each call in ms since the start, including the warm-up. */
   readonly sentMs: readonly number[];
-  /** After the warm-up. */
+  /** Counted after the warm-up. */
   readonly callsPerSecond: number;
   readonly roundTripsPerCall: number;
   readonly sentInOutage: number;
 }
 
-/** Plays the same load through one arm: closed loops that send as soon as they may, and wait with jitter after a failure. */
+/** Runs the same load through one arm: closed loops that send once admitted, and wait with jitter after a failure. */
 export async function playLoad(load: Load): Promise<LoadResult> {
   const { workers, concurrency, forMs, warmUpMs, serviceMs, outage = [0, 0] } = load;
   const name = `bench-${crypto.randomUUID()}`;

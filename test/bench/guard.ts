@@ -29,7 +29,7 @@ const binding = {
   workers: 4,
   concurrency: 10,
   forMs: 5_000,
-  // The peers' buckets begin full; by then they are empty.
+  // The peers' buckets start full; after the warm-up they are empty.
   warmUpMs: 2_000,
   serviceMs: 5,
 };
@@ -43,7 +43,7 @@ const failing = {
   outage: [2_000, 10_000],
 } as const;
 
-/** What the guard costs, and what it keeps, next to what people use instead. */
+/** Measures the guard's cost and its limits, next to the usual alternatives. */
 export async function benchGuard({ log }: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   try {
@@ -100,7 +100,7 @@ async function benchCost(redisUrl: string, log: (line: string) => void): Promise
   ];
 }
 
-/** By Redis's own statistics, in us, of a Redis that has nothing else to do: one that wakes up for each admit counts more. */
+/** CPU per admit in us, by the statistics of a busy Redis. An idle Redis wakes up for each admit, which adds to the figure. */
 async function cpuPerAdmit(url: string): Promise<number> {
   const redis = new Redis(url);
   const store = createGuardStore(redis, guardKeys(`bench-${crypto.randomUUID()}`, "bench"));
@@ -204,7 +204,7 @@ async function benchOutages(redisUrl: string, log: (line: string) => void): Prom
 const WIDTH = 16;
 const OPERATIONS = 1_200;
 
-/** Read-modify-write on a real API server at a rate that does not bind: what the guard takes from the way of each call. */
+/** Measures the guard's share of the time of each call: read-modify-write on a real API server at a rate that does not limit. */
 async function benchThroughput(redisUrl: string, log: (line: string) => void): Promise<Figure[]> {
   await using plane = await startControlPlane({ log });
   await using guard = await createGuard({

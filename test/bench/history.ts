@@ -17,7 +17,7 @@ const PREFIX = "bench";
 const CLUSTER = "default";
 const CASE = `${KEYS} keys, ${ATTEMPTS_PER_KEY} attempts each, one status write per attempt`;
 
-/** What explaining attempts costs: memory of Redis, its time, and that of a search. */
+/** Measures the cost of attempt records: memory and CPU time of Redis, and the time of a search. */
 export async function benchHistory({ log }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
   const figures: Figure[] = [];
@@ -116,7 +116,7 @@ function keyOf(serial: number): ObjectKey {
 
 const serialOf = ({ name }: ObjectKey): number => Number(name.slice("pool-".length));
 
-/** As the engine writes it for an attempt that a watch started and that wrote its status. */
+/** The engine's record of an attempt that a watch triggered and that wrote its status. */
 function recordOf(serial: number, epoch: number): AttemptRecord {
   const key = formatKey(keyOf(serial));
   const at = new Date(1_800_000_000_000 + epoch).toISOString();

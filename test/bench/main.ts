@@ -34,18 +34,18 @@ if (unknown.length > 0 || !["table", "json"].includes(values.output)) {
   exitWithUsage(
     unknown.length > 0
       ? `no suite "${unknown.join('", "')}"`
-      : `-o ${values.output}: use table or json`,
+      : `-o ${values.output}: must be table or json`,
   );
 }
 
 const objects = Number(values.objects);
 if (!Number.isSafeInteger(objects) || objects < 1) {
-  exitWithUsage(`--objects ${values.objects}: write a whole number from 1`);
+  exitWithUsage(`--objects ${values.objects}: must be an integer >= 1`);
 }
 
 const figures: Figure[] = [];
 for (const name of wanted) {
-  log(`${name}: both sides in turn, medians of several rounds`);
+  log(`${name}: running both sides in turn, medians of several rounds`);
   for (const figure of (await SUITES[name]?.({
     log,
     objects,

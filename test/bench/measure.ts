@@ -1,4 +1,4 @@
-/** One figure: ours, and where there is one the peer's, measured in turn in the same run. */
+/** One figure of Konverge and, if there is one, of its peer, measured in turn in the same run. */
 export interface Figure {
   readonly suite: string;
   readonly case: string;
@@ -7,21 +7,21 @@ export interface Figure {
   readonly ours: number;
   readonly peer: number | null;
   readonly peerName: string | null;
-  /** ours / peer, the median over the rounds; machines are noisy, so ratios are what counts. */
+  /** ours / peer, the median over the rounds. Compare ratios, because machines are noisy. */
   readonly ratio: number | null;
-  /** Least ratio that is good enough; of a cost, the most. */
+  /** The minimum of the ratio; the maximum if the figure is a cost. */
   readonly goal: number | null;
   readonly ok: boolean;
 }
 
-/** What a suite is asked for. */
+/** The options of a run, passed to every suite. */
 export interface BenchOptions {
   readonly log: (line: string) => void;
-  /** How many objects the suite `controller` changes. */
+  /** The number of objects that the suite `controller` changes. */
   readonly objects: number;
-  /** Only those of its arms whose names contain this; for tuning. */
+  /** Runs only the arms whose names contain this text; for tuning. */
   readonly arm?: string;
-  /** The largest sizes too. */
+  /** Also runs the largest sizes. */
   readonly long: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface Contest {
   readonly rounds: number;
 }
 
-/** All sides in turn, round by round; the first round warms up and is left out. */
+/** Runs all sides in turn, round by round. The first round is a warm-up and is left out. */
 export async function contest(options: Contest): Promise<Figure[]> {
   const { ours, peers, rounds } = options;
   const mine: number[] = [];
@@ -66,17 +66,17 @@ export async function contest(options: Contest): Promise<Figure[]> {
 }
 
 export interface Measured extends Pick<Figure, "suite" | "case" | "metric" | "unit"> {
-  /** One value a round. */
+  /** One value per round. */
   readonly ours: readonly number[];
-  /** Of the same rounds. */
+  /** The peer's values of the same rounds. */
   readonly peer?: { readonly name: string; readonly values: readonly number[] };
-  /** Of the ratio where there is a peer, else of our value. Default: none. */
+  /** The goal of the ratio if there is a peer, otherwise of our value. Default: none. */
   readonly goal?: number | null;
-  /** Default: the goal is the least that will do. */
+  /** Whether the goal is a minimum or a maximum. Default: a minimum. */
   readonly goalIs?: "least" | "most";
 }
 
-/** Medians over the rounds, and the median of the rounds' ratios. */
+/** Returns the medians over the rounds, and the median of the rounds' ratios. */
 export function figureOf({ ours, peer, goal = null, goalIs = "least", ...what }: Measured): Figure {
   const values = peer?.values ?? [];
   const ratio =
@@ -95,7 +95,7 @@ export function figureOf({ ours, peer, goal = null, goalIs = "least", ...what }:
   };
 }
 
-/** Operations per second of `count` runs of `operation`, `width` at a time. */
+/** Returns the operations per second of `count` runs of `operation`, `width` at a time. */
 export async function rateOf(
   count: number,
   width: number,
@@ -118,7 +118,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
 }
 
-/** The value that `share` of all are at most: 0.5 is the median of many, 0.99 the slowest hundredth. */
+/** Returns a quantile: 0.5 is the median, 0.99 the value that the slowest hundredth exceed. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

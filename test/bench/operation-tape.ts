@@ -1,7 +1,7 @@
 import diagnostics from "node:diagnostics_channel";
 import { Redis, type Command } from "ioredis";
 
-/** Something that a reconcile waited for. Times are of `performance.now()`. */
+/** An operation that a reconcile waited for, with times of `performance.now()`. */
 export interface Operation {
   readonly name: string;
   readonly startMs: number;
@@ -9,27 +9,27 @@ export interface Operation {
 }
 
 export interface OperationTape {
-  /** All that ended since the tape was last emptied. */
+  /** The operations that ended since the tape was last emptied. */
   take(): Operation[];
-  /** A moment in the program's own code. */
+  /** Records a moment in the program's own code. */
   mark(name: string): void;
   /** Resolves when an operation of that name ends. */
   next(name: string): Promise<void>;
-  /** Of a script that was called, by its hash. */
+  /** Returns the name of a called script by its hash. */
   scriptName(sha: string): string | undefined;
   stop(): void;
 }
 
-/** What of undici's request is looked at (channel `undici:request:create`). */
+/** The fields used of undici's request (channel `undici:request:create`). */
 interface SentRequest {
   readonly method: string;
   readonly path: string;
 }
 
 /**
- * Writes down when each Redis command and each HTTP request of this process began and ended: by a wrapper around ioredis and
- * by undici's own diagnostics channels, so that the code under measurement knows nothing of it.
- * @param scripts names of Lua scripts by hash, beside BullMQ's, which ioredis knows
+ * Records the start and end of each Redis command and each HTTP request of this process. It wraps ioredis and subscribes to
+ * undici's diagnostics channels, so the measured code is unchanged.
+ * @param scripts names of Lua scripts by hash, in addition to BullMQ's, which are read from ioredis
  */
 export function startOperationTape(scripts: ReadonlyMap<string, string>): OperationTape {
   let operations: Operation[] = [];
@@ -46,7 +46,7 @@ export function startOperationTape(scripts: ReadonlyMap<string, string>): Operat
   Redis.prototype.sendCommand = function noted(this: Redis, command: Command, stream) {
     const startMs = performance.now();
     const name = commandName(this, command, known);
-    // A command that fails took its time as well; whoever sent it hears of the failure.
+    // The time of a failed command counts too. Its caller receives the error.
     void command.promise.then(
       () => note(name, startMs),
       () => note(name, startMs),
@@ -83,12 +83,12 @@ export function startOperationTape(scripts: ReadonlyMap<string, string>): Operat
   };
 }
 
-/** `moveToActive` instead of `evalsha`; what it learns is kept in `known`. */
+/** Returns a script's name, such as `moveToActive`, instead of `evalsha`, and caches it in `known`. */
 function commandName(redis: Redis, command: Command, known: Map<string, string>): string {
   const [sha] = command.args;
   if (command.name !== "evalsha" || typeof sha !== "string") return command.name;
   if (!known.has(sha)) {
-    // What `defineCommand` has put on the connection. BullMQ adds its version to each name.
+    // `defineCommand` puts scripts on the connection. BullMQ adds its version to each name.
     const { scriptsSet } = redis as unknown as {
       readonly scriptsSet: Readonly<Record<string, { readonly sha: string }>>;
     };
@@ -99,7 +99,7 @@ function commandName(redis: Redis, command: Command, known: Map<string, string>)
   return known.get(sha) ?? command.name;
 }
 
-/** `status` of a subresource, else the plural. */
+/** Returns `status` for the subresource, otherwise the plural. */
 function kindOf(path: string): string {
   const parts = path.split("?", 1)[0]?.split("/") ?? [];
   return parts.at(-1) === "status" ? "status" : (parts.at(-2) ?? path);

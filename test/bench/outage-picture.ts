@@ -18,7 +18,7 @@ const ARMS = [
   { arm: "guard", color: "#1d4ed8", name: "Konverge" },
 ] as const;
 
-/** Calls per second over time, one panel a fault, as SVG text. Time 0 is when the fault begins. */
+/** Draws calls per second over time as SVG, one panel per fault. The fault begins at time 0. */
 export function drawOutages(runs: readonly OutageRun[]): string {
   const height = TOP + runs.length * (PANEL + 50) + 10;
   const parts = [

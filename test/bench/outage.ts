@@ -10,12 +10,12 @@ const KEYS = 1_000;
 const FAULT_MS = 20_000;
 const PICTURE = "docs/images/outage.svg";
 const FAULTS: readonly { readonly fault: Fault; readonly title: string }[] = [
-  { fault: "etcd", title: "etcd stands still" },
-  { fault: "throttle", title: "every call is answered 429" },
-  ...(canRestart ? [{ fault: "restart", title: "the API server is gone" } as const] : []),
+  { fault: "etcd", title: "etcd is paused" },
+  { fault: "throttle", title: "every call returns 429" },
+  ...(canRestart ? [{ fault: "restart", title: "the API server is down" } as const] : []),
 ];
 
-/** Calls sent during three faults of a real API server, with jittered retries alone and with the guard. Draws the picture of the docs. */
+/** Counts the calls during three faults of a real API server, with jittered retries and with the guard, and draws the picture of the docs. */
 export async function benchOutage({ log }: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   const figures: Figure[] = [];
@@ -47,7 +47,7 @@ function figuresOf(
 ): Figure[] {
   const common = { suite: "outage", case: title, peerName: "jittered retries alone" };
   const ratio = guard.sentDuring / jitter.sentDuring;
-  // Backlog: every key, two calls each, at the full rate.
+  // The backlog at the full rate: two calls for every key.
   const allowedMs = 15_000 + (2 * KEYS * 1_000) / 500;
   return [
     {

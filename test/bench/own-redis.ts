@@ -1,11 +1,11 @@
 import { obtainRedis } from "@konverge/infra-redis";
 import { Redis } from "ioredis";
 
-/** A Redis that nobody else uses, so that what it counts is ours. */
+/** A Redis without other clients, so that its counters cover only the benchmark. */
 export interface OwnRedis extends AsyncDisposable {
   readonly url: string;
   readonly redis: Redis;
-  /** What has happened so far. */
+  /** Returns the counters since the start. */
   totals(): Promise<RedisTotals>;
   usedMemory(): Promise<number>;
 }
@@ -13,15 +13,15 @@ export interface OwnRedis extends AsyncDisposable {
 export interface RedisTotals {
   /** Script calls. */
   readonly scripts: number;
-  /** All commands, also those that scripts call. */
+  /** All commands, including those that scripts call. */
   readonly commands: number;
   /** CPU time of the server, in microseconds. */
   readonly cpuUs: number;
 }
 
-/** One of our own even where `REDIS_URL` names one. */
+/** Starts a separate Redis even if `REDIS_URL` is set. */
 export async function startOwnRedis(log: (line: string) => void): Promise<OwnRedis> {
-  const { REDIS_URL: _somebodys, ...env } = process.env;
+  const { REDIS_URL: _ignored, ...env } = process.env;
   const server = await obtainRedis({ log, env });
   const redis = new Redis(server.url);
   const read = async (section: string, pattern: RegExp) =>

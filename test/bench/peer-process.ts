@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/** A program under measurement. It says `ready` on stdout and ends when its stdin does. */
+/** A program under measurement. It prints `ready` on stdout and exits when its stdin closes. */
 export interface PeerProcess {
   readonly pid: number;
-  /** Rejects when it ends before. */
+  /** Resolves when the program is ready; rejects if it exits earlier. */
   readonly ready: Promise<void>;
-  /** Rejects when it ended by itself, or with an error. */
+  /** Stops the program; rejects if it had already exited or exits with an error. */
   stop(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export function startPeerProcess(
   });
   let stopping = false;
   ended.catch(ready.reject);
-  // Whoever starts several may give up before asking about this one.
+  // A caller that starts several programs may fail before it awaits this one.
   ready.promise.catch(() => undefined);
   createInterface({ input: child.stdout }).on("line", (line) => {
     if (line === "ready") ready.resolve();
@@ -52,14 +52,14 @@ export function startPeerProcess(
   };
 }
 
-/** The same from inside, for programs of ours. */
+/** Implements the same protocol inside a program of this folder. */
 export async function sayReadyUntilStdinEnds(): Promise<void> {
   console.log("ready");
   process.stdin.resume();
   await once(process.stdin, "end");
 }
 
-/** Most memory that a process ever held, in MiB; undefined where there is no /proc. */
+/** Returns the peak memory of a process in MiB; undefined without /proc. */
 export function peakMemoryMiB(pid: number): number | undefined {
   const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(pid, "status") ?? "")?.[1];
   return kib === undefined ? undefined : Number(kib) / 1_024;
@@ -67,9 +67,9 @@ export function peakMemoryMiB(pid: number): number | undefined {
 
 const TICK_MS = 10;
 
-/** CPU time that a process has used, in ms; undefined where there is no /proc. */
+/** Returns the CPU time of a process in ms; undefined without /proc. */
 export function cpuMs(pid: number): number | undefined {
-  // The name in brackets may hold spaces; user and system time are the 12th and 13th field behind it.
+  // The name in brackets may contain spaces; user and system time are the 12th and 13th field after it.
   const fields = readProc(pid, "stat")?.split(") ").at(-1)?.split(" ");
   return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }

@@ -10,12 +10,12 @@ const CASE = `cost in Redis, ${JOBS} keys, ${CONCURRENCY} at a time`;
 interface Cost {
   readonly request: RedisTotals;
   readonly reconcile: RedisTotals;
-  /** Redis memory of one waiting request, and of one key that nothing is to be done for, in bytes. */
+  /** Redis memory of one waiting request and of one idle key, in bytes. */
   readonly waitingBytes: number;
   readonly restingBytes: number;
 }
 
-/** What one request and one no-op reconcile cost Redis, next to a plain job. */
+/** Measures the cost of one request and one no-op reconcile in Redis, next to a plain job. */
 export async function benchQueueCost(own: OwnRedis): Promise<Figure[]> {
   const ours: Cost[] = [];
   const bare: Cost[] = [];
@@ -34,21 +34,25 @@ export async function benchQueueCost(own: OwnRedis): Promise<Figure[]> {
     });
   return [
     figure("script calls per request", "calls", ({ request }) => request.scripts),
-    figure("commands per request, scripts' own too", "calls", ({ request }) => request.commands),
+    figure(
+      "commands per request, including those of scripts",
+      "calls",
+      ({ request }) => request.commands,
+    ),
     figure("Redis CPU per request", "us", ({ request }) => request.cpuUs),
     figure("script calls per reconcile", "calls", ({ reconcile }) => reconcile.scripts),
     figure(
-      "commands per reconcile, scripts' own too",
+      "commands per reconcile, including those of scripts",
       "calls",
       ({ reconcile }) => reconcile.commands,
     ),
     figure("Redis CPU per reconcile", "us", ({ reconcile }) => reconcile.cpuUs),
     figure("memory per waiting request", "bytes", ({ waitingBytes }) => waitingBytes),
-    // A plain job leaves nothing behind, so there is nothing to compare with.
+    // A finished plain job leaves no keys, so there is no peer.
     figureOf({
       suite: "queue",
       case: CASE,
-      metric: "memory per key at rest, after one attempt without a record",
+      metric: "memory per idle key, after one attempt without a record",
       unit: "bytes",
       ours: ours.map(({ restingBytes }) => restingBytes),
     }),

@@ -5,14 +5,14 @@ import { addMany, openOurs, takeMany, type QueueSide } from "./queue-sides.ts";
 const SMALL = 1_000;
 const SIZES = [10_000, 100_000];
 const LONG_SIZES = [...SIZES, 1_000_000];
-/** Requests added and taken in one turn, each of them one after the other. */
+/** Requests added and fetched in sequence in one turn. */
 const BATCH = 200;
 const TURNS = 7;
 const MOST_RATIO = 1.5;
 
 /**
- * How much slower requests and fetches become when many keys wait. Two queues in one Redis take turns, a small and a large one,
- * so that both see the same machine.
+ * Measures how much slower requests and fetches are when many keys wait. A small and a large queue in one Redis take turns,
+ * so that both run under the same conditions.
  */
 export async function benchQueueGrowth(
   own: OwnRedis,
@@ -56,7 +56,7 @@ interface Filled {
 }
 
 interface Times {
-  /** Of one, in us: the median of a turn, and its mean. */
+  /** Times of one operation in us: the median of a turn, and its mean. */
   readonly request: number[];
   readonly fetch: number[];
 }
@@ -68,7 +68,7 @@ async function fill(side: QueueSide, size: number): Promise<Filled> {
   return { side, next: size };
 }
 
-/** Adds a batch and takes as many, so that the queue stays as long as it is. */
+/** Adds a batch and fetches as many, so that the length of the queue does not change. */
 async function takeTurn(filled: Filled, times: Times): Promise<void> {
   const tookMs: number[] = [];
   for (let n = 0; n < BATCH; n++) {

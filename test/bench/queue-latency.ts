@@ -4,7 +4,7 @@ import { openBare, openOurs, type QueueSide } from "./queue-sides.ts";
 const REQUESTS = 300;
 const ROUNDS = 5;
 
-/** From the call that enqueues to the first line of the handler, one at a time on an idle queue; next to bare BullMQ. */
+/** Measures from the enqueueing call to the first line of the handler, one at a time on an idle queue, next to bare BullMQ. */
 export async function benchQueueLatency(url: string): Promise<Figure[]> {
   return await latenciesNextToBare(url, () => latencies(openOurs(url)), {
     suite: "queue",
@@ -15,7 +15,7 @@ export async function benchQueueLatency(url: string): Promise<Figure[]> {
   });
 }
 
-/** Latencies in ms of `measure` and of a bare queue in turn, as p50 and p99; the first round is a warm-up. */
+/** Returns p50 and p99 in ms of `measure` and of a bare queue, in turn. The first round is a warm-up. */
 export async function latenciesNextToBare(
   url: string,
   measure: () => Promise<number[]>,
@@ -50,7 +50,7 @@ export async function latenciesNextToBare(
   });
 }
 
-/** In ms, from the call that enqueues to the first line of the handler. */
+/** Returns the times in ms from the enqueueing call to the first line of the handler. */
 async function latencies(side: QueueSide): Promise<number[]> {
   const values: number[] = [];
   let askedMs = 0;
@@ -69,6 +69,6 @@ async function latencies(side: QueueSide): Promise<number[]> {
   }
   await worker.stop();
   await side.close();
-  // The first waits for the worker's connections.
+  // The first request waits for the worker's connections.
   return values.slice(1);
 }

@@ -3,7 +3,7 @@ import type { ObjectKey } from "@konverge/core";
 import { createWorkQueue } from "@konverge/queue";
 import { Queue, Worker } from "bullmq";
 
-/** A queue under measurement: ours, or BullMQ alone with plain jobs. Its jobs do nothing. */
+/** A queue under measurement: Konverge's, or BullMQ alone with plain jobs. Its jobs do nothing. */
 export interface QueueSide {
   readonly name: string;
   /** Resolves when the `n`-th job is acknowledged. */
@@ -97,11 +97,11 @@ export async function addMany(side: QueueSide, from: number, count: number): Pro
 }
 
 export interface Taken {
-  /** From the worker's start to the end of the last job. */
+  /** Time from the worker's start to the end of the last job. */
   readonly tookMs: number;
-  /** From the first handler to the last, which leaves the worker's start out. */
+  /** Time from the first handler to the last, without the worker's start. */
   readonly handledMs: number;
-  /** Jobs that were taken in all: a worker does not stop at once. */
+  /** All fetched jobs. A worker fetches some more before it stops. */
   readonly count: number;
 }
 

@@ -8,7 +8,7 @@ import { addMany, openBare, openOurs, takeMany, type QueueSide } from "./queue-s
 const JOBS = 4_000;
 const ROUNDS = 5;
 
-/** The queue without handlers: speed, latency, cost and growth, where there is one next to bare BullMQ with plain jobs. */
+/** Measures speed, latency, cost and growth of the queue without handlers, next to bare BullMQ with plain jobs where possible. */
 export async function benchQueue({ log, long }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
   return [
@@ -19,7 +19,7 @@ export async function benchQueue({ log, long }: BenchOptions): Promise<Figure[]>
   ];
 }
 
-/** No-op reconciles of different keys, from a full queue. */
+/** Measures no-op reconciles of different keys from a full queue. */
 async function benchThroughput(url: string): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const concurrency of [1, 10, 50]) {

@@ -8,7 +8,7 @@ const FAULTS = [
 ] as const;
 const SEED = 7;
 
-/** 1,000 workers and 100,000 keys on a virtual clock: the production code of the guard, no network, no Redis. */
+/** Simulates 1,000 workers and 100,000 keys with the guard's production code on a virtual clock, without network and Redis. */
 export async function benchSim({ log }: BenchOptions): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const { name, faultSeats } of FAULTS) {
@@ -32,7 +32,7 @@ export async function benchSim({ log }: BenchOptions): Promise<Figure[]> {
   return figures;
 }
 
-/** A run that never recovered is told as -1. */
+/** Reports a run that never recovered as -1. */
 const recovery = ({ recoveredMs }: BrownoutResult) => recoveredMs ?? -1;
 
 function figuresOf(name: string, guard: BrownoutResult, jitter: BrownoutResult): Figure[] {
@@ -61,11 +61,11 @@ function figuresOf(name: string, guard: BrownoutResult, jitter: BrownoutResult):
       ok: sent <= 0.05,
     },
     {
-      ...figure("from the fault's end to 85 % good answers; -1: never", "ms", recovery),
+      ...figure("from the fault's end to 85 % good responses; -1: never", "ms", recovery),
       ok: recoveredMs <= 15_000,
     },
     figure("most calls in a second", "calls", (run) => run.peakPerSecond),
     figure("calls per event", "calls", (run) => run.sentPerEvent),
-    figure("keys behind at the end", "keys", (run) => run.pendingKeys),
+    figure("late keys at the end", "keys", (run) => run.pendingKeys),
   ];
 }

@@ -20,20 +20,20 @@ const WARM_UP = 200;
 const SAMPLES = 400;
 const RATE = 20_000;
 const SCRIPTS = [requestScript, beginScript, takeLaneScript, leaveLaneScript, endScript];
-/** BullMQ's last word about a job: with its answer the reconcile is over. */
+/** BullMQ's last script for a job. The reconcile ends with its response. */
 const LAST = "moveToFinished";
 /**
- * Nobody waits for these: a worker blocks on the first until a job comes, the others are sent and left to the order of the
- * connection. What they cost is in the times of Redis itself.
+ * Commands that no reconcile waits for. A worker blocks on the first until a job arrives; the others are sent without
+ * awaiting the reply. Their cost is part of the times of Redis itself.
  */
 const UNAWAITED = new Set(["bzpopmin", leaveLaneScript.name, endScript.name]);
-/** A part that fewer reconciles have is none of theirs, for example the renewal of a lease. */
+/** Parts that fewer reconciles have are left out, for example the renewal of a lease. */
 const LEAST_SHARE = 0.5;
 const LEAST_EXPLAINED = 0.9;
-/** The reconciles whose parts are shown: this share of all, around the median of the whole. */
+/** The share of the reconciles whose parts are shown, around the median of the whole. */
 const MIDDLE = 0.2;
 
-/** Where the time of one reconcile goes: one at a time in one worker process, from the request to the job's end. */
+/** Divides the time of one reconcile, from the request to the job's end, one at a time in one worker process. */
 export async function benchTime({ log }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
   await using plane = await startControlPlane({ log });
@@ -56,7 +56,7 @@ export async function benchTime({ log }: BenchOptions): Promise<Figure[]> {
     },
     {
       concurrency: 1,
-      // What is measured is requested here, not by the watch.
+      // The measured requests are sent here, not by the watch.
       predicate: () => false,
       async reconcile({ object, kube }) {
         tape.mark("handler called");
@@ -128,7 +128,7 @@ function keyOf(name: string): ObjectKey {
 
 interface Part {
   readonly name: string;
-  /** Own code and event loop before it, and its own time as far as nothing before it covers that, in ms. */
+  /** The time of own code and the event loop before the part, and the part's time that no earlier part covers, in ms. */
   readonly beforeMs: number;
   readonly awaitedMs: number;
 }
@@ -138,7 +138,7 @@ interface Sample {
   readonly parts: readonly Part[];
 }
 
-/** Cuts the time from the request to the end into pieces without overlap, so that they sum up to it. */
+/** Divides the time from the request to the end into parts without overlap, which sum up to it. */
 function takeApart(startMs: number, operations: readonly Operation[]): Sample {
   const endMs = operations.find(({ name }) => name === LAST)?.endMs ?? Number.NaN;
   const inOrder = operations
@@ -181,7 +181,7 @@ function figuresOf(title: string, samples: readonly Sample[]): Figure[] {
   const explained = pieces.reduce((sum, { ms }) => sum + ms, 0) / wholeMs;
   return [
     ...pieces
-      // A mark takes no time itself.
+      // A mark has no duration.
       .filter(({ ms }) => ms * 1_000 >= 1)
       .map(({ metric, ms }) => figureOf({ ...common, metric, unit: "us", ours: [ms * 1_000] })),
     figureOf({ ...common, metric: "whole, p50", unit: "us", ours: [wholeMs * 1_000] }),
@@ -195,14 +195,14 @@ function figuresOf(title: string, samples: readonly Sample[]): Figure[] {
   ];
 }
 
-/** Medians of parts need not sum up to the median of the whole; the parts of the median reconciles do. */
+/** Selects the reconciles around the median: their parts sum up to the whole, which medians of parts do not. */
 function aroundMedian(samples: readonly Sample[]): readonly Sample[] {
   const sorted = samples.toSorted((a, b) => a.totalMs - b.totalMs);
   const from = Math.floor((sorted.length * (1 - MIDDLE)) / 2);
   return sorted.slice(from, sorted.length - from);
 }
 
-/** The parts that most reconciles have, as they come in the first of those with all of them. */
+/** Returns the parts that most reconciles have, in the order of the first reconcile with all of them. */
 function namesInOrder(samples: readonly Sample[]): string[] {
   const counts = new Map<string, number>();
   for (const { parts } of samples) {
@@ -217,14 +217,14 @@ function namesInOrder(samples: readonly Sample[]): string[] {
   return orders.find((names) => names.length === usual.size) ?? [...usual];
 }
 
-/** From now on Redis notes the time of every command. */
+/** Makes Redis record the time of every command from now on. */
 async function watchScripts({ redis }: OwnRedis): Promise<void> {
   await redis.config("SET", "slowlog-max-len", "1000000");
   await redis.config("SET", "slowlog-log-slower-than", "0");
   await redis.slowlog("RESET");
 }
 
-/** What Redis itself spent on each script: the rest of what was waited for is the way there and back. */
+/** Returns the time of each script in Redis itself. The rest of the wait is the round trip. */
 async function scriptTimes(
   title: string,
   { redis }: OwnRedis,
@@ -244,7 +244,7 @@ async function scriptTimes(
       figureOf({
         suite: "time",
         case: title,
-        metric: `of this Redis itself, ${name}`,
+        metric: `in Redis itself, ${name}`,
         unit: "us",
         ours,
       }),

@@ -6,7 +6,7 @@ import { openRuns, startMany } from "./workflow-sides.ts";
 const SIZES = [10_000];
 const LONG_SIZES = [...SIZES, 100_000];
 
-/** Runs that have done one step and wait for a signal: what they take of Redis, and how long until all have ended once each has got it. */
+/** Measures runs that have done one step and wait for a signal: their Redis memory, and the time from the signals until all have ended. */
 export async function benchParkedRuns(
   own: OwnRedis,
   { long, log }: { readonly long: boolean; readonly log: (line: string) => void },
@@ -37,11 +37,11 @@ export async function benchParkedRuns(
       figureOf({ suite: "workflow", case: `${size} parked runs`, metric, unit, ours: [value] });
     figures.push(
       figure("memory per parked run", "bytes", parkedBytes / size),
-      figure("memory per ended run, while it is kept", "bytes", endedBytes / size),
+      figure("memory per ended run, while kept", "bytes", endedBytes / size),
       figure("from the first start to all parked", "s", (parkedMs - startedMs) / 1_000),
       figure("from the first signal to all ended", "s", (endedMs - wokenMs) / 1_000),
       figure("from the last signal to all ended", "s", (endedMs - signalledMs) / 1_000),
-      figure("woken and ended", "1/s", (size * 1_000) / (endedMs - wokenMs)),
+      figure("resumed and ended", "1/s", (size * 1_000) / (endedMs - wokenMs)),
     );
   }
   return figures;
@@ -53,6 +53,6 @@ const approval: Workflow<undefined, number> = defineWorkflow(
   async (w) => {
     const before = await w.step("prepare", async () => 1);
     await w.signal("approve");
-    return before + (await w.step("go on", async () => 1));
+    return before + (await w.step("continue", async () => 1));
   },
 );

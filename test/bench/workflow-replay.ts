@@ -16,8 +16,8 @@ interface Replay {
 }
 
 /**
- * A run is executed again from its start behind every wait: from the claim, which reads all that is recorded, to the body of the
- * first step that is not.
+ * Measures the replay of a run after a wait: from the claim, which reads all recorded results, to the body of the first
+ * step without one.
  */
 export async function benchReplay({ url, redis }: OwnRedis): Promise<Figure[]> {
   const figures: Figure[] = [];
@@ -36,7 +36,7 @@ export async function benchReplay({ url, redis }: OwnRedis): Promise<Figure[]> {
     ) =>
       figureOf({
         suite: "workflow",
-        case: `activation with ${size} recorded steps`,
+        case: `execution with ${size} recorded steps`,
         metric: `${metric}, p${share * 100}`,
         unit: "ms",
         ours: rounds.map((replays) => percentile(replays.map(read), share)),
@@ -46,8 +46,8 @@ export async function benchReplay({ url, redis }: OwnRedis): Promise<Figure[]> {
     figures.push(
       figure("claim to the first new step", 0.5, whole, { goal: MOST_MS, goalIs: "most" }),
       figure("claim to the first new step", 0.99, whole),
-      figure("of it the claim, read and parsed", 0.5, ({ claimMs }) => claimMs),
-      figure("of it the replay", 0.5, ({ replayMs }) => replayMs),
+      figure("claim alone, read and parsed", 0.5, ({ claimMs }) => claimMs),
+      figure("replay alone", 0.5, ({ replayMs }) => replayMs),
     );
   }
   return figures;
@@ -88,7 +88,7 @@ async function replaysOf(url: string, redis: OwnRedis["redis"], size: number): P
     const claimedMs = performance.now();
     if (held.kind !== "held") throw new Error(`the run cannot be claimed: ${held.kind}`);
     const end = await runExecution({
-      // Nothing is recorded, so that the next replay is the same.
+      // The step's result is not recorded, so that the next replay is the same.
       store: { ...store, commit: async (_, __, record) => record, leave: async () => ({}) },
       workflow,
       held,

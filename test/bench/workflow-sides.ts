@@ -8,17 +8,17 @@ export const STEPS = 5;
 const STARTED_AT_ONCE = 200;
 const LOOK_EVERY_MS = 5;
 
-/** Five steps in a row under measurement: a run of ours, or a chain of five jobs. They do nothing. */
+/** Five empty steps in sequence under measurement: a run of a workflow, or a chain of five jobs. */
 export interface StepsSide {
   readonly name: string;
-  /** Resolves when Redis has it. */
+  /** Resolves when it is stored in Redis. */
   start(): Promise<void>;
-  /** Resolves when `count` of those that were started have ended. */
+  /** Resolves when `count` of the started ones have ended. */
   work(count: number, concurrency: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Runs of one workflow under a prefix of their own. */
+/** Creates runs of one workflow under a separate prefix. */
 export function openRuns(url: string, redis: Redis, workflow: AnyWorkflow) {
   const prefix = `bench-${randomUUID()}`;
   const errors: Error[] = [];
@@ -37,7 +37,7 @@ export function openRuns(url: string, redis: Redis, workflow: AnyWorkflow) {
   return {
     prefix,
     workflows,
-    /** Resolves when `count` runs have ended since the beginning. */
+    /** Resolves when `count` runs have ended since the start. */
     ended: (count: number) => until(async () => (await redis.zcard(names.ended)) >= count),
     parked: (id: string) =>
       until(async () => (await redis.hget(names.run(id), "status")) === "waiting"),

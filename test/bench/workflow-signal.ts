@@ -7,7 +7,7 @@ import { openRuns } from "./workflow-sides.ts";
 const SIGNALS = 300;
 const ROUNDS = 3;
 
-/** From the call that sends a signal to the first line of the step behind it, one at a time; next to the start of a bare job. */
+/** Measures from the call that sends a signal to the first line of the next step, one at a time, next to the start of a bare job. */
 export async function benchWakeUp(own: OwnRedis): Promise<Figure[]> {
   return await latenciesNextToBare(own.url, () => signalLatencies(own), {
     suite: "workflow",
@@ -36,6 +36,6 @@ async function signalLatencies({ url, redis }: OwnRedis): Promise<number[]> {
   }
   await worker.stop();
   await workflows.close();
-  // The first waits for the worker's connections.
+  // The first signal waits for the worker's connections.
   return values.slice(1);
 }

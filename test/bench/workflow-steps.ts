@@ -17,13 +17,13 @@ const PEER = `BullMQ flow of ${STEPS} jobs`;
 interface Round {
   readonly startsPerS: number;
   readonly runsPerS: number;
-  /** Of Redis, for one run or chain: starting it and working it off. */
+  /** The cost of one run or chain in Redis, from its start to its end. */
   readonly cost: RedisTotals;
-  /** Of the process that works, for one run or chain, without starting it. */
+  /** The worker's CPU time for one run or chain, without its start. */
   readonly workerCpuUs: number;
 }
 
-/** A run of five steps without waits, next to the same five as jobs that wait for each other. One process works on both. */
+/** Measures a run of five steps without waits, next to five jobs that wait for each other. One process runs both. */
 export async function benchSteps(own: OwnRedis, log: (line: string) => void): Promise<Figure[]> {
   const figures: Figure[] = [await countRoundTrips(own)];
   for (const width of WIDTHS) {
@@ -54,15 +54,15 @@ export async function benchSteps(own: OwnRedis, log: (line: string) => void): Pr
         ...goal,
       });
     figures.push(
-      // One at a time our round trips wait for each other, which is the price of a record behind every step.
+      // One at a time, the round trips wait for each other: each step is recorded before the next begins.
       figure("runs", "1/s", ({ runsPerS }) => runsPerS, width === 1 ? {} : { goal: 1 }),
-      figure("commits, next to jobs", "1/s", ({ runsPerS }) => runsPerS * STEPS),
+      figure("commits and jobs", "1/s", ({ runsPerS }) => runsPerS * STEPS),
     );
     if (width !== WIDTHS.at(-1)) continue;
     figures.push(
       figure("starts, 200 at a time", "1/s", ({ startsPerS }) => startsPerS),
-      figure("script calls per run, start and queue too", "calls", ({ cost }) => cost.scripts),
-      figure("commands per run, scripts' own too", "calls", ({ cost }) => cost.commands),
+      figure("script calls per run, with start and queue", "calls", ({ cost }) => cost.scripts),
+      figure("commands per run, including those of scripts", "calls", ({ cost }) => cost.commands),
       figure("Redis CPU per run", "us", ({ cost }) => cost.cpuUs),
       figure("CPU of the worker per run", "us", ({ workerCpuUs }) => workerCpuUs),
     );
@@ -94,7 +94,7 @@ async function measureRound(own: OwnRedis, side: StepsSide, width: number): Prom
   };
 }
 
-/** What the workflow engine itself asks of Redis, beside the one job of the queue; counted where commands are sent. */
+/** Counts the round trips of the workflow engine to Redis, besides those of the queue's job, where commands are sent. */
 async function countRoundTrips({ url, redis }: OwnRedis): Promise<Figure> {
   const scripts = [claimScript, commitScript, noteScript, leaveScript];
   const tape = startOperationTape(new Map(scripts.map(({ sha, name }) => [sha, name])));
@@ -108,7 +108,7 @@ async function countRoundTrips({ url, redis }: OwnRedis): Promise<Figure> {
     return figureOf({
       suite: "workflow",
       case: `run of ${STEPS} steps, 1 at a time`,
-      metric: "round trips to Redis, beside one job of the queue",
+      metric: "round trips to Redis, besides one job of the queue",
       unit: "calls",
       ours: [calls / COUNTED],
       goal: MOST_ROUND_TRIPS,

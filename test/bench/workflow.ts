@@ -5,7 +5,7 @@ import { benchReplay } from "./workflow-replay.ts";
 import { benchWakeUp } from "./workflow-signal.ts";
 import { benchSteps } from "./workflow-steps.ts";
 
-/** Durable workflows: what steps cost next to jobs of a BullMQ flow, how soon a signal is seen, what waiting runs take, replay. */
+/** Measures durable workflows: the cost of steps next to a BullMQ flow, the latency of signals, the memory of waiting runs, replay. */
 export async function benchWorkflow({ log, long }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
   return [

@@ -12,7 +12,7 @@ const ROUNDS = 5;
 const namespace = "default";
 const nameOf = (lane: number) => `bench-${lane}`;
 
-/** Read-modify-write of 16 objects, 16 at a time, against a real API server: GET, change one value, write. */
+/** Measures read-modify-write of 16 objects, 16 at a time, on a real API server: GET, change one value, write. */
 export async function benchWritePath({ log }: BenchOptions): Promise<Figure[]> {
   await using plane = await startControlPlane({ log });
   const ours = createKubeClient({
@@ -68,7 +68,7 @@ export async function benchWritePath({ log }: BenchOptions): Promise<Figure[]> {
   }
 }
 
-/** The least code that does the same: GET, parse, merge patch with resourceVersion and uid. */
+/** The minimal code for the same requests: GET, parse, merge patch with resourceVersion and uid. */
 async function countUp(bare: BareClient, name: string, count: string): Promise<void> {
   const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
   const { metadata } = (await bare.send("GET", path)) as ApiObject;

@@ -81,8 +81,8 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
   const listParents = async () => (await client.list(Parents, { namespace })).items;
 
   /**
-   * What the garbage collector of a whole cluster does, which a bare API server lacks: a child that was written while its
-   * parent went is in the way of the next parent of that name.
+   * Does the work of a cluster's garbage collector, which a bare API server lacks. Otherwise a child written during its
+   * parent's deletion would conflict with the next parent of that name.
    */
   const collectGarbage = async () => {
     const { items } = await client.list(CONFIG_MAP, { namespace });
@@ -123,7 +123,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
     async leader(other) {
       let found: FleetWorker | undefined;
       await until(
-        `somebody ${other === undefined ? "" : `other than ${other.workerId} `}leads`,
+        `a worker ${other === undefined ? "" : `other than ${other.workerId} `}leads`,
         async () => {
           const identity = await holder();
           found = [...workers].find((worker) => worker !== other && worker.workerId === identity);

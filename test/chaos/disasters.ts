@@ -69,8 +69,8 @@ const loseAnswers: Disaster = async ({ plane }) => {
 };
 
 /**
- * A worker starts an hour off, another is set off while it runs, and both are set right again. What a wrong clock has put off
- * by that hour is then promoted, as an operator would: BullMQ reckons delays by the clocks of workers (docs/guarantees.md).
+ * One worker starts with a clock that is an hour off, another's is changed while it runs, and both are corrected. Jobs that
+ * the wrong clock delayed are then promoted, as an operator would do: BullMQ uses the workers' clocks (docs/guarantees.md).
  */
 const stepClocks: Disaster = async (fleet, random) => {
   const off = () => (random() < 0.5 ? -1 : 1) * HOUR_MS;
@@ -126,17 +126,17 @@ const rollingRestart: Disaster = async (fleet) => {
 const DISASTERS: Readonly<Record<string, Disaster>> = {
   "a worker is killed": killWorker,
   "all workers are killed": killAll,
-  "a worker stands still": stopWorker,
+  "a worker is paused": stopWorker,
   "Redis is killed": restartRedis,
   "the API server is killed": restartApiServer,
-  "the API server loses answers": loseAnswers,
+  "the API server loses responses": loseAnswers,
   "a worker is cut off Redis": ofNetwork("redisNet", "cut"),
-  "a worker's words to Redis arrive late": ofNetwork("redisNet", "hold"),
+  "a worker's commands to Redis arrive late": ofNetwork("redisNet", "hold"),
   "a worker's network to Redis is slow": ofNetwork("redisNet", "delay"),
   "a worker is cut off the API server": ofNetwork("apiNet", "cut"),
   "a worker's calls arrive late": ofNetwork("apiNet", "hold"),
   "clocks are an hour wrong": stepClocks,
-  "somebody meddles with the jobs": meddle,
+  "a dashboard changes the jobs": meddle,
   "the fleet is restarted one by one": rollingRestart,
 };
 
@@ -163,7 +163,7 @@ export async function strike(
 ): Promise<void> {
   const disasters = names.map((name) => {
     const disaster = DISASTERS[name];
-    if (disaster === undefined) throw new Error(`no disaster is called "${name}"`);
+    if (disaster === undefined) throw new Error(`unknown disaster "${name}"`);
     return disaster;
   });
   await Promise.all(disasters.map((disaster) => disaster(fleet, random)));

@@ -1,6 +1,6 @@
 /**
- * Loaded before everything else in a worker: its wall clock can be set wrong, at its start and while it runs. The monotonic
- * clock stays right, as it does when somebody sets the clock of a machine.
+ * Preloaded by a worker, so that its wall clock can be set wrong at its start and at run time. The monotonic clock stays
+ * correct, as it does when a machine's clock is set.
  */
 const real = Date.now.bind(Date);
 let offsetMs = Number(process.env["FLEET_CLOCK_OFFSET_MS"] ?? 0);

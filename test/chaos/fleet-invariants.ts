@@ -5,18 +5,17 @@ import { readJournals, type Journaled } from "./fleet-journal.ts";
 import type { Acknowledged, FleetLoad, StrangerWrite } from "./fleet-load.ts";
 
 /**
- * What must hold once everything has healed, whatever happened before. Each line is one violation; none means that all
- * promises were kept.
+ * Checks the guarantees after the fleet has recovered. Returns one line per violation.
  *
- * - Overlap (P2): of two handlers of one key at the same time, the first must be fenced, and no key may be handed out again
- *   within the lease of an attempt that still runs, fenced or not.
- * - Commit (P8): an attempt whose handler another epoch overtook was refused by `end`.
- * - Whole run (P1): after each acknowledged request a handler began that came to an end which was stored.
- * - Timers: after each stored `requeueAfter` a handler of that key began.
+ * - Overlap (P2): if two handlers of one key run at the same time, the first must be fenced. No key may be assigned again
+ *   within the lease of a running attempt, fenced or not.
+ * - Commit (P8): `end` rejects an attempt whose handler a later epoch overtook.
+ * - Whole run (P1): after each acknowledged request, a handler started whose end was stored.
+ * - Timers: after each stored `requeueAfter`, a handler of that key started.
  * - Exactly N (P3): the count of a hot object is the number of stamps in it, no two stamps have the same count, and every
- *   write that a handler was told of is there with its count. A stamp that no handler was told of is one of an attempt that
- *   began (its answer was lost, or its process died): it ran at least once, and its count is exact all the same. Strangers,
- *   who take no turns, count with them.
+ *   write acknowledged to a handler is present with its count. A stamp without an acknowledgement belongs to an attempt that
+ *   started (its response was lost, or its process died); its count is exact as well. External writers, which use no lane,
+ *   are counted too.
  */
 export async function findViolations(
   fleet: Fleet,
@@ -32,13 +31,13 @@ export async function findViolations(
   ];
 }
 
-/** One run of a handler; times on the clock of the journals. */
+/** One run of a handler, with times on the clock of the journals. */
 interface Run {
   readonly id: string;
   readonly epoch: number;
   readonly worker: string;
   readonly beganAtUs: number;
-  /** The clock of Redis, in ms. */
+  /** The time of Redis in ms. */
   readonly leasedAtMs: number;
   /** The end of the run or of its process. */
   endedAtUs: number;
@@ -86,12 +85,12 @@ function findOverlaps(runs: ReadonlyMap<string, Run>): string[] {
         const [older, newer] = first.epoch < second.epoch ? [first, second] : [second, first];
         if (older.closed?.fenced === false)
           violations.push(
-            `overlap: ${nameOf(older)} and ${nameOf(newer)} ran at once, and both were stored`,
+            `overlap: ${nameOf(older)} and ${nameOf(newer)} ran at the same time, and both were stored`,
           );
         const takenAfterMs = newer.leasedAtMs - older.leasedAtMs;
         if (takenAfterMs < LEASE_MS)
           violations.push(
-            `overlap: ${nameOf(newer)} got the key ${takenAfterMs} ms after ${nameOf(older)}, which still ran`,
+            `overlap: ${nameOf(newer)} acquired the key ${takenAfterMs} ms after ${nameOf(older)}, which was still running`,
           );
       }
     }
@@ -99,7 +98,7 @@ function findOverlaps(runs: ReadonlyMap<string, Run>): string[] {
   return violations;
 }
 
-/** True for a run that was stored as the end of its requests. */
+/** Reports whether a run was stored as the end of its requests. */
 const isWhole = ({ closed }: Run): boolean =>
   closed !== undefined && !closed.fenced && ["done", "requeueAfter"].includes(closed.outcome);
 
@@ -113,7 +112,7 @@ function findLostRequests(
     lastBegin.set(id, Math.max(lastBegin.get(id) ?? 0, beganAtUs));
   return acknowledged
     .filter(({ key, askedAtUs }) => (lastBegin.get(key) ?? 0) <= askedAtUs)
-    .map(({ id }) => `lost: no whole run began after request ${id} was made`);
+    .map(({ id }) => `lost: no complete run started after request ${id}`);
 }
 
 function findLostTimers(runs: ReadonlyMap<string, Run>, lines: readonly Journaled[]): string[] {
@@ -130,18 +129,20 @@ function findLostTimers(runs: ReadonlyMap<string, Run>, lines: readonly Journale
 }
 
 /**
- * Whether the writers of one object took turns, from `sinceUs` on, when nothing disturbed them and no stranger wrote: then
- * none of them loses a race. Lanes save calls, they do not keep the promises; so a few are forgiven, for a process that stood
- * still for longer than it may hold a lane.
+ * Checks that the writers of one object queued in its lane since `sinceUs`, without faults and external writers: then none
+ * of them conflicts. Lanes save calls and are not needed for correctness, so a few conflicts are tolerated, for a process
+ * that was paused for longer than it may hold a lane.
  */
 export function findContention(fleet: Fleet, sinceUs: number): string[] {
   const writes = readJournals(fleet.journals)
     .filter((line) => line.kind === "wrote")
     .filter(({ atUs, object }) => atUs > sinceUs && object === hotObject("lane"));
   const tries = writes.reduce((sum, write) => sum + write.tries, 0);
-  if (writes.length === 0) return ["fight: nobody wrote"];
+  if (writes.length === 0) return ["contention: no writes"];
   if (tries <= MOST_TRIES_PER_WRITE * writes.length) return [];
-  return [`fight: the writers of one object tried ${tries} times for ${writes.length} writes`];
+  return [
+    `contention: the writers of one object needed ${tries} tries for ${writes.length} writes`,
+  ];
 }
 
 async function findMiscounts(
@@ -166,12 +167,12 @@ async function findMiscounts(
     const { count, ...stamps } = data;
     const counts = Object.values(stamps);
     if (Number(count) !== counts.length)
-      violations.push(`miscount: ${name} says ${count}, but ${counts.length} writes are in it`);
+      violations.push(`miscount: ${name} has the count ${count}, but ${counts.length} writes`);
     if (new Set(counts).size !== counts.length)
-      violations.push(`miscount: two writes of ${name} were built on the same count`);
+      violations.push(`miscount: two writes of ${name} are based on the same count`);
     for (const stamp of Object.keys(stamps)) {
       if (!began.has(stamp) && !stamp.startsWith("stranger"))
-        violations.push(`miscount: ${name} was written as ${stamp}, which never began`);
+        violations.push(`miscount: ${name} was written by ${stamp}, which never started`);
     }
     const told = [
       ...lines.filter((line) => line.kind === "wrote").filter(({ object }) => object === name),

@@ -9,14 +9,14 @@ interface OfAttempt {
 
 /** The journal entries of a handler. */
 export type JournalLine =
-  /** `startedAtMs`: when it got the key, on the clock of Redis. */
+  /** `startedAtMs`: the time at which it acquired the key, on the clock of Redis. */
   | (OfAttempt & {
       readonly kind: "begin";
       readonly startedAtMs: number;
       readonly worker: string;
     })
   | (OfAttempt & { readonly kind: "end" | "armed" })
-  /** The API server acknowledged the count. `tries`: how often the change was made for it. */
+  /** The API server acknowledged the count. `tries`: the number of tries for it. */
   | (OfAttempt & {
       readonly kind: "wrote";
       readonly object: string;
@@ -42,5 +42,5 @@ export function readJournals(folder: string): Journaled[] {
     .toSorted((one, other) => one.atUs - other.atUs);
 }
 
-/** Now, on the clock of the journals. */
+/** Returns the current time on the clock of the journals. */
 export const nowUs = (): number => Number(process.hrtime.bigint() / 1_000n);

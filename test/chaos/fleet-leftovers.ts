@@ -38,7 +38,7 @@ export async function findLeftovers(fleet: Fleet): Promise<string[]> {
     if (ttlMs < 0) left.push(`a lane that never expires: ${key}`);
   }
   for (const key of await redis.keys(`${root}/lane-waiting/*`)) {
-    if ((await redis.pttl(key)) < 0) left.push(`who waits for a lane, for ever: ${key}`);
+    if ((await redis.pttl(key)) < 0) left.push(`lane waiters that never expire: ${key}`);
   }
   return left;
 }

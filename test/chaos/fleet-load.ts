@@ -72,7 +72,7 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
     const key = fleetKey(controller, fleet.namespace, name);
     const askedAtUs = nowUs();
     try {
-      // By default of a kind that the plain handlers answer with a timer.
+      // For the default kind, the plain handlers arm a timer.
       const accepted = await fleet
         .queue(controller)
         .request(key, { kind, by: "chaos" }, { class: requestClass });

@@ -38,7 +38,7 @@ const kubeconfigOf = (url: string): string =>
     kind: "Config",
     clusters: [{ name: "fleet", cluster: { server: url } }],
     users: [{ name: "anybody", user: {} }],
-    contexts: [{ name: "fleet", context: { cluster: "fleet", user: "anybody" } }],
+    contexts: [{ name: "fleet", context: { cluster: "fleet", user: "test" } }],
     "current-context": "fleet",
   });
 

@@ -97,8 +97,8 @@ const client = createKubeClient({
 });
 
 /**
- * Counts an object up by one, and signs the write: the object itself tells afterwards how often it was counted, by whom.
- * A stamp stands for one call, so that a call which is applied twice can be told from two.
+ * Increments an object and signs the write, so that the object records each increment and its author. A stamp identifies
+ * one call, so that a call applied twice differs from two calls.
  */
 async function countUp({ object, kube }: ReconcileContext): Promise<void> {
   const { id, epoch } = running();
@@ -129,7 +129,7 @@ async function plain({ signal, requeueAfter, triggers, object }: ReconcileContex
   // A zombie that ignores its signal and continues although its key was taken over.
   if (object.metadata.name.startsWith("deaf")) await sleepMs(ms);
   else await sleepMs(ms, signal);
-  if (Math.random() < config.failing) throw new Error("fails now and then");
+  if (Math.random() < config.failing) throw new Error("random failure");
   if (!triggers.some(({ kind }) => kind === "cli")) return undefined;
   journal({ kind: "armed", id, epoch });
   return requeueAfter(200);

@@ -19,7 +19,7 @@ const WORKERS = 3;
 /** Rounds of all disasters. The short run has one round with half of them, selected by the seed. */
 const ROUNDS = isLong ? 4 : 1;
 const SHORT = 6;
-/** In the end, with nothing in their way: whether writers of one object take turns. */
+/** The final check that writers of one object queue in its lane, without faults. */
 const CALM_ROUNDS = 3;
 
 const PLANES = [
@@ -28,11 +28,11 @@ const PLANES = [
 ];
 
 test.for(PLANES)(
-  `P1, P2, P3, P8: a fleet keeps its promises through disasters, on $name (KONVERGE_TEST_SEED=${firstSeed})`,
+  `P1, P2, P3, P8: a fleet keeps its guarantees through disasters, on $name (KONVERGE_TEST_SEED=${firstSeed})`,
   { timeout: 600_000 },
   async ({ isReal }, { skip }) => {
-    if (isReal && !hasServer) skip("no real API server: `npm run envtest -- --build` makes one");
-    if (isReal && !canRestart) skip("only Linux tells the command of a process");
+    if (isReal && !hasServer) skip("no real API server: `npm run envtest -- --build` builds one");
+    if (isReal && !canRestart) skip("the command of a process is readable only on Linux");
     await using plane = await (isReal ? startRealPlane() : startEmbeddedPlane(firstSeed));
     for (let round = 0; round < ROUNDS; round++)
       expect(await suffer(plane, firstSeed + round)).toEqual([]);

@@ -76,7 +76,7 @@ export interface Fleet extends AsyncDisposable {
   readonly plane: FleetPlane;
   readonly namespace: string;
   readonly prefix: string;
-  /** Folder of the journals. */
+  /** The folder of the journals. */
   readonly journals: string;
   /** The running workers. */
   readonly workers: ReadonlySet<FleetWorker>;

@@ -9,7 +9,7 @@ const ROUNDS = process.env["KONVERGE_TEST_LONG"] === "1" ? 10 : 1;
 const HEALED_MS = 60_000;
 
 test(
-  `P1: whatever changes while the elected producer is killed, stopped and replaced is reconciled (seed ${seed})`,
+  `P1: changes made while the leader is killed, stopped and replaced are reconciled (seed ${seed})`,
   { timeout: 240_000 + ROUNDS * 60_000 },
   async () => {
     const random = seededRandom(seed);
@@ -24,7 +24,7 @@ test(
       await stopChanging();
       let differences: string[] = [];
       await until(
-        "everything is as the last change wants it",
+        "all objects match the last change",
         async () => (differences = await fleet.differences(V1)).length === 0,
         HEALED_MS,
       ).catch((error: unknown) => {

@@ -85,7 +85,7 @@ test(
           queue.request(writerKey(n), { kind: "cli" }, { class: "interactive" }),
         ),
       );
-      await until("the fight is on", () => writes > writesBefore + random() * 10);
+      await until("the writers contend", () => writes > writesBefore + random() * 10);
       const [killed, stopped] = [...children].toSorted(() => random() - 0.5);
       killed?.kill("SIGKILL");
       stopped?.kill("SIGSTOP");

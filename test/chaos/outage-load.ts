@@ -35,7 +35,7 @@ interface LoadLog {
 
 export interface RunningLoad {
   readonly log: LoadLog;
-  /** ms since the load began. */
+  /** ms since the start of the load. */
   now(): number;
   /** Keys that have succeeded at least once since `ms`. */
   reachedSince(ms: number): number;
@@ -55,8 +55,8 @@ const MAP = {
 } as const;
 
 /**
- * Keeps `keys` ConfigMaps counting: read, add one, write; again after a period; after a failure when the failure ladder (full
- * jitter) or the server's Retry-After says so; after a deferral when the gate says so, without a failure counted.
+ * Increments `keys` ConfigMaps periodically: read, add one, write. After a failure, it retries with the failure backoff
+ * (full jitter) or the server's Retry-After. After a deferral, it retries when the gate allows, without counting a failure.
  */
 export async function startLoad(options: LoadOptions): Promise<RunningLoad> {
   const { arm, keys, namespace, periodMs } = options;
@@ -65,7 +65,7 @@ export async function startLoad(options: LoadOptions): Promise<RunningLoad> {
   const log: LoadLog = { sentMs: [], okMs: [], failed: 0, deferred: 0 };
   const lastOkMs = Array.from({ length: keys }, () => -1);
   const failures = Array.from({ length: keys }, () => 0);
-  // Spread over one period.
+  // Spread the keys over one period.
   const due = new Map<number, number>(lastOkMs.map((_, key) => [key, (key / keys) * periodMs]));
   const stopped = new AbortController();
   const closers: (() => Promise<void>)[] = [];
@@ -158,7 +158,7 @@ export async function startLoad(options: LoadOptions): Promise<RunningLoad> {
   };
 }
 
-/** Creates the objects that the load counts on. */
+/** Creates the objects that the load increments. */
 export async function prepareKeys(
   client: KubeClient,
   namespace: string,
@@ -177,7 +177,7 @@ export async function prepareKeys(
   }
 }
 
-/** Polls until the load has its usual speed again; resolves to the moment, in its ms. */
+/** Polls until the load has its usual speed again; resolves to that time in ms of the load. */
 export async function untilSteady(
   load: RunningLoad,
   perSecond: number,

@@ -5,19 +5,19 @@ import { startControlPlane, type ControlPlane } from "@konverge/infra-envtest";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { until } from "../support/until.ts";
 
-/** A real API server that may be hurt, with a user whose calls have a priority level of their own. */
+/** A real API server for faults, with a user whose calls have a separate priority level. */
 export interface OutagePlane extends AsyncDisposable {
   readonly plane: ControlPlane;
   readonly admin: KubeClient;
   readonly namespace: string;
-  /** Of the user. The administrator's group is exempt from priority and fairness. */
+  /** The kubeconfig of the user. The administrator's group is exempt from priority and fairness. */
   readonly kubeconfig: string;
-  /** etcd's process stands still: the API server answers nothing that needs it. */
+  /** Pauses etcd's process, so that the API server does not respond to calls that need it. */
   freezeEtcd(): void;
   thawEtcd(): void;
-  /** Every call of the user is answered 429, and then no longer. */
+  /** Makes every call of the user return 429, or ends that. */
   throttle(on: boolean): Promise<void>;
-  /** kube-apiserver dies at once, and a new one takes its place. */
+  /** Kills kube-apiserver and starts a new one in its place. */
   killServer(): void;
   startServer(): Promise<void>;
 }
@@ -138,7 +138,7 @@ export async function startOutagePlane(): Promise<OutagePlane> {
   };
 }
 
-/** True where a process's command can be read, so that it can be started again. */
+/** Whether a process's command can be read, which a restart needs. */
 export const canRestart = process.platform === "linux";
 
 function readCommand(pid: number): string[] {

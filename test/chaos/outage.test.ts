@@ -7,9 +7,9 @@ const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const hasServer = process.env["KUBEBUILDER_ASSETS"] !== undefined;
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const KEYS = 1_000;
-/** Most tokens in one lease. */
+/** The maximum number of tokens in one lease. */
 const LEASE = 64;
-/** Long: the length that is promised. Short: the first second, which costs the same, weighs more. */
+/** Long: the documented length. Short: the first second has the same cost, so it weighs more. */
 const FAULT_MS = isLong ? 20_000 : 8_000;
 const SHARE = isLong ? 0.05 : 0.15;
 
@@ -22,25 +22,26 @@ beforeAll(async () => {
 afterAll(async () => plane?.[Symbol.asyncDispose]());
 
 const FAULTS: readonly { readonly fault: Fault; readonly name: string }[] = [
-  { fault: "etcd", name: "etcd stands still" },
-  { fault: "throttle", name: "the priority level answers 429" },
-  { fault: "restart", name: "the API server is killed and comes back" },
+  { fault: "etcd", name: "etcd is paused" },
+  { fault: "throttle", name: "the priority level returns 429" },
+  { fault: "restart", name: "the API server is killed and restarted" },
 ];
 
-describe("P5, P6: an outage of a real API server costs no work and makes no storm", () => {
+describe("P5, P6: an outage of a real API server loses no work and causes no burst of calls", () => {
   test.for(FAULTS)("$name", { timeout: 300_000 }, async ({ fault }, { skip }) => {
     if (plane === undefined) {
-      skip("no real API server: `npm run envtest -- --build` makes one");
+      skip("no real API server: `npm run envtest -- --build` builds one");
       return;
     }
-    if (fault === "restart" && !canRestart) skip("only Linux tells the command of a process");
+    if (fault === "restart" && !canRestart)
+      skip("the command of a process is readable only on Linux");
     const options = { plane, redisUrl, fault, faultMs: FAULT_MS, keys: KEYS };
     const jitter = await runArm({ ...options, arm: "jitter" });
     const guard = await runArm({ ...options, arm: "guard" });
     console.log(describeArms(fault, jitter, guard));
     expect(guard.lost, "keys that were lost").toBe(0);
     expect(guard.sentDuring).toBeLessThanOrEqual(SHARE * jitter.sentDuring);
-    // No thunder when it heals: the bucket is empty, so no second is above the rate by more than one lease.
+    // No burst on recovery: the bucket is empty, so no second exceeds the rate by more than one lease.
     expect(guard.peakAfter).toBeLessThanOrEqual(RATE + LEASE);
   });
 });

@@ -2,11 +2,11 @@ import { Queue } from "bullmq";
 import { CONTROLLERS, type ControllerName } from "./fleet-contract.ts";
 import type { Fleet } from "./fleet.ts";
 
-/** What a rogue calls its jobs, so that they can be told from ours, and that they leave nothing when they end. */
+/** The name of a rogue's jobs, which distinguishes them from Konverge's. They leave no keys when they end. */
 export const ROGUE_JOB = "rogue";
 export const FORGOTTEN = { removeOnComplete: true, removeOnFail: true };
 
-/** What a dashboard has: BullMQ's own object on our queue. */
+/** Opens BullMQ's own object on Konverge's queue, as a dashboard does. */
 export function openRogue({ redisUrl, prefix }: Fleet, controller: ControllerName): Queue {
   return new Queue(controller, {
     connection: { url: redisUrl },
@@ -15,14 +15,14 @@ export function openRogue({ redisUrl, prefix }: Fleet, controller: ControllerNam
   });
 }
 
-/** Takes away the jobs of rogues that wait, which a worker whose clock was wrong may have put off for hours. Ours stay. */
+/** Removes waiting jobs of rogues, which a worker with a wrong clock may have delayed for hours. Konverge's own jobs stay. */
 export async function removeRogueJobs(fleet: Fleet): Promise<void> {
   for (const controller of CONTROLLERS) {
     const rogue = openRogue(fleet, controller);
     try {
       const delayed = await rogue.getJobs(["delayed"]);
       const theirs = delayed.filter((job) => job?.name === ROGUE_JOB);
-      // One that has begun to run meanwhile is locked, and goes by itself.
+      // A job that has started in the meantime is locked, and is removed when it ends.
       await Promise.all(theirs.map((job) => job.remove().catch(() => undefined)));
     } finally {
       await rogue.close();
@@ -31,8 +31,8 @@ export async function removeRogueJobs(fleet: Fleet): Promise<void> {
 }
 
 /**
- * What a dashboard's button "retry" does to the jobs of runs, in whatever state they are: those at work and those that wait refuse, those
- * that have failed or are done run again. Jobs of ours leave nothing to press it on, so the rogue adds some that stay.
+ * Retries the jobs of runs in any state, as a dashboard's button does. BullMQ rejects it for active and waiting jobs and
+ * repeats failed and completed ones. Konverge's jobs are removed when they end, so the rogue adds some that stay.
  */
 export async function retryJobsOfRuns(
   queue: Queue,
@@ -44,7 +44,7 @@ export async function retryJobsOfRuns(
   const states = ["active", "prioritized", "delayed", "completed", "failed"] as const;
   for (let round = 0; round < 8; round += 1) {
     const jobs = await queue.getJobs([...states], 0, 20);
-    // One that has gone meanwhile, or is in another state, refuses; so it would for a person.
+    // BullMQ rejects the call for a deleted job or one in another state, as it would for a user.
     const refused = () => undefined;
     const state = random() < 0.5 ? "completed" : "failed";
     await Promise.all(jobs.map((job) => job?.retry(state).catch(refused)));

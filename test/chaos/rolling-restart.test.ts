@@ -13,19 +13,19 @@ test(
   async () => {
     const random = seededRandom(seed);
     await using fleet = await openFleet("rolling");
-    // The last one to go is never elected: no election requests everything when it has gone.
+    // The last old worker is never elected, so its exit triggers no initial resync.
     const old = await Promise.all([fleet.start(), fleet.start(), fleet.start({ role: "work" })]);
     const stopChanging = await keepChanging((serial) => fleet.change(random, serial));
     for (const [index, worker] of old.entries()) {
       await fleet.start(V2);
-      // Nor does a late change reconcile what the old version did last.
+      // No late change reconciles the old version's last writes either.
       if (index === old.length - 1) await stopChanging();
       worker.child.kill("SIGTERM");
       expect(await worker.exited).toBe(0);
     }
     let differences: string[] = [];
     await until(
-      "everything is as the new version writes it",
+      "all objects match the new version",
       async () => (differences = await fleet.differences(V2)).length === 0,
       60_000,
     ).catch((error: unknown) => {

@@ -15,14 +15,13 @@ import type { FleetLoad } from "./fleet-load.ts";
 import { until } from "../support/until.ts";
 
 /**
- * Longest wait of any key once everything has healed: its ladder's cap and the ageing bound; a lease to run out and BullMQ's
- * look for what has stalled; and, generously, what a crowded machine needs for all of that.
+ * The longest wait of a key after recovery: the backoff's cap and the ageing bound, the expiry of a lease, BullMQ's check for
+ * stalled jobs, and a generous allowance for a busy machine.
  */
 const LONGEST_WAIT_MS: number = CAP_MS + AGEING_MS + 2 * LEASE_MS + 20_000;
 
 /**
- * Waits until every acknowledged request is finished and nothing is left over. Answers what is still missing when the time
- * is up, or nothing.
+ * Waits until every acknowledged request is finished and nothing is left over. Returns what is missing after the time limit.
  */
 export async function settle(fleet: Fleet, load: FleetLoad): Promise<string[]> {
   const untilMs = performance.now() + LONGEST_WAIT_MS;
@@ -53,7 +52,7 @@ async function findMissing(fleet: Fleet, { acknowledged }: FleetLoad): Promise<s
   return [...missing, ...(await findLeftovers(fleet)).map((what) => `left: ${what}`)];
 }
 
-/** Waits until the elected producers have made their first requests and all keys have run. Answers as `settle`. */
+/** Waits until the initial resync is done and all keys have run. Returns the same as `settle`. */
 export async function settleFirstRuns(fleet: Fleet, load: FleetLoad): Promise<string[]> {
   const keys = COUNTER_NAMES.length + PLAIN_NAMES.length;
   const begun = () =>
@@ -62,7 +61,7 @@ export async function settleFirstRuns(fleet: Fleet, load: FleetLoad): Promise<st
   return await settle(fleet, load);
 }
 
-/** All writers of one object at once, again and again, with nothing in their way. */
+/** Requests all writers of one object at the same time, repeatedly and without faults. */
 export async function contend(fleet: Fleet, load: FleetLoad, rounds: number): Promise<string[]> {
   const sinceUs = nowUs();
   const names = COUNTER_NAMES.filter((name) => modeOf(name) === "lane");

@@ -1,18 +1,18 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
-/** What a network does to one process. */
+/** The network of one process, with faults. */
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number;
-  /** Where new connections lead, for a server that comes back elsewhere. */
+  /** Sets the target of new connections, for a server that restarts on another port. */
   retarget(port: number): void;
   /** Resets every connection, and each new one. */
   cut(): void;
-  /** Says nothing: whatever is on its way arrives when the network is back, however late that is. */
+  /** Holds all data back until the network is open again. */
   hold(): void;
-  /** Each piece arrives so much later. */
+  /** Delays each chunk. */
   delay(ms: number): void;
-  /** Of the next so many answers only the first half of the first piece arrives, then the connection is reset. */
+  /** Delivers half of the first chunk of each of the next responses, then resets the connection. */
   tear(answers: number): void;
   heal(): void;
 }

@@ -107,7 +107,7 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
 
   const workerAt = (slot: number): VerbWorker => {
     const worker = workers[slot];
-    if (worker === undefined) throw new Error(`there is no worker ${slot}`);
+    if (worker === undefined) throw new Error(`worker ${slot} does not exist`);
     return worker;
   };
   const keysOf = (runs: readonly string[]) =>

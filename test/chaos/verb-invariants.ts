@@ -30,10 +30,10 @@ const DEPLOYMENTS: ResourceType<Deployment> = {
   resource: "deployments",
   scope: "Namespaced",
 };
-/** Steps at work leave one each; here are at most those of the last mutations. */
+/** Each running step leaves one mark; at the end only the last mutations' marks remain. */
 const MAX_MARKS = 60;
 
-/** Holds runs and cluster against the prediction (I5). `late`: objects that are there although they were taken back; `bodies`: as predicted. */
+/** Compares runs and cluster with the prediction (I5). `late`: objects that exist although they were undone; `bodies`: as predicted. */
 export async function findWrongState(
   { plane, workflows, test }: VerbFleet,
   programs: readonly { readonly id: string; readonly program: VerbProgram }[],
@@ -46,14 +46,14 @@ export async function findWrongState(
     const run = await workflows.get({ workflow: "verbs", id });
     const got = program.fails ? run?.error?.message : run?.result;
     const wanted = program.fails ? `as planned: ${sum}` : sum;
-    if (got !== wanted) wrong.push(`${id}: ${String(got)} in place of ${wanted}`);
+    if (got !== wanted) wrong.push(`${id}: ${String(got)} instead of ${wanted}`);
   }
   for (let counter = 0; counter < COUNTERS; counter += 1) {
     const { name } = counterOf(test, counter);
     const { data, metadata } = await plane.admin.get(CONFIG_MAPS, { namespace: NAMESPACE, name });
     const got = `${data?.["sum"]} of ${data?.["count"]}`;
     const wanted = `${state.sums[counter]} of ${state.counts[counter]}`;
-    if (got !== wanted) wrong.push(`counter ${counter}: ${got} in place of ${wanted}`);
+    if (got !== wanted) wrong.push(`counter ${counter}: ${got} instead of ${wanted}`);
     const marks = Object.keys(metadata.annotations ?? {}).length;
     if (marks > MAX_MARKS) wrong.push(`counter ${counter} has ${marks} marks`);
   }
@@ -61,7 +61,7 @@ export async function findWrongState(
   const options = { namespace: NAMESPACE, labelSelector: `${TEST}=${test}` };
   const add = (object: ApiObject, content: string) => {
     const maker = object.metadata.labels?.[MAKER] ?? "";
-    if (found.has(maker)) wrong.push(`${maker} has made several objects`);
+    if (found.has(maker)) wrong.push(`${maker} has created several objects`);
     found.set(maker, content);
   };
   for (const one of (await plane.admin.list(CONFIG_MAPS, options)).items) {
@@ -75,12 +75,12 @@ export async function findWrongState(
   }
   for (const [maker, content] of state.objects) {
     const got = found.get(maker);
-    if (got !== content) wrong.push(`${maker}: ${got ?? "nothing"} in place of ${content}`);
+    if (got !== content) wrong.push(`${maker}: ${got ?? "nothing"} instead of ${content}`);
     found.delete(maker);
   }
   for (const maker of found.keys()) {
     if (state.gone.has(maker)) late.push(maker);
-    else wrong.push(`${maker} was never planned`);
+    else wrong.push(`${maker} was not planned`);
   }
   return { wrong, late, bodies: state.bodies };
 }

@@ -4,40 +4,40 @@ import { makeWaitOp, worthOf, type WaitOp } from "./verb-waits.ts";
 /** A random workflow whose steps change objects of a cluster, as the input of a run. */
 export interface VerbProgram {
   readonly ops: readonly VerbOp[];
-  /** Throws at its end, so that it is undone. */
+  /** Throws at the end, which triggers the undo steps. */
   readonly fails: boolean;
 }
 
 interface Act {
   readonly name: string;
   readonly undo: boolean;
-  /** Before and behind the verb, so that workers die there. */
+  /** Time before and after the verb, in which workers may die. */
   readonly takesMs: number;
 }
 export type VerbOp =
-  /** Adds to a counter that all runs share, in one or two mutations of one step. */
+  /** Adds to a counter that all runs share, with one or two mutations in one step. */
   | ({
       readonly kind: "count";
       readonly counter: number;
       readonly by: readonly number[];
-      /** The step fails behind them, until all is healed. */
+      /** The step fails after them, until the faults are over. */
       readonly breaks?: boolean;
     } & Act)
-  /** Applies an object of its own, and perhaps something else behind that. */
+  /** Applies an object, then optionally changes or deletes it. */
   | ({ readonly kind: "apply"; readonly later: "keep" | "change" | "delete" } & Act)
   | ({ readonly kind: "create" } & Act)
   | ({ readonly kind: "scale"; readonly replicas: number } & Act)
-  /** Applies objects and waits until somebody outside has made them so. */
+  /** Applies objects and waits until the external actor has given them the state. */
   | WaitOp
   | { readonly kind: "sleep"; readonly name: string; readonly ms: number }
-  /** Those of the outermost run alone, in its order; nobody else is sent any. */
+  /** Waits for a signal. Only the outermost run receives signals. */
   | { readonly kind: "signal" }
   | { readonly kind: "child"; readonly name: string; readonly program: VerbProgram }
   | { readonly kind: "all"; readonly branches: readonly (readonly VerbOp[])[] };
 
-/** Where it stands that steps which break do so no more. */
+/** The key that makes failing steps succeed. */
 export const healedOf = (prefix: string) => `${prefix}:trace:healed`;
-/** Where workers count the bodies that they begin. */
+/** The key in which workers count started bodies. */
 export const bodiesOf = (prefix: string) => `${prefix}:trace:bodies`;
 export const COUNTERS = 3;
 export const NAMESPACE = "default";
@@ -84,7 +84,7 @@ export function countSignals({ ops }: VerbProgram): number {
   return ops.filter(({ kind }) => kind === "signal").length;
 }
 
-/** A program whose run fails at one step, with nothing undone, so that it can go on from there. */
+/** Returns a program whose run fails at one step without undo, so that it can be retried from there. */
 export function makeBreakingProgram(random: () => number): VerbProgram {
   const { ops } = makeVerbProgram(random, 1);
   const keep = (op: VerbOp): VerbOp => {
@@ -98,16 +98,16 @@ export function makeBreakingProgram(random: () => number): VerbProgram {
   return { ops: [...ops.slice(0, at), broken, ...ops.slice(at)].map(keep), fails: false };
 }
 
-/** What the cluster must look like when all runs have ended. */
+/** The predicted state of the cluster after all runs have ended. */
 export interface ClusterState {
-  /** Sum of each counter, and how many mutations made it. */
+  /** The sum of each counter, and its number of mutations. */
   readonly sums: number[];
   readonly counts: number[];
-  /** What every object holds, by the step that made it. */
+  /** The content of every object, by the step that created it. */
   readonly objects: Map<string, string>;
-  /** Objects that were there for a while. */
+  /** Objects that existed temporarily. */
   readonly gone: Set<string>;
-  /** Bodies that do all this when nothing goes wrong, those of undos left out. */
+  /** The number of bodies without failures, excluding those of undo steps. */
   bodies: number;
 }
 
@@ -116,7 +116,7 @@ export function emptyState(): ClusterState {
   return { sums: zeros(), counts: zeros(), objects: new Map(), gone: new Set(), bodies: 0 };
 }
 
-/** Adds what a run does to the cluster. Answers its result. */
+/** Adds the effects of a run on the cluster. Returns its result. */
 export function predictInto(state: ClusterState, program: VerbProgram, run: string): number {
   let signals = 0;
   const addOps = (ops: readonly VerbOp[]): number => ops.reduce((sum, op) => sum + addOp(op), 0);

@@ -46,7 +46,7 @@ const zombie =
     return 2;
   };
 const die: Scenario = async ({ workflows, startWorker, ended }) => {
-  const child = await startWorker("die behind write");
+  const child = await startWorker("die after write");
   const exited = once(child, "exit");
   await workflows.start(counting, 2, { id: "r" });
   await exited;
@@ -56,7 +56,7 @@ const die: Scenario = async ({ workflows, startWorker, ended }) => {
 };
 /** Another run changes the object between the death of a worker and the second try of its step. */
 const meet: Scenario = async ({ workflows, startWorker, ended }) => {
-  const child = await startWorker("die behind write");
+  const child = await startWorker("die after write");
   const exited = once(child, "exit");
   await workflows.start(counting, 1, { id: "r" });
   await exited;

@@ -12,7 +12,7 @@ import {
   type WorkflowContext,
 } from "@konverge/workflow";
 
-/** Waits of random programs: for objects that somebody outside makes as they are waited for, or never does. */
+/** Waits of random programs for objects that an external actor gives the expected state, or does not. */
 export interface WaitOp {
   readonly kind: "wait";
   readonly name: string;
@@ -20,13 +20,13 @@ export interface WaitOp {
   readonly takesMs: number;
   readonly join: "one" | "all" | "any";
   readonly objects: readonly WaitedObject[];
-  /** Reached when nobody makes the objects so, and otherwise long behind the end of the test. */
+  /** Reached if the actor never acts; otherwise long after the end of the test. */
   readonly timeoutMs: number;
 }
 
 export interface WaitedObject {
   readonly what: "ready" | "condition" | "field" | "gone";
-  /** How long after it has appeared it is made so, in ms; absent: never. */
+  /** The delay between its creation and the actor's change, in ms; absent: never. */
   readonly afterMs?: number;
 }
 
@@ -69,14 +69,14 @@ export function timesOut({ timeoutMs }: WaitOp): boolean {
   return timeoutMs !== NEVER_REACHED_MS;
 }
 
-/** What the run adds for it. */
+/** Returns the number that the run adds for it. */
 export function worthOf(op: WaitOp): number {
   return timesOut(op) ? TIMED_OUT : 1;
 }
 
 export const waitNameOf = ({ name }: WaitOp) => `${name} wait`;
 
-/** Waits as the program says. `refs`: its objects, in order. */
+/** Executes the wait of a program. `refs`: its objects, in order. */
 export async function runWait(
   w: WorkflowContext,
   op: WaitOp,
@@ -112,7 +112,7 @@ function conditionOf(what: WaitedObject["what"], ref: ObjectRef): WaitCondition 
   }
 }
 
-/** The status by which such an object is what is waited for; undefined: it must be deleted. */
+/** Returns the status that meets the wait; undefined if the object must be deleted. */
 export function statusOf({ spec, metadata }: WaitedWidget): object | undefined {
   const { generation: observedGeneration } = metadata;
   const isTrue = (type: string) => ({

@@ -1,11 +1,11 @@
 import { createReflector, isNotFound, isReplaced, type KubeClient } from "@konverge/kube";
 import { statusOf, WIDGETS, type WaitedWidget } from "./verb-waits.ts";
 
-/** Somebody outside, who makes objects what runs wait for, each as late after its appearance as its spec says. */
+/** An external actor that gives objects the state that runs wait for, each after the delay in its spec. */
 export interface WaitActor {
-  /** Before this time, epoch ms, the object of the uid was not what is waited for. Absent: it never was. */
+  /** The time (epoch ms) before which the object with the uid did not meet its wait. Absent: it never met it. */
   readonly actedAtMs: ReadonlyMap<string, number>;
-  /** Does at once what is left to do, also for objects that came late, and ends. */
+  /** Makes all remaining changes at once, including those for late objects, and ends. */
   finish(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export function startWaitActor(admin: KubeClient, labelSelector: string): WaitAc
         ? admin.delete(WIDGETS, at, { uid })
         : admin.patch(WIDGETS, at, patch, { subresource: "status", unguarded: true })
     ).catch((error: unknown) => {
-      // Taken back meanwhile.
+      // The run was undone in the meantime.
       if (!isNotFound(error) && !isReplaced(error)) throw error;
     });
   };
@@ -64,7 +64,7 @@ export function startWaitActor(admin: KubeClient, labelSelector: string): WaitAc
       for (const object of items) {
         if (object.spec?.afterMs !== undefined) await act(object);
       }
-      if (failures.length > 0) throw new AggregateError(failures, "the actor could not act");
+      if (failures.length > 0) throw new AggregateError(failures, "the actor failed");
     },
   };
 }

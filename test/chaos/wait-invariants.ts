@@ -5,11 +5,11 @@ import { timesOut, waitNameOf, type WaitOp } from "./verb-waits.ts";
 
 export interface WaitFindings {
   readonly wrong: readonly string[];
-  /** How late behind the act that met it each wait ended, in ms. */
+  /** The delay of each wait's end after the change that met it, in ms. */
   readonly lateMs: readonly number[];
 }
 
-/** Every wait ended by what it waited for and not before somebody did it, or by its time and not before that. */
+/** Checks that every wait ended by its condition, not before the actor's change, or by its timeout, not before that. */
 export async function checkWaits(
   { workflows, actor }: VerbFleet,
   programs: readonly { readonly id: string; readonly program: VerbProgram }[],
@@ -35,7 +35,7 @@ export async function checkWaits(
       const met = op.join === "any" ? [refs[(value as { readonly index: number }).index]] : refs;
       const acts = met.map((ref) => actor.actedAtMs.get(ref?.uid ?? "") ?? Infinity);
       const metAtMs = Math.max(...acts);
-      if (atMs < metAtMs) found(`ended at ${atMs}, what it waited for was done at ${metAtMs}`);
+      if (atMs < metAtMs) found(`ended at ${atMs}, its condition was met at ${metAtMs}`);
       else lateMs.push(atMs - metAtMs);
     };
     const check = async (op: VerbOp): Promise<void> => {

@@ -8,25 +8,25 @@ export interface RunEvidence {
   readonly id: string;
   readonly program: Program;
   readonly run: RunView | undefined;
-  /** In the order of recording. */
+  /** The journal in the order of recording. */
   readonly steps: readonly Recorded[];
-  /** Of all runs, by run and step: tries of bodies, the nonce that the code saw first, when it went on behind a sleep first. */
+  /** For all runs, by run and step: tries of bodies, the first nonce that the code saw, the first time it continued after a sleep. */
   readonly tries: Readonly<Record<string, string>>;
   readonly seen: Readonly<Record<string, string>>;
   readonly woke: Readonly<Record<string, string>>;
-  /** Steps of this run whose undo was called, in order. */
+  /** The steps of this run whose undo was called, in order. */
   readonly undone: readonly string[];
 }
 
 export interface RunFindings {
   readonly wrong: readonly string[];
-  /** Tries more than predicted, of each step, its children's too. */
+  /** The tries of each step beyond the prediction, including children's steps. */
   readonly again: readonly number[];
-  /** How late it went on behind each sleep, in ms. */
+  /** The delay after each sleep, in ms. */
   readonly lateMs: readonly number[];
 }
 
-/** Holds one run against its prediction and its journal. Numbers are those of the design's invariants. */
+/** Compares one run with its prediction and its journal. Numbers are those of the design's invariants. */
 export function checkRun(evidence: RunEvidence): RunFindings {
   const { id, program, run, steps } = evidence;
   const records = new Map(steps.map((step) => [step.name, step]));
@@ -36,17 +36,18 @@ export function checkRun(evidence: RunEvidence): RunFindings {
 
   const got = program.fails ? run?.error?.message : run?.result;
   const endOf = (sum: number) => (program.fails ? `as planned: ${sum}` : sum);
-  if (got !== endOf(predicted.sum)) found(`${String(got)} in place of ${endOf(predicted.sum)}`);
+  if (got !== endOf(predicted.sum)) found(`${String(got)} instead of ${endOf(predicted.sum)}`);
   const journaled = endOf(sumOfRecords(program.ops, records));
-  if (got !== journaled) found(`I3: ${String(got)}, its journal says ${journaled}`);
+  if (got !== journaled) found(`I3: ${String(got)}, journaled ${journaled}`);
   for (const { name, value } of steps) {
     const seen = evidence.seen[`${id}/${name}`];
     const nonce = (value as { readonly nonce?: number } | undefined)?.nonce;
     if (seen !== undefined && seen !== String(nonce)) {
-      found(`I3: the code saw ${seen} of "${name}", its journal says ${nonce}`);
+      found(`I3: the code saw ${seen} of "${name}", journaled ${nonce}`);
     }
   }
-  if (new Set(steps.map(({ seq }) => seq)).size !== steps.length) found("I2: a place taken twice");
+  if (new Set(steps.map(({ seq }) => seq)).size !== steps.length)
+    found("I2: two records have the same position");
   checkOperatorAction(program.ops, records, 0, found);
 
   const taken = steps.filter(({ name }) => /^signal(#\d+)?$/.test(name)).map(({ value }) => value);
@@ -58,13 +59,13 @@ export function checkRun(evidence: RunEvidence): RunFindings {
     const woke = kind === "sleep" ? evidence.woke[`${id}/${name}`] : undefined;
     if (woke === undefined) continue;
     lateMs.push(Number(woke) - untilMs);
-    if (Number(woke) < untilMs) found(`I6: "${name}" woke ${untilMs - Number(woke)} ms early`);
+    if (Number(woke) < untilMs) found(`I6: "${name}" resumed ${untilMs - Number(woke)} ms early`);
   }
 
   const again: number[] = [];
   for (const [step, times] of predicted.tries) {
     const extra = Number(evidence.tries[step] ?? 0) - times;
-    if (extra < 0) found(`I4: ${step} was tried ${-extra} times less than predicted`);
+    if (extra < 0) found(`I4: ${step} has ${-extra} fewer tries than predicted`);
     again.push(Math.max(0, extra));
   }
   checkUndone(evidence, found);
@@ -96,7 +97,7 @@ function sumOfRecords(ops: readonly Op[], records: ReadonlyMap<string, Recorded>
   return sumOf(ops);
 }
 
-/** I2, I6: nothing is recorded before what comes before it in the program, or before a sleep is over. Answers the end, epoch ms. */
+/** I2, I6: checks that records follow the order of the program and the end of each sleep. Returns the end, epoch ms. */
 function checkOperatorAction(
   ops: readonly Op[],
   records: ReadonlyMap<string, Recorded>,
@@ -118,13 +119,13 @@ function checkOperatorAction(
       continue;
     }
     const { atMs = 0, untilMs = atMs } = record;
-    if (atMs < beforeMs) found(`I2: "${op.name}" stands before what comes before it`);
+    if (atMs < beforeMs) found(`I2: "${op.name}" is recorded before its predecessor`);
     beforeMs = untilMs;
   }
   return beforeMs;
 }
 
-/** I8: undone is what was recorded and can be, each in the reverse order of recording. */
+/** I8: checks that the recorded steps with an undo were undone in the reverse order of recording. */
 function checkUndone(
   { program, steps, undone }: RunEvidence,
   found: (detail: string) => void,

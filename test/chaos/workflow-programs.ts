@@ -1,10 +1,10 @@
 import type { Redis } from "ioredis";
 import { defineWorkflow, type Workflow, type WorkflowContext } from "@konverge/workflow";
 
-/** A random workflow, as the input of a run. Names are unique in it, but for the signals'. */
+/** A random workflow, as the input of a run. Names are unique in it, except those of signals. */
 export interface Program {
   readonly ops: readonly Op[];
-  /** Throws at its end, so that it is undone. */
+  /** Throws at the end, which triggers the undo steps. */
   readonly fails: boolean;
 }
 export type Op =
@@ -12,7 +12,7 @@ export type Op =
       readonly kind: "step";
       readonly name: string;
       readonly value: number;
-      /** Tries that fail before one succeeds. */
+      /** The number of failed tries before the success. */
       readonly failures: number;
       readonly takesMs: number;
       readonly undo: boolean;
@@ -22,7 +22,7 @@ export type Op =
   | { readonly kind: "child"; readonly name: string; readonly program: Program }
   | { readonly kind: "all"; readonly branches: readonly (readonly Op[])[] };
 
-/** What a failing child counts for. */
+/** The value of a failing child. */
 export const FAILED_CHILD = 1_000;
 
 export function makeProgram(random: () => number, depth = 0): Program {
@@ -55,12 +55,12 @@ export function makeProgram(random: () => number, depth = 0): Program {
   };
   const makeOps = (count: number, isNested: boolean): Op[] =>
     Array.from({ length: count }, () => makeOp(isNested));
-  // Signals go to the outermost run alone.
+  // Only the outermost run receives signals.
   const ops = makeOps(2 + below(5), false).filter(({ kind }) => depth === 0 || kind !== "signal");
   return { ops, fails: below(3) === 0 };
 }
 
-/** What a program must come to: its sum, the tries of each step, and how many signals it takes. */
+/** The predicted result of a program: its sum, the tries of each step and the number of consumed signals. */
 export interface Prediction {
   readonly sum: number;
   readonly tries: ReadonlyMap<string, number>;
@@ -93,7 +93,7 @@ export function predict(program: Program, run: string): Prediction {
   return { sum, tries, signals };
 }
 
-/** The steps of a run, without its children's, that have an undo. */
+/** Returns the steps of a run with an undo, without those of its children. */
 export function undoableOf(ops: readonly Op[]): string[] {
   return ops.flatMap((op) => {
     if (op.kind === "all") return op.branches.flatMap(undoableOf);
@@ -106,15 +106,15 @@ export function traceNames(prefix: string) {
   return {
     /** Hash: tries by run and step. */
     tries: `${prefix}:trace:tries`,
-    /** Hash: what the code saw first of a step; and a list of what it saw otherwise later. */
+    /** Hash: the first value of a step that the code saw; and a list of later values that differ. */
     seen: `${prefix}:trace:seen`,
     changed: `${prefix}:trace:changed`,
-    /** Hash: when the code went on behind a sleep first, epoch ms by Redis's clock. */
+    /** Hash: the time at which the code first continued after a sleep, epoch ms on Redis's clock. */
     woke: `${prefix}:trace:woke`,
-    /** Hashes by worker: bodies that came to their end, and the most runs whose bodies were at work at once. */
+    /** Hashes by worker: completed bodies, and the maximum number of runs with a body in progress at the same time. */
     did: `${prefix}:trace:did`,
     most: `${prefix}:trace:most`,
-    /** List of undone steps. */
+    /** List: undone steps. */
     undone: (run: string) => `${prefix}:trace:undone:${run}`,
   };
 }

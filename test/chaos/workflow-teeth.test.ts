@@ -71,7 +71,7 @@ async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
   await workflows.start(makeInterpreter(redis, prefix), program, { id: ref.id });
   const zombie = await startWorker("zombie");
   await until(
-    "the second body has begun",
+    "the second body has started",
     () => redis.hexists(names.tries, "r/n1").then(Boolean),
     DEADLINE_MS,
   );

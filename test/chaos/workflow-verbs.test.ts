@@ -21,7 +21,7 @@ const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const isReal = process.env["KUBEBUILDER_ASSETS"] !== undefined && canRestart;
 const RUNS = isLong ? 3_000 : 60;
 const DISASTERS = isLong ? 60 : 9;
-/** One of so many runs fails at a step: few enough that no counter has more marks for their retries than are kept. */
+/** One of this many runs fails at a step. Few enough that a counter keeps all marks of their retries. */
 const BREAKING = isLong ? 50 : 5;
 const WORKERS = 2;
 const HEAL_MS = isLong ? 900_000 : 120_000;
@@ -63,7 +63,7 @@ const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
   rogue: (fleet, random) => fleet.addRogueJobs(pickRuns(random)),
   /** Jobs are retried with BullMQ. */
   retry: (fleet, random) => fleet.retryJobs(pickRuns(random), random),
-  /** The newer code goes on with the runs of the older. Beside each other only on the long run: a child of the newer that the older meets is looked at again after a minute. */
+  /** Newer code continues the runs of older code. Both run together only in the long test, because older code retries a newer child after a minute. */
   async roll(fleet, random) {
     const slots = isLong ? [pickSlot(random)] : Array.from({ length: WORKERS }, (_, slot) => slot);
     await Promise.all(slots.map((slot) => fleet.replace(slot, "SIGTERM", 2)));
@@ -71,7 +71,7 @@ const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
 };
 
 test(
-  `P8, P9, P10: the cluster looks as predicted after random workflows, on ${isReal ? "kube-apiserver" : "the embedded API server"} (KONVERGE_TEST_SEED=${seed})`,
+  `P8, P9, P10: the cluster matches the prediction after random workflows, on ${isReal ? "kube-apiserver" : "the embedded API server"} (KONVERGE_TEST_SEED=${seed})`,
   { timeout: isLong ? 1_500_000 : 240_000 },
   async () => {
     const random = seededRandom(seed);
@@ -143,13 +143,13 @@ test(
     const waits = await checkWaits(fleet, programs);
     const again = (await fleet.countBodies()) - bodies - breaking.length;
     console.log(
-      `${RUNS} runs, ${bodies} bodies, ${DISASTERS} disasters: ${again} bodies again, ${late.length} objects that came late; ` +
+      `${RUNS} runs, ${bodies} bodies, ${DISASTERS} disasters: ${again} repeated bodies, ${late.length} late objects; ` +
         `${waits.lateMs.length} waits were met, p50 ${waits.lateMs[waits.lateMs.length >> 1]} ms, at most ${waits.lateMs.at(-1)} ms late`,
     );
     expect(wrong).toEqual([]);
     expect(waits.wrong).toEqual([]);
     expect(await fleet.findWaitLeftovers()).toEqual([]);
-    // The one hole that is told of: a creation that was under way when its run was taken over, undone and ended.
+    // The documented exception: a creation in flight while its run was taken over, undone and ended.
     expect(late.length, late.join()).toBeLessThanOrEqual(stops);
   },
 );

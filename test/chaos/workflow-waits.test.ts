@@ -54,7 +54,7 @@ async function leaderOf(
 }
 
 test.each(testServers())(
-  `${RUNS} runs wait for ${RUNS} objects of the $name in ${WORKERS} processes; the one that watches is killed, and all end`,
+  `${RUNS} runs wait for ${RUNS} objects of the $name in ${WORKERS} processes; the leader of the watch is killed, and all runs end`,
   async (server) => {
     const prefix = `waits-${process.pid}-${Date.now()}`;
     const redis = new Redis(redisUrl);
@@ -110,7 +110,7 @@ test.each(testServers())(
 
     let leader: Worker | undefined;
     await until(
-      "one of them watches",
+      "a process leads the watch",
       async () => (leader = await leaderOf(client, leaseAt, workers)) !== undefined,
       HEALED_MS,
     );
@@ -122,7 +122,7 @@ test.each(testServers())(
     await makeReady(RUNS / 4, RUNS / 2);
     const left = workers.filter((worker) => worker !== leader);
     await until(
-      "another one watches",
+      "another process leads the watch",
       async () => (await leaderOf(client, leaseAt, left)) !== undefined,
       HEALED_MS,
     );

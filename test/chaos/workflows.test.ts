@@ -20,7 +20,7 @@ const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const RUNS = isLong ? 3_000 : 60;
 const DISASTERS = isLong ? 40 : 6;
-/** Every so many of them come with retries of jobs. */
+/** One of this many disasters includes retries of jobs. */
 const RETRIED = 3;
 const LEASE_MS = 1_000;
 const WORKERS = 2;
@@ -32,7 +32,7 @@ const url = process.env["REDIS_URL"] ?? "";
 const WORKER = fileURLToPath(new URL("workflow-worker.ts", import.meta.url));
 
 test(
-  `P8, P9: random workflows come to what was predicted while their workers are killed and stopped (KONVERGE_TEST_SEED=${seed})`,
+  `P8, P9: random workflows match their prediction while their workers are killed and paused (KONVERGE_TEST_SEED=${seed})`,
   { timeout: isLong ? 900_000 : 240_000 },
   async () => {
     const random = seededRandom(seed);
@@ -138,14 +138,14 @@ test(
     const sum = again.reduce((all, one) => all + one, 0);
     console.log(
       `${RUNS} runs, ${DISASTERS} disasters; all had ended ${Math.round(healedMs)} ms after the last; ` +
-        `${sum} tries again, at most ${Math.max(...again)} of one step; sleeps p50 ${late[late.length >> 1]} ms, ` +
-        `p99 ${late[Math.floor(late.length * 0.99)]} ms late; at most ${Math.max(...Object.values(most).map(Number))} runs at work at once`,
+        `${sum} repeated tries, at most ${Math.max(...again)} of one step; sleeps p50 ${late[late.length >> 1]} ms, ` +
+        `p99 ${late[Math.floor(late.length * 0.99)]} ms late; at most ${Math.max(...Object.values(most).map(Number))} runs in progress at the same time`,
     );
     expect(findings.flatMap(({ wrong }) => wrong)).toEqual([]);
     expect(await findMisplaced(redis, prefix)).toEqual([]);
     // I3: no execution saw another value than the first.
     expect(await redis.lrange(names.changed, 0, -1)).toEqual([]);
-    // I4: once more for each lost activation; what was in flight where a worker was lost, branches are at most three.
+    // I4: one more try for each lost execution and each body in flight there, with at most three branches.
     expect(Math.max(...again)).toBeLessThanOrEqual(DISASTERS);
     expect(sum).toBeLessThanOrEqual(DISASTERS * CONCURRENCY * 3);
     // I9
@@ -182,7 +182,7 @@ async function expectLively(
   const before = await Promise.all(slots.map(bodiesOf));
   const ids: string[] = [];
   await until(
-    `every worker does ${TAIL} bodies more`,
+    `every worker runs ${TAIL} more bodies`,
     async () => {
       // More than one worker can run at a time.
       for (let n = 0; n <= CONCURRENCY; n += 1) {

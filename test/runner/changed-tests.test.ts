@@ -74,7 +74,7 @@ test("no change runs nothing, and a change of the dependencies runs everything",
   expect(touched("package-lock.json")).toBeUndefined();
 });
 
-test("a deleted file touches what still names it", () => {
+test("a deleted file affects the files that still name it", () => {
   rmSync(join(root, "test/integration/queue-child.ts"));
   const left = files.filter((file) => file !== "test/integration/queue-child.ts");
   expect(findTouchedTests(root, ["test/integration/queue-child.ts"], left)).toContain(
@@ -105,6 +105,6 @@ test("lists what was committed since a commit, edited, added and deleted", () =>
   expect(isCommit(root, "queue")).toBe(false);
 });
 
-test("every edge that no text shows joins files that exist", () => {
+test("every explicit edge connects existing files", () => {
   for (const path of UNSEEN.flat()) expect(existsSync(path), path).toBe(true);
 });

@@ -5,7 +5,7 @@ const TEST = /\.test\.tsx?$/;
 
 /** A change of these can break any test. */
 const WHOLE = ["package-lock.json", "tsconfig.base.json", "test/vitest.config.ts"];
-/** Tests over the whole repository (layers, docs, OpenAPI, log messages); seconds together. */
+/** Tests over the whole repository (layers, docs, OpenAPI, log messages), which take seconds in total. */
 const ALWAYS = /^test\/[^/]+\.test\.ts$/;
 /** `npm run demo`, example files by name, and pages that the API serves. */
 export const UNSEEN: readonly UnseenEdge[] = [
@@ -14,7 +14,7 @@ export const UNSEEN: readonly UnseenEdge[] = [
   ["apps/cli/src/", "apps/examples/"],
   ["libs/api/src/", "apps/dashboard/"],
 ];
-/** Programs that run the others; what they name they do not depend on. */
+/** Programs that run the others. They do not depend on the paths that they name. */
 const LEAVES = ["infra/setup/commands.js", "package.json"];
 
 /**
@@ -28,7 +28,7 @@ export function findTouchedTests(
 ): readonly string[] | undefined {
   if (changed.some((file) => WHOLE.includes(file))) return undefined;
   if (changed.length === 0) return [];
-  // A deleted file is a node too: whatever still names it is touched.
+  // A deleted file is a node too, because files that still name it are affected.
   const graph = readReferences(root, [...new Set([...files, ...changed])], UNSEEN);
   const targets = new Set(changed);
   const touches = new Map<string, boolean>();
@@ -62,7 +62,7 @@ export function listChangedFiles(root: string, ref: string): readonly string[] {
   ];
 }
 
-/** Whether git has a commit of this name. */
+/** Reports whether git has a commit of this name. */
 export function isCommit(root: string, ref: string): boolean {
   return (
     spawnSync("git", ["rev-parse", "--verify", "--quiet", `${ref}^{commit}`], { cwd: root })

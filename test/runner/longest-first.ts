@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files of a minute and more, longest first. */
+/** Files that take a minute or more, longest first. */
 const LONG = [
   "test/chaos/outage.test.ts",
   "test/e2e/demo.test.ts",
@@ -13,7 +13,7 @@ const LONG = [
 ];
 
 /**
- * Starts the files that take long first, so that none of them runs alone at the end. Vitest's own order needs the durations
+ * Starts the longest files first, so that none of them runs alone at the end. Vitest's own order needs the durations
  * of an earlier run, which a fresh clone does not have.
  */
 export class LongestFirst extends BaseSequencer {

@@ -3,7 +3,7 @@ import { isOnPath, succeeds } from "../../infra/host/run.js";
 
 const WAIT_FOR_APT = ["-o", "DPkg::Lock::Timeout=120"];
 
-/** Installs a Chromium on a bare CI machine that has none. Elsewhere, and where that fails, its tests say why they are skipped. */
+/** Installs Chromium on a bare CI machine. Elsewhere, and if that fails, its tests are skipped with the reason. */
 export function obtainChromium(log: (line: string) => void): void {
   if (findChromium() !== undefined) return;
   if (process.env["CI"] !== "true" || process.getuid?.() !== 0 || !isOnPath("apt-get")) return;
@@ -14,7 +14,7 @@ export function obtainChromium(log: (line: string) => void): void {
       [...WAIT_FOR_APT, "install", "-y", "-q", "--no-install-recommends", "chromium"],
       { env },
     );
-  log("no Chromium on PATH; installing one by `apt-get install chromium`");
+  log("no Chromium on PATH; installing it with `apt-get install chromium`");
   if (install()) return;
   if (succeeds("apt-get", [...WAIT_FOR_APT, "update", "-q"], { env }) && install()) return;
   log(NO_CHROMIUM);

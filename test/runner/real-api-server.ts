@@ -1,21 +1,21 @@
 import { EnvtestUnavailable, resolveAssets, startControlPlane } from "@konverge/infra-envtest";
 
-/** The real API server of one test run, or why there is none. */
+/** The real API server of one test run, or the reason why it is missing. */
 export type RealApiServer =
   | {
       readonly kind: "running";
-      /** For a person: version and where the programs came from. */
+      /** The version and the origin of the programs, for output. */
       readonly description: string;
-      /** For the tests: `KONVERGE_TEST_KUBECONFIG` and `KUBEBUILDER_ASSETS`. */
+      /** The environment of the tests: `KONVERGE_TEST_KUBECONFIG` and `KUBEBUILDER_ASSETS`. */
       readonly env: Readonly<Record<string, string>>;
       stop(): Promise<void>;
     }
   | { readonly kind: "absent"; readonly reason: string };
 
 /**
- * Starts the one real control plane that all tests of a run share. Tests that disturb a server start their own, from the
- * same programs.
- * @throws {EnvtestUnavailable} with `required`, if there is none to start
+ * Starts the real control plane that all tests of a run share. Tests that disturb a server start their own from the same
+ * programs.
+ * @throws {EnvtestUnavailable} with `required`, if no control plane can be started
  */
 export async function startRealApiServer({
   required,

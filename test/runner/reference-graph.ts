@@ -8,7 +8,7 @@ const PACKAGE_FOLDER = /^(?:apps|libs)\/[^/]+$/;
 const TOKEN =
   /@konverge\/[\w-]+(?:\/[\w-]+)*|(?:[\w.@-]+\/)+[\w.@-]+|[\w-]+(?:\.[\w-]+)*\.(?:tsx?|js|lua|css)\b/g;
 
-/** Edges from one file or folder to another that no text shows: a prefix of paths, and what those files use. */
+/** Edges that do not appear in the files' text: a prefix of paths, and the files that they use. */
 export type UnseenEdge = readonly [from: string, to: string];
 
 export interface ReferenceGraph {
@@ -17,8 +17,8 @@ export interface ReferenceGraph {
 }
 
 /**
- * Reads which file mentions which: imports, packages of the workspace, and paths in strings, such as the program that a test
- * spawns. It sees more than the import graph, and may see an edge too many, never one too few that a path spells out.
+ * Reads the references between files: imports, packages of the workspace, and paths in strings, such as the program that a
+ * test spawns. It may report an edge too many, but it misses none that a path spells out.
  * @param root folder of the repository
  * @param files their paths from the root
  */
@@ -80,7 +80,7 @@ export function readReferences(
   };
 }
 
-/** The files behind each specifier of the workspace, `@konverge/queue` or `@konverge/cli/testing`. */
+/** Returns the file of each specifier of the workspace, such as `@konverge/queue` or `@konverge/cli/testing`. */
 function readPackages(root: string, files: readonly string[]): ReadonlyMap<string, string[]> {
   const packages = new Map<string, string[]>();
   for (const file of files) {

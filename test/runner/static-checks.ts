@@ -2,12 +2,12 @@ import { spawnSync } from "node:child_process";
 import type { Verdict } from "./tally.ts";
 
 /**
- * The parts of `npm run check` that are not tests, by their script's name in package.json. The typed lint reads the
- * declarations of our packages, which `typecheck` writes: it comes after.
+ * The parts of `npm run check` that are not tests, by their script's name in package.json. The typed lint runs after
+ * `typecheck`, because it reads the declarations that `typecheck` writes.
  */
 export const STATIC_CHECKS: readonly string[] = ["format:check", "typecheck", "lint", "knip"];
 
-/** Runs them all, so that one run shows everything that is wrong. What they print goes to our stdout. */
+/** Runs all of them, so that one run shows every problem. Their output goes to stdout. */
 export function runChecks(names: readonly string[]): Verdict[] {
   return names.map((name) => {
     const started = Date.now();

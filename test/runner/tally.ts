@@ -1,4 +1,4 @@
-/** What one test came to. `reason` is the note of a skipped one, `ctx.skip("why")`. */
+/** The result of one test. `reason` is the note of a skipped one, `ctx.skip("why")`. */
 export interface Verdict {
   readonly name: string;
   readonly state: "passed" | "failed" | "skipped";
@@ -9,13 +9,13 @@ export interface Tally {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** For a person: each skipped test with its reason, and what was turned into a failure. */
+  /** Each skipped test with its reason, and each skip that counts as a failure. */
   readonly notes: readonly string[];
 }
 
 /**
- * Counts verdicts. A skipped test without a reason counts as failed, because nobody can tell it from a forgotten one.
- * @param options.filtered tests were chosen by name: the others are skipped by vitest itself and do not count
+ * Counts verdicts. A skipped test without a reason counts as failed, because it may have been forgotten.
+ * @param options.filtered tests were selected by name; vitest skips the others, which do not count
  */
 export function tally(
   verdicts: readonly Verdict[],
@@ -30,13 +30,13 @@ export function tally(
       notes.push(`skipped: ${name}: ${reason}`);
     } else if (!filtered) {
       count.failed += 1;
-      notes.push(`FAILED: ${name} was skipped without a reason; say it with ctx.skip("why")`);
+      notes.push(`FAILED: ${name} was skipped without a reason; add one with ctx.skip("why")`);
     }
   }
   return { ...count, notes };
 }
 
-/** The closing line, which programs read too: `N passed, N failed` and, if there are any, `, N skipped`. */
+/** Returns the closing line, which programs parse: `N passed, N failed` and, if there are any, `, N skipped`. */
 export function closingLine({ passed, failed, skipped }: Tally): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
 }

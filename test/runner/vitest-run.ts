@@ -3,9 +3,9 @@ import { createVitest, type TestModule } from "vitest/node";
 import type { Verdict } from "./tally.ts";
 
 export interface Selection {
-  /** Parts of file paths; none means every file. */
+  /** Parts of file paths. Empty: every file. */
   readonly files: readonly string[];
-  /** Names of projects; none means all. */
+  /** Names of projects. Empty: all. */
   readonly projects: readonly string[];
   /** A regular expression over test names. */
   readonly namePattern?: string | undefined;
@@ -13,8 +13,8 @@ export interface Selection {
 
 /**
  * Runs the selected tests in this process' vitest.
- * @param prepare gets the names of the projects that have files to run, before any test starts; what it puts into
- * `process.env` reaches the tests
+ * @param prepare receives the names of the projects with files to run, before any test starts. Its changes to
+ * `process.env` reach the tests
  */
 export async function runVitest(
   { files, projects, namePattern }: Selection,
@@ -49,10 +49,10 @@ function verdictsOf(module: TestModule): Verdict[] {
     const result = test.result();
     const name = `${module.relativeModuleId} > ${test.fullName}`;
     if (result.state === "skipped") return { name, state: "skipped", reason: result.note };
-    // Still pending when all is over: its file broke down.
+    // A test that is pending after the run belongs to a file that failed.
     return { name, state: result.state === "passed" ? "passed" : "failed" };
   });
-  // A file that cannot be loaded or a hook that throws fails no test of its own.
+  // A file that fails to load, or a hook that throws, has no failed test.
   const broken = module.state() === "failed" && !verdicts.some(({ state }) => state === "failed");
   return broken ? [...verdicts, { name: module.relativeModuleId, state: "failed" }] : verdicts;
 }

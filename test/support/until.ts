@@ -1,4 +1,4 @@
-/** In ms. Longer than anything takes on a busy machine, and shorter than a test may take, so that the error names the wait. */
+/** The default deadline in ms: enough for a busy machine, and less than a test's timeout, so that the error names the wait. */
 const DEADLINE_MS = 40_000;
 const EVERY_MS = 10;
 

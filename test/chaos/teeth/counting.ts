@@ -2,7 +2,7 @@ import type { ApiObject } from "@konverge/core";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 
 /** Where a process stops or dies: before the verb, in its change, after the write. */
-export type Disturbance = "halt in body" | "halt in change" | "die behind write";
+export type Disturbance = "halt in body" | "halt in change" | "die after write";
 
 export const COUNTER = {
   apiVersion: "v1",
@@ -33,7 +33,7 @@ export function makeCounting(
         } finally {
           if (isAt("halt in body") || isAt("halt in change")) await tell("over");
         }
-        if (isAt("die behind write")) process.kill(process.pid, "SIGKILL");
+        if (isAt("die after write")) process.kill(process.pid, "SIGKILL");
       });
     }
     return steps;

@@ -13,7 +13,7 @@ const patches: Readonly<Record<string, readonly Change[]>> = {
 };
 const name = process.env["FLEET_PATCH"] ?? "";
 const changes = patches[name];
-if (changes === undefined) throw new Error(`FLEET_PATCH: "${name}" is no patch`);
+if (changes === undefined) throw new Error(`FLEET_PATCH: "${name}" is not a patch`);
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 let missing = changes.length;
 
@@ -22,7 +22,7 @@ function patched(url: URL, text: string): string {
   for (const { file, from, to } of changes ?? []) {
     if (fileURLToPath(url) !== root + file) continue;
     if (source.split(from).length !== 2)
-      throw new Error(`patch "${name}": this must be in ${file} once: ${from}`);
+      throw new Error(`patch "${name}": must occur once in ${file}: ${from}`);
     source = source.replace(from, () => to);
     missing -= 1;
   }

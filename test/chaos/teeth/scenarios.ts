@@ -60,7 +60,7 @@ async function begin(fleet: Fleet, load: FleetLoad, name: string): Promise<Begin
 const fencing: Scenario = async (fleet, load) => {
   const zombie = await begin(fleet, load, "deaf-0");
   const worker = [...fleet.workers].find(({ id }) => id === zombie.worker);
-  if (worker === undefined) throw new Error(`${zombie.worker} does not live`);
+  if (worker === undefined) throw new Error(`${zombie.worker} is not running`);
   const { child } = worker;
   child.kill("SIGSTOP");
   try {
@@ -109,8 +109,11 @@ const carry: Scenario = async (fleet, load) => {
 export const SCENARIOS: Readonly<
   Record<PatchName, { readonly run: Scenario; readonly violation: RegExp }>
 > = {
-  fencing: { run: fencing, violation: /^overlap: .* ran at once, and both were stored$/ },
-  lease: { run: lease, violation: /^overlap: .* got the key \d+ ms after .* which still ran$/ },
-  lane: { run: lane, violation: /^fight: / },
+  fencing: { run: fencing, violation: /^overlap: .* ran at the same time, and both were stored$/ },
+  lease: {
+    run: lease,
+    violation: /^overlap: .* acquired the key \d+ ms after .* which was still running$/,
+  },
+  lane: { run: lane, violation: /^contention: / },
   carry: { run: carry, violation: /^miscount: hot-lane / },
 };
