@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { defineConfig } from "vite";
+import { defaultClientConditions, defineConfig } from "vite";
 
 // Overrides the environment of tools and tests: a development build is a third larger.
 process.env["NODE_ENV"] = "production";
@@ -9,6 +9,8 @@ export default defineConfig({
   root: fileURLToPath(new URL("browser", import.meta.url)),
   base: "./",
   logLevel: "warn",
+  // Packages may not be built yet.
+  resolve: { conditions: ["@konverge/source", ...defaultClientConditions] },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     outDir: "../dist/public",

@@ -7,6 +7,8 @@ import { succeeds } from "../host/run.js";
 import { SetupError } from "./setup-error.js";
 
 const PROJECT = "apps/dashboard";
+/** Folders whose files end up in the pages. */
+const SOURCES = [`${PROJECT}/browser`, "libs/core/src"];
 
 /**
  * Builds the dashboard's pages if its sources have changed: half a second, or some milliseconds without a change. Pages
@@ -49,10 +51,11 @@ function stampPath(root) {
 
 /** @param {string} root @returns {string} changes with every source, and with the build tools */
 function stampOf(root) {
-  const sources = join(root, PROJECT, "browser");
-  const files = readdirSync(sources, { recursive: true, encoding: "utf8" })
-    .map((file) => join(sources, file))
-    .filter((file) => statSync(file).isFile());
+  const files = SOURCES.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .map((file) => join(root, folder, file))
+      .filter((file) => statSync(file).isFile()),
+  );
   const others = [join(root, PROJECT, "vite.config.ts"), join(root, "package-lock.json")];
   const hash = createHash("sha256");
   for (const file of [...files.toSorted(), ...others]) {

@@ -5,7 +5,6 @@ import { useQuery } from "./api/use-query.ts";
 import { Icon } from "./parts/icon.tsx";
 import { apiPath, viewHref } from "./state/cluster.ts";
 import { idOf } from "./api/run-id.ts";
-import { runStatusText } from "./parts/status.tsx";
 import { go, objectHref, runHref } from "./state/router.ts";
 
 const SHOWN = 8;
@@ -41,7 +40,7 @@ export function Search() {
       return { to: objectHref(key), name: shortName(parts), note };
     }),
     ...(runs?.items ?? []).map(({ id, workflow, status }) => {
-      const note = `run of ${workflow} · ${runStatusText(status)}`;
+      const note = `run of ${workflow} · ${status}`;
       return { to: runHref(id), name: idOf(id), note };
     }),
   ];

@@ -11,8 +11,6 @@ export interface FilterProps {
   readonly label: string;
   /** Options of a select. Default: a text field. */
   readonly choices?: readonly string[];
-  /** Returns the label of a choice. Default: the choice. */
-  readonly textOf?: (choice: string) => string;
   readonly placeholder?: string;
 }
 
@@ -29,13 +27,7 @@ export function Filters({ children }: { readonly children: ComponentChildren }) 
 }
 
 /** A filter. Its value is a query parameter; a change returns to the first page. */
-export function Filter({
-  name,
-  label,
-  choices,
-  textOf = (choice) => choice,
-  placeholder = "any",
-}: FilterProps) {
+export function Filter({ name, label, choices, placeholder = "any" }: FilterProps) {
   const set = (value: string) => setQuery({ [name]: value, cursor: undefined });
   const value = query.value.get(name) ?? "";
   if (choices === undefined) {
@@ -48,7 +40,7 @@ export function Filter({
         <option value="">any</option>
         {choices.map((choice) => (
           <option key={choice} value={choice}>
-            {textOf(choice)}
+            {choice}
           </option>
         ))}
         {value === "" || choices.includes(value) ? null : <option value={value}>{value}</option>}

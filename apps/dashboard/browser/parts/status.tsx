@@ -1,3 +1,6 @@
+import type { KeyPhase, RunStatus as WorkflowStatus } from "@konverge/core";
+import type { AttemptRecord } from "@konverge/records";
+
 export type Tone = "good" | "bad" | "race" | "warn" | "idle" | "run" | "wait";
 
 /** Each tone has its own shape, because color alone is not accessible. */
@@ -23,7 +26,7 @@ export function Status({ tone, children }: { readonly tone: Tone; readonly child
   );
 }
 
-const OUTCOMES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
+const OUTCOMES: Readonly<Record<AttemptRecord["outcome"], readonly [tone: Tone, text: string]>> = {
   done: ["good", "done"],
   requeueAfter: ["good", "done, requeued"],
   awaitChange: ["good", "awaiting change"],
@@ -37,14 +40,26 @@ const OUTCOMES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = 
   lost: ["bad", "worker lost"],
 };
 
+/** Returns the tone and text of an outcome. The API of a newer version may return others. */
+function lookOf(outcome: string): readonly [tone: Tone, text: string] {
+  return Object.hasOwn(OUTCOMES, outcome)
+    ? OUTCOMES[outcome as AttemptRecord["outcome"]]
+    : ["idle", outcome];
+}
+
 export function Outcome({ of }: { readonly of: string }) {
-  const [tone, text] = OUTCOMES[of] ?? ["idle", of];
+  const [tone, text] = lookOf(of);
   return <Status tone={tone}>{text}</Status>;
+}
+
+/** Whether an outcome is shown as a failure. */
+export function isFailure(outcome: string): boolean {
+  return lookOf(outcome)[0] === "bad";
 }
 
 export const outcomeNames: readonly string[] = Object.keys(OUTCOMES);
 
-const PHASES: Readonly<Record<string, Tone>> = {
+const PHASES: Readonly<Record<KeyPhase, Tone>> = {
   idle: "good",
   waiting: "run",
   running: "run",
@@ -53,29 +68,22 @@ const PHASES: Readonly<Record<string, Tone>> = {
   paused: "warn",
 };
 
-export function Phase({ of }: { readonly of: string }) {
-  return <Status tone={PHASES[of] ?? "idle"}>{of}</Status>;
+export function Phase({ of }: { readonly of: KeyPhase }) {
+  return <Status tone={PHASES[of]}>{of}</Status>;
 }
 
-const RUN_STATUSES: Readonly<Record<string, readonly [tone: Tone, text: string]>> = {
-  queued: ["run", "queued"],
-  running: ["run", "running"],
-  waiting: ["wait", "waiting"],
-  blocked: ["bad", "blocked"],
-  compensating: ["warn", "compensating"],
-  done: ["good", "done"],
-  failed: ["bad", "failed"],
-  cancelled: ["idle", "cancelled"],
+const RUN_TONES: Readonly<Record<WorkflowStatus, Tone>> = {
+  queued: "run",
+  running: "run",
+  waiting: "wait",
+  blocked: "bad",
+  compensating: "warn",
+  done: "good",
+  failed: "bad",
+  cancelled: "idle",
 };
 
-export const runStatuses: readonly string[] = Object.keys(RUN_STATUSES);
-
-export function runStatusText(status: string): string {
-  return RUN_STATUSES[status]?.[1] ?? status;
-}
-
 /** The status of a workflow run. */
-export function RunStatus({ of }: { readonly of: string }) {
-  const [tone, text] = RUN_STATUSES[of] ?? ["idle", of];
-  return <Status tone={tone}>{text}</Status>;
+export function RunStatus({ of }: { readonly of: WorkflowStatus }) {
+  return <Status tone={RUN_TONES[of]}>{of}</Status>;
 }

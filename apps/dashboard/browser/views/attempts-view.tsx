@@ -9,6 +9,7 @@ import { formatMs, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Pager } from "../parts/pager.tsx";
 import { Outcome, outcomeNames, Status } from "../parts/status.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 
 const FILTERS = [
@@ -79,68 +80,57 @@ function NoAttempts({ filtered }: { readonly filtered: boolean }) {
   );
 }
 
+const COLUMNS: readonly Column<AttemptSummary>[] = [
+  {
+    title: "Object",
+    cell: (row) => (
+      <>
+        <a class="strong" href={objectHref(row.key)} data-row>
+          {shortName(row)}
+        </a>
+        <div class="dim small">{row.controller}</div>
+      </>
+    ),
+  },
+  { title: "Outcome", cell: ({ outcome }) => <Outcome of={outcome} /> },
+  { title: "Details", cell: (row) => <Details row={row} /> },
+  { title: "Duration", look: "num right nowrap", cell: ({ durationMs }) => formatMs(durationMs) },
+  { title: "Calls", look: "num right", cell: ({ calls }) => calls },
+  { title: "Started", look: "right nowrap", cell: ({ startedAt }) => <Time at={startedAt} /> },
+];
+
 function AttemptTable({ rows }: { readonly rows: readonly AttemptSummary[] }) {
   return (
     <div class="panel">
-      <table class="stack">
-        <caption class="hidden">Attempts, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Object</th>
-            <th scope="col">Outcome</th>
-            <th scope="col">Details</th>
-            <th scope="col" class="right">
-              Duration
-            </th>
-            <th scope="col" class="right">
-              Calls
-            </th>
-            <th scope="col" class="right">
-              Started
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.id}>
-              <th scope="row">
-                <a class="strong" href={objectHref(row.key)} data-row>
-                  {shortName(row)}
-                </a>
-                <div class="dim small">{row.controller}</div>
-              </th>
-              <td data-label="Outcome">
-                <Outcome of={row.outcome} />
-              </td>
-              <td data-label="Details">
-                <span class="did">
-                  {row.conflicts === 0 ? null : (
-                    <Status tone="race">
-                      {`${plural(row.conflicts, "conflict")}${row.managers.length === 0 ? "" : ` with ${row.managers.join(", ")}`}`}
-                    </Status>
-                  )}
-                  {row.writes === 0 ? null : <span>{plural(row.writes, "write")}</span>}
-                  {row.errorCode === undefined ? null : <code class="bad">{row.errorCode}</code>}
-                  {row.hints.map((hint) => (
-                    <span class="tag" key={hint}>
-                      {hint}
-                    </span>
-                  ))}
-                </span>
-              </td>
-              <td data-label="Duration" class="num right nowrap">
-                {formatMs(row.durationMs)}
-              </td>
-              <td data-label="Calls" class="num right">
-                {row.calls}
-              </td>
-              <td data-label="Started" class="right nowrap">
-                <Time at={row.startedAt} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        caption="Attempts, newest first"
+        columns={COLUMNS}
+        rows={rows}
+        keyOf={({ id }) => id}
+      />
     </div>
+  );
+}
+
+function Details({
+  row: { conflicts, managers, writes, errorCode, hints },
+}: {
+  readonly row: AttemptSummary;
+}) {
+  return (
+    <span class="did">
+      {conflicts === 0 ? null : (
+        <Status tone="race">
+          {`${plural(conflicts, "conflict")}${managers.length === 0 ? "" : ` with ${managers.join(", ")}`}`}
+        </Status>
+      )}
+      {writes === 0 ? null : <span>{plural(writes, "write")}</span>}
+      {errorCode === undefined ? null : <code class="bad">{errorCode}</code>}
+      {hints.map((hint) => (
+        <span class="tag" key={hint}>
+          {hint}
+        </span>
+      ))}
+    </span>
   );
 }

@@ -7,6 +7,7 @@ import { CliLine, quote } from "../parts/cli-line.tsx";
 import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { Matrix } from "./contention/matrix.tsx";
 
@@ -131,56 +132,88 @@ const LOOP_TEXTS: Readonly<Record<ContentionReport["loops"][number]["kind"], str
   ownershipFlip: "ownership flips",
 };
 
+type Loop = ContentionReport["loops"][number];
+
+const LOOP_COLUMNS: readonly Column<Loop>[] = [
+  {
+    title: "Object",
+    cell: ({ key }) => (
+      <>
+        <a class="strong" href={objectHref(key)} data-row>
+          {shortName(partsOf(key))}
+        </a>
+        <div class="dim small">{partsOf(key).controller}</div>
+      </>
+    ),
+  },
+  {
+    title: "Cause",
+    cell: ({ kind, count }) => (
+      <>
+        <Status tone="warn">{LOOP_TEXTS[kind]}</Status>
+        <span class="dim num"> {formatCount(count)} times</span>
+      </>
+    ),
+  },
+  {
+    title: "Fields",
+    cell: ({ paths, managers }) => (
+      <span class="did">
+        {paths.slice(0, 3).map((path) => (
+          <code key={path}>{path}</code>
+        ))}
+        {managers.length === 0 ? null : <span class="dim">with {managers.join(", ")}</span>}
+      </span>
+    ),
+  },
+  {
+    title: "Since",
+    look: "right nowrap",
+    cell: ({ sinceMs }) => <Time at={new Date(sinceMs).toISOString()} />,
+  },
+];
+
 function Loops({ loops }: Pick<ContentionReport, "loops">) {
   return (
     <section>
       <h2>Throttled reconcile loops</h2>
       <div class="panel">
-        <table class="stack">
-          <thead>
-            <tr>
-              <th scope="col">Object</th>
-              <th scope="col">Cause</th>
-              <th scope="col">Fields</th>
-              <th scope="col" class="right">
-                Since
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {loops.slice(0, SHOWN).map(({ key, kind, count, paths, managers, sinceMs }) => (
-              <tr key={key}>
-                <th scope="row">
-                  <a class="strong" href={objectHref(key)} data-row>
-                    {shortName(partsOf(key))}
-                  </a>
-                  <div class="dim small">{partsOf(key).controller}</div>
-                </th>
-                <td data-label="Cause">
-                  <Status tone="warn">{LOOP_TEXTS[kind]}</Status>
-                  <span class="dim num"> {formatCount(count)} times</span>
-                </td>
-                <td data-label="Fields">
-                  <span class="did">
-                    {paths.slice(0, 3).map((path) => (
-                      <code key={path}>{path}</code>
-                    ))}
-                    {managers.length === 0 ? null : (
-                      <span class="dim">with {managers.join(", ")}</span>
-                    )}
-                  </span>
-                </td>
-                <td data-label="Since" class="right nowrap">
-                  <Time at={new Date(sinceMs).toISOString()} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table columns={LOOP_COLUMNS} rows={loops.slice(0, SHOWN)} keyOf={({ key }) => key} />
       </div>
     </section>
   );
 }
+
+type ContendedObject = ContentionReport["contendedObjects"][number];
+
+const objectColumns = (most: number): readonly Column<ContendedObject>[] => [
+  {
+    title: "Object",
+    cell: (object) => (
+      <>
+        <a
+          class="strong"
+          href={viewHref("/attempts", { name: object.name, namespace: object.namespace })}
+          data-row
+        >
+          {shortName(object)}
+        </a>
+        <div class="dim small">{object.resource}</div>
+      </>
+    ),
+  },
+  {
+    title: "Conflicts",
+    cell: ({ conflicts }) => (
+      <span class="heat">
+        <span class="num strong">{formatCount(conflicts)}</span>
+        <span class="heat-bar" aria-hidden="true">
+          <span style={{ width: `${(conflicts / most) * 100}%` }} />
+        </span>
+      </span>
+    ),
+  },
+];
 
 function ContendedObjects({ contendedObjects }: Pick<ContentionReport, "contendedObjects">) {
   const most = Math.max(1, ...contendedObjects.map(({ conflicts }) => conflicts));
@@ -188,38 +221,11 @@ function ContendedObjects({ contendedObjects }: Pick<ContentionReport, "contende
     <section>
       <h2>Most contended objects</h2>
       <div class="panel">
-        <table class="stack">
-          <thead>
-            <tr>
-              <th scope="col">Object</th>
-              <th scope="col">Conflicts</th>
-            </tr>
-          </thead>
-          <tbody>
-            {contendedObjects.slice(0, SHOWN).map((object) => (
-              <tr key={`${object.resource}${shortName(object)}`}>
-                <th scope="row">
-                  <a
-                    class="strong"
-                    href={viewHref("/attempts", { name: object.name, namespace: object.namespace })}
-                    data-row
-                  >
-                    {shortName(object)}
-                  </a>
-                  <div class="dim small">{object.resource}</div>
-                </th>
-                <td data-label="Conflicts">
-                  <span class="heat">
-                    <span class="num strong">{formatCount(object.conflicts)}</span>
-                    <span class="heat-bar" aria-hidden="true">
-                      <span style={{ width: `${(object.conflicts / most) * 100}%` }} />
-                    </span>
-                  </span>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          columns={objectColumns(most)}
+          rows={contendedObjects.slice(0, SHOWN)}
+          keyOf={(object) => `${object.resource}${shortName(object)}`}
+        />
         {contendedObjects.length > SHOWN ? (
           <p class="more dim small">and {plural(contendedObjects.length - SHOWN, "more object")}</p>
         ) : null}

@@ -1,4 +1,5 @@
 import type { Rollups } from "@konverge/contracts";
+import { endedWell } from "@konverge/core";
 import { useMemo } from "preact/hooks";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, viewHref } from "../state/cluster.ts";
@@ -6,6 +7,8 @@ import { query, setQuery } from "../state/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { formatCount, formatMs } from "../parts/format.ts";
 import { Loading, TroubleNote } from "../parts/notice.tsx";
+import { isFailure } from "../parts/status.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { Clock } from "../parts/time.tsx";
 import { Chart } from "./controller/chart.tsx";
 import type { Line } from "./controller/plot.ts";
@@ -18,8 +21,6 @@ const SPANS = [
   { minutes: "1440", text: "24 h" },
 ] as const;
 const MOST_ROWS = 60;
-const DONE: readonly string[] = ["done", "requeueAfter", "awaitChange", "gone"];
-const FAILED: readonly string[] = ["retry", "rejected", "terminal", "lost"];
 
 /** The activity of a controller by minute. */
 export function ControllerView({ name }: { readonly name: string }) {
@@ -84,7 +85,7 @@ function Charts({
   const sum = (of: (minute: Minute) => number) =>
     items.reduce((total, each) => total + of(each), 0);
   const attempts = sum((minute) => minute.attempts);
-  const failed = sum((minute) => count(minute, FAILED));
+  const failed = sum((minute) => count(minute, isFailure));
   const conflicts = sum((minute) => minute.conflicts);
   const perAttempt =
     attempts === 0
@@ -138,9 +139,9 @@ function seriesOf(items: readonly Minute[], minutes: number) {
   return {
     times: times.map((time) => time / 1_000),
     outcomes: [
-      line("done", "--good-fill", (minute) => count(minute, DONE)),
+      line("done", "--good-fill", (minute) => count(minute, endedWell)),
       line("conflicts", "--race-fill", ({ conflicts }) => conflicts),
-      line("failed", "--bad-fill", (minute) => count(minute, FAILED)),
+      line("failed", "--bad-fill", (minute) => count(minute, isFailure)),
     ],
     time: [
       line(
@@ -153,47 +154,31 @@ function seriesOf(items: readonly Minute[], minutes: number) {
   };
 }
 
-function count({ outcomes }: Minute, names: readonly string[]): number {
-  return names.reduce((sum, name) => sum + (outcomes[name] ?? 0), 0);
+function count({ outcomes }: Minute, includes: (outcome: string) => boolean): number {
+  return Object.entries(outcomes).reduce(
+    (sum, [outcome, number]) => (includes(outcome) ? sum + number : sum),
+    0,
+  );
+}
+
+const COLUMNS: readonly Column<Minute>[] = [
+  { title: "Minute", cell: ({ at }) => <Clock at={at} /> },
+  countColumn("Attempts", ({ attempts }) => attempts),
+  countColumn("Done", (minute) => count(minute, endedWell)),
+  countColumn("Failed", (minute) => count(minute, isFailure)),
+  countColumn("Conflicts", ({ conflicts }) => conflicts),
+  countColumn("Writes", ({ writes }) => writes),
+  countColumn("API calls", ({ calls }) => calls),
+];
+
+function countColumn(title: string, of: (minute: Minute) => number): Column<Minute> {
+  return { title, look: "num right", cell: (minute) => formatCount(of(minute)) };
 }
 
 function MinuteTable({ items }: { readonly items: readonly Minute[] }) {
   return (
     <div class="panel scroll" tabIndex={0} role="region" aria-label="Minutes, newest first">
-      <table>
-        <thead>
-          <tr>
-            {["Minute", "Attempts", "Done", "Failed", "Conflicts", "Writes", "API calls"].map(
-              (text) => (
-                <th scope="col" key={text} class={text === "Minute" ? "" : "right"}>
-                  {text}
-                </th>
-              ),
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {items.slice(0, MOST_ROWS).map((minute) => (
-            <tr key={minute.at}>
-              <th scope="row">
-                <Clock at={minute.at} />
-              </th>
-              {[
-                minute.attempts,
-                count(minute, DONE),
-                count(minute, FAILED),
-                minute.conflicts,
-                minute.writes,
-                minute.calls,
-              ].map((value, column) => (
-                <td key={column} class="num right">
-                  {formatCount(value)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table look="" columns={COLUMNS} rows={items.slice(0, MOST_ROWS)} keyOf={({ at }) => at} />
     </div>
   );
 }

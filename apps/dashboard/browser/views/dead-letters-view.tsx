@@ -1,7 +1,7 @@
 import type { KeyItem, KeyList, ReleaseResponse } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
 import { call, CallError } from "../api/call.ts";
-import { partsOf, shortName } from "../api/object-key.ts";
+import { partsOf, shortName, type KeyParts } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../state/cluster.ts";
 import { objectHref, query } from "../state/router.ts";
@@ -11,6 +11,7 @@ import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton } from "../parts/action-dialog.tsx";
 import { Pager } from "../parts/pager.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 
 const LIMIT = 100;
@@ -64,7 +65,7 @@ export function DeadLettersView() {
                 onDone={reload}
               />
             )}
-            <DeadTable items={data.items} onDone={reload} />
+            <DeadLetterTable items={data.items} onDone={reload} />
             <Pager next={data.next} shown={plural(data.items.length, "dead letter")} />
           </>
         )}
@@ -132,70 +133,79 @@ function Preview({ match }: { readonly match: { readonly controller: string } })
   return <span role="status">{text}</span>;
 }
 
-function DeadTable({
+const COLUMNS: readonly Column<KeyItem>[] = [
+  {
+    title: "Object",
+    cell: ({ key }) => (
+      <>
+        <a class="strong" href={objectHref(key)} data-row>
+          {shortName(partsOf(key))}
+        </a>
+        <div class="dim small">{partsOf(key).controller}</div>
+      </>
+    ),
+  },
+  {
+    title: "Failed with",
+    cell: ({ deadLetter }) =>
+      deadLetter?.error === undefined ? (
+        <span class="dim">not reported</span>
+      ) : (
+        <span>
+          <code class="bad">{deadLetter.error.code}</code> {deadLetter.error.message}
+        </span>
+      ),
+  },
+  {
+    title: "Since",
+    look: "right nowrap",
+    cell: ({ deadLetter }) => (deadLetter === undefined ? null : <Time at={deadLetter.since} />),
+  },
+];
+
+function DeadLetterTable({
   items,
   onDone,
 }: {
   readonly items: readonly KeyItem[];
   readonly onDone: () => void;
 }) {
+  const actions: Column<KeyItem> = {
+    title: "Actions",
+    isTitleHidden: true,
+    look: "right",
+    cell: ({ key }) => <ReleaseButton parts={partsOf(key)} onDone={onDone} />,
+  };
   return (
     <div class="panel">
-      <table class="stack">
-        <caption class="hidden">Dead letters by name</caption>
-        <thead>
-          <tr>
-            <th scope="col">Object</th>
-            <th scope="col">Failed with</th>
-            <th scope="col" class="right">
-              Since
-            </th>
-            <th scope="col" class="right">
-              <span class="hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {items.map(({ key, deadLetter }) => {
-            const parts = partsOf(key);
-            const { controller, namespace, name } = parts;
-            const target = { controller, name, ...(namespace === undefined ? {} : { namespace }) };
-            return (
-              <tr key={key}>
-                <th scope="row">
-                  <a class="strong" href={objectHref(key)} data-row>
-                    {shortName(parts)}
-                  </a>
-                  <div class="dim small">{controller}</div>
-                </th>
-                <td data-label="Failed with">
-                  {deadLetter?.error === undefined ? (
-                    <span class="dim">not reported</span>
-                  ) : (
-                    <span>
-                      <code class="bad">{deadLetter.error.code}</code> {deadLetter.error.message}
-                    </span>
-                  )}
-                </td>
-                <td data-label="Since" class="right nowrap">
-                  {deadLetter === undefined ? null : <Time at={deadLetter.since} />}
-                </td>
-                <td class="right">
-                  <ActionButton
-                    label="Release"
-                    explains={`${shortName(parts)} is retried with its counters reset.`}
-                    run={async (action) => {
-                      await release(target, false, action);
-                      onDone();
-                      return `${name} is retried`;
-                    }}
-                  />
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Table
+        caption="Dead letters by name"
+        columns={[...COLUMNS, actions]}
+        rows={items}
+        keyOf={({ key }) => key}
+      />
     </div>
+  );
+}
+
+function ReleaseButton({
+  parts,
+  onDone,
+}: {
+  readonly parts: KeyParts;
+  readonly onDone: () => void;
+}) {
+  const { controller, namespace, name } = parts;
+  const target = { controller, name, ...(namespace === undefined ? {} : { namespace }) };
+  return (
+    <ActionButton
+      label="Release"
+      explains={`${shortName(parts)} is retried with its counters reset.`}
+      run={async (action) => {
+        await release(target, false, action);
+        onDone();
+        return `${name} is retried`;
+      }}
+    />
   );
 }

@@ -6,6 +6,7 @@ import { formatRate, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton } from "../parts/action-dialog.tsx";
 import { Status, type Tone } from "../parts/status.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 
 const EVERY_MS = 2_000;
@@ -196,43 +197,38 @@ function GuardActions({
   );
 }
 
+type Transition = GuardView["transitions"][number];
+
+const COLUMNS: readonly Column<Transition>[] = [
+  {
+    title: "Time",
+    look: "nowrap",
+    cell: ({ atMs }) => <Time at={new Date(atMs).toISOString()} />,
+  },
+  {
+    title: "State",
+    cell: ({ to }) => {
+      const [tone, text] = MODES[to];
+      return <Status tone={tone}>{text}</Status>;
+    },
+  },
+  {
+    title: "Reason",
+    cell: ({ by, reason, operatorReason }) =>
+      by === undefined ? (REASONS[reason] ?? reason) : `${by}: ${operatorReason ?? ""}`,
+  },
+  { title: "Evidence", look: "num dim", cell: evidenceOf },
+];
+
 function History({ guard: { transitions } }: { readonly guard: GuardView }) {
   if (transitions.length === 0) return <p class="more dim">No breaker transitions yet</p>;
   return (
-    <table class="stack">
-      <caption class="hidden">Breaker transitions</caption>
-      <thead>
-        <tr>
-          <th scope="col">Time</th>
-          <th scope="col">State</th>
-          <th scope="col">Reason</th>
-          <th scope="col">Evidence</th>
-        </tr>
-      </thead>
-      <tbody>
-        {transitions.slice(0, 12).map((transition) => {
-          const [tone, text] = MODES[transition.to];
-          return (
-            <tr key={transition.generation}>
-              <td data-label="Time" class="nowrap">
-                <Time at={new Date(transition.atMs).toISOString()} />
-              </td>
-              <td data-label="State">
-                <Status tone={tone}>{text}</Status>
-              </td>
-              <td data-label="Reason">
-                {transition.by === undefined
-                  ? (REASONS[transition.reason] ?? transition.reason)
-                  : `${transition.by}: ${transition.operatorReason ?? ""}`}
-              </td>
-              <td data-label="Evidence" class="num dim">
-                {evidenceOf(transition)}
-              </td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+    <Table
+      caption="Breaker transitions"
+      columns={COLUMNS}
+      rows={transitions.slice(0, 12)}
+      keyOf={({ generation }) => generation}
+    />
   );
 }
 
@@ -253,7 +249,7 @@ function evidenceOf({
   failingWorkers,
   liveWorkers,
   worker,
-}: GuardView["transitions"][number]): string {
+}: Transition): string {
   return [
     calls === undefined
       ? ""

@@ -1,4 +1,5 @@
 import type { KeyItem, KeyList, QueueList } from "@konverge/contracts";
+import { KEY_PHASES } from "@konverge/core";
 import { call } from "../api/call.ts";
 import { partsOf, shortName } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
@@ -11,9 +12,9 @@ import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton, type OperatorAction } from "../parts/action-dialog.tsx";
 import { Pager } from "../parts/pager.tsx";
 import { Outcome, Phase, Status } from "../parts/status.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 
-const PHASES = ["idle", "waiting", "running", "backoff", "deadLettered", "paused"] as const;
 const LIMIT = 100;
 
 /** The objects of all controllers with their state, queues and pauses. */
@@ -51,7 +52,7 @@ export function ObjectsView() {
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
         <Filter name="controller" label="Controller" />
-        <Filter name="phase" label="State" choices={PHASES} />
+        <Filter name="phase" label="State" choices={KEY_PHASES} />
       </Filters>
       <TroubleNote trouble={trouble ?? queues.trouble} />
       <div aria-busy={loading}>
@@ -73,58 +74,46 @@ export function ObjectsView() {
   );
 }
 
+const COLUMNS: readonly Column<KeyItem>[] = [
+  {
+    title: "Object",
+    cell: ({ key }) => (
+      <a class="strong" href={objectHref(key)} data-row>
+        {shortName(partsOf(key))}
+      </a>
+    ),
+  },
+  { title: "Controller", cell: ({ key }) => partsOf(key).controller },
+  { title: "State", cell: ({ phase }) => <Phase of={phase} /> },
+  {
+    title: "Last outcome",
+    cell: ({ lastOutcome, failures, conflicts }) => (
+      <span class="did">
+        {lastOutcome === undefined ? (
+          <span class="dim">no attempts yet</span>
+        ) : (
+          <Outcome of={lastOutcome} />
+        )}
+        {failures + conflicts === 0 ? null : (
+          <span class="dim small">
+            {failures} consecutive failures, {conflicts} conflicts
+          </span>
+        )}
+      </span>
+    ),
+  },
+  {
+    title: "Next attempt",
+    look: "right nowrap",
+    cell: ({ nextAt }) =>
+      nextAt === undefined ? <span class="dim">–</span> : <Time at={nextAt} />,
+  },
+];
+
 function KeyTable({ items }: { readonly items: readonly KeyItem[] }) {
   return (
     <div class="panel">
-      <table class="stack">
-        <caption class="hidden">Objects by name</caption>
-        <thead>
-          <tr>
-            <th scope="col">Object</th>
-            <th scope="col">Controller</th>
-            <th scope="col">State</th>
-            <th scope="col">Last outcome</th>
-            <th scope="col" class="right">
-              Next attempt
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {items.map(({ key, phase, lastOutcome, nextAt, failures, conflicts }) => {
-            const parts = partsOf(key);
-            return (
-              <tr key={key}>
-                <th scope="row">
-                  <a class="strong" href={objectHref(key)} data-row>
-                    {shortName(parts)}
-                  </a>
-                </th>
-                <td data-label="Controller">{parts.controller}</td>
-                <td data-label="State">
-                  <Phase of={phase} />
-                </td>
-                <td data-label="Last outcome">
-                  <span class="did">
-                    {lastOutcome === undefined ? (
-                      <span class="dim">no attempts yet</span>
-                    ) : (
-                      <Outcome of={lastOutcome} />
-                    )}
-                    {failures + conflicts === 0 ? null : (
-                      <span class="dim small">
-                        {failures} consecutive failures, {conflicts} conflicts
-                      </span>
-                    )}
-                  </span>
-                </td>
-                <td data-label="Next attempt" class="right nowrap">
-                  {nextAt === undefined ? <span class="dim">–</span> : <Time at={nextAt} />}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Table caption="Objects by name" columns={COLUMNS} rows={items} keyOf={({ key }) => key} />
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { Icon } from "../parts/icon.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Status, type Tone } from "../parts/status.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { WorkerCount } from "../parts/worker-count.tsx";
 import { WorkflowTable } from "./workflow/workflow-table.tsx";
 
@@ -98,93 +99,54 @@ function Summary({
   );
 }
 
-function Controllers({ rows }: { readonly rows: readonly OverviewController[] }) {
-  return (
-    <div class="panel">
-      <table class="stack">
-        <thead>
-          <tr>
-            <th scope="col">Controller</th>
-            <th scope="col">Last hour</th>
-            <th scope="col" class="right">
-              p50
-            </th>
-            <th scope="col" class="right">
-              p99
-            </th>
-            <th scope="col" class="right">
-              Waiting
-            </th>
-            <th scope="col" class="right">
-              Oldest
-            </th>
-            <th scope="col" class="right">
-              Running
-            </th>
-            <th scope="col" class="right">
-              Workers
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <ControllerRow key={row.name} row={row} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-function ControllerRow({ row }: { readonly row: OverviewController }) {
-  const {
-    name,
-    kind,
-    group,
-    version,
-    minutes,
-    waiting,
-    active,
-    oldestRequestAgeMs,
-    p50Ms,
-    p99Ms,
-    workers,
-  } = row;
-  const type = group === "" ? version : `${group}/${version}`;
-  return (
-    <tr>
-      <th scope="row">
+const COLUMNS: readonly Column<OverviewController>[] = [
+  {
+    title: "Controller",
+    cell: ({ name, kind, group, version }) => (
+      <>
         <a class="strong" href={viewHref(`/controllers/${encodeURIComponent(name)}`)} data-row>
           {name}
         </a>
         <div class="dim small">
-          {kind} <span class="nowrap">{type}</span>
+          {kind} <span class="nowrap">{group === "" ? version : `${group}/${version}`}</span>
         </div>
-      </th>
-      <td data-label="Last hour">
-        <Sparkline minutes={minutes} />
-      </td>
-      <td class="num right" data-label="p50">
-        {shown(p50Ms)}
-      </td>
-      <td class="num right" data-label="p99">
-        {shown(p99Ms)}
-      </td>
-      <td class="num right" data-label="Waiting">
-        <a href={viewHref("/objects", { controller: name, phase: "waiting" })}>
-          {formatCount(waiting)}
-        </a>
-      </td>
-      <td class="num right" data-label="Oldest">
-        {shown(oldestRequestAgeMs)}
-      </td>
-      <td class="num right" data-label="Running">
-        <a href={viewHref("/objects", { controller: name, phase: "running" })}>
-          {formatCount(active)}
-        </a>
-      </td>
-      <WorkerCount workers={workers} />
-    </tr>
+      </>
+    ),
+  },
+  { title: "Last hour", cell: ({ minutes }) => <Sparkline minutes={minutes} /> },
+  { title: "p50", look: "num right", cell: ({ p50Ms }) => shown(p50Ms) },
+  { title: "p99", look: "num right", cell: ({ p99Ms }) => shown(p99Ms) },
+  {
+    title: "Waiting",
+    look: "num right",
+    cell: ({ name, waiting }) => (
+      <a href={viewHref("/objects", { controller: name, phase: "waiting" })}>
+        {formatCount(waiting)}
+      </a>
+    ),
+  },
+  {
+    title: "Oldest",
+    look: "num right",
+    cell: ({ oldestRequestAgeMs }) => shown(oldestRequestAgeMs),
+  },
+  {
+    title: "Running",
+    look: "num right",
+    cell: ({ name, active }) => (
+      <a href={viewHref("/objects", { controller: name, phase: "running" })}>
+        {formatCount(active)}
+      </a>
+    ),
+  },
+  { title: "Workers", look: "num right", cell: ({ workers }) => <WorkerCount workers={workers} /> },
+];
+
+function Controllers({ rows }: { readonly rows: readonly OverviewController[] }) {
+  return (
+    <div class="panel">
+      <Table columns={COLUMNS} rows={rows} keyOf={({ name }) => name} />
+    </div>
   );
 }
 

@@ -5,6 +5,7 @@ import { CliLine } from "../parts/cli-line.tsx";
 import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 
 type Worker = WorkerList["items"][number];
@@ -46,6 +47,15 @@ export function WorkersView() {
   );
 }
 
+const columnsOf = (skewed: readonly string[]): readonly Column<Worker>[] => [
+  { title: "Worker", look: "strong", cell: ({ workerId }) => workerId },
+  { title: "Role", cell: ({ role }) => ROLES[role] },
+  { title: "Runs", cell: (worker) => <Announced worker={worker} skewed={skewed} /> },
+  { title: "Host", cell: ({ host }) => host },
+  { title: "Version", look: "num", cell: ({ version }) => version },
+  { title: "Started", look: "right nowrap", cell: ({ startedAt }) => <Time at={startedAt} /> },
+];
+
 function WorkerTable({
   workers,
   skewed,
@@ -55,41 +65,12 @@ function WorkerTable({
 }) {
   return (
     <div class="panel gap">
-      <table class="stack">
-        <caption class="hidden">{plural(workers.length, "worker")}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Worker</th>
-            <th scope="col">Role</th>
-            <th scope="col">Runs</th>
-            <th scope="col">Host</th>
-            <th scope="col">Version</th>
-            <th scope="col" class="right">
-              Started
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {workers.map(({ workerId, role, host, version, startedAt, ...announced }) => (
-            <tr key={workerId}>
-              <th scope="row" class="strong">
-                {workerId}
-              </th>
-              <td data-label="Role">{ROLES[role] ?? role}</td>
-              <td data-label="Runs">
-                <Announced worker={announced} skewed={skewed} />
-              </td>
-              <td data-label="Host">{host}</td>
-              <td data-label="Version" class="num">
-                {version}
-              </td>
-              <td data-label="Started" class="right nowrap">
-                <Time at={startedAt} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        caption={plural(workers.length, "worker")}
+        columns={columnsOf(skewed)}
+        rows={workers}
+        keyOf={({ workerId }) => workerId}
+      />
     </div>
   );
 }
@@ -98,7 +79,7 @@ function Announced({
   worker: { controllers, definitions, workflows = {} },
   skewed,
 }: {
-  readonly worker: Pick<Worker, "controllers" | "definitions" | "workflows">;
+  readonly worker: Worker;
   readonly skewed: readonly string[];
 }) {
   return (
@@ -120,7 +101,7 @@ function Announced({
   );
 }
 
-const ROLES: Readonly<Record<string, string>> = {
+const ROLES: Readonly<Record<Worker["role"], string>> = {
   all: "watch and work",
   watch: "watch",
   work: "work",

@@ -1,4 +1,5 @@
 import type { RunList, WorkerList } from "@konverge/contracts";
+import { RUN_STATUSES } from "@konverge/core";
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../api/use-query.ts";
@@ -10,7 +11,8 @@ import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Pager } from "../parts/pager.tsx";
-import { RunStatus, runStatuses, runStatusText } from "../parts/status.tsx";
+import { RunStatus } from "../parts/status.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { StartButton } from "./workflow/start-button.tsx";
 import { RunNote } from "./workflow/run-note.tsx";
@@ -51,7 +53,7 @@ export function WorkflowsView() {
       <Filters>
         <Filter name="search" label="Search" placeholder="run, key or author" />
         <Filter name="workflow" label="Workflow" choices={names} />
-        <Filter name="status" label="Status" choices={runStatuses} textOf={runStatusText} />
+        <Filter name="status" label="Status" choices={RUN_STATUSES} />
         <Filter name="by" label="Started by" />
         <Filter name="key" label="Key" />
       </Filters>
@@ -104,52 +106,48 @@ function NoRuns({ filters: { workflow = "WORKFLOW", ...others } }: { readonly fi
   );
 }
 
+const COLUMNS: readonly Column<Run>[] = [
+  {
+    title: "Run",
+    cell: ({ id, workflow }) => (
+      <>
+        <a class="strong" href={runHref(id)} data-row>
+          {idOf(id)}
+        </a>
+        <div class="dim small">{workflow}</div>
+      </>
+    ),
+  },
+  { title: "Status", look: "nowrap", cell: ({ status }) => <RunStatus of={status} /> },
+  { title: "Details", cell: (run) => <RunNote run={run} /> },
+  {
+    title: "Duration",
+    look: "num right nowrap",
+    cell: ({ createdAt, endedAt }) =>
+      endedAt === undefined ? null : formatMs(Date.parse(endedAt) - Date.parse(createdAt)),
+  },
+  {
+    title: "Started",
+    look: "right nowrap",
+    cell: ({ createdAt, by }) => (
+      <>
+        <Time at={createdAt} />
+        {by === undefined ? null : <div class="dim small">by {by}</div>}
+      </>
+    ),
+  },
+];
+
 function RunTable({ rows }: { readonly rows: readonly Run[] }) {
   return (
     <div class="panel">
-      <table class="stack runs">
-        <caption class="hidden">Runs, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Run</th>
-            <th scope="col">Status</th>
-            <th scope="col">Details</th>
-            <th scope="col" class="right">
-              Duration
-            </th>
-            <th scope="col" class="right">
-              Started
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((run) => (
-            <tr key={run.id}>
-              <th scope="row">
-                <a class="strong" href={runHref(run.id)} data-row>
-                  {idOf(run.id)}
-                </a>
-                <div class="dim small">{run.workflow}</div>
-              </th>
-              <td data-label="Status" class="nowrap">
-                <RunStatus of={run.status} />
-              </td>
-              <td data-label="Details">
-                <RunNote run={run} />
-              </td>
-              <td data-label="Duration" class="num right nowrap">
-                {run.endedAt === undefined
-                  ? null
-                  : formatMs(Date.parse(run.endedAt) - Date.parse(run.createdAt))}
-              </td>
-              <td data-label="Started" class="right nowrap">
-                <Time at={run.createdAt} />
-                {run.by === undefined ? null : <div class="dim small">by {run.by}</div>}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        caption="Runs, newest first"
+        look="stack runs"
+        columns={COLUMNS}
+        rows={rows}
+        keyOf={({ id }) => id}
+      />
     </div>
   );
 }

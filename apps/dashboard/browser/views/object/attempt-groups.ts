@@ -1,3 +1,4 @@
+import { handlerSucceeded } from "@konverge/core";
 import type { AttemptRecord } from "@konverge/records";
 import { conflictsOf } from "./object-facts.tsx";
 
@@ -44,6 +45,10 @@ export function linesOf(attempts: readonly AttemptRecord[]): Line[] {
 /** Whether the attempt succeeded without writes, conflicts or errors. */
 function isNoop(record: AttemptRecord): boolean {
   const { outcome, writes, error } = record;
-  const well = outcome === "done" || outcome === "awaitChange" || outcome === "requeueAfter";
-  return well && writes.length === 0 && conflictsOf(record) === 0 && error === undefined;
+  return (
+    handlerSucceeded(outcome) &&
+    writes.length === 0 &&
+    conflictsOf(record) === 0 &&
+    error === undefined
+  );
 }

@@ -1,9 +1,29 @@
 import type { Contention } from "@konverge/contracts";
 import { formatCount, plural } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
+import { Table, type Column } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 
 const SHOWN = 5;
+
+const COLUMNS: readonly Column<Contention["competingWriters"][number]>[] = [
+  { title: "Field manager", look: "strong", cell: ({ manager }) => manager },
+  {
+    title: "Effect",
+    cell: ({ kind }) =>
+      kind === "conflict" ? (
+        <Status tone="race">caused a conflict</Status>
+      ) : (
+        <Status tone="warn">lost a field to this controller</Status>
+      ),
+  },
+  {
+    title: "Field",
+    cell: ({ path }) => (path === "" ? <span class="dim">not reported</span> : <code>{path}</code>),
+  },
+  { title: "Count", look: "num right", cell: ({ count }) => formatCount(count) },
+  { title: "Last", look: "right nowrap", cell: ({ lastAt }) => <Time at={lastAt} /> },
+];
 
 /** Other writers of the object and its reconcile loop. */
 export function ContentionPanel({ contention }: { readonly contention: Contention }) {
@@ -24,46 +44,11 @@ export function ContentionPanel({ contention }: { readonly contention: Contentio
       )}
       {sorted.length === 0 ? null : (
         <div class="panel">
-          <table class="stack">
-            <thead>
-              <tr>
-                <th scope="col">Field manager</th>
-                <th scope="col">Effect</th>
-                <th scope="col">Field</th>
-                <th scope="col" class="right">
-                  Count
-                </th>
-                <th scope="col" class="right">
-                  Last
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {sorted.slice(0, SHOWN).map(({ kind, manager, path, count, lastAt }) => (
-                <tr key={`${kind}${manager}${path}`}>
-                  <th scope="row" class="strong">
-                    {manager}
-                  </th>
-                  <td data-label="Effect">
-                    {kind === "conflict" ? (
-                      <Status tone="race">caused a conflict</Status>
-                    ) : (
-                      <Status tone="warn">lost a field to this controller</Status>
-                    )}
-                  </td>
-                  <td data-label="Field">
-                    {path === "" ? <span class="dim">not reported</span> : <code>{path}</code>}
-                  </td>
-                  <td class="num right" data-label="Count">
-                    {formatCount(count)}
-                  </td>
-                  <td class="right nowrap" data-label="Last">
-                    <Time at={lastAt} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <Table
+            columns={COLUMNS}
+            rows={sorted.slice(0, SHOWN)}
+            keyOf={({ kind, manager, path }) => `${kind}${manager}${path}`}
+          />
           {sorted.length > SHOWN ? (
             <p class="more dim small">
               and {plural(sorted.length - SHOWN, "more pair")} of writer and field

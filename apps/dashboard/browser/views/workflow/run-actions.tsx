@@ -5,12 +5,8 @@ import { mayOperate } from "../../state/session.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { ActionButton } from "../../parts/action-dialog.tsx";
 import { idOf } from "../../api/run-id.ts";
+import type { RunActionsProps } from "./run-actions-props.ts";
 import { SignalButton } from "./signal-button.tsx";
-
-export interface RunActionsProps {
-  readonly run: RunDetail;
-  readonly onDone: () => void;
-}
 
 /** Operator actions on a run. The server checks permissions. */
 export function RunActions(props: RunActionsProps) {

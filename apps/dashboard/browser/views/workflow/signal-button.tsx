@@ -4,7 +4,7 @@ import { call } from "../../api/call.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { jsonOf, textOf } from "../../parts/form-fields.ts";
 import { ActionButton } from "../../parts/action-dialog.tsx";
-import type { RunActionsProps } from "./run-actions.tsx";
+import type { RunActionsProps } from "./run-actions-props.ts";
 
 /** Sends a signal to the run. The name defaults to the signal that the run waits for. */
 export function SignalButton({ run, onDone }: RunActionsProps) {
