@@ -5,13 +5,14 @@ import { useQuery } from "./api/use-query.ts";
 import { Icon } from "./parts/icon.tsx";
 import { apiPath, viewHref } from "./state/cluster.ts";
 import { idOf } from "./api/run-id.ts";
-import { go, objectHref, runHref } from "./state/router.ts";
+import { go, objectHref, runHref, type Params } from "./state/router.ts";
 
 const SHOWN = 8;
 const SHOWN_RUNS = 5;
 const PAUSE_MS = 150;
 
-interface Found {
+interface Match {
+  readonly kind: "object" | "run";
   readonly to: string;
   readonly name: string;
   readonly note: string;
@@ -20,37 +21,21 @@ interface Found {
 /** Finds objects and runs by any part of their names. Enter opens the selected match, otherwise the list of matches. */
 export function Search() {
   const [text, setText] = useState("");
-  const [asked, setAsked] = useState("");
   const [chosen, setChosen] = useState(-1);
-  const [open, setOpen] = useState(false);
-  useEffect(() => {
-    const timer = window.setTimeout(() => setAsked(nameIn(text)), PAUSE_MS);
-    return () => window.clearTimeout(timer);
-  }, [text]);
-  const { data } = useQuery<KeyList>(
-    asked === "" ? undefined : apiPath("keys", { name: asked, limit: String(SHOWN) }),
-  );
-  const { data: runs } = useQuery<RunList>(
-    asked === "" ? undefined : apiPath("runs", { search: asked, limit: String(SHOWN_RUNS) }),
-  );
-  const found: readonly Found[] = [
-    ...(data?.items ?? []).map(({ key, phase }) => {
-      const parts = partsOf(key);
-      const note = `${parts.controller} · ${phase}`;
-      return { to: objectHref(key), name: shortName(parts), note };
-    }),
-    ...(runs?.items ?? []).map(({ id, workflow, status }) => {
-      const note = `run of ${workflow} · ${status}`;
-      return { to: runHref(id), name: idOf(id), note };
-    }),
-  ];
-  const isOpen = open && asked !== "" && data !== undefined;
+  const [isFocused, setFocused] = useState(false);
+  const { matches, isLoaded, reset } = useMatches(text);
+  const isOpen = isFocused && isLoaded;
 
   const leave = (to: string) => {
     setText("");
-    setAsked("");
-    setOpen(false);
+    reset();
+    setFocused(false);
     go(to);
+  };
+  const submit = () => {
+    const only = matches.length === 1 ? matches[0] : undefined;
+    const to = (matches[chosen] ?? only)?.to ?? listOf(nameIn(text), matches);
+    if (to !== undefined) leave(to);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     switch (event.key) {
@@ -58,11 +43,11 @@ export function Search() {
       case "ArrowUp": {
         event.preventDefault();
         const step = event.key === "ArrowDown" ? 1 : -1;
-        setChosen((before) => Math.max(-1, Math.min(found.length - 1, before + step)));
+        setChosen((before) => Math.max(-1, Math.min(matches.length - 1, before + step)));
         break;
       }
       case "Escape":
-        setOpen(false);
+        setFocused(false);
         if (event.target instanceof HTMLElement) event.target.blur();
         break;
       default:
@@ -74,11 +59,7 @@ export function Search() {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        const to = (found[chosen] ?? (found.length === 1 ? found[0] : undefined))?.to;
-        if (to !== undefined) leave(to);
-        else if (data?.items.length === 0 && found.length > 0) {
-          leave(viewHref("/workflows", { search: nameIn(text) }));
-        } else if (nameIn(text) !== "") leave(viewHref("/objects", { name: nameIn(text) }));
+        submit();
       }}
     >
       <Icon name="search" />
@@ -98,20 +79,79 @@ export function Search() {
         onInput={({ currentTarget }) => {
           setText(currentTarget.value);
           setChosen(-1);
-          setOpen(true);
+          setFocused(true);
         }}
         onKeyDown={onKeyDown}
-        onBlur={() => setOpen(false)}
-        onFocus={() => setOpen(true)}
+        onBlur={() => setFocused(false)}
+        onFocus={() => setFocused(true)}
       />
       <kbd aria-hidden="true">/</kbd>
+      <MatchList matches={matches} chosen={chosen} isOpen={isOpen} onChoose={leave} />
+    </form>
+  );
+}
+
+interface Matches {
+  readonly matches: readonly Match[];
+  readonly isLoaded: boolean;
+  readonly reset: () => void;
+}
+
+/** Searches once the user stops typing. */
+function useMatches(text: string): Matches {
+  const [name, setName] = useState("");
+  useEffect(() => {
+    const timer = window.setTimeout(() => setName(nameIn(text)), PAUSE_MS);
+    return () => window.clearTimeout(timer);
+  }, [text]);
+  const find = (route: string, params: Params) =>
+    name === "" ? undefined : apiPath(route, params);
+  const { data: keys } = useQuery<KeyList>(find("keys", { name, limit: String(SHOWN) }));
+  const { data: runs } = useQuery<RunList>(
+    find("runs", { search: name, limit: String(SHOWN_RUNS) }),
+  );
+  const matches = [
+    ...(keys?.items ?? []).map(({ key, phase }): Match => {
+      const parts = partsOf(key);
+      const note = `${parts.controller} · ${phase}`;
+      return { kind: "object", to: objectHref(key), name: shortName(parts), note };
+    }),
+    ...(runs?.items ?? []).map(({ id, workflow, status }): Match => {
+      const note = `run of ${workflow} · ${status}`;
+      return { kind: "run", to: runHref(id), name: idOf(id), note };
+    }),
+  ];
+  return { matches, isLoaded: name !== "" && keys !== undefined, reset: () => setName("") };
+}
+
+/** Returns the address of the list with all matches: runs if only runs match, else objects. */
+function listOf(name: string, matches: readonly Match[]): string | undefined {
+  if (name === "") return undefined;
+  return matches.length > 0 && matches.every(({ kind }) => kind === "run")
+    ? viewHref("/workflows", { search: name })
+    : viewHref("/objects", { name });
+}
+
+function MatchList({
+  matches,
+  chosen,
+  isOpen,
+  onChoose,
+}: {
+  readonly matches: readonly Match[];
+  readonly chosen: number;
+  readonly isOpen: boolean;
+  readonly onChoose: (to: string) => void;
+}) {
+  return (
+    <>
       <ul
         id="found"
         role="listbox"
         aria-label="Objects and runs"
-        hidden={!isOpen || found.length === 0}
+        hidden={!isOpen || matches.length === 0}
       >
-        {found.map(({ to, name, note }, index) => (
+        {matches.map(({ to, name, note }, index) => (
           <li
             key={to}
             id={`found-${index}`}
@@ -119,15 +159,17 @@ export function Search() {
             aria-selected={index === chosen}
             // Keeps the focus in the input; otherwise the list closes before the click.
             onMouseDown={(event) => event.preventDefault()}
-            onClick={() => leave(to)}
+            onClick={() => onChoose(to)}
           >
             <span>{name}</span>
             <span class="dim">{note}</span>
           </li>
         ))}
       </ul>
-      {isOpen && found.length === 0 ? <p class="found-none">No matching objects or runs</p> : null}
-    </form>
+      {isOpen && matches.length === 0 ? (
+        <p class="found-none">No matching objects or runs</p>
+      ) : null}
+    </>
   );
 }
 

@@ -60,12 +60,47 @@ function ActionDialog({
   readonly close: () => void;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [trouble, setTrouble] = useState<Trouble>();
-  const [busy, setBusy] = useState(false);
+  const { trouble, isBusy, submit } = useAction(run, close);
   // Opens before the next frame, so that keys pressed immediately reach the dialog.
   useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
+  return (
+    <dialog ref={dialog} onClose={close} aria-labelledby="action-title">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit(event.currentTarget);
+        }}
+      >
+        <h2 id="action-title">{label}</h2>
+        <div class="explains">{explains}</div>
+        {extra}
+        <AuthorField />
+        {needsReason ? (
+          <label>
+            Reason
+            <input name="reason" required maxLength={200} placeholder="Visible to all users" />
+          </label>
+        ) : null}
+        <TroubleNote trouble={trouble} />
+        <div class="buttons">
+          <button type="button" class="quiet" onClick={close}>
+            Close
+          </button>
+          <button type="submit" class={danger ? "danger" : "primary"} disabled={isBusy}>
+            {label}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+/** Runs the action with the values of a form. Closes the dialog on success. */
+function useAction(run: ActionButtonProps["run"], close: () => void) {
+  const [trouble, setTrouble] = useState<Trouble>();
+  const [isBusy, setBusy] = useState(false);
   const submit = async (form: HTMLFormElement) => {
     const fields = new FormData(form);
     const action = { by: textOf(fields, "by"), reason: textOf(fields, "reason") };
@@ -84,44 +119,21 @@ function ActionDialog({
       );
     }
   };
+  return { trouble, isBusy, submit };
+}
+
+function AuthorField() {
   return (
-    <dialog ref={dialog} onClose={close} aria-labelledby="action-title">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit(event.currentTarget);
-        }}
-      >
-        <h2 id="action-title">{label}</h2>
-        <div class="explains">{explains}</div>
-        {extra}
-        <label>
-          Your name
-          <input
-            name="by"
-            required
-            maxLength={200}
-            defaultValue={readAuthor()}
-            readOnly={callerName !== undefined}
-            autoComplete="username"
-          />
-        </label>
-        {needsReason ? (
-          <label>
-            Reason
-            <input name="reason" required maxLength={200} placeholder="Visible to all users" />
-          </label>
-        ) : null}
-        <TroubleNote trouble={trouble} />
-        <div class="buttons">
-          <button type="button" class="quiet" onClick={close}>
-            Close
-          </button>
-          <button type="submit" class={danger ? "danger" : "primary"} disabled={busy}>
-            {label}
-          </button>
-        </div>
-      </form>
-    </dialog>
+    <label>
+      Your name
+      <input
+        name="by"
+        required
+        maxLength={200}
+        defaultValue={readAuthor()}
+        readOnly={callerName !== undefined}
+        autoComplete="username"
+      />
+    </label>
   );
 }

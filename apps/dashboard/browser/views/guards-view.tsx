@@ -2,6 +2,7 @@ import type { GuardList, GuardView } from "@konverge/contracts";
 import { call } from "../api/call.ts";
 import { useQuery } from "../api/use-query.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
+import { Fact } from "../parts/fact.tsx";
 import { formatRate, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton } from "../parts/action-dialog.tsx";
@@ -44,11 +45,8 @@ const MODES: Readonly<Record<Mode, readonly [tone: Tone, text: string, means: st
 };
 
 function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDone: () => void }) {
-  const { cluster, breaker, rate, workers } = guard;
+  const { cluster, breaker } = guard;
   const [tone, text, means] = MODES[breaker.state];
-  const { current, limits, override, pausedUntil } = rate;
-  const most = override?.ratePerSecond ?? limits.ratePerSecond;
-  const { recent } = breaker;
   return (
     <section class="panel guard" aria-label={`Guard of ${cluster}`}>
       <header>
@@ -69,70 +67,67 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
           {breaker.isolated.reason}
         </p>
       )}
-      <dl class="facts">
-        <div>
-          <dt>Calls per second</dt>
-          <dd>
-            <span class="num">
-              {formatRate(current)} of {formatRate(most)}
-            </span>
-            <meter
-              min={0}
-              max={most}
-              value={Math.min(current, most)}
-              aria-label="Share of the rate limit in use"
-            />
-            <div class="dim small">
-              {override === undefined
-                ? `burst ${formatRate(limits.burst)}`
-                : `set by ${override.by}: ${override.reason}`}
-            </div>
-          </dd>
-        </div>
-        <div>
-          <dt>Recent calls</dt>
-          <dd>
-            <span class="num">{Math.round(recent.calls)}</span>
-            <div class="dim small num">
-              {Math.round(recent.failed)} failed, {Math.round(recent.slow)} slow,{" "}
-              {Math.round(recent.throttled)} throttled
-            </div>
-          </dd>
-        </div>
-        <div>
-          <dt>Active workers</dt>
-          <dd>
-            <span class="num">{workers.live.length}</span>
-            <div class="small">
-              {workers.failing.length === 0 ? (
-                <span class="dim">none failing</span>
-              ) : (
-                <Status tone="bad">{`${workers.failing.length} failing`}</Status>
-              )}
-            </div>
-          </dd>
-        </div>
-        <div>
-          <dt>Consecutive openings</dt>
-          <dd>
-            <span class="num">{breaker.consecutiveOpenings}</span>
-            <div class="dim small">
-              {pausedUntil === undefined ? (
-                plural(breaker.consecutiveFailures, "consecutive failure")
-              ) : (
-                <>
-                  the server requested a pause until <Time at={pausedUntil} />
-                </>
-              )}
-            </div>
-          </dd>
-        </div>
-      </dl>
+      <GuardFacts guard={guard} />
       <History guard={guard} />
       <div class="guard-cli">
         <CliLine line={`konverge guard show ${quote(cluster)}`} />
       </div>
     </section>
+  );
+}
+
+function GuardFacts({ guard: { breaker, rate, workers } }: { readonly guard: GuardView }) {
+  const { current, limits, override, pausedUntil } = rate;
+  const { recent, consecutiveOpenings, consecutiveFailures } = breaker;
+  const most = override?.ratePerSecond ?? limits.ratePerSecond;
+  const failing = workers.failing.length;
+  return (
+    <dl class="facts">
+      <Fact
+        title="Calls per second"
+        note={
+          override === undefined
+            ? `burst ${formatRate(limits.burst)}`
+            : `set by ${override.by}: ${override.reason}`
+        }
+      >
+        <span class="num">
+          {formatRate(current)} of {formatRate(most)}
+        </span>
+        <meter
+          min={0}
+          max={most}
+          value={Math.min(current, most)}
+          aria-label="Share of the rate limit in use"
+        />
+      </Fact>
+      <Fact
+        title="Recent calls"
+        note={`${Math.round(recent.failed)} failed, ${Math.round(recent.slow)} slow, ${Math.round(recent.throttled)} throttled`}
+      >
+        <span class="num">{Math.round(recent.calls)}</span>
+      </Fact>
+      <Fact
+        title="Active workers"
+        note={failing === 0 ? "none failing" : <Status tone="bad">{`${failing} failing`}</Status>}
+      >
+        <span class="num">{workers.live.length}</span>
+      </Fact>
+      <Fact
+        title="Consecutive openings"
+        note={
+          pausedUntil === undefined ? (
+            plural(consecutiveFailures, "consecutive failure")
+          ) : (
+            <>
+              the server requested a pause until <Time at={pausedUntil} />
+            </>
+          )
+        }
+      >
+        <span class="num">{consecutiveOpenings}</span>
+      </Fact>
+    </dl>
   );
 }
 

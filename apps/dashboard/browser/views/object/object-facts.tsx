@@ -1,113 +1,111 @@
 import type { AttemptRecord } from "@konverge/records";
 import type { ObjectHistory } from "@konverge/contracts";
 import { formatMs, plural } from "../../parts/format.ts";
+import { Fact } from "../../parts/fact.tsx";
 import { Outcome, Phase, Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";
 
 /** The state of an object, its pause, dead letter and hints. */
 export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
-  const { phase, nextAt, failures, conflicts, attempts, lastOutcome, paused, deadLetter } = history;
-  const lost = attempts.reduce((sum, record) => sum + conflictsOf(record), 0);
-  const [latest] = attempts;
+  const { paused, deadLetter, attempts } = history;
   return (
     <>
-      <dl class="facts">
-        <div>
-          <dt>State</dt>
-          <dd>
-            <Phase of={phase} />
-            {nextAt === undefined ? null : (
-              <div class="dim small">
-                next attempt <Time at={nextAt} />
-              </div>
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Last outcome</dt>
-          <dd>
-            {lastOutcome === undefined ? (
-              <span class="dim">no attempts yet</span>
-            ) : (
-              <Outcome of={lastOutcome} />
-            )}
-            {latest === undefined ? null : (
-              <div class="dim small">
-                <Time at={latest.finishedAt} />
-              </div>
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Conflicts</dt>
-          <dd>
-            {lost === 0 ? (
-              <Status tone="good">none</Status>
-            ) : (
-              <Status tone="race">{plural(lost, "conflict")}</Status>
-            )}
-            <div class="dim small">in {plural(attempts.length, "attempt")}</div>
-          </dd>
-        </div>
-        <div>
-          <dt>Median duration</dt>
-          <dd>
-            <span class="num">{attempts.length === 0 ? "–" : formatMs(median(attempts))}</span>
-            <div class="dim small">
-              {failures === 0 && conflicts === 0
-                ? "no consecutive failures"
-                : `${failures} consecutive failures, ${conflicts} conflicts`}
-            </div>
-          </dd>
-        </div>
-        {latest?.generation === undefined ? null : (
-          <div>
-            <dt>Generation</dt>
-            <dd>
-              <span class="num">{latest.generation}</span>
-              <div class="dim small">
-                {latest.observedGeneration === undefined
-                  ? "observedGeneration not reported"
-                  : `observed ${latest.observedGeneration}`}
-              </div>
-            </dd>
-          </div>
-        )}
-      </dl>
-      {paused === undefined ? null : (
-        <div class="note warn">
-          <strong>
-            <Status tone="warn">Paused</Status>
-          </strong>{" "}
-          by {paused.by}, <Time at={paused.since} />: {paused.reason}
-          {paused.scope.kind === "key" ? null : (
-            <span class="dim">
-              {" "}
-              (
-              {paused.scope.kind === "namespace"
-                ? `namespace ${paused.scope.namespace}`
-                : "entire controller"}
-              )
-            </span>
-          )}
-        </div>
-      )}
-      {deadLetter === undefined ? null : (
-        <div class="note bad">
-          <strong>
-            <Status tone="bad">Dead letter</Status>
-          </strong>{" "}
-          since <Time at={deadLetter.since} />, until the generation changes or an operator releases
-          it.
-          {deadLetter.error === undefined ? null : (
-            <div>
-              <code>{deadLetter.error.code}</code> {deadLetter.error.message}
-            </div>
-          )}
-        </div>
-      )}
+      <Facts history={history} />
+      {paused === undefined ? null : <PauseNote pause={paused} />}
+      {deadLetter === undefined ? null : <DeadLetterNote deadLetter={deadLetter} />}
       <Hints attempts={attempts} />
     </>
+  );
+}
+
+function Facts({ history }: { readonly history: ObjectHistory }) {
+  const { phase, nextAt, failures, conflicts, attempts, lastOutcome } = history;
+  const total = attempts.reduce((sum, record) => sum + conflictsOf(record), 0);
+  const [latest] = attempts;
+  const consecutive =
+    failures === 0 && conflicts === 0
+      ? "no consecutive failures"
+      : `${failures} consecutive failures, ${conflicts} conflicts`;
+  return (
+    <dl class="facts">
+      <Fact title="State" note={nextAt && <NextAttempt at={nextAt} />}>
+        <Phase of={phase} />
+      </Fact>
+      <Fact title="Last outcome" note={latest && <Time at={latest.finishedAt} />}>
+        {lastOutcome === undefined ? (
+          <span class="dim">no attempts yet</span>
+        ) : (
+          <Outcome of={lastOutcome} />
+        )}
+      </Fact>
+      <Fact title="Conflicts" note={`in ${plural(attempts.length, "attempt")}`}>
+        {total === 0 ? (
+          <Status tone="good">none</Status>
+        ) : (
+          <Status tone="race">{plural(total, "conflict")}</Status>
+        )}
+      </Fact>
+      <Fact title="Median duration" note={consecutive}>
+        <span class="num">{attempts.length === 0 ? "–" : formatMs(median(attempts))}</span>
+      </Fact>
+      {latest?.generation === undefined ? null : (
+        <Fact
+          title="Generation"
+          note={
+            latest.observedGeneration === undefined
+              ? "observedGeneration not reported"
+              : `observed ${latest.observedGeneration}`
+          }
+        >
+          <span class="num">{latest.generation}</span>
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+function NextAttempt({ at }: { readonly at: string }) {
+  return (
+    <>
+      next attempt <Time at={at} />
+    </>
+  );
+}
+
+function PauseNote({
+  pause: { by, since, reason, scope },
+}: {
+  readonly pause: NonNullable<ObjectHistory["paused"]>;
+}) {
+  const extent = scope.kind === "namespace" ? `namespace ${scope.namespace}` : "entire controller";
+  return (
+    <div class="note warn">
+      <strong>
+        <Status tone="warn">Paused</Status>
+      </strong>{" "}
+      by {by}, <Time at={since} />: {reason}
+      {scope.kind === "key" ? null : <span class="dim"> ({extent})</span>}
+    </div>
+  );
+}
+
+function DeadLetterNote({
+  deadLetter: { since, error },
+}: {
+  readonly deadLetter: NonNullable<ObjectHistory["deadLetter"]>;
+}) {
+  return (
+    <div class="note bad">
+      <strong>
+        <Status tone="bad">Dead letter</Status>
+      </strong>{" "}
+      since <Time at={since} />, until the generation changes or an operator releases it.
+      {error === undefined ? null : (
+        <div>
+          <code>{error.code}</code> {error.message}
+        </div>
+      )}
+    </div>
   );
 }
 

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { runHref } from "../../state/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Json } from "../../parts/json.tsx";
@@ -22,108 +23,23 @@ export function TimelineItem({
   readonly row: TimelineRow;
   readonly line: Timeline;
 }) {
-  const { name, kind, look, fromMs, toMs, lostMs, isOpen, step, child, message, until, rejected } =
-    row;
-  const spanMs = Math.max(1, line.toMs - line.fromMs);
-  const tookMs = Math.max(0, toMs - fromMs);
-  const took = kind === "now" ? "" : formatMs(tookMs);
-  const shown = kind === "undo" ? name.replace(/^undo:/, "") : name;
-  const attempts = step?.attempts ?? 1;
+  const { kind, isOpen, child } = row;
   return (
     <li>
       <details class="line-row">
         <summary data-row>
           <span class="line-name">
-            <Status tone={toneOf(row)}>{shown}</Status>
+            <Status tone={toneOf(row)}>{shownName(row)}</Status>
             <span class="tag">{kind === "now" ? "clock" : kind}</span>
           </span>
-          <span class="line-track">
-            {lostMs === undefined ? null : (
-              <span
-                class="bar-lost"
-                role="img"
-                aria-label={`${barTexts.lost} before it, ${formatMs(fromMs - lostMs)}`}
-                style={{
-                  left: `${((lostMs - line.fromMs) / spanMs) * 100}%`,
-                  width: `${((fromMs - lostMs) / spanMs) * 100}%`,
-                }}
-              />
-            )}
-            <span
-              class={`bar-${look}`}
-              role="img"
-              aria-label={`${shown}: ${barTexts[look]} ${took}${isOpen ? " so far" : ""}, started at ${formatMs(Math.max(0, fromMs - line.fromMs))}`}
-              style={{
-                left: `${((fromMs - line.fromMs) / spanMs) * 100}%`,
-                width: `${(tookMs / spanMs) * 100}%`,
-              }}
-            />
-          </span>
+          <Track row={row} line={line} />
           <span class="num right nowrap">
-            {took}
+            {tookText(row)}
             {isOpen ? <span class="dim"> …</span> : null}
           </span>
-          <span class="line-note">
-            {message === undefined ? null : <span class="dim">{message}</span>}
-            {lostMs === undefined ? null : (
-              <span class="warn">
-                worker lost; resumed {formatMs(fromMs - lostMs)} after the previous record
-              </span>
-            )}
-            {attempts < 2 ? null : <span class="warn">{plural(attempts, "attempt")}</span>}
-            {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
-            {rejected.length === 0 ? null : (
-              <span class="warn">{plural(rejected.length, "signal")} rejected</span>
-            )}
-            {step?.error === undefined ? null : (
-              <span class={toneOf(row)}>{step.error.message}</span>
-            )}
-          </span>
+          <RowNotes row={row} />
         </summary>
-        <dl class="details">
-          <dt>Started</dt>
-          <dd>
-            <Clock at={new Date(fromMs).toISOString()} />
-          </dd>
-          {step === undefined || kind === "sleep" ? null : (
-            <>
-              <dt>Recorded</dt>
-              <dd>
-                <Clock at={step.at} />
-              </dd>
-            </>
-          )}
-          {until === undefined || !isOpen ? null : (
-            <>
-              <dt>Times out</dt>
-              <dd>
-                <Time at={until} />
-              </dd>
-            </>
-          )}
-          {step?.error === undefined ? null : (
-            <>
-              <dt>Error</dt>
-              <dd>
-                <code>{step.error.code}</code> {step.error.message}
-              </dd>
-            </>
-          )}
-          {rejected.map((rejection) => (
-            <>
-              <dt>Rejected</dt>
-              <dd>{rejection}</dd>
-            </>
-          ))}
-          {step?.value === undefined ? null : (
-            <>
-              <dt>{kind === "signal" ? "Payload" : "Result"}</dt>
-              <dd>
-                <Json value={step.value} />
-              </dd>
-            </>
-          )}
-        </dl>
+        <RowDetails row={row} />
       </details>
       {child === undefined ? null : (
         <div class="line-grid line-child">
@@ -131,6 +47,115 @@ export function TimelineItem({
         </div>
       )}
     </li>
+  );
+}
+
+function shownName({ kind, name }: TimelineRow): string {
+  return kind === "undo" ? name.replace(/^undo:/, "") : name;
+}
+
+function tookText({ kind, fromMs, toMs }: TimelineRow): string {
+  return kind === "now" ? "" : formatMs(Math.max(0, toMs - fromMs));
+}
+
+/** The bar of a row, and the gap before it in which a worker was lost. */
+function Track({ row, line }: { readonly row: TimelineRow; readonly line: Timeline }) {
+  const { look, fromMs, toMs, lostMs, isOpen } = row;
+  const spanMs = Math.max(1, line.toMs - line.fromMs);
+  const share = (ms: number) => `${(ms / spanMs) * 100}%`;
+  const startMs = fromMs - line.fromMs;
+  return (
+    <span class="line-track">
+      {lostMs === undefined ? null : (
+        <span
+          class="bar-lost"
+          role="img"
+          aria-label={`${barTexts.lost} before it, ${formatMs(fromMs - lostMs)}`}
+          style={{ left: share(lostMs - line.fromMs), width: share(fromMs - lostMs) }}
+        />
+      )}
+      <span
+        class={`bar-${look}`}
+        role="img"
+        aria-label={`${shownName(row)}: ${barTexts[look]} ${tookText(row)}${isOpen ? " so far" : ""}, started at ${formatMs(Math.max(0, startMs))}`}
+        style={{ left: share(startMs), width: share(Math.max(0, toMs - fromMs)) }}
+      />
+    </span>
+  );
+}
+
+/** The notes of a collapsed row. */
+function RowNotes({ row }: { readonly row: TimelineRow }) {
+  const { message, lostMs, fromMs, step, rejected } = row;
+  const attempts = step?.attempts ?? 1;
+  return (
+    <span class="line-note">
+      {message === undefined ? null : <span class="dim">{message}</span>}
+      {lostMs === undefined ? null : (
+        <span class="warn">
+          worker lost; resumed {formatMs(fromMs - lostMs)} after the previous record
+        </span>
+      )}
+      {attempts < 2 ? null : <span class="warn">{plural(attempts, "attempt")}</span>}
+      {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
+      {rejected.length === 0 ? null : (
+        <span class="warn">{plural(rejected.length, "signal")} rejected</span>
+      )}
+      {step?.error === undefined ? null : <span class={toneOf(row)}>{step.error.message}</span>}
+    </span>
+  );
+}
+
+/** The record of an expanded row. */
+function RowDetails({ row }: { readonly row: TimelineRow }) {
+  const { kind, fromMs, isOpen, step, until, rejected } = row;
+  const error = step?.error;
+  return (
+    <dl class="details">
+      <Detail title="Started">
+        <Clock at={new Date(fromMs).toISOString()} />
+      </Detail>
+      {step === undefined || kind === "sleep" ? null : (
+        <Detail title="Recorded">
+          <Clock at={step.at} />
+        </Detail>
+      )}
+      {until === undefined || !isOpen ? null : (
+        <Detail title="Times out">
+          <Time at={until} />
+        </Detail>
+      )}
+      {error === undefined ? null : (
+        <Detail title="Error">
+          <code>{error.code}</code> {error.message}
+        </Detail>
+      )}
+      {rejected.map((rejection, index) => (
+        <Detail key={index} title="Rejected">
+          {rejection}
+        </Detail>
+      ))}
+      {step?.value === undefined ? null : (
+        <Detail title={kind === "signal" ? "Payload" : "Result"}>
+          <Json value={step.value} />
+        </Detail>
+      )}
+    </dl>
+  );
+}
+
+function Detail({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <>
+      <dt>{title}</dt>
+      <dd>{children}</dd>
+    </>
   );
 }
 
