@@ -25,39 +25,37 @@ import type {
 
 export interface WorkflowsOptions {
   readonly redis: RedisTarget;
-  /** What the runs work on; part of all names. Default `default`. */
+  /** Name of the cluster; part of all names in Redis. Default `default`. */
   readonly cluster?: string;
   /** First part of all names in Redis. Default `konverge`. */
   readonly prefix?: string;
-  /** As in the queues of this cluster's controllers. Default 1. */
+  /** The same as for the queues of this cluster's controllers. Default 1. */
   readonly shards?: number;
-  /** How long a run stays with a worker that says nothing, in ms. Default 10 s. The same in all processes. */
+  /** How long a run stays with an unresponsive worker, in ms. Default 10 s. The same in all processes. */
   readonly leaseMs?: number;
   /** How long a run is kept after its end, in ms. Default 7 days. The same in all processes. */
   readonly retentionMs?: number;
-  /** Told what goes wrong in the background, such as a lost connection. Default: nobody. */
+  /** Called with background errors, such as a lost connection. Default: none. */
   readonly onError?: (error: Error) => void;
-  /** Told when a run has reached half of a bound at which it fails: once for each run and bound. Default: nobody. */
+  /** Called when a run has reached half of a limit: once per run and limit. Default: none. */
   readonly onWarning?: (run: RunRef, warning: RunWarning) => void;
 }
 
-/** As much of a workflow as starts a run. Without its schema the worker is the first who checks the input. */
+/** The part of a workflow that starts a run. Without the schema, only the worker checks the input. */
 export type StartedWorkflow<I> = Pick<Workflow<I>, "name" | "version" | "input">;
 
 export interface StartOptions {
-  /** Names the run; starting it again answers the run that is there. Default: a UUID. */
+  /** Id of the run; a second start returns the existing run. Default: a UUID. */
   readonly id?: string;
-  /** At most one run with this key goes on at a time, such as `rollout:team-a/web`. */
+  /** At most one run with this key is active at a time, such as `rollout:team-a/web`. */
   readonly key?: string;
-  /**
-   * What happens when another run holds the key: answer that one (default), refuse, or cancel it and start when it has ended.
-   */
+  /** If another run holds the key: return that run (default), fail, or cancel it and start after it has ended. */
   readonly onExisting?: OnExisting;
-  /** Who starts it; kept in the run. */
+  /** Author of the start; stored in the run. */
   readonly by?: string;
   /**
-   * The object that it is for. Once a run with the same key was started for a newer generation of that object, this one does
-   * not begin, and the newer one is answered.
+   * The object that the run is for. If a run with the same key was started for a newer generation of the object, no run starts
+   * and the newer one is returned.
    */
   readonly origin?: NewRun["origin"];
   /** Key of a controller of the same cluster, to request when the run has ended. */
@@ -66,36 +64,36 @@ export interface StartOptions {
 
 export interface StartedRun {
   readonly id: string;
-  /** False when the answer is a run that was there. */
+  /** False for an existing run. */
   readonly created: boolean;
-  /** Of one with this id that was there: since when, epoch ms by Redis's clock. */
+  /** Creation of an existing run with this id, epoch ms by Redis's clock. */
   readonly createdAtMs?: number;
 }
 
 export interface SignalMessage {
   readonly payload?: unknown;
-  /** The same id is delivered once. Default: a UUID. */
+  /** Each id is delivered once. Default: a UUID. */
   readonly id?: string;
-  /** Who sends it; kept in the journal. */
+  /** The sender; stored in the journal. */
   readonly by?: string;
 }
 
 export interface RunWorkerSettings {
   readonly workflows: readonly AnyWorkflow[];
-  /** Executions at once, of each workflow. Default 16. */
+  /** Concurrent executions per workflow. Default 16. */
   readonly concurrency?: number;
-  /** Where Kubernetes verbs go. Default: nowhere, and they are refused. */
+  /** Clusters of the Kubernetes verbs. Default: none; the verbs are rejected. */
   readonly clusters?: ClusterAccess;
-  /** Told what the runs of this process do. Default: nobody. */
+  /** Observes the runs of this process. Default: none. */
   readonly observer?: RunObserver;
-  /** Unique per process. Default: made of host and process id. */
+  /** Unique per process. Default: host name and process id. */
   readonly workerId?: string;
 }
 
-/** Starts, watches and steers runs, and runs them. */
+/** Starts, reads, controls and executes runs. */
 export interface Workflows {
   /**
-   * Resolves once Redis has the run and its first activation was asked for.
+   * Resolves once Redis has the run and the request for its first execution.
    * @throws KonvergeError `run_exists`, `invalid_request`, `redis_unavailable`
    */
   start<I>(
@@ -104,40 +102,40 @@ export interface Workflows {
     options?: StartOptions,
   ): Promise<StartedRun>;
   get(ref: RunRef): Promise<RunView | undefined>;
-  /** Cheap enough to be asked ten times a second. */
+  /** Reads the status; cheap enough for ten calls per second. */
   peek(ref: RunRef): Promise<RunOverview | undefined>;
-  /** Newest first, of one or several workflows, as far as they fit the filter. */
+  /** Lists the runs of one or several workflows, newest first. */
   list(
     workflows: string | readonly string[],
     page?: { readonly limit?: number; readonly from?: RunCursor; readonly filter?: RunFilter },
   ): Promise<RunPage>;
-  /** How many runs of a workflow stand how. */
+  /** Returns the number of runs per status. */
   counts(workflow: string): Promise<RunCounts>;
-  /** What is recorded of a run, in the order of recording. */
+  /** Returns the records of a run, in the order of recording. */
   steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
-  /** What was sent first, of the signals that a run has not taken: not yet come to, or of a name that it never waits for; at most 20. */
+  /** Returns the oldest unconsumed signals: those the run has not reached, or whose name it never waits for; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `queue_full` */
   signal(ref: RunRef, name: string, message?: SignalMessage): Promise<void>;
-  /** Orders the cancellation: the verb that the run is at throws, and what was done is undone. @throws as `signal` */
+  /** Requests the cancellation: the current verb throws, and the recorded steps are undone. @throws as `signal` */
   cancel(ref: RunRef, request?: { readonly by?: string; readonly reason?: string }): Promise<void>;
   /**
-   * Tries a run again that failed or was cancelled, and looks at a stuck one at once. Answers the run that goes on: another
-   * one, unless `fromFailed` says that this one goes on behind what succeeded.
+   * Retries a failed or cancelled run, or rechecks a blocked one. Returns the run that continues: a new one, or with
+   * `fromFailed` the same one after its successful steps.
    * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_compensated`
    */
   retry(ref: RunRef, options?: RetryRunOptions): Promise<RunRef>;
   work(settings: RunWorkerSettings): QueueWorker;
   /**
-   * Wakes runs when objects change that they wait for (`w.waitFor`). Of all that do, the one that holds the Lease watches. Without
-   * any, runs look at their objects every 30 s.
+   * Wakes runs when the objects of a `w.waitFor` change. Only the holder of the Lease watches. Without a watcher, runs recheck
+   * their objects every 30 s.
    */
   watch(settings: WaitWatcherSettings): WaitWatcher;
-  /** Starts what is due of these schedules. Any number of processes may do so at once: each time has one run. */
+  /** Starts the due runs of these schedules. Any number of processes may do so; each time has one run. */
   schedule(schedules: readonly Schedule[]): Scheduler;
-  /** All schedules at which some process has looked within a week. */
+  /** Returns the schedules that a process has checked within a week. */
   schedules(): Promise<readonly ScheduleView[]>;
-  /** What runs wait for, by kind, most first. */
+  /** Returns the number of waits per kind, most first. */
   waitedKinds(): Promise<readonly (WaitedKind & { readonly waits: number })[]>;
   close(): Promise<void>;
 }

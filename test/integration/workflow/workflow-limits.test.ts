@@ -27,7 +27,8 @@ test("a run is told of once when it has half of the steps that it may have, and 
   const parked = await inStatus(runs, workflow, id, "waiting");
   const warning = {
     code: "many_steps",
-    message: "the run has 500 recorded steps and fails at 1000: hand parts of the work to children",
+    message:
+      "the run has 500 recorded steps and fails at 1000; move parts of the work to child workflows",
   };
   expect(parked.warnings).toEqual([warning]);
   await runs.signal(ref, "go");
@@ -37,7 +38,7 @@ test("a run is told of once when it has half of the steps that it may have, and 
     error: {
       code: "invalid_workflow",
       message:
-        "the run has 1000 recorded steps, at most 1000 are kept: hand parts of the work to children",
+        "the run has 1000 recorded steps, the limit is 1000; move parts of the work to child workflows",
     },
     warnings: [warning],
   });
@@ -60,7 +61,9 @@ test("so it is with the bytes of its records", async () => {
     status: "failed",
     error: {
       code: "invalid_workflow",
-      message: expect.stringMatching(/^the run has 10[5-9]\d{4} bytes of records, at most 1048576/),
+      message: expect.stringMatching(
+        /^the run has 10[5-9]\d{4} bytes of records, the limit is 1048576/,
+      ),
     },
   });
   // 1 MiB of 60,000 bytes each, and the two before.

@@ -282,7 +282,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     // That its deletion counts as a generation is no new spec.
     const workflow = waiting((target) => gone(target), { onNewSpec: "fail" });
     const begun = await begin(workflow, ref);
-    await says(workflow, begun, "is being deleted, and held by test.konverge.dev/hold");
+    await says(workflow, begun, "is being deleted, with finalizers test.konverge.dev/hold");
     const body = { metadata: { finalizers: null } };
     await client.patch(widgets, place(), { type: "merge", body }, { unguarded: true });
     await create();

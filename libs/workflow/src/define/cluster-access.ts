@@ -1,12 +1,12 @@
 import type { KubeClient } from "@konverge/kube";
 
-/** The API servers that runs may work on. */
+/** The clusters that runs may use. */
 export interface ClusterAccess {
-  /** The cluster that is meant where none is said. */
+  /** The default cluster. */
   readonly home: string;
   /**
-   * A client whose calls ask that cluster's guard.
-   * @throws KonvergeError `invalid_request` naming the clusters there are
+   * Returns a client whose calls pass that cluster's guard.
+   * @throws KonvergeError `invalid_request` naming the configured clusters
    */
   client(cluster: string): Promise<KubeClient>;
 }

@@ -12,7 +12,7 @@ test("everything that is wrong with a definition is said at once", () => {
       { version: 0, accepts: [3], kinds: ["Pod"] as never },
       undefined as unknown as () => Promise<void>,
     );
-  expect(define).toThrow(/name "Not a name".*version 0.*accepts.*kinds.*third argument/s);
+  expect(define).toThrow(/name "Not a name".*version must be an integer >= 1 \(got 0\).*accepts.*kinds.*third argument/s);
 });
 
 const podRef: WaitTarget = { apiVersion: "v1", kind: "Pod", name: "a" };

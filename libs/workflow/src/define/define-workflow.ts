@@ -14,66 +14,65 @@ import type { WaitForOptions } from "./wait-options.ts";
 
 declare const durable: unique symbol;
 
-/** What the verbs answer. A step's body may not return it, which is how a step in a step is refused by the compiler. */
+/** The return type of verbs. A step's body may not return it, so the compiler rejects a step inside a step. */
 export type Durable<T> = Promise<T> & { readonly [durable]: true };
 
-/** Checks what comes from outside, and throws. Schemas of zod are such. */
+/** Validates external data, and throws if it is invalid, as a zod schema does. */
 export interface Schema<T> {
   parse(value: unknown): T;
 }
 
-/** What a step's body gets: Kubernetes verbs, and what it should know of its try. */
+/** The context of a step's body: Kubernetes verbs and the current attempt. */
 export interface StepContext extends StepVerbs {
-  /** Aborted when the step takes too long, the run is cancelled, the worker stops or another one has taken over. */
+  /** Aborted on a timeout, a cancellation of the run, a stop of the worker, or a takeover by another worker. */
   readonly signal: AbortSignal;
-  /** Which try this is, from 1. A worker that died in the body may have made one that is not counted. */
+  /** Number of the attempt, from 1. An attempt whose worker died may not be counted. */
   readonly attempt: number;
-  /** The same in every try of this step and in no other step: for third parties that take such a key. */
+  /** The same in every attempt of this step, and in no other step; for external APIs that accept such a key. */
   readonly idempotencyKey: string;
 }
 
 export interface RetryOptions {
-  /** Tries of the body, the first included. Default 5; `Infinity` never gives up. */
+  /** Attempts of the body, including the first. Default 5; `Infinity` retries without a limit. */
   readonly attempts?: number;
-  /** Delays between them. Default: 250 ms, doubled up to 30 s, full jitter. Its `steps` do not count. */
+  /** Delays between attempts. Default: 250 ms, doubled up to 30 s, full jitter. Its `steps` are ignored. */
   readonly policy?: BackoffPolicy;
 }
 
 export interface StepOptions<T> {
   readonly retry?: RetryOptions;
   /**
-   * The body does something that cannot be recognised when it is done again, and knows no idempotency key. Its start is
-   * recorded first, at the cost of one call of Redis; a body that was started and not recorded counts as a try, whatever became
-   * of its worker. `retry.attempts` is 1 then, if not given. Default false.
+   * Set it if a repeated body would have its effect twice and uses no idempotency key. Each start is then recorded first, with
+   * one Redis call, and counts as an attempt even if the worker dies. The default of `retry.attempts` becomes 1. Default false.
    */
   readonly unsafe?: boolean;
-  /** Longest time of one try. Default 5 min. Too short repeats work that would have succeeded; too long holds a worker. */
+  /** Timeout of one attempt. Default 5 min. Too short repeats work that would have succeeded; too long occupies a worker. */
   readonly timeout?: Duration;
   /**
-   * Takes the step back when the run fails or is cancelled later: called in the reverse order in which steps were recorded,
-   * with the same retries. `result` is undefined when the step failed: it may have had its effect all the same.
+   * Undoes the step if the run later fails or is cancelled. Undos run in the reverse order of the records, with the same
+   * retries. `result` is undefined if the step failed, which may still have had an effect.
    */
   readonly undo?: (result: T | undefined, step: StepContext) => Promise<void> | void;
 }
 
 export interface SignalOptions<T> {
-  /** Signals that it refuses are dropped, with a line in the journal that says why, and the wait goes on. */
+  /** Signals that do not fit are dropped with a journal entry, and the wait continues. */
   readonly schema?: Schema<T>;
 }
 
 /**
- * What a workflow function works with. Names are what results are found by: a name met again gets a number (`pull`,
- * `pull#2`), so order may change between versions, names should not. Between the calls the function must do nothing but
- * compute: it runs again from the start after every wait.
+ * The context of a workflow function. Results are found by name: a repeated name gets a number (`pull`, `pull#2`). The order
+ * may change between versions, names should not. Between the calls the function must only compute, because it runs again from
+ * the start after every wait.
  */
 export interface WorkflowContext {
   readonly runId: string;
   /** The version of the code that started the run. */
   readonly version: number;
   /**
-   * Runs `body` until it succeeds or its tries are used up, and records how it ended, once. The body runs at least once; what it
-   * returned is what every later execution sees.
-   * @throws StepFailedError when the tries are used up, or the body threw an error that says that trying again cannot help
+   * Runs `body` until it succeeds or its attempts are used up, and records the result once. The body runs at least once; every
+   * later execution receives the recorded result.
+   * @throws StepFailedError when the attempts are used up, or the body threw an error that no retry can fix
    */
   step<T>(
     name: string,
@@ -81,29 +80,29 @@ export interface WorkflowContext {
       JsonSerializable<T>,
     options?: StepOptions<NoInfer<T>>,
   ): Durable<T>;
-  /** Goes on after `duration` at the earliest, by Redis's clock. No worker is held. */
+  /** Waits at least `duration` by Redis's clock. Occupies no worker. */
   sleep(name: string, duration: Duration): Durable<void>;
-  /** The next signal of this name, in the order of sending, also one that came before; null when the time is over. */
+  /** Returns the next signal of this name in the order of sending, including earlier ones; null after the timeout. */
   signal<T = unknown>(
     name: string,
     options: SignalOptions<T> & { readonly timeout: Duration },
   ): Durable<T | null>;
   signal<T = unknown>(name: string, options?: SignalOptions<T>): Durable<T>;
   /**
-   * Goes on when Kubernetes objects are as `condition` says: `ready(ref)`, `condition(ref, type)`, `field(ref, predicate)`, `gone(ref)`,
-   * `complete(job)`, `all(...)`, `any(...)`. Answers the refs of the objects as they were found. No worker is held; a watch wakes the run.
+   * Waits until Kubernetes objects meet `condition`: `ready(ref)`, `condition(ref, type)`, `field(ref, predicate)`, `gone(ref)`,
+   * `complete(job)`, `all(...)`, `any(...)`. Returns the refs of the objects. Occupies no worker; a watch wakes the run.
    * @throws StepFailedError with the failure `wait_timeout`, `object_failed`, `object_deleted`, `object_replaced` or `superseded`
    */
   waitFor<T>(name: string, condition: WaitCondition<T>, options?: WaitForOptions): Durable<T>;
-  /** The time of the first call in epoch ms, by Redis's clock; later executions see the same. */
+  /** Returns the time of the first call in epoch ms, by Redis's clock; the same in later executions. */
   now(name?: string): Durable<number>;
-  /** A UUID that is the same in every execution of this run. */
+  /** Returns a UUID that is the same in every execution of this run. */
   id(name: string): string;
-  /** What the body of that step finds as its `idempotencyKey`, such as `charge` or `charge#2`, for whoever needs it outside. */
+  /** Returns the `idempotencyKey` of a step, such as `charge` or `charge#2`, for use outside its body. */
   idempotencyKey(step: string): string;
   /**
-   * Runs another workflow and waits for its result. Cancelling this run cancels it, and waits for its end.
-   * @throws StepFailedError when it failed or was cancelled
+   * Runs another workflow and waits for its result. A cancellation of this run cancels the child and waits for its end.
+   * @throws StepFailedError if the child failed or was cancelled
    */
   child<I, R>(name: string, workflow: Workflow<I, R>, input: I): Durable<R>;
 }
@@ -111,20 +110,20 @@ export interface WorkflowContext {
 export type WorkflowFunction<I, R> = (w: WorkflowContext, input: I) => Promise<R>;
 
 export interface WorkflowOptions<I> {
-  /** Grows when the code changes so that old runs cannot go on with it. Kept in every run. */
+  /** Increase it when old runs cannot continue with the new code. Stored in every run. */
   readonly version: number;
-  /** Older versions whose runs this code may finish. Runs of all others wait as `blocked`. Default: none. */
+  /** Older versions whose runs this code may finish. Runs of all other versions are `blocked`. Default: none. */
   readonly accepts?: readonly number[];
-  /** Checks the input at the start, and gives it its type. */
+  /** Validates the input at the start, and defines its type. */
   readonly input?: Schema<I>;
   /**
-   * Kinds whose objects its steps read, write and wait for. `konverge manifests` grants workers get, list, watch, create, patch and
-   * delete of each; nothing else looks at it. Default: none.
+   * Kinds that its steps read, write and wait for. `konverge manifests` grants workers get, list, watch, create, patch and delete
+   * on them. Default: none.
    */
   readonly kinds?: readonly ResourceType[];
 }
 
-/** Any workflow, whatever it takes and returns. */
+/** A workflow with any input and result. */
 export interface AnyWorkflow {
   readonly name: string;
   readonly version: number;
@@ -140,8 +139,8 @@ export interface Workflow<I = unknown, R = unknown> extends AnyWorkflow {
 }
 
 /**
- * Describes a workflow.
- * @throws KonvergeError `invalid_config` with everything that is wrong
+ * Defines a workflow.
+ * @throws KonvergeError `invalid_config` with all issues
  */
 export function defineWorkflow<I, R>(
   name: string,
@@ -165,7 +164,7 @@ function findIssues(
   };
   const nameIssue = findWorkflowNameIssue(name);
   check(nameIssue === undefined, "/name", nameIssue ?? "");
-  check(isVersion(version), "/version", `version ${version} must be a whole number from 1`);
+  check(isVersion(version), "/version", `version must be an integer >= 1 (got ${version})`);
   check(
     Array.isArray(accepts) && accepts.every((other) => isVersion(other) && other < version),
     "/accepts",
@@ -174,12 +173,12 @@ function findIssues(
   check(
     input === undefined || typeof (input as Partial<Schema<unknown>>).parse === "function",
     "/input",
-    "input must be a schema with a function parse, such as one of zod",
+    "input must be a schema with a function parse, such as a zod schema",
   );
   check(
     Array.isArray(kinds) && kinds.every(isResourceType),
     "/kinds",
-    "kinds must be a list of kinds, each what defineResource returned or { group, version, kind, resource, scope }",
+    "kinds must be a list of results of defineResource or { group, version, kind, resource, scope }",
   );
   check(
     typeof run === "function",

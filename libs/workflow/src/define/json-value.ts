@@ -2,8 +2,8 @@ import { KonvergeError } from "@konverge/core";
 import { isSecret } from "./seen-secrets.ts";
 
 /**
- * `T` where it survives a round trip through JSON unchanged, else `never`: a Date would come back as text, a Map as `{}`, a
- * bigint not at all.
+ * `T` if it survives a round trip through JSON unchanged, else `never`: a Date would become text, a Map `{}`, and a bigint
+ * throws.
  */
 export type Json<T> = T extends string | number | boolean | null | undefined | void
   ? T
@@ -22,25 +22,25 @@ export type Json<T> = T extends string | number | boolean | null | undefined | v
           ? T
           : never;
 
-/** What a function must be so that its result can be recorded: anything, or what no function is. */
+/** A constraint on functions whose result is recorded: met if the result is plain JSON. */
 export type JsonSerializable<T> = [T] extends [Json<T>]
   ? unknown
   : { readonly "the result must be plain JSON: no Date, bigint, Map, function or class": never };
 
-/** Deeper than any result should be, and shallower than what overflows the stack. */
+/** Deeper than any result should be, and far from a stack overflow. */
 const MAX_DEPTH = 100;
 
 /**
- * Refuses what JSON cannot hold, where no compiler has. Members that are undefined are left out, as JSON does.
+ * Rejects values that JSON cannot represent, at run time. Undefined members are omitted, as in JSON.
  * @param what names the value in the error
- * @throws KonvergeError `invalid_result`, with the place of the culprit; never with the value itself
+ * @throws KonvergeError `invalid_result`, with the path of the invalid part; never with its value
  */
 export function assertJson(value: unknown, what: string): void {
   const problem = findProblem(value, "", 0);
   if (problem === undefined) return;
   throw new KonvergeError(
     "invalid_result",
-    `${what} cannot be recorded: ${problem}; make it plain JSON, for example an ISO text in place of a Date`,
+    `${what} cannot be recorded: ${problem}; make it plain JSON, for example an ISO string instead of a Date`,
   );
 }
 
@@ -62,11 +62,13 @@ function findProblem(value: unknown, path: string, depth: number): string | unde
   }
   if (value === null) return undefined;
   if (isSecret(value)) {
-    const detail = `${here} is a Secret, or of another kind that holds secrets, or a part of one`;
-    throw new KonvergeError("invalid_result", `${detail}: return a reference, not what it holds`);
+    const detail = `${here} is, or is part of, a Secret or another sensitive kind`;
+    throw new KonvergeError(
+      "invalid_result",
+      `${detail}; return a reference instead of its contents`,
+    );
   }
-  if (depth > MAX_DEPTH)
-    return `${here} is nested more than ${MAX_DEPTH} levels deep, or in a circle`;
+  if (depth > MAX_DEPTH) return `${here} is circular or deeper than ${MAX_DEPTH} levels`;
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
       const problem =

@@ -14,15 +14,15 @@ import { checkTarget, invalidCondition, nameOf, refTo, type WaitTarget } from ".
 
 export interface ReadyOptions {
   /**
-   * What a custom resource without a condition Ready is. Default `inProgress`: its controller has not looked at it yet. `ready` is for
-   * those whose controller never sets one; there an object is ready as soon as it exists.
+   * Status of a custom resource without a condition Ready. Default `inProgress`: its controller has not reconciled it yet. Use
+   * `ready` if the controller never sets one; then an object is ready once it exists.
    */
   readonly none?: "ready" | "inProgress";
 }
 
 /**
- * Met when the object is ready by the rules of kstatus, as of the generation that the step has left or a later one. Fails when it says
- * that it has failed, for as long as `failFast` says; at once when it is deleted or replaced.
+ * Met when the object is ready by the rules of kstatus, at the generation that the step wrote or a later one. Fails when it
+ * reports a failure for as long as `failFast`, or immediately when it is deleted or replaced.
  */
 export function ready(target: WaitTarget, { none }: ReadyOptions = {}): WaitCondition<ObjectRef> {
   if (none !== undefined && none !== "ready" && none !== "inProgress") {
@@ -40,7 +40,7 @@ export function ready(target: WaitTarget, { none }: ReadyOptions = {}): WaitCond
   );
 }
 
-/** Met when the object has the condition with that status, by default `True`, and not from before its last change. */
+/** Met when the object has the condition with that status, by default `True`, for its current generation. */
 export function condition(
   target: WaitTarget,
   type: string,
@@ -63,10 +63,10 @@ export function condition(
 }
 
 /**
- * Met when the predicate says so. It must do nothing but look; what it throws counts as false, since the fields of a fresh object
- * come one by one.
+ * Met when the predicate returns true. It must have no side effects. An error counts as false, because the fields of a new object
+ * are set one by one.
  */
-// The caller says what the object looks like, as with every read of the client.
+// The caller chooses the object's type, as with every read of the client.
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function field<T extends ApiObject = ApiObject>(
   target: WaitTarget,
@@ -83,14 +83,14 @@ export function field<T extends ApiObject = ApiObject>(
       return { kind: "pending", message: `its predicate threw ${String(ensureError(thrown))}` };
     }
     if (typeof answer !== "boolean") {
-      const message = `the predicate of field(...) answered ${answer instanceof Promise ? "a promise" : typeof answer}, not true or false`;
+      const message = `the predicate of field(...) returned ${answer instanceof Promise ? "a promise" : typeof answer}; return true or false`;
       throw invalidCondition(message);
     }
     return answer ? "met" : { kind: "pending", message: "does not meet its predicate" };
   });
 }
 
-/** Met when the object is no longer there, or another one has its name. Answers the ref that it got. */
+/** Met when the object does not exist, or another one has its name. Returns the given ref. */
 export function gone(target: WaitTarget): WaitCondition<WaitTarget> {
   const checked = checkTarget(target, "gone");
   return objectCondition(checked, ({ object }) => {
@@ -99,34 +99,34 @@ export function gone(target: WaitTarget): WaitCondition<WaitTarget> {
       return { kind: "met", value: checked };
     }
     const { deletionTimestamp, finalizers = [] } = object.metadata;
-    if (deletionTimestamp === undefined) return { kind: "pending", message: "is still there" };
+    if (deletionTimestamp === undefined) return { kind: "pending", message: "still exists" };
     const message =
       finalizers.length === 0
         ? "is being deleted"
-        : `is being deleted, and held by ${finalizers.join(", ")}`;
+        : `is being deleted, with finalizers ${finalizers.join(", ")}`;
     return { kind: "pending", message };
   });
 }
 
-/** Met when the Job has run to its end; fails at once when it has failed, or is gone. */
+/** Met when the Job has completed; fails immediately when it has failed or was deleted. */
 export function complete(target: WaitTarget): WaitCondition<ObjectRef> {
   const checked = checkTarget(target, "complete");
   const { kind, apiVersion } = checked;
   if (kind !== "Job" || parseApiVersion(apiVersion).group !== "batch") {
     throw invalidCondition(
-      `complete(...) waits for Jobs of batch/v1, this is a ${kind} of ${apiVersion}; use ready(...) or condition(...)`,
+      `complete(...) waits for Jobs of batch/v1 (got ${kind} of ${apiVersion}); use ready(...) or condition(...)`,
     );
   }
   return onLiving(checked, (job) => {
     const verdict = fromReadiness(completionOf(job));
-    // A Job that has failed stays so.
+    // A failed Job never recovers.
     return typeof verdict === "object" && verdict.kind === "failing"
       ? { ...verdict, kind: "failed" }
       : verdict;
   });
 }
 
-/** Without what it is about, which is put before each message. */
+/** A verdict whose message does not name the object yet. */
 type Judgement = "met" | Exclude<Verdict, { kind: "met" }>;
 
 function fromReadiness({ status, message, againAtMs }: Readiness): Judgement {
@@ -143,7 +143,7 @@ function fromReadiness({ status, message, againAtMs }: Readiness): Judgement {
   }
 }
 
-/** For what is to be true of an object that lives: the rules about its absence, its uid and its generation. */
+/** Adds the rules for a missing, replaced, deleted or outdated object. */
 function onLiving(
   target: WaitTarget,
   judge: (object: ApiObject, sighting: Sighting) => Judgement,
@@ -157,24 +157,24 @@ function onLiving(
     }
     const { uid, generation = 0, deletionTimestamp } = object.metadata;
     if (target.uid !== undefined && uid !== target.uid) {
-      const message = "was deleted and created again: this is not the object of the step";
+      const message = "was deleted and recreated";
       return { kind: "failed", code: "object_replaced", message };
     }
     if (deletionTimestamp !== undefined) {
       return { kind: "failed", code: "object_deleted", message: "is being deleted" };
     }
     if (generation < (target.generation ?? 0)) {
-      const message = `is shown at generation ${generation}, the step has left ${target.generation}`;
+      const message = `has generation ${generation}, the step wrote ${target.generation}`;
       return { kind: "pending", message };
     }
     const verdict = judge(object, sighting);
     if (verdict === "met") return { kind: "met", value: refTo(target, object) };
-    // Its controller's words may quote what it holds (P12).
-    return isSensitive ? { ...verdict, message: wordless(verdict) } : verdict;
+    // The controller's message may quote its contents (P12).
+    return isSensitive ? { ...verdict, message: withoutDetail(verdict) } : verdict;
   });
 }
 
-function wordless({ kind }: Exclude<Verdict, { kind: "met" }>): string {
+function withoutDetail({ kind }: Exclude<Verdict, { kind: "met" }>): string {
   return kind === "pending" ? "does not meet the condition" : "has failed";
 }
 

@@ -1,14 +1,14 @@
-/** An object as steps hand it on: what names it and which state of it was seen, never what it holds (P12). */
+/** A reference that steps return: the identity and version of an object, never its contents (P12). */
 export type ObjectRef = {
-  /** Name of the cluster in the configuration. Absent: the one that the run belongs to. */
+  /** Name of the cluster in the configuration. Default: the run's cluster. */
   readonly cluster?: string;
   readonly apiVersion: string;
   readonly kind: string;
-  /** Absent for objects of the whole cluster. */
+  /** Absent for cluster-scoped objects. */
   readonly namespace?: string;
   readonly name: string;
   readonly uid: string;
-  /** Grows with each change of the spec; absent for kinds that do not count. */
+  /** Grows with each change of the spec; absent for kinds without a generation. */
   readonly generation?: number;
   readonly resourceVersion: string;
 };

@@ -1,28 +1,28 @@
 import { KonvergeError, type ObjectKey } from "@konverge/core";
 
-/** Names a run. */
+/** Identifies a run. */
 export interface RunRef {
   readonly workflow: string;
   readonly id: string;
 }
 
-/** Of workflows, as of controllers: a name of DNS (RFC 1123). */
+/** A DNS label (RFC 1123), as for controllers. */
 const WORKFLOW_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const MAX_ID = 500;
 const RUN_ID = /^([^/]*)\/([^/]*)\/([^]+)$/;
 
-/** The queue of a workflow. A controller's name has no dot, so the two never meet. */
+/** Returns the queue of a workflow. A controller's name has no dot, so the two never collide. */
 export function queueOfWorkflow(workflow: string): string {
   return `workflow.${workflow}`;
 }
 
-/** The workflow whose queue has that name; undefined for that of a controller. */
+/** Returns the workflow of a queue; undefined for a controller's queue. */
 export function workflowOfQueue(queue: string): string | undefined {
   const prefix = queueOfWorkflow("");
   return queue.startsWith(prefix) ? queue.slice(prefix.length) : undefined;
 }
 
-/** A run is a key of its workflow's queue: requests are wake-ups, attempts are activations. */
+/** Returns the key of a run in its workflow's queue: requests are wake-ups, attempts are executions. */
 export function keyOfRun({ workflow, id }: RunRef, cluster: string): ObjectKey {
   return {
     controller: queueOfWorkflow(workflow),
@@ -33,7 +33,7 @@ export function keyOfRun({ workflow, id }: RunRef, cluster: string): ObjectKey {
   };
 }
 
-/** A run among those of all clusters, as one text: `<workflow>/<cluster>/<id>`; the cluster is percent-encoded. */
+/** Formats a run of any cluster as `<workflow>/<cluster>/<id>`; the cluster is percent-encoded. */
 export function formatRunId({ workflow, id }: RunRef, cluster: string): string {
   return `${workflow}/${encodeURIComponent(cluster)}/${id}`;
 }
@@ -45,18 +45,18 @@ export function parseRunId(text: string): RunRef & { readonly cluster: string } 
   try {
     cluster = decodeURIComponent(encoded);
   } catch {
-    // Refused below.
+    // Rejected below.
   }
   if (cluster !== "" && findWorkflowNameIssue(workflow) === undefined && isRunId(id)) {
     return { workflow, cluster, id };
   }
   throw new KonvergeError(
     "invalid_request",
-    `"${text.slice(0, MAX_ID)}" is no id of a run; it looks like rollout/default/6f1b, as a start answers it`,
+    `"${text.slice(0, MAX_ID)}" is not a run id; use an id such as rollout/default/6f1b, as a start returns it`,
   );
 }
 
-/** What is wrong with a workflow's name; undefined when it is fine. */
+/** Returns the issue of a workflow's name; undefined if it is valid. */
 export function findWorkflowNameIssue(name: unknown): string | undefined {
   if (typeof name === "string" && WORKFLOW_NAME.test(name)) return undefined;
   return `name "${String(name)}" must be lower-case letters, digits and hyphens, at most 63`;
@@ -67,7 +67,7 @@ export function checkRunId(id: unknown): void {
   if (isRunId(id)) return;
   throw new KonvergeError(
     "invalid_request",
-    `id of the run must be a text of 1 to ${MAX_ID} characters without spaces`,
+    `id of the run must be a string of 1 to ${MAX_ID} characters without spaces`,
   );
 }
 

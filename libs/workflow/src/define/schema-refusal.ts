@@ -1,15 +1,15 @@
 import { ensureError } from "@konverge/core";
 
-/** What a schema has against a value, on one line: the message of zod's own error is JSON over many. */
+/** Returns a schema's issues on one line; the message of a zod error is JSON over many lines. */
 export function schemaRefusal(thrown: unknown): string {
   const error = ensureError(thrown);
   const issues = "issues" in error && Array.isArray(error.issues) ? error.issues : [];
-  const told = issues.flatMap((issue: unknown) => report(issue) ?? []);
-  return told.length === 0 ? error.message : told.join("; ");
+  const texts = issues.flatMap((issue: unknown) => textOf(issue) ?? []);
+  return texts.length === 0 ? error.message : texts.join("; ");
 }
 
-/** Issues of zod, and of every other library that keeps to Standard Schema. */
-function report(issue: unknown): string | undefined {
+/** Formats an issue of zod, or of any library that follows Standard Schema. */
+function textOf(issue: unknown): string | undefined {
   if (typeof issue !== "object" || issue === null || !("message" in issue)) return undefined;
   const path = "path" in issue && Array.isArray(issue.path) ? issue.path : [];
   const place = path.map(String).join(".");

@@ -1,8 +1,8 @@
-/** What bodies have seen of kinds that hold secrets, with all that is in it. */
+/** Objects of sensitive kinds that bodies have read or written, with all nested objects. */
 const secrets = new WeakSet<object>();
 
 export function rememberSecret(value: object): void {
-  // A draft may hold a cycle.
+  // A draft may be circular.
   if (secrets.has(value)) return;
   secrets.add(value);
   for (const member of Object.values(value)) {
@@ -10,7 +10,7 @@ export function rememberSecret(value: object): void {
   }
 }
 
-/** True for what must not be recorded (P12). */
+/** True for values that must not be recorded (P12). */
 export function isSecret(value: object): boolean {
   return secrets.has(value);
 }

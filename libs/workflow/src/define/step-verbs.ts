@@ -3,14 +3,14 @@ import type { ObjectRef } from "./object-ref.ts";
 
 declare const seen: unique symbol;
 
-/** An object as `get` answers it: frozen, and refused by the compiler as a step's result. Objects are not recorded (P12). */
+/** An object that `get` returns: frozen, and rejected by the compiler as a step's result. Objects are not recorded (P12). */
 export type ReadonlyObject<T> = DeepReadonly<T> & { readonly [seen]: () => never };
 
 type DeepReadonly<T> = T extends object
   ? { readonly [Field in keyof T]: DeepReadonly<T[Field]> }
   : T;
 
-/** An object to be written: plain JSON, or of a kind with a type of its own. */
+/** An object to write: plain JSON, or a typed kind. */
 export type ObjectManifest = ObjectHead | (ObjectHead & { readonly [field: string]: unknown });
 
 interface ObjectHead {
@@ -19,13 +19,13 @@ interface ObjectHead {
   readonly metadata: Readonly<Partial<ObjectMeta>>;
 }
 
-/** An object that is there: as another verb answered it, by its names alone, or as it was written. */
+/** An existing object: a ref from another verb, a name, or a manifest. */
 export type ObjectTarget = NamedTarget | ObjectManifest;
 
 export interface NamedTarget extends Pick<ObjectRef, "apiVersion" | "kind" | "name"> {
   readonly namespace?: string;
   readonly cluster?: string;
-  /** Another object under the same name is not touched. */
+  /** If set, another object with the same name is not changed. */
   readonly uid?: string;
 }
 
@@ -40,9 +40,9 @@ export interface ListTarget {
 }
 
 export interface StepApplyOptions {
-  /** The object must be this one: it is not created when it is gone, nor is a successor of its name touched. */
+  /** If set, a deleted object is not created, and another one with its name is not changed. */
   readonly uid?: string;
-  /** Take fields that other managers own. Default false: the step fails, and says who owns which. */
+  /** Takes over fields of other managers. Default false: the step fails and names the owners. */
   readonly force?: boolean;
 }
 
@@ -58,59 +58,59 @@ export interface EvictOptions {
 }
 
 /**
- * What the body of a step does with Kubernetes objects. Each verb may run again after a crash, and knows then whether it has
- * had its effect. Before each write it looks in Redis whether the run is still this worker's, and it writes only onto what it
- * had read before that look, so that a worker which was taken for dead changes nothing that its successor has written.
+ * The Kubernetes calls of a step's body. Each verb may run again after a crash, and detects whether it has had its effect.
+ * Before each write it checks in Redis that this worker still holds the run. The write has the precondition of an earlier
+ * read, so a worker that was taken for dead overwrites nothing of its successor.
  *
- * A 409 of a version, a 429, a 5xx, no answer and a call held back by the guard cost the step none of its tries. A 403, a 422
- * and a kind that is not served end it at once.
+ * Version conflicts (409), 429, 5xx, missing responses and calls deferred by the guard do not count as attempts of the step.
+ * A 403, a 422 and a kind that is not served fail it immediately.
  */
 export interface StepVerbs {
-  /** The object, for computing only; undefined when it is not there. */
+  /** Reads an object, for computing only; undefined if it does not exist. */
   get<T extends ApiObject = ApiObject>(
     target: ObjectTarget,
   ): Promise<ReadonlyObject<T> | undefined>;
-  /** The objects as they are now, for computing only. Thousands of them belong into a controller's cache, not here. */
+  /** Lists the current objects, for computing only. For thousands of objects use a controller's cache. */
   list<T extends ApiObject = ApiObject>(target: ListTarget): Promise<readonly ReadonlyObject<T>[]>;
   /**
-   * Server-side apply, as the field manager `konverge/<workflow>`: what all steps of the workflow want of this object, for
-   * fields that an earlier apply had and this one has not are removed.
-   * @throws KonvergeError `field_conflict` naming the fields and who owns them; `object_replaced` with a `uid`
+   * Server-side apply as the field manager `konverge/<workflow>`. Pass all fields that the workflow wants, because fields that
+   * only an earlier apply had are removed.
+   * @throws KonvergeError `field_conflict` with the fields and their owners; `object_replaced` with a `uid`
    */
   apply(object: ObjectManifest, options?: StepApplyOptions): Promise<ObjectRef>;
   /**
-   * Creates an object that must not be there yet, unless an earlier try of this step has created it. With `generateName` the
-   * name is made of the run and the step.
-   * @throws KonvergeError `object_exists` when it is another one
+   * Creates an object, unless an earlier attempt of this step has created it. With `generateName` the name is derived from the
+   * run and the step.
+   * @throws KonvergeError `object_exists` if another object has the name
    */
   create(object: ObjectManifest): Promise<ObjectRef>;
   /**
-   * Changes what is there, once: the write carries an annotation that says so, and whoever finds it does not change again.
-   * So increments count exactly (P10). `change` may run several times and must depend on nothing but the draft.
-   * @throws KubeApiError 404 when it is not there; KonvergeError `object_replaced` when `target` has another uid
+   * Changes an existing object once: the write adds an annotation, and a later attempt that finds it changes nothing. Increments
+   * are therefore exact (P10). `change` may run several times and must depend only on the draft.
+   * @throws KubeApiError 404 if the object does not exist; KonvergeError `object_replaced` if `target` has another uid
    */
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller says what the object is
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller chooses the object's type
   mutate<T extends ApiObject = ApiObject>(
     target: ObjectTarget,
     change: (draft: T) => void | Promise<void>,
   ): Promise<ObjectRef>;
   /**
-   * Deletes; what is gone, or has a successor, is done. The finalizers may take longer than the step. Give what another verb
-   * answered: by names alone a second try could meet a new object.
+   * Deletes an object; succeeds if it is deleted or replaced already. Finalizers may take longer than the step. Pass the ref of
+   * another verb, because by name a second attempt could delete a new object.
    */
   delete(target: ObjectTarget, options?: StepDeleteOptions): Promise<void>;
   /** Sets the number of replicas of a kind that has the subresource `scale`. */
   scale(target: ObjectTarget, replicas: number): Promise<ObjectRef>;
   /**
-   * Starts a Job, by the rule of `create`; `w.waitFor(name, complete(ref))` waits for its end.
-   * @throws KonvergeError `invalid_request` with `ttlSecondsAfterFinished`, which could delete it before it was looked at
+   * Starts a Job, with the rules of `create`; `w.waitFor(name, complete(ref))` waits for its end.
+   * @throws KonvergeError `invalid_request` for `ttlSecondsAfterFinished`, which could delete it before its result is read
    */
   runJob(job: ObjectManifest): Promise<ObjectRef>;
   /**
-   * Evicts a pod; one that is gone, or has a successor, is done. While a disruption budget forbids it the step tries again,
-   * which costs none of its tries.
+   * Evicts a pod; succeeds if it is deleted or replaced already. While a disruption budget forbids the eviction, the step is
+   * retried without counting attempts.
    */
   evict(pod: ObjectTarget, options?: EvictOptions): Promise<void>;
-  /** The same verbs on another cluster of the configuration. */
+  /** Returns the verbs for another cluster of the configuration. */
   on(cluster: string): StepVerbs;
 }

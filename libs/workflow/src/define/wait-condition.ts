@@ -1,11 +1,11 @@
 import type { ApiObject } from "@konverge/core";
 import { invalidCondition, type WaitTarget } from "./wait-target.ts";
 
-/** What a wait finds when it looks. Messages are for people, and say nothing that a sensitive object holds. */
+/** The result of a check. Messages are for users, and contain nothing of a sensitive object. */
 export type Verdict =
   | { readonly kind: "met"; readonly value: unknown }
   | { readonly kind: "pending"; readonly message: string; readonly againAtMs?: number }
-  /** May heal, so it fails the wait only when it lasts. */
+  /** May recover, so it fails the wait only if it lasts. */
   | { readonly kind: "failing"; readonly code: WaitFailureCode; readonly message: string }
   | { readonly kind: "failed"; readonly code: WaitFailureCode; readonly message: string };
 
@@ -13,26 +13,26 @@ type WaitFailureCode = "object_failed" | "object_deleted" | "object_replaced" | 
 
 /** An object as it was read for a wait. */
 export interface Sighting {
-  /** Undefined: there is none. */
+  /** Undefined if it does not exist. */
   readonly object: ApiObject | undefined;
-  /** What it says is not for the journal (P12). */
+  /** True if its texts must not be recorded (P12). */
   readonly isSensitive: boolean;
   readonly nowMs: number;
 }
 
 declare const waitValue: unique symbol;
 
-/** What `w.waitFor` waits for; made by `ready`, `condition`, `field`, `gone`, `complete`, `all` and `any`. `T`: what the wait answers. */
+/** A condition of `w.waitFor`, from `ready`, `condition`, `field`, `gone`, `complete`, `all` or `any`. `T`: result of the wait. */
 export interface WaitCondition<T = unknown> {
   readonly [waitValue]?: T;
   readonly kind: "object" | "all" | "any";
 }
 
-/** About one object. */
+/** A condition of one object. */
 export interface ObjectCondition {
   readonly kind: "object";
   readonly target: WaitTarget;
-  /** Told of no object only where its absence may be what is waited for. */
+  /** Returns the verdict for the object, or for its absence. */
   readonly judge: (sighting: Sighting) => Verdict;
 }
 
@@ -43,28 +43,28 @@ interface ConditionGroup {
 
 export type AnyCondition = ObjectCondition | ConditionGroup;
 
-/** Failures of a group tell of at most so many members. */
-const TOLD = 3;
+/** Most members that the message of a group names. */
+const MAX_NAMED = 3;
 
 type Values<C extends readonly WaitCondition[]> = {
   -readonly [K in keyof C]: C[K] extends WaitCondition<infer T> ? T : never;
 };
 
-/** What `any` answers: which of its conditions was met, counted from 0, and what that answers. */
+/** The result of `any`: the index of the met condition, from 0, and its value. */
 export type AnyResult<C extends readonly WaitCondition[]> = {
   [K in keyof C]: C[K] extends WaitCondition<infer T>
     ? { readonly index: number; readonly value: T }
     : never;
 }[number];
 
-/** Met when all are, at the same time; fails as soon as one has failed. Answers what each answers, in their order. */
+/** Met when all conditions are met at the same time; fails when one fails. Returns their values in order. */
 export function all<const C extends readonly WaitCondition[]>(
   ...conditions: C
 ): WaitCondition<Values<C>> {
   return group("all", conditions);
 }
 
-/** Met when one is, the first one named if several are; fails when all have failed. */
+/** Met when one condition is met, the first one if several are; fails when all have failed. */
 export function any<const C extends readonly WaitCondition[]>(
   ...conditions: C
 ): WaitCondition<AnyResult<C>> {
@@ -73,7 +73,7 @@ export function any<const C extends readonly WaitCondition[]>(
 
 function group(kind: "all" | "any", conditions: readonly WaitCondition[]): ConditionGroup {
   if (conditions.length === 0)
-    throw invalidCondition(`${kind}(...) has no condition; give it some`);
+    throw invalidCondition(`${kind}(...) has no condition; pass at least one`);
   return { kind, conditions: conditions.map((condition) => asCondition(condition, kind)) };
 }
 
@@ -84,18 +84,18 @@ export function asCondition(given: unknown, where: string): AnyCondition {
     if (kind === "object" || kind === "all" || kind === "any") return given as AnyCondition;
   }
   throw invalidCondition(
-    `${where} got ${typeof given} as a condition; give what ready, condition, field, gone, complete, all or any returned`,
+    `${where} got ${typeof given} as a condition; pass a result of ready, condition, field, gone, complete, all or any`,
   );
 }
 
-/** The objects that a condition is about. */
+/** Returns the objects of a condition. */
 export function targetsOf(condition: AnyCondition): WaitTarget[] {
   return condition.kind === "object"
     ? [condition.target]
     : condition.conditions.flatMap((member) => targetsOf(member));
 }
 
-/** @param see what was read of an object; never throws */
+/** @param see returns the verdict for one object */
 export function judge(
   condition: AnyCondition,
   see: (condition: ObjectCondition) => Verdict,
@@ -130,20 +130,20 @@ function judgeAny(verdicts: readonly Verdict[]): Verdict {
   const [first] = failures;
   if (first === undefined) return { kind: "pending", message: "" };
   const kind = failures.every((failure) => failure.kind === "failed") ? "failed" : "failing";
-  return { kind, code: first.code, message: told(failures) };
+  return { kind, code: first.code, message: joinMessages(failures) };
 }
 
 function joinPending(pending: readonly Extract<Verdict, { kind: "pending" }>[]): Verdict {
   const times = pending.map(({ againAtMs }) => againAtMs).filter((time) => time !== undefined);
   return {
     kind: "pending",
-    message: told(pending),
+    message: joinMessages(pending),
     ...(times.length === 0 ? {} : { againAtMs: Math.min(...times) }),
   };
 }
 
-function told(verdicts: readonly { readonly message: string }[]): string {
-  const messages = verdicts.slice(0, TOLD).map(({ message }) => message);
+function joinMessages(verdicts: readonly { readonly message: string }[]): string {
+  const messages = verdicts.slice(0, MAX_NAMED).map(({ message }) => message);
   const more = verdicts.length - messages.length;
   return `${messages.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
 }

@@ -2,16 +2,16 @@ import { toMs, type Duration } from "@konverge/core";
 import { invalidCondition } from "./wait-target.ts";
 
 export interface WaitForOptions {
-  /** How long to wait at most; then the wait fails and says what was lacking. Default: for ever. */
+  /** Longest wait; then it fails and names the unmet condition. Default: no limit. */
   readonly timeout?: Duration;
   /**
-   * How long an object must say that it has failed before the wait does. Default 30 s: a Deployment past its deadline may still come
-   * up. 0 fails at the first sight of it; `never` leaves it to the timeout.
+   * How long an object must report a failure before the wait fails. Default 30 s, because a Deployment past its deadline may
+   * still recover. 0 fails immediately; `never` waits for the timeout.
    */
   readonly failFast?: Duration | "never";
   /**
-   * What happens when somebody changes the spec of an object behind the step that wrote it. `continue` (default) waits until the newer
-   * spec is ready; `fail` fails the wait with `superseded`.
+   * What happens if the spec of an object changes after the step that wrote it. `continue` (default) waits for the newer spec;
+   * `fail` fails the wait with `superseded`.
    */
   readonly onNewSpec?: "continue" | "fail";
 }

@@ -2,8 +2,8 @@ import { defined, KonvergeError, type ApiObject } from "@konverge/core";
 import type { ObjectRef } from "./object-ref.ts";
 
 /**
- * An object to wait for: what a step returned, or a name. With a uid only that very object counts, without one whatever is
- * found under the name, also if it is not there yet.
+ * An object to wait for: a ref that a step returned, or a name. With a uid only that object counts; without one any object with
+ * the name, also if it does not exist yet.
  */
 export type WaitTarget = Pick<ObjectRef, "apiVersion" | "kind" | "name"> & Partial<ObjectRef>;
 
@@ -13,26 +13,26 @@ const NAMES = ["apiVersion", "kind", "name"] as const;
 export function checkTarget(target: unknown, where: string): WaitTarget {
   if (typeof target !== "object" || target === null) {
     throw invalidCondition(
-      `${where}(...) got ${target === null ? "null" : typeof target} as its object; give what a step of k returned, or { apiVersion, kind, namespace, name }`,
+      `${where}(...) got ${target === null ? "null" : typeof target} as its object; pass a ref that a step returned, or { apiVersion, kind, namespace, name }`,
     );
   }
   const given = target as Readonly<Record<string, unknown>>;
   const missing = NAMES.find((name) => typeof given[name] !== "string" || given[name] === "");
   if (missing !== undefined) {
     throw invalidCondition(
-      `${where}(...) got an object without ${missing}; give what a step of k returned, or { apiVersion, kind, namespace, name }`,
+      `${where}(...) got an object without ${missing}; pass a ref that a step returned, or { apiVersion, kind, namespace, name }`,
     );
   }
   return target as WaitTarget;
 }
 
-/** For people: `Deployment team-a/web`. */
+/** Formats an object for users: `Deployment team-a/web`. */
 export function nameOf({ cluster, kind, namespace, name }: WaitTarget): string {
   const where = cluster === undefined ? "" : ` of cluster ${cluster}`;
   return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}${where}`;
 }
 
-/** The object as it was found, without what it holds. */
+/** Returns the ref of an object, without its contents. */
 export function refTo(
   { cluster }: { readonly cluster?: string | undefined },
   { apiVersion, kind, metadata }: ApiObject,

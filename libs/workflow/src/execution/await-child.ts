@@ -5,16 +5,16 @@ import type { RunRef } from "../define/run-ref.ts";
 import type { CancelRequest, RunView } from "../store/run-record.ts";
 import type { NewRun } from "../store/run-actions.ts";
 
-/** How an activation deals with other runs. Both wake the run they touch. */
+/** Starts and cancels other runs for an execution, and wakes them. */
 export interface ChildStarter {
-  /** Starts the run if it is not there, and answers how it stands. */
+  /** Starts the run. Returns the existing run if there is one. */
   start(run: NewRun): Promise<RunView | undefined>;
   cancel(ref: RunRef, request: CancelRequest): Promise<void>;
 }
 
 /**
- * A child's id is made of the parent's and the step's, so that it is started once however often this is called. Its end wakes
- * the parent, which then finds it here.
+ * Starts a child, or reads its result. The child's id is made of the parent's and the step's, so that it starts once. Its end
+ * wakes the parent, which then calls this again.
  */
 export async function awaitChild(
   journal: RunJournal,

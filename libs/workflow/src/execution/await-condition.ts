@@ -19,10 +19,10 @@ import {
 import { invalidCondition, nameOf, type WaitTarget } from "../define/wait-target.ts";
 import { objectKeyOf } from "../store/wait-names.ts";
 
-/** Objects of one wait. Each wake-up reads all of them. */
+/** Most objects of one wait. Each wake-up reads all of them. */
 const MAX_OBJECTS = 100;
 const READ_AT_ONCE = 16;
-/** Before objects that could not be read are read again, in ms. */
+/** Delay before unreadable objects are read again, in ms. */
 const UNREADABLE_AGAIN_MS = 10_000;
 const MAX_MESSAGE = 300;
 
@@ -30,15 +30,15 @@ export interface AwaitOptions {
   readonly clusters: ClusterAccess;
   readonly condition: AnyCondition;
   readonly timeoutMs: number | undefined;
-  /** How long a failure must last; `Infinity` waits for its end. */
+  /** How long a failure must last before the wait fails; `Infinity` waits for its end. */
   readonly failFastMs: number;
-  /** Fails when the spec of an object has changed since the step. */
+  /** Fails if the spec of an object has changed since the step. */
   readonly failsOnNewSpec: boolean;
 }
 
 /**
- * Looks once whether the condition is met. First the run is entered into the index of waits, then it looks: whatever changes behind
- * that look wakes it, so nothing is missed.
+ * Checks the condition once. The run is registered in the index of waits before the objects are read, so that every later
+ * change wakes it.
  */
 export async function awaitCondition(
   journal: RunJournal,
@@ -57,7 +57,7 @@ export async function awaitCondition(
     if (sighting === undefined) return { kind: "pending", message: `${nameOf(target)}: not read` };
     if ("error" in sighting) return unreadable(target, sighting.error, journal.nowMs());
     if (options.failsOnNewSpec && isSuperseded(target, sighting.object)) {
-      const message = `${nameOf(target)}: its spec was changed after the step, to generation ${sighting.object?.metadata.generation}`;
+      const message = `${nameOf(target)}: the spec was changed after the step, to generation ${sighting.object?.metadata.generation}`;
       return { kind: "failed", code: "superseded", message };
     }
     return judgeObject(sighting);
@@ -77,7 +77,7 @@ export async function awaitCondition(
   const message = clip(verdict.message);
   const { againAtMs } = verdict;
   if (timeoutMs === undefined) return { waitUntilMs: againAtMs, message, objects };
-  // The first look sets the end, also for those that come after a crash.
+  // The first check sets the deadline, also for executions after a crash.
   const { untilMs } =
     journal.progressOf(key) ??
     (await journal.note(key, { attempts: 0, delayMs: timeoutMs, keep: true }));
@@ -94,11 +94,11 @@ function distinctTargets(condition: AnyCondition, home: string): Map<string, Wai
   );
   if (targets.size <= MAX_OBJECTS) return targets;
   throw invalidCondition(
-    `one wait has ${targets.size} objects, at most ${MAX_OBJECTS} are looked at together: give each part a child workflow of its own`,
+    `one wait has ${targets.size} objects, the limit is ${MAX_OBJECTS}; split the wait into child workflows`,
   );
 }
 
-/** A failure that has not lasted yet is something to look at again. The time at which it began is kept in the journal. */
+/** Turns a failure that has not lasted long enough into a recheck. The journal has the time at which it began. */
 async function hold(
   journal: RunJournal,
   key: string,
@@ -121,7 +121,7 @@ async function hold(
     ? noted
     : await journal.note(note, { attempts: 1, delayMs: failFastMs });
   if (untilMs <= journal.nowMs()) {
-    // Whoever tries the step again counts anew.
+    // A retry of the step starts the time again.
     await journal.note(note, { attempts: 0, delayMs: 0 });
     return verdict;
   }
@@ -164,7 +164,7 @@ async function read(
   }
 }
 
-/** No answer is no failure of the object: it is asked for again. */
+/** A failed read is not a failure of the object; it is repeated. */
 function unreadable(target: WaitTarget, error: Error, nowMs: number): Verdict {
   const retryAfterMs = isKonvergeError(error) ? (error.retryAfterMs ?? 0) : 0;
   return {
@@ -174,7 +174,7 @@ function unreadable(target: WaitTarget, error: Error, nowMs: number): Verdict {
   };
 }
 
-/** Another object under the name is judged as such, and a deletion raises the generation too. */
+/** Ignores a replaced object, which has its own verdict, and a deletion, which raises the generation too. */
 function isSuperseded({ uid, generation }: WaitTarget, object: ApiObject | undefined): boolean {
   if (generation === undefined || object === undefined) return false;
   const { metadata } = object;
@@ -186,7 +186,7 @@ function clip(message: string): string {
   return message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE - 1)}…`;
 }
 
-/** @throws KonvergeError `invalid_workflow` where no API server can be reached */
+/** @throws KonvergeError `invalid_workflow` without access to an API server */
 export function assertAccess(
   name: string,
   clusters: ClusterAccess | undefined,
@@ -194,6 +194,6 @@ export function assertAccess(
   if (clusters !== undefined) return;
   throw new KonvergeError(
     "invalid_workflow",
-    `"${name}" waits for objects, and whoever runs this workflow has no API server: give it one, in testWorkflow under kube`,
+    `"${name}" waits for objects, but this process has no API server; configure one, in testWorkflow as kube`,
   );
 }

@@ -4,7 +4,7 @@ import type { Undo } from "./create-context.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { runStep, UndoFailedError } from "./run-step.ts";
 
-/** Takes steps back, the last recorded first, each as a step of its own. Undefined when all are. */
+/** Undoes steps, the last recorded first, each as its own step. Returns undefined when all are undone. */
 export async function compensate(
   journal: RunJournal,
   undos: readonly Undo[],
@@ -24,11 +24,11 @@ export async function compensate(
     } catch (thrown) {
       const error = ensureError(thrown);
       if (!(error instanceof UndoFailedError)) return journal.interruptOf(error);
-      // The next activation begins to count anew.
+      // The next execution counts its attempts from 0.
       await journal.note(key, { attempts: 0, delayMs: BLOCKED_CHECK_MS });
       return {
         kind: "blocked",
-        reason: `step "${step}" could not be undone: ${error.message}; it is tried again every minute`,
+        reason: `step "${step}" could not be undone: ${error.message}; retried every minute`,
       };
     }
   }

@@ -6,7 +6,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import { StepTry } from "./step-try.ts";
 import type { OpenVerbs } from "../verbs/create-step-verbs.ts";
 
-/** The step whose body is running. */
+/** Name of the step whose body is running. */
 const bodies = new AsyncLocalStorage<string>();
 
 /** @throws KonvergeError `invalid_workflow` in the body of a step */
@@ -15,11 +15,11 @@ export function assertOutsideOfBodies(name: string): void {
   if (outer === undefined) return;
   throw new KonvergeError(
     "invalid_workflow",
-    `"${name}" is called in the body of step "${outer}": call it after that step, or do its work in the body`,
+    `"${name}" is called in the body of step "${outer}"; call it after the step, or do the work in the step body`,
   );
 }
 
-/** The same in every try of the step, and in no other. */
+/** Returns a key that is the same in every attempt of the step, and in no other step. */
 export function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string {
   return createHash("sha256").update(`${workflow}/${id}/${step}`).digest("hex");
 }
@@ -29,14 +29,14 @@ export interface BodyOptions {
   readonly attempt: number;
   readonly run: RunRef;
   readonly timeoutMs: number;
-  /** Ends the wait for the body with its reason. */
+  /** Aborts the wait for the body. */
   readonly signal: AbortSignal;
-  /** Makes the verbs of this try; they end with the signal. */
+  /** Creates the verbs of this attempt; they end with the signal. */
   readonly openVerbs: (signal: AbortSignal) => OpenVerbs;
 }
 
 /**
- * One try of a step's body. A body that does not look at its signal is left behind when the time is over.
+ * Runs a step's body once. After the timeout, a body that ignores its signal is abandoned.
  * @throws what the body throws; KonvergeError `timed_out`, `invalid_workflow`; the reason of `signal`
  */
 export async function runBody<T>(
@@ -51,7 +51,7 @@ export async function runBody<T>(
     reject(reason);
   };
   const timer = setTimeout(() => {
-    const message = `step "${step}" took longer than ${timeoutMs} ms; raise its timeout or do less in it`;
+    const message = `step "${step}" took longer than ${timeoutMs} ms; increase its timeout or split the step`;
     end(new KonvergeError("timed_out", message));
   }, timeoutMs);
   const stop = () => end(signal.reason as Error);
@@ -64,7 +64,7 @@ export async function runBody<T>(
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
-    // What the body has left behind must not write beside the next try.
-    tried.end(() => new KonvergeError("attempt_ended", `this try of step "${step}" is over`));
+    // An abandoned body must not write during the next attempt.
+    tried.end(() => new KonvergeError("attempt_ended", `this attempt of step "${step}" has ended`));
   }
 }

@@ -10,13 +10,13 @@ import type { EndStatus, Failing } from "../store/run-record.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
 import { failureOf } from "./step-failed-error.ts";
 
-/** How an activation ended. */
+/** The end of an execution. */
 export type ExecutionEnd =
-  /** The run goes on in `afterMs`, or when somebody wakes it. */
+  /** The run continues in `afterMs`, or when it is woken. */
   | { readonly kind: "waiting"; readonly afterMs?: number }
   | { readonly kind: "blocked"; readonly reason: string; readonly afterMs: number }
   | { readonly kind: "ended"; readonly status: EndStatus; readonly followers: Followers }
-  /** Another activation holds the run or will; nothing was changed since. */
+  /** Another execution holds the run, or will; nothing was changed since. */
   | { readonly kind: "lost" }
   /** The store failed. */
   | { readonly kind: "error"; readonly error: Error };
@@ -32,8 +32,8 @@ type Outcome =
   | { readonly kind: "threw"; readonly error: Error };
 
 /**
- * Executes a workflow function from its start: what is recorded is answered from the journal, what comes next is done, until the
- * function ends or all of it waits.
+ * Executes a workflow function from its start: replays recorded steps, then runs new ones until the function ends or all
+ * branches wait.
  */
 export async function runExecution(options: ExecutionOptions): Promise<ExecutionEnd> {
   const { store, workflow, held } = options;
@@ -46,7 +46,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     const undos = new Map<string, Undo>();
     const outcome = await execute(options, journal, scope, undos);
     scope.close();
-    // Whoever holds the run next does not wait for us; a body that goes on finds its record refused.
+    // The next holder of the run does not wait for this execution; records of running bodies are rejected.
     if (outcome.kind === "lost") return outcome;
     await scope.drained();
     if (outcome.kind === "error") return outcome;
@@ -101,8 +101,8 @@ async function execute(
     } catch (thrown) {
       const error = ensureError(thrown);
       if (held.steps.size === 0) return { kind: "threw", error };
-      // To fail here would undo nothing: which steps have an undo is told by the function alone.
-      const reason = `${error.message}; earlier code took it and has recorded steps: give this code a schema that takes it too, the run goes on by itself then`;
+      // A failure here would undo nothing, because only the function shows which steps have an undo.
+      const reason = `${error.message}; earlier code accepted it and has recorded steps; change the schema to accept it, then the run resumes`;
       return { kind: "blocked", reason };
     }
     try {
@@ -123,7 +123,7 @@ async function execute(
   }
 }
 
-/** Who starts a run by name alone has no schema: here is the first who does. */
+/** Checks the input again, because a start by name has no schema. */
 function inputOf({ name, input }: AnyWorkflow, given: unknown): unknown {
   try {
     return input === undefined ? given : input.parse(given);
@@ -133,13 +133,13 @@ function inputOf({ name, input }: AnyWorkflow, given: unknown): unknown {
   }
 }
 
-/** Why this code may not go on with a run of that version. */
+/** Returns why this code may not continue a run of that version. */
 function findMisfit({ name, version, accepts }: AnyWorkflow, started: number): string | undefined {
   if (started === version || accepts.includes(started)) return undefined;
   const fix =
     started > version
-      ? "a worker with newer code will go on with it; update this one"
-      : `add ${started} to accepts if the code can finish its runs, or keep a worker with version ${started} until they have ended`;
+      ? "a worker with newer code will continue it; update this worker"
+      : `add ${started} to accepts if the code can finish such runs, or keep a worker with version ${started} until they have ended`;
   return `the run was started by version ${started} of "${name}", this worker has version ${version}: ${fix}`;
 }
 

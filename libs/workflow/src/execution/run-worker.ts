@@ -22,7 +22,7 @@ export interface RunWorkerOptions {
   readonly queue: WorkQueue;
   readonly workflow: AnyWorkflow;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
-  /** Requests the key of a controller because a run has ended. */
+  /** Requests a controller's key because a run has ended. */
   readonly notify: (key: string, run: RunRef) => Promise<void>;
   readonly startChild: ChildStarter;
   readonly workerId: string;
@@ -40,7 +40,7 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
 
 class RunWorker implements QueueWorker {
   readonly #options: RunWorkerOptions;
-  /** Of the runs that are active here. */
+  /** By run, for the executions of this process. */
   readonly #cancels = new Map<string, AbortController>();
   readonly #rounds: readonly (() => Promise<void>)[];
   readonly #worker: QueueWorker;

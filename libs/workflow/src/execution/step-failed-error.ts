@@ -3,7 +3,7 @@ import type { Failure } from "../store/run-record.ts";
 
 const MAX_MESSAGE = 1_000;
 
-/** A step or a child ended without a result. The same in every execution, so the function may catch it and go another way. */
+/** Thrown when a step or child ended without a result. The same in every execution, so the function may catch it. */
 export class StepFailedError extends KonvergeError {
   override readonly name = "StepFailedError";
   readonly step: string;
@@ -16,14 +16,14 @@ export class StepFailedError extends KonvergeError {
   }
 }
 
-/** What the verb throws for a recorded failure. */
+/** Returns the error that the verb throws for a recorded failure. */
 export function errorOf(step: string, failure: Failure): KonvergeError {
   return failure.code === "cancelled"
     ? new KonvergeError("cancelled", failure.message)
     : new StepFailedError(step, failure);
 }
 
-/** What is kept of an error: its code and text, as far as `scrub` lets them through, clipped. */
+/** Returns the stored part of an error: its scrubbed code and message, truncated. */
 export function failureOf(
   thrown: unknown,
   scrub: (text: string) => string = (text) => text,

@@ -13,16 +13,16 @@ import {
   suggestsDelayMs,
 } from "@konverge/kube";
 
-/** What an error of a body means for its step. */
+/** The effect of a body's error on its step. */
 export type StepFault =
-  /** A try that failed. */
+  /** A failed attempt. */
   | { readonly kind: "counted"; readonly retryAfterMs: number }
-  /** Not the step's fault: tried again without being counted. */
+  /** Not caused by the step: retried without being counted. */
   | { readonly kind: "uncounted"; readonly retryAfterMs: number }
-  /** Trying again cannot help. */
+  /** A retry cannot succeed. */
   | { readonly kind: "final" };
 
-/** Errors without an answer of the API server, or of the guard before it. */
+/** Errors without a response of the API server, or from the guard. */
 const UNANSWERED: ReadonlySet<string> = new Set(["deferred", "kube_timeout", "kube_unreachable"]);
 
 export function stepFaultOf(error: Error): StepFault {
@@ -35,7 +35,7 @@ export function stepFaultOf(error: Error): StepFault {
   if (answered === undefined) return { kind: "counted", retryAfterMs };
   if (isFinal(error)) return { kind: "final" };
   const { status, trait } = answered;
-  // A 500 without a webhook behind it may be the object's fault: an apply of a field that no schema has is answered so.
+  // A 500 that no webhook caused may be the object's fault: the API server returns it for an apply of an unknown field.
   const isServersSake =
     status === 429 || status > 500 || trait === "extension" || isOptimisticConflict(error);
   return { kind: isServersSake ? "uncounted" : "counted", retryAfterMs };

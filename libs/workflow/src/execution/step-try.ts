@@ -6,13 +6,13 @@ import type { StepVerbs } from "../define/step-verbs.ts";
 export interface StepTryOptions {
   readonly attempt: number;
   readonly makeKey: () => string;
-  /** Makes the verbs of this try; they end with the signal. */
+  /** Creates the verbs of this attempt; they end with the signal. */
   readonly openVerbs: (signal: AbortSignal) => OpenVerbs;
 }
 
 /**
- * What a body is given for one try. Signal, key and verbs are made when they are asked for: most bodies ask for none, and to
- * make them costs more than the rest of a step.
+ * The context of a body for one attempt. Signal, key and verbs are created on first use: most bodies use none, and creating
+ * them costs more than the rest of a step.
  */
 export class StepTry implements StepContext {
   readonly attempt: number;
@@ -26,14 +26,14 @@ export class StepTry implements StepContext {
     this.#options = options;
   }
 
-  /** From now on the signal is aborted and verbs are refused, also for those who ask for them later. The first reason counts. */
+  /** Aborts the signal and rejects verbs, also those used later. The first reason counts. */
   end(why: () => Error): void {
     if (this.#whyOver !== undefined) return;
     this.#whyOver = why;
     this.#over?.abort(why());
   }
 
-  /** @throws KonvergeError `invalid_workflow` when a verb goes on */
+  /** @throws KonvergeError `invalid_workflow` if a verb is running */
   assertVerbsEnded(): void {
     this.#open?.assertEnded();
   }

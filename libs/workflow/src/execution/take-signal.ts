@@ -4,7 +4,7 @@ import type { RunJournal } from "../journal/run-journal.ts";
 import type { BufferedSignal } from "../store/run-record.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
 
-/** Takes the first signal of a name that the schema lets through. Those it refuses are recorded as such and gone. */
+/** Consumes the first signal of a name that fits the schema. Signals that do not are recorded and dropped. */
 export async function takeSignal(
   journal: RunJournal,
   key: string,
@@ -21,10 +21,10 @@ export async function takeSignal(
       const record = { kind: "signal", value: payload, ...sender } as const;
       return await journal.commit(key, record, { taken });
     }
-    await noteRefused(journal, key, id, refusal, taken);
+    await recordDropped(journal, key, id, refusal, taken);
   }
   if (timeoutMs === undefined) return { waitUntilMs: undefined };
-  // The first wait sets the end, also for those who come after a crash.
+  // The first wait sets the deadline, also for executions after a crash.
   const { untilMs } =
     journal.progressOf(key) ??
     (await journal.note(key, { attempts: 0, delayMs: timeoutMs, keep: true }));
@@ -33,7 +33,7 @@ export async function takeSignal(
   return await journal.commit(key, { kind: "signal", error });
 }
 
-async function noteRefused(
+async function recordDropped(
   journal: RunJournal,
   key: string,
   id: string,

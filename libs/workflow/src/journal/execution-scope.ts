@@ -1,15 +1,15 @@
 import { defined } from "@konverge/core";
 import type { RunWait } from "../store/run-record.ts";
 
-/** A run that cannot go on is looked at again after this, in ms: by then a worker may have the code for it. */
+/** Interval in which a blocked run is rechecked, in ms; by then a worker may have fitting code. */
 export const BLOCKED_CHECK_MS = 60_000;
 
-/** Waits that are told of a parked run; they are for people. */
+/** Most waits that are stored for a waiting run, for users. */
 const MAX_WAITS = 20;
 
-/** Why an activation stops although the function has not ended. */
+/** Why an execution stops before the function has ended. */
 export type Interrupt =
-  /** All that goes on waits; until this time (epoch ms), or for somebody's wake-up. */
+  /** All branches wait, until this time (epoch ms) or a wake-up. */
   | {
       readonly kind: "waiting";
       readonly untilMs?: number;
@@ -18,13 +18,13 @@ export type Interrupt =
     }
   /** The code does not fit the journal. */
   | { readonly kind: "blocked"; readonly reason: string }
-  /** Another activation holds the run, or may do so soon. */
+  /** Another execution holds the run, or may do so soon. */
   | { readonly kind: "lost" }
   | { readonly kind: "error"; readonly error: Error };
 
 /**
- * Keeps count of what goes on in one activation. A verb that must wait answers a promise that never settles, so that no
- * `catch` or `finally` of the function runs when it is parked.
+ * Counts the active and waiting verbs of one execution. A waiting verb returns a promise that never settles, so that no `catch`
+ * or `finally` of the function runs when the execution stops.
  */
 export class ExecutionScope {
   readonly interrupted: Promise<Interrupt>;
@@ -47,7 +47,7 @@ export class ExecutionScope {
     return this.#closed;
   }
 
-  /** From now on verbs begin nothing. */
+  /** Prevents verbs from starting new work. */
   close(): void {
     this.#closed = true;
   }
@@ -58,29 +58,29 @@ export class ExecutionScope {
     return never();
   }
 
-  /** Counts as going on until it settles. */
+  /** Runs work that counts as active until it settles. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     this.#active += 1;
     try {
       return await work();
     } finally {
       this.#active -= 1;
-      this.#look();
+      this.#check();
     }
   }
 
-  /** Waits in Redis, not here, until one of the objects changes or the time has come. Call it outside of `run`. */
+  /** Registers a wait until one of the objects changes or the deadline has passed. Call it outside `run`. */
   block(wait?: RunWait, objects: readonly string[] = []): Promise<never> {
     this.#blocked += 1;
     const untilMs = wait?.untilMs;
     for (const object of objects) this.#objects.add(object);
     if (wait !== undefined && this.#waits.length < MAX_WAITS) this.#waits.push(wait);
     if (untilMs !== undefined) this.#untilMs = Math.min(this.#untilMs ?? Infinity, untilMs);
-    this.#look();
+    this.#check();
     return never();
   }
 
-  /** Resolves when nothing goes on. */
+  /** Resolves when no work is active. */
   async drained(): Promise<void> {
     if (this.#active === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -88,8 +88,8 @@ export class ExecutionScope {
     await promise;
   }
 
-  /** A later turn, since the function first does what follows from the result. */
-  #look(): void {
+  /** Checks in a later turn, after the function has handled the result. */
+  #check(): void {
     if (this.#active > 0) return;
     setImmediate(() => {
       if (this.#active > 0) return;

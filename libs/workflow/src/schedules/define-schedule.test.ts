@@ -34,10 +34,10 @@ test("says everything that is wrong at once", () => {
 });
 
 test.each([
-  [{}, "write either cron"],
-  [{ cron: "0 3 * * *", every: "1h" }, "write either cron"],
+  [{}, "set either cron"],
+  [{ cron: "0 3 * * *", every: "1h" }, "set either cron"],
   [{ every: "10ms" }, "at least 1s"],
-  [{ every: "1h", timeZone: "Europe/Berlin" }, "timeZone is for cron"],
+  [{ every: "1h", timeZone: "Europe/Berlin" }, "timeZone applies to cron"],
   [{ cron: "0 3 * * *", timeZone: "Europe/Nowhere" }, "Europe/Nowhere"],
 ] as const)("refuses %j", (when, message) => {
   const define = () =>

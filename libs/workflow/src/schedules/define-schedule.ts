@@ -6,19 +6,19 @@ import { schemaRefusal } from "../define/schema-refusal.ts";
 import { cronTimes, everyTimes, type ScheduleTimes } from "./schedule-times.ts";
 
 export interface ScheduleOptions<I> {
-  /** When: minute, hour, day of month, month, day of week, with seconds in front if there are six; or a name such as `@daily`. */
+  /** Minute, hour, day of month, month, day of week, with seconds first if there are six fields; or a name such as `@daily`. */
   readonly cron?: string;
-  /** Or in even steps, counted from 1970 in UTC, so that all workers mean the same times. At least 1 s. */
+  /** Interval instead of `cron`, counted from 1970 in UTC, so that all workers use the same times. At least 1 s. */
   readonly every?: Duration;
-  /** Of `cron`, such as `Europe/Berlin`. Default UTC. A time that the clocks leave out is an hour later, one that they repeat is the first. */
+  /** Time zone of `cron`, such as `Europe/Berlin`. Default UTC. A skipped time is an hour later; of a repeated one, the first counts. */
   readonly timeZone?: string;
   readonly workflow: Workflow<I>;
   readonly input: NoInfer<I>;
-  /** When the run of an earlier time goes on: leave this time out (`attach`, default), or cancel it and begin when it has ended. */
+  /** If an earlier run is still active: skip this time (`attach`, default), or cancel that run and start after it has ended. */
   readonly onExisting?: "attach" | "supersede";
 }
 
-/** Starts runs of a workflow by the clock. */
+/** Starts runs of a workflow at given times. */
 export interface Schedule {
   readonly name: string;
   readonly times: ScheduleTimes;
@@ -27,7 +27,7 @@ export interface Schedule {
   readonly onExisting: "attach" | "supersede";
 }
 
-/** @throws KonvergeError `invalid_config` with everything that is wrong */
+/** @throws KonvergeError `invalid_config` with all issues */
 export function defineSchedule<I>(name: string, options: ScheduleOptions<I>): Schedule {
   const issues: ErrorIssue[] = [];
   const nameIssue = findWorkflowNameIssue(name);
@@ -48,11 +48,14 @@ function timesOf(
   issues: ErrorIssue[],
 ): ScheduleTimes | undefined {
   if ((cron === undefined) === (every === undefined)) {
-    issues.push({ pointer: "/cron", detail: 'write either cron, such as "0 3 * * *", or every' });
+    issues.push({ pointer: "/cron", detail: 'set either cron, such as "0 3 * * *", or every' });
     return undefined;
   }
   if (every !== undefined && timeZone !== undefined) {
-    issues.push({ pointer: "/timeZone", detail: "timeZone is for cron: every counts in UTC" });
+    issues.push({
+      pointer: "/timeZone",
+      detail: "timeZone applies to cron only; every counts in UTC",
+    });
   }
   const pointer = cron === undefined ? "/every" : "/cron";
   try {
@@ -67,7 +70,7 @@ function timesOf(
 
 function findInputIssues(workflow: AnyWorkflow, input: unknown, issues: ErrorIssue[]): void {
   if (typeof workflow?.run !== "function") {
-    issues.push({ pointer: "/workflow", detail: "workflow must be what defineWorkflow returned" });
+    issues.push({ pointer: "/workflow", detail: "workflow must be a result of defineWorkflow" });
     return;
   }
   try {

@@ -5,31 +5,31 @@ import { lookAtScheduleScript } from "../store/scripts/look-at-schedule.ts";
 import { passScheduleScript } from "../store/scripts/pass-schedule.ts";
 import type { Schedule } from "./define-schedule.ts";
 
-/** How a schedule stands. Times are epoch ms by Redis's clock. */
+/** The state of a schedule. Times are epoch ms by Redis's clock. */
 export interface ScheduleView {
   readonly name: string;
   readonly workflow: string;
   /** When it is due: `cron 0 3 * * * UTC` or `every 3600000 ms`. */
   readonly times: string;
-  /** When a process last looked at it. */
+  /** Last check by a process. */
   readonly seenMs: number;
-  /** False once nobody looks at it any more: it starts nothing. */
+  /** False once no process checks it any more, so it starts no runs. */
   readonly isLive: boolean;
   readonly nextMs: number;
-  /** Id of the run that stands for the last time. */
+  /** Id of the run of the last time. */
   readonly run?: string;
 }
 
-/** What all processes know of the schedules of a cluster. */
+/** The shared state of a cluster's schedules. */
 export interface ScheduleBook {
-  /** Redis's clock, so that all processes mean the same time. */
+  /** Reads Redis's clock, so that all processes use the same time. */
   now(): Promise<number>;
-  /** Answers up to when the times of a schedule are dealt with; of one that is new, up to now. */
+  /** Stores a check. Returns up to when the schedule's times are handled; for a new schedule, now. */
   look(schedule: Schedule, nowMs: number): Promise<number>;
-  /** The run stands for this time. */
+  /** Marks a time as handled by a run. */
   pass(schedule: Schedule, dueMs: number, run: string): Promise<void>;
   list(): Promise<ScheduleView[]>;
-  /** Forgets those at which nobody has looked for a week. */
+  /** Removes schedules without a check for a week. */
   prune(nowMs: number): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function createScheduleBook(
   { prefix, cluster }: { readonly prefix: string; readonly cluster: string },
 ): ScheduleBook {
   const { schedules } = runNames(prefix, cluster, "");
-  // With its times: while two versions of a configuration run, each deals with its own.
+  // Includes its times: while two versions of a configuration run, each handles its own.
   const fieldOf = ({ name, times }: Schedule) => `${name} ${times.text}`;
   const now = async (): Promise<number> => {
     const [seconds, micros] = await call((redis) => redis.time());

@@ -1,22 +1,22 @@
 import { CronExpressionParser } from "cron-parser";
 
-/** When a schedule is due, in epoch ms. */
+/** The times at which a schedule is due, in epoch ms. */
 export interface ScheduleTimes {
-  /** As people read it; two that are due at other times have other texts. */
+  /** For users; unique for the times. */
   readonly text: string;
-  /** The last time that is not later. */
+  /** Returns the last time up to the given one. */
   last(atMs: number): number;
-  /** The first time that is later. */
+  /** Returns the first time after the given one. */
   next(atMs: number): number;
 }
 
 const MIN_EVERY_MS = 1_000;
-/** No clock is put back by more. */
+/** Longest shift of a clock. */
 const SHIFT_MS = 2 * 3_600_000;
 
 /** @throws RangeError */
 export function everyTimes(everyMs: number): ScheduleTimes {
-  if (!(everyMs >= MIN_EVERY_MS)) throw new RangeError("write at least 1s");
+  if (!(everyMs >= MIN_EVERY_MS)) throw new RangeError("must be at least 1s");
   return {
     text: `every ${everyMs} ms`,
     last: (atMs) => Math.floor(atMs / everyMs) * everyMs,
@@ -24,16 +24,16 @@ export function everyTimes(everyMs: number): ScheduleTimes {
   };
 }
 
-/** @throws Error for what is no cron expression, and RangeError for what is no time zone */
+/** @throws Error for an invalid cron expression, RangeError for an invalid time zone */
 export function cronTimes(cron: string, timeZone: string): ScheduleTimes {
-  // The parser takes what is missing for a star.
+  // The parser treats missing fields as stars.
   if (!cron.startsWith("@") && ![5, 6].includes(cron.trim().split(/\s+/).length)) {
     throw new RangeError(`"${cron}" must have five fields, or six with seconds in front`);
   }
   const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" });
   const offsetAt = (atMs: number) =>
     zone.formatToParts(atMs).find(({ type }) => type === "timeZoneName")?.value;
-  // Expressions hold a place of their own, so each question has one.
+  // An expression keeps its position, so each call has its own.
   const at = (atMs: number) =>
     CronExpressionParser.parse(cron, { currentDate: new Date(atMs), tz: timeZone });
   const next = (atMs: number) => at(atMs).next().getTime();
@@ -43,8 +43,8 @@ export function cronTimes(cron: string, timeZone: string): ScheduleTimes {
     text: `cron ${cron} ${timeZone}`,
     last(atMs) {
       let last = before(atMs + 1);
-      // Backwards the parser takes the second of two times that a clock repeats, and leaves out what falls into a gap; forwards
-      // it does neither.
+      // Backwards the parser returns the second of two repeated times, and skips times in a gap; forwards it does
+      // neither.
       const isRepeated = offsetAt(last - SHIFT_MS) !== offsetAt(last);
       if (isRepeated) last = before(last - SHIFT_MS);
       for (let after = next(last); after <= atMs; after = next(after)) last = after;

@@ -5,7 +5,7 @@ import type { ScheduleBook } from "./schedule-book.ts";
 export interface SchedulerOptions {
   readonly schedules: readonly Schedule[];
   readonly book: ScheduleBook;
-  /** Starts the run of that id if it is not there, and answers the id of the run that stands for it. */
+  /** Starts a run with that id if it does not exist. Returns the id of the run for this time. */
   readonly start: (schedule: Schedule, id: string) => Promise<string>;
   readonly onError: (error: Error) => void;
 }
@@ -14,11 +14,11 @@ export interface Scheduler {
   stop(): Promise<void>;
 }
 
-/** Longest time between two rounds, in ms: it tells others that the schedules are looked at. */
+/** Longest time between two rounds, in ms; each round marks the schedules as checked. */
 const ROUND_MS = 30_000;
 const AFTER_ERROR_MS = 5_000;
 
-/** Starts what is due. Any number of processes may do so at once: each time has one run, by its id. */
+/** Starts due runs. Any number of processes may do so at once: the id ensures one run per time. */
 export function startScheduler({ schedules, book, start, onError }: SchedulerOptions): Scheduler {
   const stopped = new AbortController();
   const run = async () => {
@@ -33,7 +33,7 @@ export function startScheduler({ schedules, book, start, onError }: SchedulerOpt
       } catch (thrown) {
         onError(ensureError(thrown));
       }
-      // Rejects when it is stopped, which the loop sees.
+      // Rejects on stop, which ends the loop.
       await sleepMs(pauseMs, stopped.signal).catch(() => undefined);
     }
   };
@@ -47,8 +47,8 @@ export function startScheduler({ schedules, book, start, onError }: SchedulerOpt
 }
 
 /**
- * Starts the run of each schedule's last time, unless that is dealt with. Times before the last one are left out: after an
- * outage there is one run, not one for each time. Answers when the next one is due.
+ * Starts the run of each schedule's last time, unless that is handled. Earlier times are skipped: after an outage there is one
+ * run, not one per time. Returns when the next one is due.
  */
 export async function startDue(
   options: SchedulerOptions & { readonly nowMs: number },
@@ -57,7 +57,7 @@ export async function startDue(
   let nextMs = Infinity;
   for (const schedule of schedules) {
     nextMs = Math.min(nextMs, schedule.times.next(nowMs));
-    // The others do not wait for what is wrong with this one; it is tried again in the next round.
+    // A failing schedule does not delay the others; it is retried in the next round.
     await startLast(schedule, options).catch((error: unknown) => onError(ensureError(error)));
   }
   return nextMs;
@@ -70,7 +70,7 @@ async function startLast(
   const doneMs = await book.look(schedule, nowMs);
   const dueMs = schedule.times.last(nowMs);
   if (dueMs <= doneMs) return;
-  // Noted behind the start: whoever dies in between leaves it to another process, which finds the run by its id.
+  // Marked after the start: if this process dies in between, another one finds the run by its id.
   await book.pass(schedule, dueMs, await start(schedule, runIdOf(schedule, dueMs)));
 }
 

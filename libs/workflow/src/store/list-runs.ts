@@ -4,14 +4,14 @@ import type { RunFilter, RunPlace } from "./run-queries.ts";
 import type { RunQueries } from "./run-queries.ts";
 import type { RunSummary } from "./run-record.ts";
 
-/** Where a list of several workflows goes on: behind this run. */
+/** The place of a list of several workflows: the next page begins after this run. */
 export interface RunCursor extends RunRef {
   readonly createdAtMs: number;
 }
 
 export interface RunPage {
   readonly runs: readonly RunSummary[];
-  /** Give it to get the runs behind these; missing at the end. A page may be short, even empty, and yet have one. */
+  /** Cursor of the next page; missing at the end. A short or empty page may have one too. */
   readonly next?: RunCursor;
 }
 
@@ -21,7 +21,7 @@ export interface ListOptions {
   readonly filter?: RunFilter;
 }
 
-/** The newest runs of all these workflows that fit the filter. */
+/** Returns the newest runs of several workflows that fit the filter. */
 export async function listRuns(
   queries: Pick<RunQueries, "list">,
   workflows: readonly string[],
@@ -40,7 +40,7 @@ export async function listRuns(
       return { runs, stop };
     }),
   );
-  // Behind the place where one of them stopped looking there may be more of that one.
+  // After the place where the list of one workflow stopped, that workflow may have more runs.
   const stops = pages.flatMap(({ stop }) => (stop === undefined ? [] : [stop]));
   const end = stops.toSorted(byPlace)[0];
   const found = pages
@@ -53,7 +53,7 @@ export async function listRuns(
   return { runs, ...defined({ next }) };
 }
 
-/** True when a run fits the filter. */
+/** Returns true if a run fits the filter. */
 export function fits(run: RunSummary, { status, key, by, text }: RunFilter): boolean {
   const holds = (wanted: string | undefined, is: string | undefined) =>
     wanted === undefined || wanted === is;
@@ -63,18 +63,18 @@ export function fits(run: RunSummary, { status, key, by, text }: RunFilter): boo
   return [run.id, run.key, run.by].some((each) => each?.toLowerCase().includes(part) === true);
 }
 
-/** Ids of one moment are in the order in which Redis has them: by bytes. */
+/** Compares ids as Redis does: by bytes. */
 export function compareIds(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Newest first; those of one moment by workflow and id, the last first. */
+/** Compares newest first, then by descending workflow and id. */
 function byPlace(a: RunCursor, b: RunCursor): number {
   if (a.createdAtMs !== b.createdAtMs) return b.createdAtMs - a.createdAtMs;
   return compareIds(b.workflow, a.workflow) || compareIds(b.id, a.id);
 }
 
-/** Where the runs of `workflow` begin that are behind a run of any workflow. */
+/** Returns the place in one workflow's runs that follows a run of any workflow. */
 function placeIn(workflow: string, { createdAtMs, ...cursor }: RunCursor): RunPlace {
   const order = compareIds(workflow, cursor.workflow);
   if (order === 0) return { createdAtMs, id: cursor.id };

@@ -4,8 +4,8 @@ import type { RunStatus, StepRecord } from "./run-record.ts";
 const ENDED: ReadonlySet<RunStatus> = new Set<RunStatus>(["failed", "cancelled"]);
 
 /**
- * A retry drops the first failure and all that is recorded behind it, so these run again; what comes before it never does.
- * One that would go on from a run which was undone is refused.
+ * Returns whether a step may still read its mark. A retry from the failed step drops the first failure and all later records,
+ * so those steps run again; earlier ones never do. A run that was undone cannot be retried in this way.
  */
 export function markStateOf(
   status: RunStatus | undefined,

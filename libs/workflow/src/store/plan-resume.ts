@@ -1,27 +1,27 @@
 import type { RunRef } from "../define/run-ref.ts";
 import type { StepRecord } from "./run-record.ts";
 
-/** From where a run that failed can go on. */
+/** The place from which a failed run can resume. */
 export type ResumePlan =
-  /** From nowhere: this step was undone, so what the journal says is not so any more. */
+  /** The run cannot resume: this step was undone, so the journal is outdated. */
   | { readonly kind: "undone"; readonly step: string }
   | {
       readonly kind: "resume";
-      /** Records to drop: the one that failed and all behind it. */
+      /** Records to drop: the failed one and all later ones. */
       readonly drop: readonly string[];
-      /** How many are kept. */
+      /** Number of records to keep. */
       readonly kept: number;
-      /** Those of them that are runs which failed, and must go on first. */
+      /** Failed child runs among the dropped records, which must resume first. */
       readonly children: readonly RunRef[];
     };
 
-/** Behind the name of a signal's wait: an entry that tells why a signal was refused. */
-const REFUSED = /![^!]*$/;
+/** Suffix of the entry of a dropped signal. */
+const DROPPED = /![^!]*$/;
 
 /**
- * What is kept is the journal up to the first failure, in the order of recording: a state in which the run once was. What
- * came later may be the function's answer to the failure, and would be skipped when it is met again. A wait that ended by
- * its time is a failure only when nothing else is: functions use it as an answer.
+ * Keeps the journal up to the first failure, in the order of recording: a state that the run once had. Later records may be the
+ * function's reaction to the failure, and would be skipped on replay. A wait that timed out counts as a failure only if there
+ * is no other, because functions use timeouts as results.
  */
 export function planResume(steps: ReadonlyMap<string, StepRecord>): ResumePlan {
   const journal = [...steps].toSorted(([, a], [, b]) => (a.seq ?? 0) - (b.seq ?? 0));
@@ -43,5 +43,5 @@ export function planResume(steps: ReadonlyMap<string, StepRecord>): ResumePlan {
 
 function isFailure(name: string, { kind, error }: StepRecord): boolean {
   if (error === undefined) return false;
-  return !(kind === "signal" && error.code === "invalid_request" && REFUSED.test(name));
+  return !(kind === "signal" && error.code === "invalid_request" && DROPPED.test(name));
 }

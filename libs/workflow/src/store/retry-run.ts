@@ -9,9 +9,9 @@ import type { RunQueries } from "./run-queries.ts";
 import { resumeScript } from "./scripts/resume.ts";
 
 export interface RetryRunOptions {
-  /** Goes on with the same run, behind what succeeded, in place of a new run from the start. */
+  /** Continues the same run after its successful steps, instead of starting a new run. */
   readonly fromFailed?: boolean;
-  /** In which a new run starts. Default: that of the old one. */
+  /** Version of the new run. Default: that of the old one. */
   readonly version?: number;
   readonly by?: string;
   readonly reason?: string;
@@ -21,19 +21,19 @@ export interface RunRetrier {
   readonly store: RunQueries;
   readonly call: <T>(run: (redis: RedisClient) => Promise<T>) => Promise<T>;
   readonly namesOf: (workflow: string) => RunNames;
-  /** Creates a run, or finds that it is there. */
+  /** Creates a run, unless it exists. */
   readonly start: (run: NewRun) => Promise<void>;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
 }
 
-/** Ids of further tries: that of the first, a tilde and a number from 2. */
-const TRY = /^([^]*)~(\d{1,3})$/;
-const MAX_TRIES = 999;
-/** In the steps of a run: until when an undo that failed waits. */
+/** Ids of retries: the id of the first run, a tilde and a number from 2. */
+const RETRY = /^([^]*)~(\d{1,3})$/;
+const MAX_RUNS = 999;
+/** Field in the steps of a run: the progress of a failed undo. */
 const UNDO_PROGRESS = /^undo:[^]*~$/;
 
 /**
- * Tries a run again that failed or was cancelled, and answers the run that goes on; one that is stuck is looked at at once.
+ * Retries a failed or cancelled run, or rechecks a blocked one. Returns the run that continues.
  * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_compensated`
  */
 export async function retryRun(
@@ -44,43 +44,43 @@ export async function retryRun(
   const run = await retrier.store.get(ref);
   switch (run?.status) {
     case undefined:
-      throw new KonvergeError("not_found", `there is no run ${ref.id} of "${ref.workflow}"`);
+      throw new KonvergeError("not_found", `run ${ref.id} of "${ref.workflow}" does not exist`);
     case "queued":
     case "running":
     case "waiting":
     case "compensating":
       throw new KonvergeError(
         "run_active",
-        `run ${ref.id} of "${ref.workflow}" is ${run.status} and goes on by itself: wait for its end, or cancel it`,
+        `run ${ref.id} of "${ref.workflow}" is still active (${run.status}); wait for its end, or cancel it`,
       );
     case "done":
       throw new KonvergeError(
         "run_ended",
-        `run ${ref.id} of "${ref.workflow}" is done, there is nothing to try again: start another one`,
+        `run ${ref.id} of "${ref.workflow}" succeeded and cannot be retried; start a new run`,
       );
     case "blocked":
-      return await lookAgain(retrier, ref);
+      return await recheck(retrier, ref);
     case "failed":
     case "cancelled":
       return options.fromFailed === true
         ? await resume(retrier, run, options)
-        : await beginAnew(retrier, run, options);
+        : await startAgain(retrier, run, options);
   }
 }
 
-/** The next try: the first one that has not ended, or a new one behind those that failed. */
-async function beginAnew(
+/** Returns the first retry that has not failed, or starts a new one. */
+async function startAgain(
   retrier: RunRetrier,
   { workflow, id, input, key, ...run }: RunView,
   { version = run.version, by, reason }: RetryRunOptions,
 ): Promise<RunRef> {
-  const [, base = id, number = "1"] = TRY.exec(id) ?? [];
-  for (let tried = Number(number); tried < MAX_TRIES; tried += 1) {
+  const [, base = id, number = "1"] = RETRY.exec(id) ?? [];
+  for (let tried = Number(number); tried < MAX_RUNS; tried += 1) {
     const next = { workflow, id: `${base}~${tried + 1}` };
     const known = await retrier.store.get(next);
     if (known?.status === "failed" || known?.status === "cancelled") continue;
     if (known !== undefined) return next;
-    // Who is told of the end, and for what it is, stays.
+    // The retry keeps the object and the key to request at the end.
     const [uid, generation, notify] = await retrier.call((redis) =>
       redis.hmget(retrier.namesOf(workflow).run(id), "uid", "generation", "notify"),
     );
@@ -98,7 +98,7 @@ async function beginAnew(
   }
   throw new KonvergeError(
     "run_ended",
-    `run ${base} of "${workflow}" was tried ${MAX_TRIES} times: start another one`,
+    `run ${base} of "${workflow}" was retried ${MAX_RUNS - 1} times; start a new run`,
   );
 }
 
@@ -110,16 +110,16 @@ async function resume(
   const { store, call, namesOf, wake } = retrier;
   const ref = { workflow, id };
   const names = namesOf(workflow);
-  // Before the steps: if it goes on and ends meanwhile, the script finds another epoch.
+  // Read before the steps: if the run resumes and ends meanwhile, the script finds another epoch.
   const epoch = await call((redis) => redis.hget(names.run(id), "epoch"));
   const plan = planResume(await store.steps(ref));
   if (plan.kind === "undone") {
     throw new KonvergeError(
       "run_compensated",
-      `run ${id} of "${workflow}" has undone "${plan.step}", so it cannot go on from there: begin it anew, without going on from what failed`,
+      `run ${id} of "${workflow}" has undone "${plan.step}" and cannot resume; retry it as a new run`,
     );
   }
-  // First, so that the parent finds them at work; if this one cannot follow, they have done no harm.
+  // First, so that the parent finds them active; if the parent cannot resume, this is harmless.
   for (const child of plan.children) {
     const run = await store.get(child);
     if (run?.status === "failed" || run?.status === "cancelled")
@@ -152,15 +152,15 @@ async function resume(
   if (answer.kind === "rejected") {
     throw new KonvergeError(
       "run_exists",
-      `run ${answer.holder} of "${workflow}" holds the key "${key}" and has not ended: wait for it or cancel it`,
+      `run ${answer.holder} of "${workflow}" holds the key "${key}" and has not ended; wait for it or cancel it`,
     );
   }
-  // Changed: somebody else was faster, and it goes on.
+  // `changed`: another retry came first, and the run continues.
   await wake(ref, "retry");
   return ref;
 }
 
-async function lookAgain({ call, namesOf, wake }: RunRetrier, ref: RunRef): Promise<RunRef> {
+async function recheck({ call, namesOf, wake }: RunRetrier, ref: RunRef): Promise<RunRef> {
   const steps = namesOf(ref.workflow).steps(ref.id);
   const fields = await call((redis) => redis.hkeys(steps));
   const waiting = fields.filter((field) => UNDO_PROGRESS.test(field));

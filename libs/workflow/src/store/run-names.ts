@@ -1,38 +1,38 @@
-/** Where the runs of one workflow are in Redis. All workflows of a cluster share one hash tag, so a script may touch several runs. */
+/** Redis names of one workflow's runs. All workflows of a cluster share one hash tag, so a script may access several runs. */
 export interface RunNames {
-  /** What the names of runs begin with; the run's id follows. */
+  /** Prefix of the names of runs. */
   readonly runRoot: string;
   readonly run: (id: string) => string;
   readonly steps: (id: string) => string;
   readonly signals: (id: string) => string;
-  /** Ids of the signals that a run ever got. */
+  /** Ids of all signals that a run has received. */
   readonly seen: (id: string) => string;
   /** Text: id of the run that holds a key. */
   readonly holder: (key: string) => string;
-  /** Sorted sets of ids: by when somebody should look whether they went on, by creation, by end. */
+  /** Sorted sets of ids: by the time of the next check for a lost wake-up, by creation, by end. */
   readonly wakes: string;
   readonly index: string;
   readonly ended: string;
-  /** What the names of the sets by status begin with; the status follows. Sorted by creation. */
+  /** Prefix of the sets by status, sorted by creation. */
   readonly statuses: string;
-  /** Set of ids whose cancellation was ordered and not thrown yet. */
+  /** Set of ids with a requested cancellation that was not thrown yet. */
   readonly cancelling: string;
-  /** Sorted set of ids: when a run that waits for objects is looked at all the same. */
+  /** Sorted set of ids: the next recheck of a run that waits for objects. */
   readonly rechecks: string;
-  /** There while a sweep has answered such runs a moment ago. */
+  /** Exists for a moment after a sweep has returned such runs. */
   readonly recheckGap: string;
-  /** Of all workflows: what the index of a kind's objects begins with, and the set of the kinds. */
+  /** For all workflows: prefix of the indexes of waits by kind, and the set of the kinds. */
   readonly waitRoot: string;
   readonly waitKinds: string;
-  /** Text that is made at random once, for all workflows of the cluster. */
+  /** Random id of this Redis, for all workflows of the cluster. */
   readonly installation: string;
-  /** Hash of the cluster: how its schedules stand. */
+  /** Hash of the cluster's schedules. */
   readonly schedules: string;
 }
 
 /**
- * `<prefix>:{<cluster>/workflows}/...`: beside the queues, whose tags are `{<cluster>}` and `{<cluster>/<number>}`; no script
- * touches both.
+ * Returns the names `<prefix>:{<cluster>/workflows}/...`. The queues have the tags `{<cluster>}` and `{<cluster>/<number>}`; no
+ * script accesses both.
  */
 export function runNames(prefix: string, cluster: string, workflow: string): RunNames {
   const root = `${prefix}:{${encodeURIComponent(cluster)}/workflows}`;

@@ -1,7 +1,7 @@
 import type { RunRef } from "../define/run-ref.ts";
 import type { WaitTarget } from "../define/wait-target.ts";
 
-/** A kind in one cluster, of which objects are waited for. */
+/** A kind of awaited objects in one cluster. */
 export interface WaitedKind {
   readonly cluster: string;
   readonly apiVersion: string;
@@ -16,23 +16,23 @@ export function objectKeyOf(
   return `${encode(cluster ?? home, apiVersion, kind)}/${placeOf(namespace, name)}`;
 }
 
-/** The first three parts of such a key. */
+/** Parses the first three parts of an object's key. */
 export function parseKindKey(key: string): WaitedKind {
   const [cluster = "", apiVersion = "", kind = ""] = key.split("/").map(decodeURIComponent);
   return { cluster, apiVersion, kind };
 }
 
-/** The last two. */
+/** Formats the last two parts. */
 export function placeOf(namespace: string | undefined, name: string): string {
   return encode(namespace ?? "", name);
 }
 
-/** A run among those of all workflows. A workflow's name has no slash. */
+/** Formats a run of any workflow. A workflow's name has no slash. */
 export function memberOf({ workflow, id }: RunRef): string {
   return `${workflow}/${id}`;
 }
 
-/** The run of an entry of the index, `<namespace>/<name>/<workflow>/<id>`. */
+/** Parses the run of an entry of the index, `<namespace>/<name>/<workflow>/<id>`. */
 export function parseEntry(entry: string): RunRef {
   const [, , workflow = "", ...id] = entry.split("/");
   return { workflow, id: id.join("/") };

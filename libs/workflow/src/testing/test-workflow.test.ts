@@ -163,7 +163,10 @@ test("what cannot be kept fails the run, with the cure, in place of trying for e
   });
   expect(await testWorkflow(long, undefined).settle()).toMatchObject({
     status: "failed",
-    error: { code: "invalid_workflow", message: expect.stringContaining("at most 1000") as string },
+    error: {
+      code: "invalid_workflow",
+      message: expect.stringContaining("the limit is 1000") as string,
+    },
   });
   const wide = defineWorkflow("wide", { version: 1 }, async (w) => {
     await w.step("big", async () => "x".repeat(70_000));

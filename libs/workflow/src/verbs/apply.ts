@@ -13,12 +13,12 @@ import type { StepApplyOptions, ObjectManifest } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 const MAX_TRIES = 8;
-/** Full jitter up to this, in ms, after a lost race. */
+/** Longest delay after a conflict, with full jitter, in ms. */
 const MAX_WAIT_MS = 100;
-/** No object has this version, so the apply either creates or is refused. */
+/** No object has this version, so the apply either creates the object or is rejected. */
 const NO_VERSION = "1";
 
-/** Server-side apply onto what was read: bound to its version and uid, or to its absence. */
+/** Applies on the object that was read, with its version and uid as precondition, or its absence. */
 export async function applyObject(
   scope: VerbScope,
   reached: Reached,
@@ -54,7 +54,7 @@ function assertIntent({ metadata }: ObjectManifest): void {
   const given = metadata as unknown as JsonValue;
   for (const field of ["resourceVersion", "managedFields"]) {
     if (!isJsonObject(given) || given[field] === undefined) continue;
-    const detail = `metadata.${field} may not be applied: give only the fields that the workflow wants, not an object as it was read`;
+    const detail = `metadata.${field} cannot be applied; pass only the fields that the workflow wants, not an object that was read`;
     throw new KonvergeError("invalid_request", detail, {
       issues: [{ pointer: `/metadata/${field}`, detail }],
     });
@@ -65,10 +65,10 @@ function fieldConflict(error: unknown, { label }: Reached): KonvergeError {
   const owners = findOwners(error).map(
     ({ manager, paths }) => `"${manager}" owns ${paths.join(", ")}`,
   );
-  const who = owners.length === 0 ? "other managers own the fields" : owners.join("; ");
+  const ownership = owners.length === 0 ? "other managers own the fields" : owners.join("; ");
   return new KonvergeError(
     "field_conflict",
-    `${label} was not applied: ${who}. Leave these fields out, or take them with force: true`,
+    `${label} was not applied: ${ownership}; omit these fields, or take them over with force: true`,
     { cause: error },
   );
 }

@@ -20,21 +20,21 @@ async function create(scope: VerbScope, object: ObjectManifest, verb: string): P
   return await createObject(scope, await scope.reach(named), { object: named, identity });
 }
 
-/** The verbs of one try of a body, and what ends them. */
+/** The verbs of one attempt of a body. */
 export interface OpenVerbs {
   readonly verbs: StepVerbs;
-  /** @throws KonvergeError `invalid_workflow` when the body has returned and one of its verbs goes on */
+  /** @throws KonvergeError `invalid_workflow` if the body has returned while one of its verbs is running */
   assertEnded(): void;
-  /** Takes out what the body has seen of objects that hold secrets (P12). */
+  /** Removes values of sensitive objects that the body has read (P12). */
   readonly scrub: (text: string) => string;
 }
 
 export function createStepVerbs(journal: RunJournal, step: string, signal: AbortSignal): OpenVerbs {
-  const going = new Map<string, number>();
+  const running = new Map<string, number>();
   const secrets = createAttemptSecrets();
-  /** Whoever does not wait for a verb is told by `assertEnded`; its failure must not end the process besides. */
+  /** `assertEnded` reports verbs that are not awaited; their failure must not end the process as well. */
   const track = <T>(verb: string, work: () => Promise<T>): Promise<T> => {
-    const add = (by: number) => going.set(verb, (going.get(verb) ?? 0) + by);
+    const add = (by: number) => running.set(verb, (running.get(verb) ?? 0) + by);
     add(1);
     const promise = work().finally(() => add(-1));
     promise.catch(() => undefined);
@@ -68,11 +68,11 @@ export function createStepVerbs(journal: RunJournal, step: string, signal: Abort
     verbs: verbsOn(createVerbScope({ journal, step, signal, counts: new Map(), secrets })),
     scrub: (text) => secrets.scrub(text),
     assertEnded() {
-      const verbs = [...going].filter(([, count]) => count > 0).map(([verb]) => verb);
+      const verbs = [...running].filter(([, count]) => count > 0).map(([verb]) => verb);
       if (verbs.length === 0) return;
       throw new KonvergeError(
         "invalid_workflow",
-        `the body of step "${step}" returned while its ${verbs.join(", ")} went on: await it`,
+        `the body of step "${step}" returned with pending calls: ${verbs.join(", ")}; await them`,
       );
     },
   };

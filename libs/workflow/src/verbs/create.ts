@@ -7,10 +7,10 @@ import type { ObjectManifest } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 const MAX_TRIES = 8;
-/** Hex digits behind a generateName: 40 bits. */
+/** Hex digits after a generateName: 40 bits. */
 const SUFFIX_CHARS = 10;
 
-/** The name that every try of the step gives the object: a server would make another one for each. */
+/** Derives the name of a generateName, so that every attempt of the step uses the same; a server would generate new ones. */
 export function withName(object: ObjectManifest, identity: string): ObjectManifest {
   const { generateName, ...metadata } = object.metadata;
   if (generateName === undefined || metadata.name !== undefined) return object;
@@ -18,7 +18,7 @@ export function withName(object: ObjectManifest, identity: string): ObjectManife
   return { ...object, metadata: { ...metadata, name } };
 }
 
-/** Creates the object, or takes the one that an earlier try has created: it bears the mark. */
+/** Creates an object, or returns the one that an earlier attempt has created and marked. */
 export async function createObject(
   scope: VerbScope,
   reached: Reached,
@@ -37,11 +37,11 @@ export async function createObject(
       if (!isAlreadyExists(error)) throw error;
       const found = await client.get(type, at).catch(ignoreNotFound);
       if (found?.metadata.annotations?.[marker] !== undefined) return refTo(reached, found);
-      // What took the name may be gone by now.
+      // The object with the name may be deleted by now.
       if (found === undefined && tries < MAX_TRIES) continue;
       throw new KonvergeError(
         "object_exists",
-        `${label} is there already, and this step has not created it: choose another name, or use apply if it may be taken over`,
+        `${label} already exists and was not created by this step; use another name, or apply to take it over`,
         { cause: error },
       );
     }

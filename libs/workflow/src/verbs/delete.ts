@@ -2,7 +2,7 @@ import { ignoreNotFound, isNotFound, isReplaced } from "@konverge/kube";
 import type { StepDeleteOptions } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
-/** Deletes the object that is meant, never a successor of its name. */
+/** Deletes an object, never another one that has taken its name. */
 export async function deleteObject(
   scope: VerbScope,
   { client, type, at, uid: given }: Reached,

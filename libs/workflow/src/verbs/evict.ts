@@ -3,7 +3,7 @@ import { KonvergeError } from "@konverge/core";
 import type { EvictOptions } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
-/** Asks for the eviction of this very pod. A disruption budget that forbids it now answers 429. */
+/** Evicts a pod, never another one with its name. Fails with 429 while a disruption budget forbids it. */
 export async function evictPod(
   scope: VerbScope,
   { client, type, at, uid: given, label }: Reached,
@@ -13,7 +13,7 @@ export async function evictPod(
   if (type.group !== "" || type.resource !== "pods" || namespace === undefined) {
     throw new KonvergeError(
       "invalid_request",
-      `${label} cannot be evicted: give a Pod and its namespace`,
+      `${label} cannot be evicted; pass a Pod with its namespace`,
     );
   }
   const uid = given ?? (await client.get(type, at).catch(ignoreNotFound))?.metadata.uid;

@@ -2,13 +2,13 @@ import { KonvergeError } from "@konverge/core";
 import type { ObjectManifest } from "../define/step-verbs.ts";
 
 /**
- * What may be run as a Job: one that is still there when its result is looked for.
+ * Checks that an object is a Job which still exists when its result is read.
  * @throws KonvergeError `invalid_request`
  */
 export function assertJob(object: ObjectManifest): void {
   const { apiVersion, kind } = object;
   if (apiVersion !== "batch/v1" || kind !== "Job") {
-    throw invalid("/kind", `is ${apiVersion} ${kind}; runJob takes a Job of batch/v1`);
+    throw invalid("/kind", `must be Job of batch/v1 (got ${kind} of ${apiVersion})`);
   }
   const spec = "spec" in object ? object["spec"] : undefined;
   const isExpiring =
@@ -19,7 +19,7 @@ export function assertJob(object: ObjectManifest): void {
   if (!isExpiring) return;
   throw invalid(
     "/spec/ttlSecondsAfterFinished",
-    "would delete the Job, perhaps before the run has seen how it ended; leave it out, and delete the Job in a later step",
+    "may delete the Job before the run has read its result; remove it, and delete the Job in a later step",
   );
 }
 

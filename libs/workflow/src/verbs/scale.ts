@@ -15,7 +15,7 @@ export async function scaleObject(
 ): Promise<ObjectRef> {
   const { client, type, subresources, at, uid, label } = reached;
   if (!Number.isSafeInteger(replicas) || replicas < 0) {
-    throw invalid(`replicas is ${replicas}; give a whole number from 0`);
+    throw invalid(`replicas must be an integer >= 0 (got ${replicas})`);
   }
   if (!subresources.includes("scale")) {
     throw invalid(`${label} cannot be scaled: its kind has no scale subresource; use mutate`);

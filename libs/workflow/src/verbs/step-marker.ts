@@ -1,7 +1,7 @@
 import type { StepMark } from "../store/run-journal-store.ts";
 import type { VerbScope } from "./verb-scope.ts";
 
-/** Annotations by which a later try of a step sees that it has changed the object. */
+/** Annotations by which a later attempt of a step detects that it has changed the object. */
 const PREFIX = "konverge.dev/step-";
 const HASH_CHARS = 32;
 
@@ -9,14 +9,14 @@ export function markerName(hash: string): string {
   return PREFIX + hash.slice(0, HASH_CHARS);
 }
 
-/** Text of the annotation: whose mark it is. */
+/** Returns the text of the annotation, which identifies the step. */
 export async function markOf({ journal, step }: VerbScope): Promise<string> {
   const { workflow, id, run } = journal.held;
   const installation = await journal.installation();
   return JSON.stringify({ installation, workflow, run: id, createdAtMs: run.createdAtMs, step });
 }
 
-/** The marks in an object's annotations; those that cannot be read are nobody's. */
+/** Returns the marks in an object's annotations; unreadable ones have no `mark`. */
 export function marksIn(
   annotations: Readonly<Record<string, string>> | undefined,
 ): { readonly name: string; readonly text: string; readonly mark: StepMark | undefined }[] {
@@ -30,7 +30,7 @@ function parseMark(text: string): StepMark | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // Somebody else's annotation under our prefix; it stays.
+    // An annotation of another program with our prefix; it stays.
     return undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;

@@ -5,44 +5,44 @@ import type { RunJournal } from "../journal/run-journal.ts";
 import { rememberSecret } from "../define/seen-secrets.ts";
 import type { NamedTarget, ObjectManifest, ObjectTarget } from "../define/step-verbs.ts";
 
-/** One try of a body: what its verbs work with. */
+/** The context of the verbs in one attempt of a body. */
 export interface VerbScope {
   readonly journal: RunJournal;
   readonly step: string;
-  /** Aborted when the try is over, however it ended; the client sends nothing from then on. */
+  /** Aborted when the attempt has ended; the client then sends nothing more. */
   readonly signal: AbortSignal;
-  /** Finds where a kind is served. @throws as `reach` */
+  /** Resolves a kind. @throws as `reach` */
   reachKind(named: NamedKind): Promise<ReachedKind>;
-  /** Finds where a target is. @throws KonvergeError `invalid_config`, `invalid_request`, `not_found` */
+  /** Resolves a target. @throws KonvergeError `invalid_config`, `invalid_request`, `not_found` */
   reach(target: ObjectTarget): Promise<Reached>;
   /**
-   * Called between the read and the write of every verb: whoever has read before a successor took the run over loses
-   * against its write, and whoever reads later is stopped here.
+   * Called between the read and the write of every verb. An execution that has read before a takeover of the run fails at the
+   * precondition of its write; one that reads later fails here.
    * @throws FencedError
    */
   assertHeld(): Promise<void>;
   /**
-   * 64 hex digits for this call: the same in every try of this step of this run, and for nothing else. Equal calls within a
-   * try are told apart by their order, so it is asked for when the verb is called, before anything is awaited.
+   * Returns 64 hex digits that identify the call in all attempts of the step. Equal calls of an attempt are distinguished by
+   * their order, so it is used when the verb is called, before anything is awaited.
    */
   identify(verb: string, target: ObjectTarget): string;
-  /** Remembers what the body sees of an object, if its kind holds secrets (P12). */
+  /** Remembers an object that the body reads, if its kind is sensitive (P12). */
   noteSeen(reached: ReachedKind, object: object): void;
   on(cluster: string): VerbScope;
 }
 
 type NamedKind = Pick<NamedTarget, "apiVersion" | "kind" | "cluster">;
 
-/** A kind within reach. */
+/** A resolved kind. */
 interface ReachedKind {
   readonly client: KubeClient;
   readonly type: ResourceType;
   readonly subresources: readonly string[];
-  /** Undefined on the cluster of the run. */
+  /** Undefined for the cluster of the run. */
   readonly cluster: string | undefined;
 }
 
-/** An object within reach. */
+/** A resolved object. */
 export interface Reached extends ReachedKind {
   readonly at: NamespacedName;
   readonly uid: string | undefined;
@@ -57,7 +57,7 @@ export interface VerbScopeOptions {
   /** Shared by the scopes of all clusters. */
   readonly counts: Map<string, number>;
   readonly secrets: AttemptSecrets;
-  /** Named by `on`. */
+  /** Set by `on`. */
   readonly cluster?: string;
 }
 
@@ -68,7 +68,7 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
     if (clusters === undefined) {
       throw new KonvergeError(
         "invalid_config",
-        `step "${step}" calls Kubernetes, but this worker knows no cluster: run it by \`konverge worker\`, or give work() of openWorkflows \`clusters\`, or testWorkflow \`kube\``,
+        `step "${step}" calls Kubernetes, but no cluster is configured; run \`konverge worker\`, or pass \`clusters\` to work() of openWorkflows, or \`kube\` to testWorkflow`,
       );
     }
     const cluster = named.cluster ?? chosen ?? clusters.home;
@@ -96,7 +96,7 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
       if (chosen !== undefined && named.cluster !== undefined && named.cluster !== chosen) {
         throw new KonvergeError(
           "invalid_request",
-          `step "${step}": ${kind} ${name} is on cluster "${named.cluster}", the verb on "${chosen}"; use on("${named.cluster}")`,
+          `step "${step}": ${kind} ${name} is on cluster "${named.cluster}", but the verb uses "${chosen}"; use on("${named.cluster}")`,
         );
       }
       const reached = await reachKind(named);
@@ -117,7 +117,7 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
       const count = (counts.get(JSON.stringify(call)) ?? 0) + 1;
       counts.set(JSON.stringify(call), count);
       const { workflow, id, run } = held;
-      // The time is in it since an id may be used again once its run is forgotten.
+      // Includes the creation time, because an id may be reused after its run has expired.
       const whole = [journal.scope, workflow, id, run.createdAtMs, step, ...call, count];
       return createHash("sha256").update(JSON.stringify(whole)).digest("hex");
     },

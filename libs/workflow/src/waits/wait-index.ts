@@ -3,29 +3,29 @@ import { runNames } from "../store/run-names.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { parseEntry } from "../store/wait-names.ts";
 
-/** Entries read at once. */
+/** Entries of one page. */
 const PAGE = 1_000;
-/** Behind every entry of a place: workflows begin with a letter or a digit. */
+/** Sorts after every entry of a place, because workflows begin with a letter or a digit. */
 const LAST = "~";
 
-/** Who waits for which objects, as the runs of a cluster have entered it. */
+/** The index of the runs that wait for objects. */
 export interface WaitIndex {
-  /** Keys of the kinds that are waited for. */
+  /** Returns the keys of the awaited kinds. */
   kinds(): Promise<string[]>;
-  /** How many objects of the kind are waited for, counted once for each run. */
+  /** Returns the number of awaited objects of a kind, counted once per run. */
   count(kind: string): Promise<number>;
-  /** The runs that wait for these objects, given as `<namespace>/<name>`. One round trip. */
+  /** Returns the runs that wait for these objects, given as `<namespace>/<name>`. One round trip. */
   runsOf(kind: string, places: readonly string[]): Promise<RunRef[]>;
-  /** All that wait for an object of the kind, by pages. */
+  /** Returns all runs that wait for an object of the kind, in pages. */
   allOf(kind: string): AsyncIterable<RunRef[]>;
 }
 
-/** `call` makes a call, by the rules of who waits for it. */
+/** `call` makes a call, with the caller's policy for an unavailable Redis. */
 export function createWaitIndex(
   call: <T>(run: (redis: RedisClient) => Promise<T>) => Promise<T>,
   { prefix, cluster }: { readonly prefix: string; readonly cluster: string },
 ): WaitIndex {
-  // The index is of all workflows; their own names are not asked for.
+  // The index spans all workflows, so no workflow is named.
   const { waitKinds, waitRoot } = runNames(prefix, cluster, "");
   return {
     kinds: () => call((redis) => redis.smembers(waitKinds)),
