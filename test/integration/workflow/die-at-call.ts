@@ -1,11 +1,11 @@
-/** Preloaded by a process under test: it kills itself before or behind one call of a script in Redis. */
+/** Preloaded by a process under test: it kills itself before or after one call of a script in Redis. */
 import { Redis, type Command } from "ioredis";
 
 /** The first call of the script with this hash whose arguments include all of `having`. */
 export interface DeathPoint {
   readonly sha: string;
   readonly having: readonly string[];
-  /** `before`: the call is not sent. `after`: Redis has done it, nobody here knows the answer. */
+  /** `before`: the call is not sent. `after`: Redis has run it, the response is lost. */
   readonly when: "before" | "after";
 }
 
@@ -18,7 +18,7 @@ Redis.prototype.sendCommand = function watched(this: Redis, command: Command, st
   const args = command.args.map(String);
   const isIt = args[0] === sha && having.every((argument) => args.includes(argument));
   if (isIt && when === "before") die();
-  // A Redis that does not know the script yet refuses the call: that is none.
+  // A call that Redis rejects because it has not loaded the script does not count.
   if (isIt) void command.promise.then(die, () => undefined);
   return sendCommand.call(this, command, stream);
 };

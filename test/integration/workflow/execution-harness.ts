@@ -8,7 +8,7 @@ import {
 import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 
-/** Thrown by the store in place of the death of its process. */
+/** Thrown by the store instead of ending the process. */
 class Died extends Error {}
 
 const MAX_EXECUTIONS = 20;
@@ -16,16 +16,16 @@ const MAX_EXECUTIONS = 20;
 export interface Executions {
   readonly store: RunStore;
   start(workflow: AnyWorkflow, id: string, input?: unknown): Promise<void>;
-  /** Takes the run from whoever has it. */
+  /** Claims the run from its holder. */
   claim(workflow: AnyWorkflow, id: string): Promise<Held>;
   execute(workflow: AnyWorkflow, held: Held): Promise<ExecutionEnd>;
-  /** Activates again and again until the run has ended. */
+  /** Executes the run repeatedly until it has ended. */
   finish(workflow: AnyWorkflow, id: string): Promise<void>;
   /** The process dies at the next commit of this step. */
   dieAtCommit(step: string, when: "before" | "after"): void;
 }
 
-/** Runs activations one by one, without a queue: each is what a worker of its own would do. */
+/** Runs executions one by one without a queue, each as a separate worker would. */
 export function createExecutions(plain: RunStore, clients: Record<string, KubeClient>): Executions {
   let lease = 0;
   const deaths = new Map<string, "before" | "after">();

@@ -71,14 +71,14 @@ async function read(name: string) {
   };
 }
 
-/** Until the run has come so far, while objects change. */
+/** Waits until the run has reached a state, while objects change. */
 const recorded = (t: TestRun, step: string) =>
   until(`${step} is recorded`, async () => {
     await t.settle();
     return (await t.steps()).has(step) || undefined;
   });
 
-test("a rollout goes from cluster to cluster, each ready, soaked, healthy and approved", async () => {
+test("a rollout continues to the next cluster once one is ready, soaked, healthy and approved", async () => {
   runDeployments("east", "west");
   const t = start();
   await recorded(t, "east is ready");
@@ -96,7 +96,7 @@ test("a rollout goes from cluster to cluster, each ready, soaked, healthy and ap
   await t.replay();
 });
 
-test("P10: a worker that dies behind the upgrade's write has upgraded once", async () => {
+test("P10: a worker that dies after the upgrade's write has upgraded once", async () => {
   runDeployments("east", "west");
   const t = start();
   t.crashIn("upgrade east");
@@ -105,7 +105,7 @@ test("P10: a worker that dies behind the upgrade's write has upgraded once", asy
   expect(await read("east")).toEqual({ image: "web:2", rollouts: "1" });
 });
 
-test("a refusal gives back what the clusters had", async () => {
+test("a rejection restores the clusters", async () => {
   runDeployments("east", "west");
   const t = start();
   await recorded(t, "east is ready");
@@ -116,7 +116,7 @@ test("a refusal gives back what the clusters had", async () => {
   expect(t.bodies).not.toContain("upgrade west");
 });
 
-test("a cluster that does not become ready ends the rollout; all get back what they had, the last one first", async () => {
+test("a cluster that does not become ready fails the rollout; all are restored, the last one first", async () => {
   runDeployments("east");
   const t = start();
   await recorded(t, "east is ready");
@@ -129,10 +129,10 @@ test("a cluster that does not become ready ends the rollout; all get back what t
   expect([(await read("east")).image, (await read("west")).image]).toEqual(["web:1", "web:1"]);
 });
 
-test("an image that does not come up is taken back before the next cluster is asked for", async () => {
+test("an image that does not start is rolled back before the next approval", async () => {
   runDeployments("east", "west");
   const t = start("web:broken");
-  await until("the Deployment says that it failed", async () => {
+  await until("the Deployment reports a failure", async () => {
     await t.settle();
     const { status } = await clientOf("east").get(Deployment, APP);
     const reasons = status?.conditions?.map(({ reason }) => reason);

@@ -31,7 +31,7 @@ const openStore = (): RunStore =>
     retentionMs: 60_000,
   });
 
-/** As if it had been started then: several runs of one moment are rare otherwise. */
+/** Sets the creation time, because runs of the same moment are rare otherwise. */
 async function setCreated(workflow: string, id: string, createdAtMs: number): Promise<void> {
   const names = runNames(harness.prefix, "c", workflow);
   await harness.redis.hset(names.run(id), "createdAt", createdAtMs);
@@ -56,7 +56,7 @@ async function readAll(
   }
 }
 
-test("pages of any size give each run that fits once, newest first, while others begin and go on", async () => {
+test("pages of any size return each matching run once, newest first, while other runs start and continue", async () => {
   const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);

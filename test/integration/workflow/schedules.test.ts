@@ -21,13 +21,13 @@ const report = defineWorkflow("report", { version: 1 }, async (_w, day: string) 
 const hourly = (options: Partial<ScheduleOptions<string>> = {}): Schedule =>
   defineSchedule("hourly", { cron: "0 * * * *", workflow: report, input: "today", ...options });
 
-describe("what is due", () => {
+describe("due times", () => {
   const harness = useQueues();
   const openBook = () =>
     createScheduleBook((run) => run(harness.redis), { prefix: harness.prefix, cluster: "c" });
   const started: string[] = [];
   const errors: string[] = [];
-  /** One round of a process, at that time. */
+  /** Runs one round of a process at a given time. */
   const round = async (
     nowMs: number,
     schedules: readonly Schedule[],
@@ -48,7 +48,7 @@ describe("what is due", () => {
     return [...started, `next ${new Date(nextMs).toISOString().slice(11, 19)}`];
   };
 
-  test("a time has one run, of whoever comes first; times before the first look have none", async () => {
+  test("starts one run per time across processes, and none for times before the first check", async () => {
     const all = [hourly()];
     expect(await round(at("02:10:00"), all)).toEqual(["next 03:00:00"]);
     expect(await round(at("02:59:59"), all)).toEqual(["next 03:00:00"]);
@@ -60,7 +60,7 @@ describe("what is due", () => {
     expect(await round(at("03:59:00"), all)).toEqual(["next 04:00:00"]);
   });
 
-  test("after an outage the last time is made up for, and no other", async () => {
+  test("starts only the last missed time after an outage", async () => {
     await round(at("02:10:00"), [hourly()]);
     expect(await round(at("09:30:00"), [hourly()])).toEqual([
       "hourly.2026-11-21T09:00:00Z",
@@ -68,7 +68,7 @@ describe("what is due", () => {
     ]);
   });
 
-  test("a start that fails, or dies before it is noted, is made again with the same id, and holds up no other", async () => {
+  test("repeats a failed or unmarked start with the same id, without delaying other schedules", async () => {
     const daily = defineSchedule("daily", { cron: "0 3 * * *", workflow: report, input: "x" });
     const all = [hourly(), daily];
     await round(at("02:10:00"), all);
@@ -89,17 +89,17 @@ describe("what is due", () => {
     expect(await round(at("03:00:30"), all)).toEqual(["next 04:00:00"]);
   });
 
-  test("a changed schedule begins anew, also while the old one is still looked at elsewhere", async () => {
+  test("a changed schedule starts from its change, also while another process checks the old one", async () => {
     const old = hourly({ cron: "0 3 * * *" });
     await round(at("01:00:00"), [old]);
     await round(at("03:00:00"), [old]);
-    // By the old times nothing is open, by the new ones 09:00 was before anybody had them.
+    // The old times have none open; of the new ones, 09:00 was before the change.
     expect(await round(at("09:30:00"), [hourly()])).toEqual(["next 10:00:00"]);
     expect(await round(at("09:40:00"), [old])).toEqual(["next 03:00:00"]);
     expect((await round(at("10:00:00"), [hourly()]))[0]).toBe("hourly.2026-11-21T10:00:00Z");
   });
 
-  test("the list tells what is looked at, when next and the last run; who is gone for a week is forgotten", async () => {
+  test("lists schedules with their next time and last run, and removes those unchecked for a week", async () => {
     const book = openBook();
     const nowMs = await book.now();
     const other = defineSchedule("other", { every: "1h", workflow: report, input: "x" });
@@ -123,10 +123,10 @@ describe("what is due", () => {
   });
 });
 
-describe("on the real clock", () => {
+describe("with the real clock", () => {
   const harness = useWorkflows();
 
-  test("several processes start each time once; the run says by which schedule, and the key keeps one at a time", async () => {
+  test("several processes start one run per time, with the schedule as author and one active run at a time", async () => {
     const gated = defineWorkflow("gated", { version: 1 }, async (w) => await w.signal("go"));
     const second = defineSchedule("second", { every: "1s", workflow: gated, input: undefined });
     const openAll = [harness.openRuns(), harness.openRuns(), harness.openRuns()];
@@ -139,14 +139,14 @@ describe("on the real clock", () => {
     });
     expect(first).toMatchObject({ key: "schedule/second", by: "schedule second" });
     expect(first.id).toMatch(/^second\.\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-    // A later time has come: it is left out, as long as this one goes on.
-    await until("a later time has come", async () => {
+    // A later time is skipped while this run is active.
+    await until("a later time has passed", async () => {
       const [schedule] = await runs.schedules();
       return schedule !== undefined && schedule.nextMs > Date.parse(first.id.slice(7)) + 2_000;
     });
     expect((await runs.list("gated")).runs).toHaveLength(1);
     await runs.signal({ workflow: "gated", id: first.id }, "go");
-    await until("another one begins", async () => (await runs.list("gated")).runs.length > 1);
+    await until("another run starts", async () => (await runs.list("gated")).runs.length > 1);
     expect(harness.errors).toEqual([]);
   });
 });
@@ -154,7 +154,7 @@ describe("on the real clock", () => {
 describe("in a worker", () => {
   const workers = useWorkers("schedules.test.konverge.dev");
 
-  test("schedules of its configuration are started, not by one that only works", async () => {
+  test("starts the schedules of its configuration, but not with role work", async () => {
     const { prefix } = workers.queues;
     const schedules = [defineSchedule("second", { every: "1s", workflow: report, input: "now" })];
     const config = defineConfig({ workflows: [report], schedules, settings: { prefix } });

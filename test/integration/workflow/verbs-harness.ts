@@ -27,14 +27,14 @@ export const PODS: ResourceType = {
 };
 
 export interface VerbsHarness {
-  /** Past the relay. */
+  /** Bypasses the relay. */
   readonly client: KubeClient;
   readonly relay: RequestRelay;
-  /** Runs in Redis, whose verbs go through the relay. */
+  /** Runs in Redis whose verbs use the relay. */
   readonly runs: Executions;
-  /** Of the object that a test is about. */
+  /** The path of the test's object. */
   readonly name: string;
-  /** The ConfigMap of that name: how it is called, a whole one, its path, as it is, and how it comes into being. */
+  /** The ConfigMap of that name: ref, manifest, path, current state, and creation. */
   readonly target: () => {
     apiVersion: "v1";
     kind: "ConfigMap";
@@ -45,7 +45,7 @@ export interface VerbsHarness {
   readonly path: () => RegExp;
   readonly read: () => Promise<ConfigMap | undefined>;
   readonly make: (data: Record<string, string>) => Promise<ConfigMap>;
-  /** Names of the annotations that steps have left in it. */
+  /** Names of the annotations that steps have added. */
   readonly marks: () => Promise<string[]>;
   /** Adds 1 to `n`. */
   readonly increment: (k: StepContext) => Promise<ObjectRef>;

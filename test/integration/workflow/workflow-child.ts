@@ -1,4 +1,4 @@
-/** A worker for workflows in a process of its own, to be killed by a test. */
+/** A workflow worker in a separate process, which a test kills. */
 import { Redis } from "ioredis";
 import { openWorkflows } from "@konverge/workflow";
 import { makeThreeSteps } from "./workflow-samples.ts";
@@ -7,10 +7,10 @@ export interface WorkflowChildConfig {
   readonly url: string;
   readonly prefix: string;
   readonly leaseMs: number;
-  /** Step in whose body, or behind whose record, the process kills itself. */
+  /** Step in whose body, or after whose record, the process kills itself. */
   readonly dieIn?: string;
   readonly dieAfter?: string;
-  /** Step in whose body the process stops itself until somebody lets it go on. */
+  /** Step in whose body the process stops itself until it receives SIGCONT. */
   readonly haltIn?: string;
 }
 

@@ -25,12 +25,12 @@ type Call = "claim" | "commit" | "note" | "leave" | "start";
 const CALLS: readonly Call[] = ["claim", "commit", "note", "leave", "start"];
 interface CrashPoint {
   readonly at: number;
-  /** `again`: the answer is lost with its connection, and the call is sent once more. */
+  /** `again`: the response is lost with its connection, and the call is repeated. */
   readonly when: "before" | "after" | "again";
 }
 class Died extends Error {}
 
-/** Every verb, a retry, and an end that undoes. */
+/** Every verb, a retry, and an end with undos. */
 function makeTour(bodies: string[]) {
   const child = defineWorkflow("child", { version: 1 }, async (w, n: number) => {
     return await w.step("double", async () => {
@@ -60,7 +60,7 @@ function makeTour(bodies: string[]) {
   return { tour, child };
 }
 
-/** Dies at the n-th call of the store, before it is made or when its answer is lost; or makes it twice. */
+/** Crashes at the n-th call of the store, before it or with its response lost; or makes it twice. */
 function fragile(
   store: RunStore,
   point: CrashPoint | undefined,
@@ -83,7 +83,7 @@ function fragile(
   return { ...store, ...wrapped, calls };
 }
 
-/** One activation, without a queue. */
+/** Runs one execution, without a queue. */
 async function activateAlone(
   store: RunStore,
   workflow: AnyWorkflow,
@@ -176,7 +176,7 @@ const kinds = {
 };
 
 describe.each(Object.entries(kinds))("%s", (_, open) => {
-  test("I2, I3, I4, I8: dying at any call of the store, before it or behind it, or making it twice, changes no result", async () => {
+  test("I2, I3, I4, I8: a crash before or after any call of the store, or a repeated call, changes no result", async () => {
     const whole = await play(open());
     expect(whole.bodies).toEqual(EXPECTED_BODIES);
     expect(whole.calls.length).toBeGreaterThan(20);
@@ -201,7 +201,7 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
         order.map(([name]) => name).filter((name) => !/^b\d|:/.test(name)),
         what,
       ).toEqual(EXPECTED_STEPS.filter((name) => !/^b\d|:/.test(name)));
-      // One activation died, so at most what was in flight then ran twice: two branches at the worst.
+      // One execution crashed, so at most the bodies in flight ran twice: two branches.
       const again = bodies.length - EXPECTED_BODIES.length;
       expect(again, what).toBeLessThanOrEqual(point.call.startsWith("commit b") ? 2 : 1);
       if (point.when !== "before" && !point.call.startsWith("commit b"))
@@ -214,7 +214,7 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
     }
   });
 
-  test("five steps without a wait are seven calls", async () => {
+  test("five steps without a wait take seven calls", async () => {
     const store = fragile(open(), undefined);
     const five = defineWorkflow("five", { version: 1 }, async (w) => {
       for (const name of ["a", "b", "c", "d", "e"]) await w.step(name, async () => 1);
@@ -231,7 +231,7 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
     ]);
   });
 
-  test("P8: an activation that wakes up late finds every call refused", async () => {
+  test("P8: rejects every call of an outdated execution", async () => {
     const store = open();
     const { lost, run, steps } = await play(store);
     for (const held of lost.filter(({ workflow }) => workflow === "tour").slice(0, -1)) {

@@ -55,7 +55,7 @@ test.each([
     workflows.work({ workflows: [workflow], workerId: "second" });
     expect(await ended(workflows, workflow, id)).toMatchObject({ status: "done", result: 13 });
     expect(await redis.lrange(begunList(prefix), 0, -1)).toEqual(begun);
-    // What the code saw before the crash is what it sees behind it.
+    // The code sees the same results before and after the crash.
     const steps = await workflows.steps({ workflow: workflow.name, id });
     expect(steps.map(({ name }) => name)).toEqual(["one", "two", "three"]);
     for (const { name, value } of steps) {
@@ -65,7 +65,7 @@ test.each([
   },
 );
 
-test("P8: a worker that was stopped past its lease records nothing when it goes on", async () => {
+test("P8: a worker that resumes after its lease has expired records nothing", async () => {
   const { redis, prefix } = harness;
   const workflows = harness.openRuns({ leaseMs: LEASE_MS });
   const workflow = makeThreeSteps(redis, prefix);
@@ -79,18 +79,18 @@ test("P8: a worker that was stopped past its lease records nothing when it goes 
 
   const exited = once(child, "exit");
   child.kill("SIGCONT");
-  await until("the body goes on", async () => (await redis.llen(resumedList(prefix))) === 1);
+  await until("the body resumes", async () => (await redis.llen(resumedList(prefix))) === 1);
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);
   expect(await workflows.get({ workflow: workflow.name, id })).toEqual(run);
   expect(await workflows.steps({ workflow: workflow.name, id })).toEqual(steps);
-  // The stopped function did not see its own result either.
+  // The stopped function did not receive its own result either.
   const two = steps.find(({ name }) => name === "two")?.value;
   expect(await redis.lrange(`${prefix}:seen:two`, 0, -1)).toEqual([String(two)]);
   expect(await redis.lrange(begunList(prefix), 0, -1)).toEqual(["one", "two", "two", "three"]);
 });
 
-test("G6: a start and a signal whose sender died before it asked for the run are found", async () => {
+test("G6: finds a start and a signal whose sender died before it requested the run", async () => {
   const { redis, prefix } = harness;
   const waiting = defineWorkflow("waiting", { version: 1 }, async (w) => await w.signal("go"));
   const store = createRedisRunStore({
@@ -101,7 +101,7 @@ test("G6: a start and a signal whose sender died before it asked for the run are
   });
   const ref = { workflow: "waiting", id: "r" };
   const { wakes } = runNames(prefix, "default", "waiting");
-  /** As if the grace were over. */
+  /** Ends the grace. */
   const late = async () => await redis.zadd(wakes, 1, "r");
   await store.start({ ...ref, version: 1, input: undefined });
   await late();

@@ -14,15 +14,15 @@ import type { PointsChildConfig } from "./workflow-points-child.ts";
 import { begunList, makeTour } from "./workflow-samples.ts";
 
 /**
- * The named crash points, each hit once: a worker's process kills itself at one call, in the shipped composition with queue and
- * leases. `workflow-crash-points.test.ts` dies at every call of the store, but without processes and queue; what is not
- * sent at all (a signal's wake-up) is in `workflow-crash.test.ts`.
+ * The named crash points, each hit once: a worker process kills itself at one call, with the real queue and leases.
+ * `workflow-crash-points.test.ts` crashes at every call of the store, but without processes and queue. Calls that are never sent,
+ * such as a signal's wake-up, are in `workflow-crash.test.ts`.
  */
 
 interface Point extends Pick<DeathPoint, "when" | "having"> {
   readonly name: string;
   readonly script: Script;
-  /** The body that was in flight, and runs once more. */
+  /** The body in flight, which runs again. */
   readonly again?: string;
 }
 
@@ -104,7 +104,7 @@ afterEach(() => running?.kill("SIGKILL"));
 
 test.each(POINTS)("P9: kill -9 at: $name", async ({ script, when, having, again }) => {
   const { url, prefix, redis } = harness;
-  // The first call of a script that Redis does not know is refused and repeated as text, which is another command.
+  // Redis rejects the first call of an unloaded script; it is repeated with the text, by another command.
   await redis.script("LOAD", script.lua);
   const workflows = harness.openRuns({ leaseMs: LEASE_MS });
   const { tour, child } = makeTour(redis, prefix);
@@ -134,7 +134,7 @@ test.each(POINTS)("P9: kill -9 at: $name", async ({ script, when, having, again 
   expect((await workflows.steps(ref)).map(({ name }) => name)).toEqual(STEPS);
   const expected = BODIES.flatMap((name) => (name === again ? [name, name] : [name]));
   expect(await redis.lrange(begunList(prefix), 0, -1)).toEqual(expected);
-  // Nobody is asked for any more.
+  // No run is requested any more.
   for (const { name } of [tour, child]) {
     expect(await redis.zcard(runNames(prefix, "default", name).wakes)).toBe(0);
   }

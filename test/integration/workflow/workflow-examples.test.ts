@@ -9,7 +9,7 @@ import { nodeDrain } from "../../../apps/examples/src/node-drain.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 
-/** Jobs, pods and nodes are of the real API server alone. */
+/** Only the real API server has Jobs, pods and nodes. */
 const [real] = testServers().filter(({ name }) => name === "kube-apiserver");
 let client: KubeClient;
 let namespace = "";
@@ -27,7 +27,7 @@ const setStatus = <T extends ApiObject>(type: ResourceType<T>, name: string, sta
     },
     { subresource: "status" },
   );
-/** Settles the run again and again while the cluster's part is played. */
+/** Settles the run repeatedly while the test plays the cluster's part. */
 const settleUntil = <T>(t: TestRun, what: string, look: () => Promise<T | undefined | false>) =>
   until(what, async () => {
     await t.settle();
@@ -76,7 +76,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
     const replicas = async () => (await client.get(Deployment, { namespace, name: "db" })).spec;
     const jobs = async () =>
       (await client.list(Job, { namespace })).items.map(({ metadata }) => metadata.name);
-    /** As the Job controller does when its pod has ended. */
+    /** Updates the Job as its controller does when the pod has ended. */
     const endJob = (name: string, how: "Complete" | "Failed") => {
       const startTime = now();
       const condition = (type: string) => ({
@@ -107,7 +107,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
         (await jobs()).find((name) => name.startsWith(`db-${verb}-`)),
       );
 
-    test("stops the app while its volume is copied and the copy is checked", async () => {
+    test("stops the app while its volume is copied and verified", async () => {
       const t = await start();
       t.crashIn("copy");
       const copy = await jobOf(t, "copy");
@@ -126,7 +126,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
       await t.replay();
     });
 
-    test("a copy that is not whole fails the backup, and the app runs again", async () => {
+    test("an incomplete copy fails the backup, and the app restarts", async () => {
       const t = await start();
       await endJob(await jobOf(t, "copy"), "Complete");
       await endJob(await jobOf(t, "verify"), "Failed");
@@ -143,7 +143,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
       ]);
     });
 
-    test("one that is cancelled while it copies starts the app again and takes its Job away", async () => {
+    test("a cancelled backup restarts the app and deletes its Job", async () => {
       const t = await start();
       const copy = await jobOf(t, "copy");
       expect(await t.cancel()).toMatchObject({ status: "cancelled" });
@@ -183,7 +183,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
       const conditions = [{ type: "Ready", status: "True" }];
       await setStatus(Pod, name, { phase: "Running", conditions });
     };
-    /** What the disruption controller would allow. */
+    /** Sets the disruptions that the disruption controller would allow. */
     const allow = (disruptionsAllowed: number) =>
       setStatus(PodDisruptionBudget, "web", {
         currentHealthy: 2,
@@ -192,7 +192,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
         disruptionsAllowed,
         observedGeneration: 1,
       });
-    /** Lets the pods go that are to go, as their kubelet does. */
+    /** Removes terminating pods, as their kubelet does. */
     const playKubelet = async () => {
       for (const { metadata } of (await client.list(Pod, { namespace })).items) {
         if (metadata.deletionTimestamp === undefined) continue;
@@ -220,7 +220,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
       );
     };
 
-    test("evicts pod after pod as the disruption budget allows, and leaves those of DaemonSets", async () => {
+    test("evicts pods as the disruption budget allows, except those of DaemonSets", async () => {
       const t = await start();
       const left = await settleUntil(t, "one pod has left", async () => {
         await playKubelet();
@@ -242,7 +242,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
       expect(await unschedulable()).toBe(true);
     });
 
-    test("one that is cancelled gives the node back", async () => {
+    test("a cancelled drain makes the node schedulable again", async () => {
       const t = await start();
       await settleUntil(t, "one pod has left", async () => {
         await playKubelet();
@@ -253,7 +253,7 @@ describe.runIf(real !== undefined)("on a real API server", () => {
       expect(await unschedulable()).toBe(false);
     });
 
-    test("one whose patience is at its end gives the node back, and says which pod held it up", async () => {
+    test("a drain that times out makes the node schedulable again and names the blocking pod", async () => {
       const t = await start(Date.now() - 3_600_000);
       expect(await t.settle()).toMatchObject({
         status: "failed",

@@ -14,7 +14,7 @@ export interface WorkflowHarness extends QueueHarness {
   readonly errors: Error[];
 }
 
-/** Workflows on a real Redis, with a prefix of its own for each test; all are closed. */
+/** Opens workflows on a real Redis, with one prefix per test, and closes them afterwards. */
 export function useWorkflows(): WorkflowHarness {
   const opened = new Set<Workflows>();
   const errors: Error[] = [];

@@ -12,7 +12,7 @@ function openWarned() {
   return { runs, warned };
 }
 
-test("a run is told of once when it has half of the steps that it may have, and fails at the whole; what was done is undone", async () => {
+test("warns once at half of the step limit, and fails and undoes the run at the limit", async () => {
   const undone: string[] = [];
   const workflow = defineWorkflow("steps", { version: 1 }, async (w) => {
     await w.step("first", async () => 1, { undo: () => void undone.push("first") });
@@ -48,7 +48,7 @@ test("a run is told of once when it has half of the steps that it may have, and 
   expect(listed.map(({ warnings }) => warnings)).toEqual([[warning]]);
 });
 
-test("so it is with the bytes of its records", async () => {
+test("warns and fails at the limit of record bytes", async () => {
   const workflow = defineWorkflow("bytes", { version: 1 }, async (w) => {
     await Promise.all([w.step("left", async () => 1), w.step("right", async () => 2)]);
     for (let n = 0; n < 100; n += 1) await w.step(`s${n}`, async () => "x".repeat(60_000));
@@ -66,7 +66,7 @@ test("so it is with the bytes of its records", async () => {
       ),
     },
   });
-  // 1 MiB of 60,000 bytes each, and the two before.
+  // 1 MiB in records of 60,000 bytes, and the two before.
   expect(await runs.steps({ workflow: "bytes", id })).toHaveLength(18 + 2);
   expect(warned).toEqual([
     { id, code: "many_bytes", message: expect.stringContaining("fails at") },
@@ -74,7 +74,7 @@ test("so it is with the bytes of its records", async () => {
   expect(run.warnings).toEqual([{ code: "many_bytes", message: warned[0]?.message }]);
 });
 
-test("a signal's payload is bounded as an input is", async () => {
+test("limits a signal's payload like an input", async () => {
   const workflow = defineWorkflow("waits", { version: 1 }, async (w) => await w.signal("go"));
   const runs = harness.openRuns();
   const { id } = await runs.start(workflow, undefined);

@@ -1,4 +1,4 @@
-/** A worker for the tour in a process of its own, which dies where `die-at-call.ts` is told to. */
+/** A worker for the tour in a separate process, which dies at the call set for `die-at-call.ts`. */
 import { Redis } from "ioredis";
 import { openWorkflows } from "@konverge/workflow";
 import { makeTour } from "./workflow-samples.ts";

@@ -12,7 +12,7 @@ function work(...workflows: AnyWorkflow[]) {
   return runs;
 }
 
-/** Three steps; the second fails as long as `broken` says so. */
+/** Three steps; the second fails while `broken` is set. */
 function makeDeploy(options: { readonly undo?: boolean } = {}) {
   const state = { broken: true, bodies: [] as string[], keys: [] as string[], ids: [] as string[] };
   const workflow = defineWorkflow("deploy", { version: 2 }, async (w, input: { name: string }) => {
@@ -33,7 +33,7 @@ function makeDeploy(options: { readonly undo?: boolean } = {}) {
   return { state, workflow };
 }
 
-test("a failed run is begun anew as the next one, with its input and key, once however often it is asked for", async () => {
+test("retries a failed run as one new run with its input and key, also if requested twice", async () => {
   const { state, workflow } = makeDeploy();
   const runs = work(workflow);
   const start = { id: "r", key: "web", by: "ann" };
@@ -54,7 +54,7 @@ test("a failed run is begun anew as the next one, with its input and key, once h
   await expect(again("nobody")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("from what failed: the same run, nothing that succeeded is done again, what failed has its key again", async () => {
+test("a retry from the failed step continues the same run and keeps its idempotency keys", async () => {
   const { state, workflow } = makeDeploy();
   const runs = work(workflow);
   const ref = { workflow: "deploy", id: "r" };
@@ -80,7 +80,7 @@ test("from what failed: the same run, nothing that succeeded is done again, what
   expect(await harness.redis.zrange(`${names.statuses}done`, "0", "-1")).toEqual(["r"]);
 });
 
-test("a run that has undone what it did, one that goes on, and one whose key is taken are refused", async () => {
+test("rejects a retry of an undone run, an active run, and a run whose key is taken", async () => {
   const { state, workflow } = makeDeploy({ undo: true });
   const runs = work(workflow);
   const ref = { workflow: "deploy", id: "r" };
@@ -105,7 +105,7 @@ test("a run that has undone what it did, one that goes on, and one whose key is 
   }
 });
 
-test("a cancelled run goes on where it was cancelled, and can be cancelled once more", async () => {
+test("a cancelled run resumes where it was cancelled, and can be cancelled again", async () => {
   const workflow = defineWorkflow("approved", { version: 1 }, async (w) => {
     await w.step("draft", () => "draft");
     return await w.signal("approve");
@@ -125,7 +125,7 @@ test("a cancelled run goes on where it was cancelled, and can be cancelled once 
   expect(run.cancel).toBeUndefined();
 });
 
-test("children that failed go on with their parent; those that were undone keep it from going on", async () => {
+test("resumes failed children with their parent, unless they were undone", async () => {
   const { state, workflow } = makeDeploy();
   const fleet = defineWorkflow("fleet", { version: 1 }, async (w, names: readonly string[]) => {
     const results = [];
@@ -158,7 +158,7 @@ test("children that failed go on with their parent; those that were undone keep 
   expect((await other.get(ref))?.status).toBe("failed");
 });
 
-test("a stuck run is looked at at once, also one whose undo waits for its minute", async () => {
+test("rechecks a blocked run immediately, also one with a waiting undo", async () => {
   const state = { broken: true, undone: 0 };
   const workflow = defineWorkflow("undoing", { version: 1 }, async (w) => {
     await w.step("make", () => 1, {

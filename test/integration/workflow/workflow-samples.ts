@@ -2,13 +2,13 @@ import type { Redis } from "ioredis";
 import { TerminalError } from "@konverge/core";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 
-/** Bodies that were begun, in order. */
+/** Started bodies, in order. */
 export const begunList = (prefix: string) => `${prefix}:begun`;
 
-/** Bodies of a process that was stopped for a while, when it goes on. */
+/** Bodies of a stopped process that has resumed. */
 export const resumedList = (prefix: string) => `${prefix}:resumed`;
 
-/** Three steps that write down that they have begun; the process can kill itself in a body, or right behind a step's record, or halt. */
+/** Three steps that log their start. The process can kill itself in a body or after a step's record, or stop. */
 export function makeThreeSteps(
   redis: Redis,
   prefix: string,
@@ -39,7 +39,7 @@ export function makeThreeSteps(
   );
 }
 
-/** A wait of each kind, a child, and an end that undoes two steps; bodies write down that they have begun. */
+/** A wait of each kind, a child, and an end that undoes two steps. Bodies log their start. */
 export function makeTour(
   redis: Redis,
   prefix: string,

@@ -24,12 +24,12 @@ beforeEach(() => {
 const run = (id = "r") => harness.redis.hgetall(names.run(id));
 const set = (fields: Record<string, string | number>, id = "r") =>
   harness.redis.hset(names.run(id), fields);
-/** When somebody is to look whether the run went on, in units of 10 s from now. */
+/** The next check for a lost wake-up, in units of 10 s from now. */
 const wakeIn = async (id = "r") => {
   const score = await harness.redis.zscore(names.wakes, id);
   return score === null ? undefined : Math.ceil((Number(score) - Date.now()) / 10_000);
 };
-/** The statuses under which the index has a run, and its score there. */
+/** The statuses under which the index has a run, with its score. */
 const indexed = async (id = "r") => {
   const found: Record<string, string> = {};
   for (const status of RUN_STATUSES) {
@@ -155,7 +155,7 @@ const cancel = () =>
   });
 
 describe("start", () => {
-  test("creates a run that is asked for again when nobody claims it", async () => {
+  test("creates a run that is requested again if it is not claimed", async () => {
     expect(await start("r", { parent: "p", by: "ann" })).toEqual(["created", ""]);
     expect(await run()).toMatchObject({
       status: "queued",
@@ -198,7 +198,7 @@ test.each([
   { last: "2", uid: "v", generation: "1", status: "running", answer: ["created", "a"] },
   { last: "2", uid: "", generation: "", status: "done", answer: ["created", ""] },
 ])(
-  "P8: a start for generation $generation of $uid behind one for $last of u that is $status",
+  "P8: a start for generation $generation of $uid after one for $last of u that is $status",
   async ({ last, uid, generation, status, answer }) => {
     await start("a", { key: "k", uid: "u", generation: last });
     await set({ status }, "a");
@@ -261,7 +261,7 @@ describe("claim", () => {
     },
   );
 
-  test("answers what there is, and whether the activation before has let go", async () => {
+  test("returns the state, and whether the previous execution has left the run", async () => {
     expect(await claim(1, "x")).toEqual(["missing"]);
     await start("r");
     await signal("1");
@@ -277,7 +277,7 @@ describe("claim", () => {
     expect((await run())["died"]).toBe("");
   });
 
-  test("a run waits for the one that it replaces; one that has ended tells who goes on", async () => {
+  test("a run waits for the one that it replaces; an ended run returns its followers", async () => {
     await start("a", { key: "k" });
     await start("r", { key: "k", policy: "supersede", parent: "p", notify: "key" });
     expect(await claim(1, "x")).toEqual(["waiting"]);
@@ -304,7 +304,7 @@ describe("commit", () => {
     });
   });
 
-  test("P8: an older epoch records nothing, takes nothing and notes nothing", async () => {
+  test("P8: an older epoch records, consumes and notes nothing", async () => {
     await signal("1");
     await claim(2, "y");
     const [taken = ""] = await harness.redis.lrange(names.signals("r"), 0, -1);
@@ -316,18 +316,18 @@ describe("commit", () => {
     expect((await run())["status"]).toBe("running");
   });
 
-  test("a signal is taken in the same move, once", async () => {
+  test("consumes a signal atomically, once", async () => {
     await signal("1");
     const [taken = ""] = await harness.redis.lrange(names.signals("r"), 0, -1);
     expect((await commit(1, "s", '{"kind":"signal"}', { taken }))[0]).toBe("committed");
     expect(await harness.redis.llen(names.signals("r"))).toBe(0);
-    // The call repeated, its answer lost; then another step that wants the same signal.
+    // The call is repeated after a lost response; then another step wants the same signal.
     expect((await commit(1, "s", '{"kind":"signal"}', { taken }))[0]).toBe("exists");
     expect(await commit(1, "t", '{"kind":"signal"}', { taken })).toEqual(["taken"]);
     expect(await harness.redis.hexists(names.steps("r"), "t")).toBe(0);
   });
 
-  test("the end of a sleep is set by the store; progress goes with the record", async () => {
+  test("sets the end of a sleep, and removes progress with the record", async () => {
     await note(1, 1, 5);
     const [, text = ""] = await commit(1, "s", '{"kind":"sleep"}', { sleep: "1500" });
     const { atMs, untilMs } = JSON.parse(text) as { atMs: number; untilMs: number };
@@ -335,7 +335,7 @@ describe("commit", () => {
     expect(await harness.redis.hkeys(names.steps("r"))).toEqual(["s"]);
   });
 
-  test("warnings go with the record, and stay until there are others", async () => {
+  test("stores warnings with the record, and keeps them until they are replaced", async () => {
     await commit(1, "a", '{"k":1}', { warnings: "[1]" });
     await commit(1, "b", '{"k":1}');
     expect(await harness.redis.hget(names.run("r"), "warnings")).toBe("[1]");
@@ -343,7 +343,7 @@ describe("commit", () => {
     expect(await harness.redis.hget(names.run("r"), "warnings")).toBe("[1]");
   });
 
-  test("a cancellation that is thrown is no longer to be told", async () => {
+  test("a thrown cancellation is no longer pending", async () => {
     await cancel();
     expect(await harness.redis.smembers(names.cancelling)).toEqual(["r"]);
     await commit(1, "s", '{"kind":"step"}', { cancels: "r" });
@@ -352,7 +352,7 @@ describe("commit", () => {
   });
 });
 
-test("note counts tries, and keeps the first end of a wait", async () => {
+test("note counts attempts, and keeps the first deadline of a wait", async () => {
   await start("r");
   await claim(1, "x");
   const [, first = ""] = await note(1, 0, 1_000, true);
@@ -385,13 +385,13 @@ describe("leave", () => {
     expect(await wakeIn()).toBe(wake);
   });
 
-  test("what came since the claim is looked for at once", async () => {
+  test("events since the claim are checked immediately", async () => {
     await signal("1");
     await leave(1, "waiting");
     expect(await wakeIn()).toBeLessThanOrEqual(0);
   });
 
-  test("a run that is being compensated stays so when it parks", async () => {
+  test("a compensating run keeps its status when it waits", async () => {
     await leave(1, "compensating", { text: '{"status":"failed"}' });
     expect((await run())["status"]).toBe("compensating");
     await leave(1, "waiting");
@@ -405,7 +405,7 @@ describe("leave", () => {
     { kind: "failed", field: "error" },
     { kind: "cancelled", field: "error" },
   ])(
-    "$kind ends it: kept for its time, nobody is to look, the same again changes nothing",
+    "$kind ends the run: it expires, has no wake-up, and a repeated call changes nothing",
     async ({ kind, field }) => {
       await cancel();
       await commit(1, "s", '{"kind":"step"}');
@@ -441,7 +441,7 @@ describe("the index by status", () => {
     { steps: ["claim", "done", "failed"], status: "done" },
     { steps: ["claim", "compensating", "failed"], status: "failed" },
     { steps: ["claim", "blocked", "claim", "cancelled"], status: "cancelled" },
-  ])("after $steps has the run as $status alone, by its creation", async ({ steps, status }) => {
+  ])("after $steps has the run only as $status, by its creation", async ({ steps, status }) => {
     await start("r");
     let epoch = 0;
     for (const step of steps) {
@@ -452,7 +452,7 @@ describe("the index by status", () => {
     expect(await indexed()).toEqual({ [status]: await createdAt() });
   });
 
-  test("a claim that is refused and an old epoch move nothing", async () => {
+  test("a rejected claim and an old epoch change nothing", async () => {
     await start("r");
     await claim(2, "x");
     expect(await claim(1, "y")).toEqual(["fenced"]);
@@ -460,7 +460,7 @@ describe("the index by status", () => {
     expect(Object.keys(await indexed())).toEqual(["running"]);
   });
 
-  test("each run that ends takes two out whose time is over", async () => {
+  test("each ending run removes two expired runs", async () => {
     const longAgo = Date.now() - 2 * RETENTION_MS;
     for (const [at, id] of ["a", "b", "c"].entries()) {
       await harness.redis.zadd(names.ended, longAgo + at, id);
@@ -504,7 +504,7 @@ describe("the index of waits", () => {
     await claim(1, "x");
   });
 
-  test("holds a run under each of its objects, once", async () => {
+  test("has a run under each of its objects, once", async () => {
     expect(await watch(1, `${A} ${B}`)).toBe("watched");
     expect(await watch(1, `${C} ${A}`)).toBe("watched");
     expect(await index()).toEqual([`${C}/w/r`, `${A}/w/r`, `${B}/w/r`]);
@@ -512,7 +512,7 @@ describe("the index of waits", () => {
     expect(await recheckIn()).toBe(3);
   });
 
-  test("P8: an older epoch enters nothing, and takes nothing out", async () => {
+  test("P8: an older epoch adds and removes nothing", async () => {
     await watch(1, A);
     await claim(2, "y");
     expect(await watch(1, B)).toBe("fenced");
@@ -564,7 +564,7 @@ describe("resume", () => {
     await claim(1, "x");
   });
 
-  test.each(["failed", "cancelled"])("a %s run goes on behind what is kept", async (status) => {
+  test.each(["failed", "cancelled"])("a %s run resumes after the kept records", async (status) => {
     await signal("1");
     await commit(1, "a", '{"kind":"step"}');
     await commit(1, "b", '{"kind":"step","error":{}}');
@@ -590,7 +590,7 @@ describe("resume", () => {
     expect(JSON.parse(text)).toMatchObject({ seq: 2 });
   });
 
-  test("P8: who held it before its end, and whoever read it then, changes nothing", async () => {
+  test("P8: earlier holders and outdated plans change nothing", async () => {
     await leave(1, "failed", { text: "{}" });
     expect(await resume(1)).toEqual(["resumed"]);
     expect(await commit(1, "late", '{"kind":"step"}')).toEqual(["fenced"]);
@@ -603,7 +603,7 @@ describe("resume", () => {
   });
 
   test.each(["queued", "running", "waiting", "blocked", "compensating", "done"])(
-    "a %s run is left as it is",
+    "a %s run does not change",
     async (status) => {
       await set({ status });
       expect(await resume(1)).toEqual(["changed"]);
@@ -611,7 +611,7 @@ describe("resume", () => {
     },
   );
 
-  test("a key that another run holds by now stays with it, until that one has ended", async () => {
+  test("a key that another run holds stays with it until that run has ended", async () => {
     await leave(1, "failed", { text: "{}" });
     await start("b", { key: "k" });
     expect(await resume(1)).toEqual(["rejected", "b"]);
@@ -622,7 +622,7 @@ describe("resume", () => {
   });
 });
 
-test("a signal is stored once by its id, up to the bound, and noted for the sweep", async () => {
+test("stores a signal once by id, up to the limit, and schedules a sweep", async () => {
   expect(await signal("1")).toBe("missing");
   expect(await cancel()).toBe("missing");
   await start("r");
@@ -647,7 +647,7 @@ const sweep = (most: number) =>
     args: { most, retentionMs: RETENTION_MS, statuses: names.statuses },
   });
 
-test("the sweep answers who should have gone on, not twice at once, and forgets who is gone", async () => {
+test("the sweep returns overdue runs, not twice at once, and removes expired ones", async () => {
   const nowMs = Date.now();
   for (const [name, id, score] of [
     [names.wakes, "due", nowMs - 5_000],
@@ -669,7 +669,7 @@ test("the sweep answers who should have gone on, not twice at once, and forgets 
   expect(await harness.redis.zrange(`${names.statuses}failed`, "0", "-1")).toEqual(["kept"]);
 });
 
-test("of all sweeps one at a time answers runs that wait for objects, so many workers are no more calls", async () => {
+test("only one sweep at a time returns runs that wait for objects, so more workers make no more calls", async () => {
   for (const [at, id] of ["a", "b", "c"].entries()) {
     await harness.redis.zadd(names.rechecks, at + 1, id);
   }
@@ -678,7 +678,7 @@ test("of all sweeps one at a time answers runs that wait for objects, so many wo
   expect(await harness.redis.pttl(names.recheckGap)).toBeGreaterThan(0);
   await harness.redis.del(names.recheckGap);
   expect(await sweep(2)).toEqual(["c"]);
-  // With nobody to look at, none is in the way of the next.
+  // A sweep without such runs does not delay the next one.
   await harness.redis.del(names.recheckGap);
   expect(await sweep(2)).toEqual([]);
   expect(await harness.redis.exists(names.recheckGap)).toBe(0);

@@ -25,14 +25,14 @@ const BUDGETS: ResourceType<Budget> = {
   scope: "Namespaced",
 };
 
-/** A workflow of one step, once; and how that ended. */
+/** Runs a workflow of one step once, and returns its end. */
 function oneStep(body: (k: StepContext) => Promise<unknown>, attempts = 2) {
   return defineWorkflow("one", { version: 1 }, async (w) => {
     await w.step("act", async (k) => void (await body(k)), { retry: { attempts } });
   });
 }
 
-describe.each(testServers())("Rules of the verbs on the $name", (server) => {
+describe.each(testServers())("rules of the verbs on the $name", (server) => {
   const verbs = useVerbs(server, queues);
   const { increment, intent, make, marks, read, target } = verbs;
   const play = async (body: (k: StepContext) => Promise<unknown>, attempts = 2) => {
@@ -44,14 +44,14 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
 
   test.each([
     {
-      what: "a field that no schema has",
+      what: "an unknown field",
       act: (k: StepContext) => k.apply({ ...intent({}), spec: { replicas: 1 } }),
       says: { message: expect.stringContaining("spec") },
-      // The server says 500, which can be anything.
+      // The server returns 500, which may have any cause.
       attempts: 2,
     },
     {
-      what: "a value that is not valid",
+      what: "an invalid value",
       act: (k: StepContext) =>
         k.mutate<ConfigMap>(target(), (draft) => void (draft.data = { "no key": "x" })),
       says: { code: "kube_api", message: expect.stringContaining("no key") },
@@ -64,7 +64,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
       attempts: 1,
     },
     {
-      what: "an object that is not there",
+      what: "a missing object",
       act: (k: StepContext) => k.mutate({ ...target(), name: "absent" }, () => undefined),
       says: { code: "kube_api", message: expect.stringContaining("absent") },
       attempts: 2,
@@ -82,13 +82,13 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
       attempts: 1,
     },
     {
-      what: "an object that somebody else has created",
+      what: "an object created by others",
       act: (k: StepContext) => k.create(intent({ a: "1" })),
-      says: { code: "object_exists", message: expect.stringContaining("use apply") },
+      says: { code: "object_exists", message: expect.stringContaining("or apply") },
       attempts: 1,
     },
     {
-      what: "an intent with a version",
+      what: "a manifest with a version",
       act: (k: StepContext) =>
         k.apply({ ...intent({}), metadata: { ...intent({}).metadata, resourceVersion: "7" } }),
       says: { code: "invalid_request", message: expect.stringContaining("resourceVersion") },
@@ -107,7 +107,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
       attempts: 1,
     },
     {
-      what: "a Job that may be deleted before it is looked at",
+      what: "a Job that may be deleted before its result is read",
       act: (k: StepContext) =>
         k.runJob({
           ...target(),
@@ -120,30 +120,30 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
       attempts: 1,
     },
     {
-      what: "a cluster that is not known",
+      what: "an unknown cluster",
       act: (k: StepContext) => k.on("nowhere").get(target()),
       says: { code: "invalid_request", message: expect.stringContaining("nowhere") },
       attempts: 1,
     },
     {
-      what: "a reference to another cluster than the verb's",
+      what: "a ref to another cluster than the verb's",
       act: (k: StepContext) => k.on("west").get({ ...target(), cluster: "east" }),
       says: { code: "invalid_request", message: expect.stringContaining('on("east")') },
       attempts: 1,
     },
     {
-      what: "a verb that nobody waits for",
+      what: "a verb that is not awaited",
       act: async (k: StepContext) => void k.get(target()),
-      says: { code: "invalid_workflow", message: expect.stringContaining("await it") },
+      says: { code: "invalid_workflow", message: expect.stringContaining("await them") },
       attempts: 1,
     },
-  ])("$what ends the step with words that help", async ({ act, says, attempts }) => {
+  ])("$what fails the step with a suggested fix", async ({ act, says, attempts }) => {
     await make({ n: "0" });
     expect(await play(act)).toMatchObject({ error: says, attempts });
     expect((await read())?.data).toEqual({ n: "0" });
   });
 
-  test("fields of another manager are named with their owner, and can be taken", async () => {
+  test("names fields of another manager with their owner, and can take them over", async () => {
     const other = verbs.client.scoped({ fieldManager: "team-b" });
     await other.apply(CONFIG_MAPS, intent({ mine: "1" }));
     expect(await play((k) => k.apply(intent({ mine: "2" })))).toMatchObject({
@@ -165,13 +165,13 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     );
   });
 
-  test("an answer of the guard, a 429, a conflict and no answer cost the step no try", async () => {
+  test("deferred calls, 429, conflicts and missing responses do not count as attempts", async () => {
     await make({ n: "0" });
     const write = { method: "PATCH", path: verbs.path() };
     verbs.relay.loseRequest(write);
     verbs.relay.refuse(write, 429, "TooManyRequests");
     verbs.relay.refuse(write, 503, "ServiceUnavailable");
-    // As many as are tried again within the verb.
+    // As many as the verb retries itself.
     for (let loss = 0; loss < 8; loss += 1) verbs.relay.refuse(write, 409, "Conflict");
     let tries = 0;
     const step = await play(async (k) => {
@@ -185,7 +185,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     expect((await read())?.data).toEqual({ n: "1" });
   });
 
-  test("a run whose step is tried again later says why it waits", async () => {
+  test("a run with a step to retry reports why it waits", async () => {
     await make({ n: "0" });
     const write = { method: "PATCH", path: verbs.path() };
     verbs.relay.refuse(write, 503, "ServiceUnavailable");
@@ -204,7 +204,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     }
   });
 
-  test("what get answers is frozen and the same as on the server; what is not there is undefined", async () => {
+  test("get returns the frozen object, or undefined if it does not exist", async () => {
     await make({ n: "0" });
     const seen: unknown[] = [];
     await play(async (k) => {
@@ -215,7 +215,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     expect(seen).toEqual([await read(), undefined, expect.anything(), undefined]);
   });
 
-  test("list answers the objects of a kind that a selector names, frozen, and of the cluster that is meant", async () => {
+  test("list returns the frozen objects of a kind, selector and cluster", async () => {
     const { metadata } = await make({ n: "0" });
     const listed: unknown[] = [];
     await play(async (k) => {
@@ -231,7 +231,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     expect(listed, "the second try, since the first one wrote into what is frozen").toHaveLength(8);
   });
 
-  test("a change that changes nothing writes nothing; a mutation keeps the marks that it overwrites", async () => {
+  test("an unchanged draft is not written, and a mutation keeps overwritten marks", async () => {
     const { metadata } = await make({ n: "0" });
     await play((k) => k.mutate<ConfigMap>(target(), (draft) => void (draft.data = { n: "0" })));
     expect((await read())?.metadata.resourceVersion).toBe(metadata.resourceVersion);
@@ -247,7 +247,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     expect((await read())?.metadata.annotations).toMatchObject({ mine: "1" });
   });
 
-  test("on(cluster) works elsewhere, and its references lead back there", async () => {
+  test("on(cluster) uses another cluster, and its refs name it", async () => {
     const refs: ObjectRef[] = [];
     const before = verbs.relay.passed.length;
     await play(async (k) => {
@@ -255,12 +255,12 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
       refs.push(await k.mutate<ConfigMap>(refs[0] ?? target(), (draft) => void (draft.data = {})));
     });
     expect(refs.map(({ cluster }) => cluster)).toEqual(["west", "west"]);
-    // The cluster of the run is the one behind the relay.
+    // The run's cluster is behind the relay.
     expect(verbs.relay.passed.length).toBe(before);
     expect(await read()).toMatchObject({ metadata: { uid: refs[0]?.uid } });
   });
 
-  test("P12: nothing of a Secret comes to Redis, neither as a result nor as an error", async () => {
+  test("P12: stores nothing of a Secret in Redis, neither as a result nor as an error", async () => {
     const canary = `canary-${crypto.randomUUID()}`;
     const encoded = Buffer.from(canary).toString("base64");
     const { name } = verbs;
@@ -278,13 +278,13 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
       apply: (k) => k.apply(secret),
       exists: (k) => k.create(secret),
       mutate: (k) => k.mutate<Secret>(secret, (draft) => void (draft.immutable = false)),
-      // Its 422 holds the whole object.
+      // Its 422 contains the whole object.
       invalid: (k) =>
         k.mutate<Secret>(secret, (draft) => {
           draft.data = { ...draft.data, other: `${canary}!` };
           draft.metadata.labels = { tested: `${canary} is no label` };
         }),
-      // What its own code says of what it has read.
+      // A text of the step's own code about a Secret.
       thrown: async (k) => {
         const { data } = (await k.get<Secret>(secret)) ?? {};
         const password = Buffer.from(data?.["password"] ?? "", "base64").toString();
@@ -322,7 +322,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     expect(all).not.toContain(encoded);
   });
 
-  test("an eviction that a disruption budget forbids costs no try, and happens when it may", async (context) => {
+  test("an eviction that a disruption budget forbids counts no attempt, and succeeds once allowed", async (context) => {
     context.skip(server.name === "embedded API server", "the embedded API server has no evictions");
     const { name } = verbs;
     const labels = { label: name };
@@ -372,7 +372,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
     await verbs.client.delete(BUDGETS, at);
   });
 
-  test("a worker without clusters says how to give one; testWorkflow takes a client", async () => {
+  test("a worker without clusters suggests a fix; testWorkflow accepts a client", async () => {
     const workflow = oneStep((k) => k.apply(intent({ a: "1" })));
     const refused = await testWorkflow(workflow, undefined).settle();
     expect(refused).toMatchObject({
@@ -386,7 +386,7 @@ describe.each(testServers())("Rules of the verbs on the $name", (server) => {
   });
 });
 
-/** A value in Redis, whatever its type. */
+/** Reads a value in Redis of any type. */
 async function textOf(key: string): Promise<string> {
   const { redis } = queues;
   switch (await redis.type(key)) {
@@ -402,7 +402,7 @@ async function textOf(key: string): Promise<string> {
 }
 
 describe("unsafe steps", () => {
-  test("a body whose worker was lost is not repeated: the step fails, and is offered to undo", async () => {
+  test("does not repeat a body whose worker was lost: the step fails and is undone", async () => {
     const undone: unknown[] = [];
     let bodies = 0;
     const workflow = defineWorkflow("unsafe", { version: 1 }, async (w) => {
@@ -421,7 +421,7 @@ describe("unsafe steps", () => {
     expect({ bodies, undone }).toEqual({ bodies: 1, undone: [undefined] });
   });
 
-  test("an error is not repeated either, unless attempts say so", async () => {
+  test("does not retry an error, unless attempts are set", async () => {
     for (const [retry, expected] of [
       [{}, 1],
       [{ retry: { attempts: 3 } }, 3],
@@ -435,7 +435,7 @@ describe("unsafe steps", () => {
     }
   });
 
-  test("one that ends is recorded as any other", async () => {
+  test("records a successful unsafe step like any other", async () => {
     const workflow = defineWorkflow("unsafe", { version: 1 }, async (w) => {
       return await w.step("page", ({ attempt }) => attempt, { unsafe: true });
     });
@@ -450,7 +450,7 @@ function fail(first: () => void): number {
   throw new Error("busy");
 }
 
-test("an error that says so itself is never repeated", async () => {
+test("never retries a terminal error", async () => {
   const workflow = oneStep(async () => {
     throw new TerminalError("no");
   }, 5);

@@ -49,7 +49,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
   const verbs = useVerbs(server, queues);
   const { intent, increment, make, marks, path, read, target } = verbs;
 
-  /** What happens to the write of a verb, and to what is recorded of it. */
+  /** Faults of a verb's write, and of its record. */
   const crashes: readonly {
     readonly what: string;
     readonly arrange: (write: Match) => void;
@@ -68,7 +68,10 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
         verbs.runs.dieAtCommit("act", "before");
       },
     },
-    { what: "the commit's answer is lost", arrange: () => verbs.runs.dieAtCommit("act", "after") },
+    {
+      what: "the commit's response is lost",
+      arrange: () => verbs.runs.dieAtCommit("act", "after"),
+    },
   ];
   const table: readonly Verb[] = [
     {
@@ -163,7 +166,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     async ({ before, act, write, check, arrange }) => {
       await before?.();
       const workflow = defineWorkflow("act", { version: 1 }, async (w) => {
-        // One try: what goes wrong outside of the step is not counted.
+        // One attempt: faults outside the step are not counted.
         return (await w.step("act", act, { retry: { attempts: 1 } })) ?? null;
       });
       await verbs.runs.start(workflow, "r");
@@ -175,7 +178,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
   );
 
   test.each(table)(
-    "P8, P10: $verb has its effect once when its write arrives after a successor has done it all",
+    "P8, P10: $verb has its effect once when its write arrives after a successor has finished",
     async ({ before, act, write, check }) => {
       await before?.();
       const workflow = defineWorkflow("act", { version: 1 }, async (w) => {
@@ -194,7 +197,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     },
   );
 
-  test("a delete that comes late does not meet what its successor has made since", async () => {
+  test("a late delete does not delete an object that its successor has created", async () => {
     await make({});
     const workflow = defineWorkflow("act", { version: 1 }, async (w) => {
       await w.step("delete", (k) => k.delete(target()));
@@ -210,7 +213,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     expect((await read())?.data).toEqual({ a: "1" });
   });
 
-  test("P8, P10: a worker taken for dead whose write is still on its way changes nothing any more", async () => {
+  test("P8, P10: a delayed write of a worker taken for dead changes nothing", async () => {
     await make({ n: "0" });
     const workflow = defineWorkflow("act", { version: 1 }, async (w) => {
       await w.step("one", increment);
@@ -221,12 +224,12 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     const zombie = verbs.runs.execute(workflow, await verbs.runs.claim(workflow, "r"));
     await held.arrived;
     await verbs.runs.finish(workflow, "r");
-    // The mark of the first step is gone by now, so it is not what stops the zombie.
+    // The mark of the first step is removed by now, so it does not stop the outdated worker.
     expect(await marks()).toHaveLength(1);
     const passed = verbs.relay.passed.length;
     held.release();
     expect(await zombie).toEqual({ kind: "lost" });
-    // It was refused, read again, and did not write again.
+    // It was rejected, read again, and did not write again.
     expect(verbs.relay.passed.slice(passed).map((call) => call.split(" ")[0])).toEqual([
       "PATCH",
       "GET",
@@ -234,7 +237,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     expect((await read())?.data).toEqual({ n: "2" });
   });
 
-  test("P8: an apply that comes late does not overwrite what its successor has applied since", async () => {
+  test("P8: a late apply does not overwrite the apply of its successor", async () => {
     const workflow = defineWorkflow("act", { version: 1 }, async (w) => {
       for (const step of ["1", "2"]) {
         await w.step(step, (k) => k.apply(intent({ step })));
@@ -253,7 +256,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     }
   });
 
-  test("marks of steps that are recorded go with the next marked write, also of another run; others stay", async () => {
+  test("the next marked write removes marks of recorded steps, also of another run", async () => {
     await make({ n: "0" });
     const both = defineWorkflow("both", { version: 1 }, async (w) => {
       await w.step("act", async (k) => {
@@ -267,7 +270,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     expect(await marks()).toHaveLength(2);
     await verbs.runs.start(both, "s");
     await verbs.runs.finish(both, "s");
-    // The first run may still look for its own.
+    // The first run may still read its own mark.
     expect(await marks()).toHaveLength(4);
     await verbs.runs.finish(both, "r");
     expect((await read())?.data).toEqual({ n: "4" });
@@ -277,7 +280,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     expect((await read())?.data).toEqual({ n: "6" });
   });
 
-  test("P10: a run that goes on from its failure finds what the failed step had changed, whoever has changed the object since", async () => {
+  test("P10: a run resumed after a failure detects the failed step's change, also after other changes", async () => {
     await make({ n: "0" });
     let isBroken = true;
     const fragile = defineWorkflow("fragile", { version: 1 }, async (w) => {
@@ -296,7 +299,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     });
     await verbs.runs.start(fragile, "r");
     await verbs.runs.finish(fragile, "r");
-    // That of the step before the failure has gone.
+    // The mark of the step before the failure is removed.
     expect(await marks()).toHaveLength(2);
     for (const id of ["a", "b"]) {
       await verbs.runs.start(other, id);
@@ -318,13 +321,13 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     );
     await verbs.runs.finish(fragile, "r");
     expect((await read())?.data).toEqual({ n: "5" });
-    // Now nobody needs them any more.
+    // Now they are no longer needed.
     await verbs.runs.start(other, "c");
     await verbs.runs.finish(other, "c");
     expect(await marks()).toHaveLength(1);
   });
 
-  test("marks that only a retry would need go when an object has more than 200, those of somebody else stay", async () => {
+  test("removes marks that only a retry needs beyond 200 per object, but not those of others", async () => {
     await make({ n: "0" });
     const failing = defineWorkflow("failing", { version: 1 }, async (w) => {
       await w.step("act", async (k) => {
@@ -360,15 +363,15 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
       ...many(10, foreign, "foreign"),
       "konverge.dev/step-odd": "x",
     });
-    // 200 of ours, and 11 of nobody that we know.
+    // 200 of ours, and 11 of unknown origin.
     expect(await countBehind("a")).toBe(200 + 11 + 1);
-    // Now 201: as many go as are looked up at once.
+    // Now 201: as many are removed as are checked at once.
     expect(await countBehind("b")).toBeLessThanOrEqual(200 + 11 + 2 - 49);
     const left = await marks();
     expect(left.filter((each) => /foreign|odd/.test(each))).toHaveLength(11);
   });
 
-  test("a try that took too long and goes on writes no more", async () => {
+  test("an attempt that continues after its timeout writes nothing", async () => {
     await make({ n: "0" });
     let tries = 0;
     let late: Promise<unknown> = Promise.resolve();

@@ -37,7 +37,7 @@ interface Place {
   readonly widgets: ResourceType<Widget>;
   close(): Promise<void>;
 }
-/** Of each name a server of its own; that both are the embedded ones is enough for rules about who is asked. */
+/** One embedded server per cluster, which is enough for rules about where calls are sent. */
 async function openPlace(): Promise<Place> {
   const [embedded] = testServers();
   if (embedded === undefined) throw new Error("there is always the embedded server");
@@ -96,13 +96,13 @@ const waiting = (make: (ref: ObjectRef) => WaitCondition) =>
     await w.waitFor("it", make(ref));
     return "over";
   });
-/** From here on only a watch can wake it. */
+/** After this only a watch can wake the run. */
 const neverRecheck = async (id: string) => {
   const { rechecks } = runNames(harness.prefix, "home", "waiting");
   expect(await harness.redis.zadd(rechecks, "XX", "CH", Date.now() + 3_600_000, id)).toBe(1);
 };
 
-test("a wait that began before there was a watch ends by its first list, also for what is not in it", async () => {
+test("the first list of a watch ends earlier waits, also for objects that are not in it", async () => {
   const ref = await create();
   const workflow = waiting((target) => gone(target));
   const runs = harness.openRuns({ cluster: "home" });
@@ -116,7 +116,7 @@ test("a wait that began before there was a watch ends by its first list, also fo
   expect(await ended(runs, workflow, id)).toMatchObject({ status: "done" });
 });
 
-test("objects of other clusters are read and watched there", async () => {
+test("reads and watches objects of other clusters there", async () => {
   const here = await create();
   const there = await create("away");
   const workflow = waiting((target) => all(ready(target), ready({ ...there })));
@@ -138,7 +138,7 @@ test("objects of other clusters are read and watched there", async () => {
   expect(await ended(runs, workflow, id)).toMatchObject({ status: "done" });
 });
 
-test("a change right behind the look of a run is not lost, since it had registered before", async () => {
+test("does not lose a change right after a check, because the run is registered before", async () => {
   const ref = await create();
   const workflow = waiting((target) => ready(target));
   const runs = harness.openRuns({ cluster: "home" });
@@ -164,14 +164,14 @@ test("a change right behind the look of a run is not lost, since it had register
   behindLook = async () => {
     await neverRecheck("second");
     await makeReady();
-    // The watch has told the change to all whom it found.
+    // The watch has woken all runs that it found.
     await ended(runs, workflow, first.id);
   };
   const second = await runs.start(workflow, ref, { id: "second" });
   expect(await ended(runs, workflow, second.id)).toMatchObject({ status: "done" });
 });
 
-test("a kind that is not served is told once, however often it is tried", async () => {
+test("reports a kind that is not served once across retries", async () => {
   const workflow = waiting(() => gone({ apiVersion: `${GROUP}/v9`, kind: "Widget", name }));
   let tries = 0;
   const counted: ClusterAccess = {
@@ -188,7 +188,7 @@ test("a kind that is not served is told once, however often it is tried", async 
   const run = await inStatus(runs, workflow, "r", "waiting");
   expect(run.waits?.[0]?.message).toContain("the cluster does not serve Widget");
   // One for the election, and one for each try of the watch.
-  await until("the watch is tried a third time", async () => (tries > 3 ? true : undefined));
+  await until("the watch is retried", async () => (tries > 3 ? true : undefined));
   const told = harness.errors.filter(({ message }) => message.includes("does not serve"));
   expect(told).toHaveLength(1);
 });
@@ -196,7 +196,7 @@ test("a kind that is not served is told once, however often it is tried", async 
 class Died extends Error {}
 const CALLS = ["watch", "note", "commit", "leave"] as const;
 
-test("dying at any call of the store, registering included, changes no result and leaves nothing in the index", async () => {
+test("a crash at any call of the store changes no result and leaves nothing in the index", async () => {
   const play = async (point?: { readonly at: number; readonly when: "before" | "after" }) => {
     const called = `${name}-${(serial += 1)}`;
     const prefix = `${harness.prefix}:${called}`;
@@ -241,7 +241,7 @@ test("dying at any call of the store, registering included, changes no result an
         clusters,
       }).catch((error: unknown) => ({ kind: "error", error }) as const);
       if (end.kind === "error" && !(end.error instanceof Died)) throw end.error;
-      // Whoever has registered is found by a change from now on.
+      // From now on a change finds the registered run.
       const { waitKinds, waitRoot } = runNames(prefix, "home", "waiting");
       if (end.kind === "waiting") {
         const [kind = ""] = await harness.redis.smembers(waitKinds);
@@ -269,7 +269,7 @@ test("dying at any call of the store, registering included, changes no result an
   }
 });
 
-describe("what a Secret holds is told nowhere (P12)", () => {
+describe("P12: contents of a Secret are not reported", () => {
   const CANARY = "canary-7f3a";
   test.each([
     {
@@ -302,7 +302,7 @@ describe("what a Secret holds is told nowhere (P12)", () => {
 });
 
 describe("testWorkflow", () => {
-  test("waits for the objects of the kube that it is given, by the clock of the test", async () => {
+  test("waits for objects of the given kube, by the clock of the test", async () => {
     const ref = await create();
     const workflow = defineWorkflow("waiting", { version: 1 }, async (w, target: ObjectRef) => {
       await w.waitFor("ready", ready(target), { timeout: "10m" });
@@ -319,7 +319,7 @@ describe("testWorkflow", () => {
     await client.delete(widgets, { namespace: NAMESPACE, name });
   });
 
-  test("a failure that lasts 30 s of the test's clock ends a wait for ready", async () => {
+  test("a failure of 30 s on the test's clock ends a wait for ready", async () => {
     const ref = await create();
     const { client, widgets } = place();
     const status = { conditions: [{ type: "Stalled", status: "True", message: "no quota" }] };
@@ -338,10 +338,10 @@ describe("testWorkflow", () => {
     });
   });
 
-  test("without a kube a wait is refused, with the cure", async () => {
+  test("rejects a wait without a kube, with a suggested fix", async () => {
     const workflow = waiting(() => gone({ apiVersion: "v1", kind: "Pod", name: "a" }));
     const run = await testWorkflow(workflow, {} as never).settle();
     expect(run).toMatchObject({ status: "failed", error: { code: "invalid_workflow" } });
-    expect(run.error?.message).toContain("in testWorkflow under kube");
+    expect(run.error?.message).toContain("in testWorkflow as kube");
   });
 });

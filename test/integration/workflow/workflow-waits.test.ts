@@ -33,7 +33,7 @@ const NAMESPACE = "default";
 const LEASE_AT = { namespace: NAMESPACE, name: "waits.test.konverge.dev" };
 const harness = useWorkflows();
 
-/** What a wait came to: its answer, or why it failed. */
+/** The result of a wait, or its failure. */
 interface Came {
   readonly value?: unknown;
   readonly code?: string;
@@ -122,14 +122,14 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect(run.status).toBe("done");
     return run.result as Came;
   };
-  /** No name in Redis says any more that somebody waits. */
+  /** Checks that the index of waits is empty. */
   const expectNobodyWaits = async (workflow: AnyWorkflow) => {
     const { waitKinds, waitRoot, rechecks } = runNames(harness.prefix, "default", workflow.name);
     expect(await harness.redis.exists(waitKinds, rechecks)).toBe(0);
     expect(await harness.redis.keys(`${waitRoot}*`)).toEqual([]);
   };
 
-  test("ready: a run is parked, says what is lacking, and goes on when it is there", async () => {
+  test("ready: a run waits, reports the unmet condition, and resumes when it is met", async () => {
     const ref = await create();
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
@@ -137,7 +137,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await report(1);
     const { value } = await comesTo(workflow, begun);
     expect(value).toMatchObject({ ...ref, resourceVersion: expect.any(String) as string });
-    // P12: the ref and nothing else.
+    // P12: only the ref.
     expect(Object.keys(value as ObjectRef).toSorted()).toEqual(Object.keys(ref).toSorted());
     await expectNobodyWaits(workflow);
   });
@@ -164,7 +164,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
         await report(1);
       },
       code: "object_replaced",
-      message: "deleted and created again",
+      message: "deleted and recreated",
     },
     {
       what: "stalled",
@@ -196,7 +196,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     }
   });
 
-  test("ready: a new spec is waited for, and a status of the old one does not count", async () => {
+  test("ready: waits for a new spec, and ignores the status of the old one", async () => {
     const ref = await create();
     await report(1);
     await patch({ spec: { size: 2 } });
@@ -207,7 +207,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect((await comesTo(workflow, begun)).value).toMatchObject({ generation: 2 });
   });
 
-  test("ready: a failure that heals in time is none", async () => {
+  test("ready: ignores a failure that recovers in time", async () => {
     const ref = await create();
     await report(1, "True", "Stalled");
     const workflow = waiting((target) => ready(target));
@@ -218,7 +218,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect((await comesTo(workflow, begun)).code).toBeUndefined();
   });
 
-  test("ready: a failure that lasts ends the wait, whoever looks", async () => {
+  test("ready: a lasting failure ends the wait, across executions", async () => {
     const ref = await create();
     await report(1, "True", "Stalled");
     const workflow = waiting((target) => ready(target), { failFast: 50 });
@@ -226,7 +226,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect(await comesTo(workflow, begun)).toMatchObject({ code: "object_failed" });
   });
 
-  test("the timeout fails the wait with what was lacking", async () => {
+  test("the timeout fails the wait with the unmet condition", async () => {
     const ref = await create();
     await report(1, "False");
     const workflow = waiting((target) => ready(target), { timeout: 50 });
@@ -237,7 +237,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await expectNobodyWaits(workflow);
   });
 
-  test("without any watch a run looks again when its time has come", async () => {
+  test("a run rechecks its objects without a watch", async () => {
     const ref = await create();
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref, { isWatched: false });
@@ -250,7 +250,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect((await comesTo(workflow, begun)).value).toMatchObject({ uid: ref.uid });
   });
 
-  test("a cancelled run waits for nothing any more", async () => {
+  test("a cancelled run leaves the index of waits", async () => {
     const ref = await create();
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
@@ -260,7 +260,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await expectNobodyWaits(workflow);
   });
 
-  test("field, condition, any: a name that is not there yet is waited for", async () => {
+  test("field, condition, any: waits for an object that does not exist yet", async () => {
     const workflow = waiting(({ apiVersion, kind }) => {
       const target = { apiVersion, kind, ...place() };
       const isBig = field<Widget>(target, ({ spec }) => (spec?.["size"] as number) > 1);
@@ -276,10 +276,10 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect(value).toMatchObject([{ uid }, { index: 1, value: { uid } }]);
   });
 
-  test("gone: an object that its finalizers hold is not gone, its namesake is another one", async () => {
+  test("gone: waits for finalizers, and ignores a new object with the name", async () => {
     const ref = await create(["test.konverge.dev/hold"]);
     await client.delete(widgets, place());
-    // That its deletion counts as a generation is no new spec.
+    // A deletion raises the generation, but is not a new spec.
     const workflow = waiting((target) => gone(target), { onNewSpec: "fail" });
     const begun = await begin(workflow, ref);
     await says(workflow, begun, "is being deleted, with finalizers test.konverge.dev/hold");
@@ -289,7 +289,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect((await comesTo(workflow, begun)).value).toEqual(ref);
   });
 
-  test("complete: a Job is so when it has run to its end, not when it has started", async (ctx) => {
+  test("complete: waits for the completion of a Job, not its start", async (ctx) => {
     ctx.skip(server.name !== "kube-apiserver", "the embedded server has no Jobs");
     const pod = { restartPolicy: "Never", containers: [{ name: "main", image: "busybox" }] };
     const spec = { template: { spec: pod } };
@@ -315,7 +315,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await client.delete(JOBS, place(), { propagationPolicy: "Background" });
   });
 
-  test("what cannot be read is no failure, and is said", async () => {
+  test("reports unreadable objects, but does not fail the wait", async () => {
     const ref = { ...(await create()), apiVersion: `${GROUP}/v9` };
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
@@ -329,7 +329,7 @@ test.each<{ readonly what: () => WaitCondition; readonly words: string }>([
   { what: () => gone({ apiVersion: "v1", kind: "Pod" } as never), words: "an object without name" },
   { what: () => all(), words: "all(...) has no condition" },
   { what: () => any("x" as never), words: "any got string as a condition" },
-])("a condition that cannot be meant fails the run: $words", async ({ what, words }) => {
+])("an invalid condition fails the run: $words", async ({ what, words }) => {
   const workflow = defineWorkflow("odd", { version: 1 }, async (w) => {
     await w.waitFor("it", what());
   });

@@ -22,7 +22,7 @@ function work(...workflows: AnyWorkflow[]) {
   return runs;
 }
 
-test("P9: a run that parks at each wait executes each body once and ends with its result", async () => {
+test("P9: a run that waits repeatedly executes each body once and ends with its result", async () => {
   const bodies: string[] = [];
   const times: number[] = [];
   const ids: string[] = [];
@@ -47,13 +47,13 @@ test("P9: a run that parks at each wait executes each body once and ends with it
   expect(steps.map(({ name }) => name)).toEqual(["a", "now", "short", "b", "short#2", "b#2"]);
   for (const { untilMs, atMs = 0 } of steps.filter(({ kind }) => kind === "sleep")) {
     expect(untilMs).toBe(atMs + 30);
-    // G7: what follows a sleep is recorded when it is over, by the same clock.
+    // G7: the step after a sleep is recorded after its end, by the same clock.
     const next = steps.find((step) => (step.atMs ?? 0) > atMs);
     expect(next?.atMs).toBeGreaterThanOrEqual(untilMs ?? 0);
   }
 });
 
-test("G7: signals are kept from before the wait, come in order and once; those a schema refuses are dropped and told", async () => {
+test("G7: buffers signals, delivers them once in order, and drops and records invalid ones", async () => {
   const workflow = defineWorkflow("signals", { version: 1 }, async (w) => {
     const first = await w.signal("approve", { schema: approval });
     await w.sleep("pause", 20);
@@ -69,11 +69,11 @@ test("G7: signals are kept from before the wait, come in order and once; those a
   await runs.signal(ref, "approve", { payload: { by: "ann" }, id: "1", by: "ann" });
   await runs.signal(ref, "approve", { payload: { by: "ann" }, id: "1" });
   runs.work({ workflows: [workflow], workerId: "test" });
-  await until("the first is taken", async () =>
+  await until("the first is consumed", async () =>
     (await runs.steps(ref)).find(({ name }) => name === "pause"),
   );
   await runs.signal(ref, "approve", { payload: { by: "bob" } });
-  await until("the time is over", async () =>
+  await until("the timeout has passed", async () =>
     (await runs.steps(ref)).find(({ name }) => name === "never"),
   );
   await runs.signal(ref, "other", { payload: "last" });
@@ -89,7 +89,7 @@ test("G7: signals are kept from before the wait, come in order and once; those a
   });
 });
 
-test("a step is tried again up to its attempts, fails for good the same way each time, and may be caught", async () => {
+test("retries a step up to its attempts; its failure is the same in each execution and can be caught", async () => {
   const tries: string[] = [];
   const keys = new Set<string>();
   const workflow = defineWorkflow("retries", { version: 1 }, async (w) => {
@@ -135,7 +135,7 @@ test("a step is tried again up to its attempts, fails for good the same way each
   expect(keys.size).toBe(1);
 });
 
-test("a body that takes too long is told and left behind; a result that is no JSON fails with its place", async () => {
+test("aborts and abandons a body after its timeout; a non-JSON result fails with its path", async () => {
   let told: unknown;
   const workflow = defineWorkflow("limits", { version: 1 }, async (w) => {
     const failures: string[] = [];
@@ -169,7 +169,7 @@ test("a body that takes too long is told and left behind; a result that is no JS
   );
 });
 
-test("branches that run at once each have their record; the slowest decides when the run goes on", async () => {
+test("records concurrent branches separately, and continues after the slowest", async () => {
   const bodies: string[] = [];
   const workflow = defineWorkflow("branches", { version: 1 }, async (w) => {
     const branch = async (name: string, ms: number) => {
@@ -188,7 +188,7 @@ test("branches that run at once each have their record; the slowest decides when
   expect(bodies.toSorted()).toEqual(["a/begin", "a/end", "b/begin", "b/end", "c/begin", "c/end"]);
 });
 
-test("a run that fails takes its steps back in reverse order, each once, and says why it failed", async () => {
+test("a failed run undoes its steps in reverse order, each once, and reports its error", async () => {
   const undone: string[] = [];
   let failures = 0;
   const workflow = defineWorkflow("undo", { version: 1 }, async (w) => {
@@ -231,7 +231,7 @@ test("a run that fails takes its steps back in reverse order, each once, and say
   ]);
 });
 
-test("cancelling a run tells the body at work, lets the function clean up, and undoes", async () => {
+test("a cancellation aborts the running body, lets the function clean up, and undoes the steps", async () => {
   const seen: string[] = [];
   const workflow = defineWorkflow("cancelled", { version: 1 }, async (w) => {
     await w.step("made", async () => 1, { undo: () => void seen.push("undo made") });
@@ -274,7 +274,7 @@ test("cancelling a run tells the body at work, lets the function clean up, and u
   });
 });
 
-test("a child is a run of its own: its result, its failure and the parent's cancellation travel", async () => {
+test("passes a child's result and failure to the parent, and the parent's cancellation to the child", async () => {
   const child = defineWorkflow("child", { version: 1 }, async (w, input: { how: string }) => {
     await w.sleep("a little", 10);
     if (input.how === "fail") throw new Error("no luck");
@@ -310,7 +310,7 @@ test("a child is a run of its own: its result, its failure and the parent's canc
   });
 });
 
-test("one run per key: attach answers it, reject refuses, supersede cancels it and begins when it has ended", async () => {
+test("one run per key: attach returns it, reject fails, supersede cancels it and starts after its end", async () => {
   const order: string[] = [];
   const workflow = defineWorkflow("keyed", { version: 1 }, async (w, input: { name: string }) => {
     await w.step("begin", async () => void order.push(`${input.name} begins`), {
@@ -320,7 +320,7 @@ test("one run per key: attach answers it, reject refuses, supersede cancels it a
   });
   const runs = work(workflow);
   const key = "rollout:demo/web";
-  // Those of one millisecond are listed by their ids.
+  // Runs of the same millisecond are sorted by id.
   const first = await runs.start(workflow, { name: "first" }, { key, id: "1" });
   expect(await runs.start(workflow, { name: "other" }, { key })).toEqual({
     id: first.id,
@@ -329,7 +329,7 @@ test("one run per key: attach answers it, reject refuses, supersede cancels it a
   await expect(
     runs.start(workflow, { name: "other" }, { key, onExisting: "reject" }),
   ).rejects.toMatchObject({ code: "run_exists" });
-  await until("the first begins", () => order.length > 0);
+  await until("the first starts", () => order.length > 0);
   const second = await runs.start(
     workflow,
     { name: "second" },
@@ -343,7 +343,7 @@ test("one run per key: attach answers it, reject refuses, supersede cancels it a
   expect(await ended(runs, workflow, last.id)).toMatchObject({ status: "done" });
   expect(await ended(runs, workflow, first.id)).toMatchObject({ status: "cancelled" });
   expect(await ended(runs, workflow, second.id)).toMatchObject({ status: "cancelled" });
-  // The second is cancelled before or after its first step; the last one begins behind both.
+  // The second is cancelled before or after its first step; the last one starts after both.
   expect(order.filter((line) => !line.startsWith("second"))).toEqual([
     "first begins",
     "first undone",
@@ -359,7 +359,7 @@ test("one run per key: attach answers it, reject refuses, supersede cancels it a
   ).toEqual([first.id]);
 });
 
-test("code that does not fit makes a run stuck with a reason, and code that fits goes on with it", async () => {
+test("unfit code blocks a run with a reason, and fitting code continues it", async () => {
   const bodies: string[] = [];
   const step = async () => void bodies.push("x");
   const old = defineWorkflow("changing", { version: 1 }, async (w) => {
@@ -390,7 +390,7 @@ test("code that does not fit makes a run stuck with a reason, and code that fits
   const clashRuns = harness.openRuns();
   const clashWorker = clashRuns.work({ workflows: [clash], workerId: "clash" });
   await clashRuns.signal(ref, "wake");
-  await until("the clash is told", async () =>
+  await until("the mismatch is reported", async () =>
     (await clashRuns.get(ref))?.blockedReason?.includes(
       'the journal has "x" as a step, but the code makes it a sleep',
     ),
@@ -408,7 +408,7 @@ test("code that does not fit makes a run stuck with a reason, and code that fits
   expect(bodies).toEqual(["x", "x"]);
 });
 
-test("an input that newer code refuses fails no run that has records: it is stuck until the code takes it, and undone then", async () => {
+test("an input that newer code rejects blocks a run with records until code accepts it", async () => {
   const undone: string[] = [];
   const make = (version: number, input: z.ZodType<{ readonly name: string }>) =>
     defineWorkflow("stricter", { version, accepts: version === 1 ? [] : [1], input }, async (w) => {
@@ -440,7 +440,7 @@ test("an input that newer code refuses fails no run that has records: it is stuc
   expect(undone).toEqual(["make"]);
 });
 
-test("input that does not fit its schema, or is no JSON, starts nothing; what the schema adds is seen by the run", async () => {
+test("rejects input that is invalid or not JSON, and passes schema defaults to the run", async () => {
   const input = z.object({ name: z.string().min(1), replicas: z.number() });
   const workflow = defineWorkflow(
     "checked",
@@ -463,7 +463,7 @@ test("input that does not fit its schema, or is no JSON, starts nothing; what th
   expect(await ended(runs, workflow, id)).toMatchObject({ result: "web x 3" });
 });
 
-test("a Redis Cluster keeps the runs of a cluster in one slot, with their queues over several shards", async () => {
+test("a Redis Cluster has the runs of a cluster in one slot, with their queues over several shards", async () => {
   await using cluster = await startRedisCluster();
   const child = defineWorkflow("part", { version: 1 }, async (w, n: number) => {
     return await w.step("square", async () => n * n);
@@ -476,7 +476,7 @@ test("a Redis Cluster keeps the runs of a cluster in one slot, with their queues
   const runs = harness.openRuns({ redis: { url: cluster.url }, shards: 3 });
   runs.work({ workflows: [workflow, child], workerId: "test" });
   const key = "one";
-  // A producer waits for less than a second, which a machine with other work takes to connect to every node.
+  // A producer waits less than 1 s, but a loaded machine needs longer to connect to every node.
   const first = await until("the first start", () =>
     runs.start(workflow, undefined, { key, id: "first" }).catch(() => undefined),
   );

@@ -5,14 +5,16 @@ import { gone, ready } from "./object-conditions.ts";
 import { all, any } from "./wait-condition.ts";
 import type { WaitTarget } from "./wait-target.ts";
 
-test("everything that is wrong with a definition is said at once", () => {
+test("reports all issues of a definition together", () => {
   const define = () =>
     defineWorkflow(
       "Not a name",
       { version: 0, accepts: [3], kinds: ["Pod"] as never },
       undefined as unknown as () => Promise<void>,
     );
-  expect(define).toThrow(/name "Not a name".*version must be an integer >= 1 \(got 0\).*accepts.*kinds.*third argument/s);
+  expect(define).toThrow(
+    /name "Not a name".*version must be an integer >= 1 \(got 0\).*accepts.*kinds.*third argument/s,
+  );
 });
 
 const podRef: WaitTarget = { apiVersion: "v1", kind: "Pod", name: "a" };
@@ -32,13 +34,13 @@ defineWorkflow("types", { version: 1 }, async (w) => {
     undo: (result) => void result?.name,
   });
   await w.step("nothing", async ({ signal, attempt }) => void [signal, attempt]);
-  // @ts-expect-error a Date comes back as text
+  // @ts-expect-error a Date becomes text
   await w.step("date", async () => new Date());
-  // @ts-expect-error a bigint does not come back at all
+  // @ts-expect-error a bigint cannot be serialized
   await w.step("bigint", async () => ({ deep: [1n] }));
-  // @ts-expect-error a Map comes back empty
+  // @ts-expect-error a Map becomes empty
   await w.step("map", () => new Map<string, string>());
-  // @ts-expect-error a function is no data
+  // @ts-expect-error a function cannot be serialized
   await w.step("function", () => () => 1);
   // @ts-expect-error a step in a step
   await w.step("outer", () => w.step("inner", async () => 1));
@@ -64,10 +66,10 @@ defineWorkflow("types", { version: 1 }, async (w) => {
   ref.uid.toUpperCase();
   // @ts-expect-error objects are not recorded
   await w.step("get", (k) => k.get(ref));
-  // @ts-expect-error what was read is not to be changed
+  // @ts-expect-error objects returned by reads are frozen
   await w.step("change", async (k) => void ((await k.get(ref))!.metadata.labels = {}));
   const answer = await w.signal<{ ok: boolean }>("approve", { timeout: "1h" });
-  // @ts-expect-error null when the time is over
+  // @ts-expect-error null after the timeout
   void answer.ok;
   return named.name;
 });

@@ -58,7 +58,7 @@ describe("any", () => {
   });
 });
 
-test("groups hold groups", () => {
+test("nests groups", () => {
   const inner = any(told(pending("p")), told(met("b")));
   expect(judged(all(told(met("a")), inner))).toEqual({
     kind: "met",

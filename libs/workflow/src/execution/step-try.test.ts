@@ -16,7 +16,7 @@ function open() {
   return { tried, signals };
 }
 
-test("verbs are opened once, with the signal of the try, and only when asked for", async () => {
+test("opens verbs once, on first use, with the signal of the attempt", async () => {
   const { tried, signals } = open();
   const { signal, attempt, idempotencyKey } = tried;
   expect([attempt, idempotencyKey, signals]).toEqual([2, "key", []]);
@@ -26,7 +26,7 @@ test("verbs are opened once, with the signal of the try, and only when asked for
   expect(signals).toEqual([signal]);
 });
 
-test("the first end aborts the signal with its reason", () => {
+test("the first end() aborts the signal with its reason", () => {
   const { tried } = open();
   const { signal } = tried;
   expect(signal.aborted).toBe(false);
@@ -35,7 +35,7 @@ test("the first end aborts the signal with its reason", () => {
   expect(signal.reason).toEqual(new Error("first"));
 });
 
-test("a body that was left behind and asks for signal or verbs only now finds them aborted", () => {
+test("an abandoned body gets an aborted signal and aborted verbs", () => {
   const { tried, signals } = open();
   tried.end(() => new Error("over"));
   expect(tried.delete).toBeTypeOf("function");

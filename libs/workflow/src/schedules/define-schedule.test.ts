@@ -10,7 +10,7 @@ const backup = defineWorkflow(
   async (_w, { name }) => name,
 );
 
-test("says everything that is wrong at once", () => {
+test("reports all issues together", () => {
   const define = () =>
     defineSchedule("Nightly!", {
       cron: "61 * * * *",
@@ -45,7 +45,7 @@ test.each([
   expect(define).toThrow(message);
 });
 
-test("two that are due at other times have other texts", () => {
+test("different times have different texts", () => {
   const whens: Pick<ScheduleOptions<unknown>, "cron" | "every" | "timeZone">[] = [
     { cron: "0 3 * * *" },
     { cron: "0 4 * * *" },

@@ -63,7 +63,7 @@ test.each<{ what: string; steps: Record<string, StepRecord>; drop: string[] }>([
   expect(planResume(journal(steps))).toEqual({ kind: "resume", drop, kept, children: [] });
 });
 
-test("children that failed go on with it, those that did not are found as they are", () => {
+test("resumes failed children and keeps the others", () => {
   const other = { workflow: "smoke", id: "r.other" };
   const steps = journal({
     test: { kind: "child", error: busy, child },
@@ -72,7 +72,7 @@ test("children that failed go on with it, those that did not are found as they a
   expect(planResume(steps)).toMatchObject({ drop: ["test", "other"], children: [child] });
 });
 
-test("what was undone has no place to go on from", () => {
+test("cannot resume an undone run", () => {
   const steps = journal({
     a: { kind: "step" },
     b: { kind: "step", error: busy },

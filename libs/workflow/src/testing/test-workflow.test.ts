@@ -75,7 +75,7 @@ test.each([{ crash: undefined }, { crash: "approve" }])(
   },
 );
 
-test("a step that is tried again later began with its first try; an undo with its own", async () => {
+test("a retried step begins with its first attempt, an undo with its own", async () => {
   const t = begin();
   const busy = new KonvergeError("deferred", "busy", { retryAfterMs: 60_000 });
   t.failStep("create", busy, { times: 2 });
@@ -87,7 +87,7 @@ test("a step that is tried again later began with its first try; an undo with it
   expect(undo).toMatchObject({ kind: "undo", startedAtMs: undo?.atMs });
 });
 
-test("the first record behind a lost worker says so, and no other", async () => {
+test("marks only the first record after a lost worker", async () => {
   const t = begin();
   t.crashIn("create");
   t.crashAfter("approve");
@@ -96,14 +96,14 @@ test("the first record behind a lost worker says so, and no other", async () => 
   expect(told.map(([name]) => name)).toEqual(["create", "resize"]);
 });
 
-test("a crash in a body repeats that body alone", async () => {
+test("a crash in a body repeats only that body", async () => {
   const t = begin();
   t.crashIn("resize");
   expect(await play(t)).toMatchObject({ status: "done" });
   expect(t.bodies).toEqual(["create", "resize", "resize", "probe"]);
 });
 
-test("a step fails as often as the test says; given up, what was done is undone", async () => {
+test("fails a step as often as set, then undoes earlier steps", async () => {
   const twice = begin();
   twice.failStep("create", new Error("busy"), { times: 2 });
   expect(await play(twice)).toMatchObject({ status: "done" });
@@ -145,7 +145,7 @@ test.each(["failStep", "crashAfter", "crashIn"] as const)(
   },
 );
 
-test("code that is not the same each time comes to light", async () => {
+test("replay() detects nondeterministic code", async () => {
   let calls = 0;
   const impure = defineWorkflow("impure", { version: 1 }, async (w) => {
     calls += 1;
@@ -157,7 +157,7 @@ test("code that is not the same each time comes to light", async () => {
   await expect(t.replay()).rejects.toThrow("replay executed step 2 again");
 });
 
-test("what cannot be kept fails the run, with the cure, in place of trying for ever", async () => {
+test("fails the run with a suggested fix if a result cannot be stored", async () => {
   const long = defineWorkflow("long", { version: 1 }, async (w) => {
     for (let count = 0; count < 1_001; count += 1) await w.now();
   });
@@ -184,7 +184,7 @@ test("what cannot be kept fails the run, with the cure, in place of trying for e
   });
 });
 
-test("the idempotency key of a step is known outside of its body too", async () => {
+test("returns a step's idempotency key outside its body", async () => {
   const charge = defineWorkflow("charge", { version: 1 }, async (w) => {
     const keys = [];
     for (let n = 0; n < 2; n++) keys.push(await w.step("charge", (k) => k.idempotencyKey));
