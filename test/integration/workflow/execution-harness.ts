@@ -80,7 +80,7 @@ export function createExecutions(plain: RunStore, clients: Record<string, KubeCl
         if (end.kind === "waiting")
           await new Promise((resolve) => setTimeout(resolve, end.afterMs));
       }
-      throw new Error(`${id} has not ended after ${MAX_EXECUTIONS} activations`);
+      throw new Error(`${id} has not ended after ${MAX_EXECUTIONS} executions`);
     },
     dieAtCommit: (step, when) => void deaths.set(step, when),
   };

@@ -24,13 +24,13 @@ test("warns once at half of the step limit, and fails and undoes the run at the 
   runs.work({ workflows: [workflow], workerId: "test" });
   const { id } = await runs.start(workflow, undefined);
   const ref = { workflow: "steps", id };
-  const parked = await inStatus(runs, workflow, id, "waiting");
+  const waitingRun = await inStatus(runs, workflow, id, "waiting");
   const warning = {
     code: "many_steps",
     message:
       "the run has 500 recorded steps and fails at 1000; move parts of the work to child workflows",
   };
-  expect(parked.warnings).toEqual([warning]);
+  expect(waitingRun.warnings).toEqual([warning]);
   await runs.signal(ref, "go");
   const run = await ended(runs, workflow, id);
   expect(run).toMatchObject({

@@ -54,15 +54,15 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     readonly what: string;
     readonly arrange: (write: Match) => void;
   }[] = [
-    { what: "nothing goes wrong", arrange: () => undefined },
+    { what: "there is no fault", arrange: () => undefined },
     { what: "the request is lost", arrange: (write) => verbs.relay.loseRequest(write) },
-    { what: "the answer is lost", arrange: (write) => verbs.relay.loseAnswer(write) },
+    { what: "the response is lost", arrange: (write) => verbs.relay.loseAnswer(write) },
     {
       what: "the worker dies before the commit",
       arrange: () => verbs.runs.dieAtCommit("act", "before"),
     },
     {
-      what: "the answer is lost, and then the worker dies before the commit",
+      what: "the response is lost, and then the worker dies before the commit",
       arrange(write) {
         verbs.relay.loseAnswer(write);
         verbs.runs.dieAtCommit("act", "before");

@@ -124,8 +124,10 @@ test("reads and watches objects of other clusters there", async () => {
   runs.work({ workflows: [workflow], workerId: "test", clusters });
   runs.watch({ clusters, ...LEASE_AT });
   const { id } = await runs.start(workflow, here);
-  const parked = await inStatus(runs, workflow, id, "waiting");
-  expect(parked.waits?.[0]?.message).toContain(`Widget ${NAMESPACE}/${name} of cluster away: has`);
+  const waitingRun = await inStatus(runs, workflow, id, "waiting");
+  expect(waitingRun.waits?.[0]?.message).toContain(
+    `Widget ${NAMESPACE}/${name} of cluster away: has`,
+  );
   await neverRecheck(id);
   expect((await runs.waitedKinds()).map(({ cluster, waits }) => [cluster, waits])).toEqual(
     expect.arrayContaining([
@@ -273,12 +275,12 @@ describe("P12: contents of a Secret are not reported", () => {
   const CANARY = "canary-7f3a";
   test.each([
     {
-      how: "a predicate that throws it",
+      how: "a predicate that throws its contents",
       predicate: (secret: ApiObject) => {
         throw new Error(JSON.stringify(secret));
       },
     },
-    { how: "a predicate that says no", predicate: () => false },
+    { how: "a predicate that returns false", predicate: () => false },
   ])("$how", async ({ predicate }) => {
     const { client } = place();
     const metadata = { namespace: NAMESPACE, name, annotations: { note: CANARY } };
@@ -288,13 +290,13 @@ describe("P12: contents of a Secret are not reported", () => {
       await w.waitFor("second", field(ref, predicate), { timeout: "1h" });
     });
     const t = testWorkflow(workflow, refOf(secret), { kube: client });
-    const parked = await t.settle();
-    expect(parked.waits?.[0]?.message).toBe(
+    const waitingRun = await t.settle();
+    expect(waitingRun.waits?.[0]?.message).toBe(
       `Secret ${NAMESPACE}/${name}: does not meet the condition`,
     );
     const failed = await t.advance("1h");
     expect(failed.error?.message).toContain("not within 3600 s: Secret");
-    const told = JSON.stringify([parked, failed, [...(await t.steps())]]);
+    const visible = JSON.stringify([waitingRun, failed, [...(await t.steps())]]);
     expect(told).toContain(name);
     expect(told).not.toContain(CANARY);
     expect(told).not.toContain(Buffer.from(CANARY).toString("base64"));

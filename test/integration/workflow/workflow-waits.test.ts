@@ -113,9 +113,9 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
   };
   type Begun = Awaited<ReturnType<typeof begin>>;
   const says = async (workflow: AnyWorkflow, { runs, id }: Begun, words: string) => {
-    const parked = await inStatus(runs, workflow, id, "waiting");
-    expect(parked.waits?.[0]?.message).toContain(`Widget ${NAMESPACE}/${name}: ${words}`);
-    return parked;
+    const waitingRun = await inStatus(runs, workflow, id, "waiting");
+    expect(waitingRun.waits?.[0]?.message).toContain(`Widget ${NAMESPACE}/${name}: ${words}`);
+    return waitingRun;
   };
   const comesTo = async (workflow: AnyWorkflow, { runs, id }: Begun): Promise<Came> => {
     const run = await ended(runs, workflow, id);
@@ -123,7 +123,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     return run.result as Came;
   };
   /** Checks that the index of waits is empty. */
-  const expectNobodyWaits = async (workflow: AnyWorkflow) => {
+  const expectNoWaits = async (workflow: AnyWorkflow) => {
     const { waitKinds, waitRoot, rechecks } = runNames(harness.prefix, "default", workflow.name);
     expect(await harness.redis.exists(waitKinds, rechecks)).toBe(0);
     expect(await harness.redis.keys(`${waitRoot}*`)).toEqual([]);
@@ -139,7 +139,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect(value).toMatchObject({ ...ref, resourceVersion: expect.any(String) as string });
     // P12: only the ref.
     expect(Object.keys(value as ObjectRef).toSorted()).toEqual(Object.keys(ref).toSorted());
-    await expectNobodyWaits(workflow);
+    await expectNoWaits(workflow);
   });
 
   test.each([
@@ -174,7 +174,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
       message: "failed: says True",
     },
     {
-      what: "changed, which is refused here",
+      what: "changed, with onNewSpec fail",
       change: () => patch({ spec: { size: 2 } }),
       options: { onNewSpec: "fail" as const },
       code: "superseded",
@@ -189,7 +189,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const came = await comesTo(workflow, begun);
     expect(came).toMatchObject({ code: row.code });
     expect(came.message).toContain(row.message);
-    await expectNobodyWaits(workflow);
+    await expectNoWaits(workflow);
     if (row.finalizers !== undefined) {
       const body = { metadata: { finalizers: null } };
       await client.patch(widgets, place(), { type: "merge", body }, { unguarded: true });
@@ -212,8 +212,8 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await report(1, "True", "Stalled");
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
-    const parked = await says(workflow, begun, "failed: says True");
-    expect(parked.waitingUntilMs).toBeGreaterThan(Date.now() + 20_000);
+    const waitingRun = await says(workflow, begun, "failed: says True");
+    expect(waitingRun.waitingUntilMs).toBeGreaterThan(Date.now() + 20_000);
     await report(1);
     expect((await comesTo(workflow, begun)).code).toBeUndefined();
   });
@@ -234,7 +234,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const came = await comesTo(workflow, begun);
     expect(came.code).toBe("wait_timeout");
     expect(came.message).toBe(`not within 0.05 s: Widget ${NAMESPACE}/${name}: says False`);
-    await expectNobodyWaits(workflow);
+    await expectNoWaits(workflow);
   });
 
   test("a run rechecks its objects without a watch", async () => {
@@ -257,7 +257,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await says(workflow, begun, "has no Ready condition");
     await begun.runs.cancel({ workflow: workflow.name, id: begun.id });
     expect(await ended(begun.runs, workflow, begun.id)).toMatchObject({ status: "cancelled" });
-    await expectNobodyWaits(workflow);
+    await expectNoWaits(workflow);
   });
 
   test("field, condition, any: waits for an object that does not exist yet", async () => {
@@ -302,8 +302,10 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     await setStatus({ startTime, active: 1 });
     const workflow = waiting((target) => complete(target));
     const begun = await begin(workflow, refOf(job));
-    const parked = await inStatus(begun.runs, workflow, begun.id, "waiting");
-    expect(parked.waits?.[0]?.message).toBe(`Job ${NAMESPACE}/${name}: 0 Pods succeeded, 1 active`);
+    const waitingRun = await inStatus(begun.runs, workflow, begun.id, "waiting");
+    expect(waitingRun.waits?.[0]?.message).toBe(
+      `Job ${NAMESPACE}/${name}: 0 Pods succeeded, 1 active`,
+    );
     const conditions = ["SuccessCriteriaMet", "Complete"].map((type) => ({
       type,
       status: "True",
@@ -319,8 +321,12 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const ref = { ...(await create()), apiVersion: `${GROUP}/v9` };
     const workflow = waiting((target) => ready(target));
     const begun = await begin(workflow, ref);
-    const parked = await says(workflow, begun, "cannot be read: the cluster does not serve Widget");
-    expect(parked.waitingUntilMs).toBeGreaterThan(Date.now());
+    const waitingRun = await says(
+      workflow,
+      begun,
+      "cannot be read: the cluster does not serve Widget",
+    );
+    expect(waitingRun.waitingUntilMs).toBeGreaterThan(Date.now());
   });
 });
 

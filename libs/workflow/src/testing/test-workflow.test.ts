@@ -56,12 +56,12 @@ test.each(["create", "soak", "approve", "resize", "smoke", "now"])(
 );
 
 test.each([{ crash: undefined }, { crash: "approve" }])(
-  "a record tells since when its step or wait went on, over other wake-ups, crash in it: %o",
+  "a record has the begin of its step or wait across other wake-ups, with crash %o",
   async ({ crash }) => {
     const t = begin();
     await t.advance("30m");
     await t.advance("5m");
-    // Nothing of it is wanted: the wait goes on.
+    // The signal does not fit, so the wait continues.
     await t.signal("other");
     const approve = { step: "approve", kind: "signal", sinceMs: 1_800_000 };
     expect((await t.run()).waits).toMatchObject([approve]);

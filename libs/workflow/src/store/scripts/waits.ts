@@ -1,6 +1,6 @@
 import { readLua, type LuaPart } from "@konverge/redis";
 
-/** How long after a run was parked its waits are checked, whatever the watches report; in ms. */
+/** Delay before a waiting run rechecks its objects without an event, in ms. */
 export const RECHECK_MS = 30_000;
 
 /** Between two sweeps of the fleet that return such runs, in ms; a little less than the time between two of one worker. */
