@@ -129,8 +129,7 @@ class RunWorker implements QueueWorker {
     cancelRequested: AbortSignal,
   ): Promise<ExecutionEnd> {
     const { store, workflow, startChild, clusters, observer, onWarning } = this.#options;
-    const onRecorded =
-      observer && ((step: RecordedStep) => void observer.recorded(workflow.name, step));
+    const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
     const beganMs = performance.now();
     const end = await runExecution({
       store,

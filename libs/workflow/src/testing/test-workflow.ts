@@ -75,7 +75,7 @@ export function testWorkflow<I>(
   input: NoInfer<I>,
   options: TestWorkflowOptions = {},
 ): TestRun {
-  return new MemoryTestRun(workflow as AnyWorkflow, input, options);
+  return new MemoryTestRun(workflow, input, options);
 }
 
 class MemoryTestRun implements TestRun {
