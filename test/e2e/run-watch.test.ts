@@ -104,6 +104,6 @@ test("a cancelled run goes on by retry --from-failed-step, approved with a token
   const nothing = await konverge("run", "retry", id, ...action);
   expect([nothing.code, nothing.stderr]).toEqual([
     4,
-    expect.stringMatching(/nothing to try again/),
+    expect.stringMatching(/succeeded and cannot be retried/),
   ]);
 });
