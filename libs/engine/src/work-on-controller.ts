@@ -40,7 +40,7 @@ export function workOnController(
     runtime: runtimeOf(controller, cache, options),
     report,
     loop,
-    putOffMs: past?.throttle.putOffMs,
+    putOffMs: past && ((lease) => past.throttle.putOffMs(lease)),
     tracing,
   });
   return queue.work({

@@ -8,7 +8,7 @@ import {
   type Writer,
 } from "./controller-history.ts";
 import { FleetReports } from "./fleet-reports.ts";
-import { createHistoryBatch } from "./history-batch.ts";
+import { HistoryCollector } from "./history-collector.ts";
 import { createSuspicion } from "./suspicion.ts";
 
 const FLUSH_MS = 1_000;
@@ -30,7 +30,7 @@ export class AttemptHistory {
   readonly #options: AttemptHistoryOptions;
   readonly #controllers = new Map<string, ControllerHistory>();
   readonly #collected: Collected = {
-    batch: createHistoryBatch(),
+    batch: new HistoryCollector(),
     suspicion: createSuspicion(),
     reports: new FleetReports(),
     writers: new Map<string, Writer>(),

@@ -20,8 +20,8 @@ import { emitEvent } from "./emit-event.ts";
 import { createFailureAlerts, type FailureAlerts } from "./failure-alerts.ts";
 import { findLoop } from "./find-loop.ts";
 import type { FleetReports } from "./fleet-reports.ts";
-import { takenFrom, type HistoryCollector } from "./history-batch.ts";
-import { createLoopThrottle, type FoundLoop, type LoopThrottle } from "./loop-throttle.ts";
+import { takenFrom, type HistoryCollector } from "./history-collector.ts";
+import { LoopThrottle, type FoundLoop } from "./loop-throttle.ts";
 import type { Suspicion } from "./suspicion.ts";
 
 /** Takeovers of one field from one manager within an episode: us, them, us, them, us. */
@@ -66,7 +66,7 @@ export class ControllerHistory {
     const { controller, queue, workerId, log, metrics, client } = options;
     this.#options = options;
     this.#collected = collected;
-    this.throttle = createLoopThrottle({
+    this.throttle = new LoopThrottle({
       workerId,
       loopProtection: controller.loopProtection,
       readRecords: ({ id }) => readRecords(queue, id, RECORDS_READ_TO_THROTTLE),

@@ -2,7 +2,7 @@ import type { AttemptRecord } from "@konverge/records";
 import type { Trigger } from "@konverge/core";
 import type { AttemptLease } from "@konverge/queue";
 import { expect, test } from "vitest";
-import { createLoopThrottle } from "./loop-throttle.ts";
+import { LoopThrottle } from "./loop-throttle.ts";
 
 const KEY = "pools/default/pools.x/default/a";
 const attempt = (...triggers: Trigger[]) => ({ id: KEY, triggers }) as unknown as AttemptLease;
@@ -19,7 +19,7 @@ const foreign: Trigger = { kind: "watch", by: "watch pools", resourceVersion: "6
 function open(loopProtection: "throttle" | "report" = "throttle") {
   const clock = { nowMs: 1_000_000 };
   const ended: string[] = [];
-  const throttle = createLoopThrottle({
+  const throttle = new LoopThrottle({
     workerId: "w",
     loopProtection,
     readRecords: async () => [ran()],

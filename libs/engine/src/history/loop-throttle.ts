@@ -15,25 +15,6 @@ const BACKOFF: BackoffPolicy = {
 const FORGOTTEN_AFTER_MS = 600_000;
 const NO_VERSIONS: ReadonlySet<string> = new Set();
 
-/**
- * Throttles keys in a reconcile loop, in all workers: the next start is delayed, never dropped. A user request or an external
- * change ends the throttling. For an ownership flip only a user request does, because all its changes are external.
- */
-export interface LoopThrottle {
-  /** Delay of the start of an attempt, in ms; 0 to start now. Makes no calls unless the key is throttled. */
-  readonly putOffMs: (attempt: AttemptLease) => number | Promise<number>;
-  readonly stateOf: (key: string) => LoopState | undefined;
-  readonly start: (key: string, found: FoundLoop) => void;
-  /** Called for each attempt that ran. */
-  readonly ended: (key: string, record: AttemptRecord) => void;
-  /** Returns the changes since the last call, for other workers. */
-  readonly takeChanges: () => Map<string, string | undefined>;
-  /** Takes back changes that could not be sent. */
-  readonly putBack: (unsent: ReadonlyMap<string, string | undefined>) => void;
-  /** Adopts the state that all workers share. */
-  readonly learn: (shared: ReadonlyMap<string, string>) => void;
-}
-
 /** A detected loop: the number of attempts or flips, the fields, the other managers. */
 export interface FoundLoop {
   readonly kind: LoopState["kind"];
@@ -53,102 +34,131 @@ export interface LoopThrottleOptions {
   readonly random?: () => number;
 }
 
-export function createLoopThrottle(options: LoopThrottleOptions): LoopThrottle {
-  const { workerId, readRecords, onEnded, now = Date.now, random = Math.random } = options;
-  let loops = new Map<string, LoopState>();
-  let changes = new Map<string, string | undefined>();
+/**
+ * Throttles keys in a reconcile loop, in all workers: the next start is delayed, never dropped. A user request or an external
+ * change ends the throttling. For an ownership flip only a user request does, because all its changes are external.
+ */
+export class LoopThrottle {
+  readonly #options: LoopThrottleOptions;
+  readonly #now: () => number;
+  #loops = new Map<string, LoopState>();
+  /** Not sent yet; undefined for an ended loop. */
+  #changes = new Map<string, string | undefined>();
 
-  const set = (key: string, state: LoopState) => {
-    loops.set(key, state);
-    changes.set(key, JSON.stringify(state));
-  };
-  const end = (key: string, state: LoopState) => {
-    loops.delete(key);
-    changes.set(key, undefined);
-    onEnded(key, state);
-  };
-  const delay = (step: number) => {
-    const next = nextDelay(BACKOFF, step, random);
-    return next.kind === "wait" ? next.afterMs : BACKOFF.capMs;
-  };
+  constructor(options: LoopThrottleOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+  }
 
-  const restMs = ({ untilMs }: LoopState) => Math.max(0, untilMs - now());
+  /** Delay of the start of an attempt, in ms; 0 to start now. Makes no calls unless the key is throttled. */
+  putOffMs(attempt: AttemptLease): number | Promise<number> {
+    const state = this.#loops.get(attempt.id);
+    if (state === undefined) return 0;
+    if (attempt.triggers.some(isPerson)) {
+      this.#end(attempt.id, state);
+      return 0;
+    }
+    if (this.#options.loopProtection === "report") return 0;
+    // Checked even if the start is due: an external change ends the loop at any time.
+    const open =
+      state.kind === "ownershipFlip"
+        ? []
+        : attempt.triggers.filter((trigger) => !isOwnTrigger(trigger, NO_VERSIONS));
+    return open.length === 0 ? this.#restMs(state) : this.#look(attempt, state, open);
+  }
+
+  stateOf(key: string): LoopState | undefined {
+    return this.#loops.get(key);
+  }
+
+  start(key: string, found: FoundLoop): void {
+    if (this.#loops.has(key)) return;
+    const sinceMs = this.#now();
+    const { kind, count } = found;
+    const what = { kind, count, paths: [...found.paths], managers: [...found.managers] };
+    const { workerId: worker } = this.#options;
+    this.#set(key, { ...what, step: 0, sinceMs, untilMs: sinceMs + this.#delayMs(0), worker });
+  }
+
+  /** Called for each attempt that ran. */
+  ended(key: string, record: AttemptRecord): void {
+    const state = this.#loops.get(key);
+    if (state === undefined) return;
+    if (!continues(state, record)) {
+      // During contention the other manager may only be slower; the loop ends by age.
+      if (state.kind !== "ownershipFlip") this.#end(key, state);
+      return;
+    }
+    const step = state.step + 1;
+    const untilMs = this.#now() + this.#delayMs(step);
+    this.#set(key, { ...state, step, count: state.count + 1, untilMs });
+  }
+
+  /** Returns the changes since the last call, for other workers. */
+  takeChanges(): Map<string, string | undefined> {
+    for (const [key, state] of this.#loops) {
+      if (state.untilMs + FORGOTTEN_AFTER_MS < this.#now()) this.#end(key, state);
+    }
+    const taken = this.#changes;
+    this.#changes = new Map();
+    return taken;
+  }
+
+  /** Takes back changes that could not be sent. */
+  putBack(unsent: ReadonlyMap<string, string | undefined>): void {
+    this.#changes = new Map([...unsent, ...this.#changes]);
+  }
+
+  /** Adopts the state that all workers share. */
+  learn(shared: ReadonlyMap<string, string>): void {
+    const learned = new Map<string, LoopState>();
+    for (const [key, text] of shared) {
+      const parsed = loopStateSchema.safeParse(JSON.parse(text));
+      // Skips the state of another version.
+      if (parsed.success) learned.set(key, parsed.data);
+    }
+    // Local changes since then are newer.
+    for (const [key, change] of this.#changes) {
+      const state = this.#loops.get(key);
+      if (change === undefined) learned.delete(key);
+      else if (state !== undefined) learned.set(key, state);
+    }
+    this.#loops = learned;
+  }
+
   /** `open`: triggers that may be caused by own writes. */
-  const look = async (attempt: AttemptLease, state: LoopState, open: readonly Trigger[]) => {
+  async #look(attempt: AttemptLease, state: LoopState, open: readonly Trigger[]): Promise<number> {
     // The last writes may be those of another worker, stored by `end` before this attempt began.
     // Without the records it counts as an external change: an extra run is harmless.
-    const records = await readRecords(attempt).catch((): AttemptRecord[] => []);
+    const records = await this.#options.readRecords(attempt).catch((): AttemptRecord[] => []);
     const versions = writtenVersions(records);
-    if (open.every((trigger) => isOwnTrigger(trigger, versions))) return restMs(state);
-    end(attempt.id, state);
+    if (open.every((trigger) => isOwnTrigger(trigger, versions))) return this.#restMs(state);
+    this.#end(attempt.id, state);
     return 0;
-  };
+  }
 
-  return {
-    putOffMs: (attempt) => {
-      const state = loops.get(attempt.id);
-      if (state === undefined) return 0;
-      if (attempt.triggers.some(isPerson)) {
-        end(attempt.id, state);
-        return 0;
-      }
-      if (options.loopProtection === "report") return 0;
-      // Checked even if the start is due: an external change ends the loop at any time.
-      const open =
-        state.kind === "ownershipFlip"
-          ? []
-          : attempt.triggers.filter((trigger) => !isOwnTrigger(trigger, NO_VERSIONS));
-      return open.length === 0 ? restMs(state) : look(attempt, state, open);
-    },
-    stateOf: (key) => loops.get(key),
-    start: (key, found) => {
-      if (loops.has(key)) return;
-      const atMs = now();
-      const { kind, count } = found;
-      const what = { kind, count, paths: [...found.paths], managers: [...found.managers] };
-      set(key, { ...what, step: 0, sinceMs: atMs, untilMs: atMs + delay(0), worker: workerId });
-    },
-    ended: (key, record) => {
-      const state = loops.get(key);
-      if (state === undefined) return;
-      if (!goesOn(state, record)) {
-        // During contention the other manager may only be slower; the loop ends by age.
-        if (state.kind !== "ownershipFlip") end(key, state);
-        return;
-      }
-      const step = state.step + 1;
-      set(key, { ...state, step, count: state.count + 1, untilMs: now() + delay(step) });
-    },
-    takeChanges: () => {
-      for (const [key, state] of loops) {
-        if (state.untilMs + FORGOTTEN_AFTER_MS < now()) end(key, state);
-      }
-      const taken = changes;
-      changes = new Map();
-      return taken;
-    },
-    putBack: (unsent) => {
-      changes = new Map([...unsent, ...changes]);
-    },
-    learn: (shared) => {
-      const learned = new Map<string, LoopState>();
-      for (const [key, text] of shared) {
-        const parsed = loopStateSchema.safeParse(JSON.parse(text));
-        // Skips the state of another version.
-        if (parsed.success) learned.set(key, parsed.data);
-      }
-      // Local changes since then are newer.
-      for (const [key, change] of changes) {
-        const state = loops.get(key);
-        if (change === undefined) learned.delete(key);
-        else if (state !== undefined) learned.set(key, state);
-      }
-      loops = learned;
-    },
-  };
+  #set(key: string, state: LoopState): void {
+    this.#loops.set(key, state);
+    this.#changes.set(key, JSON.stringify(state));
+  }
+
+  #end(key: string, state: LoopState): void {
+    this.#loops.delete(key);
+    this.#changes.set(key, undefined);
+    this.#options.onEnded(key, state);
+  }
+
+  #restMs({ untilMs }: LoopState): number {
+    return Math.max(0, untilMs - this.#now());
+  }
+
+  #delayMs(step: number): number {
+    const next = nextDelay(BACKOFF, step, this.#options.random ?? Math.random);
+    return next.kind === "wait" ? next.afterMs : BACKOFF.capMs;
+  }
 }
 
-function goesOn(state: LoopState, record: AttemptRecord): boolean {
+function continues(state: LoopState, record: AttemptRecord): boolean {
   switch (state.kind) {
     case "selfTriggered":
       return record.writes.length > 0;
