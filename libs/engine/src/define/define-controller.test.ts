@@ -39,7 +39,7 @@ test.each([
   ["conflictRetry", "never", "/conflictRetry", "inline, job or both"],
   ["maxFailures", 0, "/maxFailures", "omit it"],
   ["agingTime", "1ms", "/agingTime", "longer than 99 ms"],
-  ["weights", { a: -1 }, "/weights/a", "give a number"],
+  ["weights", { a: -1 }, "/weights/a", "must be a number"],
   ["use", [1], "/use", "entry 0 must be a function"],
   ["reconcile", undefined, "/reconcile", "must be a function"],
   ["cleanup", true, "/cleanup", '"abandon"'],
@@ -47,10 +47,10 @@ test.each([
   ["backoff", { failures: {} }, "/backoff/failures", "valid options: conflict, failure, rejected"],
   ["backoff", { failure: 30 }, "/backoff/failure", "write a backoff policy"],
   ["backoff", { failure: { base: 1 } }, "/backoff/failure/base", "valid options: baseMs"],
-  ["backoff", { failure: { baseMs: 0 } }, "/backoff/failure/baseMs", "above 0"],
-  ["backoff", { failure: { capMs: 1 } }, "/backoff/failure/capMs", "at least baseMs (250)"],
-  ["backoff", { conflict: { factor: 0.5 } }, "/backoff/conflict/factor", "at least 1"],
-  ["backoff", { rejected: { steps: -1 } }, "/backoff/rejected/steps", "from 0"],
+  ["backoff", { failure: { baseMs: 0 } }, "/backoff/failure/baseMs", "must be > 0"],
+  ["backoff", { failure: { capMs: 1 } }, "/backoff/failure/capMs", "must be >= baseMs (250)"],
+  ["backoff", { conflict: { factor: 0.5 } }, "/backoff/conflict/factor", "must be >= 1"],
+  ["backoff", { rejected: { steps: -1 } }, "/backoff/rejected/steps", "integer >= 0"],
   ["backoff", { rejected: { jitter: "full" } }, "/backoff/rejected/jitter/kind", "proportional"],
 ])("%s %j is refused at %s", (option, value, pointer, detail) => {
   expect(issuesOf({ [option]: value })).toEqual([
