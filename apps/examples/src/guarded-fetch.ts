@@ -21,7 +21,8 @@ const work = async () => {
   while (left > 0) {
     left -= 1;
     try {
-      const response = await call(url, { signal: AbortSignal.timeout(5_000) });
+      // The time includes the wait for a token.
+      const response = await call(url, { signal: AbortSignal.timeout(30_000) });
       await response.arrayBuffer();
     } catch (error) {
       // Deferred: the breaker is open, or the server requested a pause. Otherwise the server failed.

@@ -1,6 +1,8 @@
 import { randomInt } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { isKonvergeError } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
+import type { GuardChildConfig } from "./guard-child.ts";
 import {
   eventsOf,
   expectBound,
@@ -35,28 +37,31 @@ afterEach(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-const startAll = (count: number, ownProbe: (n: number) => boolean = () => true) =>
-  Promise.all(Array.from({ length: count }, (_, n) => fleet.start({ ownProbe: ownProbe(n) })));
+const startAll = (count: number, own: (n: number) => Partial<GuardChildConfig> = () => ({})) =>
+  Promise.all(Array.from({ length: count }, (_, n) => fleet.start(own(n))));
 const callsOf = ({ id }: FleetWorker, sinceMs = 0) =>
   server.calls.filter((call) => call.worker === id && call.arrivedMs >= sinceMs);
 const everybodyCalls = (sinceMs = monotonicMs()) =>
-  until(
-    "every worker calls",
-    () => fleet.workers.every((worker) => callsOf(worker, sinceMs).length > 0),
-    30_000,
+  until("every worker calls", () =>
+    fleet.workers.every((worker) => callsOf(worker, sinceMs).length > 0),
   );
 const pass = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function readBreaker() {
   await using control = openGuardControl({ redis: { url: redisUrl }, prefix: fleet.prefix });
-  const view = await control.read(`fleet-${serial - 1}`);
-  if (view === undefined) throw new Error("nobody has guarded this cluster");
+  // It waits for Redis less than a busy machine may take.
+  const view = await until("an answer of Redis", () =>
+    control.read(`fleet-${serial - 1}`).catch((error: unknown) => {
+      if (isKonvergeError(error) && error.code === "redis_unavailable") return undefined;
+      throw error;
+    }),
+  );
   return view;
 }
 
 test(
   `P5: 8 processes stay below rate * T + burst in every window, killed and stopped at random (seed ${seed})`,
-  { timeout: 240_000 },
+  { timeout: 400_000 },
   async () => {
     const random = seededRandom(seed);
     const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
@@ -103,36 +108,38 @@ test(
     }
     await Promise.all(resuming);
 
-    // Once more from a full bucket, and then without an end.
-    fleet.order({ lanes: 0 });
-    await pass(2_000);
-    fleet.order({ lanes: 20 });
-    await everybodyCalls();
+    // Once more from a full bucket, and then without an end. Without a burst the bound has not been tested: a machine that is
+    // busy elsewhere tries again.
+    await until(
+      "a burst",
+      async () => {
+        fleet.order({ lanes: 0 });
+        await pass(2_000);
+        fleet.order({ lanes: 20 });
+        await everybodyCalls();
+        const allowedMs = server.calls.map((call) => call.allowedMs);
+        return largestExcess(allowedMs, RATE) > BURST / 2;
+      },
+      90_000,
+    );
     expect(fleet.workers).toHaveLength(WORKERS);
     const saturatedMs = monotonicMs();
     const saturated = () => server.calls.filter((call) => call.arrivedMs >= saturatedMs);
-    await until("calls of a fleet that has more to do", () => saturated().length >= 600, 30_000);
-    const share = saturated().length / WORKERS;
-    for (const worker of fleet.workers) {
-      expect(callsOf(worker, saturatedMs).length).toBeGreaterThan(share / 4);
-    }
+    await until("calls of a fleet that has more to do", () => saturated().length >= 600);
+    await until("a fair share for each", () => {
+      const share = saturated().length / WORKERS;
+      return fleet.workers.every((worker) => callsOf(worker, saturatedMs).length > share / 4);
+    });
     expectBound(server.calls, limits);
-    // Else the bursts have tested nothing.
-    expect(
-      largestExcess(
-        server.calls.map((call) => call.allowedMs),
-        RATE,
-      ),
-    ).toBeGreaterThan(BURST / 2);
   },
 );
 
 test(
   "P6: an outage opens the breaker for all, one probe at a time finds its end, also when the prober is killed",
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     // Half of them make the probe themselves; of the others any call may be it.
-    const all = await startAll(WORKERS, (n) => n % 2 === 0);
+    const all = await startAll(WORKERS, (n) => ({ ownProbe: n % 2 === 0 }));
     fleet.order({ lanes: 4 });
     await everybodyCalls();
 
@@ -155,19 +162,15 @@ test(
     const prober = all.find(({ id }) => id === hanging?.worker);
     await prober?.kill();
     await until("the connection of the killed prober ends", () => hanging!.endedMs < Infinity);
-    await until(
-      "a probe of another",
-      () => probes().some((call) => call.arrivedMs > hanging!.endedMs),
-      30_000,
+    await until("a probe of another", () =>
+      probes().some((call) => call.arrivedMs > hanging!.endedMs),
     );
 
     server.answer = () => 200;
     server.release();
     const left = all.filter((worker) => worker !== prober);
-    await until(
-      "every worker sees the breaker closed",
-      () => left.every((worker) => eventsOf(worker, "breaker").at(-1)?.mode === "closed"),
-      30_000,
+    await until("every worker sees the breaker closed", () =>
+      left.every((worker) => eventsOf(worker, "breaker").at(-1)?.mode === "closed"),
     );
     await fleet.start().then((worker) => worker.order({ lanes: 4 }));
     await everybodyCalls();
@@ -231,7 +234,8 @@ test("two workers with different limits: the later ones count, and both say so",
 });
 
 test("a refused login pauses its worker and a broken network takes its worker out; neither opens the breaker", async () => {
-  const [denied, cutOff, ...well] = await startAll(4);
+  // On a busy machine none but the cut off worker may run into a deadline.
+  const [denied, cutOff, ...well] = await startAll(4, () => ({ deadlineMs: 20_000 }));
   fleet.order({ lanes: 2 });
   await everybodyCalls();
 

@@ -153,8 +153,8 @@ export class Fleet implements AsyncDisposable {
       words.push(word);
       if (word.kind === "ready") ready.resolve();
     });
-    child.once("exit", () => {
-      ready.reject(new Error(`worker ${id} ended before it was ready`));
+    child.once("exit", (code, signal) => {
+      ready.reject(new Error(`worker ${id} ended before it was ready: ${signal ?? code}`));
     });
     const worker: FleetWorker = {
       id,

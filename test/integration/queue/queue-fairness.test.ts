@@ -56,8 +56,9 @@ test("a resync starts within its ageing bound, however many tenants have more ur
   const ageingMs = 10_000;
   const queue = harness.open();
   const starts: number[] = [];
-  // As many requests wait at any time as there are tenants, so that places in the queue hardly move.
-  const tenants = Array.from({ length: 2_000 }, (_, n) => inTenant(`t${n}`, "x"));
+  // As many requests wait at any time as there are tenants, so that places in the queue hardly move. Few enough for a slow
+  // machine to start each of them within the bound.
+  const tenants = Array.from({ length: 400 }, (_, n) => inTenant(`t${n}`, "x"));
   await requestMany(queue, tenants, "interactive");
   await queue.request(inTenant("z", "resynced"), { kind: "resync" }, { class: "resync" });
   const boundMs = performance.now() + ageingMs;
@@ -77,7 +78,7 @@ test("a resync starts within its ageing bound, however many tenants have more ur
   await until("the start of the resync", () => resynced, 3 * ageingMs);
   await worker.kill();
   // It had to wait for its age, else this says nothing.
-  expect(starts.length).toBeGreaterThan(2_000);
+  expect(starts.length).toBeGreaterThan(tenants.length);
   // Counted and not timed: a machine that stalls starts nothing else either.
   expect(starts.filter((atMs) => atMs > boundMs).length).toBeLessThan(20);
 }, 60_000);
