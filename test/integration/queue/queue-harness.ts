@@ -90,7 +90,7 @@ export function useQueues(): QueueHarness {
  * Asks again what Redis has not answered in time. The shared one is always there, but a producer waits for it only 0.9 s, which
  * is less than a busy machine may take.
  */
-function patient(queue: WorkQueue): WorkQueue {
+export function patient(queue: WorkQueue): WorkQueue {
   return new Proxy(queue, {
     get(target, name) {
       const own: unknown = Reflect.get(target, name, target);

@@ -10,7 +10,7 @@ import { createWorkQueue } from "@konverge/queue";
 import { guard as dieWithUs, startRedis } from "@konverge/apiserver";
 import { openConsumer } from "@konverge/redis";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
-import { CLUSTER, CONTROLLER, hold, keyOf, workOn } from "../queue/queue-harness.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 
 const http = { kind: "http" } as const;
@@ -96,7 +96,7 @@ test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledge
     permit.settle({ kind: "response", status: 200 });
     return { kind: "done" };
   });
-  const running = await queue.request(keyOf("running"), http);
+  const running = await patient(queue).request(keyOf("running"), http);
   await until("it runs", () => worker.active === 1);
   const replicated = new Redis(primary.url);
   replicated.on("error", () => undefined);
