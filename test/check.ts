@@ -1,4 +1,4 @@
-/** What `npm run check` runs: the static checks and the unit tests, all of them, so that one run shows everything that is wrong. */
+/** Implements `npm run check`: runs all static checks and unit tests, so that one run shows every problem. */
 import { runChecks, STATIC_CHECKS } from "./runner/static-checks.ts";
 
 const verdicts = runChecks([...STATIC_CHECKS, "test:unit"]);

@@ -16,7 +16,7 @@ test("docs/configuration.md lists every setting under its names", () => {
   expect(rows).toEqual(describeSettings().map(({ key, env }) => ({ key, env })));
 });
 
-test("docs/dependencies.md justifies every dependency, and none that is not there", () => {
+test("docs/dependencies.md justifies exactly the existing dependencies", () => {
   interface Manifest {
     readonly dependencies?: Record<string, string>;
     readonly devDependencies?: Record<string, string>;
@@ -56,7 +56,7 @@ test("docs/guarantees.md names test files that exist", () => {
 });
 
 const PAGES = globSync(["*.md", "docs/**/*.md", "{apps,libs,infra,test}/*/README.md"]);
-test.each(PAGES)("the links of %s lead somewhere", (page) => {
+test.each(PAGES)("the links of %s resolve", (page) => {
   const text = read(page).replaceAll(/```.*?```/gs, "");
   const links = [...text.matchAll(/\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]*))?\)/g)].filter(
     ([, path = "", anchor]) => {
@@ -65,7 +65,7 @@ test.each(PAGES)("the links of %s lead somewhere", (page) => {
     },
   );
   expect(links.map(([link]) => link)).toEqual([]);
-  // Files that are named without a link.
+  // Files named without a link.
   const named = [...text.matchAll(/`((?:apps|docs|infra|libs|test)\/[\w./-]+)`/g)];
   expect(named.map(([, path = ""]) => path).filter((path) => !existsSync(path))).toEqual([]);
 });
@@ -77,7 +77,7 @@ const PROSE = globSync(["*.md", "docs/**/*.md", "{apps,libs,infra,test}/**/READM
   (page) => !page.includes("node_modules"),
 );
 
-test.each(PROSE)("%s keeps to the words, cells and lines of the style guide", (page) => {
+test.each(PROSE)("%s follows the style guide's rules for words, cells and lines", (page) => {
   // The demo prints its own table.
   const text = read(page).replace(/<!-- demo-output -->.*<!-- \/demo-output -->/s, "");
   const prose = text
@@ -92,15 +92,15 @@ test.each(PROSE)("%s keeps to the words, cells and lines of the style guide", (p
   const cells = rows.flatMap((row) => row.split(/(?<!\\)\|/).map((cell) => cell.trim()));
   expect(cells.filter((cell) => cell.length > 120)).toEqual([]);
   const lines = text
-    // Printed output is shown as it is, and cron has no continuation lines.
+    // Printed output is quoted unchanged, and cron has no continuation lines.
     .replaceAll(/^```(?:text|crontab)$.*?^```$/gms, "")
     .split("\n")
-    // An address cannot be wrapped.
+    // A URL cannot be wrapped.
     .filter((line) => line.length > 120 && !/^\S*https?:\S*$/.test(line.trim()));
   expect(lines).toEqual([]);
 });
 
-/** As GitHub makes them. */
+/** Returns GitHub's anchor for a heading. */
 function anchorsOf(page: string): string[] {
   return [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
     heading
@@ -111,7 +111,7 @@ function anchorsOf(page: string): string[] {
 }
 
 const PARTS = globSync("{apps,infra,libs}/*").filter((path) => statSync(path).isDirectory());
-test.each(PARTS)("%s/README.md describes the part, its imports and its promises", (part) => {
+test.each(PARTS)("%s/README.md describes the part, its imports and its guarantees", (part) => {
   const text = read(join(part, "README.md"));
   expect(text).toMatch(/^# \S+\n\n[\s\S]+?\n\n\*\*Imports:\*\* [\s\S]+?\n\n\*\*Promises:\*\* \S/);
   const [, imports = ""] = /\*\*Imports:\*\* ([\s\S]*?)\n\n/.exec(text) ?? [];
@@ -125,12 +125,12 @@ test.each(PARTS)("%s/README.md describes the part, its imports and its promises"
   expect(imported.filter((name) => !new RegExp(`\\b${name}\\b`).test(imports))).toEqual([]);
 });
 
-test("docs/errors.md has an anchor for each error code, and no other", () => {
+test("docs/errors.md has an anchor for exactly the error codes", () => {
   const anchors = [...read("docs/errors.md").matchAll(/^## (\w+)$/gm)].map(([, code]) => code);
   expect(anchors).toEqual(Object.keys(ERRORS).toSorted());
 });
 
-test("docs/hints.md has a section with a fix in code for each hint, and no other", () => {
+test("docs/hints.md has a section with a fix in code for exactly the hints", () => {
   const sections = read("docs/hints.md").split(/^## /m).slice(1);
   expect(sections.map((section) => section.split("\n", 1)[0])).toEqual(Object.keys(HINTS));
   for (const section of sections) {
@@ -156,7 +156,7 @@ test("docs/what-articles-say.md names a test for each claim, and a claim for eac
 });
 
 test.each(["docs/production.md", "docs/scaling.md", "docs/outages.md"])(
-  "%s names only metrics that there are",
+  "%s names only existing metrics",
   (page) => {
     const known = read("docs/metrics.md");
     const named = [...read(page).matchAll(/\bkonverge_[a-z_]+/g)].map(([name]) => name);

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
-/** A call of a logger in the source: its level, and the messages that it may write. */
+/** A logger call in the source: its level and its possible messages. */
 interface LogCall {
   readonly file: string;
   readonly level: string;
@@ -11,7 +11,7 @@ interface LogCall {
 const CALL = /\b\w*log(?:\.(debug|info|warn|error)|\[level\])\(/gi;
 const STRING = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`/y;
 
-/** What stands between the parentheses that open at `start`, split at its own commas. */
+/** Returns the arguments of the call whose parentheses open at `start`. */
 function argumentsAt(text: string, start: number): string[] {
   const parts = [""];
   let depth = 0;
@@ -48,11 +48,11 @@ test("every log line has a constant message", () => {
   expect(calls.filter(({ messages }) => messages.length === 0)).toEqual([]);
 });
 
-test("docs/logs.md lists every message above debug with its level, and none that is not there", () => {
-  const told = calls
+test("docs/logs.md lists exactly the messages above debug with their levels", () => {
+  const logged = calls
     .filter(({ level }) => level !== "debug")
     .flatMap(({ level, messages }) => messages.map((message) => `${level}: ${message}`));
   const rows = readFileSync("docs/logs.md", "utf8").matchAll(/^\| `([^`]+)`\s*\| (\w+)\s*\|/gm);
   const documented = [...rows].map(([, message, level]) => `${level}: ${message}`);
-  expect(documented.toSorted()).toEqual([...new Set(told)].toSorted());
+  expect(documented.toSorted()).toEqual([...new Set(logged)].toSorted());
 });

@@ -1,6 +1,6 @@
 /**
- * What `npm test` runs: brings up a Redis and, where it can be had, a real API server; runs every vitest project; says what
- * it ran against; ends with the counts. With `CI=true` the real API server and the static checks are required.
+ * Implements `npm test`: starts a Redis and, if available, a real API server, runs every vitest project, and prints the
+ * servers and the counts. With `CI=true`, the real API server and the static checks are required.
  */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -33,7 +33,7 @@ try {
   } else {
     const isExpected = error instanceof EnvtestUnavailable || error instanceof RedisUnavailable;
     log(isExpected ? error.message : String(error instanceof Error ? error.stack : error));
-    // The closing line must not be missing: what reads it would take silence for success.
+    // Programs that parse the closing line would treat its absence as success.
     console.log("0 passed, 1 failed");
     process.exitCode = 1;
   }
@@ -107,7 +107,7 @@ function nameReference(args: readonly string[]): string[] {
   });
 }
 
-/** The test files to run: none of them means all, as for `npm test` itself; `undefined` means that nothing is to run. */
+/** Returns the test files to run. An empty list means all, as for `npm test` itself; `undefined` means none. */
 function touchedFiles(ref: string, parts: readonly string[]): readonly string[] | undefined {
   const changed = listChangedFiles(root, ref);
   const touched = findTouchedTests(root, changed);
@@ -121,13 +121,13 @@ function touchedFiles(ref: string, parts: readonly string[]): readonly string[] 
   return files.length === 0 ? undefined : files;
 }
 
-/** What the tests run against; no server as long as only unit tests are selected. */
+/** The servers of the tests; none while only unit tests are selected. */
 interface Target {
   readonly redis: string;
   server?: RealApiServer;
 }
 
-/** Said before the tests and, because their output scrolls it away, after them. */
+/** Printed before the tests and, because their output scrolls it away, again after them. */
 function report({ redis, server }: Target): void {
   if (server === undefined) return;
   const real = server.kind === "running" ? server.description : "no real one";

@@ -13,7 +13,7 @@ import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
 
 const run = promisify(execFile);
 const CHART = "infra/helm/konverge";
-/** Kinds of operators that the tests' API server does not have. */
+/** Kinds of other operators, which the tests' API server does not serve. */
 const FOREIGN = ["PodMonitor", "PrometheusRule", "ScaledObject"];
 
 let helmPath: string | undefined;
@@ -34,7 +34,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** @returns what it printed, or rejects with what it complained about */
+/** @returns its stdout; rejects with its stderr */
 async function helm(...args: readonly string[]): Promise<string> {
   const { stdout } = await run(helmPath ?? "", args, {
     env: {
@@ -92,12 +92,12 @@ test.for([
   { what: "alone", args: ["--replicas", "3"] },
   { what: "with watchers and the API", args: ["--watch-replicas", "2", "--api-secret", "api"] },
 ])(
-  "with printed values, $what, the chart makes the objects of konverge manifests",
+  "with printed values, $what, the chart renders the objects of konverge manifests",
   async ({ args }, context) => {
     isSkipped(context);
     const fromChart = (await template(await printedValues(...args))).map(comparable);
     const printed = (loadAll(await konverge(...args)) as ApiObject[])
-      // Helm makes the namespace itself, with --create-namespace.
+      // Helm creates the namespace itself, with --create-namespace.
       .filter(({ kind }) => kind !== "Namespace")
       .map(comparable);
     const nameOf = ({ kind, metadata }: ApiObject) => `${kind} ${metadata.name}`;
@@ -108,7 +108,7 @@ test.for([
 );
 
 test.for(scenarios)(
-  "%s: lints, and a real API server takes every object",
+  "%s: passes the linter, and a real API server accepts every object",
   async (path, context) => {
     isSkipped(context, true);
     const linted = await helm("lint", "--strict", CHART, "-f", path);
@@ -122,7 +122,7 @@ test.for(scenarios)(
   },
 );
 
-test("what operators take comes out as their documentation has it", async (context) => {
+test("renders objects of other operators in their documented form", async (context) => {
   isSkipped(context);
   const objects = await template(`${CHART}/ci/operators-values.yaml`);
   const query = readFileSync(`${CHART}/files/backlog-age.promql`, "utf8").trim();
@@ -140,7 +140,7 @@ test("what operators take comes out as their documentation has it", async (conte
   });
   const { spec } = find("PrometheusRule") as { spec: object };
   expect(spec).toEqual(load(readFileSync(`${CHART}/files/alerts.yaml`, "utf8")));
-  // An autoscaler would be fought by a number in the Deployment.
+  // A number of replicas in the Deployment would conflict with the autoscaler.
   expect(find("Deployment")).not.toHaveProperty("spec.replicas");
 });
 
@@ -156,38 +156,38 @@ test("the alerts are those of docs/production.md", () => {
 
 const image = "registry.example/operator:1.2.3";
 test.for([
-  { wrong: { image, worker: {} }, told: "additional properties 'worker' not allowed" },
+  { wrong: { image, worker: {} }, error: "additional properties 'worker' not allowed" },
   {
     wrong: { image, workers: { replica: 3 } },
-    told: "additional properties 'replica' not allowed",
+    error: "additional properties 'replica' not allowed",
   },
-  { wrong: {}, told: "at '/image'" },
+  { wrong: {}, error: "at '/image'" },
   {
     wrong: { image },
-    told: "rbac.clusterRules: is empty; copy it from konverge manifests -o values",
+    error: "rbac.clusterRules: is empty; copy it from konverge manifests -o values",
   },
   {
     wrong: { image, rbac: { create: false }, api: { enabled: true } },
-    told: "at '/api/existingSecret'",
+    error: "at '/api/existingSecret'",
   },
-  { wrong: { image, autoscaling: { hpa: true, keda: true } }, told: "at '/autoscaling'" },
+  { wrong: { image, autoscaling: { hpa: true, keda: true } }, error: "at '/autoscaling'" },
   {
     wrong: {
       image,
       workers: { extraEnv: [{ name: "KONVERGE_REDIS_URL", value: "redis://pw@r" }] },
     },
-    told: "at '/workers/extraEnv/0'",
+    error: "at '/workers/extraEnv/0'",
   },
-  { wrong: { image, api: { ingress: { enabled: true } } }, told: "at '/api/ingress/host'" },
-])("values are refused, and told where: $told", async ({ wrong, told }, context) => {
+  { wrong: { image, api: { ingress: { enabled: true } } }, error: "at '/api/ingress/host'" },
+])("rejects invalid values with their path: $error", async ({ wrong, error }, context) => {
   isSkipped(context);
   const failed = (await template(await valuesFile(wrong)).catch((error: unknown) => error)) as {
     readonly stderr: string;
   };
-  expect(failed.stderr).toContain(told);
+  expect(failed.stderr).toContain(error);
 });
 
-test("it is installed and upgraded; when it goes, the CRDs and their objects stay", async (context) => {
+test("installs and upgrades; uninstalling keeps the CRDs and their objects", async (context) => {
   isSkipped(context, true);
   if (cluster === undefined) return;
   const { admin } = cluster;
@@ -207,13 +207,13 @@ test("it is installed and upgraded; when it goes, the CRDs and their objects sta
   await admin.get(crds, { name: "nodepools.demo.konverge.dev" });
 });
 
-test("Helm's module is of the version that the build reports", () => {
+test("Helm's module has the version that the build reports", () => {
   expect(readFileSync("infra/helm/tool/go.mod", "utf8")).toContain(
     `helm.sh/helm/v3 ${HELM_VERSION} `,
   );
 });
 
-/** Without what says who made it. */
+/** Removes the labels and annotations that name the tool. */
 function comparable(object: ApiObject): ApiObject {
   const text = JSON.stringify(object, (key, value: unknown) => {
     if (key === "app.kubernetes.io/managed-by") return undefined;

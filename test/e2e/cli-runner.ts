@@ -7,7 +7,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** What a command ends with in place of its process. */
+/** Thrown by a command in place of the exit of its process. */
 class Exit extends Error {
   readonly code: number;
   constructor(code: number) {
@@ -17,8 +17,8 @@ class Exit extends Error {
 }
 
 /**
- * Runs one command of the real command line in this process, which saves half a second each; that a process ends the same
- * way is held by tests that start one. Not to be called twice at once.
+ * Runs one command of the real command line in this process, which saves half a second per call. Other tests start a process
+ * and check its exit. Does not support concurrent calls.
  */
 export async function runCommand(
   args: readonly string[],

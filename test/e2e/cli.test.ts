@@ -39,7 +39,7 @@ const local = () => ({
 });
 const remote = () => ({
   ...local(),
-  // Nothing but the server may be asked.
+  // Only the server may be called.
   KONVERGE_REDIS_URL: "redis://127.0.0.1:1",
   KONVERGE_SERVER: api.url,
   KONVERGE_TOKEN: TOKEN,
@@ -92,7 +92,7 @@ beforeAll(async () => {
   );
   if (!created.ok) throw new Error(await created.text());
   const target = { controller: "node-pool", namespace: "default", name: "blue" };
-  await until("its attempts are kept", async () => {
+  await until("its attempts are recorded", async () => {
     const found = await client.objects.get(target).catch(() => undefined);
     const searched = await client.attempts.list({ controller: "node-pool" }).page();
     return searched.items.length > 0 && found?.attempts.some(({ writes }) => writes.length > 0);
@@ -101,7 +101,7 @@ beforeAll(async () => {
   await client.reconciles.wait(requestId);
 });
 
-/** A controller whose objects only die, and a pause, for the lists that tell of such. */
+/** Creates a controller with dead-lettered objects and a pause, for the lists that show them. */
 async function breakSomething(): Promise<void> {
   const common = { redis: { url: REDIS_URL }, cluster: "default", prefix: PREFIX };
   const registry = createControllerRegistry(common);
@@ -190,7 +190,7 @@ test.each(SHOWN)("%j prints each format, with and without a server", async (give
   expect(shapeOf(JSON.parse(here.stdout))).toEqual(shapeOf(document));
 });
 
-/** Which fields there are: what moves between two calls does not matter. */
+/** Returns the field names, because values may change between two calls. */
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.length === 0 ? [] : [shapeOf(value[0])];
   if (typeof value !== "object" || value === null) return typeof value;
@@ -308,8 +308,8 @@ test("follows events, with and without a server", async () => {
   for (const env of [remote(), { ...remote(), ...local(), KONVERGE_SERVER: "" }]) {
     let isOver = false;
     const seen = run(watch, env).finally(() => (isOver = true));
-    // The first one may come before the watch is there.
-    await until("it was seen", async () => {
+    // The first event may arrive before the watch is open.
+    await until("the event arrived", async () => {
       await client.reconciles.wait((await client.reconciles.create(target)).id);
       return isOver;
     });

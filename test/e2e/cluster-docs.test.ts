@@ -12,14 +12,14 @@ import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
 
 const run = promisify(execFile);
 
-/** The first `sh` block below a heading of docs/cluster.md. */
+/** Returns the first `sh` block below a heading of docs/cluster.md. */
 function blockBelow(heading: string): string {
   const text = readFileSync("docs/cluster.md", "utf8");
   const below = text.slice(text.indexOf(`${heading}\n`));
   return /```sh\n(.*?)```/s.exec(below)?.[1] ?? "";
 }
 
-/** A reader's shell: their project, the command line, their kubeconfig. */
+/** Creates a reader's shell with a project, the command line and a kubeconfig. */
 async function readersShell(
   { kubeconfigPath }: RbacCluster,
   programs: Readonly<Record<string, string>> = {},
@@ -60,7 +60,7 @@ async function open(context: TestContext, program: string, isThere: boolean): Pr
   return cluster;
 }
 
-test("docs/cluster.md: what it says to type installs the printed manifests, and again changes nothing", async (context) => {
+test("docs/cluster.md: the commands install the printed manifests and are idempotent", async (context) => {
   const cluster = await open(context, "kubectl on PATH", isOnPath("kubectl"));
   const type = await readersShell(cluster);
   const said = await type(blockBelow("# Run it on a cluster"));
@@ -78,7 +78,7 @@ test("docs/cluster.md: what it says to type installs the printed manifests, and 
   expect(missing.trim().split("\n")).toEqual(["no", "yes"]);
 });
 
-test("docs/cluster.md: what it says to type installs the chart", async (context) => {
+test("docs/cluster.md: the commands install the chart", async (context) => {
   const helm = await findHelm();
   const path = "path" in helm ? helm.path : undefined;
   const cluster = await open(context, "missing" in helm ? helm.missing : "", path !== undefined);
@@ -95,9 +95,9 @@ test("docs/cluster.md: shows the query of the chart", () => {
   expect(text.split(query)).toHaveLength(3);
 });
 
-test("docs/cluster.md: the permissions that a controller names are those that the manifests give", async () => {
+test("docs/cluster.md: the manifests grant the permissions that a controller names", async () => {
   const [, block = ""] = /```ts\n(.*?)```/s.exec(readFileSync("docs/cluster.md", "utf8")) ?? [];
-  // Inside of the checkout, where its imports resolve.
+  // Inside the checkout, where its imports resolve.
   const folder = await mkdtemp(join(import.meta.dirname, "cluster-docs-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const config = join(folder, "konverge.config.ts");

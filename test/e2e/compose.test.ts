@@ -23,7 +23,7 @@ const compose = load(readFileSync("docker-compose.yml", "utf8")) as {
 const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
 const TOKEN = "compose-test-token-0123";
 
-test("the compose file keeps what Redis is told, checks health, and pins its images", () => {
+test("the compose file persists Redis, checks health and pins its images", () => {
   const { redis, apiserver, api, worker } = compose.services;
   expect(redis?.command.join(" ")).toMatch(/--appendonly yes .*--maxmemory-policy noeviction/);
   expect(redis?.image).toMatch(/^redis:\d+\.\d+\.\d+/);
@@ -32,14 +32,14 @@ test("the compose file keeps what Redis is told, checks health, and pins its ima
   expect(api?.environment?.["KONVERGE_TOKEN"]).toMatch(/^\$\{KONVERGE_TOKEN:\?/);
 });
 
-test("the image has stages, runs as nobody special, and starts the command line", () => {
+test("the image has stages, runs as an unprivileged user and starts the command line", () => {
   expect(dockerfile.match(/^FROM /gm)?.length).toBeGreaterThanOrEqual(2);
   expect(dockerfile).toMatch(/^USER node$/m);
   expect(dockerfile).toMatch(/^ENTRYPOINT \["node", .*"apps\/cli\/dist\/main\.js"\]$/m);
   expect(`${dockerfile}${JSON.stringify(compose)}`).not.toContain(":latest");
 });
 
-/** The names of the compose network and its ports, as this machine has them. */
+/** The addresses on this machine for the names and ports of the compose network. */
 const local = new Map<string, string>();
 const children: ChildProcess[] = [];
 let folder: string;
@@ -62,7 +62,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test("each service's command with its environment, as processes, reconciles once", async () => {
+test("the services' commands and environments, run as processes, reconcile an object", async () => {
   await said(start("apiserver"), "API server listening");
   expect(await exitCode(start("crds"))).toBe(0);
   await said(start("api"), "api listening");
@@ -96,7 +96,7 @@ test("each service's command with its environment, as processes, reconciles once
   expect(await finished.json()).toMatchObject({ phase: "finished", outcome: "done" });
   const pool = await (await fetch(`${pools}/blue`)).json();
   expect(pool).toMatchObject({ status: { machines: 2 } });
-  // The dashboard is where the file says, and its login takes the token that the file asks for.
+  // The dashboard is served on the documented port and accepts the configured token.
   expect(readFileSync("docker-compose.yml", "utf8")).toContain(
     "dashboard is at http://127.0.0.1:7070/",
   );
@@ -114,7 +114,7 @@ test("each service's command with its environment, as processes, reconciles once
 function start(name: string): ChildProcess {
   const service = compose.services[name];
   if (service === undefined) throw new Error(`docker-compose.yml has no service ${name}`);
-  // On this machine every service is at home.
+  // Every service runs on this machine.
   const args = service.command.map((word) =>
     word === "apiserver" && name !== "apiserver" ? word : here(word),
   );
@@ -143,7 +143,7 @@ function here(text: string): string {
   return [...local].reduce((result, [there, mine]) => result.replaceAll(there, mine), text);
 }
 
-/** Resolves at the log line with this message; rejects with what was printed when the process ends first. */
+/** Resolves at the log line with this message; rejects with the output if the process exits first. */
 async function said(child: ChildProcess, message: string): Promise<void> {
   const lines: string[] = [];
   await new Promise<void>((resolve, reject) => {

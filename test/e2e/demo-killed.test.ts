@@ -11,7 +11,7 @@ interface Process {
   readonly command: string;
 }
 
-/** What runs on this machine; a dead process that nobody has asked about yet (a zombie) does not. */
+/** Returns the running processes of this machine, without zombies. */
 function listProcesses(): Process[] {
   const table = execFileSync("ps", ["-A", "-ww", "-o", "pid=,ppid=,stat=,args="], {
     encoding: "utf8",
@@ -26,7 +26,7 @@ function listProcesses(): Process[] {
   });
 }
 
-/** A process and all that came of it. */
+/** Returns a process and its descendants. */
 function treeOf(root: number, all: readonly Process[]): Process[] {
   return all.flatMap((process) =>
     process.pid === root ? [process] : process.parent === root ? treeOf(process.pid, all) : [],
@@ -39,23 +39,23 @@ test.each([
     middle: "lazy: load step 2",
     parts: ["apiserver", "api", "worker", "outside-writer", "guardian", "127.0.0.1:"],
   },
-  // Its API servers are in the main process.
+  // Its API servers run in the main process.
   {
     scenario: "rollout",
     middle: "was killed with -9",
     parts: ["api", "worker", "guardian", "127.0.0.1:"],
   },
 ])(
-  "kill -9 of the demo's main process in the middle of the $scenario scenario leaves no process and no file behind",
+  "kill -9 of the demo's main process in the middle of the $scenario scenario leaves no process and no file",
   { timeout: 120_000 },
   async ({ scenario, middle, parts }) => {
     const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
     const demo = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "--scenario", scenario], {
       stdio: ["ignore", "ignore", "pipe"],
-      // Its own Redis, which must go too.
+      // The demo's own Redis, which must end too.
       env: { ...process.env, TMPDIR: temporary, REDIS_URL: "" },
     });
-    // Node and npm keep caches there, too.
+    // Node and npm also keep caches there.
     const ours = () =>
       readdirSync(temporary)
         .filter((name) => name.startsWith("konverge-"))
@@ -63,7 +63,7 @@ test.each([
     let tree: Process[] = [];
     const left = () => {
       const pids = new Set(tree.map(({ pid }) => pid));
-      // The command too, because a number may be given out again.
+      // Compares the command too, because process IDs are reused.
       return listProcesses().filter(
         ({ pid, command }) => pids.has(pid) && tree.some((one) => one.command === command),
       );
@@ -82,10 +82,10 @@ test.each([
     });
     tree = treeOf(demo.pid ?? 0, listProcesses());
     const main = tree.find(({ command }) => /apps\/demo\/src\/main\.ts\b/.test(command));
-    expect(main, "the main process is found").toBeDefined();
+    expect(main, "the main process exists").toBeDefined();
     const below = treeOf(main?.pid ?? 0, tree).map(({ command }) => command);
     for (const part of parts) {
-      expect(below.join("\n"), "the whole machine is seen").toMatch(new RegExp(` ${part}\\b`));
+      expect(below.join("\n"), "all processes are visible").toMatch(new RegExp(` ${part}\\b`));
     }
     expect(ours()).toEqual([
       expect.stringMatching(/^konverge-demo-/),
@@ -93,7 +93,7 @@ test.each([
     ]);
 
     process.kill(main?.pid ?? 0, "SIGKILL");
-    // Workers drain first; what hangs is killed after 5 s.
+    // Workers drain first; the rest is killed after 5 s.
     await vi.waitFor(
       () => {
         expect(left()).toEqual([]);

@@ -27,7 +27,7 @@ const startRollout = (...args: string[]) =>
   startDemo<RolloutDocument>("--scenario", "rollout", ...args);
 
 test(
-  "a rollout over two clusters: its worker is killed in the middle of a write, and each cluster is changed once",
+  "a rollout over two clusters changes each cluster once, although its worker is killed during a write",
   { timeout: DEMO_MS },
   async () => {
     const demo = startRollout();
@@ -56,7 +56,7 @@ test(
 );
 
 test(
-  "a rollout that is cancelled on the way gives back the old version, and the story ends with 1",
+  "a cancelled rollout restores the old version, and the demo exits with 1",
   { timeout: DEMO_MS },
   async () => {
     const demo = startRollout();
@@ -83,7 +83,7 @@ test(
 );
 
 test(
-  "Ctrl-C in the middle of it leaves nothing running and ends with 130",
+  "Ctrl-C during the rollout leaves no process and exits with 130",
   { timeout: DEMO_MS },
   async () => {
     const demo = startRollout();

@@ -26,7 +26,7 @@ export interface Deployment extends ApiObject {
 
 export interface DeployedProcess {
   readonly lines: readonly string[];
-  /** Resolves at a log line with this message; rejects with all that was printed when the process ends first. */
+  /** Resolves at a log line with this message; rejects with the output if the process exits first. */
   said(message: string): Promise<Readonly<Record<string, unknown>>>;
   readonly exitCode: Promise<number | null>;
   stop(): Promise<number | null>;
@@ -34,17 +34,17 @@ export interface DeployedProcess {
 
 export interface Host {
   readonly redisUrl: string;
-  /** Of the pods that may talk to the API server. */
+  /** The kubeconfig of pods with access to the API server. */
   readonly kubeconfig?: string;
-  /** Of the HTTP API. */
+  /** The port of the HTTP API. */
   readonly token?: string;
-  /** Where the files of mounted Secrets are put. */
+  /** The folder for the files of mounted Secrets. */
   readonly folder: string;
 }
 
 /**
- * The first container of a Deployment as a process on this machine: its arguments, its environment, and the files that it is
- * told to read its secrets from. Ports and paths are this machine's.
+ * Starts the first container of a Deployment as a process with its arguments, its environment and the files of its secrets.
+ * Ports and paths are those of this machine.
  */
 export function runContainer({ spec }: Deployment, host: Host): DeployedProcess {
   const [container] = spec.template.spec.containers;
@@ -70,7 +70,7 @@ export function runContainer({ spec }: Deployment, host: Host): DeployedProcess 
     process.execPath,
     ["--conditions=@konverge/source", "apps/cli/src/main.ts", ...container.args],
     {
-      // The Lease's time alone is the test's, so that a second worker need not wait for the first one's.
+      // Only the Lease duration differs, so that a second worker waits less for the first one's Lease.
       env: {
         PATH,
         HOME,

@@ -11,7 +11,7 @@ import { until } from "../support/until.ts";
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const MAIN = resolve("apps/cli/src/main.ts");
 
-/** Of its children and their children. */
+/** Returns the process IDs of all descendants. */
 function descendants(pid: number): number[] {
   const rows = execFileSync("ps", ["-eo", "pid=,ppid="], { encoding: "utf8" })
     .trim()
@@ -40,11 +40,11 @@ async function devKeys(): Promise<string[]> {
 
 test("konverge dev replaces the worker on save, keeps it on errors, and cleans up on Ctrl-C", async () => {
   await using cleanup = new AsyncDisposableStack();
-  // Inside of the checkout, where its imports resolve.
+  // Inside the checkout, where its imports resolve.
   const folder = mkdtempSync(join(import.meta.dirname, "dev-project-"));
   cleanup.defer(() => rmSync(folder, { recursive: true }));
   cpSync("apps/cli/templates/project", folder, { recursive: true });
-  // A cluster that file and environment name for elsewhere is not the one to play with.
+  // `konverge dev` must ignore the cluster that file and environment name.
   const config = join(folder, "konverge.config.ts");
   const elsewhere = "clusters: { default: { kubeconfig: '/dev/null/none', context: 'none' } }, ";
   writeFileSync(config, readFileSync(config, "utf8").replace("({ ", `({ ${elsewhere}`));
@@ -61,10 +61,10 @@ test("konverge dev replaces the worker on save, keeps it on errors, and cleans u
   for (const stream of [dev.stdout, dev.stderr]) {
     stream.on("data", (chunk: Buffer) => (said += chunk.toString()));
   }
-  /** Waits for a line after those that were waited for before. */
+  /** Waits for a line after the previously matched one. */
   let readTo = 0;
   const hear = async (pattern: RegExp): Promise<string> =>
-    until(`it says ${String(pattern)} after:\n${said}`, () => {
+    until(`a line matches ${String(pattern)} after:\n${said}`, () => {
       if (dev.exitCode !== null) throw new Error(said);
       const found = pattern.exec(said.slice(readTo));
       if (found === null) return undefined;
@@ -103,7 +103,7 @@ test("konverge dev replaces the worker on save, keeps it on errors, and cleans u
 
   writeFileSync(file, good.replace("}!`", "}?`"));
   await hear(/worker ready after \d+ ms, previous worker drained/);
-  // The new version does what the old one did last, of its own accord.
+  // The new version reconciles the old one's last object on its initial resync.
   await reads("world", "Hello, world?");
 
   const children = descendants(dev.pid ?? 0);
@@ -111,7 +111,7 @@ test("konverge dev replaces the worker on save, keeps it on errors, and cleans u
   dev.kill("SIGINT");
   expect(await ended, said).toBe(0);
   expect(said).toMatch(/stopped\n$/);
-  await until("all of its processes are gone", () => !children.some(isAlive));
+  await until("all of its processes have exited", () => !children.some(isAlive));
   expect(existsSync(kubeconfigPath)).toBe(false);
   expect(await devKeys()).toEqual(before);
 });

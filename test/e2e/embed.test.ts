@@ -9,7 +9,7 @@ import { until } from "../support/until.ts";
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const SNIPPET = /```ts\n(.*?)```/s.exec(readFileSync("docs/embedding.md", "utf8"))?.[1] ?? "";
 
-test("the program of docs/embedding.md reconciles, drains, and ends by itself", async () => {
+test("the program of docs/embedding.md reconciles, drains and exits by itself", async () => {
   await using cleanup = new AsyncDisposableStack();
   const { client, kubeconfig } = cleanup.use(await startEmbeddedServer());
   const prefix = `embed-${process.pid}`;
@@ -22,7 +22,7 @@ test("the program of docs/embedding.md reconciles, drains, and ends by itself", 
   const program = [
     ["redis://127.0.0.1:6379", redisUrl],
     ["/etc/my-app/kubeconfig", kubeconfig],
-    // Only so that tests on one Redis do not meet.
+    // The prefix separates tests on one Redis.
     ["controllers: [labels] }", `controllers: [labels], settings: { prefix: "${prefix}" } }`],
   ].reduce((text, [from = "", to = ""]) => {
     expect(text).toContain(from);
@@ -35,7 +35,7 @@ test("the program of docs/embedding.md reconciles, drains, and ends by itself", 
     ["--conditions=@konverge/source", "--input-type=module-typescript", "--eval", program],
     {
       stdio: ["ignore", "pipe", "pipe"],
-      // Read, these would be refused.
+      // These would be rejected if they were read.
       env: { ...process.env, KONVERGE_NO_SUCH_SETTING: "1", KUBECONFIG: "/nowhere" },
     },
   );

@@ -27,7 +27,7 @@ let server: EmbeddedServer;
 let api: RunningApi;
 let type: (script: string, env?: Record<string, string>) => Promise<string>;
 
-/** The code blocks below a heading of docs/enqueue.md, up to the next one. */
+/** Returns the code blocks below a heading of docs/enqueue.md, up to the next heading. */
 function blocksBelow(heading: string, language = "sh"): string[] {
   const start = PAGE.indexOf(`\n${heading}\n`) + 1;
   const end = PAGE.indexOf("\n#", start + heading.length);
@@ -102,7 +102,7 @@ async function attemptsOf(name: string) {
 const triggersOf = async (name: string) =>
   (await attemptsOf(name)).flatMap(({ triggers }) => triggers);
 
-test("docs/enqueue.md: curl asks for one object and for many; a pipeline waits; cron asks again", async () => {
+test("docs/enqueue.md: curl enqueues one object and many; a pipeline waits; cron enqueues again", async () => {
   const [login = "", one = "", many = ""] = blocksBelow("## HTTP");
   await type(login);
   const said = await type(one);
@@ -136,7 +136,7 @@ test("docs/enqueue.md: curl asks for one object and for many; a pipeline waits; 
   );
 });
 
-test("docs/enqueue.md: a step of a pipeline fails when the object could not be reconciled", async () => {
+test("docs/enqueue.md: a pipeline step fails if the object cannot be reconciled", async () => {
   const [login = ""] = blocksBelow("## HTTP");
   await type(login);
   const [step = ""] = blocksBelow("### Pipeline step");
@@ -147,7 +147,7 @@ test("docs/enqueue.md: a step of a pipeline fails when the object could not be r
   });
 });
 
-test("docs/enqueue.md: the command line asks, waits, and ends with a code for each way to end", async () => {
+test("docs/enqueue.md: the command line enqueues, waits and exits with a code for each outcome", async () => {
   const [ask = ""] = blocksBelow("## CLI");
   const token = (await type("konverge token create shell --role operator")).trim();
   const env = { KONVERGE_TOKEN: token, CI_PIPELINE_ID: "4713", KONVERGE_REDIS_URL: "" };
@@ -165,7 +165,7 @@ test("docs/enqueue.md: the command line asks, waits, and ends with a code for ea
   });
 });
 
-test("docs/enqueue.md: an annotation asks for a reconcile, and its record says so", async (context) => {
+test("docs/enqueue.md: an annotation triggers a reconcile and is recorded as its trigger", async (context) => {
   if (!isOnPath("kubectl")) context.skip("no kubectl on PATH");
   await until("it ran before", async () => (await attemptsOf("blue")).length > 0);
   const [annotate = ""] = blocksBelow("## Annotation");
@@ -176,7 +176,7 @@ test("docs/enqueue.md: an annotation asks for a reconcile, and its record says s
   expect(asked).toMatchObject({ kind: "watch" });
 });
 
-test("docs/enqueue.md: the webhook reconciles what alerts name, once, and asks to be sent the notice again when Konverge is away", async () => {
+test("docs/enqueue.md: the webhook reconciles the objects of alerts once, and requests a retry while Konverge is unavailable", async () => {
   const webhook = alertWebhook({
     server: api.url,
     token: TOKEN,

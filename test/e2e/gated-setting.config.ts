@@ -6,7 +6,7 @@ interface Setting extends ApiObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** Writes an object, waits until somebody says yes in it, takes it away and waits until it is gone. */
+/** Writes an object, waits until its data has the answer "yes", deletes it and waits for the deletion. */
 const gated = defineWorkflow(
   "gated",
   { version: 1, kinds: [ConfigMap] },
@@ -25,7 +25,7 @@ const gated = defineWorkflow(
   },
 );
 
-/** Uses the subresources that come with the kinds. */
+/** Uses the subresources of the kinds. */
 const resized = defineWorkflow(
   "resized",
   { version: 1, kinds: [Deployment, Pod] },

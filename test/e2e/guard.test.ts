@@ -97,7 +97,7 @@ async function startWorker(config = CONFIG) {
   };
 }
 
-/** What the API server finished for workers. */
+/** Returns the requests of workers that the API server has finished. */
 const workerCalls = () =>
   readFileSync(audit(), "utf8")
     .split("\n")
@@ -151,10 +151,10 @@ test("P6: isolate stops the calls of a running worker and defers its work until 
   expect(isolated.stdout).toMatch(/\ndefault +isolated .*, by ada: the control plane moves\n$/);
   const state = (mode: string) =>
     worker.metric(`konverge_guard_breaker_state{cluster="default",state="${mode}"}`);
-  await until("the worker knows", async () => (await state("isolated")) === 1);
-  // Watches stay open and are no calls under way any more.
+  await until("the worker is isolated", async () => (await state("isolated")) === 1);
+  // Watches stay open and do not count as calls in flight.
   await until(
-    "what was under way has ended",
+    "calls in flight have ended",
     async () => (await worker.metric('konverge_guard_calls_in_flight{cluster="default"}')) === 0,
   );
   const before = workerCalls();
@@ -167,11 +167,11 @@ test("P6: isolate stops the calls of a running worker and defers its work until 
     const { waiting, delayed } = await queue.counts();
     return waiting + delayed > 0;
   });
-  await until("the worker wanted to call", async () => (await deferred()) >= deferredBefore + 2);
+  await until("the worker deferred calls", async () => (await deferred()) >= deferredBefore + 2);
   expect(workerCalls()).toBe(before);
   expect(machinesOf("blue")).toBe(1);
   expect(await queue.getKey(keyOf("blue"))).toMatchObject({ failures: 0, conflicts: 0 });
-  // One may have begun before its worker paused: it is put off, and does not count.
+  // An attempt may have started before the worker paused. It is deferred and does not count.
   const putOff = (await queue.listAttempts(keyOf("blue"))).slice(0, -attemptsBefore.length);
   expect(putOff.length).toBeLessThanOrEqual(1);
   expect(putOff.map(({ outcome }) => outcome)).toEqual(putOff.map(() => "deferred"));
@@ -203,7 +203,7 @@ test("P6: isolate stops the calls of a running worker and defers its work until 
 const FAST = 200;
 const SLOW = 20;
 const BURST = 30;
-/** The same controller under limits that a test of few calls can feel. */
+/** Starts the same controller with limits that a few calls reach. */
 async function writeSmallConfig(): Promise<string> {
   const path = join(folder, "small.config.mjs");
   const [cli, pool] = ["apps/cli/src/index.ts", "apps/examples/src/node-pool.ts"].map(
@@ -236,7 +236,7 @@ test("P5: set-rate limits a running worker until it is removed; --by defaults to
   await kube("PATCH", `${POOLS}/green`, { spec: { replicas: 60 } });
   await until("all machines", () => machinesOf("green") === 60);
   const seconds = (performance.now() - orderedMs) / 1_000;
-  // What was on its way when the order came is not the order's.
+  // Calls in flight at the time of the action are not affected by it.
   const onItsWay = early - before;
   expect(workerCalls() - early).toBeLessThanOrEqual(SLOW * seconds + BURST + onItsWay);
   expect(await worker.metric('konverge_guard_rate{cluster="default"}')).toBe(SLOW);
@@ -247,10 +247,10 @@ test("P5: set-rate limits a running worker until it is removed; --by defaults to
   expect(rate.override).toBeUndefined();
 });
 
-test("two workers with different limits for one cluster: the later ones count, and both log it", async () => {
+test("two workers with different limits for one cluster: the later limits apply, and both workers log it", async () => {
   const first = await startWorker(await writeSmallConfig());
   const second = await startWorker();
-  await until("both say so", () =>
+  await until("both have logged it", () =>
     [
       first.said.includes("guard limits updated by another worker"),
       second.said.includes("guard limits updated by this worker"),

@@ -4,7 +4,7 @@ import { defineConfig, defineWorkflow } from "konverge";
 
 const folder = process.env["HELD_RELEASE_FOLDER"] ?? "";
 
-/** Writes down which process begins which body; the last one does not end while there is a file `hold`. */
+/** Records which process starts which body. The last body does not end while the file `hold` exists. */
 const release = defineWorkflow("release", { version: 1 }, async (w, version: string) => {
   const begin = (step: string) => appendFile(join(folder, "begun"), `${step} ${process.pid}\n`);
   await w.step("draft", async () => {

@@ -68,7 +68,7 @@ async function printManifests(...args: readonly string[]): Promise<ApiObject[]> 
     : (loadAll(stdout) as ApiObject[]);
 }
 
-/** `fetch` does not let its caller choose the host. */
+/** Sends a request with the given Host header, which `fetch` does not support. */
 async function statusOf(port: number, path: string, host: string): Promise<number | undefined> {
   return await new Promise((resolve, reject) => {
     get({ port, path, host: "127.0.0.1", headers: { host } }, (response) => {
@@ -91,9 +91,9 @@ afterAll(async () => {
   await cluster?.[Symbol.asyncDispose]();
   await redis.stop();
 });
-const NO_SERVER = "no kube-apiserver: only a real one asks for permissions";
+const NO_SERVER = "no kube-apiserver: only a real one checks permissions";
 
-test("a restricted namespace admits the pod as printed, and would not with less", async (context) => {
+test("a restricted namespace admits the printed pod, and rejects it without its security settings", async (context) => {
   if (cluster === undefined) {
     context.skip(NO_SERVER);
     return;
@@ -113,7 +113,7 @@ test.for([
   { what: "two workers", args: [] },
   { what: "a watcher and a worker that only works", args: ["--watch-replicas", "1"] },
 ])(
-  "$what with the account's own token play the demo's story, and nothing is forbidden to them",
+  "$what run the demo's load with the account's own token, without a forbidden call",
   async ({ args }, context) => {
     if (cluster === undefined) {
       context.skip(NO_SERVER);
@@ -138,7 +138,7 @@ test.for([
     const calls = cluster.callsOf(ACCOUNT).slice(from);
     expect(calls.length).toBeGreaterThan(50);
     expect(calls.filter(({ responseStatus }) => responseStatus?.code === 403)).toEqual([]);
-    // And nothing was granted for nothing: each rule was used, but for those that stories with other handlers need.
+    // Each granted rule was used, except those that other handlers need.
     const used = new Set(
       calls.map(({ verb, objectRef: { apiGroup = "", resource = "", subresource } = {} }) => {
         return `${verb} ${resource}${subresource === undefined ? "" : `/${subresource}`}.${apiGroup}`;
@@ -151,23 +151,23 @@ test.for([
     );
     const unused = granted.filter((verb) => !used.has(verb));
     const needless = [
-      // Told only about loops and fights.
+      // Events report only reconcile loops and contention.
       "create events.",
-      // Offered by `kube` for every child and every object, and not used by these handlers.
+      // `kube` offers these for every child and object; these handlers do not use them.
       "get machines.demo.konverge.dev",
       "patch autoscalers.demo.konverge.dev",
       "patch machines.demo.konverge.dev",
-      // Asked by admission, when an owner reference is set, and not by a call.
+      // Admission checks this when an owner reference is set; no call uses it.
       "update nodepools/finalizers.demo.konverge.dev",
     ];
-    // Leases are made once, so the second story finds them.
+    // Leases are created once and exist in the second run.
     expect(
       unused.filter((verb) => verb !== "create leases.coordination.k8s.io").toSorted(),
     ).toEqual(needless);
   },
 );
 
-/** The demo's, small: pools that are scaled by load, while somebody else writes the same objects. */
+/** Runs a small version of the demo: pools scale with load, while an external writer changes the same objects. */
 async function playStory(admin: KubeClient, namespace: string): Promise<void> {
   const pools = ["blue", "green", "red"];
   await admin.create(NAMESPACE, { metadata: { name: namespace } });
@@ -182,10 +182,10 @@ async function playStory(admin: KubeClient, namespace: string): Promise<void> {
   }
   const machines = async (perPool: number) => {
     const { items } = await admin.list(Machine, { namespace });
-    const told = (await admin.list(NodePool, { namespace })).items;
+    const listed = (await admin.list(NodePool, { namespace })).items;
     return (
       items.length === perPool * pools.length &&
-      told.every(({ status }) => status?.machines === perPool)
+      listed.every(({ status }) => status?.machines === perPool)
     );
   };
   await until("two machines a pool", () => machines(2), 30_000);
@@ -212,12 +212,12 @@ test.for([
     without: (resources: readonly string[]) => resources.includes("machines"),
   },
   {
-    missing: "look whether the API server is the one it was",
+    missing: "check the identity of the API server",
     rule: '{ apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get] }',
     without: (resources: readonly string[]) => resources.includes("namespaces"),
   },
 ])(
-  "a worker that may not $missing ends at once, and names the rule",
+  "a worker without permission to $missing exits at once and names the rule",
   async ({ rule, without }, context) => {
     if (cluster === undefined) {
       context.skip(NO_SERVER);
@@ -240,7 +240,7 @@ test.for([
   },
 );
 
-test("a call of a handler that nobody said is refused, and what is told names it", async (context) => {
+test("an undeclared call of a handler is rejected and named in the log", async (context) => {
   if (cluster === undefined) {
     context.skip(NO_SERVER);
     return;
@@ -258,13 +258,13 @@ test("a call of a handler that nobody said is refused, and what is told names it
   const target = { namespace: "default", name: "unsaid" };
   await admin.create(NodePool, { metadata: target, spec: { replicas: 1 } });
   onTestFinished(() => admin.delete(NodePool, target));
-  // Other stories have left pools of their own behind.
-  const told = () =>
+  // Other tests have left pools.
+  const logged = () =>
     worker.lines.filter(
       (line) => line.includes("cannot get resource") && line.includes("/default/unsaid"),
     );
-  await until("it is told", () => told().length > 0, 30_000);
-  expect(JSON.parse(told()[0] ?? "")).toMatchObject({
+  await until("it is logged", () => logged().length > 0, 30_000);
+  expect(JSON.parse(logged()[0] ?? "")).toMatchObject({
     outcome: "rejected",
     err: {
       message: expect.stringMatching(/"configmaps" in API group "" in the namespace "default"/),
@@ -272,7 +272,7 @@ test("a call of a handler that nobody said is refused, and what is told names it
   });
 });
 
-test("a worker that may not be elected says so, with the rule, and is when it may", async (context) => {
+test("a worker without permission for its Lease names the rule, and is elected once permitted", async (context) => {
   if (cluster === undefined) {
     context.skip(NO_SERVER);
     return;
@@ -294,7 +294,7 @@ test("a worker that may not be elected says so, with the rule, and is when it ma
   await worker.said("leadership acquired");
 });
 
-test("the API as printed answers a kubelet's probes, and KEDA's trigger finds its number", async () => {
+test("the printed API responds to a kubelet's probes and KEDA's trigger", async () => {
   const registry = createControllerRegistry({ redis: { url: redis.url }, cluster: "default" });
   await registry.announce([{ ...NodePool, cluster: "default", name: "node-pool" }]);
   await registry.close();
@@ -311,7 +311,7 @@ test("the API as printed answers a kubelet's probes, and KEDA's trigger finds it
   const { startupProbe, livenessProbe, readinessProbe } = deployment.spec.template.spec
     .containers[0] as never as Record<string, { httpGet: { path: string } }>;
   for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
-    // A kubelet asks by the pod's address, and has no token.
+    // A kubelet connects to the pod's address without a token.
     const port = new URL(String(url)).port;
     const answer = await statusOf(Number(port), probe?.httpGet.path ?? "", "10.1.2.3:7070");
     expect(answer).toBe(200);
@@ -335,7 +335,7 @@ test("the API as printed answers a kubelet's probes, and KEDA's trigger finds it
   expect(items.find((item) => item[field] === value)?.[wanted]).toEqual(expect.any(Number));
 });
 
-test("wrong options are told at once, and a secret is asked for by name", async () => {
+test("rejects invalid options and reports a missing secret by name", async () => {
   const wrong = ["--namespace", "No", "--redis-secret", "redis://:pw@redis:6379"];
   // As a process: main.ts prints this error and chooses the exit code.
   const printed = run(process.execPath, [...MAIN, ...COMMAND, ...wrong]);
@@ -348,7 +348,7 @@ test("wrong options are told at once, and a secret is asked for by name", async 
   expect(stderr).not.toContain("pw@");
 });
 
-test("watchers and workers come apart, and the API with them, without an account for the cluster", async () => {
+test("separates watchers, workers and an API without an account for the cluster", async () => {
   const apart = await printManifests("--watch-replicas", "2", "--api-secret", "api", "-o", "json");
   const deployments = apart.filter(({ kind }) => kind === "Deployment") as Deployment[];
   const shown = deployments.map(({ metadata: { name }, spec: { replicas, template } }) => {

@@ -16,10 +16,10 @@ import { until } from "../support/until.ts";
 const root = resolve(import.meta.dirname, "../..");
 const redisUrl = process.env["REDIS_URL"] ?? "";
 
-/** Of the workspace and of the runner; what leads to the registry stays. */
+/** Variables of the workspace and the runner to remove. Those of the registry stay. */
 const OURS = /^(npm_(?!config_(registry|cache|cafile))|NODE_(OPTIONS|ENV|PATH)$|KONVERGE_|VITEST)/;
 
-/** What a stranger's shell has: their own folder, nothing of the workspace but Node. */
+/** The environment of a user's shell: only Node is shared with the workspace. */
 const env = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name))),
   PATH: [resolve(process.execPath, ".."), process.env["PATH"]].join(delimiter),
@@ -42,14 +42,14 @@ const end = (cwd: string, command: string, ...args: string[]): Promise<Ended> =>
     });
   });
 
-/** Fails with what it printed. Answers stdout. */
+/** Runs a command and returns its stdout; fails with its output. */
 async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await end(cwd, command, ...args);
   expect(code, `${command} ${args.join(" ")}\n${stdout}${stderr}`).toBe(0);
   return stdout;
 }
 
-/** Blocks of a page, by language. */
+/** Returns the code blocks of a page in one language. */
 function blocksOf(page: string, language: string): string[] {
   const text = readFileSync(join(root, "docs", page), "utf8");
   return [...text.matchAll(/```(\w+)\n(.*?)```/gs)].flatMap(([, found, block = ""]) =>
@@ -78,7 +78,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test("what is packed has exports that resolve, exact versions of its siblings, and nothing of the workspace", async () => {
+test("packages have resolvable exports, exact versions of siblings and no workspace files", async () => {
   expect(packed.map(({ name }) => name)).toContain("@konverge/kube");
   for (const { name, file } of packed) {
     const tarball = await readFile(file);
@@ -97,7 +97,7 @@ test("what is packed has exports that resolve, exact versions of its siblings, a
   }
 });
 
-test("in an empty folder: install, init, install, check, test, and one reconcile by a worker", async () => {
+test("installs in an empty folder, creates a project, checks and tests it, and reconciles an object", async () => {
   await using cleanup = new AsyncDisposableStack();
   const empty = join(folder, "empty");
   mkdirSync(empty);
@@ -121,14 +121,14 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
   expect(again.stderr).toMatch(/my-operator is not empty .*; use a directory that does not exist/);
   expect(again.code).toBe(2);
 
-  // Outside of the first folder, so that nothing is found by luck.
+  // Outside the first folder, so that modules do not resolve by accident.
   const own = join(folder, "my-operator");
   await run(empty, "mv", project, own);
   await install(own);
   await run(own, "npm", "run", "check");
   expect(await run(own, "sh", "-c", testProject)).toMatch(/pass 3/);
 
-  // What the Dockerfile does, for want of a container engine: the lock file must be one that `npm ci` takes.
+  // The Dockerfile's steps without a container engine: `npm ci` must accept the lock file.
   const image = join(folder, "image");
   mkdirSync(image);
   const steps = readFileSync(join(own, "Dockerfile"), "utf8");
@@ -136,7 +136,7 @@ test("in an empty folder: install, init, install, check, test, and one reconcile
   for (const file of copied.split(" ")) copyFileSync(join(own, file), join(image, file));
   await run(image, "sh", "-c", `npm ci --omit=dev${quiet}`);
 
-  // The pages show the project's own files, and further ones that belong beside them.
+  // The pages show the project's own files and further ones next to them.
   const shown = ["src/greeting.ts", "src/greeter.ts", "konverge.config.ts"];
   expect(blocksOf("first-controller.md", "ts")).toEqual(
     shown.map((file) => readFileSync(join(own, file), "utf8")),

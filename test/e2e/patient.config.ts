@@ -1,7 +1,7 @@
 import { defineConfig, defineController } from "konverge";
 import { CONFIG_MAP } from "../bench/config-map.ts";
 
-/** A handler that ends only when it is told to, and then at once. */
+/** A handler that ends only when it is aborted, and then at once. */
 const patient = defineController({
   name: "patient",
   for: CONFIG_MAP,

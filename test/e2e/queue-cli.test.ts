@@ -60,7 +60,7 @@ test("lists, pauses, resumes and cancels keys, and records the actions", async (
 test("lists, counts and releases dead-lettered keys", async () => {
   const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
   for (const name of ["a-1", "a-2", "b"]) await queue.request(keyOf(name), { kind: "watch" });
-  await until("all died", () => worker.closed.length === 3);
+  await until("all are dead-lettered", () => worker.closed.length === 3);
   await worker.stop();
   expect((await konverge(["dead-letter", "list"])).stdout).toMatch(/terminal: cannot\n.*a-2 /);
   const release = ["dead-letter", "release", "node-pool", ...WHY];
@@ -106,7 +106,10 @@ test.each([
     stdio: "ignore",
   });
   const closed = once(child, "close");
-  await until("it has asked", async () => (await queue.getKey(keyOf("blue")))?.requested === 2);
+  await until(
+    "the request is stored",
+    async () => (await queue.getKey(keyOf("blue")))?.requested === 2,
+  );
   child.kill(signal);
   expect(await closed).toEqual([code, null]);
 });

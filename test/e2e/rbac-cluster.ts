@@ -8,7 +8,7 @@ import { createKubeClient, isServed, loadKubeCredentials, type KubeClient } from
 import { load } from "js-yaml";
 import { until } from "../support/until.ts";
 
-/** One line of the API server's audit log, as far as tests look at it. */
+/** The fields of an audit log line that tests read. */
 interface AuditedCall {
   readonly verb: string;
   readonly requestURI: string;
@@ -28,22 +28,22 @@ interface Account {
   readonly name: string;
 }
 
-/** A real API server that authorizes by RBAC, and what a cluster's administrator does there. */
+/** A real API server with RBAC, and the tasks of its administrator. */
 export interface RbacCluster extends AsyncDisposable {
   readonly admin: KubeClient;
   readonly kubeconfigPath: string;
-  /** For files that end with the cluster. */
+  /** A folder that is removed with the cluster. */
   readonly folder: string;
-  /** Server-side apply, each kind as the server serves it; CRDs are waited for. */
+  /** Applies objects server-side and waits for CRDs to be served. */
   apply(objects: readonly ApiObject[]): Promise<void>;
   ensureNamespace(name: string): Promise<void>;
-  /** What server-side apply would make of them, without keeping it. */
+  /** Returns the objects that server-side apply would store, as a dry run. */
   dryRun(object: ApiObject): Promise<ApiObject>;
-  /** Path of a kubeconfig with a token of the account, by the TokenRequest API, as a pod gets it. */
+  /** Returns the path of a kubeconfig with a TokenRequest token of the account, as a pod has it. */
   kubeconfigOf(account: Account): Promise<string>;
-  /** A token of the account; with `secret`, one that is good for as long as that Secret is there. */
+  /** Returns a token of the account; with `secret`, the token is valid while that Secret exists. */
   tokenOf(account: Account, secret?: string): Promise<string>;
-  /** The administrator's kubeconfig with this user in it. */
+  /** Returns the administrator's kubeconfig with this user. */
   kubeconfigWith(user: object): string;
   callsOf(account: Account): AuditedCall[];
 }
@@ -54,7 +54,7 @@ export async function openRbacCluster(): Promise<RbacCluster> {
   const plane = await startControlPlane({
     log: () => undefined,
     auditLog,
-    // On OpenShift it is on by default: owner references ask for permissions of their own.
+    // Default on OpenShift: owner references need separate permissions.
     admissionPlugins: ["OwnerReferencesPermissionEnforcement"],
   });
   const admin = createKubeClient({

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 
-/** Removes what a test's installation has left in Redis. */
+/** Removes the Redis keys of a test's installation. */
 export async function removePrefix(redisUrl: string, prefix: string): Promise<void> {
   const redis = new Redis(redisUrl);
   const keys = await redis.keys(`${prefix}:*`);

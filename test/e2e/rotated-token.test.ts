@@ -30,9 +30,9 @@ const MANIFESTS = [
   "registry.example/a:1",
 ];
 
-test("a token that the API server takes back is replaced from its file, and the worker goes on", async (context) => {
+test("a revoked token is replaced from its file, and the worker continues", async (context) => {
   if (process.env["KUBEBUILDER_ASSETS"] === undefined) {
-    context.skip("no kube-apiserver: only a real one takes tokens back");
+    context.skip("no kube-apiserver: only a real one revokes tokens");
     return;
   }
   await using cluster = await openRbacCluster();
@@ -63,7 +63,7 @@ test("a token that the API server takes back is replaced from its file, and the 
   await until("one machine", async () => (await machines()) === 1, 30_000);
   await rotate("second");
   await admin.delete(SECRET, { namespace: ACCOUNT.namespace, name: "first" });
-  // The API server remembers a token for some seconds; only then it refuses it.
+  // The API server caches a token for some seconds before it rejects it.
   let replicas = 1;
   const scale = async () => {
     replicas = 1 + (replicas % 3);
@@ -72,7 +72,7 @@ test("a token that the API server takes back is replaced from its file, and the 
     });
   };
   await until(
-    "a call was refused",
+    "a call was rejected",
     async () => {
       if ((await machines()) === replicas) await scale();
       return await isRefused();
@@ -80,6 +80,10 @@ test("a token that the API server takes back is replaced from its file, and the 
     30_000,
   );
   await scale();
-  await until("what came after is done", async () => (await machines()) === replicas, 30_000);
+  await until(
+    "the later change is reconciled",
+    async () => (await machines()) === replicas,
+    30_000,
+  );
   expect(await worker.stop()).toBe(0);
 });

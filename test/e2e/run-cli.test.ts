@@ -15,7 +15,7 @@ const harness = useQueues();
 interface Stage {
   readonly folder: string;
   readonly konverge: (...args: readonly string[]) => ReturnType<typeof runCommand>;
-  /** A worker process, ready; with its id. */
+  /** Starts a worker process and returns its ID when it is ready. */
   readonly worker: (config: string) => Promise<number>;
 }
 
@@ -54,7 +54,7 @@ async function stage(): Promise<Stage> {
   };
 }
 
-test("a run started by the command line outlives a worker that is killed in a step; its steps are shown", async () => {
+test("a run started by the command line survives a worker killed in a step and shows its steps", async () => {
   const { folder, konverge, worker } = await stage();
   const config = "test/e2e/held-release.config.ts";
   const begun = async () => (await readFile(join(folder, "begun"), "utf8")).split("\n");
@@ -75,7 +75,7 @@ test("a run started by the command line outlives a worker that is killed in a st
 
   const signalled = await konverge("run", "signal", id, "approve", "--by", "ann", "-o", "name");
   expect(signalled).toEqual({ code: 0, stdout: `${id}\n`, stderr: "" });
-  await until("the last step is at work", async () => (await begun()).includes(`publish ${first}`));
+  await until("the last step is running", async () => (await begun()).includes(`publish ${first}`));
   process.kill(first, "SIGKILL");
   await rm(join(folder, "hold"));
   const second = await worker(config);
@@ -83,7 +83,7 @@ test("a run started by the command line outlives a worker that is killed in a st
   expect(ended).toMatchObject({ code: 0, stderr: "" });
   expect(ended.stdout).toMatch(/^status +done$/m);
   expect(ended.stdout).toMatch(/^result +"published 1\.4\.0"$/m);
-  // What was recorded did not run again; what was cut off did.
+  // Recorded steps did not run again; the interrupted one did.
   expect(await begun()).toEqual([`draft ${first}`, `publish ${first}`, `publish ${second}`, ""]);
   expect((await get()).steps).toMatchObject([
     { name: "draft", kind: "step", value: { draft: "1.4.0" } },
@@ -92,7 +92,7 @@ test("a run started by the command line outlives a worker that is killed in a st
   ]);
 });
 
-test("the example: approved it is published, cancelled its draft is gone; slips have their exit codes", async () => {
+test("the example publishes after approval, deletes its draft after cancellation and has exit codes for mistakes", async () => {
   const { folder, konverge, worker } = await stage();
   await worker("apps/examples/src/release.config.ts");
   const start = async (version: string) => {

@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 
 const harness = useQueues();
 
-test("a cancelled run goes on by retry --from-failed-step, approved with a token whose name is kept, while watch prints each step", async () => {
+test("retry --from-failed-step continues a cancelled run, the token's name is recorded, and watch prints each step", async () => {
   const cleanup = new AsyncDisposableStack();
   onTestFinished(() => cleanup.disposeAsync());
   const folder = await mkdtemp(join(tmpdir(), "konverge-watch-"));
@@ -70,7 +70,7 @@ test("a cancelled run goes on by retry --from-failed-step, approved with a token
   expect(shown.stdout).toMatch(/^retry +from the failed step, by bob: the right day$/m);
   const watch = begin("run", "watch", id, "--timeout", "2m");
   await until(
-    "it tells what the run waits for",
+    "it prints the signal that the run waits for",
     () => watch.lines.includes('waiting: waits for signal "approve"'),
     30_000,
   );
@@ -82,7 +82,7 @@ test("a cancelled run goes on by retry --from-failed-step, approved with a token
     30_000,
   );
   const { url } = JSON.parse(listening) as { readonly url: string };
-  // With a token nobody can approve in another one's name.
+  // A token's owner cannot approve under another name.
   const approve = ["run", "signal", id, "approve", "--by", "eve", "--server", url];
   const approved = await runCommand(approve, { ...env, KONVERGE_TOKEN: token });
   expect([approved.code, approved.stderr]).toEqual([0, ""]);

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
 
-/** A shell that is set for another installation. */
+/** The environment of a shell for another installation. */
 const FOREIGN = {
   KONVERGE_CLUSTER: "other",
   KONVERGE_KUBECONFIG: "/dev/null/none",
@@ -13,15 +13,15 @@ const FOREIGN = {
 
 interface RunningDemo<Document> {
   readonly exited: Promise<number | null>;
-  /** The first line on stderr, from now on, that matches. */
+  /** Resolves to the next line on stderr that matches. */
   line(pattern: RegExp): Promise<RegExpExecArray>;
-  /** As Ctrl-C does, which reaches the whole group. */
+  /** Interrupts the whole process group, as Ctrl-C does. */
   interrupt(): void;
-  /** What it printed in the end. */
+  /** Resolves to its final output. */
   document(): Promise<Document>;
 }
 
-/** Starts the demo as a user does and gathers what it prints. */
+/** Starts the demo as a user does and collects its output. */
 export function startDemo<Document>(...args: string[]): RunningDemo<Document> {
   const child = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "-o", "json", ...args], {
     stdio: ["ignore", "pipe", "pipe"],

@@ -15,16 +15,16 @@ test.each([
   ["bench -- nonsense", "nonsense"],
   ["bench -- --nonsense", "--nonsense"],
   ["conformance -- -o xml", "xml"],
-])("npm run %s names what is wrong, ends with 2 and starts nothing", (line, named) => {
+])("npm run %s names the invalid argument, exits with 2 and starts nothing", (line, named) => {
   const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
   onTestFinished(() => rmSync(temporary, { recursive: true, force: true }));
   const { status, stdout, stderr } = spawnSync("npm", ["run", "--silent", ...line.split(" ")], {
     encoding: "utf8",
     env: { ...process.env, TMPDIR: temporary, REDIS_URL: "" },
-    // What starts in spite of it is ended, and the test fails.
+    // A program that starts anyway is ended, and the test fails.
     timeout: 30_000,
   });
-  // The first command in a fresh checkout sets up what is missing, and says so.
+  // The first command in a fresh checkout installs missing parts and prints them.
   const said = stderr.split("\n").filter((text) => !text.startsWith("set-up: "));
   expect(said[0]).toContain(named);
   expect(stdout).toBe("");

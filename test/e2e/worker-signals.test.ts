@@ -13,7 +13,7 @@ interface Line {
   readonly metricsUrl?: string;
 }
 
-test("SIGTERM drains, alive and not ready; a second one aborts what runs, and the process ends well", async () => {
+test("SIGTERM drains, live and not ready; a second one aborts attempts, and the process exits with 0", async () => {
   await using cleanup = new AsyncDisposableStack();
   const { client, kubeconfig } = cleanup.use(await startEmbeddedServer());
   const command = ["apps/cli/src/main.ts", "worker", "--role", "all"];

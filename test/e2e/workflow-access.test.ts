@@ -31,9 +31,9 @@ async function printManifests(): Promise<ApiObject[]> {
   return (JSON.parse(stdout) as { items: ApiObject[] }).items;
 }
 
-test("what a workflow writes and waits for is granted by its kinds; without them it says so, and goes on when they are", async (context) => {
+test("a workflow's kinds grant its permissions; without them it reports the missing rule and continues once granted", async (context) => {
   if (process.env["KUBEBUILDER_ASSETS"] === undefined) {
-    context.skip("no kube-apiserver: only a real one asks for permissions");
+    context.skip("no kube-apiserver: only a real one checks permissions");
     return;
   }
   const redis = await startRedis();
@@ -45,7 +45,7 @@ test("what a workflow writes and waits for is granted by its kinds; without them
   const withRules = (rules: Role["rules"]): Role => ({ ...role, rules });
   const without = role.rules.filter(({ resources }) => !resources.includes(ConfigMap.resource));
   expect(without).toHaveLength(role.rules.length - 1);
-  // At first what writes and reads is allowed, and what watches is not.
+  // At first, writes and reads are permitted, and watches are not.
   const verbs = ["get", "create", "patch", "delete"];
   const blind = { apiGroups: [""], resources: [ConfigMap.resource], verbs };
   await cluster.apply(
@@ -64,7 +64,7 @@ test("what a workflow writes and waits for is granted by its kinds; without them
   const gated = { name: "gated", version: 1 };
   const says = async (words: string) =>
     await until(
-      `the run says ${words}`,
+      `the run reports ${words}`,
       async () => {
         const { waits } = (await runs.get(ref)) ?? {};
         return waits?.[0]?.message?.includes(words) === true;
@@ -85,18 +85,18 @@ test("what a workflow writes and waits for is granted by its kinds; without them
 
   await runs.start(gated, NAME, { id: ref.id });
   await says("does not meet its predicate");
-  const told = () =>
+  const logged = () =>
     workers.flatMap(({ lines }) => lines.filter((line) => line.includes("cannot be watched")));
-  await until("the log tells it", () => told().length > 0, HEALED_MS);
-  expect(told()[0]).toContain("Name the kind under kinds of the workflow");
+  await until("it is logged", () => logged().length > 0, HEALED_MS);
+  expect(logged()[0]).toContain("Name the kind under kinds of the workflow");
   await cluster.apply([withRules(without)]);
   await answer();
   await says("cannot be read");
   await cluster.apply([role]);
   await ended();
   expect(await runs.get(ref)).toMatchObject({ status: "done" });
-  // The watch was tried again all the time.
-  expect(told()).toHaveLength(1);
+  // The watch was retried in the meantime.
+  expect(logged()).toHaveLength(1);
 
   const before = cluster.callsOf(ACCOUNT).length;
   ref.id = "second";

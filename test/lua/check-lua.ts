@@ -1,6 +1,6 @@
 import luaparse from "luaparse";
 
-/** What a script may use besides its own locals: what Redis offers. */
+/** The globals that Redis provides to scripts. */
 const GLOBALS: ReadonlySet<string> = new Set(
   "KEYS ARGV redis cjson cmsgpack string table math error ipairs next pairs pcall select tonumber tostring type unpack".split(
     " ",
@@ -19,9 +19,9 @@ export interface LuaFacts {
   readonly strayGlobals: readonly { readonly name: string; readonly line: number }[];
   /** Whether KEYS or ARGV are read. */
   readonly readsInputs: boolean;
-  /** By `local`; no parameters and loop variables. */
+  /** Variables declared by `local`, without parameters and loop variables. */
   readonly locals: readonly LuaLocal[];
-  /** Names behind a dot. */
+  /** Names after a dot. */
   readonly members: ReadonlySet<string>;
 }
 

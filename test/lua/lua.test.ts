@@ -5,7 +5,7 @@ import { LUA_FILES, loadScripts } from "./scripts.ts";
 
 const { scripts, parts } = await loadScripts();
 
-test("every Lua file belongs to a script or a part that a module beside it exports", () => {
+test("every Lua file belongs to an exported script or part of a module in its folder", () => {
   const known = new Set([...scripts.map(({ body }) => body.lua), ...parts.map(({ lua }) => lua)]);
   const stray = LUA_FILES.filter(({ text }) => !known.has(text)).map(({ path }) => path);
   expect(stray).toEqual([]);
@@ -18,7 +18,7 @@ test.each(LUA_FILES)("$path names its keys and arguments", ({ text }) => {
 
 describe.each(scripts)("script $name", ({ lua, body, signature }) => {
   const facts = checkLua(lua);
-  test("assigns no global and reads none that Redis has not", () => {
+  test("assigns no globals and reads only those of Redis", () => {
     expect(facts.strayGlobals).toEqual([]);
   });
 
@@ -56,12 +56,12 @@ describe("checkLua", () => {
     expect(locals.filter(({ used }) => !used).map(({ name }) => name)).toEqual(["b", "f"]);
   });
 
-  test("sees KEYS and ARGV, unless they are parameters", () => {
+  test("detects KEYS and ARGV, unless they are parameters", () => {
     expect(checkLua("return KEYS[1]").readsInputs).toBe(true);
     expect(checkLua("local function f(KEYS) return KEYS[1] end return f").readsInputs).toBe(false);
   });
 
-  test("rejects what Lua 5.1 cannot parse", () => {
+  test("rejects syntax that Lua 5.1 cannot parse", () => {
     expect(() => checkLua("local x = 1 // 2")).toThrow(SyntaxError);
   });
 });

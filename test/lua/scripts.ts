@@ -5,7 +5,7 @@ import type { LuaPart, Script } from "@konverge/redis";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Every Lua file of the packages, as path under the root and text. */
+/** Every Lua file of the packages, with its path relative to the root and its text. */
 export const LUA_FILES: readonly { readonly path: string; readonly text: string }[] = globSync(
   "{apps,libs}/*/src/**/*.lua",
   { cwd: root },
@@ -13,7 +13,7 @@ export const LUA_FILES: readonly { readonly path: string; readonly text: string 
   .toSorted()
   .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 
-/** The scripts and parts that the modules beside the Lua files export. */
+/** The exported scripts and parts of the modules in the folders of Lua files. */
 export async function loadScripts(): Promise<{
   readonly scripts: readonly Script[];
   readonly parts: readonly LuaPart[];

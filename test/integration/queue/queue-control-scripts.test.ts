@@ -3,7 +3,7 @@ import { cancelScript } from "../../../libs/queue/src/scripts/cancel.ts";
 import { pauseScript } from "../../../libs/queue/src/scripts/pause.ts";
 import { resumeScript } from "../../../libs/queue/src/scripts/resume.ts";
 import { unparkScript } from "../../../libs/queue/src/scripts/unpark.ts";
-import { runRaw } from "../run-raw.ts";
+import { runRaw } from "../../support/run-raw.ts";
 import { useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();

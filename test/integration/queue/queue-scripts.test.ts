@@ -5,7 +5,7 @@ import { endScript } from "../../../libs/queue/src/scripts/end.ts";
 import { fireScript } from "../../../libs/queue/src/scripts/fire.ts";
 import { renewScript } from "../../../libs/queue/src/scripts/renew.ts";
 import { requestScript } from "../../../libs/queue/src/scripts/request.ts";
-import { runRaw } from "../run-raw.ts";
+import { runRaw } from "../../support/run-raw.ts";
 import { useQueues } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { bindCluster, createControllerRegistry } from "@konverge/queue";
-import { runRaw } from "../run-raw.ts";
+import { runRaw } from "../../support/run-raw.ts";
 import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
 import { beginScript } from "../../../libs/queue/src/scripts/begin.ts";
 import { CLUSTER, CONTROLLER, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";

@@ -105,7 +105,9 @@ test("rejects a changed number of shards, with the number to set", async () => {
   });
   await expect(workers.start([widgets()], { config })).rejects.toMatchObject({
     code: "shards_mismatch",
-    message: expect.stringMatching(/have 1 shards in this Redis, but 4 are configured; set shards to 1/),
+    message: expect.stringMatching(
+      /have 1 shards in this Redis, but 4 are configured; set shards to 1/,
+    ),
   });
 });
 

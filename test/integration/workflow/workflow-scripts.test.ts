@@ -12,7 +12,7 @@ import { sweepScript } from "../../../libs/workflow/src/store/scripts/sweep.ts";
 import { watchScript } from "../../../libs/workflow/src/store/scripts/watch.ts";
 import { runNames, type RunNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { useQueues } from "../queue/queue-harness.ts";
-import { runRaw } from "../run-raw.ts";
+import { runRaw } from "../../support/run-raw.ts";
 
 const harness = useQueues();
 const RETENTION_MS = 60_000;
