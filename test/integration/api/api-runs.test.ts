@@ -296,7 +296,7 @@ test("reports unknown workflows and runs", async () => {
   const deep = await call("/v1/runs", { body: { workflow: "approved", input } });
   expect(await problemIn(deep)).toMatchObject({
     status: 422,
-    errors: [{ pointer: "/input", detail: expect.stringMatching(/nested more than 100/) }],
+    errors: [{ pointer: "/input", detail: expect.stringMatching(/circular or deeper than 100/) }],
   });
 });
 
