@@ -1,4 +1,4 @@
-/** A BullMQ worker in a process of its own that starts a job and never ends it, to be killed by a test. */
+/** A BullMQ worker in a separate process that starts a job and never ends it. A test kills it. */
 import { Worker } from "bullmq";
 
 const { url, prefix, name } = JSON.parse(process.argv[2] ?? "{}") as BullChildConfig;

@@ -10,7 +10,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { until } from "../support/until.ts";
 
-/** What `v` of a job's data tells apart: which request it came from. */
+/** Job data; `v` identifies the request. */
 export interface Payload {
   readonly v: unknown;
 }
@@ -23,7 +23,7 @@ export interface Run {
   endMs?: number;
 }
 
-/** A BullMQ worker that remembers what it ran. */
+/** A BullMQ worker that records its runs. */
 interface Seen {
   readonly worker: Worker<Payload>;
   readonly runs: Run[];
@@ -40,29 +40,29 @@ type Handler = (
 export interface Bull {
   readonly url: string;
   readonly redis: Redis;
-  /** The queue of the running test; its name and its own keys are fresh for each test. */
+  /** The queue of the running test; name and keys are new for each test. */
   readonly prefix: string;
   readonly name: string;
   readonly queue: Queue<Payload>;
   /** Another Queue object on the same queue. */
   open(options?: Partial<QueueOptions>): Queue<Payload>;
   work(handle: Handler, options?: Partial<WorkerOptions>): Seen;
-  /** Adds a job as our requester does: one key, the last one kept while active, delayed jobs rescheduled. */
+  /** Adds a job like the requester: one key, the last add kept while active, delayed jobs rescheduled. */
   ask(v: unknown, options?: JobsOptions): Promise<Job<Payload>>;
-  /** All runs of all workers of the test, in order of their start. */
+  /** All runs of the test's workers, in order of their start. */
   readonly runs: readonly Run[];
-  /** Most runs at once. */
+  /** Maximum of concurrent runs. */
   mostAtOnce(): number;
-  /** What is left of deduplication: `de:<id>` and `dn:<id>`. */
+  /** Remaining deduplication keys: `de:<id>` and `dn:<id>`. */
   dedupKeys(): Promise<string[]>;
-  /** Resolves when nothing waits, runs or is delayed. */
+  /** Resolves when no job waits, runs or is delayed. */
   quiet(): Promise<void>;
   key(suffix: string): string;
 }
 
 export const KEY = "a";
 
-/** As our requests are made. Retries come at once unless a test says otherwise. */
+/** The options of requests. Retries are immediate unless a test overrides that. */
 export const DEDUPED: JobsOptions = {
   deduplication: { id: KEY, keepLastIfActive: true, reschedule: true },
   priority: 5,
@@ -70,7 +70,7 @@ export const DEDUPED: JobsOptions = {
   backoff: { type: "custom" },
 };
 
-/** Real Redis and, for each test, a queue of its own that is deleted when the test is over. */
+/** A real Redis with a separate queue for each test, deleted after the test. */
 export function useBull(): Bull {
   const url = process.env["REDIS_URL"] ?? "";
   let redis: Redis | undefined;
@@ -123,7 +123,7 @@ export function useBull(): Bull {
       const { promise, resolve } = Promise.withResolvers<Seen>();
       const worker = new Worker<Payload>(
         bull.name,
-        // BullMQ makes a signal only for a processor that declares three parameters.
+        // BullMQ creates a signal only for a processor with three declared parameters.
         async (job, token, signal) => {
           const run: Run = {
             id: job.id,
@@ -184,7 +184,7 @@ export function useBull(): Bull {
   return bull;
 }
 
-/** What runs looked like, without their times: [job id, v]. */
+/** Returns runs without times: [job id, v]. */
 export function shape(runs: readonly Run[]): [string | undefined, unknown][] {
   return runs.map(({ id, v }) => [id, v]);
 }

@@ -5,13 +5,13 @@ import { afterEach, expect, test } from "vitest";
 import { addJobPart, BACKOFF_TYPE } from "../../libs/queue/src/scripts/add-job.ts";
 import { useBull } from "./bull.ts";
 
-/** Our script adds jobs as BullMQ's `add` does: both do the same to a queue each, and both queues are the same then. */
+/** Compares the script with BullMQ's `add`: each changes a queue, and both queues must be equal. */
 
 const bull = useBull();
 const TOKEN = "t";
 const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 500 : 50;
 const KEYS = ["a", "c/d.e%2F"];
-/** In the past, so that what is woken is due. */
+/** In the past, so that promoted jobs are due. */
 const PAST_MS = 1_700_000_000_000;
 const LAST_ADD_MS = PAST_MS + 9;
 const LATER_MS = 4_000_000_000_000;
@@ -85,7 +85,7 @@ const openOurs = (name: string) =>
     }),
   );
 
-/** All that the queue holds, with keys in place of job ids: a request that joins a waiting job costs BullMQ an id. */
+/** Returns the data of a queue, with keys in place of job ids: joining a waiting job consumes a BullMQ id. */
 async function view({ queue }: Side): Promise<unknown> {
   const { redis } = bull;
   const root = queue.toKey("");
@@ -121,7 +121,7 @@ async function view({ queue }: Side): Promise<unknown> {
   };
 }
 
-/** Without ids, clocks, and what options repeat of the job's own fields. */
+/** Omits ids, times, and options that repeat job fields. */
 function essence(fields: Record<string, string>): unknown {
   const { name, data, opts, deid, priority, delay, timestamp } = fields;
   const job = {
@@ -151,7 +151,7 @@ async function apply(side: Side, step: Step): Promise<void> {
       await side.add(step);
       return;
     case "take":
-      // A worker waits for this first.
+      // A worker waits on this key first.
       await bull.redis.zpopmin(queue.toKey("marker"));
       await worker.getNextJob(TOKEN, { block: false });
       return;
@@ -162,7 +162,7 @@ async function apply(side: Side, step: Step): Promise<void> {
       await (await queue.getActive())[0]?.moveToDelayed(LATER_MS, TOKEN);
       return;
     case "loseJob": {
-      // What an outage leaves: the deduplication key without its job.
+      // The state after an outage: the deduplication key without its job.
       const [job] = await queue.getDelayed();
       if (job?.id === undefined) return;
       await bull.redis.zrem(queue.toKey("delayed"), job.id);
@@ -212,7 +212,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 10, maxLength: 40 },
 );
 
-test("leaves every queue as BullMQ's add would, whatever its jobs do", async () => {
+test("leaves every queue as BullMQ's add would, for all job states", async () => {
   const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   let serial = 0;

@@ -4,13 +4,13 @@ import { hold } from "../integration/queue/queue-harness.ts";
 import { DEDUPED, KEY, shape, useBull } from "./bull.ts";
 import { until } from "../support/until.ts";
 
-/** Deduplication while a job waits, runs, backs off: what promises P1 and P2 stand on. */
+/** Deduplication while a job waits, runs or backs off: the basis of promises P1 and P2. */
 
 const bull = useBull();
 const HOUR_MS = 3_600_000;
 const dedup = { id: KEY, keepLastIfActive: true } as const;
 
-/** A worker whose first run waits for `release`, then does what `first` says. */
+/** Starts a worker whose first run waits for `release`, then calls `first`. */
 function heldWorker(first: () => unknown = () => undefined, options = {}) {
   const held = hold();
   let runs = 0;
@@ -43,7 +43,7 @@ const delayLeft = async (id: string) => {
   return Math.floor(score / 4_096) - Date.now();
 };
 
-test("D1: five adds while waiting are one job, and the first one's data wins", async () => {
+test("D1: five adds while waiting are one job with the data of the first", async () => {
   const jobs = [];
   for (const v of [0, 1, 2, 3, 4]) jobs.push(await bull.ask(v));
   expect(jobs.map(({ id }) => id)).toEqual(["1", "1", "1", "1", "1"]);
@@ -53,7 +53,7 @@ test("D1: five adds while waiting are one job, and the first one's data wins", a
   expect(await bull.dedupKeys()).toEqual([]);
 });
 
-test("D2: of three adds while active the last is parked, runs once after it, and no key is left", async () => {
+test("D2: the last of three adds while active is parked and runs once; no key remains", async () => {
   await bull.ask(0);
   const { started, release } = heldWorker(undefined, { concurrency: 3 });
   await started();
@@ -76,7 +76,7 @@ test("D2: of three adds while active the last is parked, runs once after it, and
   expect(await bull.dedupKeys()).toEqual([]);
 });
 
-test("D3: without reschedule an add during a backoff is dropped and the backoff goes on", async () => {
+test("D3: without reschedule, an add during a backoff is dropped and the backoff continues", async () => {
   const { runs } = await backingOff();
   expect((await bull.ask(1, { deduplication: dedup })).id).toBe("1");
   expect(await delayLeft("1")).toBeGreaterThan(HOUR_MS / 2);
@@ -84,7 +84,7 @@ test("D3: without reschedule an add during a backoff is dropped and the backoff 
   expect(runs).toHaveLength(1);
 });
 
-test("D4: with reschedule an add ends the backoff at once; the job keeps id, data and attempts", async () => {
+test("D4: with reschedule, an add ends the backoff; the job keeps id, data and attempts", async () => {
   await backingOff();
   expect((await bull.ask(1)).id).toBe("1");
   await until("the second run", () => bull.runs.length === 2);
@@ -95,7 +95,7 @@ test("D4: with reschedule an add ends the backoff at once; the job keeps id, dat
   ]);
 });
 
-test("D5: with replace an add during a backoff is a new job that has forgotten the attempts", async () => {
+test("D5: with replace, an add during a backoff is a new job without the attempts", async () => {
   const { worker } = await backingOff();
   await worker.pause();
   expect((await bull.ask(1, { deduplication: { ...dedup, replace: true } })).id).toBe("2");
@@ -103,7 +103,7 @@ test("D5: with replace an add during a backoff is a new job that has forgotten t
   expect(await bull.queue.getJob("2")).toMatchObject({ attemptsMade: 0, data: { v: 1 } });
 });
 
-test("D5: with replace but not keepLastIfActive an add while the job runs is dropped, follow-up and all", async () => {
+test("D5: with replace but not keepLastIfActive, an add while the job runs is dropped without a follow-up", async () => {
   await bull.ask(0);
   const { started, release } = heldWorker();
   await started();
@@ -138,7 +138,7 @@ test("D6: a parked follow-up stays parked through a retry, and runs right after 
   expect(bull.mostAtOnce()).toBe(1);
 });
 
-test("D7: moveToDelayed keeps the owner and the follow-up, which waits for the whole delay", async () => {
+test("D7: moveToDelayed keeps the owner and the follow-up, which waits for the full delay", async () => {
   await bull.ask(0);
   const held = hold();
   bull.work(async (job, token) => {
@@ -159,7 +159,7 @@ test("D7: moveToDelayed keeps the owner and the follow-up, which waits for the w
   expect(await bull.queue.getJob("1")).toMatchObject({ attemptsMade: 0, attemptsStarted: 1 });
 });
 
-test("D8: the options of the last add while active win: a delay puts off what was asked for at once (B1)", async () => {
+test("D8: the options of the last add while active apply: a delay also defers an earlier immediate add (B1)", async () => {
   await bull.ask(0);
   const { started, release } = heldWorker();
   await started();
@@ -170,7 +170,7 @@ test("D8: the options of the last add while active win: a delay puts off what wa
   expect(bull.runs).toHaveLength(1);
 });
 
-test("D9: the priority of the last add while active wins, also a worse one (B1)", async () => {
+test("D9: the priority of the last add while active applies, even if it is lower (B1)", async () => {
   await bull.ask(0);
   const seen = heldWorker();
   await seen.started();
@@ -194,7 +194,7 @@ test("D11: reschedule with a delay can postpone a job that was nearly due (B5)",
   expect(await delayLeft("1")).toBeGreaterThan(HOUR_MS / 2);
 });
 
-test("D11: reschedule without a delay is due at the adder's time, by its own clock or the timestamp it gives", async () => {
+test("D11: reschedule without a delay is due at the adder's time, by its clock or its timestamp", async () => {
   await bull.ask(0, { delay: 60_000 });
   await bull.ask(1, { timestamp: Date.now() + HOUR_MS });
   expect(await delayLeft("1")).toBeGreaterThan(HOUR_MS / 2);
@@ -205,7 +205,7 @@ test("D11: reschedule without a delay is due at the adder's time, by its own clo
   expect(shape(bull.runs)).toEqual([["1", 0]]);
 });
 
-test("D12: with the key as job id an add is silently lost while it runs, and while a finished one is kept", async () => {
+test("D12: with the key as job id, an add is lost silently while the job runs or a finished one is kept", async () => {
   const ask = (v: number) =>
     bull.queue.add("job", { v }, { jobId: "key", removeOnComplete: false });
   await ask(0);
@@ -219,7 +219,7 @@ test("D12: with the key as job id an add is silently lost while it runs, and whi
   expect(shape(bull.runs)).toEqual([["key", 0]]);
 });
 
-test("D13: a follow-up whose owner ends on a paused queue is made and waits for the resume", async () => {
+test("D13: a follow-up whose owner ends on a paused queue is created and waits for the resume", async () => {
   await bull.ask(0);
   const { started, release } = heldWorker();
   await started();
@@ -240,7 +240,7 @@ test.each([
   ["drain", () => bull.queue.drain(true)],
   ["obliterate", () => bull.queue.obliterate()],
 ])(
-  "D14: %s takes owner and parked follow-up with the job, and leaves no key",
+  "D14: %s removes owner and parked follow-up with the job, and leaves no key",
   async (_, remove) => {
     await bull.ask(0);
     const { started, release, worker } = heldWorker(
@@ -260,7 +260,7 @@ test.each([
   },
 );
 
-test("D15: a dedup id may hold colons, slashes, percent signs and any letter, and be 1,600 characters long", async () => {
+test("D15: a deduplication id may contain colons, slashes, percent signs and any letter, up to 1,600 characters", async () => {
   for (const id of ["a:b:c", "c/default/x.y/ns/n", "p%20q%2F", "größe/名前", "n".repeat(1_600)]) {
     const add = (v: number) =>
       bull.queue.add("job", { v }, { ...DEDUPED, deduplication: { ...dedup, id } });
@@ -278,7 +278,7 @@ test.each([
   ["attempts: Infinity", { attempts: Infinity }],
   ["priority: NaN", { priority: Number.NaN }],
 ])(
-  "D16: %s fails after the dedup key was set; the next valid add heals it (B8)",
+  "D16: %s fails after the deduplication key was set; the next valid add repairs it (B8)",
   async (_, bad) => {
     await expect(bull.ask(0, bad)).rejects.toThrow(/NaN or Inf/);
     expect(await bull.dedupKeys()).toEqual([`de:${KEY}`]);
@@ -291,7 +291,7 @@ test.each([
   },
 );
 
-test("D17: flows refuse deduplication: a parent any, a child keepLastIfActive (B9)", async () => {
+test("D17: flows reject deduplication: a parent any, a child keepLastIfActive (B9)", async () => {
   const flow = new FlowProducer({ connection: { url: bull.url }, prefix: bull.prefix });
   try {
     const child = { name: "child", queueName: bull.name, data: { v: 1 } };
@@ -311,7 +311,7 @@ test("D17: flows refuse deduplication: a parent any, a child keepLastIfActive (B
   }
 });
 
-test("a dedup key whose job is gone is taken over by the next add, and its stale follow-up dropped", async () => {
+test("a deduplication key without its job is taken over by the next add, and its stale follow-up dropped", async () => {
   await bull.redis.set(bull.key(`de:${KEY}`), "12345");
   await bull.redis.hset(
     bull.key(`dn:${KEY}`),

@@ -12,7 +12,7 @@ import type { BullChildConfig } from "./bull-child.ts";
 import { DEDUPED, shape, useBull } from "./bull.ts";
 import { until } from "../support/until.ts";
 
-/** Locks, stalled jobs, shutdown, a Redis that crashes: what is left to us when a worker dies (P1, P8). */
+/** Locks, stalled jobs, shutdown and crashes of Redis: BullMQ's behavior when a worker dies (P1, P8). */
 
 const bull = useBull();
 const CHILD = fileURLToPath(new URL("bull-child.ts", import.meta.url));
@@ -30,7 +30,7 @@ async function killed(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Starts a job in another process and kills that process. */
+/** Starts a job in another process and kills the process. */
 async function startAndKill(): Promise<void> {
   const { url, prefix, name } = bull;
   const child = spawn(
@@ -43,7 +43,7 @@ async function startAndKill(): Promise<void> {
   await killed(child);
 }
 
-test("K1: a job whose process was killed runs again, then what was requested after its death", async () => {
+test("K1: a job whose process was killed runs again, then the later request", async () => {
   await bull.ask(0);
   await startAndKill();
   expect((await bull.ask(1)).id).toBe("1");
@@ -59,7 +59,7 @@ test("K1: a job whose process was killed runs again, then what was requested aft
   expect(await bull.dedupKeys()).toEqual([]);
 });
 
-test("K2: beyond maxStalledCount the job fails for good; its follow-up runs all the same", async () => {
+test("K2: beyond maxStalledCount the job fails permanently; its follow-up still runs", async () => {
   await bull.ask(0);
   await startAndKill();
   await bull.ask(1);
@@ -72,13 +72,13 @@ test("K2: beyond maxStalledCount the job fails for good; its follow-up runs all 
   });
 });
 
-test("a stalled job goes before all that wait, and is not failed by a huge maxStalledCount", async () => {
+test("a stalled job precedes all waiting jobs, and does not fail with a huge maxStalledCount", async () => {
   await bull.ask(0);
   await startAndKill();
   await bull.queue.add("job", { v: "urgent" }, { priority: 1 });
   await bull.redis.hset(bull.key("1"), "stc", 999_999);
   const { worker } = bull.work(() => undefined, { ...quick, autorun: false });
-  // Two looks: the first marks what is active, the second takes what has no lock.
+  // Two checks: the first marks active jobs, the second takes jobs without a lock.
   await worker.startStalledCheckTimer();
   await until("the job is back", async () => (await bull.queue.getWaitingCount()) === 1);
   void worker.run();
@@ -90,7 +90,7 @@ test("a stalled job goes before all that wait, and is not failed by a huge maxSt
   expect(await bull.queue.getJobCounts("completed", "failed")).toEqual({ completed: 2, failed: 0 });
 });
 
-test("K6: after a lost lock two workers run the job at once; the first one's finish is refused by name", async () => {
+test("K6: after a lost lock, two workers run the job concurrently; the finish of the first is rejected by name", async () => {
   await bull.ask(0);
   const held = hold();
   const first = bull.work(() => held.wait(), {
@@ -112,7 +112,7 @@ test("K6: after a lost lock two workers run the job at once; the first one's fin
   expect(await bull.queue.getJobCounts("completed", "failed")).toEqual({ completed: 1, failed: 0 });
 });
 
-test("K7: a lock that cannot be renewed is told by id, as event and as error", async () => {
+test("K7: a failed lock renewal is reported by id, as event and as error", async () => {
   await bull.ask(0);
   const held = hold();
   const { worker, errors } = bull.work(() => held.wait(), { ...quick, skipStalledCheck: true });
@@ -126,7 +126,7 @@ test("K7: a lock that cannot be renewed is told by id, as event and as error", a
   held.release();
 });
 
-test("K7: cancelJob aborts the signal of a processor with three parameters; its retry is refused by name", async () => {
+test("K7: cancelJob aborts the signal of a processor with three parameters; its retry is rejected by name", async () => {
   await bull.ask(0);
   const { worker, errors } = bull.work(
     (_job, _token, _seen, signal) =>
@@ -144,7 +144,7 @@ test("K7: cancelJob aborts the signal of a processor with three parameters; its 
   expect(errors).toContain("Lock mismatch for job 1. Cmd moveToDelayed from active");
 });
 
-test("locks are renewed before they end, and that is told by job id", async () => {
+test("locks are renewed before they expire, with an event by job id", async () => {
   await bull.ask(0);
   const held = hold();
   const { worker } = bull.work(() => held.wait(), quick);
@@ -158,7 +158,7 @@ test("locks are renewed before they end, and that is told by job id", async () =
   expect(bull.runs).toHaveLength(1);
 });
 
-test("K17: close waits for running jobs and takes nothing new", async () => {
+test("K17: close waits for running jobs and takes no new ones", async () => {
   const held = hold();
   const { worker } = bull.work(() => held.wait(), { concurrency: 3 });
   for (const v of [0, 1, 2, 3]) await bull.queue.add("job", { v });
@@ -177,7 +177,7 @@ test("K17: close waits for running jobs and takes nothing new", async () => {
   });
 });
 
-test("pause(true) does not wait for running jobs; a worker that was waiting for a job takes that one still, then no more", async () => {
+test("pause(true) does not wait for running jobs; a worker that was waiting for a job still takes it, then no more", async () => {
   const held = hold();
   const { worker } = bull.work(() => held.wait(), { concurrency: 2 });
   await bull.queue.add("job", { v: 0 });
@@ -208,7 +208,7 @@ test("K18: a crash of Redis with its AOF kept loses neither the running job nor 
     },
     { connection, ...quick, maxStalledCount: 100 },
   );
-  // Both tell of the connection that this test cuts.
+  // Both report the connection that this test cuts.
   queue.on("error", () => undefined);
   worker.on("error", () => undefined);
   try {

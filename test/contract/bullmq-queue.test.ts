@@ -6,7 +6,7 @@ import { DEDUPED, KEY, shape, useBull } from "./bull.ts";
 import { watchCommands } from "./watch-commands.ts";
 import { until } from "../support/until.ts";
 
-/** Order, layout in Redis, connections, texts of errors: what our scripts and our error handling know of BullMQ. */
+/** Order, layout in Redis, connections and error texts of BullMQ, on which scripts and error handling rely. */
 
 const bull = useBull();
 const HOUR_MS = 3_600_000;
@@ -15,7 +15,7 @@ const LOST_LOCK = /^(Missing key|Missing lock|Lock mismatch|could not renew lock
 const NOT_DELAYED = /not in the delayed state|Missing key/;
 const MISSING = /missing key/i;
 
-test("K13: addBulk with a missing parent answers id -5 for that one, adds the others and throws nothing", async () => {
+test("K13: addBulk with a missing parent returns id -5 for that one, adds the others and throws nothing", async () => {
   const parent = { id: "nobody", queue: `${bull.prefix}:${bull.name}` };
   const jobs = await bull.queue.addBulk([
     { name: "job", data: { v: 0 } },
@@ -26,7 +26,7 @@ test("K13: addBulk with a missing parent answers id -5 for that one, adds the ot
   expect(await bull.queue.getWaitingCount()).toBe(2);
 });
 
-test("K14: priority 0 goes before all others; then lower first, and within one the older first", async () => {
+test("K14: priority 0 precedes all others; then lower first, and older first within a priority", async () => {
   for (const [v, priority] of [
     [0, 9],
     [1, 1],
@@ -42,7 +42,7 @@ test("K14: priority 0 goes before all others; then lower first, and within one t
   expect(bull.runs.map(({ v }) => v)).toEqual([3, 5, 1, 4, 0, 2]);
 });
 
-test("priorities go up to 2,097,151; the next one is refused", async () => {
+test("priorities go up to 2,097,151; the next one is rejected", async () => {
   await bull.queue.add("job", { v: 0 }, { priority: 2_097_151 });
   await expect(bull.queue.add("job", { v: 0 }, { priority: 2_097_152 })).rejects.toThrow(
     "between 0 and 2097151",
@@ -52,7 +52,7 @@ test("priorities go up to 2,097,151; the next one is refused", async () => {
   );
 });
 
-test("K16: a second plain Queue object resets the kept events; skipMetasUpdate leaves them", async () => {
+test("K16: a second plain Queue object resets the kept events; skipMetasUpdate keeps them", async () => {
   const maxLen = async () => await bull.redis.hget(bull.key("meta"), "opts.maxLenEvents");
   await bull.open({ streams: { events: { maxLen: 500 } } }).waitUntilReady();
   await until("the setting", async () => (await maxLen()) === "500");
@@ -72,7 +72,7 @@ test("layout: a waiting job is scored priority * 2^32 + counter, its hash has `p
   expect(await bull.redis.get(bull.key(`de:${KEY}`))).toBe("1");
 });
 
-test("layout: a delayed job is scored due time in ms * 4096, and one in the past runs at once", async () => {
+test("layout: a delayed job is scored due time in ms * 4096, and one in the past runs immediately", async () => {
   const before = Date.now();
   await bull.ask(0, { delay: HOUR_MS });
   const score = Number(await bull.redis.zscore(bull.key("delayed"), "1"));
@@ -88,7 +88,7 @@ test("changePriority of the backend moves a waiting job by id; `prioritized` is 
   expect(bull.runs.map(({ v }) => v)).toEqual([1, 0]);
 });
 
-test("the texts of errors that our code knows: changePriority, promote, finish and retry of a job that is not there", async () => {
+test("error texts that the code matches: changePriority, promote, finish and retry of a missing job", async () => {
   const messageOf = async (call: () => unknown): Promise<string> => {
     try {
       await call();
@@ -119,7 +119,7 @@ test("the texts of errors that our code knows: changePriority, promote, finish a
   expect(errors.join()).toContain("Missing lock");
 });
 
-test("a job whose hash was deleted while it ran ends with `Missing key`, and the worker goes on", async () => {
+test("a job whose hash was deleted while it ran ends with `Missing key`, and the worker continues", async () => {
   const held = hold();
   const { errors } = bull.work(() => held.wait());
   await bull.ask(0);
@@ -132,7 +132,7 @@ test("a job whose hash was deleted while it ran ends with `Missing key`, and the
   await until("the next", () => bull.runs.length === 2);
 });
 
-test("what a processor sends on the worker's own connection is in Redis before its job's finish, unawaited", async () => {
+test("commands of a processor on the worker's connection reach Redis before its job's finish, without waiting", async () => {
   const connection = new Redis(bull.url, { maxRetriesPerRequest: null });
   const completed = bull.key("completed");
   const marker = `${bull.prefix}:marker`;
@@ -164,7 +164,7 @@ test("what a processor sends on the worker's own connection is in Redis before i
   }
 });
 
-test("a worker opens one connection beside the one it is given, by its `duplicate`, so that we can hang up both", async () => {
+test("a worker opens one additional connection with `duplicate`, so that both can be closed", async () => {
   const connection = new Redis(bull.url, { maxRetriesPerRequest: null });
   const copies: Redis[] = [];
   const duplicate = connection.duplicate.bind(connection);
@@ -204,7 +204,7 @@ test("delayed jobs whose times coincide all run", async () => {
   expect(new Set(shape(bull.runs).map(([id]) => id)).size).toBe(50);
 });
 
-test("a busy worker sends one command a job, and a waiting job with its dedup key takes about 1 kB", async () => {
+test("a busy worker sends one command per job; a waiting job with its deduplication key takes about 1 kB", async () => {
   for (let v = 0; v < 50; v++) await bull.ask(v, { deduplication: { id: `id-${v}` } });
   const bytes = await Promise.all(
     [bull.key("7"), bull.key("de:id-6")].map((key) => bull.redis.memory("USAGE", key)),
@@ -226,7 +226,7 @@ test("a busy worker sends one command a job, and a waiting job with its dedup ke
   expect(sent().length).toBeLessThanOrEqual(50 + 20);
 });
 
-test("global concurrency bounds all workers of a queue together", async () => {
+test("global concurrency limits all workers of a queue together", async () => {
   await bull.queue.setGlobalConcurrency(2);
   for (let v = 0; v < 12; v++) await bull.queue.add("job", { v });
   const held = hold();

@@ -5,8 +5,8 @@ import { DEDUPED, useBull, type Payload } from "./bull.ts";
 import { until } from "../support/until.ts";
 
 /**
- * Random adds, failures and delays against BullMQ alone: of a key one job runs at a time, and after the last add of a key
- * a run begins. With rogue retries it does not hold, and a lease in Redis mends it: that is why our queue has one.
+ * Random adds, failures and delays against BullMQ alone: one job per key runs at a time, and a run begins after the last add
+ * of a key. External retries break this; a lease in Redis restores it, which is why the queue has one.
  */
 
 const bull = useBull();
@@ -16,19 +16,19 @@ const KEYS = 20;
 const WORKERS = 3;
 
 interface Chaos {
-  /** A delayed job is woken by an add. */
+  /** An add ends the delay of a job. */
   readonly reschedule: boolean;
-  /** A failed attempt's parked follow-up is woken by promoting the retry, as our worker does. */
+  /** Promotes the retry of a failed attempt with a parked follow-up, like the worker does. */
   readonly promote?: true;
-  /** Chance that a step retries a failed job behind the queue's back. */
+  /** Probability that a step retries a failed job externally. */
   readonly rogue?: number;
-  /** A key is taken by SET NX before it runs; a busy one is put off. */
+  /** A key is locked with SET NX before it runs; a busy one is delayed. */
   readonly lease?: true;
 }
 
 interface Found {
   readonly most: number;
-  /** Keys of which no run began after their last add. */
+  /** Keys without a run after their last add. */
   readonly lost: string[];
   readonly rogues: number;
 }
@@ -38,11 +38,11 @@ async function play({ reschedule, promote, rogue = 0, lease }: Chaos): Promise<F
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);
   const running = new Map<string, number>();
-  /** Of the adds of a key, the number of the last, and of the last that a whole run has seen when it began. */
+  /** Numbers of a key's last add, and of the last add before the start of a complete run. */
   const asked = new Map<string, number>();
   const begun = new Map<string, number>();
   const counter = (key: string) => `${bull.prefix}:asked:${key}`;
-  // As in our queue: first the number of the request is in Redis, then its job.
+  // As in the queue: Redis has the number of the request before its job.
   const ask = async (key: string, options: JobsOptions = {}) => {
     asked.set(key, await bull.redis.incr(counter(key)));
     const deduplication = { id: key, keepLastIfActive: true, reschedule };
@@ -86,7 +86,7 @@ async function play({ reschedule, promote, rogue = 0, lease }: Chaos): Promise<F
     if (promote) {
       worker.on("failed", (job) => {
         if (job === undefined) return;
-        // It may run again already; then there is nothing to wake.
+        // It may be running again; then there is nothing to promote.
         job.promote().catch(() => undefined);
       });
     }
@@ -94,11 +94,11 @@ async function play({ reschedule, promote, rogue = 0, lease }: Chaos): Promise<F
 
   for (let step = 1; step <= ADDS; step++) {
     const key = `k${Math.floor(random() * KEYS)}`;
-    // With rogues some fail for good, so that there is something to retry behind the queue's back.
+    // With external retries, some jobs fail permanently, so that there are jobs to retry.
     await ask(key, rogue > 0 && random() < 0.3 ? { attempts: 1 } : {});
     if (random() < rogue) {
       for (const failed of await bull.queue.getJobs("failed", 0, 3)) {
-        // Retried by the step before, or running.
+        // Retried by the previous step, or running.
         await failed
           .retry("failed")
           .then(() => (rogues += 1))
@@ -108,7 +108,7 @@ async function play({ reschedule, promote, rogue = 0, lease }: Chaos): Promise<F
     if (random() < 0.5) await new Promise((resolve) => setTimeout(resolve, random() * 3));
   }
   calm = true;
-  // One more of each, so that what failed for good has been asked for since.
+  // One more add per key, so that permanently failed keys have a later request.
   for (let n = 0; n < KEYS; n++) await ask(`k${n}`);
   await bull.quiet();
   await until("the last handlers", () => [...running.values()].every((count) => count === 0));
@@ -133,7 +133,7 @@ test("S2: the same without reschedule", { timeout: LIMIT_MS }, async () => {
 });
 
 test(
-  "S3: the same with a promotion after each failed attempt, as our worker does it",
+  "S3: the same with a promotion after each failed attempt, like the worker",
   { timeout: LIMIT_MS },
   async () => {
     expect(await play({ reschedule: true, promote: true })).toMatchObject({ most: 1, lost: [] });
@@ -141,14 +141,14 @@ test(
   },
 );
 
-test("S4: rogue retries run a key more than once at a time", { timeout: LIMIT_MS }, async () => {
+test("S4: external retries run a key concurrently", { timeout: LIMIT_MS }, async () => {
   const { most, rogues } = await play({ reschedule: true, promote: true, rogue: 0.3 });
   expect(rogues).toBeGreaterThan(0);
   expect(most).toBeGreaterThan(1);
 });
 
 test(
-  "S4: with a lease in Redis they do not, and nothing is lost",
+  "S4: with a lease in Redis they do not, and no add is lost",
   { timeout: LIMIT_MS },
   async () => {
     const found = await play({ reschedule: true, promote: true, rogue: 0.3, lease: true });

@@ -10,7 +10,7 @@ import { hold } from "../integration/queue/queue-harness.ts";
 import { KEY, shape, useBull } from "./bull.ts";
 import { until } from "../support/until.ts";
 
-/** How attempts fail and jobs are put back: what promise P7 and our ladders stand on. */
+/** Failures of attempts and returns of jobs: the basis of promise P7 and of the backoffs. */
 
 const bull = useBull();
 const HOUR_MS = 3_600_000;
@@ -20,7 +20,7 @@ test.each([
   ["the error is unrecoverable", {}, () => new UnrecoverableError("boom"), 1],
   ["the backoff strategy says -1", {}, () => new Error("boom"), -1],
 ])(
-  "K3: when %s the job fails for good, and its follow-up runs",
+  "K3: when %s the job fails permanently, and its follow-up runs",
   async (_, options, error, delay) => {
     await bull.ask(0, options);
     const held = hold();
@@ -49,7 +49,7 @@ test.each([
   },
 );
 
-test("K4: the backoff strategy gets attempts from 1, the type, the very error that was thrown, and the job", async () => {
+test("K4: the backoff strategy gets attempts from 1, the type, the thrown error itself, and the job", async () => {
   const thrown = Object.assign(new Error("boom"), { code: 409 });
   const calls: unknown[][] = [];
   bull.work(
@@ -73,7 +73,7 @@ test("K4: the backoff strategy gets attempts from 1, the type, the very error th
   ]);
 });
 
-test("K4: the strategy's delay is obeyed; 0 retries at once without a delay", async () => {
+test("K4: the strategy's delay applies; 0 retries immediately", async () => {
   const delays = [0, HOUR_MS];
   bull.work(
     () => {
@@ -90,7 +90,7 @@ test("K4: the strategy's delay is obeyed; 0 retries at once without a delay", as
   expect(dueMs).toBeLessThanOrEqual(Date.now() + HOUR_MS);
 });
 
-test("K5: a backoff strategy that throws leaves the job active until its lock ends, then it stalls", async () => {
+test("K5: a backoff strategy that throws leaves the job active until its lock expires, then it stalls", async () => {
   let strategies = 0;
   const { errors } = bull.work(
     (job) => {
@@ -114,7 +114,7 @@ test("K5: a backoff strategy that throws leaves the job active until its lock en
   expect(errors).toContain("no strategy");
 });
 
-test("K12: RateLimitError puts the job back without an attempt; it runs again", async () => {
+test("K12: RateLimitError returns the job without counting an attempt; it runs again", async () => {
   bull.work(
     async (_job, _token, { worker, runs }) => {
       if (runs.length > 1) return;
@@ -129,7 +129,7 @@ test("K12: RateLimitError puts the job back without an attempt; it runs again", 
   expect(bull.runs.map(({ attemptsMade }) => attemptsMade)).toEqual([0, 0]);
 });
 
-test("K12: a worker without a limiter of its own does not care that another was rate limited", async () => {
+test("K12: a worker without a limiter ignores the rate limit of another", async () => {
   const limited = bull.work(async () => {
     await bull.queue.rateLimit(HOUR_MS);
     throw new RateLimitError();
@@ -177,7 +177,7 @@ test("K15: a worker's `failed` fires on every failed attempt, with the thrown er
   }
 });
 
-test("`failed` comes after the job has been put into its backoff, so that a listener can promote it", async () => {
+test("`failed` is emitted after the job entered its backoff, so that a listener can promote it", async () => {
   const { worker } = bull.work(
     (job) => {
       if (job.attemptsMade === 0) throw new Error("boom");
@@ -198,7 +198,7 @@ test("`failed` comes after the job has been put into its backoff, so that a list
   expect(promoted).toEqual(["1"]);
 });
 
-test("a stack trace is cut to stackTraceLimit entries, whatever the number of failures", async () => {
+test("a stack trace is limited to stackTraceLimit entries for any number of failures", async () => {
   let failures = 0;
   bull.work(() => {
     failures += 1;
@@ -213,7 +213,7 @@ test("a stack trace is cut to stackTraceLimit entries, whatever the number of fa
   expect(stacks).toHaveLength(1);
 });
 
-test("what Redis keeps of a failed attempt is the error's message and `stack`, which the thrower sets", async () => {
+test("Redis stores the error's message and `stack` of a failed attempt, which the code sets", async () => {
   const error = new Error("conflict");
   error.stack = "conflict";
   Object.assign(error, { secret: "hunter2", cause: new Error("hunter2") });
@@ -230,7 +230,7 @@ test("what Redis keeps of a failed attempt is the error's message and `stack`, w
   expect(JSON.stringify(kept)).not.toContain("hunter2");
 });
 
-test("moveToWait and WaitingError put a job back with its priority and without an attempt", async () => {
+test("moveToWait and WaitingError return a job with its priority and without counting an attempt", async () => {
   let runs = 0;
   const { worker } = bull.work(async (job, token) => {
     if (runs++ > 0) return;
@@ -251,7 +251,7 @@ test("moveToWait and WaitingError put a job back with its priority and without a
   await bull.quiet();
 });
 
-test("moveToDelayed and DelayedError put a job off without an attempt, to the very millisecond asked for", async () => {
+test("moveToDelayed and DelayedError delay a job without counting an attempt, exact to the millisecond", async () => {
   const atMs = Date.now() + HOUR_MS;
   bull.work(async (job, token) => {
     await job.moveToDelayed(atMs, token);
@@ -263,7 +263,7 @@ test("moveToDelayed and DelayedError put a job off without an attempt, to the ve
   expect(await bull.queue.getJob("1")).toMatchObject({ attemptsMade: 0, attemptsStarted: 1 });
 });
 
-test("changePriority on a running job holds for where moveToDelayed and promote put it", async () => {
+test("changePriority on a running job applies after moveToDelayed and promote", async () => {
   const { worker } = bull.work(async (job, token) => {
     await job.changePriority({ priority: 77 });
     await job.moveToDelayed(Date.now() + HOUR_MS, token);

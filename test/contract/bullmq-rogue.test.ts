@@ -3,11 +3,11 @@ import { hold } from "../integration/queue/queue-harness.ts";
 import { KEY, shape, useBull } from "./bull.ts";
 import { until } from "../support/until.ts";
 
-/** What breaks "one job of a key at a time" in BullMQ alone: the reasons for the key lease and for what we do not offer. */
+/** Actions that break "one job per key at a time" in BullMQ alone: the reasons for the key lease and for omitted features. */
 
 const bull = useBull();
 
-/** Job 1 (v 0) has failed for good and is kept; job 2 (v 1) of the same key runs until `release`. */
+/** Job 1 (v 0) has failed permanently and is kept; job 2 (v 1) of the same key runs until `release`. */
 async function failedAndRunning() {
   const held = hold();
   const seen = bull.work(
@@ -25,7 +25,7 @@ async function failedAndRunning() {
   return { ...seen, release: held.release };
 }
 
-test("K8: job.retry() of a failed job runs beside the key's current one (B2)", async () => {
+test("K8: job.retry() of a failed job runs concurrently with the key's current one (B2)", async () => {
   const { release } = await failedAndRunning();
   await (await bull.queue.getJob("1"))?.retry("failed");
   await until("a third run", () => bull.runs.length === 3);
@@ -43,7 +43,7 @@ test("K8: queue.retryJobs() does the same (B2)", async () => {
   await bull.quiet();
 });
 
-test("K9: removeDeduplicationKey while a job runs lets the next add run beside it (B3)", async () => {
+test("K9: after removeDeduplicationKey during a run, the next add runs concurrently (B3)", async () => {
   const held = hold();
   bull.work(() => held.wait(), { concurrency: 5 });
   await bull.ask(0);
@@ -56,7 +56,7 @@ test("K9: removeDeduplicationKey while a job runs lets the next add run beside i
   await bull.quiet();
 });
 
-test("K10: after a rogue retry the parked follow-up runs when the first of the two ends, beside the other", async () => {
+test("K10: after an external retry, the parked follow-up runs when the first of the two ends, concurrently with the other", async () => {
   const held = [hold(), hold(), hold()];
   let runs = 0;
   bull.work(
@@ -87,10 +87,10 @@ test("K10: after a rogue retry the parked follow-up runs when the first of the t
   await bull.quiet();
 });
 
-test("K11: a scheduler's jobs pass deduplication by, and run beside each other (B4)", async () => {
+test("K11: a scheduler's jobs bypass deduplication and run concurrently (B4)", async () => {
   const held = hold();
   bull.work(() => held.wait(), { concurrency: 5 });
-  // The type leaves deduplication out; JavaScript does not.
+  // The type omits deduplication; JavaScript does not.
   const options = { deduplication: { id: KEY, keepLastIfActive: true } } as object;
   await bull.queue.upsertJobScheduler(
     "tick",

@@ -2,13 +2,13 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 
-/** Of a command that reached Redis: what it is, and whether a client or a script sent it. */
+/** A command that reached Redis, sent by a client or a script. */
 export interface SeenCommand {
   readonly args: readonly string[];
   readonly byScript: boolean;
 }
 
-/** What reached Redis since, by MONITOR on a plain socket: ioredis fails when the first line comes before it has seen the answer. */
+/** Records commands with MONITOR on a plain socket: ioredis fails if the first line arrives before the reply. */
 export async function watchCommands(
   url: string,
 ): Promise<Disposable & { readonly commands: readonly SeenCommand[] }> {
@@ -21,7 +21,7 @@ export async function watchCommands(
   await answered;
   const commands: SeenCommand[] = [];
   lines.on("line", (line) => {
-    // Quoted with backslashes; none of what is looked for holds one.
+    // Quoted with backslashes; the searched commands contain none.
     const args = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, arg = ""]) => arg);
     commands.push({ args, byScript: /^\S+ \[\d+ lua\]/.test(line) });
   });

@@ -1,4 +1,4 @@
-/** A worker in a process of its own: calls a server as fast as its guard lets it, to be killed or stopped by a test. */
+/** A worker in a separate process: calls a server as fast as its guard admits. Tests kill or stop it. */
 import { Agent, request } from "node:http";
 import { isKonvergeError, type CallResult, type GuardLimits } from "@konverge/core";
 import { createGuard, type GuardEvent } from "@konverge/guard";
@@ -10,18 +10,18 @@ export interface GuardChildConfig {
   readonly workerId: string;
   readonly serverUrl: string;
   readonly limits: Partial<GuardLimits>;
-  /** Whether the guard makes the probe itself; else any call may be it. */
+  /** True if the guard sends the probe itself; else any call can be the probe. */
   readonly ownProbe: boolean;
   readonly deadlineMs: number;
 }
 
-/** How many loops call one after the other, and whom. */
+/** Number of concurrent loops, and the called server. */
 export interface GuardChildCommand {
   readonly lanes?: number;
   readonly serverUrl?: string;
 }
 
-/** What the guard said; `atMs` is the machine's monotonic clock, which all processes share. */
+/** An event of the guard; `atMs` is the machine's monotonic clock, shared by all processes. */
 export type GuardChildWord =
   | { readonly kind: "ready"; readonly atMs: number }
   | { readonly kind: "event"; readonly atMs: number; readonly event: PlainEvent }
@@ -96,7 +96,7 @@ async function call(probeSignal?: AbortSignal): Promise<void> {
   permit.settle(await send(probeSignal));
 }
 
-/** The moment it is allowed travels along, so that the server can tell how long the call was on its way. */
+/** Sends the time of admission, so that the server can compute the transit time. */
 function send(probeSignal: AbortSignal | undefined): Promise<CallResult> {
   const allowedMs = monotonicMs();
   const { promise, resolve } = Promise.withResolvers<CallResult>();

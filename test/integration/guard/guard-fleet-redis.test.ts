@@ -17,7 +17,7 @@ import {
 } from "./guard-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** What happens to a fleet when the Redis that keeps its guard fails: a server of these tests, never the shared one. */
+/** Failures of the guard's Redis. Uses a separate server, never the shared one. */
 
 const RATE = 200;
 const BURST = 120;
@@ -35,7 +35,7 @@ beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), "konverge-guard-"));
   redis = await startRedis({ dir });
   admin = new Redis(redis.url);
-  // It goes away in these tests; the workers are who must bear it.
+  // These tests stop it; the workers must tolerate that.
   admin.on("error", () => undefined);
   server = await startCountingServer();
   fleet = new Fleet({
@@ -54,7 +54,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** No token is left with anybody and the bucket is full: the moment at which forgetting would cost most. */
+/** Waits until no worker has tokens and the bucket is full: the worst time for a data loss. */
 async function restUntilFull(): Promise<void> {
   fleet.order({ lanes: 0 });
   const { state } = guardKeys(fleet.prefix, CLUSTER);
@@ -86,7 +86,7 @@ const everybodyFails = (sinceMs: number) =>
 const sentSince = (ms: number) => server.calls.filter((call) => call.allowedMs > ms);
 const enoughToTell = (ms: number) =>
   until("as many calls as the bucket could hold", () => sentSince(ms).length >= 2 * BURST);
-/** From the moment of a loss no more than the rate may pass: what was leased before is dead after its ttl. */
+/** After a loss, at most the rate may pass: earlier leases expire after their ttl. */
 const EMPTY = (RATE * TTL_MS) / 1_000 + 1;
 const excessSince = (ms: number) =>
   excessFrom(
@@ -95,13 +95,13 @@ const excessSince = (ms: number) =>
     RATE,
   );
 
-test("Redis dies and comes back with its data: nothing is sent meanwhile, the bucket is empty, all go on", async () => {
+test("Redis crashes and returns with its data: no calls meanwhile, an empty bucket, then all workers resume", async () => {
   work();
   await everybodyCalls();
   await restUntilFull();
   const diedMs = monotonicMs();
   await redis.kill();
-  // A worker that was slow to hear that it should rest may have leased its last token just before.
+  // A worker that paused late may have leased its last token just before.
   const deadMs = monotonicMs() + TTL_MS;
   work();
   await everybodyFails(diedMs);
@@ -113,10 +113,10 @@ test("Redis dies and comes back with its data: nothing is sent meanwhile, the bu
   expectBound(server.calls, { ratePerSecond: RATE, burst: BURST });
 });
 
-test("Redis forgets everything after an outage: the workers tell the limits again, the bucket is empty, all go on", async () => {
+test("Redis loses all data after an outage: workers restore the limits, the bucket is empty, all workers resume", async () => {
   work();
   await everybodyCalls();
-  // The workers now know of later generations than a Redis that begins anew.
+  // The workers have seen later generations than the empty Redis.
   await using control = openGuardControl({ redis: { url: redis.url }, prefix: fleet.prefix });
   const action = { by: "test", reason: "an earlier outage" };
   await control.isolate(CLUSTER, action);
@@ -138,7 +138,7 @@ test("Redis forgets everything after an outage: the workers tell the limits agai
   expectBound(server.calls, { ratePerSecond: RATE, burst: BURST });
 });
 
-test("Redis stands still and is paused: no more than the bound, nobody hangs", async () => {
+test("Redis is frozen and paused: the bound holds and no worker hangs", async () => {
   work();
   await everybodyCalls();
   for (const standStill of [
@@ -147,7 +147,7 @@ test("Redis stands still and is paused: no more than the bound, nobody hangs", a
       return async () => process.kill(redis.pid, "SIGCONT");
     },
     async () => {
-      // Ends by itself; its own end would have to wait for it. Longer than a worker waits for an answer.
+      // Ends by itself, because an explicit end would wait for it. Longer than a worker waits for an answer.
       await admin.client("PAUSE", 3_000, "ALL");
       return () => Promise.resolve();
     },
@@ -161,7 +161,7 @@ test("Redis stands still and is paused: no more than the bound, nobody hangs", a
   expectBound(server.calls, { ratePerSecond: RATE, burst: BURST });
 });
 
-test("Redis is full, and then only a replica: no more than the bound, nobody hangs", async () => {
+test("Redis is full, then a replica: the bound holds and no worker hangs", async () => {
   work();
   await everybodyCalls();
   for (const [refuse, accept, word] of [
@@ -170,7 +170,7 @@ test("Redis is full, and then only a replica: no more than the bound, nobody han
       () => admin.config("SET", "maxmemory", "0"),
       "OOM",
     ],
-    // Of a server that is not there: it keeps its data and takes no writes.
+    // The primary does not exist: the replica keeps its data and rejects writes.
     [() => admin.replicaof("127.0.0.1", 1), () => admin.replicaof("NO", "ONE"), "READONLY"],
   ] as const) {
     const fromMs = monotonicMs();

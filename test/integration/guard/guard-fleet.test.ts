@@ -93,7 +93,7 @@ test(
           break;
         }
         case "idle":
-          // What was promised is used up within a second; then the bucket fills in half of one.
+          // Promised tokens are used up within a second; then the bucket fills in half a second.
           fleet.order({ lanes: 0 });
           await pass(500 + random() * 1_500);
           fleet.order({ lanes: 30 });
@@ -108,7 +108,7 @@ test(
     }
     await Promise.all(resuming);
 
-    // Once more from a full bucket, and then without an end. Without a burst the bound has not been tested: a machine that is
+    // Once more from a full bucket, then without pause. Without a burst the bound has not been tested: a machine that is
     // busy elsewhere tries again.
     await until(
       "a burst",
@@ -135,10 +135,10 @@ test(
 );
 
 test(
-  "P6: an outage opens the breaker for all, one probe at a time finds its end, also when the prober is killed",
+  "P6: an outage opens the breaker for all; one probe at a time detects its end, even if the prober is killed",
   { timeout: 240_000 },
   async () => {
-    // Half of them make the probe themselves; of the others any call may be it.
+    // Half of the guards send the probe themselves; for the others, any call can be the probe.
     const all = await startAll(WORKERS, (n) => ({ ownProbe: n % 2 === 0 }));
     fleet.order({ lanes: 4 });
     await everybodyCalls();
@@ -153,7 +153,7 @@ test(
     const probes = () => server.calls.filter((call) => call.allowedMs > openMs);
     await until("a probe that fails", () => probes().length > 0);
 
-    // The server answers no more; whoever probes next dies with the probe under way.
+    // The server stops responding; the next prober is killed during its probe.
     server.answer = () => "hang";
     const [hanging] = await until("a probe that hangs", () => {
       const open = server.underWay().filter((call) => call.allowedMs > openMs);
@@ -187,7 +187,7 @@ test(
   },
 );
 
-/** From when a worker knew of the outage until it knew of the end, its calls were probes: never two at once in the fleet. */
+/** Calls of a worker between its events for start and end of the outage are probes: never two at a time in the fleet. */
 function expectOneProbeAtATime(workers: readonly FleetWorker[]): void {
   const probes = workers.flatMap((worker) => {
     const moves = eventsOf(worker, "breaker");
@@ -206,7 +206,7 @@ function expectOneProbeAtATime(workers: readonly FleetWorker[]): void {
   }
 }
 
-test("two workers with different limits: the later ones count, and both say so", async () => {
+test("two workers with different limits: the later limits apply, and both report it", async () => {
   const first = await fleet.start();
   first.order({ lanes: 4 });
   await everybodyCalls();
@@ -223,7 +223,7 @@ test("two workers with different limits: the later ones count, and both say so",
   const wanted = { by: second.id, limits: { ratePerSecond: 50, burst: 40 } };
   expect(ours).toMatchObject({ ...wanted, ours: true });
   expect(theirs).toMatchObject({ ...wanted, ours: false });
-  // Whatever was promised under the old limits is due within a second.
+  // Tokens promised under the old limits are due within a second.
   const fromMs = monotonicMs() + 1_100;
   await until(
     "calls under the new limits",
@@ -233,14 +233,14 @@ test("two workers with different limits: the later ones count, and both say so",
   expect(largestExcess(after, 50)).toBeLessThanOrEqual(40);
 });
 
-test("a refused login pauses its worker and a broken network takes its worker out; neither opens the breaker", async () => {
+test("rejected credentials and a local network failure pause their worker only; neither opens the breaker", async () => {
   // On a busy machine none but the cut off worker may run into a deadline.
   const [denied, cutOff, ...well] = await startAll(4, () => ({ deadlineMs: 20_000 }));
   fleet.order({ lanes: 2 });
   await everybodyCalls();
 
   server.answer = (worker) => (worker === denied!.id ? 401 : 200);
-  // Nobody listens on port 1.
+  // No server listens on port 1.
   cutOff!.order({ serverUrl: "http://127.0.0.1:1" });
   await until("the refused worker pauses", () =>
     eventsOf(denied!, "health").some(({ health }) => health === "unauthorized"),

@@ -7,33 +7,33 @@ import { largestExcess as largestExcessOf } from "../../sim/largest-excess.ts";
 import { expect } from "vitest";
 import type { GuardChildConfig, GuardChildCommand, GuardChildWord } from "./guard-child.ts";
 
-/** A call as the server saw it; times in ms of the machine's monotonic clock, which all processes share. */
+/** A call as the server received it; times in ms of the machine's monotonic clock, shared by all processes. */
 export interface SeenCall {
   readonly worker: string;
-  /** When its guard let it go, as the worker wrote into it. */
+  /** Time of admission, as sent by the worker. */
   readonly allowedMs: number;
   readonly arrivedMs: number;
-  /** Answered, or its connection closed; Infinity while neither. */
+  /** Time of the response or of the closed connection; Infinity before. */
   endedMs: number;
 }
 
-/** A status to answer with, or never to answer. */
+/** A response status, or no response. */
 type Answer = number | "hang";
 
 export interface CountingServer extends AsyncDisposable {
   readonly url: string;
   readonly calls: readonly SeenCall[];
-  /** How calls are answered from now on. */
+  /** Sets the response of further calls. */
   answer: (worker: string) => Answer;
-  /** Answers 200 to all that hang. */
+  /** Responds with 200 to all hanging calls. */
   release(): void;
-  /** The calls that are under way. */
+  /** The calls in flight. */
   underWay(): readonly SeenCall[];
 }
 
 export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** A small HTTP server that writes down every call. */
+/** Starts a small HTTP server that records every call. */
 export async function startCountingServer(): Promise<CountingServer> {
   const calls: SeenCall[] = [];
   const open = new Set<SeenCall>();
@@ -61,7 +61,7 @@ export async function startCountingServer(): Promise<CountingServer> {
     hanging.add(release);
     response.on("close", () => hanging.delete(release));
   });
-  // A connection that is kept must not be closed under a call that is being sent.
+  // An idle connection must not be closed while a call is being sent.
   server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -82,7 +82,7 @@ export async function startCountingServer(): Promise<CountingServer> {
   return result;
 }
 
-/** A worker process, and what it said. */
+/** A worker process with its output. */
 export interface FleetWorker {
   readonly id: string;
   readonly process: ChildProcess;
@@ -96,7 +96,7 @@ export type EventOf<Kind extends string> = Extract<
   { readonly kind: Kind }
 > & { readonly atMs: number };
 
-/** What the guard of a worker said of one kind, oldest first. */
+/** Returns the guard events of one kind, oldest first. */
 export function eventsOf<Kind extends EventOf<string>["kind"]>(
   worker: FleetWorker,
   kind: Kind,
@@ -112,7 +112,7 @@ const CHILD = fileURLToPath(new URL("guard-child.ts", import.meta.url));
 
 /** Worker processes that end with the fleet. */
 export class Fleet implements AsyncDisposable {
-  /** Those that live, and those that were killed. */
+  /** Live and killed workers. */
   readonly workers: FleetWorker[] = [];
   readonly #all: FleetWorker[] = [];
   readonly #defaults: Omit<GuardChildConfig, "workerId">;
@@ -133,12 +133,12 @@ export class Fleet implements AsyncDisposable {
     return this.#defaults.prefix;
   }
 
-  /** All that ever lived. */
+  /** All workers ever started. */
   get everybody(): readonly FleetWorker[] {
     return this.#all;
   }
 
-  /** Starts one, and resolves once its guard is there. */
+  /** Starts a worker. Resolves once its guard is open. */
   async start(own: Partial<GuardChildConfig> = {}): Promise<FleetWorker> {
     const id = own.workerId ?? `w${this.#all.length}`;
     const config: GuardChildConfig = { ...this.#defaults, ...own, workerId: id };
@@ -176,7 +176,7 @@ export class Fleet implements AsyncDisposable {
     return worker;
   }
 
-  /** Tells all that live. */
+  /** Sends a message to all live workers. */
   order(order: GuardChildCommand): void {
     for (const worker of this.workers) worker.order(order);
   }
@@ -186,7 +186,7 @@ export class Fleet implements AsyncDisposable {
   }
 }
 
-/** How far the calls of any window go beyond `rate * T`: what the promise compares with the burst. */
+/** Returns the largest excess of a window's calls over `rate * T`, to compare with the burst. */
 export function largestExcess(timesMs: readonly number[], ratePerSecond: number): number {
   return largestExcessOf(
     timesMs.map((atMs) => ({ atMs, tokens: 1 })),
@@ -194,7 +194,7 @@ export function largestExcess(timesMs: readonly number[], ratePerSecond: number)
   );
 }
 
-/** The same for windows that all begin at `fromMs`. */
+/** Returns the same for windows that begin at `fromMs`. */
 export function excessFrom(
   fromMs: number,
   timesMs: readonly number[],
@@ -208,9 +208,9 @@ export function excessFrom(
 }
 
 /**
- * What the network may add to the bound where calls are counted as they arrive. The bound holds for the moments at which
- * calls are allowed. Of those that took at most D to arrive, a window of length T sees what was allowed in T + D, so `rate *
- * D` more; each that took longer (its process was stopped while it sent) is one more. The smallest such sum over all D.
+ * Returns the network's tolerance for calls that are counted on arrival. The bound holds for admission times. Of the calls
+ * that took at most D to arrive, a window of length T contains those admitted in T + D, so `rate * D` more. Each slower call,
+ * whose process was stopped while sending, adds one. Returns the smallest such sum over all D.
  */
 function deliveryAllowance(calls: readonly SeenCall[], ratePerSecond: number): number {
   const delays = calls.map((call) => call.arrivedMs - call.allowedMs).toSorted((a, b) => a - b);
@@ -221,7 +221,7 @@ function deliveryAllowance(calls: readonly SeenCall[], ratePerSecond: number): n
   );
 }
 
-/** P5, where calls are allowed and where they arrive. */
+/** Checks P5 for admission times and arrival times. */
 export function expectBound(
   calls: readonly SeenCall[],
   { ratePerSecond, burst }: { readonly ratePerSecond: number; readonly burst: number },

@@ -34,7 +34,7 @@ const step = fc.record({
     { weight: 1, arbitrary: fc.integer({ min: -3_600_000_000, max: 0 }) },
   ),
   worker: fc.constantFrom(...WORKERS),
-  // Mostly under the present generation, else there would be nothing to see.
+  // Mostly of the current generation; others have no effect.
   generationLag: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -2),
   ok: fc.constantFrom(0, 0, 1, 5, 100),
   failed: fc.constantFrom(0, 0, 0, 1, 3, 12),

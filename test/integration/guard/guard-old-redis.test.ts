@@ -6,7 +6,7 @@ import { useQueues } from "../queue/queue-harness.ts";
 
 const harness = useQueues();
 
-/** The real Redis, which says a version in its INFO that is not its own. */
+/** A proxy to the real Redis that changes the version in INFO. */
 async function startRedisThatSays(majorMinor: string): Promise<string> {
   const target = new URL(harness.url);
   const sockets = new Set<Socket>();
@@ -21,7 +21,7 @@ async function startRedisThatSays(majorMinor: string): Promise<string> {
       from.on("close", () => to.destroy());
     }
     client.pipe(redis);
-    // As long as before, so that the length before it in the protocol stays right.
+    // Of equal length, so that the length prefix of the protocol stays valid.
     redis.on("data", (bytes) =>
       client.write(
         bytes.toString("latin1").replace(/redis_version:\d\.\d/, `redis_version:${majorMinor}`),
@@ -45,7 +45,7 @@ async function openGuard(majorMinor: string) {
   return createGuard({ redis: { url }, prefix: harness.prefix, cluster: "c", workerId: "w" });
 }
 
-test("a guard refuses a Redis older than 6.2, and says what is needed", async () => {
+test("a guard rejects a Redis older than 6.2 and names the required version", async () => {
   await expect(openGuard("6.1")).rejects.toMatchObject({
     code: "redis_unsupported",
     message: expect.stringMatching(
@@ -54,7 +54,7 @@ test("a guard refuses a Redis older than 6.2, and says what is needed", async ()
   });
 });
 
-test("a guard takes Redis 6.2", async () => {
+test("a guard accepts Redis 6.2", async () => {
   await using guard = await openGuard("6.2");
   expect(guard.breaker.mode).toBe("closed");
 });

@@ -30,9 +30,9 @@ afterAll(async () => {
 
 interface Row {
   readonly name: string;
-  /** Fields over those of a guard with 100 calls/s, burst 30, tokens of 100 ms: a bucket of 20, full. */
+  /** Overrides for the fields of a guard with 100 calls/s, burst 30, tokens of 100 ms: a full bucket of 20. */
   readonly state?: Readonly<Record<string, string | number>>;
-  /** Workers that reported just now, and those of them that fail. */
+  /** Workers with recent reports, and the failing ones. */
   readonly live?: readonly string[];
   readonly failing?: readonly string[];
   readonly ask?: Partial<AdmitRequest>;
@@ -246,7 +246,7 @@ test.each([...CLOSED, ...MOVED])(
   },
 );
 
-test("P5: without limits there is nothing to ask for", async () => {
+test("P5: without limits, no tokens are granted", async () => {
   const ask = { ...quietAsk, want: 1, need: 1 };
   const args = { ...admitArguments(channel, ask), ...clockAt(NOW_US) };
   expect(await runScript(redis, admit, { keys, args })).toEqual({ kind: "unset" });

@@ -8,7 +8,7 @@ import { expectBound, monotonicMs, type SeenCall } from "./guard-harness.ts";
 const EXAMPLE = fileURLToPath(
   new URL("../../../apps/examples/src/guarded-fetch.ts", import.meta.url),
 );
-/** As the example sets them. */
+/** The limits of the example. */
 const RATE = 50;
 const BURST = 60;
 
@@ -79,7 +79,7 @@ async function runExample(
 }
 
 test(
-  "P5, P6: three processes that fetch share one rate and one breaker",
+  "P5, P6: three processes share one rate and one breaker through fetch",
   { timeout: 120_000 },
   async () => {
     const api = await startApi((call) => call > 60 && call <= 78);
@@ -87,7 +87,7 @@ test(
       Array.from({ length: PROCESSES }, () => runExample(api.url, 40)),
     );
     expect(reports.reduce((sum, { permits }) => sum + permits, 0)).toBe(api.calls.length);
-    // fetch does not throw for a 503, so each of the 120 was sent once, and the breaker let through little in between.
+    // fetch does not throw for a 503, so each of the 120 was sent once; the breaker admitted few calls in between.
     expect(api.calls).toHaveLength(120);
     expect(reports.map(({ breaker }) => breaker)).toEqual(["closed", "closed", "closed"]);
     expectBound(api.calls, { ratePerSecond: RATE, burst: BURST });

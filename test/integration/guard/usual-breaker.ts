@@ -1,6 +1,6 @@
 /**
- * The circuit breaker that articles show: a counter, a state, a time. Kept as it is shown, with its faults, to be compared
- * with ours.
+ * The circuit breaker of common articles: a counter, a state, a time. Kept unchanged, with its faults, for comparison with
+ * Konverge's.
  */
 export function usualBreaker({
   maxFailures,

@@ -1,6 +1,6 @@
 import { createControllerRegistry, type AnnouncedController } from "@konverge/queue";
 
-/** A controller as its workers tell of it. */
+/** A controller as its workers announce it. */
 export const NODE_POOL = {
   name: "node-pool",
   cluster: "default",
@@ -11,7 +11,7 @@ export const NODE_POOL = {
   scope: "Namespaced",
 } as const;
 
-/** What a worker leaves in Redis at its start, so that others know its controllers. */
+/** Stores the announcements that a worker makes at its start. */
 export async function announce(
   { url, prefix }: { readonly url: string; readonly prefix: string },
   controllers: readonly AnnouncedController[] = [NODE_POOL],

@@ -51,7 +51,7 @@ const rowOf = (name: string, over: Partial<AttemptRow> = {}): AttemptRow => ({
   ...over,
 });
 
-test("over the budget the oldest records go, from the index and from their keys", async () => {
+test("drops the oldest records over the budget, from the index and from their keys", async () => {
   const budgetBytes = 100_000;
   const { writer, reader } = open(harness.url, harness.prefix, budgetBytes);
   const queue = harness.open();
@@ -62,7 +62,7 @@ test("over the budget the oldest records go, from the index and from their keys"
   }
   await until("all have ended", () => worker.closed.length === 200);
   const names = worker.closed.map(({ id }) => id.split("/").at(-1) ?? "");
-  // Two workers, as in a fleet: what one adds makes the other's rows go.
+  // Two workers, as in a fleet: rows of one push out rows of the other.
   const second = open(harness.url, harness.prefix, budgetBytes).writer;
   for (let start = 0; start < 200; start += 20) {
     const rows = names.slice(start, start + 20);
@@ -82,7 +82,7 @@ test("over the budget the oldest records go, from the index and from their keys"
   await worker.stop();
 });
 
-test("a Redis that is full gets room from records before the queue is refused for long", async () => {
+test("drops records in favor of the queue when Redis is full", async () => {
   const folder = await mkdtemp(join(tmpdir(), "konverge-history-"));
   const server = await startRedis({ dir: folder });
   onTestFinished(async () => {
@@ -108,7 +108,7 @@ test("a Redis that is full gets room from records before the queue is refused fo
   }));
   await writer.flush({ ...NOTHING, rows });
   const used = Number(/^used_memory:(\d+)/m.exec(await redis.info("memory"))?.[1]);
-  // As if others had filled it.
+  // As if other applications had filled it.
   await redis.config("SET", "maxmemory", String(used - 100_000));
   await expect(queue.request(keyOf("late"), { kind: "http" })).rejects.toThrow("OOM");
   await until("there is room again", async () => {
@@ -120,7 +120,7 @@ test("a Redis that is full gets room from records before the queue is refused fo
   await worker.kill();
 });
 
-test("an attempt whose worker died is found as lost, also when nobody who could tell is left", async () => {
+test("records an attempt as lost after the crash of its worker, also without another worker at that time", async () => {
   const { reader } = open(harness.url, harness.prefix, 1_000_000);
   const queue = harness.open({ leaseMs: 300 });
   await queue.request(keyOf("a"), { kind: "http", by: "somebody" });
@@ -141,7 +141,7 @@ test("an attempt whose worker died is found as lost, also when nobody who could 
   expect(items).toMatchObject([
     { key: formatKey(keyOf("a")), epoch: 1, outcome: "lost", worker: "test" },
   ]);
-  // Newest first, and the second attempt may still run.
+  // Newest first; the second attempt may still be running.
   const stored = (await queue.listAttempts(keyOf("a"))).at(-1);
   expect(lostRecordSchema.parse(JSON.parse(stored?.record ?? ""))).toMatchObject({
     epoch: 1,
@@ -151,7 +151,7 @@ test("an attempt whose worker died is found as lost, also when nobody who could 
   await second.stop();
 });
 
-test("a search goes on where it stopped, and finds what lies beyond one look", async () => {
+test("a search continues at its cursor, beyond the limit of one call", async () => {
   const { writer, reader } = open(harness.url, harness.prefix, 1_000_000_000);
   const rows = Array.from({ length: 4_000 }, (_, serial) => ({
     row: rowOf(`n-${serial}`),
@@ -169,7 +169,7 @@ test("a search goes on where it stopped, and finds what lies beyond one look", a
   expect(second).toMatchObject({ items: [{ errorCode: "kube_api.Forbidden" }] });
 });
 
-test("fights are capped: pairs of an object, members of the sorted sets", async () => {
+test("limits contention to a number of pairs per object and of members per sorted set", async () => {
   const { writer, reader } = open(harness.url, harness.prefix, 1_000_000);
   const object = "widgets.example.com/default/a";
   for (let serial = 0; serial < 100; serial += 20) {

@@ -16,14 +16,14 @@ export interface HistoryHarness {
   readonly client: KubeClient;
   readonly widgets: ResourceType<Widget>;
   readonly queues: QueueHarness;
-  /** Of all engines of this test, with the fields beside level and message. */
+  /** Log lines of all engines of this test, with their fields. */
   readonly lines: readonly LogLine[];
   readonly reader: HistoryReader;
   start(options: Partial<ControllerOptions<Widget>>): Promise<StartedEngine>;
   make(name: string, spec?: Widget["spec"]): Promise<Widget>;
 }
 
-/** Engines with history on a server, their objects and Redis keys gone after each test. */
+/** Engines with history on a server. Objects and Redis keys are deleted after each test. */
 export function useHistory(target: TestServer, group: string): HistoryHarness {
   const engines = useEngines(target, group, { leaseMs: 30_000 });
   const started: StartedEngine[] = [];
@@ -79,7 +79,7 @@ export function useHistory(target: TestServer, group: string): HistoryHarness {
   };
 }
 
-/** The Events about an object. */
+/** Returns the Events of an object. */
 export async function eventsAbout(client: KubeClient, name: string): Promise<ApiObject[]> {
   const { items } = await client.list(
     { group: "", version: "v1", kind: "Event", resource: "events", scope: "Namespaced" },

@@ -24,8 +24,8 @@ async function recordsOf(queue: WorkQueue, key: ObjectKey): Promise<AttemptRecor
 describe.each(testServers())("history on $name", (target) => {
   const harness = useHistory(target, "history.test.konverge.dev");
 
-  test("P11: attempts are found by what they were about and how they ended, newest first", async () => {
-    // Before the producer lists: what is made while it is elected may be seen twice, by the list and by the watch.
+  test("P11: finds attempts by object and outcome, newest first", async () => {
+    // Before the leader lists: an object that is created during the election may be observed twice, by list and watch.
     await harness.make("fails");
     await harness.make("blue-pool");
     const { controller } = await harness.start({
@@ -64,7 +64,7 @@ describe.each(testServers())("history on $name", (target) => {
     expect(failures.reduce((sum, count) => sum + count, 0)).toBe(2);
   });
 
-  test("P11: a lost race is kept with its winner, by object and by manager", async () => {
+  test("P11: stores a conflict with its competing writer, by object and by manager", async () => {
     let interfere = true;
     await harness.start({
       reconcile: async ({ object, kube }) => {
@@ -97,7 +97,7 @@ describe.each(testServers())("history on $name", (target) => {
     expect(items).toMatchObject([{ conflicts: 1 }]);
   });
 
-  test("a controller started by its own status writes is found, slowed down and told of once", async () => {
+  test("detects, throttles and reports a controller that is triggered by its own status writes, once", async () => {
     let runs = 0;
     const { queue, key, metrics } = await harness.start({
       predicate: resourceVersionChanged,
@@ -146,7 +146,7 @@ describe.each(testServers())("history on $name", (target) => {
     );
     expect(await eventsAbout(harness.client, "loop")).toHaveLength(1);
 
-    // A person is not made to wait, and ends it.
+    // A user request does not wait, and ends the loop.
     const before = runs;
     const asked = await queue.request(key("loop"), { kind: "http" }, { class: "interactive" });
     await until("the person's request is finished", async () => {
@@ -162,7 +162,7 @@ describe.each(testServers())("history on $name", (target) => {
     );
   });
 
-  test("a loop that one process found is slowed down in all of them", async () => {
+  test("throttles a loop in all processes after one has detected it", async () => {
     const runs = [0, 0];
     const reconcileIn =
       (at: number): NonNullable<Parameters<typeof harness.start>[0]["reconcile"]> =>
@@ -193,7 +193,7 @@ describe.each(testServers())("history on $name", (target) => {
     expect(found).toHaveLength(1);
   });
 
-  test("an apply that was refused names the owners of its fields", async () => {
+  test("a rejected apply records the owners of its fields", async () => {
     const { queue, key } = await harness.start({
       reconcile: async ({ object, kube }) => {
         const { apiVersion, kind } = object;
@@ -218,7 +218,7 @@ describe.each(testServers())("history on $name", (target) => {
     expect(record.waits.backoffMs).toBeGreaterThanOrEqual(15_000);
   });
 
-  test("who keeps failing is told at the 25th failure, and not given up", async () => {
+  test("reports a key at its 25th consecutive failure and keeps retrying it", async () => {
     let broken = true;
     const { queue, key } = await harness.start({
       backoff: { failure: QUICK },
@@ -251,7 +251,7 @@ describe.each(testServers())("history on $name", (target) => {
     });
   });
 
-  test("who loses every race is told once, with the winner", async () => {
+  test("reports repeated conflicts once, with the competing writer", async () => {
     let interfere = true;
     const { queue, key } = await harness.start({
       backoff: { conflict: QUICK, failure: QUICK },

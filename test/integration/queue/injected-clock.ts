@@ -2,7 +2,7 @@ import { defineScript, type LuaPart, type Script, type ScriptSignature } from "@
 
 const CLOCK = "redis.call('TIME')";
 
-/** The clock that a script reads, as two more arguments. */
+/** Replaces a script's clock by two more arguments. */
 export function clockAt(us: number): {
   readonly clockSeconds: number;
   readonly clockMicros: number;
@@ -14,7 +14,7 @@ type WithClock<Signature extends ScriptSignature> = Signature & {
   readonly args: { readonly clockSeconds: "number"; readonly clockMicros: "number" };
 };
 
-/** The same script with the clock as its last arguments, for a real Redis. */
+/** Returns the script with the clock as its last arguments, for a real Redis. */
 export function withInjectedClock<Signature extends ScriptSignature, Answer>(
   script: Script<Signature, Answer>,
 ): Script<WithClock<Signature>, Answer> {

@@ -16,7 +16,7 @@ afterEach(() => {
   errors.length = 0;
 });
 
-/** As a process of its own: its own connections and its own name. */
+/** Simulates a separate process: its own connections and name. */
 function openProcess(processId: string, holdMs?: number): ObjectLanes {
   const lanes = createObjectLanes({
     redis: { url: harness.url },
@@ -32,7 +32,7 @@ function openProcess(processId: string, holdMs?: number): ObjectLanes {
 const version = (n: number) => ({ metadata: { uid: "u", resourceVersion: String(n) } });
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-test(`one writer of an object at a time, over processes, and each gets what the last one left (seed ${seed})`, async () => {
+test(`one writer of an object at a time across processes; each gets the object of the previous one (seed ${seed})`, async () => {
   const random = seededRandom(seed);
   const processes = ["a", "b", "c"].map((id) => openProcess(id));
   let inside = 0;
@@ -50,7 +50,7 @@ test(`one writer of an object at a time, over processes, and each gets what the 
   };
   await Promise.all(processes.flatMap((lanes) => Array.from({ length: 100 }, () => write(lanes))));
   expect(writes).toBe(300);
-  // Only the very first one knew nothing.
+  // Only the first writer got no object.
   expect(reads).toBe(1);
   expect(errors).toEqual([]);
 });
@@ -64,7 +64,7 @@ test("different objects do not wait for each other", async () => {
   expect(errors).toEqual([]);
 });
 
-test("a process that died keeps a lane no longer than the hold; the next in line goes on", async () => {
+test("a crashed process keeps a lane for the hold time at most; the next writer continues", async () => {
   const [dead, b, c] = [openProcess("dead", 300), openProcess("b", 300), openProcess("c", 300)];
   await dead.enter("things/ns/x");
   const order: string[] = [];
@@ -83,7 +83,7 @@ test("a process that died keeps a lane no longer than the hold; the next in line
   expect(order.toSorted()).toEqual(["b", "c"]);
 });
 
-test("a holder that lives keeps its lane for as long as its write takes", async () => {
+test("a live holder keeps its lane for the whole write", async () => {
   const [a, b] = [openProcess("a", 600), openProcess("b", 600)];
   const turn = await a.enter("things/ns/slow");
   let entered = false;
@@ -100,7 +100,7 @@ test("a holder that lives keeps its lane for as long as its write takes", async 
   await next;
 });
 
-test("who gives up waiting leaves the line, and the lane is not kept for nobody", async () => {
+test("an aborted waiter leaves the lane, which continues with the next writer", async () => {
   const [a, b] = [openProcess("a"), openProcess("b")];
   const turn = await a.enter("things/ns/y");
   const giveUp = new AbortController();
@@ -113,7 +113,7 @@ test("who gives up waiting leaves the line, and the lane is not kept for nobody"
   again.leave();
 });
 
-test("nothing is handed on by a holder that does not know the object any more", async () => {
+test("a holder without a current object passes none", async () => {
   const [a, b] = [openProcess("a"), openProcess("b")];
   (await a.enter("things/ns/z")).leave(version(1));
   (await b.enter("things/ns/z")).leave();
@@ -122,7 +122,7 @@ test("nothing is handed on by a holder that does not know the object any more", 
   turn.leave();
 });
 
-test("a large object is handed on inside of the process, not through Redis", async () => {
+test("passes a large object within the process, not through Redis", async () => {
   const [a, b] = [openProcess("a"), openProcess("b")];
   const large = { ...version(1), data: { text: "x".repeat(100_000) } };
   const first = await a.enter("things/ns/large");
@@ -136,7 +136,7 @@ test("a large object is handed on inside of the process, not through Redis", asy
   foreign.leave();
 });
 
-test("where a stranger writes too, only the latest knowledge is handed on", async () => {
+test("passes only the latest object if an external writer interferes", async () => {
   const [a, b] = [openProcess("a"), openProcess("b")];
   (await a.enter("things/ns/s")).leave(version(1), { stranger: true });
   // It is sent in the background; the next one may come first.

@@ -1,4 +1,4 @@
-/** A worker in a process of its own, to be killed or stopped by a test. Tells what happens as lines of JSON. */
+/** A worker in a separate process, to be killed or stopped by a test. Prints events as lines of JSON. */
 import { createWorkQueue, type AttemptLease } from "@konverge/queue";
 
 const { url, prefix, leaseMs, workerId, mode } = JSON.parse(process.argv[2] ?? "{}") as ChildConfig;
@@ -8,7 +8,7 @@ export interface ChildConfig {
   readonly prefix: string;
   readonly leaseMs: number;
   readonly workerId: string;
-  /** What the handler does: kill its own process, never return, or return `done` once its signal is aborted. */
+  /** Behavior of the handler: kill its own process, never return, or return `done` once its signal is aborted. */
   readonly mode: "crash" | "hang" | "untilAborted";
 }
 

@@ -1,22 +1,22 @@
-/** A process whose clock is wrong. Requests a key and ends, or works until it is killed; tells what happens as lines of JSON. */
+/** A process with a wrong clock. Requests a key and ends, or works until it is killed. Prints events as lines of JSON. */
 import { parseKey } from "@konverge/core";
 import { createWorkQueue } from "@konverge/queue";
 
 export interface ClockChildConfig {
   readonly url: string;
   readonly prefix: string;
-  /** What the clock is ahead by, in ms. */
+  /** Offset of the clock, in ms. */
   readonly aheadMs: number;
   readonly mode: "request" | "work";
   readonly key: string;
-  /** The backoff of a key's first failure in mode `work`; later attempts end well. */
+  /** The backoff of a key's first failure in mode `work`; later attempts succeed. */
   readonly backoffMs: number;
 }
 
 const config = JSON.parse(process.argv[2] ?? "{}") as ClockChildConfig;
 const { url, prefix, aheadMs, mode, backoffMs } = config;
 const realNow = Date.now.bind(Date);
-// BullMQ reads the time nowhere else.
+// BullMQ reads the time only here.
 Date.now = () => realNow() + aheadMs;
 
 const say = (line: Record<string, unknown>) => process.stdout.write(`${JSON.stringify(line)}\n`);

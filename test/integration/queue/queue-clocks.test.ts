@@ -15,7 +15,7 @@ import {
 } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** Processes whose clocks are wrong. Redis's clock decides about requests, leases and timers; about backoffs BullMQ asks the workers'. */
+/** Processes with wrong clocks. Redis's clock applies to requests, leases and timers; BullMQ uses the workers' for backoffs. */
 
 const harness = useQueues();
 const CHILD = fileURLToPath(new URL("queue-clock-child.ts", import.meta.url));
@@ -60,7 +60,7 @@ function start(config: Pick<ClockChildConfig, "aheadMs" | "mode"> & { backoffMs?
   return { process: child, said };
 }
 
-/** In how many ms from now BullMQ lets the key's job start, by Redis's clock. */
+/** Returns the time until BullMQ starts the key's job, in ms by Redis's clock. */
 async function dueInMs(): Promise<number | undefined> {
   const delayed = `${harness.prefix}:{${CLUSTER}}:${CONTROLLER}:delayed`;
   const [, score] = await harness.redis.zrange(delayed, "0", "0", "WITHSCORES");
@@ -84,7 +84,7 @@ test.each([
   });
 });
 
-test("a worker whose clock is ahead starts what backs off for less than that early, for all workers", async () => {
+test("a worker whose clock is ahead ends shorter backoffs early, for all workers", async () => {
   const queue = harness.open();
   const worker = workOn(queue, () => failed, { backoffs, concurrency: 1 });
   const { id } = await queue.request(keyOf("a"), http);
@@ -96,7 +96,7 @@ test("a worker whose clock is ahead starts what backs off for less than that ear
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
 });
 
-test("what failed on a worker whose clock is ahead waits longer elsewhere, unless there is news", async () => {
+test("a failure on a worker whose clock is ahead backs off longer elsewhere, unless a new event arrives", async () => {
   const queue = harness.open();
   const { id } = await queue.request(keyOf("a"), http);
   const child = start({ aheadMs: 2 * HOUR_MS, mode: "work", backoffMs: HOUR_MS });
@@ -109,7 +109,7 @@ test("what failed on a worker whose clock is ahead waits longer elsewhere, unles
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
 });
 
-test("without news it waits for its backoff and the ageing bound, whatever the clock said", async () => {
+test("without a new event it waits for its backoff and the aging time, regardless of the clock", async () => {
   const queue = harness.open();
   const { id } = await queue.request(keyOf("a"), http);
   const child = start({ aheadMs: 2 * HOUR_MS, mode: "work", backoffMs: 50 });
@@ -120,7 +120,7 @@ test("without news it waits for its backoff and the ageing bound, whatever the c
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
 });
 
-test("what failed on a worker whose clock is behind does not back off elsewhere, by as much", async () => {
+test("a failure on a worker whose clock is behind backs off less elsewhere, by the offset", async () => {
   const queue = harness.open();
   const { id } = await queue.request(keyOf("a"), http);
   const child = start({ aheadMs: -2 * HOUR_MS, mode: "work", backoffMs: HOUR_MS });
@@ -150,7 +150,7 @@ test.each([
   await queue.request(keyOf("a"), http);
   await until("the attempt", () => worker.started.length === 1);
   const { said } = start({ aheadMs, mode: "work" });
-  // Both keys are news to a worker that is free; it may have the second alone.
+  // A free worker may take either key; it may only get the second.
   await queue.request(keyOf("a"), http);
   await queue.request(keyOf("b"), http);
   await until("the other key", () => said.length > 0);

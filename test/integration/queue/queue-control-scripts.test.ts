@@ -118,7 +118,7 @@ describe("cancel", () => {
     expect(await harness.redis.hgetall(at.aborts)).toEqual(aborts);
   });
 
-  test("what nobody waits for is not pending any more, and each cancellation is kept with its author", async () => {
+  test("fully cancelled keys are not pending, and each cancellation is stored with its author", async () => {
     await harness.redis.hset(at.hash, { number: 3, covered: 1, finished: 1, pending: 2 });
     await cancel(2);
     expect(await harness.redis.hmget(at.hash, "pending", "covered")).toEqual(["2", "1"]);
@@ -174,10 +174,10 @@ describe("pause, resume and unpark", () => {
     expect(await harness.redis.exists(at.resuming)).toBe(0);
   });
 
-  test("P1: a resume that stops half way is gone on with, step by step, and no key is in neither set", async () => {
+  test("P1: an interrupted resume continues step by step, and every key is always in one of the sets", async () => {
     await pause("*");
     await resume("*");
-    // Workers leave it to the process that resumes, as long as that says something.
+    // Workers leave the work to the resuming process while it is responsive.
     expect(await unpark(9, 0)).toEqual([0, 0]);
     for (const left of [3, 2, 1, 0]) {
       await unpark(1);
@@ -191,7 +191,7 @@ describe("pause, resume and unpark", () => {
     expect(await harness.redis.exists(at.resuming)).toBe(0);
   });
 
-  test("what is not paused is not resumed, and a second pause replaces the first", async () => {
+  test("resuming an unpaused scope changes nothing, and a second pause replaces the first", async () => {
     expect(await resume("*")).toBe(0);
     expect(await pause("*")).toBe(1);
     expect(await pause("*")).toBe(0);

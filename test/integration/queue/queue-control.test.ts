@@ -44,7 +44,7 @@ describe("pause", () => {
     },
   );
 
-  test("a person's request on a paused key is acknowledged and waits", async () => {
+  test("acknowledges a user request on a paused key, which waits", async () => {
     const queue = harness.open();
     await queue.control.pause({ kind: "key", key: keyOf("a") }, ada);
     const worker = workOn(queue, () => done);
@@ -57,7 +57,7 @@ describe("pause", () => {
     expect(worker.started).toHaveLength(0);
   });
 
-  test("an attempt that runs may end; its retry waits for the resume", async () => {
+  test("a running attempt ends; its retry waits for the resume", async () => {
     const queue = harness.open();
     const first = hold();
     const worker = workOn(queue, async () => {
@@ -78,14 +78,14 @@ describe("pause", () => {
     expect(worker.started[1]).toMatchObject({ attempt: 2, conflicts: 1 });
   });
 
-  test("P1: a resume whose process dies after its first step is finished by a worker", async () => {
+  test("P1: a worker finishes a resume whose process died after the first step", async () => {
     const queue = harness.open();
     await queue.control.pause({ kind: "controller" }, ada);
     const worker = workOn(queue, () => done);
     for (const name of ["a", "b"]) await queue.request(keyOf(name), watch);
     await expectNothingLeft(harness, queue);
     const root = `${harness.prefix}:{default}`;
-    // All that the resume has done by then.
+    // The effects of the resume so far.
     await harness.redis
       .multi()
       .del(`${root}/pauses/node-pool`)
@@ -94,7 +94,7 @@ describe("pause", () => {
     await until("both ran", () => worker.started.length === 2);
   });
 
-  test("what is wrong is said", async () => {
+  test("reports invalid arguments", async () => {
     const { control } = harness.open();
     const scope = { kind: "controller" } as const;
     await expect(control.pause(scope, { by: " ", reason: "x" })).rejects.toMatchObject({
@@ -110,7 +110,7 @@ describe("pause", () => {
 });
 
 describe("cancel", () => {
-  test("a request that waits alone runs nothing", async () => {
+  test("a cancelled request without others starts no attempt", async () => {
     const queue = harness.open();
     const { id } = await queue.request(keyOf("a"), http, { class: "interactive" });
     expect(await queue.control.cancel(id, ada)).toBe("cancelled");
@@ -131,7 +131,7 @@ describe("cancel", () => {
     expect(await queue.getRequest(later.id)).toMatchObject({ outcome: "done" });
   });
 
-  test("P1: what others requested of the same key runs all the same", async () => {
+  test("P1: other requests of the same key still run", async () => {
     const queue = harness.open();
     const mine = await queue.request(keyOf("a"), http);
     const other = await queue.request(keyOf("a"), watch);
@@ -145,7 +145,7 @@ describe("cancel", () => {
     expect(await queue.getRequest(other.id)).toMatchObject({ phase: "finished", outcome: "done" });
   });
 
-  test("an attempt is aborted over processes when nobody else wants it, and its key does not run again", async () => {
+  test("aborts an attempt in another process if no other request needs it, and does not run its key again", async () => {
     const [queue, elsewhereOpen] = [harness.open(), harness.open()];
     const worker = workOn(queue, async ({ signal }) => {
       if (worker.started.length > 1) return done;
@@ -171,7 +171,7 @@ describe("cancel", () => {
     expect(await harness.redis.keys(`${harness.prefix}:{default}/aborts/*`)).toEqual([]);
   });
 
-  test("an attempt that fails before it notices is not tried again, one that succeeds has succeeded", async () => {
+  test("an attempt that fails before the abort is not retried; one that succeeds counts as succeeded", async () => {
     const queue = harness.open();
     const outcomes: Outcome[] = [{ kind: "retry", error: new Error("no") }, done];
     for (const [index, outcome] of outcomes.entries()) {
@@ -192,7 +192,7 @@ describe("cancel", () => {
     }
   });
 
-  test("an attempt that dies while it is being cancelled is not made up for", async () => {
+  test("an attempt that dies during its cancellation is not repeated", async () => {
     const queue = harness.open({ leaseMs: 200 });
     const { id } = await queue.request(keyOf("a"), http);
     const dying = workOn(queue, () => new Promise<Outcome>(() => undefined));
@@ -223,7 +223,7 @@ describe("dead letters", () => {
     return { queue, worker };
   };
 
-  test("are listed with their cause, and a dry run counts those that match", async () => {
+  test("are listed with their cause; a dry run counts the matches", async () => {
     const { queue } = await dies();
     const { items } = await queue.control.listKeys({ phase: "deadLettered", namespace: "demo" });
     expect(items.map(({ key }) => key.split("/").at(-1))).toEqual(["db", "web-1", "web-2"]);
@@ -236,7 +236,7 @@ describe("dead letters", () => {
     expect(await queue.control.listOperatorActions()).toEqual([]);
   });
 
-  test("are released by key or by match, and run as a person's requests", async () => {
+  test("are released by key or by match, as user requests", async () => {
     const { queue, worker } = await dies();
     expect(await queue.control.release({ key: keyOf("db") }, ada)).toEqual({ count: 1 });
     expect(
@@ -268,7 +268,7 @@ describe("dead letters", () => {
 });
 
 describe("search", () => {
-  test("finds keys by phase, namespace and any part of the name, in pages", async () => {
+  test("finds keys by phase, namespace and substring of the name, in pages", async () => {
     const queue = harness.open();
     const namespaces = ["a", "demo", "z"];
     const keys = namespaces.flatMap((namespace) =>
@@ -302,7 +302,7 @@ describe("search", () => {
     });
   });
 
-  test("a key whose object is gone is found no more, until it comes back", async () => {
+  test("omits keys of deleted objects until the object returns", async () => {
     const queue = harness.open();
     workOn(queue, ({ floor }) => (floor === undefined ? { kind: "gone" } : done));
     const found = async () => (await queue.control.listKeys()).items.length;
@@ -316,7 +316,7 @@ describe("search", () => {
 });
 
 describe("back pressure", () => {
-  test("P1: at the bound only requests from outside that would add a key are refused", async () => {
+  test("P1: at the limit, rejects only external requests that would add a key", async () => {
     const queue = harness.open({ maxQueueLength: 3 });
     await queue.control.pause({ kind: "key", key: keyOf("parked") }, ada);
     const parking = workOn(queue, () => done);
@@ -343,14 +343,14 @@ describe("back pressure", () => {
     expect(await queue.request(keyOf("d"), http)).toMatchObject({ coalesced: false });
   });
 
-  test("the bound is exact, however many ask at once", async () => {
+  test("the limit is exact under concurrency", async () => {
     const queues = [
       harness.open({ maxQueueLength: 50 }),
       harness.open({ maxQueueLength: 50 }),
     ] as const;
     const ask = async (n: number) => {
       const queue = queues[n % 2] ?? queues[0];
-      // Each eighth is one that may not be refused.
+      // Every eighth request must not be rejected.
       const trigger = n % 8 === 7 ? watch : http;
       const [result] = await queue.requestMany([{ key: keyOf(`${n}`), trigger }]);
       return result?.kind === "accepted" && trigger === http;
@@ -361,12 +361,12 @@ describe("back pressure", () => {
     const { waiting } = await queues[0].counts();
     const unbounded = (48 + 160) / 8;
     expect(42 + more.filter(Boolean).length + unbounded).toBe(waiting);
-    // Those of the watch that came first took places of the bound, those that came last exceeded it.
+    // Early requests of the watch count towards the limit, late ones exceed it.
     expect(more.filter(Boolean).length).toBeLessThanOrEqual(2);
     expect(waiting).toBeGreaterThanOrEqual(50);
   });
 
-  test("a thousand requests are the most at once", async () => {
+  test("accepts at most a thousand requests at once", async () => {
     const queue = harness.open();
     const items = Array.from({ length: 1_001 }, () => ({ key: keyOf("a"), trigger: http }));
     await expect(queue.requestMany(items)).rejects.toMatchObject({ code: "invalid_request" });
@@ -377,7 +377,7 @@ describe("back pressure", () => {
     expect(results.map(({ kind }) => kind)).toEqual(["accepted", "refused"]);
   });
 
-  test("a batch that meets the bound gets as far as it can", async () => {
+  test("a batch at the limit is accepted as far as possible", async () => {
     const queue = harness.open({ maxQueueLength: 100 });
     const items = Array.from({ length: 250 }, (_, n) => ({ key: keyOf(`${n}`), trigger: http }));
     const results = await queue.requestMany(items);
@@ -389,7 +389,7 @@ describe("back pressure", () => {
   });
 });
 
-test("over shards: pauses, search, cancellation and release mean all of them", async () => {
+test("pauses, search, cancellation and release cover all shards", async () => {
   const queue = harness.open({ shards: 4 });
   const state = { heals: false };
   const worker = workOn(queue, () =>

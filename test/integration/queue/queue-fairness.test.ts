@@ -26,7 +26,7 @@ async function requestMany(
 const numbered = (tenant: string, count: number) =>
   Array.from({ length: count }, (_, n) => inTenant(tenant, `${n}`));
 
-test("a tenant's one request is among the next 20 starts, whatever another tenant has waiting", async () => {
+test("a tenant's single request is among the next 20 starts, regardless of another tenant's backlog", async () => {
   const queue = harness.open();
   await requestMany(queue, numbered("a", BACKLOG), "event");
   const enough = Promise.withResolvers<void>();
@@ -48,15 +48,15 @@ test("a tenant's one request is among the next 20 starts, whatever another tenan
   await enough.promise;
   await worker.stop();
   expect(askedAfter).toBeGreaterThan(0);
-  // It may start before its request is acknowledged here.
+  // It may start before its request is acknowledged.
   expect(starts.slice(50, askedAfter + 20)).toContain("b");
 }, 120_000);
 
-test("a resync starts within its ageing bound, however many tenants have more urgent work", async () => {
+test("a resync starts within its aging time, regardless of the number of tenants with more urgent work", async () => {
   const ageingMs = 10_000;
   const queue = harness.open();
   const starts: number[] = [];
-  // As many requests wait at any time as there are tenants, so that places in the queue hardly move. Few enough for a slow
+  // The number of waiting requests equals the number of tenants, so that places in the queue hardly move. Few enough for a slow
   // machine to start each of them within the bound.
   const tenants = Array.from({ length: 400 }, (_, n) => inTenant(`t${n}`, "x"));
   await requestMany(queue, tenants, "interactive");
@@ -77,9 +77,9 @@ test("a resync starts within its ageing bound, however many tenants have more ur
   );
   await until("the start of the resync", () => resynced, 3 * ageingMs);
   await worker.kill();
-  // It had to wait for its age, else this says nothing.
+  // It had to wait for the aging time, or the test proves nothing.
   expect(starts.length).toBeGreaterThan(tenants.length);
-  // Counted and not timed: a machine that stalls starts nothing else either.
+  // Counts starts instead of time: a stalled machine starts nothing else either.
   expect(starts.filter((atMs) => atMs > boundMs).length).toBeLessThan(20);
 }, 60_000);
 
@@ -105,7 +105,7 @@ test("a tenant of weight 3 starts three times as often as one of weight 1", asyn
   expect(heavy).toBeLessThanOrEqual(60);
 });
 
-test("news starts a key that keeps failing only as often as its bucket allows; a person always", async () => {
+test("new events start a failing key only as often as its bucket allows; user requests always do", async () => {
   const queue = harness.open();
   const key = keyOf("flapping");
   const slow = {
@@ -142,7 +142,7 @@ test.each([
   expect(() => workOn(queue, () => ({ kind: "done" }), { fairness: ageing })).toThrow(says);
 });
 
-test("a new base of tags keeps the order and the limit, also for what comes with the old base", async () => {
+test("a new base of tags keeps the order and the limit, also for jobs with the old base", async () => {
   const queue = harness.open();
   const names = queueNames(harness.prefix, CLUSTER, CONTROLLER);
   const prioritized = `${names.bullRoot}prioritized`;
@@ -160,7 +160,7 @@ test("a new base of tags keeps the order and the limit, also for what comes with
       args: { hashes: names.keyRoot, bull: names.bullRoot, limit: 100, after: 1_000_000 },
     });
   expect(await step()).toBe(true);
-  // One that comes while only a part has been moved.
+  // A request that arrives during the move.
   await queue.request(inTenant("d", "meanwhile"), { kind: "http" }, { class: "interactive" });
   await until("the end of the rebase", async () => !(await step()));
   const after = await order();
@@ -169,7 +169,7 @@ test("a new base of tags keeps the order and the limit, also for what comes with
   expect(after.toSpliced(meanwhile, 1)).toEqual(before);
   for (const id of after) expect(await priorityOf(id)).toBeLessThan(5_000);
 
-  // A retry or a parked follow-up may still carry a place of the old base: it is at the far end until the next look.
+  // A retry or a parked follow-up may have a place of the old base: it stays at the end until the next round.
   const late = after[3] ?? "";
   await harness.redis.zadd(prioritized, 1_500_000 * 2 ** 32, late);
   await harness.redis.hset(`${names.bullRoot}${late}`, "priority", 1_500_000);

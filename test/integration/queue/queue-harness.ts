@@ -30,12 +30,12 @@ export function keyOf(name: string): ObjectKey {
 export interface QueueHarness {
   readonly url: string;
   readonly redis: Redis;
-  /** Fresh for every test. */
+  /** New for every test. */
   readonly prefix: string;
   open(options?: Partial<WorkQueueOptions>): WorkQueue;
 }
 
-/** A real Redis for the tests of a file, and for each test a prefix of its own; everything is closed and deleted. */
+/** A real Redis for the tests of a file, with a separate prefix per test. Everything is closed and deleted. */
 export function useQueues(): QueueHarness {
   const url = process.env["REDIS_URL"] ?? "";
   let redis: Redis | undefined;
@@ -129,7 +129,7 @@ export interface TestWorker extends QueueWorker {
   readonly errors: Error[];
 }
 
-/** A worker whose attempts end as `handle` says, and that remembers what it saw. */
+/** Starts a worker with the handler `handle` that records its attempts. */
 export function workOn(
   queue: WorkQueue,
   handle: (attempt: AttemptLease) => Promise<Outcome | AttemptEnd> | Outcome | AttemptEnd,
@@ -155,7 +155,7 @@ export function workOn(
   return Object.assign(worker, { started, closed, errors });
 }
 
-/** A handler that waits for the test. */
+/** A handler that waits for a signal of the test. */
 export interface Held {
   readonly wait: () => Promise<void>;
   readonly release: () => void;
@@ -166,7 +166,7 @@ export function hold(): Held {
   return { wait: () => promise, release: resolve };
 }
 
-/** No job, no dedup key, no parked follow-up is left, once what a timer still asks for has ended too. */
+/** Expects no job, deduplication key or parked follow-up to remain, after pending timers have fired. */
 export async function expectNothingLeft(harness: QueueHarness, queue: WorkQueue): Promise<void> {
   await until("no job and no key of a job left", async () => {
     const { waiting, active, delayed } = await queue.counts();

@@ -6,7 +6,7 @@ const harness = useQueues();
 const watch = { kind: "watch" } as const;
 
 test.each([1, 4])(
-  "the age is that of the key that starts next, on %i shards, and none where none waits",
+  "returns the age of the next key on %i shards, and 0 without waiting keys",
   async (shards) => {
     const queue = harness.open({ shards });
     expect(await queue.headAgeMs()).toBe(0);
@@ -14,7 +14,7 @@ test.each([1, 4])(
     await until("it has waited for a moment", async () => (await queue.headAgeMs()) > 50);
     const before = await queue.headAgeMs();
     await queue.request(keyOf("young"), watch);
-    // A second request of the same key does not make it younger.
+    // A second request of the same key does not reset the age.
     await queue.request(keyOf("old"), watch);
     expect(await queue.headAgeMs()).toBeGreaterThanOrEqual(before);
 
@@ -24,7 +24,7 @@ test.each([1, 4])(
   },
 );
 
-test("a person's request comes first, and is the one that counts", async () => {
+test("a user request is first and determines the age", async () => {
   const queue = harness.open();
   await queue.request(keyOf("old"), watch);
   await until("it has waited for a moment", async () => (await queue.headAgeMs()) > 200);
@@ -33,7 +33,7 @@ test("a person's request comes first, and is the one that counts", async () => {
   expect(await queue.headAgeMs()).toBeLessThan(before);
 });
 
-test("backing off is no waiting", async () => {
+test("does not count backoff as waiting", async () => {
   const queue = harness.open();
   const slow = {
     baseMs: 60_000,

@@ -49,7 +49,7 @@ afterEach(async () => {
 const told = (child: Child, field: string) =>
   until(`the child says ${field}`, () => child.said.find((line) => field in line));
 
-test("P1: kill -9 in the middle of an attempt loses neither it nor what was requested meanwhile", async () => {
+test("P1: kill -9 during an attempt loses neither the attempt nor later requests", async () => {
   const queue = harness.open({ leaseMs: LEASE_MS });
   const child = startChild("untilAborted");
   const first = await queue.request(keyOf("a"), { ...http, reason: "first" });
@@ -62,13 +62,13 @@ test("P1: kill -9 in the middle of an attempt loses neither it nor what was requ
     expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", outcome: "done" });
   }
   expect(worker.started[0]).toMatchObject({ failures: 1, triggers: [{ reason: "second" }] });
-  // P11: the attempt that died has a record too, with what had asked for it.
+  // P11: the lost attempt has a record too, with its triggers.
   const lost = (await queue.listAttempts(keyOf("a"))).at(-1);
   expect(lost).toMatchObject({ id: "1", outcome: "lost", worker: "child" });
   expect(JSON.parse(lost?.record ?? "")).toMatchObject({ triggers: [{ reason: "first" }] });
 });
 
-test("a handler that kills its process backs off from the second time on", async () => {
+test("backs off after the second crash of a handler", async () => {
   const queue = harness.open({ leaseMs: LEASE_MS });
   await queue.request(keyOf("poison"), http);
   for (const workerId of ["one", "two"]) {
@@ -99,7 +99,7 @@ test("a handler that kills its process backs off from the second time on", async
   await until("a person's request", () => worker.closed.length === 1);
 });
 
-test("P8: a worker that was frozen for longer than its lease is aborted, fenced, and stores nothing", async () => {
+test("P8: a worker that was frozen longer than its lease is aborted and fenced", async () => {
   const queue = harness.open({ leaseMs: LEASE_MS });
   const zombie = startChild("untilAborted", "zombie");
   await queue.request(keyOf("a"), http);
@@ -122,7 +122,7 @@ test("P8: a worker that was frozen for longer than its lease is aborted, fenced,
   await expectNothingLeft(harness, queue);
 });
 
-test("an attempt longer than its lease keeps it", async () => {
+test("renews the lease of a long attempt", async () => {
   const queue = harness.open({ leaseMs: 300 });
   const other = workOn(queue, () => done, { workerId: "other" });
   const worker = workOn(queue, async ({ signal, startedAtMs }) => {
@@ -139,7 +139,7 @@ test("an attempt longer than its lease keeps it", async () => {
   expect(worker.started.length + other.started.length).toBe(4);
 });
 
-test("stop drains: running attempts end, nothing new is taken", async () => {
+test("stop() drains running attempts and takes no new jobs", async () => {
   const queue = harness.open();
   const held = hold();
   const worker = workOn(
@@ -161,7 +161,7 @@ test("stop drains: running attempts end, nothing new is taken", async () => {
   expect(await queue.counts()).toEqual({ waiting: 1, active: 0, delayed: 0 });
 });
 
-test("kill aborts with a reason; the key runs elsewhere at once and the attempt is not counted", async () => {
+test("kill() aborts with a reason; the key runs elsewhere immediately and the attempt is not counted", async () => {
   const queue = harness.open();
   const killed = workOn(queue, async ({ signal }) => {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -179,7 +179,7 @@ test("kill aborts with a reason; the key runs elsewhere at once and the attempt 
   expect(killed.errors).toEqual([]);
 });
 
-test("stop ends in bounded time when a handler does not, and its key runs elsewhere", async () => {
+test("stop() ends in bounded time with a hanging handler, and its key runs elsewhere", async () => {
   const queue = harness.open({ leaseMs: LEASE_MS });
   const child = startChild("hang");
   await queue.request(keyOf("a"), http);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { expectNothingLeft, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** Names, texts and settings at and beyond what anybody should use: a clear refusal, or it works; never a lost request. */
+/** Extreme names, texts and settings: each works or is rejected clearly; no request is lost. */
 
 const harness = useQueues();
 const done: Outcome = { kind: "done" };
@@ -22,22 +22,19 @@ const names: readonly [string, Partial<ObjectKey>][] = [
   ["what looks like a number", { name: "12345", namespace: "0" }],
 ];
 
-test.each(names)(
-  "a key with %s is requested, runs, and is told apart from its likes",
-  async (_, part) => {
-    const queue = harness.open();
-    const key = { ...keyOf("a"), ...part };
-    const { id } = await queue.request(key, http);
-    await queue.requestAt({ ...key, name: `${key.name}-later` }, Date.now());
-    const worker = workOn(queue, () => done);
-    await until("both", () => worker.closed.length === 2);
-    await expectNothingLeft(harness, queue);
-    expect(worker.started.map((attempt) => attempt.key)).toContainEqual(key);
-    expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", outcome: "done" });
-    expect(await queue.getKey(key)).toMatchObject({ phase: "idle", requested: 1 });
-    expect(worker.errors).toEqual([]);
-  },
-);
+test.each(names)("a key with %s runs and is distinct from similar keys", async (_, part) => {
+  const queue = harness.open();
+  const key = { ...keyOf("a"), ...part };
+  const { id } = await queue.request(key, http);
+  await queue.requestAt({ ...key, name: `${key.name}-later` }, Date.now());
+  const worker = workOn(queue, () => done);
+  await until("both", () => worker.closed.length === 2);
+  await expectNothingLeft(harness, queue);
+  expect(worker.started.map((attempt) => attempt.key)).toContainEqual(key);
+  expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", outcome: "done" });
+  expect(await queue.getKey(key)).toMatchObject({ phase: "idle", requested: 1 });
+  expect(worker.errors).toEqual([]);
+});
 
 test.each([
   ["an empty name", { name: "" }],
@@ -65,7 +62,7 @@ const triggers: readonly [string, Trigger][] = [
 ];
 
 test.each(triggers)(
-  "a trigger with %s: the next attempt knows the others' triggers, and its own counters",
+  "a trigger with %s keeps other triggers and counters intact",
   async (_, trigger) => {
     const queue = harness.open();
     await queue.request(keyOf("a"), { ...http, reason: "before" });
@@ -89,7 +86,7 @@ test.each(triggers)(
   },
 );
 
-test("what a trigger says reaches the attempt, every field of it", async () => {
+test("all fields of a trigger reach the attempt", async () => {
   const queue = harness.open();
   const trigger: Required<Trigger> = {
     kind: "owner",
@@ -107,7 +104,7 @@ test("what a trigger says reaches the attempt, every field of it", async () => {
   expect(worker.started[0]?.triggers).toEqual([trigger]);
 });
 
-test("a request to a controller that nobody serves waits, says so, and runs when a worker comes", async () => {
+test("a request without a worker waits, and runs when a worker starts", async () => {
   const queue = harness.open({ controller: "nobody" });
   const key = { ...keyOf("a"), controller: "nobody" };
   const { id } = await queue.request(key, http);
@@ -119,7 +116,7 @@ test("a request to a controller that nobody serves waits, says so, and runs when
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", outcome: "done" });
 });
 
-test("P1, P2: two versions of a controller with other concurrency, ladders and limits share a queue", async () => {
+test("P1, P2: two versions of a controller with different concurrency, backoff and limits share a queue", async () => {
   const policy = (baseMs: number): BackoffPolicy => ({
     baseMs,
     factor: 2,
@@ -156,7 +153,7 @@ test("P1, P2: two versions of a controller with other concurrency, ladders and l
   const young = version("young", 7, 8, 1);
   await request();
   await until("both have worked", () => old.closed.length > 0 && young.closed.length > 0);
-  // The roll-out ends: the old version goes, whatever it leaves is the new one's.
+  // The rollout ends: the new version takes over the remaining keys.
   await old.stop();
   await request();
   await expectNothingLeft(harness, queue);
@@ -167,7 +164,7 @@ test("P1, P2: two versions of a controller with other concurrency, ladders and l
   expect([...old.errors, ...young.errors]).toEqual([]);
 });
 
-test("a key that one version gave up is dead for the other too, until a person asks", async () => {
+test("a key that one version dead-lettered stays so for the other, until a user request", async () => {
   const queue = harness.open();
   const strict = workOn(queue, () => ({ kind: "retry", error: new Error("broken") }), {
     maxFailures: 1,
@@ -183,7 +180,7 @@ test("a key that one version gave up is dead for the other too, until a person a
   await until("the release", () => lenient.closed.length === 1);
 });
 
-test("leases of other lengths: the longer attempt keeps its key from a worker with a short lease", async () => {
+test("an attempt with a long lease keeps its key from a worker with a short one", async () => {
   const held = hold();
   const patient = workOn(
     harness.open({ leaseMs: 2_000 }),
@@ -201,7 +198,7 @@ test("leases of other lengths: the longer attempt keeps its key from a worker wi
     const { id } = await queue.request(keyOf(`other-${n}`), http);
     await until("another key", async () => (await queue.getRequest(id)).phase === "finished");
   }
-  // By now the hasty one has looked for stalled jobs, as it does every 100 ms.
+  // By now the second worker has checked for stalled jobs, as it does every 100 ms.
   const check = `${harness.prefix}:{default}:node-pool:stalled-check`;
   for (let n = 0; n < 4; n++) {
     await until("a stalled check", async () => (await harness.redis.exists(check)) === 1);

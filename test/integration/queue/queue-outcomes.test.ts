@@ -20,13 +20,13 @@ const policy = (baseMs: number, factor = 2): BackoffPolicy => ({
 const quick = { conflict: policy(1), failure: policy(3), rejected: policy(5) };
 const slow = { conflict: policy(60_000), failure: policy(60_000), rejected: policy(60_000) };
 
-/** Ends the attempts of one key in this order, then done. */
+/** Ends the attempts of one key with these outcomes in order, then with done. */
 function script(...outcomes: readonly Outcome[]): () => Outcome {
   let at = 0;
   return () => outcomes[at++] ?? done;
 }
 
-test("P7: conflicts and failures climb their own ladders and count apart; success resets both", async () => {
+test("P7: conflicts and failures have separate counters and backoffs; success resets both", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script(conflict, conflict, failed, conflict, failed), {
     backoffs: quick,
@@ -54,7 +54,7 @@ test("P7: conflicts and failures climb their own ladders and count apart; succes
   expect(worker.started[6]).toMatchObject({ attempt: 1, conflicts: 0, failures: 0 });
 });
 
-test("a server's Retry-After wins over a shorter delay", async () => {
+test("a server's Retry-After replaces a shorter delay", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script({ ...failed, retryAfterMs: 70 }), { backoffs: quick });
   await queue.request(keyOf("a"), http);
@@ -62,7 +62,7 @@ test("a server's Retry-After wins over a shorter delay", async () => {
   expect(worker.closed[0]?.retryAfterMs).toBe(70);
 });
 
-test("deferred is not counted, is not woken by news, and loses nothing", async () => {
+test("a deferral is not counted, does not end on new events, and loses no request", async () => {
   const queue = harness.open();
   const deferred: Outcome = { kind: "deferred", afterMs: 400, cause: "breaker open" };
   const worker = workOn(queue, script(deferred), { backoffs: quick });
@@ -82,13 +82,13 @@ test("deferred is not counted, is not woken by news, and loses nothing", async (
   }
 });
 
-test("news wakes a key from its backoff, a resync does not", async () => {
+test("ends a backoff on a new event, but not on a resync", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script(failed), { backoffs: slow });
   await queue.request(keyOf("a"), http);
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
   await queue.request(keyOf("a"), { kind: "resync" }, { class: "resync" });
-  // A job that was woken would be waiting or active at once: both happen in the script that adds it.
+  // A job whose backoff ended would be waiting or active immediately: the script that adds it does both.
   expect(await queue.counts()).toEqual({ waiting: 0, active: 0, delayed: 1 });
   await queue.request(keyOf("a"), { kind: "watch" });
   await expectNothingLeft(harness, queue);
@@ -96,7 +96,7 @@ test("news wakes a key from its backoff, a resync does not", async () => {
   expect(worker.started[1]).toMatchObject({ failures: 1, attempt: 2 });
 });
 
-/** Fails while a request of `requestClass` is parked; the key's second attempt, if there is one, ends well. */
+/** Fails while a request of `requestClass` is parked; a second attempt of the key succeeds. */
 async function parkDuringFailure(queue: WorkQueue, requestClass: RequestClass) {
   const held = hold();
   const worker = workOn(
@@ -115,24 +115,24 @@ async function parkDuringFailure(queue: WorkQueue, requestClass: RequestClass) {
   return worker;
 }
 
-test("a follow-up that is news, parked during a failing attempt, does not wait out the backoff", async () => {
+test("a follow-up for a new event, parked during a failing attempt, ends the backoff", async () => {
   const queue = harness.open();
   const worker = await parkDuringFailure(queue, "event");
   await expectNothingLeft(harness, queue);
   expect(worker.started).toHaveLength(2);
 });
 
-test("a follow-up that is no news, parked during a failing attempt, waits out the backoff", async () => {
+test("a follow-up without a new event, parked during a failing attempt, waits for the backoff", async () => {
   const queue = harness.open();
   const worker = await parkDuringFailure(queue, "resync");
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
-  // Once another key has run through, the look for news after the failure is long over.
+  // After another key has run, the check for new events after the failure is over.
   await queue.request(keyOf("other"), http);
   await until("another key", () => worker.closed.length === 2);
   expect(await queue.counts()).toEqual({ waiting: 0, active: 0, delayed: 1 });
 });
 
-test("terminal: the key is dead for events, keeps what was asked, and runs again for a person", async () => {
+test("terminal: the key ignores events, keeps their requests, and runs again on a user request", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script({ kind: "terminal", error: new Error("hopeless") }));
   const first = await queue.request(keyOf("a"), http);
@@ -162,7 +162,7 @@ test("terminal: the key is dead for events, keeps what was asked, and runs again
   expect(await queue.getRequest(event.id)).toMatchObject({ phase: "finished", outcome: "done" });
 });
 
-test("terminal: a new generation brings the key back, the same one does not", async () => {
+test("terminal: a new generation releases the key, the same one does not", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script({ kind: "terminal", error: new Error("hopeless") }));
   for (const [generation, runs] of [
@@ -176,7 +176,7 @@ test("terminal: a new generation brings the key back, the same one does not", as
   }
 });
 
-test("maxFailures in a row make a key dead; without it none ever is", async () => {
+test("maxFailures consecutive failures dead-letter a key; without the option, none is", async () => {
   const queue = harness.open();
   const worker = workOn(queue, () => failed, {
     backoffs: { ...quick, failure: policy(1, 1) },
@@ -188,7 +188,7 @@ test("maxFailures in a row make a key dead; without it none ever is", async () =
   expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "deadLettered", failures: 4 });
 });
 
-test("a new generation begins the count of failures anew, whatever the old one came to", async () => {
+test("a new generation resets the count of failures", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script(conflict, ...Array.from({ length: 9 }, () => failed)), {
     backoffs: { ...slow, conflict: quick.conflict },
@@ -202,7 +202,7 @@ test("a new generation begins the count of failures anew, whatever the old one c
   await ask(1, 3);
   await ask(2, 4);
   await ask(2, 5);
-  // Who wrote the new generation may be the one against whom the races are lost.
+  // The writer of the new generation may be the competing writer.
   expect(worker.started.map(({ failures, conflicts }) => [failures, conflicts])).toEqual([
     [0, 0],
     [0, 1],
@@ -215,7 +215,7 @@ test("a new generation begins the count of failures anew, whatever the old one c
   expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "deadLettered", failures: 3 });
 });
 
-test("the more keys fail, the longer each waits: all their retries stay below what the fleet may spend on them", async () => {
+test("backoff grows with the number of failing keys, so that all retries stay below the fleet's limit", async () => {
   const queue = harness.open();
   const keys = 20;
   const worker = workOn(queue, () => failed, {
@@ -231,7 +231,7 @@ test("the more keys fail, the longer each waits: all their retries stay below wh
   expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0 });
 });
 
-test("a record beyond its limit is not stored, and that is said", async () => {
+test("drops an oversized record and reports it", async () => {
   const queue = harness.open();
   const worker = workOn(queue, () => ({ outcome: done, record: `"${"x".repeat(20_000)}"` }));
   await queue.request(keyOf("a"), http);

@@ -19,7 +19,7 @@ const policy: BackoffPolicy = {
   jitter: { kind: "full" },
 };
 
-test("P1, P2: under random requests, outcomes, pauses, cancellations and deaths one attempt a key runs at a time and none is lost", async () => {
+test("P1, P2: random requests, outcomes, pauses, cancellations and crashes lose no request and run one attempt per key at a time", async () => {
   const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);
@@ -125,7 +125,7 @@ test("P1, P2: under random requests, outcomes, pauses, cancellations and deaths 
   for (const id of ids) {
     const { phase, outcome } = await queue.getRequest(id);
     expect([id, phase]).toEqual([id, "finished"]);
-    // What nobody cancelled has had a whole run, whatever was cancelled beside it.
+    // Every request that was not cancelled had a complete run, regardless of other cancellations.
     if (!cancelled.has(id)) expect([id, outcome]).not.toEqual([id, "cancelled"]);
   }
   for (const set of ["parked", "aborts", "resuming", "pauses"]) {

@@ -35,7 +35,7 @@ const open = (url: string) => {
 };
 const http = { kind: "http" } as const;
 
-test("P1: a crash of Redis loses nothing acknowledged; requests fail fast meanwhile, workers come back", async () => {
+test("P1: a crash of Redis loses no acknowledged request; requests fail fast meanwhile, and workers resume", async () => {
   const redis = await start();
   const queue = open(redis.url);
   const worker = workOn(queue, () => ({ kind: "done" }), { concurrency: 1 });
@@ -50,7 +50,7 @@ test("P1: a crash of Redis loses nothing acknowledged; requests fail fast meanwh
   );
   await queue.request(keyOf("warm-up"), http);
   await until("work", () => worker.closed.length + busy.started.length > 0);
-  // Both now hold or have done something; what follows is acknowledged before the crash.
+  // Both workers are active; the next requests are acknowledged before the crash.
   const accepted = await Promise.all(
     ["a", "b", "c"].map((name) => queue.request(keyOf(name), http)),
   );
@@ -75,7 +75,7 @@ test("P1: a crash of Redis loses nothing acknowledged; requests fail fast meanwh
   }
 }, 60_000);
 
-test("stop and close end in bounded time while Redis is away", async () => {
+test("stop() and close() end in bounded time while Redis is unavailable", async () => {
   const redis = await start();
   const queue = open(redis.url);
   const worker = workOn(queue, () => ({ kind: "done" }));
@@ -86,7 +86,7 @@ test("stop and close end in bounded time while Redis is away", async () => {
   await expect(queue.close()).resolves.toBeUndefined();
 });
 
-test("a worker that is stopped while Redis is away does not hold its process", async () => {
+test("a worker that is stopped while Redis is unavailable does not keep its process alive", async () => {
   const redis = await start();
   const script = `
     const { createWorkQueue } = await import(${JSON.stringify(import.meta.resolve("@konverge/queue"))});
@@ -117,11 +117,11 @@ test("a worker that is stopped while Redis is away does not hold its process", a
   await redis.kill();
   const exited = once(child, "exit");
   child.stdin.write("stop");
-  // A process that is held runs into the test's own deadline.
+  // A process that stays alive hits the deadline of the test.
   expect(await exited).toEqual([0, null]);
 });
 
-test("a queue that never reached Redis says so, and ends", async () => {
+test("a queue that never reached Redis reports it, and closes", async () => {
   const queue = open("redis://127.0.0.1:1");
   const worker = workOn(queue, () => ({ kind: "done" }));
   await expect(queue.request(keyOf("a"), http)).rejects.toMatchObject({

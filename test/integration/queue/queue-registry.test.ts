@@ -33,7 +33,7 @@ const controller = (name: string): AnnouncedController => ({
   scope: "Namespaced",
 });
 
-test("what a worker announces is known to a process that knows nothing", async () => {
+test("announcements of a worker are visible to other processes", async () => {
   await registry().announce([controller("b"), controller("a")]);
   const other = registry();
   expect(await other.list()).toEqual([controller("a"), controller("b")]);
@@ -44,7 +44,7 @@ test("what a worker announces is known to a process that knows nothing", async (
   });
 });
 
-test("a worker that lives tells its controllers again to a Redis that lost them", async () => {
+test("a live worker restores its announcements in a Redis that lost them", async () => {
   const worker = registry();
   await worker.announce([controller("a")]);
   worker.heartbeat({
@@ -65,18 +65,18 @@ test("a worker that lives tells its controllers again to a Redis that lost them"
     async () => (await other.list()).length === 1,
     20_000,
   );
-  // Another command, since the list of clusters lies in another slot of a Redis Cluster.
+  // A separate command, because the list of clusters is in another slot of a Redis Cluster.
   await until("and the cluster", async () => (await other.listClusters()).length === 1);
   expect(await other.listClusters()).toEqual([CLUSTER]);
 });
 
-test("a controller of another cluster is refused", async () => {
+test("rejects a controller of another cluster", async () => {
   await expect(
     registry().announce([{ ...controller("a"), cluster: "other" }]),
   ).rejects.toMatchObject({ code: "invalid_config" });
 });
 
-test("the clusters that have controllers are known, each once", async () => {
+test("lists each cluster with controllers once", async () => {
   expect(await registry().listClusters()).toEqual([]);
   await registry().announce([controller("a")]);
   await registry().announce([controller("b")]);
@@ -87,7 +87,7 @@ test("the clusters that have controllers are known, each once", async () => {
   expect(await registry().listClusters()).toEqual(["a/b", CLUSTER]);
 });
 
-test("live workers are listed until they stop or fall silent", async () => {
+test("lists live workers until they stop or become unresponsive", async () => {
   const worker = {
     workerId: "w1",
     controllers: ["a"],
@@ -108,7 +108,7 @@ test("live workers are listed until they stop or fall silent", async () => {
   expect(await mine.listWorkers()).toEqual([]);
 });
 
-test("a cluster's name belongs to the first uid that takes it", async () => {
+test("a cluster's name belongs to the first uid", async () => {
   const { url, prefix } = harness;
   const bind = (uid: string, own = prefix) =>
     bindCluster({ redis: { url }, prefix: own, cluster: CLUSTER, uid });
@@ -118,7 +118,7 @@ test("a cluster's name belongs to the first uid that takes it", async () => {
   await bind("u2", `${prefix}:b`);
 });
 
-test("a raw queue shows the jobs and leaves the stored settings alone", async () => {
+test("a raw queue shows the jobs and does not change stored settings", async () => {
   const queue = harness.open();
   await queue.request(keyOf("a"), { kind: "http" });
   const meta = `${harness.prefix}:{${CLUSTER}}:${CONTROLLER}:meta`;
@@ -133,7 +133,7 @@ test("a raw queue shows the jobs and leaves the stored settings alone", async ()
   expect(await harness.redis.hgetall(meta)).toEqual(before);
 });
 
-test("a Redis that may evict is refused; one without AOF is warned about", async () => {
+test("rejects a Redis that may evict keys, and warns without AOF", async () => {
   await using evicting = await startRedis({
     appendonly: false,
     extraArgs: ["--maxmemory-policy", "allkeys-lru"],

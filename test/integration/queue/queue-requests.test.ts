@@ -8,7 +8,7 @@ const done: Outcome = { kind: "done" };
 const http = { kind: "http" } as const;
 const watch = { kind: "watch" } as const;
 
-test("P2: requests of a waiting key become one attempt that knows all their triggers", async () => {
+test("P2: requests of a waiting key become one attempt with all their triggers", async () => {
   const queue = harness.open();
   const accepted = [];
   for (const reason of ["one", "two", "three"]) {
@@ -30,7 +30,7 @@ test("P2: requests of a waiting key become one attempt that knows all their trig
   }
 });
 
-test("P2: requests while the key runs become one follow-up, never a second runner", async () => {
+test("P2: requests during an attempt become one follow-up, never a concurrent attempt", async () => {
   const queue = harness.open();
   const first = hold();
   let running = 0;
@@ -63,7 +63,7 @@ test("P2: requests while the key runs become one follow-up, never a second runne
   });
 });
 
-test("a request is finished by the first attempt that began after it, not by one that ran already", async () => {
+test("a request is finished by the first attempt that began after it, not by an earlier one", async () => {
   const queue = harness.open();
   const holds = [hold(), hold()];
   const worker = workOn(queue, async () => {
@@ -91,7 +91,7 @@ test("a request is finished by the first attempt that began after it, not by one
   ]);
 });
 
-test("ids that were never given are not found", async () => {
+test("unknown ids are not found", async () => {
   const queue = harness.open();
   const { id } = await queue.request(keyOf("a"), http);
   for (const unknown of ["", "nonsense", id.replace("@1", "@2"), id.replace("@1", "@01")]) {
@@ -103,7 +103,7 @@ test("ids that were never given are not found", async () => {
   });
 });
 
-test("a more urgent request overtakes, also when its key waits already", async () => {
+test("a more urgent request overtakes others, also if its key is already waiting", async () => {
   const queue = harness.open();
   for (const name of ["resync-1", "resync-2", "raised"]) {
     await queue.request(keyOf(name), { kind: "resync" }, { class: "resync" });
@@ -121,7 +121,7 @@ test("a more urgent request overtakes, also when its key waits already", async (
   expect(worker.started[0]?.class).toBe("interactive");
 });
 
-test("the floor is the highest comparable version that a trigger saw", async () => {
+test("the floor is the highest comparable version of the triggers", async () => {
   const queue = harness.open();
   for (const resourceVersion of ["99", "1001", "abc", "1000", "007"]) {
     await queue.request(keyOf("a"), { ...watch, resourceVersion });
@@ -131,7 +131,7 @@ test("the floor is the highest comparable version that a trigger saw", async () 
   expect(worker.started[0]?.floor).toBe("1001");
 });
 
-test("the trigger list keeps the newest 20; what matters is not in it", async () => {
+test("the trigger list keeps the newest 20; floor and class are stored separately", async () => {
   const queue = harness.open();
   for (let n = 1; n <= 25; n++) {
     await queue.request(keyOf("a"), { ...watch, reason: `${n}`, resourceVersion: `${1_000 - n}` });
@@ -145,7 +145,7 @@ test("the trigger list keeps the newest 20; what matters is not in it", async ()
   expect(attempt?.floor).toBe("999");
 });
 
-test("two installations in one Redis do not meet", async () => {
+test("two installations in one Redis are separate", async () => {
   const [one, other] = [harness.open(), harness.open({ prefix: `${harness.prefix}:b` })];
   await one.request(keyOf("a"), http);
   const worker = workOn(other, () => done);

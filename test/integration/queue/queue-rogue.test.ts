@@ -13,7 +13,7 @@ import {
 } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** Neighbours who write to the queue behind our back: dashboards, scripts, people with redis-cli. */
+/** External writers to the queue: dashboards, scripts, users of redis-cli. */
 
 const harness = useQueues();
 const done: Outcome = { kind: "done" };
@@ -39,7 +39,7 @@ afterEach(async () => {
   await Promise.all(rogues.splice(0).map((rogue) => rogue.close()));
 });
 
-/** What a dashboard has: BullMQ's own object on our queue. */
+/** BullMQ's Queue object on the same queue, as dashboards use it. */
 function openRogue(): Queue {
   const rogue = new Queue(CONTROLLER, {
     connection: { url: harness.url },
@@ -51,7 +51,7 @@ function openRogue(): Queue {
 }
 const hashOf = (name: string) => `${harness.prefix}:{${CLUSTER}}/key/${formatKey(keyOf(name))}`;
 
-/** Counts how many attempts of a key run at once. */
+/** Counts concurrent attempts of a key. */
 function overlapWatch() {
   const running = new Map<string, number>();
   const overlaps: string[] = [];
@@ -80,29 +80,26 @@ test.each([
   ["a key of another controller", { key: "other/default/nodepools.demo.konverge.dev/demo/a" }],
   ["a key of another cluster", { key: "node-pool/other/nodepools.demo.konverge.dev/demo/a" }],
   ["a key of a megabyte", { key: "x".repeat(1_000_000) }],
-])(
-  "a foreign job with %s fails once and for good, is told, and disturbs nobody",
-  async (_, data) => {
-    const queue = harness.open();
-    const rogue = openRogue();
-    const worker = workOn(queue, () => done);
-    await rogue.add("rogue", data, { attempts: 1_000, priority: 1 });
-    const accepted = await queue.request(keyOf("a"), http);
-    await until("the foreign job's end", async () => (await rogue.getFailedCount()) === 1);
-    await expectNothingLeft(harness, queue);
-    const [job] = await rogue.getFailed();
-    expect(job).toMatchObject({ attemptsMade: 1 });
-    expect(job?.failedReason).toMatch(/not a request of this queue/);
-    expect(job?.failedReason.length).toBeLessThan(400);
-    expect(worker.errors.map(({ message }) => message)).toEqual([job?.failedReason]);
-    expect(await queue.getRequest(accepted.id)).toMatchObject({ phase: "finished" });
-    expect(worker.started).toHaveLength(1);
-    const hashes = await harness.redis.keys(`${harness.prefix}:{${CLUSTER}}/key/*`);
-    expect(hashes).toEqual([hashOf("a")]);
-  },
-);
+])("a foreign job with %s fails once, is reported, and affects no other job", async (_, data) => {
+  const queue = harness.open();
+  const rogue = openRogue();
+  const worker = workOn(queue, () => done);
+  await rogue.add("rogue", data, { attempts: 1_000, priority: 1 });
+  const accepted = await queue.request(keyOf("a"), http);
+  await until("the foreign job's end", async () => (await rogue.getFailedCount()) === 1);
+  await expectNothingLeft(harness, queue);
+  const [job] = await rogue.getFailed();
+  expect(job).toMatchObject({ attemptsMade: 1 });
+  expect(job?.failedReason).toMatch(/not a request of this queue/);
+  expect(job?.failedReason.length).toBeLessThan(400);
+  expect(worker.errors.map(({ message }) => message)).toEqual([job?.failedReason]);
+  expect(await queue.getRequest(accepted.id)).toMatchObject({ phase: "finished" });
+  expect(worker.started).toHaveLength(1);
+  const hashes = await harness.redis.keys(`${harness.prefix}:{${CLUSTER}}/key/*`);
+  expect(hashes).toEqual([hashOf("a")]);
+});
 
-test("a foreign name among the timers is dropped and told; timers beside it fire", async () => {
+test("a foreign name among the timers is dropped and reported; other timers fire", async () => {
   const queue = harness.open();
   await harness.redis.zadd(`${harness.prefix}:{${CLUSTER}}/timers/${CONTROLLER}`, 1, "nonsense");
   await queue.requestAt(keyOf("a"), Date.now());
@@ -117,7 +114,7 @@ test("a foreign name among the timers is dropped and told; timers beside it fire
   expect(worker.errors).toMatchObject([{ code: "invalid_key" }]);
 });
 
-test("P2: job.retry, retryJobs and a foreign add run no key twice at once; all that was acknowledged ends", async () => {
+test("P2: job.retry, retryJobs and a foreign add run no key concurrently; all acknowledged requests end", async () => {
   const queue = harness.open();
   const rogue = openRogue();
   const { overlaps, during } = overlapWatch();
@@ -134,7 +131,7 @@ test("P2: job.retry, retryJobs and a foreign add run no key twice at once; all t
     { backoffs: backoffs(HOUR_MS) },
   );
   const payload = { key: formatKey(keyOf("a")) };
-  // Foreign jobs are not retried, so they are kept as failed: what a dashboard offers to retry.
+  // Foreign jobs are not retried and stay in the failed set, where a dashboard offers a retry.
   for (let n = 0; n < 2; n++) {
     await rogue.add("rogue", payload);
     await until("the failure", async () => (await rogue.getFailedCount()) === n + 1);
@@ -148,7 +145,7 @@ test("P2: job.retry, retryJobs and a foreign add run no key twice at once; all t
   await rogue.add("rogue", payload);
   await rogue.removeDeduplicationKey(payload.key);
   const second = await queue.request(keyOf("a"), http);
-  // All of them were looked at and put off.
+  // All of them were examined and delayed.
   await until("the rogues are put off", async () => (await rogue.getDelayedCount()) === 4);
   expect(worker.started).toHaveLength(3);
   held.release();
@@ -160,7 +157,7 @@ test("P2: job.retry, retryJobs and a foreign add run no key twice at once; all t
   expect(worker.errors.filter(({ message }) => !/^retry$/.test(message))).toEqual([]);
 });
 
-test("a backoff that somebody promotes is only shorter; a priority that somebody changes only another place", async () => {
+test("an external promotion only shortens a backoff; an external priority only changes the order", async () => {
   const queue = harness.open();
   const rogue = openRogue();
   let fails = true;
@@ -176,7 +173,7 @@ test("a backoff that somebody promotes is only shorter; a priority that somebody
 });
 
 test.each(["waiting", "running", "backing off"])(
-  "a key whose hash was deleted while it was %s runs to its end, and its next request too",
+  "a key whose hash was deleted while it was %s completes, and so does its next request",
   async (when) => {
     const queue = harness.open();
     const rogue = openRogue();
@@ -214,7 +211,7 @@ test.each([
   ["obliterate", async (rogue: Queue) => await rogue.obliterate({ force: true })],
   ["drain", async (rogue: Queue) => await rogue.drain(true)],
 ])(
-  "jobs deleted by %s are run when their keys are requested again, and no worker is harmed",
+  "keys of jobs deleted by %s run when requested again, and no worker fails",
   async (name, remove) => {
     const queue = harness.open();
     const rogue = openRogue();
@@ -236,7 +233,7 @@ test.each([
     await until("the attempt's end", () => worker.closed.length > 0);
     expect(await queue.getRequest(running.id)).toMatchObject({ phase: "finished" });
     expect(await queue.getRequest(waiting.id)).toMatchObject({ phase: "waiting" });
-    // Obliterate pauses the queue, as it would for anybody.
+    // Obliterate pauses the queue.
     if (name === "obliterate") await rogue.resume();
     for (const key of ["running", "waiting"]) await queue.request(keyOf(key), http);
     await expectNothingLeft(harness, queue);
@@ -247,10 +244,10 @@ test.each([
   },
 );
 
-/** Each retryJobs runs all that ever failed once more, so the work grows with the square of the steps. */
+/** Each retryJobs repeats all failed jobs, so the work grows with the square of the steps. */
 const STEPS = isLong ? 2_000 : 400;
 test(
-  "P1, P2: whatever a rogue does at random short of deleting data, no key runs twice at once and no request is lost",
+  "P1, P2: random external writes, except deletions, run no key concurrently and lose no request",
   { timeout: isLong ? 300_000 : 60_000 },
   async () => {
     const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
@@ -304,7 +301,7 @@ test(
       const requestClass = classes[Math.floor(random() * classes.length)] ?? "event";
       ids.push((await queue.request(keyOf(pick()), http, { class: requestClass })).id);
       const deed = deeds[Math.floor(random() * deeds.length)];
-      // BullMQ refuses what the job's state does not allow any more.
+      // BullMQ rejects actions that the job's state no longer allows.
       if (random() < 0.5) await deed?.().catch(() => (refused += 1));
       if (random() < 0.3) await new Promise((resolve) => setTimeout(resolve, random() * 5));
     }

@@ -76,7 +76,7 @@ const requestAll = async (
       most: most ?? "",
     })),
   })) as unknown[];
-/** The place of the key's job among those that wait, or when it is due. */
+/** Returns the priority of the key's waiting job, or its due time. */
 const job = async () => {
   const id = (await harness.redis.get(`${bull}de:${MEMBER}`)) ?? "";
   const [score, dueAt] = await Promise.all([
@@ -88,7 +88,7 @@ const job = async () => {
     dueAtMs: dueAt === null ? undefined : Math.floor(Number(dueAt) / 0x1000),
   };
 };
-/** What `begin` answers: of a run its class, floor and triggers, and the counters, as one would say them. */
+/** Summarizes an answer of `begin`: class, floor, triggers and counters of a run. */
 const begin = async (owner: string, leaseMs = LONG_MS) => {
   const [answer] = (await runRaw(harness.redis, beginScript, {
     keys: { fair, ageing, pauses, parked, aborts },
@@ -150,7 +150,7 @@ const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
 const renew = (epoch: number) =>
   runRaw(harness.redis, renewScript, { args: { leaseMs: LONG_MS }, each: [{ key: hash, epoch }] });
 const fields = (...names: string[]) => harness.redis.hmget(hash, ...names);
-/** Redis's clock has passed a lease of 1 ms. */
+/** Waits until a lease of 1 ms has expired by Redis's clock. */
 const leaseIsOver = () =>
   until("the end of the lease", async () => {
     const [s, us] = await harness.redis.time();
@@ -160,7 +160,7 @@ const leaseIsOver = () =>
   });
 
 describe("request", () => {
-  // Answer: number, joined. The priority is a place and the distance of the class.
+  // Answer: number, joined. The priority is the place plus the distance of the class.
   test.each([
     { name: "first", calls: [{}], answer: [1, 0], priority: 17 },
     { name: "second joins", calls: [{}, {}], answer: [2, 1], priority: 17 },
@@ -195,11 +195,11 @@ describe("request", () => {
     const { dueAtMs: dueNow = 0, priority } = await job();
     expect(priority).toBeUndefined();
     expect(dueNow < dueAtMs).toBe(woken);
-    // It leaves with the place of what was requested meanwhile.
+    // It leaves with the place of the request made meanwhile.
     expect(await harness.redis.hget(`${bull}7`, "priority")).toBe(hold === "" ? "80" : "17");
   });
 
-  test("several at once get a job each, one behind the other; one that fails harms none", async () => {
+  test("several requests get one job each, in order; a failing one does not affect the others", async () => {
     const names = ["a", "b", "broken", "b", "c"];
     const hashes = names.map((name) => hash.replace(/k$/, name));
     await harness.redis.set(hash.replace(/k$/, "broken"), "no hash");
@@ -248,7 +248,7 @@ describe("request", () => {
 });
 
 describe("begin", () => {
-  test("hands out what was collected and clears it", async () => {
+  test("returns the collected requests and clears them", async () => {
     await request({ version: "5", trigger: '{"n":1}', rank: 1 });
     const counters = { epoch: 1, attempt: 1, failures: 0, conflicts: 0, covered: 1 };
     expect(await begin("o1")).toEqual([
@@ -258,7 +258,7 @@ describe("begin", () => {
     expect(await fields("pending", "covered", "owner")).toEqual(["0", "1", "o1"]);
   });
 
-  test("is busy while another epoch lives; the same owner gets its answer again", async () => {
+  test("is busy while another epoch holds the lease; the same owner gets the same answer", async () => {
     await request();
     const first = await begin("o1");
     expect(await begin("o1")).toEqual(first);
@@ -266,7 +266,7 @@ describe("begin", () => {
     expect(await fields("epoch")).toEqual(["1"]);
   });
 
-  test("an epoch that never ended is a lost attempt: recorded, counted, and from the second on backed off", async () => {
+  test("an epoch that never ended is recorded and counted as lost; from the second on, the key backs off", async () => {
     await request({ trigger: '{"n":1}' });
     await begin("o1", 1);
     await leaseIsOver();
@@ -290,7 +290,7 @@ describe("begin", () => {
     });
   });
 
-  test("an attempt that ends breaks the row of lost ones", async () => {
+  test("an attempt that ends resets the count of lost ones", async () => {
     await request();
     await begin("o1", 1);
     await leaseIsOver();
@@ -314,7 +314,7 @@ describe("begin", () => {
     expect([await since(), ...(await fields("hold"))]).toEqual([first, ""]);
   });
 
-  test("a run leaves its trace context for its retries and for nobody else; a caller's comes first", async () => {
+  test("keeps the trace context for retries only; a caller's has precedence", async () => {
     const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;
     const traced = (digit: string, kind = "watch") =>
       request({ trigger: JSON.stringify({ kind, traceparent: trace(digit) }) });
@@ -343,7 +343,7 @@ describe("begin", () => {
     expect(await traceOf("o7")).toBeUndefined();
   });
 
-  test("says covered when nothing was requested since the last finished attempt began", async () => {
+  test("returns covered if nothing was requested since the last finished attempt began", async () => {
     await request();
     await begin("o1");
     await end(1, "o1");
@@ -352,11 +352,11 @@ describe("begin", () => {
     expect((await begin("o3"))?.[0]).toBe("run");
   });
 
-  test("runs a key without a hash: a job is a wish, whatever was forgotten", async () => {
+  test("runs a key without a hash: a job counts as a request", async () => {
     expect((await begin("o1"))?.[0]).toBe("run");
   });
 
-  test("refuses a dead key and keeps what is pending", async () => {
+  test("rejects a dead-lettered key and keeps pending requests", async () => {
     await request();
     await begin("o1");
     await end(1, "o1", { outcome: "terminal", dead: 1 });
@@ -367,7 +367,7 @@ describe("begin", () => {
 });
 
 describe("end", () => {
-  test("stores the counters that it is told, and leaves the others", async () => {
+  test("stores the given counters and leaves the others", async () => {
     await request();
     await harness.redis.hset(hash, "attempts", 3, "failures", 2, "conflicts", 2);
     await begin("o1");
@@ -387,7 +387,7 @@ describe("end", () => {
     expect(await harness.redis.llen(stream)).toBe(1);
   });
 
-  test("P8: an attempt that was taken for lost stores nothing, also before its successor begins", async () => {
+  test("P8: an attempt that counts as lost stores nothing, also before its successor begins", async () => {
     await request();
     await begin("o1", 1);
     await leaseIsOver();
@@ -428,7 +428,7 @@ describe("end", () => {
     expect(answer).toEqual(["stored", priority]);
   });
 
-  test("arms the timer, and the earliest wins", async () => {
+  test("arms the timer and keeps the earliest", async () => {
     for (const [epoch, timerMs] of [
       [1, 5_000],
       [2, 9_000],
@@ -442,7 +442,7 @@ describe("end", () => {
     expect(due - Number(endedAt)).toBeLessThanOrEqual(5_000);
   });
 
-  test("a key dies only of the generation that it ran with", async () => {
+  test("dead-letters a key only for the generation of the attempt", async () => {
     await request({ generation: 1 });
     await begin("o1");
     await request({ generation: 2 });
@@ -450,7 +450,7 @@ describe("end", () => {
     expect((await begin("o2"))?.[0]).toBe("run");
   });
 
-  test("a key whose object is gone is forgotten in time, unless it is asked for again", async () => {
+  test("expires a key whose object was deleted, unless it is requested again", async () => {
     await request();
     await begin("o1");
     await end(1, "o1", { outcome: "gone" });
@@ -460,7 +460,7 @@ describe("end", () => {
   });
 });
 
-test("renew prolongs its own epoch alone", async () => {
+test("renew extends its own epoch only", async () => {
   await request();
   await begin("o1", 1);
   expect(await renew(1)).toEqual([1]);
@@ -470,7 +470,7 @@ test("renew prolongs its own epoch alone", async () => {
   expect(await renew(1)).toEqual([0]);
 });
 
-test("fire claims what is due, again when a claim is not acknowledged, and never more than asked", async () => {
+test("fire claims due timers up to the limit, and again without an acknowledgement", async () => {
   const fire = (limit: number, claimMs: number) =>
     runRaw(harness.redis, fireScript, {
       keys: { timers, firing, resuming, aborts },

@@ -11,7 +11,7 @@ const SHARDS = 4;
 const http = { kind: "http" } as const;
 const names = (count: number) => Array.from({ length: count }, (_, n) => `pool-${n}`);
 
-test("each key has its home in one shard, found again by key, request and timer", async () => {
+test("each key belongs to one shard for keys, requests and timers", async () => {
   const queue = harness.open({ shards: SHARDS });
   const worker = workOn(queue, () => ({ kind: "done" }));
   const accepted = await Promise.all(names(40).map((name) => queue.request(keyOf(name), http)));
@@ -33,12 +33,12 @@ test("each key has its home in one shard, found again by key, request and timer"
   const used = new Set(hashes.map((hash) => /\{[^}]*\}/.exec(hash)?.[0]));
   expect(used.size).toBe(SHARDS);
   expect(await harness.redis.keys(`${harness.prefix}:{${CLUSTER}}/key/*`)).toEqual([]);
-  // Another process finds the same homes.
+  // Another process uses the same shards.
   const other = harness.open({ shards: SHARDS });
   expect((await other.getKey(keyOf("pool-9")))?.finished).toBe(1);
 });
 
-test("P2 over shards: requests coalesce, concurrency is shared out, counts are of all", async () => {
+test("P2 over shards: requests coalesce, concurrency is divided, counts are totals", async () => {
   const queue = harness.open({ shards: SHARDS });
   const held = hold();
   const worker = workOn(
@@ -56,7 +56,7 @@ test("P2 over shards: requests coalesce, concurrency is shared out, counts are o
   await until("all ended", () => worker.closed.length === 60);
 });
 
-test("fewer slots than shards still leave one to each", async () => {
+test("each shard has a slot, even with fewer slots than shards", async () => {
   const queue = harness.open({ shards: SHARDS });
   const worker = workOn(queue, () => ({ kind: "done" }), { concurrency: 1 });
   await Promise.all(names(40).map((name) => queue.request(keyOf(name), http)));
@@ -64,7 +64,7 @@ test("fewer slots than shards still leave one to each", async () => {
   expect(worker.started).toHaveLength(40);
 });
 
-test("another number of shards than Redis knows is refused, with both numbers and the cure", async () => {
+test("rejects a number of shards that differs from the stored one, with a fix", async () => {
   const common = { redis: { url: harness.url }, prefix: harness.prefix, cluster: CLUSTER };
   await bindCluster({ ...common, uid: "u", shards: SHARDS });
   await bindCluster({ ...common, uid: "u", shards: SHARDS });
@@ -92,7 +92,7 @@ test("another number of shards than Redis knows is refused, with both numbers an
   await registry.close();
 });
 
-test("a worker that lives tells the binding again to a Redis that lost it, before its controllers", async () => {
+test("a live worker restores the binding in a Redis that lost it, before its controllers", async () => {
   const binding = { uid: "u", shards: SHARDS };
   const common = { redis: { url: harness.url }, prefix: harness.prefix, cluster: CLUSTER };
   const registry = createControllerRegistry({ ...common, binding });
@@ -120,7 +120,7 @@ test("a worker that lives tells the binding again to a Redis that lost it, befor
   await Promise.all([registry.close(), reader.close()]);
 });
 
-test("an attempt that died in a shard leaves its record there, and what it was to the worker that finds out, not to an index that nobody reads", async () => {
+test("a lost attempt of a shard has a record there and is reported to the worker that detects it, but is not indexed", async () => {
   const home = queueNames(harness.prefix, CLUSTER, CONTROLLER, 2);
   const { fair, ageing, pauses, parked, aborts } = home;
   const beginAs = async (owner: string, leaseMs: number) => {
@@ -138,7 +138,7 @@ test("an attempt that died in a shard leaves its record there, and what it was t
   expect(await harness.redis.keys(`${harness.prefix}:*/records`)).toEqual([]);
 });
 
-test.each([0, 65, 1.5])("%d shards are refused", (shards) => {
+test.each([0, 65, 1.5])("rejects %d shards", (shards) => {
   expect(() => harness.open({ shards })).toThrow(
     expect.objectContaining({ code: "invalid_config", message: expect.stringMatching(/1 to 64/) }),
   );

@@ -5,7 +5,7 @@ import { expectNothingLeft, keyOf, useQueues, workOn } from "./queue-harness.ts"
 
 const harness = useQueues();
 
-test("a stopped worker does not hold its process for the grace that it did not need", async () => {
+test("a stopped worker does not keep its process alive for unused grace time", async () => {
   const script = `
     const { createWorkQueue } = await import(${JSON.stringify(import.meta.resolve("@konverge/queue"))});
     const queue = createWorkQueue({
@@ -23,11 +23,11 @@ test("a stopped worker does not hold its process for the grace that it did not n
     { stdio: ["ignore", "ignore", "inherit"] },
   );
   onTestFinished(() => void child.kill("SIGKILL"));
-  // A process that is held runs into the test's own deadline.
+  // A process that stays alive hits the deadline of the test.
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-test("workers that stop again and again between two jobs leave no key leased and no attempt lost", async () => {
+test("workers that stop repeatedly between two jobs leave no leased key and lose no attempt", async () => {
   const queue = harness.open();
   const names = Array.from({ length: 200 }, (_, n) => `key-${n}`);
   await Promise.all(names.map((name) => queue.request(keyOf(name), { kind: "http" })));
@@ -35,7 +35,7 @@ test("workers that stop again and again between two jobs leave no key leased and
   while (done < names.length) {
     const goal = Math.min(names.length, done + 1 + (done % 13));
     const enough = Promise.withResolvers<void>();
-    // Told of an end, and so just when BullMQ hands out the next job.
+    // Called at the end of an attempt, just when BullMQ returns the next job.
     const onClosed = () => {
       done += 1;
       if (done >= goal) enough.resolve();

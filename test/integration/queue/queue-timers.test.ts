@@ -7,7 +7,7 @@ const harness = useQueues();
 const done: Outcome = { kind: "done" };
 const again = (afterMs: number): Outcome => ({ kind: "requeueAfter", afterMs });
 
-test("requeueAfter chains do not end: every attempt arms the next", async () => {
+test("requeueAfter chains continue: every attempt arms the next", async () => {
   const queue = harness.open();
   const chains = 20;
   const rounds = 5;
@@ -31,7 +31,7 @@ test("requeueAfter chains do not end: every attempt arms the next", async () => 
   expect(fired).toHaveLength(chains * (rounds - 1));
 });
 
-test("the earliest of several wishes wins, whatever the order", async () => {
+test("keeps the earliest requeueAfter", async () => {
   const queue = harness.open();
   const soon = Date.now() + 60_000;
   await queue.requestAt(keyOf("a"), soon + 5_000);
@@ -62,7 +62,7 @@ test("P1: a timer that is due while its key runs is not lost", async () => {
   expect(worker.started).toHaveLength(2);
 });
 
-test("P1: a claim of a pump that died is taken over", async () => {
+test("P1: another pump takes over the claim of a crashed one", async () => {
   const queue = harness.open();
   await queue.request(keyOf("a"), { kind: "http" });
   const root = `${harness.prefix}:{default}`;
@@ -80,7 +80,7 @@ test("P1: a claim of a pump that died is taken over", async () => {
   );
 });
 
-test("a timer does not wake a key from its backoff", async () => {
+test("does not end a backoff when a timer fires", async () => {
   const queue = harness.open();
   const minute = {
     baseMs: 60_000,

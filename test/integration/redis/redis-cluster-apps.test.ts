@@ -12,10 +12,10 @@ import { until } from "../../support/until.ts";
 
 const namespace = "default";
 const OBJECTS = 30;
-/** Three servers, a worker and an API are more than a busy machine starts in no time. */
+/** A loaded machine needs time to start three servers, a worker and an API. */
 const DEADLINE_MS = 60_000;
 
-test("worker and HTTP API on a Redis Cluster with shards: all runs, all is shown, one node's restart loses nothing", async () => {
+test("worker and HTTP API work on a Redis Cluster with shards, and a node restart loses nothing", async () => {
   await using cleanup = new AsyncDisposableStack();
   const redis = cleanup.use(await startRedisCluster());
   const { client, kubeconfig } = cleanup.use(await startEmbeddedServer());
@@ -43,7 +43,7 @@ test("worker and HTTP API on a Redis Cluster with shards: all runs, all is shown
   });
   const configOf = (shards: number) =>
     defineConfig({ controllers: [widgets], clusters: { default: { shards } } });
-  /** As a supervisor does: a worker that finds Redis too slow for a moment ends, and is started again. */
+  /** Restarts the worker like a supervisor: it exits if Redis is too slow for a moment. */
   const run = (shards: number) =>
     until(
       "Redis answers a worker that starts",
@@ -74,7 +74,7 @@ test("worker and HTTP API on a Redis Cluster with shards: all runs, all is shown
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ controller: "widgets", namespace, name }),
     });
-  /** A 503 is no fault, also of a Redis that is only slow for a moment: who asks comes again. */
+  /** Retries on 503, which is not a fault: Redis may be slow for a moment. */
   const taken = (name: string) =>
     until(
       `${name} is taken`,

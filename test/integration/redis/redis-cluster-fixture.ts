@@ -5,18 +5,18 @@ import { Redis } from "ioredis";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { until } from "../../support/until.ts";
 
-/** How long a node is silent before the others call it dead, in ms. The default of 15 s is for networks. */
+/** Time after which the others consider an unresponsive node failed, in ms. The default of 15 s is for networks. */
 const NODE_TIMEOUT_MS = 1_000;
 const SLOTS = 16_384;
 
-/** A Redis Cluster of our own on 127.0.0.1. */
+/** A Redis Cluster on 127.0.0.1 for one test. */
 export interface RunningRedisCluster extends AsyncDisposable {
   /** `redis+cluster://…` with every primary. */
   readonly url: string;
   readonly primaries: RunningRedis[];
-  /** Of the first primary, if asked for. */
+  /** Replica of the first primary, if requested. */
   readonly replica: RunningRedis | undefined;
-  /** Starts a killed primary with the data that it had. */
+  /** Starts a killed primary with its data. */
   restart(index: number): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ const clusterArgs = [
   "yes",
   "--cluster-node-timeout",
   String(NODE_TIMEOUT_MS),
-  // One node that is away stops its own slots, not all.
+  // An unavailable node stops its own slots only.
   "--cluster-require-full-coverage",
   "no",
   "--cluster-replica-validity-factor",
@@ -34,7 +34,7 @@ const clusterArgs = [
   "always",
 ];
 
-/** Nodes talk to each other on their port + 10000; both stay below the range that the system gives to clients. */
+/** Nodes communicate on their port + 10000; both are below the range of ephemeral ports. */
 const FIRST_PORT = 15_000;
 const PORTS = 7_000;
 
@@ -49,7 +49,7 @@ async function startNode(parent: string): Promise<RunningRedis> {
   }
 }
 
-/** Three primaries with a third of the slots each, and a replica of the first where asked for. */
+/** Starts three primaries with a third of the slots each, and a replica of the first if requested. */
 export async function startRedisCluster(
   options: { readonly replica?: boolean } = {},
 ): Promise<RunningRedisCluster> {

@@ -15,7 +15,7 @@ import { CONTROLLER, hold, keyOf, workOn, type TestWorker } from "../queue/queue
 import { startRedisCluster, type RunningRedisCluster } from "./redis-cluster-fixture.ts";
 import { until } from "../../support/until.ts";
 
-/** Kubernetes clusters whose names lie on the first, the second and the third node. */
+/** Kubernetes clusters whose names map to the first, second and third node. */
 const KUBES = ["prod", "default", "us"];
 
 const http = { kind: "http" } as const;
@@ -54,7 +54,7 @@ const finished = (queue: WorkQueue, id: string): Promise<RequestState> =>
     },
     30_000,
   );
-/** Requests until Redis takes it: what a caller does who is told 503. */
+/** Repeats a request until Redis accepts it, like a caller that receives 503. */
 const insist = (queue: WorkQueue, cluster: string, name: string) =>
   until(
     `Redis takes ${name}`,
@@ -122,14 +122,14 @@ test("queues, registry, binding, lanes and guard of three clusters work, each on
   expect(homes.toSorted()).toEqual(KUBES.map((cluster) => [cluster]).toSorted());
 });
 
-test("a lane is handed from process to process, and a breaker is seen by all, over the cluster's channels", async () => {
+test("lanes and breaker states pass between processes over the cluster's channels", async () => {
   const { url } = await start();
   const redis = { url };
   for (const cluster of KUBES) {
     const [one, two] = ["one", "two"].map((processId) => {
       const errors: Error[] = [];
       const onError = (error: Error) => errors.push(error);
-      // A hold that nobody outlives: only the message can hand the lane over in time.
+      // The hold is longer than the test: only the message can pass the lane in time.
       const lanes = createObjectLanes({ redis, cluster, processId, holdMs: 60_000, onError });
       cleanup.add(async () => lanes.close());
       return { ...lanes, errors };
@@ -151,12 +151,12 @@ test("a lane is handed from process to process, and a breaker is seen by all, ov
     }
     await using control = openGuardControl({ redis, prefix: "konverge" });
     await control.isolate(cluster, { by: "test", reason: "to see it" });
-    // No call is made, so only a message can tell.
+    // Without calls, only a message can carry the state.
     await until("both are told", () => guards.every(({ breaker }) => breaker.mode === "isolated"));
   }
 });
 
-test("P1: a node dies and its replica takes over: nothing acknowledged is lost, the other clusters do not notice", async () => {
+test("P1: a failover to a replica loses no acknowledged request and does not affect other clusters", async () => {
   const { url, primaries, replica } = await start({ replica: true });
   const queues = new Map(KUBES.map((cluster) => [cluster, open(url, cluster)]));
   const [hit = "", ...others] = KUBES;
@@ -187,7 +187,7 @@ test("P1: a node dies and its replica takes over: nothing acknowledged is lost, 
   };
   await callOnce();
   await primaries[0]?.kill();
-  // The others go on at once.
+  // The others continue immediately.
   for (const cluster of others) {
     const queue = queues.get(cluster);
     if (queue === undefined) throw new Error(cluster);
@@ -200,7 +200,7 @@ test("P1: a node dies and its replica takes over: nothing acknowledged is lost, 
   held.release();
   for (const { queue: own, id } of accepted) expect((await finished(own, id)).outcome).toBe("done");
 
-  // P5: the new primary may not know the last grants, so the guard must have noticed it, which empties the bucket.
+  // P5: the new primary may lack the last grants, so the guard must detect the failover and empty the bucket.
   const successor = new Redis({ port: replica?.port ?? 0 });
   cleanup.add(async () => successor.disconnect());
   const runId = /run_id:(\S+)/.exec(await successor.info("server"))?.[1];
@@ -210,7 +210,7 @@ test("P1: a node dies and its replica takes over: nothing acknowledged is lost, 
   });
 }, 120_000);
 
-test("P1: a node without a replica dies and comes back with its AOF: 503 with the cure meanwhile, then all ends", async () => {
+test("P1: a node without a replica crashes and returns with its AOF: 503 with a fix meanwhile, then all requests end", async () => {
   const cluster = await start();
   const { url, primaries } = cluster;
   const [hit = ""] = KUBES;

@@ -8,7 +8,7 @@ import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** A Redis that is there and refuses: nothing acknowledged is lost, callers are told the cure, workers come back by themselves. */
+/** A Redis that rejects commands: no acknowledged request is lost, callers receive a fix, and workers resume. */
 
 const LEASE_MS = 1_000;
 const http = { kind: "http" } as const;
@@ -112,7 +112,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 };
 
 test.each(Object.keys(FAULTS))(
-  "P1: Redis %s: 503 with the cure, then all goes on",
+  "P1: Redis %s: 503 with a fix, then everything resumes",
   async (name) => {
     const fault = FAULTS[name];
     if (fault === undefined) throw new Error(name);
@@ -148,7 +148,7 @@ test.each(Object.keys(FAULTS))(
     expect(refusal).toHaveProperty("message", expect.stringMatching(fault.fix));
     worker.resume();
     held.release();
-    // The worker has had something to do with it.
+    // The worker has met the fault.
     await until(
       "the worker says so, or has ended its attempt",
       () => worker.errors.length + worker.closed.length > 0,
@@ -167,7 +167,7 @@ test.each(Object.keys(FAULTS))(
   },
 );
 
-test("a full Redis still stores how attempts end; their keys are free when there is room", async () => {
+test("a full Redis still stores ends of attempts and releases their keys", async () => {
   // A lease that is over cannot be taken anew without room.
   const queue = patient(open(30_000));
   const held = hold();
@@ -200,7 +200,7 @@ test("a full Redis still stores how attempts end; their keys are free when there
   expect((await queue.getKey(keyOf("conflict")))?.epoch).toBe(2);
 });
 
-test("P1: kill -9 and a slow start (LOADING): 503 meanwhile, nothing acknowledged is lost", async () => {
+test("P1: kill -9 and a slow start (LOADING): 503 meanwhile, and no acknowledged request is lost", async () => {
   const queue = open();
   const ids = await Promise.all(
     Array.from(
@@ -208,7 +208,7 @@ test("P1: kill -9 and a slow start (LOADING): 503 meanwhile, nothing acknowledge
       async (_, n) => (await patient(queue).request(keyOf(`k-${n}`), http)).id,
     ),
   );
-  // It answers after each 1,024 commands of the AOF, and here takes 1 ms for each.
+  // Redis responds after every 1,024 commands of the AOF, which take 1 ms each here.
   const filling = admin.pipeline();
   for (let n = 0; n < 4_096; n += 1) filling.set(`filling-${n}`, "");
   await filling.exec();

@@ -14,7 +14,7 @@ import { installWidgets, removeWidgets, testServers, type Widget } from "../kube
 import { hold } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** A Redis that comes back with less than it had acknowledged: what the API server knows is requested again. */
+/** A Redis that lost acknowledged data: all objects of the API server are requested again. */
 
 const GROUP = "lost.test.konverge.dev";
 const namespace = "default";
@@ -125,11 +125,11 @@ test.each([1, 3])("FLUSHALL: every object is reconciled again (%d shards)", asyn
   seen.clear();
   await until("every object again", () => seen.size === names.length, 30_000);
   expect(warnings).toContain("possible Redis data loss, full resync started");
-  // A healthy Redis is left alone from then on.
+  // A healthy Redis causes no further resync.
   expect(warnings.filter((message) => /data loss/.test(message))).toHaveLength(1);
 });
 
-test("a replica without the latest writes takes over: a change that was acknowledged and lost is reconciled", async () => {
+test("after a failover to an outdated replica, an acknowledged but lost change is reconciled", async () => {
   const replica = await startRedis({
     dir: join(dir, "b"),
     extraArgs: ["--replicaof", `127.0.0.1 ${redis.port}`],
@@ -174,7 +174,7 @@ test("a replica without the latest writes takes over: a change that was acknowle
       (await primary.wait(1, 1_000)) === 1,
   );
   await copy.replicaof("NO", "ONE");
-  // Acknowledged by the primary only.
+  // Only the primary has acknowledged it.
   acknowledged.length = 0;
   await resize("changed");
   await until("the change is requested", () =>

@@ -14,7 +14,7 @@ const RESTARTS = 5;
 const CALLERS = 4;
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 
-test(`P1, P2: Redis is killed and restarted ${RESTARTS} times under load: what it acknowledged runs, one attempt a key at a time (seed ${seed})`, async () => {
+test(`P1, P2: Redis is killed and restarted ${RESTARTS} times under load: every acknowledged request runs, one attempt per key at a time (seed ${seed})`, async () => {
   const random = seededRandom(seed);
   await using cleanup = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), "konverge-restarts-"));
@@ -24,7 +24,7 @@ test(`P1, P2: Redis is killed and restarted ${RESTARTS} times under load: what i
   let redis = await start();
   cleanup.defer(() => redis.stop());
 
-  /** Attempts whose lease is held, per key: one that was told to stop does not count. */
+  /** Attempts with a held lease, per key; aborted attempts do not count. */
   const running = new Map<string, number>();
   const overlaps: string[] = [];
   const started = new Map<string, number>();

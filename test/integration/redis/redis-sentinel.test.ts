@@ -15,7 +15,7 @@ import { until } from "../../support/until.ts";
 
 const http = { kind: "http" } as const;
 
-/** A Sentinel on a free port, which agrees with itself. */
+/** Starts a Sentinel on a free port with a quorum of one. */
 async function startSentinel(
   dir: string,
   primaryPort: number,
@@ -49,7 +49,7 @@ async function startSentinel(
   return { port, stop: () => child.kill("SIGKILL") };
 }
 
-/** A primary, its replica, and a Sentinel that knows both. */
+/** Starts a primary, its replica, and a Sentinel. */
 async function startSet(cleanup: AsyncDisposableStack) {
   const dir = mkdtempSync(join(tmpdir(), "konverge-sentinel-"));
   cleanup.defer(() => rmSync(dir, { recursive: true, force: true }));
@@ -73,7 +73,7 @@ async function startSet(cleanup: AsyncDisposableStack) {
   return { primary, replica, sentinel, asked };
 }
 
-test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledged is lost, queue and guard go on", async () => {
+test("P1: a Sentinel failover loses no acknowledged request; 503 meanwhile, then queue and guard resume", async () => {
   await using cleanup = new AsyncDisposableStack();
   const { primary, sentinel, asked } = await startSet(cleanup);
   const failOverAfter = async (ms: number) => {
@@ -124,7 +124,7 @@ test("P1: Sentinels fail over to the replica: 503 meanwhile, nothing acknowledge
   }
 }, 200_000);
 
-test("who asks one Sentinel where the primary is, as another tells of the failover, still finds it", async () => {
+test("finds the primary if a failover message arrives during a query", async () => {
   await using cleanup = new AsyncDisposableStack();
   const { primary, sentinel, asked } = await startSet(cleanup);
   const slow = cleanup.use(await startTcpProxy(sentinel.port));

@@ -93,7 +93,7 @@ test("rejects a second cluster with the same name, with both uids and a fix", as
   const { message } = refusal as Error;
   expect(message).toContain(String(uid));
   expect(message.match(/[0-9a-f]{8}-[0-9a-f-]{27}/g)).toHaveLength(2);
-  expect(message).toMatch(/give this cluster another name, use another prefix or another Redis/);
+  expect(message).toMatch(/use another cluster name, prefix or Redis/);
 });
 
 test("rejects a changed number of shards, with the number to set", async () => {
