@@ -44,7 +44,7 @@ const step = fc.record({
 type Drawn = typeof step extends fc.Arbitrary<infer T> ? T : never;
 type Step = Omit<Drawn, "want"> & { readonly want: number };
 
-/** Workers that know the present generation and the ticket; `change` is what happens around Redis. */
+/** Workers with the current generation and ticket; `change` alters Redis and its clock. */
 function askOf(state: GuardState, one: Step, probe: string): AdmitRequest {
   return {
     ...one,
@@ -71,7 +71,7 @@ interface History {
   readonly modes: ReadonlySet<string>;
 }
 
-/** Every granted token is used at its due time in true time, even where its worker should have dropped it. */
+/** Uses every granted token at its due time in true time, even if its worker should have dropped it. */
 function live(limits: GuardLimits, steps: readonly (Step & Trouble)[]): History {
   let trueUs = 1e9;
   let offsetUs = 1.8e15;
@@ -99,7 +99,7 @@ function live(limits: GuardLimits, steps: readonly (Step & Trouble)[]): History 
 }
 const rounding = 0.01;
 
-test(`P5 L1, L7: cuts, raises, pauses and openings mint nothing (seed ${seed})`, () => {
+test(`P5 L1, L7: cuts, raises, pauses and openings create no tokens (seed ${seed})`, () => {
   const sums = { tokens: 0, cuts: 0, raises: 0, worst: 0 };
   const modes = new Set<string>();
   fc.assert(
@@ -125,7 +125,7 @@ test(`P5 L1, L7: cuts, raises, pauses and openings mint nothing (seed ${seed})`,
   expect(Math.min(sums.cuts, sums.raises)).toBeGreaterThan(1_000);
 });
 
-test("P5 L1: a probe comes after all that was promised before the breaker opened", () => {
+test("P5 L1: a probe starts after all tokens promised before the breaker opened", () => {
   const quiet: Step = {
     afterUs: 0,
     worker: "a",
@@ -162,7 +162,7 @@ const clockBack = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: -3_600_000_000, max: -5_000_001 }) },
 );
 
-test(`P5 L1: a clock that goes back, and another Redis, mint nothing (seed ${seed})`, () => {
+test(`P5 L1: a clock that steps back and a new Redis create no tokens (seed ${seed})`, () => {
   const troubled = fc
     .tuple(step, clockBack, fc.constantFrom(...Array.from({ length: 15 }, () => "r1"), "r2"))
     .map(([one, clockUs, runId]) => ({ ...one, clockUs, runId }));

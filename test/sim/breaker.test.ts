@@ -15,7 +15,7 @@ const numRuns = isLong ? 5_000 : 120;
 const limits = guardLimits({ ratePerSecond: 100 });
 const START_US = 1.8e15;
 
-/** Outcomes as any worker may report them, in or out of time. */
+/** Results as any worker may report them, in time or late. */
 const report = fc.record({
   worker: fc.constantFrom("a", "b", "c"),
   ok: fc.constantFrom(0, 0, 1, 20),
@@ -34,9 +34,9 @@ const step = fc.record({
     fc.integer({ min: 0, max: 3_000_000 }),
     fc.integer({ min: 0, max: 20_000_000 }),
   ),
-  /** How many moves ago the worker last heard of the breaker. */
+  /** Number of transitions since the worker's last update. */
   behind: fc.constantFrom(0, 0, 0, 0, 1, 2, 9),
-  /** Which of the tickets that were ever handed out it reports: the newest, an older one, none. */
+  /** The reported ticket: the newest, an older one or none. */
   ticket: fc.constantFrom("newest", "newest", "older", "none"),
   probes: fc.boolean(),
   evicted: fc.constantFrom(...Array.from({ length: 20 }, () => "nothing"), "live", "failing"),
@@ -50,7 +50,7 @@ interface Admitted extends Admission {
   readonly nowUs: number;
 }
 
-/** A history of the breaker; `inspect` sees every step. */
+/** Generates a history of the breaker; `inspect` receives every step. */
 function live(history: readonly Step[], inspect: (one: Admitted) => void): void {
   let nowUs = START_US;
   let before = newGuardState(limits, nowUs, "r1");
@@ -83,7 +83,7 @@ test(`P6 B1: the breaker moves along its edges only, each for its reason and wit
   const seen = new Map<string, number>();
   fc.assert(
     fc.property(steps, (history) => {
-      // Since the breaker last closed, by those who knew that.
+      // Since the breaker last closed, by workers that knew it.
       let [calls, failures, failuresInARow, refusals] = [0, 0, 0, 0];
       live(history, ({ before, state, answer, ask, nowUs, opened }) => {
         if (before.mode === "closed" && ask.generation === before.generation) {
@@ -91,7 +91,7 @@ test(`P6 B1: the breaker moves along its edges only, each for its reason and wit
           failures += ask.failed;
           failuresInARow = ask.ok > 0 ? ask.trailing : failuresInARow + ask.failed;
           refusals += ask.throttled;
-          // Two that fail are a quorum, however many there are.
+          // Two failing workers are a quorum, for any fleet size.
           const others = [...before.failing].filter(
             ([worker, atUs]) => worker !== ask.worker && atUs > nowUs - BREAKER.quorumUs,
           );
@@ -101,7 +101,7 @@ test(`P6 B1: the breaker moves along its edges only, each for its reason and wit
         expect([answer.mode, answer.generation]).toEqual([state.mode, state.generation]);
         if (state.mode === before.mode) {
           expect(state.generation).toBe(before.generation);
-          // What is due is not put off: the first who asks finds it half open.
+          // A due transition is not deferred: the first request finds the breaker half open.
           expect(state.mode === "open" && nowUs >= state.untilUs).toBe(false);
           return;
         }
@@ -162,7 +162,7 @@ test(`P6 B1: no report and no time leads out of isolation (seed ${seed})`, () =>
 
 const withoutOutcomes = { ok: 0, failed: 0, trailing: 0, slow: 0, throttled: 0, retryAfterUs: 0 };
 
-test(`P6 B3: outcomes of another generation, and tickets that are not live, change nothing (seed ${seed})`, () => {
+test(`P6 B3: results of another generation and expired tickets change nothing (seed ${seed})`, () => {
   const counts = { stale: 0, staleTickets: 0, future: 0 };
   fc.assert(
     fc.property(steps, (history) => {
@@ -179,7 +179,7 @@ test(`P6 B3: outcomes of another generation, and tickets that are not live, chan
           const silent = { ...ask, ...withoutOutcomes };
           expect(state).toEqual(admit(before, silent, limits, nowUs).state);
         }
-        // One that knows of moves that were forgotten: it voids what was leased, and is not counted either.
+        // A worker with lost transitions voids all leases, and its report is not counted either.
         const future = { ...ask, ticket: "", generation: before.generation + 3 };
         const after = admit(before, future, limits, nowUs).state;
         const silent = { ...future, ...withoutOutcomes };
@@ -195,7 +195,7 @@ test(`P6 B3: outcomes of another generation, and tickets that are not live, chan
 });
 
 const REFUSALS = [400, 403, 404, 405, 409, 410, 412, 413, 415, 422];
-/** How calls end that a server which is well may get, or that tell nothing. */
+/** Results that a healthy server may produce, or that are no evidence. */
 const harmless: fc.Arbitrary<CallResult> = fc.oneof(
   fc.constantFrom(...REFUSALS).map((status) => ({ kind: "response" as const, status })),
   fc.constantFrom<CallResult>(
@@ -209,7 +209,7 @@ const harmless: fc.Arbitrary<CallResult> = fc.oneof(
   ),
 );
 
-test(`P6 B4: no storm of refusals and of what tells nothing opens the breaker (seed ${seed})`, () => {
+test(`P6 B4: no number of rejections and neutral results opens the breaker (seed ${seed})`, () => {
   const volley = fc.record({
     worker: fc.constantFrom("a", "b", "c"),
     results: fc.array(harmless, { minLength: 1, maxLength: 12 }),
@@ -249,7 +249,7 @@ test(`P6 B4: no storm of refusals and of what tells nothing opens the breaker (s
   expect(calls).toBeGreaterThan(500_000);
 });
 
-test(`P6 B5: one worker that fails in everything does not open the breaker while another reports (seed ${seed})`, () => {
+test(`P6 B5: one worker with failures only does not open the breaker while another reports successes (seed ${seed})`, () => {
   const fails = fc.record({
     failed: fc.constantFrom(1, 3, 12, 200),
     slow: fc.constantFrom(0, 12, 200),
@@ -257,7 +257,7 @@ test(`P6 B5: one worker that fails in everything does not open the breaker while
   });
   const others = fc.record({
     count: fc.integer({ min: 1, max: 5 }),
-    // Less often than this it is not a live one.
+    // Workers that report less often do not count as live.
     everyUs: fc.integer({ min: 10_000, max: BREAKER.quorumUs - 1 }),
     ok: fc.constantFrom(1, 5),
   });
@@ -285,7 +285,7 @@ test(`P6 B5: one worker that fails in everything does not open the breaker while
           failures += failed;
           expect(state.mode).toBe("closed");
         }
-        // The same failures open it when there is nobody else, or when another one says so too.
+        // The same failures open it without other workers, or if another worker also fails.
         const failed = BREAKER.consecutive;
         const later = { worker: "bad", failed, trailing: failed };
         if (tell(later, nowUs + BREAKER.quorumUs).state.mode === "open") reasons.alone += 1;
@@ -298,7 +298,7 @@ test(`P6 B5: one worker that fails in everything does not open the breaker while
   expect(reasons).toEqual({ alone: numRuns, both: numRuns });
 });
 
-test(`P6 B7: it stays open for 1 s doubling to the longest, within 25 %, and never shorter than the server asks (seed ${seed})`, () => {
+test(`P6 B7: the open time starts at 1 s and doubles to the maximum, within 25 %, and is never below Retry-After (seed ${seed})`, () => {
   const openings = { first: 0, again: 0, asked: 0 };
   fc.assert(
     fc.property(steps, (history) => {
@@ -325,23 +325,23 @@ test(`P6 B7: it stays open for 1 s doubling to the longest, within 25 %, and nev
   expect(Math.min(...Object.values(openings))).toBeGreaterThan(10);
 });
 
-test("P6 B7: the jitter of the open time reaches both ends, and no number of openings overflows it", () => {
+test("P6 B7: the jitter of the open time covers its range, without overflow", () => {
   expect(openDurationUs(1, 0, 0)).toBe(750_000);
   expect(openDurationUs(1, 0, 1)).toBe(1_250_000);
   expect(openDurationUs(1e6, 0, 0.5)).toBe(BREAKER.maxOpenUs);
   expect(openDurationUs(1e6, 60e6, 0.5)).toBe(60e6);
 });
 
-/** All is gone, or a replica answers that has not seen the last moves. */
+/** All data is lost, or an outdated replica responds. */
 const losses = fc.constantFrom("flush", "flush, other run", "replica", "replica, other run");
 
-test(`P6 B9: when Redis forgets an open breaker, nobody finds more than an empty bucket (seed ${seed})`, () => {
+test(`P6 B9: if Redis loses an open breaker, the bucket is empty (seed ${seed})`, () => {
   const asks = fc.array(
     fc.record({
       worker: fc.constantFrom("a", "b", "c", "d"),
       afterUs: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: 0, max: 300_000 })),
       want: fc.constantFrom(1, 10, 64),
-      /** Knows of what was forgotten. */
+      /** Has seen the lost transitions. */
       knows: fc.boolean(),
     }),
     { minLength: 20, maxLength: 150, size: "max" },
@@ -365,7 +365,7 @@ test(`P6 B9: when Redis forgets an open breaker, nobody finds more than an empty
       let { generation } = known;
       let [isFenced, given] = [false, 0];
       for (const { worker, afterUs, want, knows } of after) {
-        // A replica that is behind shows it to nobody but those who know better, so one of them comes first.
+        // Only workers with later transitions can detect an outdated replica, so one of them is first.
         const isFirst = state === replica;
         if (!isFirst) nowUs += afterUs;
         const isKnowing = knows || isFirst;
@@ -383,7 +383,7 @@ test(`P6 B9: when Redis forgets an open breaker, nobody finds more than an empty
         if (isFenced) expect(state.generation).toBeGreaterThan(known.generation);
         const { granted, waitUs } = admission.answer;
         given += granted;
-        // The rate since the loss and nothing on top: as if nobody had ever saved a token.
+        // Only the rate since the loss, without any saved tokens.
         const sinceUs = nowUs + waitUs - lostUs;
         expect(granted === 0 ? 0 : given).toBeLessThanOrEqual(
           (sinceUs * limits.ratePerSecond) / 1e6 + 0.01,

@@ -32,9 +32,9 @@ test.each([
     expect(alone.recoveredMs, "what the fault does without a guard").toBeUndefined();
     expect(guarded.recoveredMs).toBeLessThanOrEqual(20_000);
     expect(guarded.sentDuring).toBeLessThanOrEqual(0.05 * alone.sentDuring);
-    // In no second more than the rate and the burst; after the start no burst is left to spend.
+    // No second exceeds rate plus burst; after the start, no burst is left.
     expect(guarded.peakPerSecond).toBeLessThanOrEqual(180 + 60);
-    // What is pending at the end are the last moments' news.
+    // Only events of the last moments are pending at the end.
     expect(guarded.pendingKeys).toBeLessThanOrEqual(3 * 140);
   },
 );

@@ -15,7 +15,7 @@ import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 export interface BrownoutOptions {
   readonly workers: number;
   readonly keys: number;
-  /** News per second, on keys drawn at random. */
+  /** Events per second, on random keys. */
   readonly eventsPerSecond: number;
   readonly policy: "guard" | "jitter";
   /** Seats during the fault: 2 of 20 is a brownout, 0 an outage. */
@@ -29,13 +29,13 @@ export interface BrownoutOptions {
 }
 
 export interface BrownoutResult {
-  /** Calls in the fault, most calls in one second of the whole run, calls per event. */
+  /** Calls during the fault, maximum of calls per second in the run, calls per event. */
   readonly sentDuring: number;
   readonly peakPerSecond: number;
   readonly sentPerEvent: number;
-  /** From the end of the fault to the first second with good answers for 85 % of the events and few failures; undefined: never. */
+  /** Time from the end of the fault to a second with successes for 85 % of the events and few failures; undefined if never. */
   readonly recoveredMs: number | undefined;
-  /** Keys with news that no good answer has covered at the end. */
+  /** Keys with events that no success has covered at the end. */
   readonly pendingKeys: number;
   readonly sent: readonly number[];
   readonly good: readonly number[];
@@ -56,8 +56,8 @@ const backoffPolicy = defineBackoff({
 });
 
 /**
- * A fleet on one virtual clock: keys with news are taken by idle workers, one call each, through the production code of the guard's
- * local side and of its arithmetic. The server loses most of its seats for a while.
+ * A fleet on one virtual clock: idle workers take keys with events and make one call each, through the production code of the
+ * guard's local side and the reference model. The server loses most of its seats for a while.
  */
 export async function simulateBrownout(options: BrownoutOptions): Promise<BrownoutResult> {
   const { random } = options;
@@ -169,7 +169,7 @@ function createFleet(options: BrownoutOptions, clock: VirtualClock, server: Serv
     try {
       if (await send(gate, false)) {
         failures.delete(key);
-        // News that came meanwhile is the follow-up.
+        // Events that arrived meanwhile cause the follow-up.
         if (dirty.has(key)) waiting.push(key);
       } else {
         const count = failures.get(key) ?? 0;
@@ -189,7 +189,7 @@ function createFleet(options: BrownoutOptions, clock: VirtualClock, server: Serv
   function dispatch(): void {
     while (waiting.length > 0 && idle.length > 0 && !isOpen()) {
       const key = waiting.shift() ?? 0;
-      // Idle workers in turn, as many processes on one queue are.
+      // Idle workers in turn, like processes on one queue.
       const worker = idle.shift() ?? 0;
       void attempt(worker, key);
     }
@@ -206,7 +206,7 @@ function createFleet(options: BrownoutOptions, clock: VirtualClock, server: Serv
   };
 }
 
-/** The script's place in the real thing: one state for all, a millisecond away. */
+/** Replaces the script: one shared state, with a latency of 1 ms. */
 function createStore(limits: GuardLimits, clock: VirtualClock) {
   let state = newGuardState(limits, 0, "sim");
   return (ask: AdmitRequest) =>
@@ -238,5 +238,5 @@ function recovery(
   return undefined;
 }
 
-/** Seconds without a call are holes, which `reduce` leaves out. */
+/** Seconds without a call are holes, which `reduce` skips. */
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);

@@ -17,7 +17,7 @@ const objectWith = (content: JsonObject, version: string): JsonObject => ({
   metadata: { name: "a", uid: "u", resourceVersion: version, labels: { a: "x" } },
   spec: content,
 });
-/** The patch, or why there is none. An object that was put into itself is no JSON. */
+/** Returns the patch, or the error. An object that contains itself is not JSON. */
 function patchOrNot(edited: Draft): JsonObject | "no write" | "invalid" {
   try {
     return patchOf(edited, undefined) ?? "no write";
@@ -26,7 +26,7 @@ function patchOrNot(edited: Draft): JsonObject | "no write" | "invalid" {
     throw error;
   }
 }
-/** What the steps make of an object, as a guarded patch would write it. */
+/** Returns the result of the steps on an object, as a guarded patch would write it. */
 function alone(object: JsonObject, program: readonly Step[]): JsonObject | "invalid" {
   const edited = makeDraft(object, undefined);
   runSteps(edited.draft, program);
@@ -34,7 +34,7 @@ function alone(object: JsonObject, program: readonly Step[]): JsonObject | "inva
   if (typeof patch === "string") return patch === "invalid" ? patch : object;
   return applyMergePatch(object, patch) as JsonObject;
 }
-/** What the server has after the JSON Patch of the steps, built on one state and sent to another. */
+/** Returns the server's object after a JSON Patch that was built on one state and sent to another. */
 function sent(
   read: JsonObject,
   live: JsonObject,
@@ -62,7 +62,7 @@ const versionOf = (object: JsonObject) => (object["metadata"] as JsonObject)["re
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const options = { seed, numRuns: isLong ? 20_000 : 3_000 };
 
-test(`what lands is what the change makes of the object as it is by then (KONVERGE_TEST_SEED=${seed})`, () => {
+test(`a patch has the effect of the change on the current object (KONVERGE_TEST_SEED=${seed})`, () => {
   const count = { landed: 0, refused: 0, "no write": 0, invalid: 0 };
   fc.assert(
     fc.property(specs, changes, foreignChanges, (content, program, foreign) => {
@@ -84,7 +84,7 @@ test(`what lands is what the change makes of the object as it is by then (KONVER
   expect(count.refused).toBeGreaterThan(options.numRuns / 20);
 });
 
-test(`when nothing has changed it lands (KONVERGE_TEST_SEED=${seed})`, () => {
+test(`a patch on an unchanged object succeeds (KONVERGE_TEST_SEED=${seed})`, () => {
   fc.assert(
     fc.property(specs, changes, (content, program) => {
       const read = objectWith(content, "1");

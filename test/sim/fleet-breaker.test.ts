@@ -17,7 +17,7 @@ const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const timeout = 600_000;
 const PROBE_MS = 5_000;
-/** Messages, and calls that take some ms. */
+/** Messages and calls with a latency of some ms. */
 const SLACK_MS = 250;
 const network: CallResult = { kind: "network" };
 
@@ -28,7 +28,7 @@ function join(worker: VirtualWorker, callers: number): void {
   for (let i = 0; i < callers; i += 1) callForEver(worker, () => ({ call: getCall }));
 }
 
-/** How long calls overlap at most: one is under way until it ends, or its process dies, or its deadline. */
+/** Returns the maximum of overlapping calls. A call is in flight until its end, its process's crash or its deadline. */
 function mostAtOnce(calls: readonly Sent[]): number {
   const edges = calls.flatMap(({ atMs, endMs }) => [
     { ms: atMs, by: 1 },
@@ -53,7 +53,7 @@ test(
       const server: VirtualServer = ({ call, worker: id, atMs }) => {
         if (atMs < 2_000) return { result: answered(200), tookMs: 2 };
         if (call.probe !== true) return { result: network, tookMs: 1 };
-        // Whoever hears late that it was closed meanwhile sends it with a token, like any other call.
+        // After a late close message, the call is sent with a token, like any other.
         if (fleet.redis.state?.mode === "halfOpen") ticketed.add(fleet.sent.length);
         const worker = fleet.workers.find((one) => one.id === id) as VirtualWorker;
         const fate = random();
@@ -67,7 +67,7 @@ test(
           sums.stalled += 1;
           fleet.clock.schedule(random() * 20, () => worker.stall(random() * 15_000));
         }
-        // A server that is away for a minute: it refuses, is silent, or has a good moment for one call.
+        // A server that fails for a minute: it rejects, does not respond, or succeeds for one call.
         const kind = random();
         if (kind < 0.4) return { result: { kind: "timeout" }, tookMs: random() * 20_000 };
         if (kind < 0.6) return { result: answered(200), tookMs: random() * 4_000 };
@@ -75,7 +75,7 @@ test(
       };
       const lostNews = [0, 0.5, 1][run % 3] ?? 0;
       const fleet: VirtualFleet = createVirtualFleet({
-        // So long that tokens live through the longest way of the messages.
+        // Long enough for tokens to outlive the slowest message.
         limits: guardLimits({ ratePerSecond: 200, tokenTtlMs: 700, burst: 400 }),
         workers: 12,
         seed: seed + run,
@@ -100,7 +100,7 @@ test(
   },
 );
 
-test(`P6 B2: who falls asleep while it is told that it may probe does not begin when another may (seed ${seed})`, async () => {
+test(`P6 B2: a worker that stalls after a probe grant does not probe when another may (seed ${seed})`, async () => {
   const fleet = createVirtualFleet({
     limits: guardLimits({ ratePerSecond: 200 }),
     workers: 4,
@@ -128,7 +128,7 @@ test(`P6 B2: who falls asleep while it is told that it may probe does not begin 
   expect(tickets - probes.length).toBeGreaterThanOrEqual(3);
 });
 
-test(`P6 B7: a probe that is told to come back later makes it stay open for so long (seed ${seed})`, async () => {
+test(`P6 B7: a probe with Retry-After keeps the breaker open for that time (seed ${seed})`, async () => {
   const retryAfterMs = 20_000;
   const fleet = createVirtualFleet({
     limits: guardLimits({ ratePerSecond: 200 }),
@@ -148,7 +148,7 @@ test(`P6 B7: a probe that is told to come back later makes it stay open for so l
   }
 });
 
-/** A saturated fleet whose server fails from one moment on: what was sent after the breaker opened, without probes. */
+/** Returns the calls of a saturated fleet after its breaker opened, without probes. */
 async function trip(news: "lost" | "delivered") {
   const limits = guardLimits({ ratePerSecond: 500, burst: 60 });
   const fleet = createVirtualFleet({
@@ -156,7 +156,7 @@ async function trip(news: "lost" | "delivered") {
     workers: 40,
     seed,
     network: { delayMs: [0.2, 5], lostNews: news === "lost" ? 1 : 0 },
-    // Calls are quick, so that those under way count little; their number is limited besides.
+    // Calls are fast, so that few are in flight; their number is also limited.
     server: ({ atMs }) => ({ result: atMs < 5_000 ? answered(200) : answered(503), tookMs: 5 }),
   });
   crowd(fleet, 20);
@@ -172,12 +172,12 @@ async function trip(news: "lost" | "delivered") {
   };
 }
 
-test(`P6 B6: after it has opened, no more than what was promised is sent, and with news hardly anything (seed ${seed})`, async () => {
+test(`P6 B6: after the opening, at most promised tokens are used, and with messages hardly any (seed ${seed})`, async () => {
   const lost = await trip("lost");
   const { ratePerSecond, maxWaitMs, tokenTtlMs } = lost.limits;
   expect(lost.after).toBeLessThanOrEqual((ratePerSecond * (maxWaitMs + tokenTtlMs)) / 1_000);
   const delivered = await trip("delivered");
-  // The rate of the time that news takes, 5 ms, and one lease.
+  // The rate during the latency of messages, 5 ms, plus one lease.
   expect(delivered.after).toBeLessThanOrEqual((ratePerSecond * 5) / 1_000 + 64);
   for (const { failedBefore, trippedAfterMs } of [lost, delivered]) {
     expect(failedBefore).toBeGreaterThan(0);
@@ -211,11 +211,11 @@ test(
       const { moves } = fleet.redis;
       const last = moves.findLast(({ to }) => to === "open");
       const closed = moves.filter(({ to, atMs }) => to === "closed" && atMs >= healedMs);
-      // Too short to be noticed.
+      // Too short to be detected.
       if (last === undefined) continue;
       expect(closed).toHaveLength(1);
       const closedMs = closed[0]?.atMs ?? Infinity;
-      // A probe that began before may still fail, at its deadline.
+      // An earlier probe may still fail at its deadline.
       expect(last.atMs).toBeLessThanOrEqual(healedMs + (isSilent ? PROBE_MS : 0) + SLACK_MS);
       const openMs = last.untilMs - last.atMs;
       expect(openMs).toBeLessThanOrEqual(
@@ -230,7 +230,7 @@ test(
   },
 );
 
-/** Keys that call until their call went well, with full jitter between tries. */
+/** Keys that call until success, with full jitter between tries. */
 async function retry(
   worker: VirtualWorker,
   random: () => number,
@@ -266,7 +266,7 @@ test.each([
         tookMs: 20,
       }),
     });
-    // So busy before that many calls at once are usual; and then quiet, so that the bucket is full.
+    // First a high load, so that many calls in flight are usual; then idle, so that the bucket is full.
     for (const worker of fleet.workers) for (let i = 0; i < 64; i += 1) void worker.call(getCall);
     await fleet.clock.run(beginMs);
     let done = 0;

@@ -27,7 +27,7 @@ const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const timeout = 600_000;
 const rounding = 0.01;
 
-/** Draws as many scenarios as are wanted, the same for the same seed. */
+/** Generates scenarios, equal for equal seeds. */
 function* drawn<T>(arbitrary: fc.Arbitrary<T>): Generator<T & { readonly seed: number }> {
   for (let i = 0; ; i += 1) {
     const [scenario] = fc.sample(arbitrary, { seed: seed + i, numRuns: 1 });
@@ -65,7 +65,7 @@ const scenarios = fc.record({
     doubled: fc.constantFrom(0, 0.1),
     lostNews: fc.constantFrom(0, 0.5, 1),
   }),
-  /** Share of calls that the server answers badly while it is in trouble. */
+  /** Share of failing calls while the server is overloaded. */
   trouble: fc.constantFrom(0, 0.3, 1),
   troubles: fc.boolean(),
 });
@@ -74,13 +74,13 @@ type Scenario = typeof scenarios extends fc.Arbitrary<infer T> ? T : never;
 
 const priorities: readonly CallPriority[] = ["critical", "interactive", "event", "retry", "resync"];
 
-/** Callers of all classes, some of dear calls, in bursts after quiet times and without end. */
+/** Callers of all classes, some with expensive calls, in bursts after idle times and continuously. */
 function work(
   fleet: VirtualFleet,
   worker: VirtualWorker,
   { limits, callers, thinkMs }: Pick<Scenario, "limits" | "callers" | "thinkMs">,
 ): void {
-  // No call is charged with more.
+  // No call costs more.
   const dearest = Math.max(1, Math.floor((1 - LARGEST_FLOOR) * bucketSize(limits)));
   const next = () => {
     const priority = priorities[Math.floor(fleet.random() * priorities.length)] ?? "event";
@@ -93,14 +93,14 @@ function work(
           cost: 1 + Math.floor(fleet.random() * Math.min(10, dearest)),
         }
       : { ...getCall, priority };
-    // Together with all others, so that a full bucket meets a crowd.
+    // Together with all others, so that many calls meet a full bucket.
     const toBeatMs = thinkMs === 0 ? 0 : thinkMs - (fleet.clock.nowMs % thinkMs);
     return { call, thinkMs: toBeatMs };
   };
   for (let i = 0; i < callers; i += 1) callForEver(worker, next);
 }
 
-/** They fall asleep one by one, and all wake at once with what they hold or were sent meanwhile. */
+/** Workers stall one by one and resume together, with old tokens and pending messages. */
 function sleep({ clock, random, workers }: VirtualFleet): void {
   const wakeMs = clock.nowMs + 1_000;
   for (const worker of workers) {
@@ -108,7 +108,7 @@ function sleep({ clock, random, workers }: VirtualFleet): void {
   }
 }
 
-/** Stalls, crashes with a successor, broken connections, a Redis that is another, a clock that goes back. */
+/** Stalls, crashes with a successor, broken connections, a new Redis, a clock that steps back. */
 function disturb(fleet: VirtualFleet, join: (worker: VirtualWorker) => void): void {
   const { random, redis, clock } = fleet;
   const anyWorker = () => fleet.workers[Math.floor(random() * fleet.workers.length)];
@@ -165,7 +165,7 @@ test(
   },
 );
 
-test(`P5 L1: tokens are dead when a fleet that fell asleep bit by bit wakes at once (seed ${seed})`, async () => {
+test(`P5 L1: tokens have expired when a fleet that stalled gradually resumes at once (seed ${seed})`, async () => {
   const limits = guardLimits({ ratePerSecond: 500, burst: 27, tokenTtlMs: 50 });
   const network: Partial<Network> = { delayMs: [5, 20] };
   const fleet = createVirtualFleet({ limits, workers: 50, seed, network });
@@ -204,7 +204,7 @@ test.each([
   },
 );
 
-test(`P5 L3: one process serves each class in order, and the higher class first (seed ${seed})`, async () => {
+test(`P5 L3: a process serves higher classes first, and each class in order (seed ${seed})`, async () => {
   const limits = guardLimits({ ratePerSecond: 100, burst: 50 });
   const fleet = createVirtualFleet({ limits, workers: 1, seed });
   const [worker] = fleet.workers as [VirtualWorker];
@@ -217,7 +217,7 @@ test(`P5 L3: one process serves each class in order, and the higher class first 
     { priority: "critical" },
   ];
   const calls = Array.from({ length: 240 }, (_, i) => ({ ...getCall, ...classes[i % 6], i }));
-  // The bucket is empty at the start, so all of them wait.
+  // The bucket is empty at the start, so all calls wait.
   for (const call of calls) void worker.call(call);
   await fleet.clock.run(10_000);
   const order = fleet.sent.map(({ call }) => (call as (typeof calls)[number]).i);
@@ -247,7 +247,7 @@ test.each([
   },
 );
 
-/** Ten calls of a class, of a process with more events than the rate allows, or of one beside such processes. */
+/** Ten calls of a class, in a process with more events than the rate allows, or in another process of the fleet. */
 async function waitBesideEvents(priority: CallPriority, where: "here" | "elsewhere") {
   const limits = guardLimits({ ratePerSecond: 100, burst: 200 });
   const fleet = createVirtualFleet({ limits, workers: 5, seed });
@@ -265,13 +265,13 @@ async function waitBesideEvents(priority: CallPriority, where: "here" | "elsewhe
   return (await Promise.all(waits)).toSorted((a, b) => a - b) as [number, ...number[]];
 }
 
-test(`P5 L3: beside more events than the rate allows, lower classes wait until they have aged and no longer (seed ${seed})`, async () => {
+test(`P5 L3: with more events than the rate allows, lower classes wait until they have aged, but no longer (seed ${seed})`, async () => {
   for (const priority of ["retry", "resync"] as const) {
     const waits = await waitBesideEvents(priority, "here");
     expect(waits[0]).toBeGreaterThanOrEqual(10_000);
     expect(waits.at(-1)).toBeLessThanOrEqual(12_000);
   }
-  // Other processes only leave a share of the bucket: what is promised, is promised to whoever asks first.
+  // Other processes only leave a share of the bucket: tokens are promised to the first request.
   const event = await waitBesideEvents("event", "elsewhere");
   const retry = await waitBesideEvents("retry", "elsewhere");
   const resync = await waitBesideEvents("resync", "elsewhere");
@@ -280,9 +280,9 @@ test(`P5 L3: beside more events than the rate allows, lower classes wait until t
   expect(resync.at(-1)).toBeLessThanOrEqual(12_000);
 });
 
-test(`P5 L5: callers that give up, before or after, neither add calls nor hold up others (seed ${seed})`, async () => {
+test(`P5 L5: aborted callers neither add calls nor delay others (seed ${seed})`, async () => {
   const limits = guardLimits({ ratePerSecond: 500, burst: 60 });
-  // So slow that some give up while their call is under way.
+  // Slow enough that some abort during their call.
   const server: VirtualServer = () => ({ result: answered(200), tookMs: 50 });
   const fleet = createVirtualFleet({ limits, workers: 20, seed, server });
   const { random, clock } = fleet;
@@ -303,7 +303,7 @@ test(`P5 L5: callers that give up, before or after, neither add calls nor hold u
   }
   await clock.run(20_000);
   expect(largestExcess(fleet.sent, limits.ratePerSecond)).toBeLessThanOrEqual(limits.burst);
-  // Only those who gave up were not sent.
+  // Only aborted calls were not sent.
   expect(ends.kept).toBe(0);
   expect(ends.sent + ends.aborted + ends.refused).toBe(4_000);
   expect(fleet.sent).toHaveLength(ends.sent + ends.aborted);
@@ -311,11 +311,11 @@ test(`P5 L5: callers that give up, before or after, neither add calls nor hold u
   for (const { share } of fleet.workers) expect([share.waiting, share.inFlight]).toEqual([0, 0]);
 });
 
-/** Calls of one crowd after a quiet time, and what Redis forgot shortly before. */
+/** Calls of a burst after an idle time, with a data loss of Redis shortly before. */
 async function crowdAfter(change: ((redis: VirtualRedis) => void) | undefined) {
   const limits = guardLimits({ ratePerSecond: 100, burst: 200 });
   const fleet = createVirtualFleet({ limits, workers: 20, seed });
-  // Redis knows the limits, and each worker the breaker.
+  // Redis has the limits, and each worker the state of the breaker.
   for (const worker of fleet.workers) void worker.call(getCall);
   await fleet.clock.run(10_000);
   const fromMs = fleet.clock.nowMs;
@@ -327,7 +327,7 @@ async function crowdAfter(change: ((redis: VirtualRedis) => void) | undefined) {
   }
   await fleet.clock.run(fromMs + 10_000);
   const sent = fleet.sent.slice(before);
-  // How far the calls are ahead of the rate since the loss.
+  // Excess of the calls over the rate since the loss.
   const ahead = sent.map(({ atMs }, i) => i + 1 - ((atMs - fromMs) * limits.ratePerSecond) / 1_000);
   return { sent: sent.length, ahead: Math.max(...ahead) };
 }
@@ -340,6 +340,6 @@ test.each<[string, (redis: VirtualRedis) => void]>([
   const { sent, ahead } = await crowdAfter(change);
   expect(sent).toBe(400);
   expect(ahead).toBeLessThanOrEqual(rounding);
-  // Without the loss the same crowd finds a full bucket.
+  // Without the loss, the same burst meets a full bucket.
   expect((await crowdAfter(undefined)).ahead).toBeGreaterThan(100);
 });

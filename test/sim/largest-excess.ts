@@ -1,12 +1,12 @@
-/** Tokens that were used at one moment, in ms of true time. */
+/** Tokens used at a moment, in ms of true time. */
 export interface Use {
   readonly atMs: number;
   readonly tokens: number;
 }
 
 /**
- * How far the uses of any window go beyond `ratePerSecond` times its length, in tokens: at most the burst, if P5 holds.
- * One pass: a window that ends here begins either here or where the best one that ended before began.
+ * Returns the largest excess of a window's uses over `ratePerSecond` times its length, in tokens: at most the burst if P5 holds.
+ * One pass: the best window that ends here begins here, or at the start of the best window before.
  */
 export function largestExcess(uses: readonly Use[], ratePerSecond: number): number {
   let best = 0;

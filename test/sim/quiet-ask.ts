@@ -1,6 +1,6 @@
 import type { AdmitRequest } from "@konverge/core";
 
-/** A worker that has nothing to report and wants nothing; tests say what is different. */
+/** A token request without reports and demand; tests override fields. */
 export const quietAsk: AdmitRequest = {
   worker: "a",
   runId: "r1",

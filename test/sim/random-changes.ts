@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { cloneJson, type JsonObject, type JsonValue } from "@konverge/core";
 
-/** One thing that a change may do. What it has seen until then decides what it counts. */
+/** A step of a change. Counted values depend on earlier reads. */
 export type Step =
   | { readonly kind: "read" | "has" | "keys"; readonly path: Path }
   | { readonly kind: "delete" | "push" | "spread" | "count"; readonly path: Path }
@@ -9,7 +9,7 @@ export type Step =
   | { readonly kind: "move"; readonly path: Path; readonly to: Path };
 type Path = readonly string[];
 
-/** Few names and values, so that changes meet. */
+/** Few names and values, so that changes overlap. */
 const name = fc.constantFrom("a", "b", "c");
 const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((parts) => ["spec", ...parts]);
 const anyPath = fc.oneof(
@@ -31,11 +31,11 @@ const write = fc.oneof(
   fc.record({ kind: fc.constantFrom("set", "default"), path, value }),
   fc.record({ kind: fc.constant("move"), path, to: path }),
 );
-/** A change of an object: what it looks at decides what it writes. */
+/** A change of an object whose reads determine its writes. */
 export const changes = fc
   .tuple(fc.array(fc.oneof(look, write), { maxLength: 5 }), write)
   .map(([first, last]) => [...first, last]) as fc.Arbitrary<readonly Step[]>;
-/** A change by somebody else: of anything that is there. */
+/** A change by another writer, of any existing field. */
 export const foreignChanges = fc.array(write, { minLength: 1, maxLength: 2 }) as fc.Arbitrary<
   readonly Step[]
 >;
@@ -44,11 +44,11 @@ export const specs = fc.dictionary(name, value, { minKeys: 1, maxKeys: 3 });
 const isObject = (found: unknown): found is Record<string, unknown> =>
   typeof found === "object" && found !== null;
 
-/** Does the steps as code would, on a draft that tracks or on a plain one. */
+/** Applies the steps to a tracking draft or a plain object. */
 export function runSteps(draft: JsonObject, program: readonly Step[]): void {
   let seen = 0;
   const see = (found: unknown): void => {
-    // To the API server an absent member is null, so that no test can tell one from the other.
+    // The API server treats an absent member as null, so no test can distinguish them.
     const text = isObject(found) ? (Array.isArray(found) ? "list" : "object") : String(found ?? "");
     for (const char of text) seen = (seen * 31 + char.charCodeAt(0)) % 1_000;
   };

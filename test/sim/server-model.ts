@@ -2,15 +2,15 @@ import type { CallResult } from "@konverge/core";
 import type { VirtualClock } from "./virtual-clock.ts";
 
 /**
- * A server with seats: a call takes one for an exponential time, or waits in line; beyond the line it is refused at once. A
- * caller that gives up is not noticed: its work is done all the same, which is what keeps an overload alive.
+ * A server with seats: a call takes one for an exponential time, or waits in a queue; a full queue rejects it. The work of an
+ * aborted call is still done, which prolongs an overload.
  */
 export interface ServerModel {
-  /** Sends one call; `done` is told within the deadline. */
+  /** Sends one call; `done` is called within the deadline. */
   send(deadlineMs: number, done: (result: CallResult) => void): void;
   /** Changes the number of seats; 0 stops everything. */
   setSeats(seats: number): void;
-  /** Calls that arrived, and calls answered well in time, by the second. */
+  /** Arrived calls, and calls that succeeded in time, by second. */
   readonly sent: readonly number[];
   readonly good: readonly number[];
 }

@@ -8,7 +8,7 @@ import { emptiedTat, leaseTokens, rescaledTat } from "./model/token-lease.ts";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const numRuns = process.env["KONVERGE_TEST_LONG"] === "1" ? 5_000 : 300;
 
-/** Rates with a whole interval and a whole bucket, so that both models can be compared to the microsecond. */
+/** Rates with integer interval and bucket, so that both models are comparable to the microsecond. */
 const wholeLimits = fc
   .record({
     ratePerSecond: fc.constantFrom(10, 50, 200, 500),
@@ -26,7 +26,7 @@ const pauseUs = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 20_000 }), {
   arbitrary: fc.integer({ min: 0, max: 30_000_000 }),
 });
 
-/** The definition itself: a token may be used when no window that ends with it holds too many. */
+/** The definition: a token is usable if no window that ends with it contains too many. */
 function naiveDueUs(
   grants: readonly number[],
   startUs: number,
@@ -43,7 +43,7 @@ function naiveDueUs(
   );
 }
 
-test(`P5 L4: leases of one token are those of a naive list of events (seed ${seed})`, () => {
+test(`P5 L4: leases of one token equal those of a naive list of events (seed ${seed})`, () => {
   const steps = fc.array(pauseUs, { minLength: 1, maxLength: 150, size: "max" });
   let refused = 0;
   let promised = 0;
@@ -75,7 +75,7 @@ test(`P5 L4: leases of one token are those of a naive list of events (seed ${see
   expect(Math.min(refused, promised)).toBeGreaterThan(0);
 });
 
-/** What classes ask for: a few tokens or many, for cheap calls or dear ones. */
+/** Demands of classes: few or many tokens, for cheap or expensive calls. */
 const ask = fc.record({
   pauseUs,
   want: fc.constantFrom(1, 1, 2, 10, 64),
@@ -99,7 +99,7 @@ const anyLimits = fc
   }));
 const dearest = (limits: GuardLimits) => Math.max(1, Math.floor(0.7 * bucketSize(limits)));
 
-test(`P5 L1, L8: due times never exceed rate * T + bucket, whatever calls cost (seed ${seed})`, () => {
+test(`P5 L1, L8: due times never exceed rate * T + bucket, for any cost of calls (seed ${seed})`, () => {
   let tokens = 0;
   fc.assert(
     fc.property(
@@ -124,7 +124,7 @@ test(`P5 L1, L8: due times never exceed rate * T + bucket, whatever calls cost (
           }
           tokens += lease.granted;
         }
-        // Nothing but rounding, far below one token.
+        // Only rounding, far below one token.
         expect(largestExcess(uses, limits.ratePerSecond)).toBeLessThanOrEqual(
           bucketSize(limits) + 0.01,
         );
@@ -135,7 +135,7 @@ test(`P5 L1, L8: due times never exceed rate * T + bucket, whatever calls cost (
   expect(tokens).toBeGreaterThan(10_000);
 });
 
-test(`P5 L7: a rescaled bucket holds the same tokens, in a raise when the last promise is due (seed ${seed})`, () => {
+test(`P5 L7: a rescaled bucket has the same tokens, after a raise when the last promise is due (seed ${seed})`, () => {
   const rates = fc.double({ min: 0.1, max: 5_000, noNaN: true });
   fc.assert(
     fc.property(

@@ -1,9 +1,9 @@
-/** Time that passes only when nothing is left to do at the present moment, in ms. */
+/** A clock that advances only when no work is left at the current time, in ms. */
 export interface VirtualClock {
   readonly nowMs: number;
-  /** Runs `work` once after `ms`, in the order of due times, then of orders; the result cancels. */
+  /** Runs `work` once after `ms`, by due time, then by call order; the returned function cancels it. */
   readonly schedule: (ms: number, work: () => void) => () => void;
-  /** Lets all happen that is due before `untilMs`, promises included. */
+  /** Runs all work that is due before `untilMs`, including promises. */
   run(untilMs: number): Promise<void>;
 }
 
@@ -13,7 +13,7 @@ interface Entry {
   work: (() => void) | undefined;
 }
 
-/** Longest chain of promises between a timer and what it leads to, with room to spare. */
+/** Upper bound for chained promises after a timer. */
 const TURNS = 12;
 
 export function createVirtualClock(): VirtualClock {

@@ -6,26 +6,26 @@ import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 import { createVirtualRedis, type VirtualRedis } from "./virtual-redis.ts";
 
-/** What may happen to a message between a worker and Redis. */
+/** Faults of messages between a worker and Redis. */
 export interface Network {
-  /** One way, in ms, drawn between the two. */
+  /** Range of the one-way latency, in ms. */
   readonly delayMs: readonly [number, number];
-  /** Shares of asks that never arrive, whose answer never does, and that Redis gets twice. */
+  /** Shares of lost requests, lost answers, and duplicated requests. */
   readonly lostAsks: number;
   readonly lostAnswers: number;
   readonly doubled: number;
-  /** Share of messages about the breaker that a worker misses; 1 is a fleet without them. */
+  /** Share of breaker messages that a worker misses; 1 disables them. */
   readonly lostNews: number;
 }
 
-/** What the API server does with a call. */
+/** The API server's response to a call. */
 export type VirtualServer = (sent: {
   readonly call: GateCall;
   readonly worker: string;
   readonly atMs: number;
 }) => { readonly result: CallResult; readonly tookMs: number };
 
-/** A call that was sent. */
+/** A sent call. */
 export interface Sent extends Use {
   readonly worker: string;
   readonly call: GateCall;
@@ -40,11 +40,11 @@ type CallEnd =
 export interface VirtualWorker {
   readonly id: string;
   readonly share: TokenPool;
-  /** Asks, sends, and settles, as the transport does. */
+  /** Requests a permit, sends and settles, like the transport. */
   call(call: GateCall, signal?: AbortSignal): Promise<CallEnd>;
-  /** A timer of this process: it waits while the process stalls, and dies with it. */
+  /** A timer of this process: it stalls and dies with the process. */
   readonly schedule: (ms: number, work: () => void) => () => void;
-  /** Nothing happens in this process for so long. */
+  /** Stalls this process for this time. */
   stall(ms: number): void;
   crash(): void;
 }
@@ -58,7 +58,7 @@ export interface VirtualFleet {
   readonly sent: readonly Sent[];
   readonly errors: readonly Error[];
   addWorker(): VirtualWorker;
-  /** Redis stops to answer, all connections break, and come back after so long; to another process if told so. */
+  /** Breaks all connections to Redis for this time, optionally with a new Redis process after it. */
   outage(ms: number, change?: (redis: VirtualRedis) => void): void;
 }
 
@@ -69,19 +69,19 @@ export interface VirtualFleetOptions {
   readonly network?: Partial<Network>;
   readonly server?: VirtualServer;
   readonly maxInFlight?: number;
-  /** False: any call may be the probe. */
+  /** If false, any call can be the probe. */
   readonly probes?: boolean;
 }
 
 const CALM: Network = { delayMs: [0.1, 0.5], lostAsks: 0, lostAnswers: 0, doubled: 0, lostNews: 0 };
-/** As the real connection: an ask that takes longer fails. */
+/** As in the real connection: a slower request fails. */
 const COMMAND_MS = 1_000;
 const PROBE: GateCall = { verb: "get", resource: "namespaces", priority: "critical", probe: true };
 
 export const getCall: GateCall = { verb: "get", resource: "configmaps", priority: "event" };
 export const answered = (status: number): CallResult => ({ kind: "response", status });
 
-/** Many token shares, as they are shipped, and one Redis, on a virtual clock: the same seed makes the same history. */
+/** Many token pools (production code) and one Redis on a virtual clock: equal seeds give equal histories. */
 export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
   const { limits, maxInFlight = 64, probes = true } = options;
   const network = { ...CALM, ...options.network };
@@ -120,7 +120,7 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
       return () => cancel();
     };
 
-    /** A request and its answer, or an error when there is none in time. */
+    /** Sends a request. Returns its answer, or an error after the time limit. */
     const send = <T>(work: () => T): Promise<T> =>
       new Promise((resolve, reject) => {
         const { signal } = breakConnection;
@@ -224,7 +224,7 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
       },
       crash() {
         isAlive = false;
-        // Its connections break.
+        // The connections of the process break.
         for (const own of underWay) own.endMs = Math.min(own.endMs, clock.nowMs);
       },
     };
@@ -252,7 +252,7 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
   };
 }
 
-/** One caller that calls again as soon as it may, for as long as the process lives. */
+/** A caller that repeats its call immediately, until the process dies. */
 export function callForEver(
   worker: VirtualWorker,
   next: () => { readonly call: GateCall; readonly thinkMs?: number },

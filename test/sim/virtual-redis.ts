@@ -4,7 +4,7 @@ import { type GuardState } from "./model/guard-state.ts";
 import type { StoreAnswer } from "../../libs/guard/src/scripts/admit.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 
-/** The breaker moved, in true time. */
+/** A transition of the breaker, in true time. */
 export interface Move {
   readonly atMs: number;
   readonly from: BreakerMode;
@@ -14,19 +14,19 @@ export interface Move {
   readonly reason: string | undefined;
 }
 
-/** One guard's keys in a Redis whose clock may step, and which may lose what it knows. The reference model is its script. */
+/** A guard's state in a Redis with clock steps and data losses. The reference model replaces the script. */
 export interface VirtualRedis {
   readonly state: GuardState | undefined;
   readonly runId: string;
   /** The clock of Redis minus true time, in us. */
   offsetUs: number;
-  /** False while nothing is answered. */
+  /** False while Redis does not respond. */
   isUp: boolean;
   readonly moves: readonly Move[];
   admit(ask: AdmitRequest): StoreAnswer;
   configure(): void;
   lose(): void;
-  /** Another process answers from now on, with the state as it was then. */
+  /** Switches to another process, with an earlier state. */
   failOver(state: GuardState | undefined): void;
 }
 

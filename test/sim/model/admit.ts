@@ -18,11 +18,11 @@ type Draft = { -readonly [Field in keyof GuardState]: GuardState[Field] } & {
 export interface Admission {
   readonly state: GuardState;
   readonly answer: AdmitResponse;
-  /** Why the breaker opened in this step. */
+  /** The reason if the breaker opened in this step. */
   readonly opened?: OpeningReason | "probe";
 }
 
-/** The state of a cluster that nobody knows yet, or that Redis forgot: closed, with an empty bucket. */
+/** The state of a new cluster, or after a data loss: closed, with an empty bucket. */
 export function newGuardState(limits: GuardLimits, nowUs: number, runId: string): GuardState {
   const { ratePerSecond } = limits;
   return {
@@ -71,8 +71,8 @@ export function admit(
     }
     state.runId = ask.runId;
   }
-  // A worker knows of later moves: they were forgotten (a flush, a failover), and with them perhaps grants. The next
-  // number voids all that was leased; without it the fleet would take every answer for an old one, for ever.
+  // A worker has seen later transitions, which were lost (flush, failover), possibly with grants. The next generation
+  // voids all leases; without it, workers would treat every answer as outdated forever.
   if (ask.generation > state.generation) {
     state.generation = ask.generation + 1;
     state.tatUs = Math.max(state.tatUs, emptied(state, limits, nowUs));
@@ -106,12 +106,12 @@ export function admit(
   return { state, answer, ...(opened === undefined ? {} : { opened }) };
 }
 
-/** Empty, also when the last of what is promised is due. */
+/** Returns the time of an empty bucket, also when the last promised token is due. */
 function emptied(state: Draft, limits: GuardLimits, atUs: number): number {
   return emptiedTat(limits, state.ratePerSecond, Math.max(atUs, state.promisedUs));
 }
 
-/** Time that goes back a little stands still; a real step back empties the bucket and shortens what was to end later. */
+/** A small step back of the clock is ignored; a large one empties the bucket and shortens pending times. */
 function settleClock(state: Draft, limits: GuardLimits, timeUs: number): number {
   if (timeUs >= state.lastUs || state.lastUs - timeUs > BREAKER.clockStepUs) {
     if (timeUs < state.lastUs) {
@@ -131,7 +131,7 @@ function settleClock(state: Draft, limits: GuardLimits, timeUs: number): number 
   return state.lastUs;
 }
 
-/** Linear in the gap, so that both models compute the same; with many reports it is exponential with that time constant. */
+/** Linear in the gap, so that both models are equal; with many reports it approximates an exponential decay. */
 function decay(state: Draft, nowUs: number): void {
   const share = Math.max(0, 1 - (nowUs - state.windowUs) / BREAKER.windowUs);
   state.total *= share;
@@ -163,7 +163,7 @@ function takeReport(
   cutRate(state, ask, limits, nowUs);
   if (throttled > 0) {
     state.pausedUntilUs = Math.max(state.pausedUntilUs, nowUs + retryAfterUs);
-    // What gathered during a pause must not come at once after it.
+    // Calls that waited during a pause must not start together after it.
     state.tatUs = Math.max(state.tatUs, emptied(state, limits, state.pausedUntilUs));
   }
   const isStrained =
@@ -174,7 +174,7 @@ function takeReport(
 
   const reason = openingReason(state, nowUs);
   if (reason === undefined) return undefined;
-  // A worker with a broken network of its own must not speak for the fleet. A server that says 429 says it to all.
+  // A worker with a local network failure must not decide for the fleet. A 429 applies to all workers.
   if (reason !== "strained" && state.failing.size < Math.min(2, state.live.size)) return undefined;
   open(state, ask, limits, nowUs);
   return reason;
@@ -200,7 +200,7 @@ function takeVerdict(
   nowUs: number,
 ): Admission["opened"] {
   state.ticket = "";
-  // A probe that told nothing must not lead straight to the next.
+  // An inconclusive probe must not start the next one immediately.
   state.ticketUntilUs = nowUs + Math.max(BREAKER.openUs, ask.retryAfterUs);
   if (ask.verdict === "failed") {
     open(state, ask, limits, nowUs);
@@ -210,7 +210,7 @@ function takeVerdict(
   return undefined;
 }
 
-/** A worker that has not heard of it may use what it was promised, so the probe comes one token after the last of that. */
+/** Workers without this update may still use promised tokens, so the probe starts one token after the last of them. */
 function open(state: Draft, ask: AdmitRequest, limits: GuardLimits, nowUs: number): void {
   const again = state.mode === "halfOpen" || nowUs - state.closedUs < BREAKER.calmUs;
   state.openings = again ? state.openings + 1 : 1;
@@ -226,7 +226,7 @@ function open(state: Draft, ask: AdmitRequest, limits: GuardLimits, nowUs: numbe
   clearCounts(state);
 }
 
-/** The bucket is empty and the rate low, so that what waited for the server does not come at once. */
+/** Closes with an empty bucket and a low rate, so that waiting calls do not start together. */
 function close(state: Draft, limits: GuardLimits, nowUs: number): void {
   state.mode = "closed";
   state.generation += 1;
@@ -272,7 +272,7 @@ function grant(
       if (ask.probe === "") return { granted: 0, waitUs: BREAKER.openUs, ticket: "" };
       state.ticket = ask.probe;
       state.ticketUntilUs = nowUs + BREAKER.ticketUs;
-      // It waits for no token, but takes one.
+      // The probe waits for no token, but takes one.
       state.tatUs = Math.ceil(Math.max(state.tatUs, nowUs) + 1e6 / state.ratePerSecond);
       return { granted: 1, waitUs: 0, ticket: ask.probe };
     case "closed":
@@ -282,7 +282,7 @@ function grant(
   if (nowUs < state.pausedUntilUs) {
     return { granted: 0, waitUs: state.pausedUntilUs - nowUs, ticket: "" };
   }
-  // A greedy worker must not hold what others wait for.
+  // One worker must not hold tokens that others wait for.
   const share = Math.ceil((2 * limits.burst) / Math.max(1, state.live.size));
   const want = Math.max(ask.need, Math.min(ask.want, MAX_LEASE, share));
   const lease = leaseTokens(limits, state, { nowUs, want, need: ask.need, floor: ask.floor });
@@ -303,7 +303,7 @@ function grant(
 const isWell = ({ ok, failed, throttled }: AdmitRequest): boolean =>
   ok > 0 && failed + throttled === 0;
 
-/** Step by step, and only while the rate is what holds the work up: an idle fleet learns nothing about the server. */
+/** Raises the rate gradually, only while it limits the work: an idle fleet gives no evidence about the server. */
 function raiseRate(
   state: Draft,
   { isLimited, reportsWell }: { readonly isLimited: boolean; readonly reportsWell: boolean },

@@ -1,22 +1,22 @@
 import type { BreakerMode } from "@konverge/core";
 
 /**
- * What the fleet knows about one API server. Times are microseconds of one clock, Redis's. The reference model of the
- * script `admit`: both go from state to state alike, field by field.
+ * The fleet's state of one API server. Times are microseconds of Redis's clock. The reference model of the script `admit`:
+ * both have equal states, field by field.
  */
 export interface GuardState {
   readonly mode: BreakerMode;
-  /** One more at each transition; reports of another generation do not count. */
+  /** Incremented at each transition; reports of other generations do not count. */
   readonly generation: number;
-  /** Open until then. */
+  /** End of the open time. */
   readonly untilUs: number;
-  /** Openings in a row, each longer than the last. */
+  /** Consecutive openings, each longer than the last. */
   readonly openings: number;
   readonly closedUs: number;
-  /** The one probe that may be on its way; empty when there is none. */
+  /** The ticket of the probe in flight; empty without one. */
   readonly ticket: string;
   readonly ticketUntilUs: number;
-  /** Calls, of them failures, slow ones and 429s: decaying counts. */
+  /** Decaying counts of calls, failures, slow calls and 429s. */
   readonly total: number;
   readonly failed: number;
   readonly slow: number;
@@ -24,22 +24,22 @@ export interface GuardState {
   readonly windowUs: number;
   /** Failures since the last success, over the whole fleet. */
   readonly consecutive: number;
-  /** When the bucket would be full again (GCRA's theoretical arrival time). */
+  /** Time at which the bucket is full again (GCRA's theoretical arrival time). */
   readonly tatUs: number;
-  /** When the last promised token is due. */
+  /** Time at which the last promised token is due. */
   readonly promisedUs: number;
   /** The adaptive rate. */
   readonly ratePerSecond: number;
   readonly cutUs: number;
   readonly raisedUs: number;
-  /** Told to wait by the server (Retry-After). */
+  /** End of the server's Retry-After. */
   readonly pausedUntilUs: number;
-  /** Since when the server refuses half of the calls at the lowest rate; 0 when it does not. */
+  /** Start of the time in which half of the calls are throttled at the lowest rate; 0 otherwise. */
   readonly strainedUs: number;
   readonly lastUs: number;
-  /** Redis's run id; another one means that grants may be forgotten. */
+  /** Redis's run id; if it changes, grants may be lost. */
   readonly runId: string;
-  /** Workers by when they last reported an outcome, and a failure. */
+  /** Times of each worker's last report and last failure. */
   readonly live: ReadonlyMap<string, number>;
   readonly failing: ReadonlyMap<string, number>;
 }

@@ -1,7 +1,7 @@
 import { BREAKER, type OpeningReason } from "@konverge/core";
 import type { GuardState } from "./guard-state.ts";
 
-/** The rules that open a closed breaker, given counts that are decayed to now. */
+/** Applies the rules that open a closed breaker to counts decayed to now. */
 export function openingReason(
   state: Pick<GuardState, "total" | "failed" | "slow" | "consecutive" | "strainedUs">,
   nowUs: number,
@@ -17,7 +17,7 @@ export function openingReason(
   return undefined;
 }
 
-/** How long the n-th opening in a row lasts: doubling, within 25 % of that, never shorter than the server asked. */
+/** Returns the duration of the n-th consecutive opening: doubling, within 25 %, never below Retry-After. */
 export function openDurationUs(openings: number, retryAfterUs: number, random: number): number {
   const base = Math.min(BREAKER.maxOpenUs, BREAKER.openUs * 2 ** (openings - 1));
   return Math.max(retryAfterUs, Math.floor(base * (0.75 + 0.5 * random)));

@@ -2,7 +2,7 @@ import { bucketSize, type GuardLimits } from "@konverge/core";
 
 export interface Lease {
   readonly granted: number;
-  /** Granted: usable after so long. Not granted: ask again after so long. */
+  /** Delay until granted tokens are usable, or until the next request. */
   readonly waitUs: number;
   readonly tatUs: number;
 }
@@ -26,7 +26,7 @@ export function leaseTokens(
   const { nowUs, want, need } = ask;
   const size = bucketSize(limits);
   const intervalUs = 1e6 / bucket.ratePerSecond;
-  // An idle bucket is full, not fuller.
+  // An idle bucket does not exceed its capacity.
   const tatUs = Math.max(bucket.tatUs, nowUs);
   const floor = ask.floor * size;
   const level = (nowUs + size * intervalUs - tatUs) / intervalUs - floor;
@@ -34,27 +34,27 @@ export function leaseTokens(
     const granted = Math.min(want, Math.floor(level));
     return { granted, waitUs: 0, tatUs: Math.ceil(tatUs + granted * intervalUs) };
   }
-  // No longer a stretch than a token lives, so that workers take turns and the first need not wait for the last.
+  // At most the lifetime of a token, so that workers alternate and the first does not wait for the last.
   const stretch = Math.max(need, Math.floor((limits.tokenTtlMs * 1_000) / intervalUs));
   const promised = Math.min(want, stretch, Math.floor(size - floor));
   const waitUs = Math.ceil((promised - level) * intervalUs);
   if (promised >= need && waitUs <= limits.maxWaitMs * 1_000) {
     return { granted: promised, waitUs, tatUs: Math.ceil(tatUs + promised * intervalUs) };
   }
-  // Others are promised all of the near future: ask again when half of that has passed.
+  // All near tokens are promised to others: retry after half of that time.
   const againUs = Math.ceil((need - level) * intervalUs) - limits.maxWaitMs * 500;
   return { granted: 0, waitUs: Math.max(1_000, againUs), tatUs };
 }
 
-/** When a bucket that was emptied now is full again: nobody may start with a burst that others may have spent. */
+/** Returns the time at which a bucket emptied now is full again: a burst may already have been used. */
 export function emptiedTat(limits: GuardLimits, ratePerSecond: number, nowUs: number): number {
   return Math.ceil(nowUs + (bucketSize(limits) * 1e6) / ratePerSecond);
 }
 
 /**
- * The bucket's time after a change of its rate: it holds as many tokens as before. A cut that left the debt in time alone
- * would mint tokens, since with a longer interval it is fewer of them; a raise that did would take tokens away. A raise
- * counts from when the last promise is due: until then the bucket was promised to fill at the old rate.
+ * Returns the bucket's time after a change of its rate, with the same number of tokens. Keeping the debt in time would create
+ * tokens in a cut, because the interval is longer, and remove tokens in a raise. A raise applies from the last promised
+ * token on: until then the bucket fills at the old rate.
  */
 export function rescaledTat(
   { tatUs, promisedUs }: { readonly tatUs: number; readonly promisedUs: number },
